@@ -1,0 +1,89 @@
+//! What became of every row: nothing is lost silently.
+
+use std::borrow::Cow;
+
+/// The books of a run. `seen = emitted + filtered + grouped + doubled + cut + failed`; `lost` stands beside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accounting {
+    /// Rows that the kernel (or the recording) gave.
+    pub seen: u64,
+    /// Rows that reached the sink.
+    pub emitted: u64,
+    /// Rows that the filter left out in our process.
+    pub filtered: u64,
+    /// Rows that went into a group.
+    pub grouped: u64,
+    /// Rows that came twice and were shown once.
+    pub doubled: u64,
+    /// Rows cut off by `--limit`.
+    pub cut: u64,
+    /// Rows that could not be decoded or written.
+    pub failed: u64,
+    /// Rows known to be missing, if the kernel told how many.
+    pub lost: u64,
+    /// Attributes of a newer kernel that were skipped. No fault.
+    pub unknown_attrs: u64,
+    /// True if the result is known or feared not to be whole: exit code 3.
+    pub incomplete: bool,
+    /// Why something is missing, in words for the footer.
+    pub why: Vec<Why>,
+    /// Doors that were used, in order, without doubles.
+    pub via: Vec<&'static str>,
+}
+
+/// One reason for missing rows or cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// How many rows, cells or things it concerns; 0 if nobody knows.
+    pub count: u64,
+    /// The sentence: lower case, no full stop.
+    pub text: Cow<'static, str>,
+}
+
+impl Accounting {
+    /// Adds a reason; the same text again adds up.
+    pub fn because(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
+        let text = text.into();
+        match self.why.iter_mut().find(|w| w.text == text) {
+            Some(why) => why.count += count,
+            None => self.why.push(Why { count, text }),
+        }
+    }
+
+    /// Notes that `door` was used.
+    pub fn used(&mut self, door: &'static str) {
+        if !self.via.contains(&door) {
+            self.via.push(door);
+        }
+    }
+
+    /// Adds the books of another part of the same run.
+    pub fn add(&mut self, other: &Accounting) {
+        self.seen += other.seen;
+        self.emitted += other.emitted;
+        self.filtered += other.filtered;
+        self.grouped += other.grouped;
+        self.doubled += other.doubled;
+        self.cut += other.cut;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.unknown_attrs += other.unknown_attrs;
+        self.incomplete |= other.incomplete;
+        for why in &other.why {
+            self.because(why.count, why.text.clone());
+        }
+        for door in &other.via {
+            self.used(door);
+        }
+    }
+
+    /// True if a reader must be warned (exit code 3).
+    pub fn is_partial(&self) -> bool {
+        self.incomplete || self.lost > 0 || self.failed > 0
+    }
+
+    /// True if every row seen is accounted for.
+    pub fn balances(&self) -> bool {
+        self.seen == self.emitted + self.filtered + self.grouped + self.doubled + self.cut + self.failed
+    }
+}

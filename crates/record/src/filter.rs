@@ -1,0 +1,98 @@
+//! A filter as a tree over field indexes: what the engine made of the user's words, and what sources read to find
+//! the parts that the kernel can do for them. Evaluating it is the engine's job.
+
+use crate::{Addr, Prefix};
+
+/// A filter over the fields of one table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// Every part holds. Empty: true.
+    And(Vec<Expr>),
+    /// Some part holds. Empty: false.
+    Or(Vec<Expr>),
+    /// The part does not hold.
+    Not(Box<Expr>),
+    /// One comparison.
+    Test(Test),
+}
+
+/// One comparison: field, operator, operand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Test {
+    /// Index into the table's fields.
+    pub field: usize,
+    /// The operator.
+    pub op: Op,
+    /// What the field is compared with; its variant fits the field's kind.
+    pub operand: Operand,
+}
+
+/// Comparison operators. A comparison with a null cell is false; only `Eq Null` is true there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `=`, and `in` for [`Operand::Prefixes`], [`Operand::Ranges`] and [`Operand::Words`].
+    Eq,
+    /// `!=`, `not in`.
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+    /// `~`: the regular expression matches somewhere.
+    Match,
+    /// `!~`
+    NotMatch,
+}
+
+/// The right side of a comparison, already in the field's unit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// `x = null`, `x != null`.
+    Null,
+    /// true or false.
+    Bool(bool),
+    /// One number (any operator but match).
+    Number(u64),
+    /// Numbers and ranges, both ends included: `in (443, 8000-8999)`.
+    Ranges(Vec<(u64, u64)>),
+    /// `fwmark = 0x10/0xf0`: the field and the mask equal the value.
+    Masked {
+        /// Value after masking.
+        value: u64,
+        /// Mask.
+        mask: u64,
+    },
+    /// One address (for ordering operators too).
+    Addr(Addr),
+    /// Prefixes; a host is a full-length one.
+    Prefixes(Vec<Prefix>),
+    /// Words or texts; equality is by bytes.
+    Words(Vec<Box<[u8]>>),
+    /// A regular expression as written.
+    Regex(Box<str>),
+    /// A shell pattern (`*`, `?`, `[…]`) as ss takes for unix paths.
+    Glob(Box<[u8]>),
+}
+
+impl Expr {
+    /// The parts of a top-level `and`, or the expression itself as the only part.
+    pub fn into_conjuncts(self) -> Vec<Expr> {
+        match self {
+            Expr::And(parts) => parts.into_iter().flat_map(Expr::into_conjuncts).collect(),
+            other => vec![other],
+        }
+    }
+
+    /// Calls `each` for every comparison in the tree.
+    pub fn for_each_test(&self, each: &mut dyn FnMut(&Test)) {
+        match self {
+            Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|p| p.for_each_test(each)),
+            Expr::Not(part) => part.for_each_test(each),
+            Expr::Test(test) => each(test),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Kernel words: protocols, states, timers.
+
+/// What kind of socket.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Proto {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// Unix domain.
+    Unix,
+}
+
+impl Proto {
+    /// The words of the field `proto`.
+    pub const NAMES: &'static [&'static str] = &["tcp", "udp", "unix"];
+
+    /// The word of this protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Proto::Tcp => "tcp",
+            Proto::Udp => "udp",
+            Proto::Unix => "unix",
+        }
+    }
+}
+
+/// A socket's state with the kernel's numbers (`include/net/tcp_states.h`); unix and UDP sockets borrow them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct State(pub u8);
+
+impl State {
+    /// 1, also a connected UDP or unix socket.
+    pub const ESTABLISHED: State = State(1);
+    /// 2
+    pub const SYN_SENT: State = State(2);
+    /// 3
+    pub const SYN_RECV: State = State(3);
+    /// 4
+    pub const FIN_WAIT1: State = State(4);
+    /// 5
+    pub const FIN_WAIT2: State = State(5);
+    /// 6
+    pub const TIME_WAIT: State = State(6);
+    /// 7, also an unconnected UDP or unix socket.
+    pub const CLOSE: State = State(7);
+    /// 8
+    pub const CLOSE_WAIT: State = State(8);
+    /// 9
+    pub const LAST_ACK: State = State(9);
+    /// 10
+    pub const LISTEN: State = State(10);
+    /// 11
+    pub const CLOSING: State = State(11);
+    /// 12, a request socket; replies say 3.
+    pub const NEW_SYN_RECV: State = State(12);
+    /// 13, bound but neither listening nor connected (6.8+).
+    pub const BOUND_INACTIVE: State = State(13);
+
+    /// Native words by number; index 0 is no state. `unconn` is what 7 is called where nothing was ever connected.
+    pub const NAMES: &'static [&'static str] = &[
+        "unknown",
+        "established",
+        "syn_sent",
+        "syn_recv",
+        "fin_wait1",
+        "fin_wait2",
+        "time_wait",
+        "close",
+        "close_wait",
+        "last_ack",
+        "listen",
+        "closing",
+        "new_syn_recv",
+        "bound_inactive",
+        "unconn",
+    ];
+
+    /// The native word; `unconn` for state 7 of anything but TCP.
+    pub fn name(self, proto: Proto) -> &'static str {
+        if self == State::CLOSE && proto != Proto::Tcp {
+            return "unconn";
+        }
+        Self::NAMES[..14].get(self.0 as usize).copied().unwrap_or("unknown")
+    }
+
+    /// Bits of the kernel's state mask that a native word stands for; `None` for an unknown word.
+    ///
+    /// `syn_recv` covers request sockets, `unconn` is `close`.
+    pub fn mask_of(word: &[u8]) -> Option<u32> {
+        if word == b"unconn" {
+            return Some(1 << 7);
+        }
+        if word == b"syn_recv" {
+            return Some(1 << 3 | 1 << 12);
+        }
+        let n = Self::NAMES.iter().position(|n| n.as_bytes() == word)?;
+        (n > 0).then_some(1 << n)
+    }
+}
+
+/// The timer that runs on a socket (`idiag_timer`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timer(pub u8);
+
+impl Timer {
+    /// Native words by number.
+    pub const NAMES: &'static [&'static str] = &["off", "retransmit", "keepalive", "timewait", "probe", "unknown"];
+
+    /// The native word.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[..5].get(self.0 as usize).copied().unwrap_or("unknown")
+    }
+}

@@ -1,0 +1,176 @@
+//! The record of a host-to-host flow: connections that share their hosts, their service and their direction.
+
+use crate::{Addr, Field, Key, Kind, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
+
+/// The table of flows.
+#[derive(Clone, Copy, Debug)]
+pub enum Flows {}
+
+impl Table for Flows {
+    type Row<'b> = Flow<'b>;
+    const NAME: &'static str = "flows";
+    const FIELDS: &'static [Field<Flows>] = FIELDS;
+}
+
+/// Who opened the connections.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Direction {
+    /// The peer did: we are the service (passive open).
+    In,
+    /// We did (active open).
+    Out,
+    /// Nothing tells.
+    Unknown,
+}
+
+impl Direction {
+    /// The words of the field `direction`.
+    pub const NAMES: &'static [&'static str] = &["in", "out", "unknown"];
+
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::In => "in",
+            Direction::Out => "out",
+            Direction::Unknown => "unknown",
+        }
+    }
+}
+
+/// How many connections of a flow are in each state; indexed by the kernel's number 0–13.
+pub type FlowStates = [u32; 14];
+
+/// One flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow<'b> {
+    /// Inode of the network namespace.
+    pub netns_id: u64,
+    /// TCP or UDP.
+    pub proto: Proto,
+    /// Who opened it.
+    pub direction: Direction,
+    /// True if the direction was guessed from port numbers alone.
+    pub guessed: bool,
+    /// Our address, unmapped.
+    pub local_addr: Addr,
+    /// Our port; `None` where it is folded.
+    pub local_port: Option<u16>,
+    /// The other host's address, unmapped.
+    pub peer_addr: Addr,
+    /// The other host's port; `None` where it is folded.
+    pub peer_port: Option<u16>,
+    /// Connections in the flow.
+    pub connections: u64,
+    /// Connections by state.
+    pub states: &'b FlowStates,
+    /// Holders with distinct process names, ascending by pid; at most a bounded number.
+    pub owners: &'b [Owner],
+    /// Bytes received; `None` unless asked for.
+    pub bytes_in: Option<u64>,
+    /// Bytes sent; `None` unless asked for.
+    pub bytes_out: Option<u64>,
+    /// Segments retransmitted; `None` unless asked for.
+    pub retrans_total: Option<u64>,
+    /// Bytes waiting in the receive queues.
+    pub recv_q: u64,
+    /// Bytes waiting in the send queues.
+    pub send_q: u64,
+}
+
+impl Flow<'_> {
+    /// `need` bit of the fields that take `tcp_info` of every socket.
+    pub const NEED_TCP_INFO: u64 = super::need::TCP_INFO;
+    /// `need` bit of the fields that take the owners of every socket.
+    pub const NEED_OWNERS: u64 = 1 << 63;
+}
+
+type F = Field<Flows>;
+
+fn owner_value<'r>(owners: &'r [Owner], part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
+    owners.first().map_or(Value::Null, part)
+}
+
+macro_rules! state_field {
+    ($name:literal, $state:expr) => {
+        F::own($name, Kind::Count, |row| Value::U64(row.states[$state.0 as usize].into()))
+            .doc(concat!("Connections in state ", $name, "."))
+    };
+}
+
+const FIELDS: &[Field<Flows>] = &[
+    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
+        .doc("Name of the network namespace; its number where it has none.")
+        .show(Show::Wide),
+    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
+    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name()))
+        .doc("Protocol.")
+        .show(Show::Default),
+    F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
+        .doc("Who opened the connections: in (the peer), out (we), unknown.")
+        .show(Show::Default),
+    F::own("guessed", Kind::Bool, |row| Value::Bool(row.guessed))
+        .doc("True if the direction was guessed from port numbers because no listener tells.")
+        .show(Show::Wide),
+    F::own("local_addr", Kind::Addr, |row| Value::Addr(row.local_addr)).doc("Our address.").show(Show::Default),
+    F::own("local_port", Kind::Port, |row| Value::number(row.local_port))
+        .doc("Our port; null where many are folded into one flow.")
+        .show(Show::Default),
+    F::own("peer_addr", Kind::Addr, |row| Value::Addr(row.peer_addr))
+        .doc("The other host's address.")
+        .show(Show::Default),
+    F::own("peer_port", Kind::Port, |row| Value::number(row.peer_port))
+        .doc("The other host's port; null where many are folded into one flow.")
+        .show(Show::Default),
+    F::joined("local_name", Kind::Text, LookupId::Hosts, |row| Key::Addr(row.local_addr))
+        .doc("Host name of our address (with --resolve)."),
+    F::joined("peer_name", Kind::Text, LookupId::Hosts, |row| Key::Addr(row.peer_addr))
+        .doc("Host name of the other host (with --resolve)."),
+    F::own("peer_scope", Kind::Name(Scope::NAMES), |row| Value::Name(row.peer_addr.scope().name()))
+        .doc("How far the peer's address reaches.")
+        .show(Show::Wide),
+    F::own("connections", Kind::Count, |row| Value::U64(row.connections))
+        .doc("Connections in the flow.")
+        .show(Show::Default),
+    state_field!("established", State::ESTABLISHED).show(Show::Wide),
+    state_field!("fin_wait1", State::FIN_WAIT1).show(Show::Wide),
+    state_field!("fin_wait2", State::FIN_WAIT2).show(Show::Wide),
+    state_field!("time_wait", State::TIME_WAIT).show(Show::Wide),
+    state_field!("close_wait", State::CLOSE_WAIT).show(Show::Wide),
+    state_field!("last_ack", State::LAST_ACK).show(Show::Wide),
+    state_field!("closing", State::CLOSING).show(Show::Wide),
+    state_field!("syn_sent", State::SYN_SENT).show(Show::Wide),
+    state_field!("syn_recv", State::SYN_RECV).show(Show::Wide),
+    state_field!("close", State::CLOSE).show(Show::Wide),
+    F::own("recv_q", Kind::Bytes, |row| Value::U64(row.recv_q))
+        .doc("Bytes received that the programs have not read, all connections.")
+        .show(Show::Wide),
+    F::own("send_q", Kind::Bytes, |row| Value::U64(row.send_q))
+        .doc("Bytes written that the peer has not acknowledged, all connections.")
+        .show(Show::Wide),
+    F::own("bytes_in", Kind::Bytes, |row| Value::number(row.bytes_in))
+        .needs(Flow::NEED_TCP_INFO)
+        .kernel("tcpi_bytes_received")
+        .doc("Bytes received over the connections that are open now."),
+    F::own("bytes_out", Kind::Bytes, |row| Value::number(row.bytes_out))
+        .needs(Flow::NEED_TCP_INFO)
+        .kernel("tcpi_bytes_sent")
+        .doc("Bytes sent over the connections that are open now."),
+    F::own("retrans_total", Kind::Count, |row| Value::number(row.retrans_total))
+        .needs(Flow::NEED_TCP_INFO)
+        .kernel("tcpi_total_retrans")
+        .doc("Segments retransmitted on the connections that are open now."),
+    F::own("process", Kind::Text, |row| owner_value(row.owners, |o| Value::Bytes(o.process.as_bytes())))
+        .needs(Flow::NEED_OWNERS)
+        .doc("Name of the process that holds the connections, the first one of several.")
+        .show(Show::Default),
+    F::own("pid", Kind::Id, |row| owner_value(row.owners, |o| Value::U64(o.pid.into())))
+        .needs(Flow::NEED_OWNERS)
+        .doc("Process that holds the connections, the first one of several.")
+        .show(Show::Default),
+    F::own("owners", Kind::Owners, |row| {
+        if row.owners.is_empty() { Value::Null } else { Value::List(row.owners) }
+    })
+    .needs(Flow::NEED_OWNERS)
+    .doc("Holders with different process names: pid, process, fd.")
+    .show(Show::Wide),
+];

@@ -1,0 +1,215 @@
+//! The record of a socket.
+
+use super::{SkMem, TcpInfo};
+use crate::{Addr, Field, Proto, State, Table, Timer};
+
+/// The table of sockets.
+#[derive(Clone, Copy, Debug)]
+pub enum Sockets {}
+
+impl Table for Sockets {
+    type Row<'b> = Socket<'b>;
+    const NAME: &'static str = "sockets";
+    const FIELDS: &'static [Field<Sockets>] = super::socket_fields::FIELDS;
+}
+
+/// Bits that tell the source what to fetch (`Field::need`). What has no bit is always there.
+pub mod need {
+    /// `tcp_info` (INET_DIAG_INFO): +230 ns a row in the kernel.
+    pub const TCP_INFO: u64 = 1 << 0;
+    /// Name of the congestion control (INET_DIAG_CONG).
+    pub const CONG: u64 = 1 << 1;
+    /// Details of the congestion control (INET_DIAG_VEGASINFO, DCTCPINFO, BBRINFO).
+    pub const CONG_INFO: u64 = 1 << 2;
+    /// Socket memory, nine numbers (INET_DIAG_SKMEMINFO).
+    pub const SKMEM: u64 = 1 << 3;
+    /// ToS, traffic class, class id or priority (INET_DIAG_TOS, INET_DIAG_TCLASS).
+    pub const TOS: u64 = 1 << 4;
+    /// Path of a unix socket (UDIAG_SHOW_NAME).
+    pub const UNIX_NAME: u64 = 1 << 5;
+    /// Peer of a unix socket (UDIAG_SHOW_PEER).
+    pub const UNIX_PEER: u64 = 1 << 6;
+    /// Queues of a unix socket (UDIAG_SHOW_RQLEN).
+    pub const UNIX_QUEUES: u64 = 1 << 7;
+    /// Device and inode of a unix socket's file (UDIAG_SHOW_VFS).
+    pub const UNIX_VFS: u64 = 1 << 8;
+    /// Owner's uid of a unix socket (UDIAG_SHOW_UID).
+    pub const UNIX_UID: u64 = 1 << 9;
+    /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
+    pub const CGROUP: u64 = 1 << 10;
+    /// v6only and the socket options byte: netlink sends them unasked, /proc has them not.
+    pub const SOCKOPT: u64 = 1 << 11;
+    /// The cookie: /proc has it not.
+    pub const COOKIE: u64 = 1 << 12;
+    /// Interface and mark: /proc has them not.
+    pub const IFACE_MARK: u64 = 1 << 13;
+    /// Backlog limit of a listener: /proc has it not.
+    pub const ACCEPT_MAX: u64 = 1 << 14;
+    /// Reference count and flags of a unix socket: only /proc has them, and only the netstat face asks.
+    pub const UNIX_REFS: u64 = 1 << 15;
+    /// Shutdown bits (INET_DIAG_SHUTDOWN).
+    pub const SHUTDOWN: u64 = 1 << 16;
+}
+
+/// One end of a connection as the kernel gave it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Endpoint {
+    /// The address as the kernel gave it: IPv4-mapped ones are still IPv6.
+    pub addr: Addr,
+    /// The port in host order; 0 is none.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// Nothing bound, nothing connected.
+    pub const NONE: Endpoint = Endpoint { addr: Addr::ANY4, port: 0 };
+
+    /// True if this end is not set at all: wildcard address and port 0.
+    pub fn is_none(&self) -> bool {
+        self.port == 0 && self.addr.is_unspecified()
+    }
+}
+
+/// Type of a unix socket (SOCK_STREAM and so on).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnixType(pub u8);
+
+impl UnixType {
+    /// Native words: index 1 stream, 2 datagram, 5 seqpacket.
+    pub const NAMES: &'static [&'static str] = &["unknown", "stream", "dgram", "raw", "rdm", "seqpacket"];
+
+    /// The native word.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.get(self.0 as usize).copied().unwrap_or("unknown")
+    }
+}
+
+/// What only unix sockets have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnixPart<'b> {
+    /// Stream, datagram, seqpacket.
+    pub kind: UnixType,
+    /// The bytes of the name as bound: an abstract one starts with NUL; `None` if unnamed. Hostile.
+    pub path: Option<&'b [u8]>,
+    /// Inode of the socket at the other end.
+    pub peer_inode: Option<u32>,
+    /// Device and inode of the socket's file.
+    pub vfs: Option<(u32, u32)>,
+    /// Reference count (only from /proc/net/unix).
+    pub refs: Option<u32>,
+    /// Flags (only from /proc/net/unix): 1 << 16 is "accepts connections".
+    pub flags: Option<u32>,
+}
+
+/// One socket. Borrows the receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Socket<'b> {
+    /// Which table it comes from.
+    pub proto: Proto,
+    /// Address family as the kernel says: 2 AF_INET, 10 AF_INET6, 1 AF_UNIX. Dual-stack sockets are 10.
+    pub family: u8,
+    /// State with the kernel's numbers.
+    pub state: State,
+    /// Our end.
+    pub local: Endpoint,
+    /// The other end.
+    pub peer: Endpoint,
+    /// `idiag_rqueue`: bytes waiting to be read; at a listener connections waiting for accept.
+    pub rqueue: u32,
+    /// `idiag_wqueue`: bytes waiting for acknowledgement; at a listener the backlog limit.
+    /// `None` for a listener read from /proc, for a unix socket without the queues asked for.
+    pub wqueue: Option<u32>,
+    /// Index of the interface it is bound to; 0 is none.
+    pub ifindex: u32,
+    /// Owner's uid; `None` where the door does not tell (time-wait, unix sockets unless asked).
+    pub uid: Option<u32>,
+    /// Inode of the socket; 0 is none (time-wait, orphans, not yet accepted).
+    pub inode: u32,
+    /// Cookie: unique for the life of the kernel. 0 if the door has none.
+    pub cookie: u64,
+    /// Running timer.
+    pub timer: Timer,
+    /// Milliseconds until the timer ends.
+    pub timer_ms: u32,
+    /// Retransmissions (`idiag_retrans`).
+    pub retrans: u8,
+    /// netns inode of the namespace that was read.
+    pub netns_id: u64,
+    /// SO_MARK (INET_DIAG_MARK; needs CAP_NET_ADMIN).
+    pub mark: Option<u32>,
+    /// Shutdown bits: 1 receive, 2 send.
+    pub shutdown: Option<u8>,
+    /// INET_DIAG_SKV6ONLY.
+    pub v6only: Option<bool>,
+    /// INET_DIAG_SOCKOPT: two bytes of bit fields.
+    pub sockopt: Option<[u8; 2]>,
+    /// cgroup v2 id.
+    pub cgroup_id: Option<u64>,
+    /// `tcp_info`.
+    pub tcp_info: Option<TcpInfo<'b>>,
+    /// Socket memory.
+    pub skmem: Option<SkMem<'b>>,
+    /// Name of the congestion control, without NUL.
+    pub cong: Option<&'b [u8]>,
+    /// INET_DIAG_VEGASINFO payload.
+    pub vegas: Option<&'b [u8]>,
+    /// INET_DIAG_DCTCPINFO payload.
+    pub dctcp: Option<&'b [u8]>,
+    /// INET_DIAG_BBRINFO payload.
+    pub bbr: Option<&'b [u8]>,
+    /// Type of service.
+    pub tos: Option<u8>,
+    /// Traffic class (IPv6).
+    pub tclass: Option<u8>,
+    /// Class id or priority (INET_DIAG_CLASS_ID).
+    pub class_id: Option<u32>,
+    /// INET_DIAG_ULP_INFO payload.
+    pub ulp: Option<&'b [u8]>,
+    /// INET_DIAG_MD5SIG payload.
+    pub md5sig: Option<&'b [u8]>,
+    /// What only unix sockets have.
+    pub unix: Option<UnixPart<'b>>,
+}
+
+impl Socket<'_> {
+    /// A row with nothing known: doors start from it and fill in.
+    pub const EMPTY: Socket<'static> = Socket {
+        proto: Proto::Tcp,
+        family: 0,
+        state: State(0),
+        local: Endpoint::NONE,
+        peer: Endpoint::NONE,
+        rqueue: 0,
+        wqueue: None,
+        ifindex: 0,
+        uid: None,
+        inode: 0,
+        cookie: 0,
+        timer: Timer(0),
+        timer_ms: 0,
+        retrans: 0,
+        netns_id: 0,
+        mark: None,
+        shutdown: None,
+        v6only: None,
+        sockopt: None,
+        cgroup_id: None,
+        tcp_info: None,
+        skmem: None,
+        cong: None,
+        vegas: None,
+        dctcp: None,
+        bbr: None,
+        tos: None,
+        tclass: None,
+        class_id: None,
+        ulp: None,
+        md5sig: None,
+        unix: None,
+    };
+
+    /// True for a listening TCP or unix socket, whose queues count connections.
+    pub fn is_listener(&self) -> bool {
+        self.state == State::LISTEN
+    }
+}

@@ -1,0 +1,68 @@
+//! Where rows go: the last writers, the only place where values become text.
+
+use crate::{Accounting, Kind, Value};
+use std::fmt;
+
+/// Whether more rows are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Next {
+    /// Go on.
+    More,
+    /// Enough (`--limit`, a closed pipe, Ctrl-C): the run ends without being an error.
+    Stop,
+}
+
+/// One column of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Header and JSON key.
+    pub name: Box<str>,
+    /// Meaning, unit, alignment.
+    pub kind: Kind,
+}
+
+/// The columns in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns(pub Vec<Column>);
+
+/// A writer of rows.
+pub trait Sink {
+    /// Called once a round, before its first row. `round` is None unless rounds repeat (`--watch`).
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError>;
+
+    /// The planned cells of one row; they borrow the receive buffer: copy what you keep.
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError>;
+
+    /// The round is over: everything written so far must reach the reader.
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError>;
+}
+
+/// Which repetition this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// 1 for the first.
+    pub n: u64,
+    /// Seconds since 1970, UTC.
+    pub time_s: i64,
+}
+
+/// Why a row could not be written.
+#[derive(Debug)]
+pub enum SinkError {
+    /// The reader went away: success for us.
+    Closed,
+    /// The system refused (`no space left on device`).
+    Io(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl fmt::Display for SinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SinkError::Closed => f.write_str("the reader of the output has closed it"),
+            SinkError::Io(cause) => write!(f, "cannot write the output: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for SinkError {}

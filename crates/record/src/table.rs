@@ -1,0 +1,155 @@
+//! Tables and their field tables.
+//!
+//! A [`Table`] is a kind of record; its [`Field`] slice is the one place that columns, filter names, JSON keys,
+//! CSV header, help and schema come from. Fields become indexes when a plan is made.
+
+use crate::{Key, Kind, LookupId, Lookups, Owner, Value};
+
+/// A kind of record. Implemented by an empty enum; the data are in [`Table::Row`].
+pub trait Table: Sized + 'static {
+    /// One row; `'b` is the buffer it borrows.
+    type Row<'b>;
+    /// The word of the command line (`sockets`).
+    const NAME: &'static str;
+    /// Every field, in the order of `--columns all`.
+    const FIELDS: &'static [Field<Self>];
+}
+
+/// When a field is shown without being asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Show {
+    /// In the plain table.
+    Default,
+    /// In `-o wide` and JSON as well.
+    Wide,
+    /// Only by name or `--columns all`.
+    Asked,
+}
+
+/// Where a field's value comes from.
+pub enum Get<T: Table> {
+    /// Read from the row.
+    Own(for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>),
+    /// Found by a key from the row.
+    Joined {
+        /// The key.
+        key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+        /// Where to look.
+        lookup: LookupId,
+    },
+    /// Drawn from the row's owners: the cell shows the first one's, a filter matches if any does.
+    Owners {
+        /// The key of the owners' lookup.
+        key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+        /// The part of an owner that this field shows; `None` for the whole list.
+        part: Option<for<'r> fn(&'r Owner) -> Value<'r>>,
+    },
+}
+
+impl<T: Table> Clone for Get<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Table> Copy for Get<T> {}
+
+/// One field of a table.
+pub struct Field<T: Table> {
+    /// Name in filters, headers, JSON keys: lower case, unit last.
+    pub name: &'static str,
+    /// Meaning and unit.
+    pub kind: Kind,
+    /// One sentence.
+    pub doc: &'static str,
+    /// What the kernel calls it; empty if it has no name there.
+    pub kernel: &'static str,
+    /// When it is shown unasked.
+    pub show: Show,
+    /// Bit that tells the source to fetch it; 0 if it is always there.
+    pub need: u64,
+    /// How to read it.
+    pub get: Get<T>,
+}
+
+impl<T: Table> Field<T> {
+    /// A field read from the row, shown only when asked for.
+    pub const fn own(name: &'static str, kind: Kind, get: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>) -> Self {
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Own(get) }
+    }
+
+    /// A field found in a lookup.
+    pub const fn joined(
+        name: &'static str,
+        kind: Kind,
+        lookup: LookupId,
+        key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+    ) -> Self {
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Joined { key, lookup } }
+    }
+
+    /// A field drawn from the row's owners.
+    pub const fn owners(
+        name: &'static str,
+        kind: Kind,
+        key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+        part: Option<for<'r> fn(&'r Owner) -> Value<'r>>,
+    ) -> Self {
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Owners { key, part } }
+    }
+
+    /// The same field with its sentence.
+    pub const fn doc(mut self, doc: &'static str) -> Self {
+        self.doc = doc;
+        self
+    }
+
+    /// The same field with the kernel's name.
+    pub const fn kernel(mut self, kernel: &'static str) -> Self {
+        self.kernel = kernel;
+        self
+    }
+
+    /// The same field, shown unasked as `show` says.
+    pub const fn show(mut self, show: Show) -> Self {
+        self.show = show;
+        self
+    }
+
+    /// The same field, fetched only when `need` is asked of the source.
+    pub const fn needs(mut self, need: u64) -> Self {
+        self.need = need;
+        self
+    }
+
+    /// The lookup this field needs, if any.
+    pub fn lookup(&self) -> Option<LookupId> {
+        match self.get {
+            Get::Own(_) => None,
+            Get::Joined { lookup, .. } => Some(lookup),
+            Get::Owners { .. } => Some(LookupId::Owners),
+        }
+    }
+
+    /// The cell of this field in `row`. Costs one indirect call, plus one in a lookup when joined.
+    #[inline]
+    pub fn cell<'r>(&self, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
+        match self.get {
+            Get::Own(get) => get(row),
+            Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
+            Get::Owners { key, part } => first_owner(lookups.owners(key(row)), part),
+        }
+    }
+}
+
+fn first_owner<'r>(owners: &'r [Owner], part: Option<for<'o> fn(&'o Owner) -> Value<'o>>) -> Value<'r> {
+    match (owners.first(), part) {
+        (None, _) => Value::Null,
+        (Some(_), None) => Value::List(owners),
+        (Some(owner), Some(part)) => part(owner),
+    }
+}
+
+/// The index of the field called `name`.
+pub fn field_index<T: Table>(name: &str) -> Option<usize> {
+    T::FIELDS.iter().position(|f| f.name == name)
+}

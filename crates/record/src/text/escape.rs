@@ -1,0 +1,119 @@
+//! Text from outside: process names, paths, interface and host names. Hostile until it went through here.
+
+/// True if every byte is printable ASCII without backslash and quotation mark: nothing to escape in any format.
+#[inline]
+pub fn is_plain(text: &[u8]) -> bool {
+    text.iter().all(|&b| (0x20..0x7f).contains(&b) && b != b'\\' && b != b'"')
+}
+
+/// Appends text for terminals, pipes and CSV: `\n`, `\t`, `\xNN` for control bytes and invalid UTF-8, `\u{…}` for
+/// characters that change the order or vanish (bidi controls, zero width, line separators), `\\` for a backslash.
+pub fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    if is_plain(text) {
+        return out.extend_from_slice(text);
+    }
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            put_text_char(out, c);
+        }
+        chunk.invalid().iter().for_each(|&b| put_x(out, b));
+    }
+}
+
+fn put_text_char(out: &mut Vec<u8>, c: char) {
+    match c {
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\0'..='\x1f' | '\x7f' => put_x(out, c as u8),
+        _ if is_deceptive(c) => {
+            out.extend_from_slice(b"\\u{");
+            super::put_hex(out, u64::from(u32::from(c)));
+            out.push(b'}');
+        }
+        _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+fn put_x(out: &mut Vec<u8>, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(&[b'\\', b'x', DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]);
+}
+
+/// C1 controls, bidi controls, zero-width characters, line and paragraph separators, tags.
+fn is_deceptive(c: char) -> bool {
+    matches!(c, '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Appends text between the quotation marks of a JSON string (RFC 8259); invalid UTF-8 becomes U+FFFD.
+pub fn put_json(out: &mut Vec<u8>, text: &[u8]) {
+    if is_plain(text) {
+        return out.extend_from_slice(text);
+    }
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            put_json_char(out, c);
+        }
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+}
+
+fn put_json_char(out: &mut Vec<u8>, c: char) {
+    match c {
+        '"' => out.extend_from_slice(b"\\\""),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\0'..='\x1f' | '\x7f' => put_json_u(out, c as u16),
+        // A terminal shows JSON too: what deceives the eye is escaped though the format allows it.
+        _ if is_deceptive(c) => c.encode_utf16(&mut [0; 2]).iter().for_each(|&u| put_json_u(out, u)),
+        _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+fn put_json_u(out: &mut Vec<u8>, unit: u16) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"\\u");
+    for shift in [12, 8, 4, 0] {
+        out.push(DIGITS[(unit >> shift & 15) as usize]);
+    }
+}
+
+/// Appends text for the faces of the old tools: `?` for control bytes, everything else as it is; `raw` leaves all.
+pub fn put_face(out: &mut Vec<u8>, text: &[u8], raw: bool) {
+    if raw || is_plain(text) {
+        return out.extend_from_slice(text);
+    }
+    out.extend(text.iter().map(|&b| if b < 0x20 || b == 0x7f { b'?' } else { b }));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn nothing_hostile_gets_through() {
+        let mut out = Vec::new();
+        put_text(&mut out, b"a\x1b[31m\n\t\\\xff\xe2\x80\xae\xc2\x9b");
+        assert_eq!(String::from_utf8(out).unwrap(), r"a\x1b[31m\n\t\\\xff\u{202e}\u{9b}");
+        let mut out = Vec::new();
+        put_json(&mut out, b"a\"\x1b\n\xff\xe2\x80\xae");
+        assert_eq!(String::from_utf8(out).unwrap(), "a\\\"\\u001b\\n\u{fffd}\\u202e");
+        let mut out = Vec::new();
+        put_face(&mut out, b"a\x1b\nb", false);
+        assert_eq!(out, b"a??b");
+    }
+
+    #[test]
+    fn ordinary_unicode_stays() {
+        let mut out = Vec::new();
+        put_text(&mut out, "größe 表".as_bytes());
+        assert_eq!(String::from_utf8(out).unwrap(), "größe 表");
+    }
+}

@@ -121,10 +121,6 @@ const FIELDS: &[Field<Flows>] = &[
     F::own("peer_port", Kind::Port, |row| Value::number(row.peer_port))
         .doc("The other host's port; null where many are folded into one flow.")
         .show(Show::Default),
-    F::joined("local_name", Kind::Text, LookupId::Hosts, |row| Key::Addr(row.local_addr))
-        .doc("Host name of our address (with --resolve)."),
-    F::joined("peer_name", Kind::Text, LookupId::Hosts, |row| Key::Addr(row.peer_addr))
-        .doc("Host name of the other host (with --resolve)."),
     F::own("peer_scope", Kind::Name(Scope::NAMES), |row| Value::Name(row.peer_addr.scope().name()))
         .doc("How far the peer's address reaches.")
         .show(Show::Wide),

@@ -98,10 +98,6 @@ const FLAT: &[Field<Sockets>] = &[
         .kernel("idiag_dport")
         .doc("The other end's port.")
         .show(Show::Default),
-    F::joined("local_name", Kind::Text, LookupId::Hosts, |row| Key::Addr(row.local.addr.unmapped()))
-        .doc("Host name of our address (with --resolve)."),
-    F::joined("peer_name", Kind::Text, LookupId::Hosts, |row| Key::Addr(row.peer.addr.unmapped()))
-        .doc("Host name of the other end (with --resolve)."),
     F::joined("iface", Kind::Text, LookupId::Ifaces, iface_key)
         .needs(need::IFACE_MARK)
         .kernel("idiag_if")

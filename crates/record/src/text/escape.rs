@@ -84,12 +84,19 @@ fn put_json_u(out: &mut Vec<u8>, unit: u16) {
     }
 }
 
-/// Appends text for the faces of the old tools: `?` for control bytes, everything else as it is; `raw` leaves all.
+/// Appends text for the faces of the old tools: `?` for control characters, deceptive characters and bytes that are
+/// not UTF-8, everything else as it is; `raw` leaves all.
 pub fn put_face(out: &mut Vec<u8>, text: &[u8], raw: bool) {
     if raw || is_plain(text) {
         return out.extend_from_slice(text);
     }
-    out.extend(text.iter().map(|&b| if b < 0x20 || b == 0x7f { b'?' } else { b }));
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let shown = if c.is_control() || is_deceptive(c) { '?' } else { c };
+            out.extend_from_slice(shown.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        out.extend(chunk.invalid().iter().map(|_| b'?'));
+    }
 }
 
 #[cfg(test)]
@@ -106,8 +113,8 @@ mod tests {
         put_json(&mut out, b"a\"\x1b\n\xff\xe2\x80\xae");
         assert_eq!(String::from_utf8(out).unwrap(), "a\\\"\\u001b\\n\u{fffd}\\u202e");
         let mut out = Vec::new();
-        put_face(&mut out, b"a\x1b\nb", false);
-        assert_eq!(out, b"a??b");
+        put_face(&mut out, b"a\x1b\n\"b\xff\xe2\x80\xae", false);
+        assert_eq!(out, b"a??\"b??");
     }
 
     #[test]

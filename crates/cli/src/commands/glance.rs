@@ -1,0 +1,50 @@
+//! `netwren` alone: who listens here, and the largest flows, with their owners.
+
+use crate::exit::Exit;
+
+use crate::output;
+use std::ffi::OsString;
+
+/// The two tables and the words over them.
+const PARTS: [(&str, &str, &[&str]); 2] = [
+    (
+        "Listeners",
+        "sockets",
+        &["--columns", "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user", "--sort", "proto,local_port"],
+    ),
+    ("Flows", "flows", &["--limit", "20"]),
+];
+
+/// Which sockets take what anybody sends.
+const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
+
+/// Shows both tables; the worse exit code of the two.
+pub(crate) fn glance() -> Exit {
+    let mut worst = Exit::Ok;
+    for (i, (title, table, flags)) in PARTS.iter().enumerate() {
+        let space = if i == 0 { "" } else { "\n" };
+        let told = output::print(&format!("{space}{title}\n"));
+        let mut words: Vec<OsString> = flags.iter().map(OsString::from).collect();
+        if *table == "sockets" {
+            words.push(LISTENERS.into());
+        }
+        let exit = super::run(table, words.into_iter()).unwrap_or(Exit::Usage);
+        worst = [worst, told, exit].into_iter().max_by_key(|exit| *exit as u8).unwrap_or(worst);
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::Request;
+
+    #[test]
+    fn both_parts_are_requests() {
+        for (_, table, flags) in PARTS {
+            assert!(Request::parse(table, flags.iter().map(OsString::from)).is_ok(), "{table}");
+        }
+        assert!(engine::filter::conjuncts::<record::rows::Sockets>(LISTENERS).is_ok());
+    }
+}

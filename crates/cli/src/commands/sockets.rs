@@ -1,0 +1,48 @@
+//! `netwren sockets`.
+
+use super::plan::plan;
+use super::table::{self, Reads};
+use crate::exit::Exit;
+use crate::flags::Request;
+use crate::messages::say;
+use crate::output;
+use crate::session::Session;
+use engine::columns;
+use record::rows::Sockets;
+use record::{Accounting, LookupId, Lookups, Source};
+use sockets::{Options, SocketSource, Via};
+
+/// Runs the command.
+pub(super) fn run(request: &Request) -> Exit {
+    if request.shown.columns.as_deref() == Some("help") {
+        return output::print(&columns::help::<Sockets>());
+    }
+    let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(request, &ast));
+    match plan {
+        Ok(plan) => table::run(request, &plan, &Reading { via: request.via }),
+        Err(wrong) => {
+            say(&wrong.to_string());
+            Exit::Usage
+        }
+    }
+}
+
+struct Reading {
+    via: Option<Via>,
+}
+
+impl Reads<Sockets> for Reading {
+    fn needs_lookup(&self, _id: LookupId) -> bool {
+        false
+    }
+
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _lookups: Lookups<'_>,
+        _books: &mut Accounting,
+        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+    ) -> R {
+        then(&mut SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) }))
+    }
+}

@@ -1,0 +1,99 @@
+//! `netwren support`: what this kernel and these rights allow, and what is used instead.
+
+use crate::exit::Exit;
+use crate::flags;
+use crate::messages::say;
+use crate::output;
+use record::text;
+use std::ffi::OsString;
+use sys::caps::{self, Cap};
+use sys::{Host, Kernel};
+
+/// One line: what, whether it works, how or why not.
+struct Line {
+    feature: String,
+    works: bool,
+    words: String,
+}
+
+/// Rights that change what is seen: what is missing without them.
+const RIGHTS: &[(Cap, &str, &str)] = &[
+    (Cap::NetAdmin, "marks of sockets are shown and filtered by", "marks of sockets are hidden by the kernel"),
+    (Cap::SysPtrace, "owners of all users' sockets are found", "owners of other users' sockets stay empty"),
+    (Cap::SysAdmin, "other network namespaces can be entered", "--netns works only for namespaces of one's own"),
+];
+
+/// Runs the command: exit 0 if every table can be read somehow, else 4.
+pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
+    let words = std::iter::once(OsString::from("support")).chain(args);
+    let matches = flags::one("support").map(|command| command.try_get_matches_from(words));
+    let json = match matches {
+        Some(Ok(matches)) => matches.get_one::<String>("output").is_some_and(|word| word == "json"),
+        Some(Err(error)) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+        }
+        None => return Exit::Usage,
+    };
+    let host = Host::live();
+    let probes = sockets::probe(&host);
+    let blind: Vec<&str> = record::Proto::NAMES
+        .iter()
+        .copied()
+        .filter(|name| !probes.iter().any(|probe| probe.works && probe.proto.name() == *name))
+        .collect();
+    let lines = probes
+        .into_iter()
+        .map(|probe| Line {
+            feature: format!("{} sockets via {}", probe.proto.name(), probe.via.name()),
+            works: probe.works,
+            words: probe.words,
+        })
+        .chain(owners())
+        .chain(rights());
+    let printed = output::print(&render(lines, json));
+    if blind.is_empty() {
+        return printed;
+    }
+    say(&format!("no way to read sockets of: {}", blind.join(", ")));
+    Exit::Failed
+}
+
+fn owners() -> Option<Line> {
+    let words = "descriptors in /proc/PID/fd, a system call each".to_owned();
+    Some(Line { feature: "owners via proc".to_owned(), works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(), words })
+}
+
+fn rights() -> impl Iterator<Item = Line> {
+    let held = caps::effective().unwrap_or_default();
+    RIGHTS.iter().map(move |&(cap, with, without)| Line {
+        feature: cap.name().to_owned(),
+        works: held.has(cap),
+        words: if held.has(cap) { with.to_owned() } else { without.to_owned() },
+    })
+}
+
+fn render(lines: impl Iterator<Item = Line>, json: bool) -> String {
+    let mut out = Vec::new();
+    let kernel = Kernel::running();
+    if !json {
+        out.extend_from_slice(b"kernel\t");
+        text::put_text(&mut out, kernel.release.as_bytes());
+        out.extend_from_slice(format!("\tuid {}\n", caps::euid()).as_bytes());
+    }
+    for Line { feature, works, words } in lines {
+        if json {
+            out.extend_from_slice(b"{\"feature\":\"");
+            text::put_json(&mut out, feature.as_bytes());
+            out.extend_from_slice(format!("\",\"works\":{works},\"words\":\"").as_bytes());
+            text::put_json(&mut out, words.as_bytes());
+            out.extend_from_slice(b"\"}\n");
+        } else {
+            text::put_text(&mut out, feature.as_bytes());
+            out.extend_from_slice(if works { b"\tyes\t" } else { b"\tno\t" });
+            text::put_text(&mut out, words.as_bytes());
+            out.push(b'\n');
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,40 @@
+//! The faces of the old tools: their switches, their bytes, their exit codes.
+//!
+//! A face is thin: it parses its switches into the same demand that the native command makes and hands typed rows
+//! to a writer in `sinks::face`. Nothing here reads the kernel.
+
+pub(crate) mod lstf;
+pub(crate) mod netstat;
+pub(crate) mod ss;
+
+use std::ffi::OsString;
+
+/// How a face was called.
+pub(crate) struct Call {
+    /// The words after the face's name, without `--bug-compatible` in front.
+    pub(crate) args: Vec<OsString>,
+    /// True if the old tool's known defects are wanted: `--bug-compatible` right after the face's name, or
+    /// `NETWREN_BUG_COMPATIBLE=1` for links that old scripts call.
+    pub(crate) bug_compatible: bool,
+}
+
+/// The faces by the name of their tool.
+const FACES: &[(&str, fn(&Call) -> u8)] = &[("ss", ss::run), ("netstat", netstat::run), ("lstf", lstf::run)];
+
+/// The face called `name`, if there is one.
+pub(crate) fn find(name: &str) -> Option<fn(&Call) -> u8> {
+    FACES.iter().find(|(face, _)| *face == name).map(|(_, run)| *run)
+}
+
+impl Call {
+    /// The call made of the words after the face's name.
+    pub(crate) fn new(args: impl Iterator<Item = OsString>) -> Call {
+        let mut args: Vec<OsString> = args.collect();
+        let mut bug_compatible = std::env::var_os("NETWREN_BUG_COMPATIBLE").is_some_and(|v| v == "1");
+        if args.first().is_some_and(|a| a == "--bug-compatible") {
+            args.remove(0);
+            bug_compatible = true;
+        }
+        Call { args, bug_compatible }
+    }
+}

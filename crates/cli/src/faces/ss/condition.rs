@@ -1,0 +1,45 @@
+//! An expression as ss understands it, before it is said in fields.
+
+use super::token::Compare;
+use record::Prefix;
+
+/// Which end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    Local,
+    Peer,
+}
+
+/// An address condition: `src 10.0.0.0/8:80`, `sport = :22`.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct HostCond {
+    /// None for any port. Values that no port has are kept: they match nothing.
+    pub(super) port: Option<i64>,
+    pub(super) hosts: Hosts,
+}
+
+/// The address part.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Hosts {
+    Any,
+    /// Any of these.
+    Prefixes(Vec<Prefix>),
+    /// A shell pattern for the name of a unix socket.
+    Unix(Vec<u8>),
+}
+
+/// A condition on a socket.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Condition {
+    And(Vec<Condition>),
+    Or(Vec<Condition>),
+    Not(Box<Condition>),
+    Host(Side, HostCond),
+    /// An order of ports. Equality is a [`Condition::Host`].
+    Port(Side, Compare, i64),
+    /// Index of an interface; 0 is none.
+    Dev(u32),
+    Mark { value: u32, mask: u32 },
+    Cgroup(u64),
+    Autobound,
+}

@@ -1,0 +1,240 @@
+//! The switches of ss: from words to what is asked and how it is shown.
+
+use super::Stop;
+use super::getopt::{Getopt, Spec};
+use super::states;
+use super::tables::{Asked, Db, FAMILIES, Family};
+use super::text::printable;
+use sinks::face::ss::{Layout, Options};
+
+/// A switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Switch {
+    Numeric,
+    Resolve,
+    Timers,
+    Extended,
+    Memory,
+    Info,
+    Processes,
+    Table(Db),
+    Only(Family),
+    All,
+    Listening,
+    BoundInactive,
+    FamilyWord,
+    TableWords,
+    Summary,
+    Version,
+    Help,
+    Net,
+    Tos,
+    Cgroup,
+    NoHeader,
+    OneLine,
+    NoQueues,
+    SockOpt,
+    /// Not built: what the switch means, and what to use instead.
+    Later(&'static str, &'static str),
+}
+
+const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec<Switch> {
+    Spec { letter, long, value, what }
+}
+
+/// What to use instead of a table that cannot be read yet.
+const OTHER_TABLES: &str = "`netwren sockets` reads tcp, udp and unix";
+
+/// Every switch of 6.15, in its order: messages list them so.
+const SWITCHES: &[Spec<Switch>] = &[
+    spec(b'n', "numeric", false, Switch::Numeric),
+    spec(b'r', "resolve", false, Switch::Resolve),
+    spec(b'o', "options", false, Switch::Timers),
+    spec(b'e', "extended", false, Switch::Extended),
+    spec(b'm', "memory", false, Switch::Memory),
+    spec(b'i', "info", false, Switch::Info),
+    spec(b'p', "processes", false, Switch::Processes),
+    spec(b'T', "threads", false, Switch::Later("threads", "`-p` shows processes")),
+    spec(b'b', "bpf", false, Switch::Later("socket filters", "none")),
+    spec(b'E', "events", false, Switch::Later("events", "`netwren sockets --watch`")),
+    spec(b'd', "dccp", false, Switch::Later("dccp sockets", OTHER_TABLES)),
+    spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
+    spec(b'S', "sctp", false, Switch::Later("sctp sockets", OTHER_TABLES)),
+    spec(b'u', "udp", false, Switch::Table(Db::Udp)),
+    spec(b'w', "raw", false, Switch::Later("raw sockets", OTHER_TABLES)),
+    spec(b'x', "unix", false, Switch::Only(Family::Unix)),
+    spec(0, "tipc", false, Switch::Later("tipc sockets", OTHER_TABLES)),
+    spec(0, "vsock", false, Switch::Later("vsock sockets", OTHER_TABLES)),
+    spec(b'a', "all", false, Switch::All),
+    spec(b'l', "listening", false, Switch::Listening),
+    spec(b'B', "bound-inactive", false, Switch::BoundInactive),
+    spec(b'4', "ipv4", false, Switch::Only(Family::Inet)),
+    spec(b'6', "ipv6", false, Switch::Only(Family::Inet6)),
+    spec(b'0', "packet", false, Switch::Later("packet sockets", OTHER_TABLES)),
+    spec(b'f', "family", true, Switch::FamilyWord),
+    spec(b'A', "socket", true, Switch::TableWords),
+    spec(b'A', "query", true, Switch::TableWords),
+    spec(b's', "summary", false, Switch::Summary),
+    spec(b'D', "diag", true, Switch::Later("raw dumps", "`netwren sockets --record FILE`")),
+    spec(b'F', "filter", true, Switch::Later("filter files", "the expression as arguments")),
+    spec(b'V', "version", false, Switch::Version),
+    spec(b'v', "", false, Switch::Version),
+    spec(b'h', "help", false, Switch::Help),
+    spec(b'Z', "context", false, Switch::Later("SELinux contexts", "none")),
+    spec(b'z', "contexts", false, Switch::Later("SELinux contexts", "none")),
+    spec(b'N', "net", true, Switch::Net),
+    spec(0, "tipcinfo", false, Switch::Later("tipc sockets", OTHER_TABLES)),
+    spec(0, "tos", false, Switch::Tos),
+    spec(0, "cgroup", false, Switch::Cgroup),
+    spec(b'K', "kill", false, Switch::Later("closing sockets", "none")),
+    spec(b'H', "no-header", false, Switch::NoHeader),
+    spec(0, "xdp", false, Switch::Later("xdp sockets", OTHER_TABLES)),
+    spec(b'M', "mptcp", false, Switch::Later("mptcp sockets", OTHER_TABLES)),
+    spec(b'O', "oneline", false, Switch::OneLine),
+    spec(b'Q', "no-queues", false, Switch::NoQueues),
+    spec(0, "inet-sockopt", false, Switch::SockOpt),
+    spec(0, "bpf-maps", false, Switch::Later("socket storage", "none")),
+    spec(0, "bpf-map-id", true, Switch::Later("socket storage", "none")),
+];
+
+/// Switches that 6.1 does not know.
+const NEW: &[&str] = &["bound-inactive", "no-queues", "bpf-maps", "bpf-map-id"];
+
+/// What the switches and the state words ask for.
+#[derive(Debug)]
+pub(super) struct Flags {
+    pub(super) asked: Asked,
+    /// What is shown; the columns Netid and State are decided when everything is known.
+    pub(super) options: Options,
+    /// `-N`
+    pub(super) netns: Option<Vec<u8>>,
+    /// `-s`
+    pub(super) summary: bool,
+    /// False if the summary is all that was asked for.
+    pub(super) table: bool,
+    /// The words of the expression.
+    pub(super) expression: Vec<Vec<u8>>,
+}
+
+/// Reads switches and state words. What stops the run instead of being an answer (help, version, errors) is a [`Stop`].
+pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) -> Result<Flags, Stop> {
+    let known: Vec<Spec<Switch>> =
+        SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !NEW.contains(&s.long)).copied().collect();
+    let mut getopt = Getopt::new(&known, args);
+    let mut reader = Reader {
+        asked: Asked::nothing(layout),
+        options: Options { bug_compatible, numeric: false, ..Options::plain(layout) },
+        states: 0,
+        saw_tables: false,
+        netns: None,
+        summary: false,
+    };
+    while let Some((switch, value)) = getopt.next().map_err(|says| Stop::usage(format!("ss: {says}")))? {
+        reader.take(switch, &value)?;
+    }
+    reader.finish(getopt.into_rest())
+}
+
+struct Reader {
+    asked: Asked,
+    options: Options,
+    /// States asked for by `-a`, `-l` or words; 0: those of the tables.
+    states: u32,
+    saw_tables: bool,
+    netns: Option<Vec<u8>>,
+    summary: bool,
+}
+
+impl Reader {
+    fn take(&mut self, switch: Switch, value: &[u8]) -> Result<(), Stop> {
+        let show = &mut self.options;
+        match switch {
+            Switch::Numeric => show.numeric = true,
+            Switch::Resolve => show.resolve = true,
+            Switch::Timers => show.timers = true,
+            Switch::Extended => (show.timers, show.details) = (true, true),
+            Switch::Memory => show.memory = true,
+            Switch::Info => show.info = true,
+            Switch::Processes => show.processes = true,
+            Switch::Tos => show.tos = true,
+            Switch::Cgroup => show.cgroup = true,
+            Switch::NoHeader => show.header = false,
+            Switch::OneLine => show.one_line = true,
+            Switch::NoQueues => show.queues = false,
+            Switch::SockOpt => show.sockopt = true,
+            Switch::Table(db) => self.asked.add_table(db),
+            Switch::Only(family) => self.asked.add_family(family),
+            Switch::All => self.states = states::all(show.layout),
+            Switch::Listening => self.states = states::SERVERS,
+            Switch::BoundInactive => self.states = states::BOUND,
+            Switch::FamilyWord => return self.family(value),
+            Switch::TableWords => return self.tables(value),
+            Switch::Summary => self.summary = true,
+            Switch::Version => return Err(Stop::version(show.layout)),
+            Switch::Help => return Err(Stop::help()),
+            Switch::Net => self.netns = Some(value.to_vec()),
+            Switch::Later(what, instead) => return Err(Stop::later(what, instead)),
+        }
+        Ok(())
+    }
+
+    fn family(&mut self, word: &[u8]) -> Result<(), Stop> {
+        if word == b"help" {
+            return Err(Stop::help());
+        }
+        match FAMILIES.iter().find(|(name, _)| name.as_bytes() == word) {
+            Some((_, family @ (Family::Inet | Family::Inet6 | Family::Unix))) => self.asked.add_family(*family),
+            Some((name, _)) => return Err(Stop::later(&format!("-f {name}"), OTHER_TABLES)),
+            None => return Err(Stop::usage(format!("ss: \"{}\" is invalid family", printable(word)))),
+        }
+        Ok(())
+    }
+
+    fn tables(&mut self, words: &[u8]) -> Result<(), Stop> {
+        if !self.saw_tables {
+            self.saw_tables = true;
+            self.asked.forget_tables();
+            if self.states == 0 {
+                self.states = states::connected(self.options.layout);
+            }
+        }
+        for word in words.split(|&b| b == b',') {
+            if !self.asked.table_word(word) {
+                return Err(Stop::usage(format!("ss: \"{}\" is illegal socket table id", printable(word))));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, rest: Vec<Vec<u8>>) -> Result<Flags, Stop> {
+        let table = !self.summary || !self.asked.by_default || !rest.is_empty();
+        let mut rest = rest.into_iter().peekable();
+        let mut saw_states = false;
+        while let Some(exclude) = rest.peek().and_then(|word| state_word(word)) {
+            rest.next();
+            let Some(word) = rest.next() else {
+                return Err(Stop::fail("Command line is not complete. Try option \"help\"".to_owned(), 255));
+            };
+            let Some(states) = states::by_word(&word, self.options.layout) else {
+                return Err(Stop::fail(format!("ss: wrong state name: {}", printable(&word)), 255));
+            };
+            if !saw_states {
+                self.states = if exclude { states::all(self.options.layout) } else { 0 };
+            }
+            self.states = if exclude { self.states & !states } else { self.states | states };
+            saw_states = true;
+        }
+        self.asked.settle(self.states);
+        let Reader { asked, options, netns, summary, .. } = self;
+        Ok(Flags { asked, options, netns, summary, table, expression: rest.collect() })
+    }
+}
+
+/// Whether the word before a state takes states away; None if it is no such word.
+fn state_word(word: &[u8]) -> Option<bool> {
+    match word {
+        b"state" => Some(false),
+        b"exclude" | b"excl" => Some(true),
+        _ => None,
+    }
+}

@@ -1,0 +1,210 @@
+//! Right sides of comparisons: HOST:PORT, ports, interfaces, marks, cgroups.
+
+use super::Stop;
+use super::condition::{HostCond, Hosts};
+use super::number;
+use super::tables::{Asked, Db, Family};
+use super::text::printable;
+use super::world::World;
+use record::{Addr, Prefix, Proto};
+
+/// What a bare word is: the newest left side says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Address,
+    Port,
+    Dev,
+    Mark,
+    Cgroup,
+}
+
+/// A right side.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Operand {
+    Host(HostCond),
+    Dev(u32),
+    Mark { value: u32, mask: u32 },
+    Cgroup(u64),
+}
+
+/// Reads a word. A family that it names becomes the only one that is shown.
+pub(super) fn read(word: &[u8], kind: Kind, asked: &mut Asked, world: &dyn World) -> Result<Operand, Stop> {
+    match kind {
+        Kind::Address | Kind::Port => host(word, kind == Kind::Port, asked, world).map(Operand::Host),
+        Kind::Dev => dev(word, world).map(Operand::Dev),
+        Kind::Mark => mark(word).ok_or_else(|| Stop::cannot_parse("mark", word)),
+        Kind::Cgroup => world.cgroup(word).map(Operand::Cgroup).map_err(|says| {
+            let cannot = format!("Cannot parse cgroup {}.", printable(word));
+            Stop::operand(&if says.is_empty() { cannot } else { format!("{says}\n{cannot}") })
+        }),
+    }
+}
+
+fn dev(word: &[u8], world: &dyn World) -> Result<u32, Stop> {
+    let index = world.iface_index(word).or_else(|| number::integer(word).and_then(|n| u32::try_from(n).ok()));
+    index.ok_or_else(|| Stop::operand("Cannot parse device."))
+}
+
+/// `VALUE` or `VALUE/MASK`; what follows the number is not looked at, as with C's scanf.
+fn mark(word: &[u8]) -> Option<Operand> {
+    let (value, rest) = number::leading(word)?;
+    if !word.contains(&b'/') {
+        return Some(Operand::Mark { value: value as u32, mask: u32::MAX });
+    }
+    let (mask, _) = number::leading(rest.strip_prefix(b"/")?)?;
+    Some(Operand::Mark { value: value as u32, mask: mask as u32 })
+}
+
+/// Prefixes that name a family.
+const FAMILY_WORDS: &[(&[u8], Family)] = &[
+    (b"unix:", Family::Unix),
+    (b"link:", Family::Packet),
+    (b"netlink:", Family::Netlink),
+    (b"vsock:", Family::Vsock),
+    (b"inet:", Family::Inet),
+    (b"inet6:", Family::Inet6),
+];
+
+fn host(word: &[u8], is_port: bool, asked: &mut Asked, world: &dyn World) -> Result<HostCond, Stop> {
+    let named = FAMILY_WORDS.iter().find_map(|(prefix, family)| Some((word.strip_prefix(*prefix)?, *family)));
+    let (word, family) = match named {
+        Some((rest, family)) => (rest, Some(family)),
+        None => (word, asked.preferred),
+    };
+    let cond = match family {
+        Some(Family::Unix) => HostCond { port: None, hosts: Hosts::Unix(word.to_vec()) },
+        None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, world)?,
+        Some(Family::Packet) => return Err(Stop::later("link: addresses", "the table of packet sockets")),
+        Some(Family::Netlink) => return Err(Stop::later("netlink: addresses", "the table of netlink sockets")),
+        Some(_) => return Err(Stop::later("vsock: addresses", "the table of vsock sockets")),
+    };
+    if let Some(family) = family {
+        asked.only_family(family);
+    }
+    Ok(cond)
+}
+
+/// The line that follows every complaint about an address.
+const CANNOT: &str = "Cannot parse dst/src address.";
+
+fn complain(line: &str) -> Stop {
+    Stop::operand(&format!("{line}\n{CANNOT}"))
+}
+
+fn inet(word: &[u8], is_port: bool, family: Option<Family>, asked: &Asked, world: &dyn World) -> Result<HostCond, Stop> {
+    let (addr, mut port) = cut(word).ok_or_else(|| Stop::operand(CANNOT))?;
+    if is_port {
+        port = Some(word.strip_prefix(b"[").unwrap_or(word));
+        if let (Some(inside), true) = (port, word.starts_with(b"[")) {
+            // ss has cut the word at the bracket by then.
+            port = inside.split(|&b| b == b']').next();
+        }
+    }
+    let port = match port.map(|p| p.strip_prefix(b":").unwrap_or(p)) {
+        None | Some([] | [b'*', ..]) => None,
+        Some(port) => port_number(port, asked, world)?,
+    };
+    if is_port || addr.is_empty() || addr.starts_with(b"*") {
+        return Ok(HostCond { port, hosts: Hosts::Any });
+    }
+    Ok(HostCond { port, hosts: hosts(addr, family, world)? })
+}
+
+/// Address and port of `[ADDR]:PORT`, `*:PORT`, `ADDR/LEN:PORT`; None for a bracket that is not closed.
+fn cut(word: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    if let Some(inside) = word.strip_prefix(b"[") {
+        let close = inside.iter().position(|&b| b == b']')?;
+        return Some((&inside[..close], inside.get(close + 1..)));
+    }
+    if let Some(rest) = word.strip_prefix(b"*") {
+        return Some((b"*", Some(rest)));
+    }
+    // A colon before the slash belongs to the address.
+    let from = word.iter().position(|&b| b == b'/').unwrap_or(0);
+    let colon = word.get(from..)?.iter().rposition(|&b| b == b':').map(|at| from + at);
+    Some(match colon {
+        Some(at) => (&word[..at], word.get(at..)),
+        None => (word, None),
+    })
+}
+
+/// A number, or the name of a service of the protocols that are shown. −1 stands for any port.
+fn port_number(word: &[u8], asked: &Asked, world: &dyn World) -> Result<Option<i64>, Stop> {
+    if let Some(number) = number::integer(word) {
+        return Ok((number != -1).then_some(number));
+    }
+    let shown = printable(word);
+    let name = std::str::from_utf8(word).unwrap_or_default();
+    let port = |db, proto| if asked.has(db) { world.service(name, proto) } else { None };
+    match (port(Db::Udp, Proto::Udp), port(Db::Tcp, Proto::Tcp)) {
+        (Some(udp), Some(tcp)) if udp != tcp => Err(complain(&format!("Error: ambiguous port \"{shown}\"."))),
+        (Some(port), _) | (None, Some(port)) => Ok(Some(port.into())),
+        (None, None) => Err(complain(&format!("Error: \"{shown}\" does not look like a port."))),
+    }
+}
+
+fn hosts(word: &[u8], family: Option<Family>, world: &dyn World) -> Result<Hosts, Stop> {
+    match prefix(word, family) {
+        Some(hosts) => return Ok(hosts),
+        None => {
+            let name = std::str::from_utf8(word).unwrap_or_default();
+            let fits = |addr: &Addr| match family {
+                Some(Family::Inet) => matches!(addr, Addr::V4(_)),
+                Some(Family::Inet6) => matches!(addr, Addr::V6(_)),
+                _ => true,
+            };
+            let found: Vec<Prefix> = world.host(name).into_iter().filter(fits).map(Prefix::host).collect();
+            if !found.is_empty() {
+                return Ok(Hosts::Prefixes(found));
+            }
+        }
+    }
+    let shown = printable(word);
+    Err(complain(&format!("Error: an inet prefix is expected rather than \"{shown}\".")))
+}
+
+/// `ADDR[/LEN]`, `any`, `all`, `default`; None if it is none of them or of the wrong family.
+fn prefix(word: &[u8], family: Option<Family>) -> Option<Hosts> {
+    let (addr, len) = match word.iter().position(|&b| b == b'/') {
+        Some(at) => (&word[..at], word.get(at + 1..)),
+        None => (word, None),
+    };
+    if matches!(addr, b"any" | b"all" | b"default") {
+        return match (len, family) {
+            (Some(_), _) => None,
+            (None, None) => Some(Hosts::Any),
+            (None, Some(Family::Inet6)) => Prefix::new(Addr::ANY6, 0).map(|p| Hosts::Prefixes(vec![p])),
+            (None, Some(_)) => Prefix::new(Addr::ANY4, 0).map(|p| Hosts::Prefixes(vec![p])),
+        };
+    }
+    let addr = match addr.contains(&b':') {
+        true if family != Some(Family::Inet) => Addr::V6(std::str::from_utf8(addr).ok()?.parse::<std::net::Ipv6Addr>().ok()?.octets()),
+        false if family != Some(Family::Inet6) => Addr::V4(short_v4(addr)?),
+        _ => return None,
+    };
+    let len = match len {
+        None => addr.bits(),
+        Some(len) => mask_len(len)?,
+    };
+    Prefix::new(addr, len).map(|p| Hosts::Prefixes(vec![p]))
+}
+
+/// `10.1.2.3`, and `10.1` for `10.1.0.0`.
+fn short_v4(word: &[u8]) -> Option<[u8; 4]> {
+    let mut octets = [0; 4];
+    let mut parts = word.split(|&b| b == b'.');
+    for octet in &mut octets {
+        let Some(part) = parts.next() else { break };
+        *octet = u8::try_from(number::integer(part)?).ok()?;
+    }
+    parts.next().is_none().then_some(octets)
+}
+
+/// A prefix length, or a netmask in dots.
+fn mask_len(word: &[u8]) -> Option<u8> {
+    if let Some(len) = number::integer(word) {
+        return u8::try_from(len).ok();
+    }
+    let mask = u32::from_be_bytes(short_v4(word)?);
+    (mask.leading_ones() + mask.trailing_zeros() >= 32).then_some(mask.leading_ones() as u8)
+}

@@ -1,0 +1,64 @@
+//! What ends a run before it starts: help, version, mistakes.
+
+use sinks::face::ss::Layout;
+
+/// Text for one of the streams, and ss's exit code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    /// For stdout.
+    pub(super) out: String,
+    /// For stderr.
+    pub(super) err: String,
+    /// 0, 1 for a bad operand, 255 for a bad command line.
+    pub(super) code: u8,
+}
+
+impl Stop {
+    /// A mistake, without the usage.
+    pub(super) fn fail(line: String, code: u8) -> Stop {
+        Stop { out: String::new(), err: line + "\n", code }
+    }
+
+    /// A mistake in the command line: the usage follows.
+    pub(super) fn usage(line: String) -> Stop {
+        Stop { out: String::new(), err: format!("{line}\n{USAGE}"), code: 255 }
+    }
+
+    /// Something that ss has and this face has not.
+    pub(super) fn later(what: &str, instead: &str) -> Stop {
+        Stop::fail(format!("ss: {what}: comes later; native way: {instead}"), 255)
+    }
+
+    /// Nothing can be shown, which is no mistake.
+    pub(super) fn nothing(what: &str) -> Stop {
+        Stop::fail(format!("ss: {what} to show with such filter."), 0)
+    }
+
+    pub(super) fn help() -> Stop {
+        Stop { out: USAGE.to_owned(), err: String::new(), code: 0 }
+    }
+
+    pub(super) fn version(layout: Layout) -> Stop {
+        let iproute2 = if layout == Layout::V6_1 { "6.1.0" } else { "6.15.0" };
+        let out = format!("ss utility, iproute2-{iproute2}, netwren {}\n", env!("CARGO_PKG_VERSION"));
+        Stop { out, err: String::new(), code: 0 }
+    }
+}
+
+/// The switches that this face has.
+const USAGE: &str = "\
+Usage: ss [OPTIONS] [state STATE | exclude STATE]... [EXPRESSION]
+  what     -t --tcp  -u --udp  -x --unix  -4 --ipv4  -6 --ipv6
+           -f --family=inet|inet6|unix
+           -A --query=TABLE[,TABLE]...  inet tcp udp unix u_str u_dgr u_seq, !TABLE without
+  states   -a --all  -l --listening  -B --bound-inactive
+           established syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait closed close-wait
+           last-ack listening closing bound-inactive all connected synchronized bucket big
+  columns  -p --processes  -o --options  -e --extended  -m --memory  -i --info
+           --tos  --cgroup  --inet-sockopt  -Q --no-queues
+  form     -n --numeric  -r --resolve  -H --no-header  -O --oneline
+  other    -s --summary  -N --net=NAMESPACE  -V --version  -h --help
+  EXPRESSION  {dst|src} [=] HOST[:PORT]   {dport|sport} OP [HOST]:PORT   {dev|fwmark|cgroup} {=|!=} VALUE
+              autobound   joined by and, or, not, ( ), from left to right
+Right after ss: --bug-compatible. The same in netwren's own words: netwren sockets --help
+";

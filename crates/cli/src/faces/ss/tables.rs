@@ -1,0 +1,274 @@
+//! Which socket tables, families and states a command line asks for: ss's own bookkeeping, rule by rule.
+
+use super::states;
+use sinks::face::ss::Layout;
+
+/// A socket table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Db {
+    Tcp,
+    Mptcp,
+    Dccp,
+    Udp,
+    Raw,
+    UnixDatagram,
+    UnixStream,
+    UnixSeqpacket,
+    PacketDatagram,
+    PacketRaw,
+    Netlink,
+    Sctp,
+    VsockStream,
+    VsockDatagram,
+    Tipc,
+    Xdp,
+}
+
+/// An address family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Family {
+    Inet,
+    Inet6,
+    Unix,
+    Packet,
+    Netlink,
+    Vsock,
+    Tipc,
+    Xdp,
+}
+
+const fn bit(db: Db) -> u32 {
+    1 << db as u32
+}
+
+const INET: u32 = bit(Db::Tcp) | bit(Db::Mptcp) | bit(Db::Udp) | bit(Db::Dccp) | bit(Db::Sctp) | bit(Db::Raw);
+/// The three tables of unix sockets.
+pub(super) const UNIX: u32 = bit(Db::UnixDatagram) | bit(Db::UnixStream) | bit(Db::UnixSeqpacket);
+const PACKET: u32 = bit(Db::PacketDatagram) | bit(Db::PacketRaw);
+const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
+/// `all` leaves TIPC out, as ss does.
+const ALL: u32 = INET | UNIX | PACKET | VSOCK | bit(Db::Netlink) | bit(Db::Xdp);
+/// The tables that can be read so far.
+pub(super) const READABLE: u32 = bit(Db::Tcp) | bit(Db::Udp) | UNIX;
+
+/// The words of `-A`.
+const WORDS: &[(&str, u32)] = &[
+    ("all", ALL),
+    ("inet", INET),
+    ("udp", bit(Db::Udp)),
+    ("dccp", bit(Db::Dccp)),
+    ("tcp", bit(Db::Tcp)),
+    ("mptcp", bit(Db::Mptcp)),
+    ("sctp", bit(Db::Sctp)),
+    ("raw", bit(Db::Raw)),
+    ("unix", UNIX),
+    ("unix_stream", bit(Db::UnixStream)),
+    ("u_str", bit(Db::UnixStream)),
+    ("unix_dgram", bit(Db::UnixDatagram)),
+    ("u_dgr", bit(Db::UnixDatagram)),
+    ("unix_seqpacket", bit(Db::UnixSeqpacket)),
+    ("u_seq", bit(Db::UnixSeqpacket)),
+    ("packet", PACKET),
+    ("packet_raw", bit(Db::PacketRaw)),
+    ("p_raw", bit(Db::PacketRaw)),
+    ("packet_dgram", bit(Db::PacketDatagram)),
+    ("p_dgr", bit(Db::PacketDatagram)),
+    ("netlink", bit(Db::Netlink)),
+    ("tipc", bit(Db::Tipc)),
+    ("vsock", VSOCK),
+    ("vsock_stream", bit(Db::VsockStream)),
+    ("v_str", bit(Db::VsockStream)),
+    ("vsock_dgram", bit(Db::VsockDatagram)),
+    ("v_dgr", bit(Db::VsockDatagram)),
+    ("xdp", bit(Db::Xdp)),
+];
+
+/// The words of `-f`.
+pub(super) const FAMILIES: &[(&str, Family)] = &[
+    ("inet", Family::Inet),
+    ("inet6", Family::Inet6),
+    ("link", Family::Packet),
+    ("unix", Family::Unix),
+    ("netlink", Family::Netlink),
+    ("tipc", Family::Tipc),
+    ("vsock", Family::Vsock),
+    ("xdp", Family::Xdp),
+];
+
+const fn family_bit(family: Family) -> u32 {
+    1 << family as u32
+}
+
+/// The families of a table.
+fn families_of(db: u32) -> u32 {
+    match db {
+        db if db & INET != 0 => family_bit(Family::Inet) | family_bit(Family::Inet6),
+        db if db & UNIX != 0 => family_bit(Family::Unix),
+        db if db & PACKET != 0 => family_bit(Family::Packet),
+        db if db & VSOCK != 0 => family_bit(Family::Vsock),
+        db if db & bit(Db::Netlink) != 0 => family_bit(Family::Netlink),
+        db if db & bit(Db::Tipc) != 0 => family_bit(Family::Tipc),
+        _ => family_bit(Family::Xdp),
+    }
+}
+
+/// The tables of a family.
+fn tables_of(family: Family) -> u32 {
+    match family {
+        Family::Inet | Family::Inet6 => INET,
+        Family::Unix => UNIX,
+        Family::Packet => PACKET,
+        Family::Netlink => bit(Db::Netlink),
+        Family::Vsock => VSOCK,
+        Family::Tipc => bit(Db::Tipc),
+        Family::Xdp => bit(Db::Xdp),
+    }
+}
+
+/// What is asked for so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Asked {
+    /// Bits of [`Db`].
+    pub(super) tables: u32,
+    /// Bits of [`Family`].
+    pub(super) families: u32,
+    /// Bits of the kernel's state mask.
+    pub(super) states: u32,
+    /// The family named last: bare addresses are read as its own.
+    pub(super) preferred: Option<Family>,
+    /// Nothing was named: everything is meant.
+    pub(super) by_default: bool,
+    layout: Layout,
+}
+
+impl Asked {
+    pub(super) fn nothing(layout: Layout) -> Asked {
+        Asked { tables: 0, families: 0, states: 0, preferred: None, by_default: true, layout }
+    }
+
+    /// Adds tables and the states that are usual for each.
+    fn add_tables(&mut self, tables: u32) {
+        for db in (0..16).map(|n| 1 << n).filter(|db| tables & db != 0) {
+            self.tables |= db;
+            self.states |= match db {
+                db if db & (bit(Db::Udp) | bit(Db::Raw)) != 0 => states::ESTABLISHED,
+                db if db & (bit(Db::UnixDatagram) | PACKET | bit(Db::Netlink) | bit(Db::Xdp)) != 0 => states::UNCONNECTED,
+                db if db & bit(Db::Tipc) != 0 => states::ESTABLISHED | states::SERVERS,
+                _ => states::connected(self.layout),
+            };
+        }
+        self.by_default = false;
+    }
+
+    /// `-t`, `-u`.
+    pub(super) fn add_table(&mut self, db: Db) {
+        self.add_tables(bit(db));
+    }
+
+    /// `-4`, `-6`, `-x`, `-f`.
+    pub(super) fn add_family(&mut self, family: Family) {
+        self.states |= match family {
+            Family::Packet | Family::Netlink | Family::Xdp => states::UNCONNECTED,
+            Family::Tipc => states::ESTABLISHED | states::SERVERS,
+            _ => states::connected(self.layout),
+        };
+        self.families |= family_bit(family);
+        self.preferred = Some(family);
+        self.by_default = false;
+    }
+
+    /// An address in the expression names a family: only that one is shown from now on.
+    pub(super) fn only_family(&mut self, family: Family) {
+        self.families = family_bit(family);
+        self.preferred = Some(family);
+        self.by_default = false;
+    }
+
+    /// `-A` is given for the first time: tables named before do not count.
+    pub(super) fn forget_tables(&mut self) {
+        self.tables = 0;
+        self.by_default = false;
+    }
+
+    /// One word of `-A`; false for an unknown one.
+    pub(super) fn table_word(&mut self, word: &[u8]) -> bool {
+        let (word, remove) = match word.strip_prefix(b"!") {
+            Some(word) => (word, true),
+            None => (word, false),
+        };
+        let Some((_, tables)) = WORDS.iter().find(|(name, _)| name.as_bytes() == word) else { return false };
+        match remove {
+            true => self.tables &= !tables,
+            false => self.add_tables(*tables),
+        }
+        self.by_default = false;
+        true
+    }
+
+    /// Everything that was read is known: what was left open gets its default.
+    pub(super) fn settle(&mut self, states: u32) {
+        let mut states = states;
+        if self.by_default {
+            if states == 0 {
+                states = states::connected(self.layout);
+            }
+            self.add_tables(ALL);
+        }
+        if states != 0 {
+            self.states = states;
+        }
+        for db in (0..16).map(|n| 1 << n).filter(|db| self.tables & db != 0) {
+            if families_of(db) & self.families == 0 {
+                self.families |= families_of(db);
+            }
+        }
+        for (_, family) in FAMILIES {
+            if self.shows(*family) && tables_of(*family) & self.tables == 0 {
+                self.tables |= tables_of(*family);
+            }
+        }
+    }
+
+    /// True if sockets of that family are shown.
+    pub(super) fn shows(&self, family: Family) -> bool {
+        self.families & family_bit(family) != 0
+    }
+
+    /// True if that table is shown.
+    pub(super) fn has(&self, db: Db) -> bool {
+        self.tables & bit(db) != 0
+    }
+
+    /// IPv4 and IPv6 rows, each or not. ss reads the family named last, and of that what the others leave.
+    pub(super) fn inet(&self) -> (bool, bool) {
+        let (v4, v6) = (self.shows(Family::Inet), self.shows(Family::Inet6));
+        match self.preferred {
+            Some(Family::Inet) => (v4, false),
+            Some(Family::Inet6) => (false, v6),
+            _ => (v4, v6),
+        }
+    }
+
+    /// More than one table: rows say which they come from.
+    pub(super) fn several_tables(&self) -> bool {
+        self.tables.count_ones() > 1
+    }
+
+    /// More than one state: rows say theirs.
+    pub(super) fn several_states(&self) -> bool {
+        self.states.count_ones() > 1
+    }
+
+    /// Words for the tables that are meant but cannot be read yet.
+    pub(super) fn unreadable(&self) -> Vec<&'static str> {
+        let (v4, v6) = self.inet();
+        let families = [
+            (bit(Db::Raw), v4 || v6, "raw"),
+            (PACKET, self.shows(Family::Packet), "packet"),
+            (bit(Db::Netlink), self.shows(Family::Netlink), "netlink"),
+        ];
+        families.iter().filter(|(db, shown, _)| self.tables & db != 0 && *shown).map(|(_, _, word)| *word).collect()
+    }
+}

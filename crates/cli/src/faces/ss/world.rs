@@ -1,0 +1,54 @@
+//! What a command line has to ask the machine: names of services, hosts, interfaces and cgroups.
+
+use record::{Addr, Proto};
+
+/// Answers to names. Asked while the expression is read, inside the namespace that is read.
+pub(super) trait World {
+    /// The port of a service.
+    fn service(&self, name: &str, proto: Proto) -> Option<u16>;
+    /// The addresses of a host; empty if nobody knows it.
+    fn host(&self, name: &str) -> Vec<Addr>;
+    /// The index of an interface.
+    fn iface_index(&self, name: &[u8]) -> Option<u32>;
+    /// The name of an interface.
+    fn iface_name(&self, index: u32) -> Option<Vec<u8>>;
+    /// The id of a cgroup (v2) by its path; the error is what ss says about it.
+    fn cgroup(&self, path: &[u8]) -> Result<u64, String>;
+    /// The range that local ports are taken from when nobody asks for a certain one.
+    fn ephemeral(&self) -> (u16, u16);
+}
+
+/// A world for tests.
+#[cfg(test)]
+pub(super) struct Small;
+
+#[cfg(test)]
+impl World for Small {
+    fn service(&self, name: &str, proto: Proto) -> Option<u16> {
+        match (name, proto) {
+            ("ssh", Proto::Tcp) => Some(22),
+            ("domain", _) => Some(53),
+            ("who", Proto::Tcp) => Some(513),
+            ("who", Proto::Udp) => Some(514),
+            _ => None,
+        }
+    }
+    fn host(&self, name: &str) -> Vec<Addr> {
+        match name {
+            "localhost" => vec![Addr::V4([127, 0, 0, 1])],
+            _ => Vec::new(),
+        }
+    }
+    fn iface_index(&self, name: &[u8]) -> Option<u32> {
+        (name == b"eth0").then_some(2)
+    }
+    fn iface_name(&self, index: u32) -> Option<Vec<u8>> {
+        (index == 2).then(|| b"eth0".to_vec())
+    }
+    fn cgroup(&self, path: &[u8]) -> Result<u64, String> {
+        if path == b"/a" { Ok(77) } else { Err("Failed to get cgroup2 ID: No such file or directory".into()) }
+    }
+    fn ephemeral(&self) -> (u16, u16) {
+        (32768, 60999)
+    }
+}

@@ -1,0 +1,135 @@
+//! clap commands made from the flag table.
+
+use super::defs::{FLAGS, Flag, Takes};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command};
+
+/// Name, one line, examples.
+pub struct Known {
+    /// The word of the command line.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// True if it takes a filter and the flags of tables.
+    pub is_table: bool,
+    examples: &'static str,
+}
+
+/// The native commands.
+pub const COMMANDS: &[Known] = &[
+    Known {
+        name: "sockets",
+        about: "TCP, UDP and unix sockets with their owners",
+        is_table: true,
+        examples: "\
+Examples:
+  netwren sockets                                       every socket
+  netwren sockets state = listen                        who listens
+  netwren sockets 'peer in 10.0.0.0/8 and rtt > 20ms'   slow peers
+  netwren sockets 'process ~ \"nginx\"' --by peer_addr --limit 10
+  netwren sockets proto = tcp -o json | jq .peer_addr
+  netwren sockets --columns +cwnd,rtt_us,retrans_total --sort retrans_total:desc
+  netwren sockets --columns help                        every field
+",
+    },
+    Known {
+        name: "flows",
+        about: "Host-to-host flows: who talks to whom, who opened it, how many connections",
+        is_table: true,
+        examples: "\
+Examples:
+  netwren flows                                   every flow, the largest first
+  netwren flows 'peer_scope = public'             what leaves the site
+  netwren flows 'direction = in and connections > 100'
+  netwren flows --columns +bytes_in,bytes_out --sort bytes_out:desc --limit 10
+  netwren flows --by peer_addr,process --sum connections
+",
+    },
+    Known {
+        name: "support",
+        about: "What this kernel and these privileges allow, and what is used instead",
+        is_table: false,
+        examples: "",
+    },
+];
+
+/// The clap command called `name`, with everything that belongs to it.
+pub fn one(name: &str) -> Option<Command> {
+    COMMANDS.iter().find(|known| known.name == name).map(build)
+}
+
+/// The whole tree: for man pages, completions and `netwren --help`.
+pub fn all() -> Command {
+    let root = Command::new("netwren")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("One look at a host's network: sockets, flows, and who owns them")
+        .long_about(
+            "One look at a host's network. Without a command: listeners and flows with their owners.\n\n\
+             The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
+             `netwren netstat …`, `netwren lstf …`, or a link of that name to the binary.",
+        )
+        .after_help("`netwren COMMAND --help` shows a command's flags and examples.");
+    COMMANDS.iter().fold(root, |root, known| root.subcommand(build(known)))
+}
+
+fn build(known: &Known) -> Command {
+    let mut command = Command::new(known.name)
+        .bin_name(format!("netwren {}", known.name))
+        .about(known.about)
+        .after_help(known.examples);
+    if !known.is_table {
+        return command.args(FLAGS.iter().filter(|flag| flag.long == "output").map(arg));
+    }
+    command = command.args(FLAGS.iter().map(arg)).arg(
+        Arg::new("filter")
+            .value_name("FILTER")
+            .num_args(0..)
+            .trailing_var_arg(false)
+            .help("Which rows: `field op value`, joined by and, or, not, ( ); see `--columns help` for the fields"),
+    );
+    if known.name == "flows" {
+        command.mut_arg("columns", |a| a.help("Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`"))
+    } else {
+        command
+    }
+}
+
+fn arg(flag: &Flag) -> Arg {
+    let mut arg = Arg::new(flag.long).long(flag.long).help(flag.help).help_heading(flag.group);
+    if let Some(short) = flag.short {
+        arg = arg.short(short);
+    }
+    match flag.takes {
+        Takes::Nothing => arg.action(ArgAction::SetTrue),
+        // A value may begin with a dash: `--columns -pid`.
+        Takes::Value(name) => arg.value_name(name).allow_hyphen_values(true),
+        Takes::Maybe(name, default) => {
+            arg.value_name(name).num_args(0..=1).require_equals(true).default_missing_value(default)
+        }
+        Takes::Word(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_tree_is_sound() {
+        all().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_is_taken() {
+        for flag in FLAGS {
+            let word = match flag.takes {
+                Takes::Nothing | Takes::Maybe(..) => format!("--{}", flag.long),
+                Takes::Value(_) => format!("--{}=1", flag.long),
+                Takes::Word(words) => format!("--{}={}", flag.long, words[0]),
+            };
+            let matches = one("sockets").unwrap().try_get_matches_from(["sockets", &word]);
+            assert!(matches.is_ok(), "{word}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The command line of the native commands.
+//!
+//! [`defs`] is the one table of flags; help, man pages and completions come from it through clap. Only the command
+//! that was named is built: the whole tree costs 0.2 ms at every start.
+
+mod command;
+mod defs;
+mod request;
+
+pub use command::{COMMANDS, all, one};
+pub(crate) use request::{Format, Repeat, Request};

@@ -1,0 +1,54 @@
+//! netwren: one look at a host's network.
+//!
+//! The wiring: which word starts what, which pieces a command is put together from, what the exit code says. Nobody
+//! depends on this crate but the binary and the chores that print its help. Start reading at [`main`].
+#![forbid(unsafe_code)]
+
+mod commands;
+mod enrich;
+mod exit;
+mod faces;
+mod flags;
+mod messages;
+mod names;
+mod output;
+mod schema;
+mod session;
+mod stdout;
+
+pub use exit::Exit;
+pub use flags::{COMMANDS, all as commands, one as command};
+pub use schema::schema_markdown;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Runs the program with its arguments, its own name first; returns the exit code.
+pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
+    let called = args.next().unwrap_or_default();
+    let name = Path::new(&called).file_name().and_then(OsStr::to_str).unwrap_or("netwren");
+    if let Some(face) = faces::find(name) {
+        return face(&faces::Call::new(args));
+    }
+    let Some(first) = args.next() else { return commands::glance() as u8 };
+    let word = first.to_str().unwrap_or("");
+    if let Some(face) = faces::find(word) {
+        return face(&faces::Call::new(args));
+    }
+    match commands::run(word, args) {
+        Some(exit) => exit as u8,
+        None => other(first) as u8,
+    }
+}
+
+/// `--help`, `--version`, `help COMMAND`, and words that are no command.
+fn other(first: OsString) -> Exit {
+    let words = [OsString::from("netwren"), first].into_iter().chain(std::env::args_os().skip(2));
+    match flags::all().try_get_matches_from(words) {
+        Ok(_) => Exit::Usage,
+        Err(error) => {
+            let _ = error.print();
+            if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+        }
+    }
+}

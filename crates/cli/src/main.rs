@@ -1,0 +1,6 @@
+//! The binary: hands its arguments to the library and leaves with its exit code.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(cli::main(std::env::args_os()))
+}

@@ -1,0 +1,87 @@
+//! Lines on stderr: warnings, errors, the footer that says what is missing.
+
+use record::{Accounting, text};
+use sys::cost::Cost;
+
+/// Prints `netwren: TEXT` on stderr, escaped. A closed stderr is nobody's loss.
+pub(crate) fn say(message: &str) {
+    let mut line = b"netwren: ".to_vec();
+    for (i, part) in message.split('\n').enumerate() {
+        if i > 0 {
+            line.push(b'\n');
+        }
+        text::put_text(&mut line, part.as_bytes());
+    }
+    line.push(b'\n');
+    let _ = sys::out::Out::stderr().write_all(&line);
+}
+
+/// Says what was lost, unreadable or incomplete; nothing when all is well.
+pub(crate) fn footer(books: &Accounting) {
+    for line in footer_lines(books) {
+        say(&line);
+    }
+}
+
+/// The footer's lines: one for counted losses, one a reason.
+pub(crate) fn footer_lines(books: &Accounting) -> Vec<String> {
+    let mut lines = Vec::new();
+    let counted: Vec<String> = [("lost", books.lost), ("unreadable", books.failed), ("shown once though read twice", books.doubled)]
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(word, n)| format!("{n} {word}"))
+        .collect();
+    if !counted.is_empty() {
+        lines.push(format!("of {} rows read: {}", books.seen, counted.join(", ")));
+    }
+    for why in &books.why {
+        lines.push(match why.count {
+            0 | 1 => why.text.to_string(),
+            n => format!("{} ({n} times)", why.text),
+        });
+    }
+    if books.incomplete && books.why.is_empty() {
+        lines.push("the result may not be whole".to_owned());
+    }
+    lines
+}
+
+/// The line of `--stats` where the format has no place for it.
+pub(crate) fn books_line(books: &Accounting) -> String {
+    let Accounting { seen, emitted, filtered, grouped, doubled, cut, failed, lost, .. } = books;
+    format!(
+        "rows seen {seen}: shown {emitted}, filtered {filtered}, grouped {grouped}, doubled {doubled}, cut {cut}, \
+         failed {failed}; lost {lost}; via {}",
+        books.via.join(", ")
+    )
+}
+
+/// The line of `--cost`.
+pub(crate) fn cost_line(cost: &Cost, books: &Accounting) -> String {
+    let ms = |us: u64| us as f64 / 1000.0;
+    format!(
+        "cost: {:.1} ms CPU ({:.1} user, {:.1} system), {:.1} ms elapsed, {} system calls, {} KiB read, peak memory {} KiB, via {}",
+        ms(cost.user_us + cost.system_us),
+        ms(cost.user_us),
+        ms(cost.system_us),
+        ms(cost.at_ns / 1000),
+        cost.syscalls,
+        cost.bytes_read / 1024,
+        cost.rss_max_kib,
+        books.via.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_result_has_no_footer() {
+        let mut books = Accounting { seen: 5, emitted: 5, ..Accounting::default() };
+        assert!(footer_lines(&books).is_empty());
+        books.lost = 2;
+        books.because(1, "the table changed while it was read");
+        assert_eq!(footer_lines(&books), ["of 5 rows read: 2 lost", "the table changed while it was read"]);
+    }
+}

@@ -1,0 +1,50 @@
+//! Which sink a request gets: by format, and by what standard output is.
+
+use crate::exit::Exit;
+use crate::flags::{Format, Request};
+use crate::stdout::Stdout;
+use record::Sink;
+use sinks::{Csv, Json, Options, Out, Table, Text};
+
+/// Words for null in the ports of flows: what is folded is not unknown.
+const MANY: &[(&str, &str)] = &[("local_port", "many"), ("peer_port", "many")];
+
+/// The sink for this request on standard output.
+pub(crate) fn sink(request: &Request, table: &str) -> Box<dyn Sink> {
+    let terminal = sys::term::is_terminal(1);
+    let out = Out::new(Stdout::new());
+    let options = Options {
+        header: request.header,
+        color: request.color.unwrap_or_else(|| terminal && colour_is_welcome()),
+        null_words: if table == "flows" { MANY } else { &[] },
+        stats: request.stats,
+        cpu_us: Some(cpu_us),
+    };
+    match request.format {
+        Format::Json => Box::new(Json::new(out, options)),
+        Format::Csv => Box::new(Csv::new(out, options)),
+        Format::Table if terminal || request.color == Some(true) => Box::new(Table::new(out, options)),
+        Format::Table => Box::new(Text::new(out, options)),
+    }
+}
+
+/// Prints a text that is no table: `--explain`, `--columns help`.
+pub(crate) fn print(text: &str) -> Exit {
+    match sys::Out::stdout().write_all(text.as_bytes()) {
+        Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
+        Err(error) => {
+            crate::messages::say(&error.to_string());
+            Exit::Failed
+        }
+    }
+}
+
+/// NO_COLOR (https://no-color.org) and dumb terminals want none.
+fn colour_is_welcome() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
+fn cpu_us() -> u64 {
+    let cost = sys::cost::so_far();
+    cost.user_us + cost.system_us
+}

@@ -1,0 +1,57 @@
+//! The field tables as documents: `--columns help` and docs/schema.md.
+
+use record::rows::{Flows, Sockets};
+use record::{Kind, Show, Table};
+use std::fmt::Write;
+
+/// docs/schema.md: every table with every field.
+pub fn schema_markdown() -> String {
+    let mut page = String::from(
+        "# Schema\n\n\
+         Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words and\n\
+         JSON keys alike. Units are in the name; absent is `null` in JSON, `-` in text, empty in CSV.\n\
+         *default* fields are shown unasked, *wide* ones also with `-o wide` and in JSON, *asked* ones by\n\
+         `--columns`: they are fetched from the kernel only then.\n",
+    );
+    table_markdown::<Sockets>(&mut page);
+    table_markdown::<Flows>(&mut page);
+    page.push_str(
+        "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, \
+         --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \
+         `{\"accounting\":{seen, emitted, filtered, grouped, doubled, cut, failed, lost, why:[{count, text}], via, \
+         cpu_ms}}`.\nWith `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
+    );
+    page
+}
+
+fn table_markdown<T: Table>(page: &mut String) {
+    let _ = write!(page, "\n## {}\n\n| field | shown | kind | kernel | meaning |\n|---|---|---|---|---|\n", T::NAME);
+    for field in T::FIELDS {
+        let kernel = if field.kernel.is_empty() { String::new() } else { format!("`{}`", field.kernel) };
+        let kind = kind_words(field.kind);
+        let _ = writeln!(page, "| `{}` | {} | {kind} | {kernel} | {} |", field.name, shown_word(field.show), field.doc);
+    }
+}
+
+fn shown_word(show: Show) -> &'static str {
+    match show {
+        Show::Default => "default",
+        Show::Wide => "wide",
+        Show::Asked => "asked",
+    }
+}
+
+fn kind_words(kind: Kind) -> String {
+    match kind {
+        Kind::Count => "count".into(),
+        Kind::Port => "port".into(),
+        Kind::Id => "number".into(),
+        Kind::Hex => "number (hexadecimal in text)".into(),
+        Kind::Addr => "address".into(),
+        Kind::Text => "text from outside".into(),
+        Kind::Name(words) => format!("one of {}", words.join(", ")),
+        Kind::Bool => "true, false".into(),
+        Kind::Owners => "list of {pid, process, fd}".into(),
+        Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::BitsPerSecond => kind.unit().into(),
+    }
+}

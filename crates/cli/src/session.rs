@@ -1,0 +1,130 @@
+//! What every run needs: the host (live, recorded or replayed), the namespace, the interruption flag.
+//!
+//! A session lives on the main thread: entering a namespace moves that thread, so everything read through the session
+//! is read there, /proc/net included.
+
+use crate::exit::Exit;
+use record::Accounting;
+use std::fmt;
+use std::path::Path;
+use sys::Host;
+use sys::netns::Inside;
+use sys::{Integrity, Interrupt, TapeError};
+
+/// Where a session reads.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place<'a> {
+    /// Network namespace by name, process or path; none: the caller's.
+    pub(crate) netns: Option<&'a str>,
+    /// File that everything read is saved to.
+    pub(crate) record: Option<&'a Path>,
+    /// File that is read instead of the kernel.
+    pub(crate) replay: Option<&'a Path>,
+}
+
+/// An opened place.
+pub(crate) struct Session {
+    host: Host,
+    netns_id: u64,
+    interrupt: Option<Interrupt>,
+    _inside: Option<Inside>,
+}
+
+impl Session {
+    /// Opens the tape, enters the namespace, catches signals.
+    pub(crate) fn open(place: Place<'_>) -> Result<Session, OpenError> {
+        let host = match (place.replay, place.record) {
+            (Some(file), _) => Host::replaying(file).map_err(OpenError::Tape)?,
+            (None, Some(file)) => Host::live().recording(file).map_err(OpenError::Tape)?,
+            (None, None) => Host::live(),
+        };
+        let mut inside = None;
+        if let Some(written) = place.netns {
+            let found = host::netns::resolve_selector(&host, written).map_err(OpenError::Host)?;
+            if let Some(handle) = &found.handle {
+                inside = Some(handle.enter().map_err(|error| OpenError::Enter { written: written.into(), error })?);
+            }
+        }
+        let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
+        // Without the handlers Ctrl-C still ends the run, only less politely.
+        let interrupt = Interrupt::install().ok();
+        Ok(Session { host, netns_id, interrupt, _inside: inside })
+    }
+
+    /// The host that is read.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Inode of the network namespace that is read.
+    pub(crate) fn netns_id(&self) -> u64 {
+        self.netns_id
+    }
+
+    /// True once Ctrl-C or a termination asked for the end.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|i| i.requested().is_some())
+    }
+
+    /// Sleeps until `deadline_ns` of the monotonic clock; false if the run shall end instead.
+    pub(crate) fn sleep_until(&self, deadline_ns: u64) -> bool {
+        let Some(interrupt) = self.interrupt else { return false };
+        loop {
+            match interrupt.wait_until(deadline_ns) {
+                Ok(sys::signal::Woke::Deadline) => return true,
+                Ok(sys::signal::Woke::Resized) => {}
+                Ok(sys::signal::Woke::Interrupted) | Err(_) => return false,
+            }
+        }
+    }
+
+    /// Closes a recording, and adds to the books what is wrong with the tape that was written or read.
+    pub(crate) fn finish(&self, books: &mut Accounting) {
+        if let Err(error) = self.host.finish() {
+            books.incomplete = true;
+            books.because(1, error.to_string());
+        }
+        let integrity = self.host.integrity();
+        if integrity != Integrity::Whole {
+            books.incomplete = true;
+            books.because(1, format!("the recording is not whole: {integrity}"));
+        }
+    }
+}
+
+/// Why a session could not be opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// The recording.
+    Tape(TapeError),
+    /// The namespace was not found.
+    Host(host::HostError),
+    /// The namespace could not be entered.
+    Enter {
+        /// As the user wrote it.
+        written: Box<str>,
+        /// The kernel's answer.
+        error: sys::SysError,
+    },
+}
+
+impl OpenError {
+    /// The exit code of the native commands for it.
+    pub(crate) fn exit(&self) -> Exit {
+        Exit::Failed
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Tape(error) => error.fmt(f),
+            OpenError::Host(error) => error.fmt(f),
+            OpenError::Enter { written, error } => {
+                write!(f, "cannot enter network namespace `{written}`: {error} (needs CAP_SYS_ADMIN)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}

@@ -1,0 +1,32 @@
+//! Standard output as `std::io::Write`, unbuffered: sinks keep the buffer.
+
+use std::io;
+use sys::out::{Out, OutError};
+
+/// The process's standard output.
+pub(crate) struct Stdout(Out);
+
+impl Stdout {
+    /// Standard output.
+    pub(crate) fn new() -> Stdout {
+        Stdout(Out::stdout())
+    }
+}
+
+impl io::Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_all(bytes).map_err(into_io)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn into_io(error: OutError) -> io::Error {
+    match error {
+        OutError::Closed => io::ErrorKind::BrokenPipe.into(),
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,184 @@
+//! Which columns are shown: `--columns`, the default and wide sets, `--no-owner`.
+
+use crate::nearest::nearest;
+use record::rows::Flow;
+use record::{Column, Columns, Field, Kind, LookupId, Show, Table, field_index};
+use std::fmt;
+
+/// What is shown if nothing is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Base {
+    /// The plain table.
+    Default,
+    /// `-o wide`, JSON.
+    Wide,
+}
+
+/// A column that the table has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownColumn {
+    /// As written.
+    pub name: Box<str>,
+    /// The table's name.
+    pub table: &'static str,
+    /// What was probably meant.
+    pub hint: Option<&'static str>,
+}
+
+impl fmt::Display for UnknownColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown column `{}` of {}", self.name.escape_debug(), self.table)?;
+        match self.hint {
+            Some(hint) => write!(f, "; did you mean `{hint}`?"),
+            None => write!(f, "; `netwren {} --columns help` lists them", self.table),
+        }
+    }
+}
+
+impl std::error::Error for UnknownColumn {}
+
+/// The fields to show, as indexes into `T::FIELDS`, in order, without doubles.
+///
+/// `spec` is the value of `--columns`: `a,b` shows these; `+a`, `-a` change the set of `base`; `all`, `wide` and
+/// `default` stand for sets and take `+` and `-` like names. Without owners the sets have no owner fields; one that
+/// is asked for by its name stays.
+pub fn resolve<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
+    let shown = if base == Base::Wide { Show::Wide } else { Show::Default };
+    let mut chosen = Vec::new();
+    let items = spec.unwrap_or("").split(',').map(str::trim).filter(|item| !item.is_empty());
+    for (place, item) in items.enumerate() {
+        let (sign, name) = match item.as_bytes().first() {
+            Some(b'+') => (Some(true), &item[1..]),
+            Some(b'-') => (Some(false), &item[1..]),
+            _ => (None, item),
+        };
+        if place == 0 && sign.is_some() {
+            chosen = set::<T>(shown, owners);
+        }
+        let named = named::<T>(name, owners)?;
+        if sign == Some(false) {
+            chosen.retain(|field| !named.contains(field));
+        } else {
+            let new: Vec<usize> = named.into_iter().filter(|field| !chosen.contains(field)).collect();
+            chosen.extend(new);
+        }
+    }
+    if chosen.is_empty() && spec.is_none_or(|s| s.trim().is_empty()) {
+        chosen = set::<T>(shown, owners);
+    }
+    Ok(chosen)
+}
+
+fn named<T: Table>(name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
+    match name {
+        "all" => Ok(set::<T>(Show::Asked, owners)),
+        "wide" => Ok(set::<T>(Show::Wide, owners)),
+        "default" => Ok(set::<T>(Show::Default, owners)),
+        _ => match field_index::<T>(name) {
+            Some(index) => Ok(vec![index]),
+            None => {
+                let hint = nearest(name, T::FIELDS.iter().map(|f| f.name));
+                Err(UnknownColumn { name: name.into(), table: T::NAME, hint })
+            }
+        },
+    }
+}
+
+/// Every field that is shown at `show` or more readily.
+fn set<T: Table>(show: Show, owners: bool) -> Vec<usize> {
+    let wanted = |field: &Field<T>| field.show <= show && (owners || !is_owner_field(field));
+    (0..T::FIELDS.len()).filter(|&i| T::FIELDS.get(i).is_some_and(wanted)).collect()
+}
+
+/// True if the field costs a look at every process.
+pub fn is_owner_field<T: Table>(field: &Field<T>) -> bool {
+    field.lookup() == Some(LookupId::Owners) || field.need & Flow::NEED_OWNERS != 0
+}
+
+/// Names and kinds of these fields, for a sink.
+pub fn of<T: Table>(fields: &[usize]) -> Columns {
+    let column = |f: &Field<T>| Column { name: f.name.into(), kind: f.kind };
+    Columns(fields.iter().filter_map(|&i| T::FIELDS.get(i)).map(column).collect())
+}
+
+/// The text of `--columns help`: one line a field with its name, unit, set and sentence.
+pub fn help<T: Table>() -> String {
+    let width = T::FIELDS.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for field in T::FIELDS {
+        let set = match field.show {
+            Show::Default => "default",
+            Show::Wide => "wide",
+            Show::Asked => "",
+        };
+        let what = kind_in_words(field.kind);
+        out.push_str(&format!("{:width$}  {set:7}  {what:15}  {}\n", field.name, field.doc));
+    }
+    out
+}
+
+/// The unit or the type of a field, in words.
+pub fn kind_in_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Count => "count",
+        Kind::Port => "port",
+        Kind::Id => "number",
+        Kind::Hex => "hexadecimal",
+        Kind::Addr => "address",
+        Kind::Text => "text",
+        Kind::Name(_) => "word",
+        Kind::Bool => "true or false",
+        Kind::Owners => "list",
+        _ => kind.unit(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::{Flows, Sockets};
+
+    fn names<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> String {
+        let fields = resolve::<T>(spec, base, owners).unwrap();
+        fields.iter().map(|&i| T::FIELDS[i].name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn sets_and_changes() {
+        let default = names::<Sockets>(None, Base::Default, true);
+        assert_eq!(default, "proto state recv_q send_q local_addr local_port peer_addr peer_port process pid");
+        assert_eq!(names::<Sockets>(Some(""), Base::Default, true), default);
+        let lean = default.replace(" process pid", "");
+        assert_eq!(names::<Sockets>(None, Base::Default, false), lean);
+        for (spec, expected) in [
+            ("state, proto", "state proto".to_owned()),
+            ("state,state", "state".to_owned()),
+            ("+rtt_us", format!("{lean} rtt_us")),
+            ("-state,+inode", format!("{} inode", lean.replace(" state", ""))),
+            ("pid,+state", "pid state".to_owned()),
+            ("default,pid", format!("{lean} pid")),
+            ("state,-state", String::new()),
+        ] {
+            assert_eq!(names::<Sockets>(Some(spec), Base::Default, false), expected, "{spec}");
+        }
+        assert_eq!(resolve::<Sockets>(Some("all"), Base::Default, true).unwrap().len(), Sockets::FIELDS.len());
+        assert!(names::<Sockets>(None, Base::Wide, true).contains("owners"));
+        assert!(!names::<Flows>(None, Base::Wide, false).contains("process"));
+    }
+
+    #[test]
+    fn unknown_columns_propose() {
+        let say = |spec| resolve::<Sockets>(Some(spec), Base::Default, true).unwrap_err().to_string();
+        assert_eq!(say("state,+rtt"), "unknown column `rtt` of sockets; did you mean `rtt_us`?");
+        assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` of sockets; `netwren sockets --columns help` lists them");
+        assert_eq!(say("+"), "unknown column `` of sockets; `netwren sockets --columns help` lists them");
+    }
+
+    #[test]
+    fn help_has_a_line_for_each_field() {
+        let help = help::<Flows>();
+        assert_eq!(help.lines().count(), Flows::FIELDS.len());
+        assert!(help.contains("\npeer_port  "), "{help}");
+    }
+}

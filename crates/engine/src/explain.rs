@@ -1,0 +1,163 @@
+//! `--explain`: the plan in words, before it runs.
+
+use crate::plan::{Plan, Work};
+use record::{Expr, LookupId, Offer, Op, Operand, Push, Table, Test};
+
+/// What will happen: the door, each part of the filter and who tests it, what is done with the rows, what is asked of
+/// the kernel, which lookups are filled. Several lines, each ended.
+pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
+    let mut lines = vec![format!("table    {}", T::NAME), format!("door     {}", offer.door)];
+    lines.extend(offer.explain.iter().map(|line| format!("         {line}")));
+    for (place, part) in plan.demand.conjuncts.iter().enumerate() {
+        let who = match offer.pushed.get(place) {
+            Some(Push::Exact) => "kernel",
+            Some(Push::Narrowed) => "kernel, then netwren",
+            Some(Push::No) | None => "netwren",
+        };
+        lines.push(format!("filter   {}  [{who}]", expr_text::<T>(part)));
+    }
+    if plan.demand.conjuncts.is_empty() {
+        lines.push("filter   none".to_owned());
+    }
+    lines.extend(steps(plan).into_iter().map(|step| format!("then     {step}")));
+    let names: Vec<&str> = plan.columns.0.iter().map(|c| &*c.name).collect();
+    lines.push(format!("columns  {}", names.join(" ")));
+    lines.push(format!("reads    {}", fields_text::<T>(plan, |field| field.need & !offer.lacks == field.need)));
+    let missing = fields_text::<T>(plan, |field| field.need & offer.lacks != 0);
+    if !missing.is_empty() {
+        lines.push(format!("lacks    {missing}  (this door cannot tell)"));
+    }
+    let lookups = lookups_text(plan);
+    if !lookups.is_empty() {
+        lines.push(format!("fills    {lookups}"));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
+    let mut steps = Vec::new();
+    match &plan.work {
+        Work::Stream => steps.push("rows go out as they come".to_owned()),
+        Work::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, order))),
+        Work::Group { keys, order, .. } => {
+            let all: Vec<&str> = plan.columns.0.iter().map(|c| &*c.name).collect();
+            let (names, folded) = all.split_at_checked(*keys).unwrap_or((&all, &[]));
+            steps.push(match names {
+                [] => "count all rows".to_owned(),
+                names => format!("count by {}", names.join(", ")),
+            });
+            if let [_count, folds @ ..] = folded {
+                if !folds.is_empty() {
+                    steps.push(format!("fold into {}", folds.join(", ")));
+                }
+            }
+            steps.push(format!("order by {}", order_text(plan, order)));
+        }
+    }
+    if let Some(limit) = plan.limit {
+        let how = if plan.is_streaming() { "stop reading after" } else { "show the first" };
+        steps.push(format!("{how} {limit}"));
+    }
+    steps
+}
+
+/// The order of the result; that of rows may use fields that are not shown.
+fn order_text<T: Table>(plan: &Plan<T>, keys: &[(usize, bool)]) -> String {
+    let name = |place: usize| plan.columns.0.get(place).map_or("a field that is not shown", |c| &c.name);
+    let key = |&(place, down): &(usize, bool)| format!("{}{}", name(place), if down { " descending" } else { "" });
+    keys.iter().map(key).collect::<Vec<_>>().join(", ")
+}
+
+fn fields_text<T: Table>(plan: &Plan<T>, wanted: impl Fn(&record::Field<T>) -> bool) -> String {
+    let fields = plan.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
+    let text = |field: &record::Field<T>| match field.kernel {
+        "" => field.name.to_owned(),
+        kernel => format!("{} ({kernel})", field.name),
+    };
+    fields.filter(|field| wanted(field)).map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
+    let all = [
+        (LookupId::Owners, "owners of sockets"),
+        (LookupId::Users, "user names"),
+        (LookupId::Ifaces, "interface names"),
+        (LookupId::Cgroups, "cgroup paths"),
+        (LookupId::Netns, "names of network namespaces"),
+        (LookupId::Hosts, "host names"),
+    ];
+    let needed = all.iter().filter(|(id, _)| plan.needs_lookup(*id));
+    needed.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// A bound filter in the words of the language; numbers are in the field's own unit.
+pub fn expr_text<T: Table>(expr: &Expr) -> String {
+    let nested = |part: &Expr| match part {
+        Expr::And(_) | Expr::Or(_) => format!("({})", expr_text::<T>(part)),
+        _ => expr_text::<T>(part),
+    };
+    let joined = |parts: &[Expr], word: &str| parts.iter().map(nested).collect::<Vec<_>>().join(word);
+    match expr {
+        Expr::And(parts) if parts.is_empty() => "true".to_owned(),
+        Expr::Or(parts) if parts.is_empty() => "false".to_owned(),
+        Expr::And(parts) => joined(parts, " and "),
+        Expr::Or(parts) => joined(parts, " or "),
+        Expr::Not(part) => format!("not {}", nested(part)),
+        Expr::Test(test) => test_text::<T>(test),
+    }
+}
+
+fn test_text<T: Table>(test: &Test) -> String {
+    let name = T::FIELDS.get(test.field).map_or("?", |f| f.name);
+    let many = match &test.operand {
+        Operand::Ranges(_) | Operand::Prefixes(_) => true,
+        Operand::Words(words) => words.len() != 1,
+        _ => false,
+    };
+    let op = match (test.op, many) {
+        (Op::Eq, true) => "in",
+        (Op::Ne, true) => "not in",
+        (Op::Eq, false) => "=",
+        (Op::Ne, false) => "!=",
+        (Op::Lt, _) => "<",
+        (Op::Le, _) => "<=",
+        (Op::Gt, _) => ">",
+        (Op::Ge, _) => ">=",
+        (Op::Match, _) => "~",
+        (Op::NotMatch, _) => "!~",
+    };
+    format!("{name} {op} {}", operand_text(&test.operand))
+}
+
+fn operand_text(operand: &Operand) -> String {
+    let list = |items: Vec<String>| format!("({})", items.join(", "));
+    match operand {
+        Operand::Null => "null".to_owned(),
+        Operand::Bool(yes) => yes.to_string(),
+        Operand::Number(n) => n.to_string(),
+        Operand::Ranges(ranges) => {
+            let one = |(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}-{high}") };
+            list(ranges.iter().map(one).collect())
+        }
+        Operand::Masked { value, mask } => format!("{value:#x}/{mask:#x}"),
+        Operand::Addr(addr) => addr.to_string(),
+        Operand::Prefixes(prefixes) => list(prefixes.iter().map(|p| p.to_string()).collect()),
+        Operand::Words(words) => match &words[..] {
+            [word] => quoted(word),
+            words => list(words.iter().map(|w| quoted(w)).collect()),
+        },
+        Operand::Regex(pattern) => format!("\"{}\"", pattern.escape_debug()),
+        Operand::Glob(pattern) => format!("glob {}", quoted(pattern)),
+    }
+}
+
+/// A plain word as it is, anything else quoted and escaped.
+fn quoted(word: &[u8]) -> String {
+    let is_plain = !word.is_empty() && word.iter().all(|b| b.is_ascii_alphanumeric() || b"_-./@:".contains(b));
+    let text = word.escape_ascii();
+    if is_plain { text.to_string() } else { format!("\"{text}\"") }
+}
+
+#[cfg(test)]
+mod tests;

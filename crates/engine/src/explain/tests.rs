@@ -1,0 +1,64 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use crate::plan::{Fold, Request, Sort};
+use crate::testing::{plan, request};
+use record::rows::need;
+
+#[test]
+fn rows_in_words() {
+    let request = Request {
+        sort: Sort::parse_list("rtt_us:desc,state"),
+        limit: Some(5),
+        ..request(&["state", "process"], "state = established and peer in 10.0.0.0/8 and process ~ ^ng")
+    };
+    let offer = Offer {
+        door: "netlink",
+        pushed: vec![Push::Exact, Push::Narrowed],
+        lacks: need::TCP_INFO,
+        explain: vec!["one dump for both families".to_owned()],
+    };
+    assert_eq!(
+        explain(&plan(request), &offer),
+        "\
+table    sockets
+door     netlink
+         one dump for both families
+filter   state = established  [kernel]
+filter   peer_addr in (10.0.0.0/8)  [kernel, then netwren]
+filter   process ~ \"^ng\"  [netwren]
+then     keep the rows, order by a field that is not shown descending, state
+then     show the first 5
+columns  state process
+reads    state (idiag_state), peer_addr (idiag_dst), process
+lacks    rtt_us (tcpi_rtt)  (this door cannot tell)
+fills    owners of sockets
+"
+    );
+}
+
+#[test]
+fn groups_in_words() {
+    let request = Request {
+        by: vec!["state".into(), "peer_addr".into()],
+        folds: vec![(Fold::Sum, "recv_q".into())],
+        ..request(&[], "")
+    };
+    let text = explain(&plan(request), &Offer { door: "proc", ..Offer::default() });
+    assert_eq!(
+        text,
+        "\
+table    sockets
+door     proc
+filter   none
+then     count by state, peer_addr
+then     fold into sum_recv_q
+then     order by count descending
+columns  state peer_addr count sum_recv_q
+reads    state (idiag_state), recv_q (idiag_rqueue), peer_addr (idiag_dst)
+"
+    );
+    let all = Request { folds: vec![(Fold::Max, "recv_q".into())], ..Request::default() };
+    assert!(explain(&plan(all), &Offer::default()).contains("then     count all rows\n"));
+    let stream = Request { limit: Some(1), ..crate::testing::request(&["state"], "") };
+    assert!(explain(&plan(stream), &Offer::default()).contains("then     stop reading after 1\n"));
+}

@@ -1,0 +1,310 @@
+//! From words to fields: which field a name means, what its value says in that field's unit.
+
+use super::ast::{Ast, Cmp, Comparison, Literal, Node};
+use super::endpoint;
+use super::error::{Fault, FilterError};
+use super::literal::{self, BadNumber, Unit};
+use super::names::{Meaning, meaning};
+use crate::nearest::nearest;
+use crate::predicate::compile_regex;
+use record::{Expr, Kind, Op, Operand, Table, Test};
+
+/// Turns the names of `ast` into fields of `T` and its values into theirs.
+///
+/// Fails with the place of a name that `T` has not, of a value or an operator that does not fit its field.
+pub fn bind<T: Table>(ast: &Ast) -> Result<Expr, FilterError> {
+    bind_node::<T>(&ast.text, &ast.root)
+}
+
+fn bind_node<T: Table>(text: &str, node: &Node) -> Result<Expr, FilterError> {
+    let all = |parts: &[Node]| parts.iter().map(|part| bind_node::<T>(text, part)).collect::<Result<Vec<_>, _>>();
+    Ok(match node {
+        Node::And(parts) => Expr::And(all(parts)?),
+        Node::Or(parts) => Expr::Or(all(parts)?),
+        Node::Not(part) => Expr::Not(Box::new(bind_node::<T>(text, part)?)),
+        Node::Test(test) => match meaning::<T>(text, test)? {
+            Meaning::Endpoint { addr, port } => Binder { text, test, field: addr, unit: None }.endpoint(port)?,
+            Meaning::Field(field) => {
+                let Some(found) = T::FIELDS.get(field) else { return Ok(Expr::Or(Vec::new())) };
+                Binder { text, test, field, unit: Unit::of(found.name, found.kind) }.field(found.kind)?
+            }
+        },
+    })
+}
+
+/// One comparison on its way to one or more tests of `field`.
+struct Binder<'a> {
+    text: &'a str,
+    test: &'a Comparison,
+    field: usize,
+    /// What its numbers may be followed by.
+    unit: Option<Unit>,
+}
+
+impl Binder<'_> {
+    /// The comparison with a field of this kind. Nulls among the values become tests of their own.
+    fn field(&self, kind: Kind) -> Result<Expr, FilterError> {
+        let values: Vec<&Literal> = self.test.values.iter().filter(|v| !v.is_null()).collect();
+        let mut parts = Vec::new();
+        if let Some(null) = self.test.values.iter().find(|v| v.is_null()) {
+            let Some(op) = self.equality() else {
+                let message = format!("null can be asked for by `=` and `!=` only, not by `{}`", self.test.cmp);
+                return Err(FilterError::new(self.text, null.span, Fault::BadOperator, message));
+            };
+            parts.push(self.one(op, Operand::Null));
+        }
+        if !values.is_empty() {
+            parts.extend(self.of_kind(kind, &values)?);
+        }
+        Ok(self.joined(parts))
+    }
+
+    /// Several tests that the list of one comparison fell into.
+    fn joined(&self, mut parts: Vec<Expr>) -> Expr {
+        match parts.len() {
+            1 => parts.remove(0),
+            _ if self.equality() == Some(Op::Ne) => Expr::And(parts),
+            _ => Expr::Or(parts),
+        }
+    }
+
+    fn one(&self, op: Op, operand: Operand) -> Expr {
+        Expr::Test(Test { field: self.field, op, operand })
+    }
+
+    /// `Eq` or `Ne` for the operators that ask for sameness.
+    fn equality(&self) -> Option<Op> {
+        match self.test.cmp {
+            Cmp::Eq | Cmp::In => Some(Op::Eq),
+            Cmp::Ne | Cmp::NotIn => Some(Op::Ne),
+            _ => None,
+        }
+    }
+
+    /// The ordering operators.
+    fn ordering(&self) -> Option<Op> {
+        match self.test.cmp {
+            Cmp::Lt => Some(Op::Lt),
+            Cmp::Le => Some(Op::Le),
+            Cmp::Gt => Some(Op::Gt),
+            Cmp::Ge => Some(Op::Ge),
+            _ => None,
+        }
+    }
+
+    fn of_kind(&self, kind: Kind, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
+        if kind == Kind::Owners {
+            return Err(self.misfit("a list of owners; compare `process`, `pid` or `fd`, or ask `= null`"));
+        }
+        if self.test.cmp.is_match() {
+            return Ok(vec![self.pattern(kind, values)?]);
+        }
+        if let Some(op) = self.ordering() {
+            return self.ordered(kind, op, values).map(|test| vec![test]);
+        }
+        let op = self.equality().unwrap_or(Op::Eq);
+        match kind {
+            Kind::Addr => self.addresses(op, values).map(|test| vec![test]),
+            Kind::Bool => values.iter().map(|v| Ok(self.one(op, Operand::Bool(self.boolean(v)?)))).collect(),
+            Kind::Text => {
+                let words = values.iter().map(|v| v.bytes.clone()).collect();
+                Ok(vec![self.one(op, Operand::Words(words))])
+            }
+            Kind::Name(names) => {
+                let words = values.iter().map(|v| self.known_word(names, v)).collect::<Result<_, _>>()?;
+                Ok(vec![self.one(op, Operand::Words(words))])
+            }
+            _ => self.numbers(kind, op, values),
+        }
+    }
+
+    fn pattern(&self, kind: Kind, values: &[&Literal]) -> Result<Expr, FilterError> {
+        if !matches!(kind, Kind::Text | Kind::Name(_)) {
+            let what = if kind == Kind::Addr { "an address; use `in` with a prefix" } else { "no text" };
+            return Err(self.misfit(what));
+        }
+        let op = if self.test.cmp == Cmp::Match { Op::Match } else { Op::NotMatch };
+        let Some((value, pattern)) = values.first().and_then(|v| Some((v, v.as_str()?))) else {
+            return Err(self.misfit("text"));
+        };
+        if let Err(why) = compile_regex(pattern) {
+            let message = format!("bad regular expression: {why}");
+            return Err(FilterError::new(self.text, value.span, Fault::BadValue, message));
+        }
+        Ok(self.one(op, Operand::Regex(pattern.into())))
+    }
+
+    fn ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
+        let what = match kind {
+            Kind::Text | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
+            Kind::Bool => "true or false; there are = and !=",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(self.misfit(what));
+        }
+        let Some(value) = values.first() else { return Err(self.misfit("a number")) };
+        if kind == Kind::Addr {
+            let addr = value.as_str().and_then(literal::address);
+            let addr = addr.ok_or_else(|| self.bad(value, "no address to compare with"))?;
+            return Ok(self.one(op, Operand::Addr(addr)));
+        }
+        Ok(self.one(op, Operand::Number(self.number(kind, value)?)))
+    }
+
+    fn addresses(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
+        let mut prefixes = Vec::with_capacity(values.len());
+        for value in values {
+            let prefix = value.as_str().and_then(literal::prefix);
+            prefixes.push(prefix.ok_or_else(|| self.bad_address(value))?);
+        }
+        match prefixes[..] {
+            [host] if !self.test.is_list && host.len() == host.addr().bits() && self.is_sign() => {
+                Ok(self.one(op, Operand::Addr(host.addr())))
+            }
+            _ => Ok(self.one(op, Operand::Prefixes(prefixes))),
+        }
+    }
+
+    /// True for `=` and `!=`, false for `in`.
+    fn is_sign(&self) -> bool {
+        matches!(self.test.cmp, Cmp::Eq | Cmp::Ne)
+    }
+
+    fn bad_address(&self, value: &Literal) -> FilterError {
+        let text = value.as_str().unwrap_or("");
+        if text.contains('%') {
+            return self.bad(value, "an address without interface is wanted here; add `and iface = …`");
+        }
+        let side = self.test.name.strip_suffix("_addr");
+        match side.filter(|_| endpoint::parse(text).is_some()) {
+            Some(side) => self.bad(value, "an address with a port goes with the whole end").hint(Some(side)),
+            None => self.bad(value, "no address and no prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
+        }
+    }
+
+    fn boolean(&self, value: &Literal) -> Result<bool, FilterError> {
+        match &*value.bytes {
+            b"true" | b"yes" => Ok(true),
+            b"false" | b"no" => Ok(false),
+            _ => Err(self.bad(value, "true or false is wanted here")),
+        }
+    }
+
+    /// One of the field's words. Case and `-` for `_` are forgiven.
+    fn known_word(&self, names: &[&str], value: &Literal) -> Result<Box<[u8]>, FilterError> {
+        let written = String::from_utf8_lossy(&value.bytes);
+        let word = written.to_ascii_lowercase().replace('-', "_");
+        if let Some(name) = names.iter().find(|n| **n == word) {
+            return Ok(name.as_bytes().into());
+        }
+        let hint = nearest(&word, names.iter().copied());
+        let list = if hint.is_none() { format!("; there are {}", names.join(" ")) } else { String::new() };
+        let message = format!("`{}` has no word `{}`{list}", self.test.name, written.escape_debug());
+        Err(FilterError::new(self.text, value.span, Fault::UnknownWord, message).hint(hint))
+    }
+
+    fn numbers(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
+        let mut parts = Vec::new();
+        let mut ranges = Vec::new();
+        for value in values {
+            let text = value.as_str().unwrap_or("");
+            if let Some((low, mask)) = text.split_once('/').filter(|_| matches!(kind, Kind::Hex | Kind::Id)) {
+                parts.push(self.one(op, self.masked(value, low, mask)?));
+            } else if let Some((low, high)) = text.split_once('-') {
+                let (low, high) = (self.number_of(kind, value, low)?, self.number_of(kind, value, high)?);
+                if low > high {
+                    return Err(self.bad(value, "this range ends before it starts"));
+                }
+                ranges.push((low, high));
+            } else {
+                let n = self.number(kind, value)?;
+                ranges.push((n, n));
+            }
+        }
+        match ranges[..] {
+            [] => {}
+            [(low, high)] if low == high && self.is_sign() => parts.push(self.one(op, Operand::Number(low))),
+            _ => parts.push(self.one(op, Operand::Ranges(ranges))),
+        }
+        Ok(parts)
+    }
+
+    fn masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {
+        let (Ok(value), Ok(mask)) = (literal::plain(value), literal::plain(mask)) else {
+            return Err(self.bad(at, "a value and a mask are wanted here (0x10/0xf0)"));
+        };
+        if value & !mask != 0 {
+            return Err(self.bad(at, "the value has bits that its mask has not"));
+        }
+        Ok(Operand::Masked { value, mask })
+    }
+
+    fn number(&self, kind: Kind, value: &Literal) -> Result<u64, FilterError> {
+        self.number_of(kind, value, value.as_str().unwrap_or(""))
+    }
+
+    /// Reads `text`, which is `at` or a part of it.
+    fn number_of(&self, kind: Kind, at: &Literal, text: &str) -> Result<u64, FilterError> {
+        let read = self.unit.map_or_else(|| literal::plain(text), |unit| literal::quantity(unit, text));
+        match read {
+            Ok(n) if kind == Kind::Port && n > u64::from(u16::MAX) => Err(self.bad(at, "ports end at 65535")),
+            Ok(n) => Ok(n),
+            Err(BadNumber::TooBig) => Err(self.bad(at, "this number is too big")),
+            Err(BadNumber::TooFine) => {
+                let unit = if kind.unit().is_empty() { "ones" } else { kind.unit() };
+                Err(self.bad(at, &format!("`{}` counts whole {unit}", self.test.name)))
+            }
+            Err(BadNumber::NoNumber) => Err(self.bad(at, &no_number(kind, self.unit))),
+        }
+    }
+
+    /// `local` and `peer`: `self.field` is the address, `port` the port.
+    fn endpoint(&self, port: usize) -> Result<Expr, FilterError> {
+        let Some(op) = self.equality() else {
+            return Err(self.misfit("an address and a port; there are = != in, not in"));
+        };
+        let mut parts = Vec::new();
+        let mut prefixes = Vec::new();
+        for value in &self.test.values {
+            if value.is_null() {
+                parts.push(self.one(op, Operand::Null));
+                continue;
+            }
+            let end = value.as_str().and_then(endpoint::parse).ok_or_else(|| self.bad_endpoint(value))?;
+            match end.only_prefix().filter(|_| !self.is_sign()) {
+                Some(prefix) => prefixes.push(prefix),
+                None => parts.push(end.to_expr(self.field, port, op)),
+            }
+        }
+        if !prefixes.is_empty() {
+            parts.push(self.one(op, Operand::Prefixes(prefixes)));
+        }
+        Ok(self.joined(parts))
+    }
+
+    fn bad_endpoint(&self, value: &Literal) -> FilterError {
+        let text = value.as_str().unwrap_or("");
+        let error = self.bad(value, "no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)");
+        let is_port = literal::plain(text).is_ok();
+        error.hint(is_port.then(|| format!(":{text}")).as_deref())
+    }
+
+    /// The operator does not fit the field, which is `what`.
+    fn misfit(&self, what: &str) -> FilterError {
+        let message = format!("`{}` does not fit: `{}` is {what}", self.test.cmp, self.test.name);
+        FilterError::new(self.text, self.test.cmp_span, Fault::BadOperator, message)
+    }
+
+    fn bad(&self, value: &Literal, message: &str) -> FilterError {
+        FilterError::new(self.text, value.span, Fault::BadValue, message)
+    }
+}
+
+fn no_number(kind: Kind, unit: Option<Unit>) -> String {
+    match (kind, unit) {
+        (Kind::Port, _) => "a port is a number from 0 to 65535".to_owned(),
+        (_, Some(unit)) => format!("a number is wanted here ({})", unit.examples()),
+        (_, None) => "a number is wanted here (1000, 0x1f)".to_owned(),
+    }
+}

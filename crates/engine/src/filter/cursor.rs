@@ -1,0 +1,200 @@
+//! Reading words from the filter's text. What a word is depends on where it stands: `10.0.0.0/8` is one word as a
+//! value and none as a name, so there is no separate list of tokens.
+
+use super::ast::{Cmp, Literal};
+use super::error::{Fault, FilterError, Span};
+
+/// A place in the text.
+pub(super) struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t str) -> Cursor<'t> {
+        Cursor { text, at: 0 }
+    }
+
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or("")
+    }
+
+    fn skip_blanks(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// True if only blanks are left.
+    pub(super) fn at_end(&mut self) -> bool {
+        self.skip_blanks();
+        self.rest().is_empty()
+    }
+
+    /// The place of the next character, for messages.
+    pub(super) fn here(&mut self) -> Span {
+        self.skip_blanks();
+        let len = self.rest().chars().next().map_or(0, char::len_utf8);
+        Span { start: self.at, end: self.at + len }
+    }
+
+    /// The place of the next word or sign, for messages.
+    pub(super) fn next_word(&mut self) -> Span {
+        let here = self.here();
+        let len = self.rest().find(ends_bare).unwrap_or(self.rest().len());
+        Span { start: here.start, end: here.end.max(here.start + len) }
+    }
+
+    pub(super) fn slice(&self, span: Span) -> &'t str {
+        self.text.get(span.start..span.end).unwrap_or("")
+    }
+
+    /// Takes `sign` if it comes next.
+    pub(super) fn eat(&mut self, sign: &str) -> bool {
+        self.skip_blanks();
+        let found = self.rest().starts_with(sign);
+        if found {
+            self.at += sign.len();
+        }
+        found
+    }
+
+    /// The name that comes next, without taking it.
+    pub(super) fn peek_name(&mut self) -> Option<(&'t str, Span)> {
+        self.skip_blanks();
+        let rest = self.rest();
+        let len = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+        let name = rest.get(..len)?;
+        let starts_well = name.bytes().next().is_some_and(|b| !b.is_ascii_digit());
+        starts_well.then_some((name, Span { start: self.at, end: self.at + len }))
+    }
+
+    /// Takes the keyword `word` (in any case) if it comes next as a whole word.
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        match self.peek_name() {
+            Some((name, span)) if name.eq_ignore_ascii_case(word) => {
+                self.at = span.end;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes everything up to `span`'s end.
+    pub(super) fn take(&mut self, span: Span) {
+        self.at = span.end;
+    }
+
+    /// Takes a comparison operator; the words `in` and `not in` count.
+    pub(super) fn comparison(&mut self) -> Option<(Cmp, Span)> {
+        let start = self.here().start;
+        let cmp = Cmp::SIGNS.iter().find(|(sign, _)| self.eat(sign)).map(|&(_, cmp)| cmp);
+        let cmp = cmp.or_else(|| self.eat_word("in").then_some(Cmp::In)).or_else(|| {
+            let before = self.at;
+            if self.eat_word("not") && self.eat_word("in") {
+                return Some(Cmp::NotIn);
+            }
+            self.at = before;
+            None
+        })?;
+        Some((cmp, Span { start, end: self.at }))
+    }
+
+    /// Takes a value. After `~` a quoted one keeps its backslashes.
+    pub(super) fn value(&mut self, after: Cmp) -> Result<Literal, FilterError> {
+        let here = self.here();
+        if let Some(quote) = self.rest().chars().next().filter(|c| matches!(c, '"' | '\'')) {
+            return self.quoted(quote, after.is_match());
+        }
+        let len = bare_len(self.rest());
+        let span = Span { start: here.start, end: here.start + len };
+        let word = self.slice(span);
+        if word.is_empty() || ["and", "or", "not"].iter().any(|k| word.eq_ignore_ascii_case(k)) {
+            let span = if word.is_empty() { here } else { span };
+            let message = format!("a value is missing after `{after}`; text with signs and the words of the language are put in quotes");
+            return Err(FilterError::new(self.text, span, Fault::Syntax, message));
+        }
+        self.at = span.end;
+        Ok(Literal { bytes: word.as_bytes().into(), quoted: false, span })
+    }
+
+    fn quoted(&mut self, quote: char, raw: bool) -> Result<Literal, FilterError> {
+        let start = self.at;
+        self.at += 1;
+        let mut bytes = Vec::new();
+        loop {
+            let from = self.at;
+            let Some(c) = self.next_char() else {
+                let span = Span { start, end: start + 1 };
+                return Err(FilterError::new(self.text, span, Fault::Syntax, format!("this {quote} is never closed")));
+            };
+            if c == quote {
+                break;
+            }
+            if c == '\\' {
+                self.escape(from, raw, &mut bytes)?;
+            } else {
+                bytes.extend_from_slice(self.text.get(from..self.at).unwrap_or("").as_bytes());
+            }
+        }
+        Ok(Literal { bytes: bytes.into(), quoted: true, span: Span { start, end: self.at } })
+    }
+
+    fn next_char(&mut self) -> Option<char> {
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    /// What follows a backslash at `from`. The forms are those in which text is printed, so output can be pasted.
+    fn escape(&mut self, from: usize, raw: bool, out: &mut Vec<u8>) -> Result<(), FilterError> {
+        let c = self.next_char();
+        match c {
+            Some(quote @ ('"' | '\'')) => out.push(quote as u8),
+            _ if raw => out.extend_from_slice(self.text.get(from..self.at).unwrap_or("").as_bytes()),
+            Some('\\') => out.push(b'\\'),
+            Some('n') => out.push(b'\n'),
+            Some('t') => out.push(b'\t'),
+            Some('r') => out.push(b'\r'),
+            Some('0') => out.push(0),
+            Some('x') => match self.rest().get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+                Some(byte) => {
+                    self.at += 2;
+                    out.push(byte);
+                }
+                None => return Err(self.bad_escape(from)),
+            },
+            Some('u') => match self.code_point() {
+                Some(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                None => return Err(self.bad_escape(from)),
+            },
+            _ => return Err(self.bad_escape(from)),
+        }
+        Ok(())
+    }
+
+    /// `{1F600}` after `\u`.
+    fn code_point(&mut self) -> Option<char> {
+        let (hex, _) = self.rest().strip_prefix('{')?.split_once('}')?;
+        if hex.len() > 6 {
+            return None;
+        }
+        let c = char::from_u32(u32::from_str_radix(hex, 16).ok()?)?;
+        self.at += hex.len() + 2;
+        Some(c)
+    }
+
+    fn bad_escape(&self, from: usize) -> FilterError {
+        let span = Span { start: from, end: self.at };
+        let message = "unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}";
+        FilterError::new(self.text, span, Fault::Syntax, message)
+    }
+}
+
+fn ends_bare(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '(' | ')' | ',' | '"' | '\'' | '=' | '<' | '>' | '!' | '~')
+}
+
+/// Length of an unquoted value: up to a blank, a bracket, a comma, a quote, an operator, `&&` or `||`.
+fn bare_len(text: &str) -> usize {
+    let signs = ["&&", "||"].iter().filter_map(|sign| text.find(sign)).min().unwrap_or(text.len());
+    text.find(ends_bare).unwrap_or(text.len()).min(signs)
+}

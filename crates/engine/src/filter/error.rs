@@ -1,0 +1,110 @@
+//! What is wrong with a filter, with the place.
+
+use std::fmt;
+
+/// How many characters of a long filter are shown around the mistake, on either side.
+const SHOWN_AROUND: usize = 60;
+
+/// The class of a mistake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The words make no sentence.
+    Syntax,
+    /// The table has no such field.
+    UnknownField,
+    /// The field has no such word.
+    UnknownWord,
+    /// The value does not fit the field.
+    BadValue,
+    /// The operator does not fit the field.
+    BadOperator,
+    /// More text than [`FilterError::TEXT_MAX`].
+    TooLong,
+    /// Deeper than [`FilterError::DEPTH_MAX`].
+    TooDeep,
+    /// One part needs two tables at once.
+    Mixed,
+}
+
+/// A mistake in a filter. Shown as the message, the text and a mark below the mistake.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FilterError {
+    /// The whole filter as written (for [`Fault::TooLong`] its beginning).
+    pub text: Box<str>,
+    /// Where the mistake starts: 1 is the first character.
+    pub column: usize,
+    /// How many characters it takes; at least 1.
+    pub len: usize,
+    /// The class.
+    pub fault: Fault,
+    /// The sentence: lower case, no full stop.
+    pub message: Box<str>,
+    /// The word that was probably meant.
+    pub hint: Option<Box<str>>,
+}
+
+impl FilterError {
+    /// Longest filter, in bytes: what a command line can hold anyway in one argument is not much more.
+    pub const TEXT_MAX: usize = 64 * 1024;
+    /// Deepest nesting of brackets and `not`: the tree is walked by recursion.
+    pub const DEPTH_MAX: usize = 100;
+
+    pub(super) fn new(text: &str, span: Span, fault: Fault, message: impl Into<Box<str>>) -> FilterError {
+        let before = text.get(..span.start).unwrap_or(text);
+        let inside = text.get(span.start..span.end).unwrap_or("");
+        FilterError {
+            text: text.into(),
+            column: before.chars().count() + 1,
+            len: inside.chars().count().max(1),
+            fault,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(super) fn hint(mut self, hint: Option<&str>) -> FilterError {
+        self.hint = hint.map(Box::from);
+        self
+    }
+
+    /// The part of the text around the mistake, and the mistake's offset in it. Control characters become `?`.
+    fn window(&self) -> (String, usize) {
+        let start = (self.column - 1).saturating_sub(SHOWN_AROUND);
+        let shown = SHOWN_AROUND + self.len.min(SHOWN_AROUND) + (self.column - 1 - start);
+        let mut out = String::new();
+        if start > 0 {
+            out.push('…');
+        }
+        out.extend(self.text.chars().skip(start).take(shown).map(|c| if c.is_control() { '?' } else { c }));
+        if self.text.chars().nth(start + shown).is_some() {
+            out.push('…');
+        }
+        (out, self.column - 1 - start + usize::from(start > 0))
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "filter, column {}: {}", self.column, self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, "; did you mean `{hint}`?")?;
+        }
+        let (text, offset) = self.window();
+        write!(f, "\n  {text}\n  {:offset$}{:^<len$}", "", "", len = self.len.min(SHOWN_AROUND))
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+/// Bytes of the filter's text. Says where, not what: trees that differ only in spans are equal.
+#[derive(Clone, Copy, Debug, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl PartialEq for Span {
+    fn eq(&self, _: &Span) -> bool {
+        true
+    }
+}

@@ -1,0 +1,192 @@
+//! Values as written: numbers with units, ranges, masks, addresses.
+
+use record::{Addr, Kind, Prefix};
+
+/// Families of units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    /// Nothing, or `k`, `M`, `Ki` …
+    Count,
+    /// `B`, `kB`, `MiB` …
+    Bytes,
+    /// `ns` to `d`; the number is the length of the field's own unit in ns.
+    Time(u64),
+    /// `bps`, `Mbps`, `Mbit`, `MBps`; counted in bits.
+    Rate,
+    /// The same and `MB`, counted in bytes. A scale alone (`10M`) would leave open which.
+    ByteRate,
+}
+
+impl Unit {
+    /// The family of a field; `name` tells a rate in bytes from an amount.
+    pub(super) fn of(name: &str, kind: Kind) -> Option<Unit> {
+        match kind {
+            Kind::Bytes if name.ends_with("_per_s") => Some(Unit::ByteRate),
+            Kind::Count => Some(Unit::Count),
+            Kind::Bytes => Some(Unit::Bytes),
+            Kind::DurationUs => Some(Unit::Time(1_000)),
+            Kind::DurationMs => Some(Unit::Time(1_000_000)),
+            Kind::BitsPerSecond => Some(Unit::Rate),
+            _ => None,
+        }
+    }
+
+    /// What the suffix multiplies by, as a fraction; `None` for a suffix that this family has not.
+    fn factor(self, suffix: &str) -> Option<(u128, u128)> {
+        if suffix.is_empty() {
+            return Some((1, 1));
+        }
+        match self {
+            Unit::Count => Some((scale(suffix)?, 1)),
+            Unit::Bytes => Some((scale(suffix.strip_suffix('B').unwrap_or(suffix))?, 1)),
+            Unit::Time(own_ns) => Some((nanoseconds(suffix)?, own_ns.into())),
+            Unit::Rate => match suffix.strip_suffix("Bps") {
+                Some(scaled) => Some((8 * scale(scaled)?, 1)),
+                None => Some((scale(bits(suffix).unwrap_or(suffix))?, 1)),
+            },
+            Unit::ByteRate => match bits(suffix) {
+                Some(scaled) => Some((scale(scaled)?, 8)),
+                None => Some((scale(suffix.strip_suffix("Bps").or_else(|| suffix.strip_suffix('B'))?)?, 1)),
+            },
+        }
+    }
+
+    /// Examples for messages.
+    pub(super) fn examples(self) -> &'static str {
+        match self {
+            Unit::Count => "10, 10k, 1.5M",
+            Unit::Bytes => "512, 10k, 1MiB, 1.5GB",
+            Unit::Time(_) => "20ms, 1.5s, 3min",
+            Unit::Rate | Unit::ByteRate => "64kbps, 10Mbps, 1Gbit, 1MBps",
+        }
+    }
+}
+
+/// What stands before `bps` or `bit`.
+fn bits(suffix: &str) -> Option<&str> {
+    suffix.strip_suffix("bps").or_else(|| suffix.strip_suffix("bit"))
+}
+
+fn scale(prefix: &str) -> Option<u128> {
+    Some(match prefix {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" | "ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    })
+}
+
+fn nanoseconds(suffix: &str) -> Option<u128> {
+    Some(match suffix {
+        "ns" => 1,
+        "us" | "µs" | "μs" => 1_000,
+        "ms" => 1_000_000,
+        "s" | "sec" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return None,
+    })
+}
+
+/// Why a number could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BadNumber {
+    /// No number at all, or a unit that does not belong here.
+    NoNumber,
+    /// A fraction of the unit in which the field counts.
+    TooFine,
+    /// More than 64 bits.
+    TooBig,
+}
+
+/// Reads `text` as a whole number of the field's own unit: `1.5s` for a field in ms is 1500.
+pub(super) fn quantity(unit: Unit, text: &str) -> Result<u64, BadNumber> {
+    if let Some(n) = hex(text) {
+        return n;
+    }
+    let (whole, fraction, suffix) = parts(text).ok_or(BadNumber::NoNumber)?;
+    let (times, by) = unit.factor(suffix).ok_or(BadNumber::NoNumber)?;
+    if whole.len() > 20 || fraction.len() > 9 {
+        return Err(if whole.len() > 20 { BadNumber::TooBig } else { BadNumber::TooFine });
+    }
+    let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| BadNumber::NoNumber)?;
+    let by = by * 10u128.pow(fraction.len() as u32);
+    let scaled = digits.checked_mul(times).ok_or(BadNumber::TooBig)?;
+    if scaled % by != 0 {
+        return Err(BadNumber::TooFine);
+    }
+    u64::try_from(scaled / by).map_err(|_| BadNumber::TooBig)
+}
+
+/// Reads a number without unit: decimal or `0x` and hexadecimal.
+pub(super) fn plain(text: &str) -> Result<u64, BadNumber> {
+    if let Some(n) = hex(text) {
+        return n;
+    }
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(BadNumber::NoNumber);
+    }
+    text.parse().map_err(|_| BadNumber::TooBig)
+}
+
+fn hex(text: &str) -> Option<Result<u64, BadNumber>> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Some(Err(BadNumber::NoNumber));
+    }
+    Some(u64::from_str_radix(digits, 16).map_err(|_| BadNumber::TooBig))
+}
+
+/// True if `text` is a number (or a range) that names its unit of this family.
+pub(super) fn carries(unit: Unit, text: &str) -> bool {
+    let one = |text: &str| {
+        parts(text).is_some_and(|(_, _, suffix)| !suffix.is_empty() && unit.factor(suffix).is_some())
+    };
+    one(text) || text.split_once('-').is_some_and(|(low, high)| one(low) && one(high))
+}
+
+/// `1.5s` as `1`, `5`, `s`. At least one digit stands before the dot.
+fn parts(text: &str) -> Option<(&str, &str, &str)> {
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, rest) = text.split_at_checked(digits(text))?;
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(after) => after.split_at_checked(digits(after))?,
+        None => ("", rest),
+    };
+    let suffix_is_word = suffix.chars().all(char::is_alphabetic);
+    (!whole.is_empty() && suffix_is_word).then_some((whole, fraction, suffix))
+}
+
+/// Reads an address, in brackets or not; IPv4-mapped ones become IPv4, as cells are.
+pub(super) fn address(text: &str) -> Option<Addr> {
+    unbracketed(text).parse::<Addr>().ok().map(Addr::unmapped)
+}
+
+/// Reads an address or a prefix (`10.0.0.0/8`, `[fe80::]/10`, `[fe80::/10]`).
+pub(super) fn prefix(text: &str) -> Option<Prefix> {
+    let text = unbracketed(text);
+    let Some((addr, len)) = text.split_once('/') else {
+        return address(text).map(Prefix::host);
+    };
+    if len.is_empty() || !len.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let addr: Addr = unbracketed(addr).parse().ok()?;
+    let len: u8 = len.parse().ok()?;
+    match (addr, addr.unmapped()) {
+        // Cells hold mapped addresses as IPv4, so their prefix must be one of IPv4, too.
+        (Addr::V6(_), mapped @ Addr::V4(_)) if (96..=128).contains(&len) => Prefix::new(mapped, len - 96),
+        _ => Prefix::new(addr, len),
+    }
+}
+
+fn unbracketed(text: &str) -> &str {
+    text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text)
+}

@@ -1,0 +1,46 @@
+//! The filter language: one for all tables.
+//!
+//! ```text
+//! state = established and peer in 10.0.0.0/8 and rtt > 20ms and not process ~ "^nginx"
+//! ```
+//! Words become an [`Ast`] without knowing any table ([`parse`]), then an [`Expr`](record::Expr) over one table's
+//! fields ([`bind`]). Between the two a command may [`split`] the tree between two tables. Evaluation is the job of
+//! [`Predicate`](crate::Predicate).
+//!
+//! | form | means |
+//! |---|---|
+//! | `field op value` | `=` `==` `!=` `<` `<=` `>` `>=` `~` (regular expression) `!~` |
+//! | `field in value`, `field in (a, b-c)` | one of; addresses take prefixes, numbers take ranges; `not in` |
+//! | `field = null` | the value is absent; any other comparison with an absent value is false |
+//! | `and` `or` `not` `( )`, `&&` `\|\|` `!` | `not` binds before `and` before `or` |
+//! | `20ms` `1.5s` `1MiB` `10k` `10Mbps` `0x1f` | numbers in the unit of the field |
+//! | `local = 10.1.2.3:443`, `peer = [2001:db8::1]:443`, `peer = :443` | address, port or both |
+//! | `"quoted \"text\"\n\x00"`, `'so too'` | text with blanks or signs; after `~` only quotes are unescaped |
+mod ast;
+mod bind;
+mod cursor;
+mod endpoint;
+mod error;
+mod fuzz;
+mod literal;
+mod names;
+mod parser;
+mod split;
+
+pub use ast::Ast;
+pub use bind::bind;
+pub use error::{FilterError, Fault};
+pub use fuzz::fuzz_filter;
+pub use names::knows;
+pub use parser::parse;
+pub use split::split;
+
+use record::{Expr, Table};
+
+/// Parses and binds in one go: the conjuncts of `text` over `T`. Empty text gives none.
+pub fn conjuncts<T: Table>(text: &str) -> Result<Vec<Expr>, FilterError> {
+    Ok(bind::<T>(&parse(text)?)?.into_conjuncts())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Which field a name of the filter means.
+
+use super::ast::{Comparison, Literal};
+use super::error::{Fault, FilterError};
+use super::literal::{self, Unit};
+use crate::nearest::nearest;
+use record::{Table, field_index};
+
+/// What a name stands for.
+pub(super) enum Meaning {
+    /// One field.
+    Field(usize),
+    /// `local`, `peer`: an address field and its port field.
+    Endpoint {
+        addr: usize,
+        port: usize,
+    },
+}
+
+/// Units that a name may leave out, in the order in which they are tried.
+const SUFFIXES: &[&str] = &["us", "ms", "s", "bps", "bytes_per_s", "bytes"];
+
+/// True if `name` means something in the filters of `T`: a field, a field without its unit, `local`, `peer`.
+pub fn knows<T: Table>(name: &str) -> bool {
+    field_index::<T>(name).is_some() || endpoint::<T>(name).is_some() || with_unit::<T>(name).next().is_some()
+}
+
+/// Finds what the name of `test` means in `T`.
+///
+/// An exact name wins, unless every value carries a unit that this field cannot have and the name with that unit
+/// exists: `timer > 1s` means `timer_ms`, `timer = keepalive` means `timer`.
+pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning, FilterError> {
+    let exact = field_index::<T>(&test.name);
+    let by_unit = with_unit::<T>(&test.name).find(|&i| takes_units_of::<T>(i, &test.values));
+    match (exact, by_unit) {
+        (Some(i), Some(j)) if !takes_units_of::<T>(i, &test.values) => return Ok(Meaning::Field(j)),
+        (Some(i), _) => return Ok(Meaning::Field(i)),
+        (None, Some(j)) => return Ok(Meaning::Field(j)),
+        (None, None) => {}
+    }
+    if let Some(meaning) = endpoint::<T>(&test.name) {
+        return Ok(meaning);
+    }
+    let candidate = with_unit::<T>(&test.name).next();
+    match candidate.and_then(|i| T::FIELDS.get(i)) {
+        Some(_) if test.values.iter().all(Literal::is_null) => Ok(Meaning::Field(candidate.unwrap_or(0))),
+        Some(field) => {
+            let message = format!("`{}` needs a value with a unit here", test.name);
+            Err(FilterError::new(text, test.name_span, Fault::BadValue, message).hint(Some(field.name)))
+        }
+        None => Err(unknown::<T>(text, test)),
+    }
+}
+
+fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
+    let hint = nearest(&test.name, T::FIELDS.iter().map(|f| f.name).chain(["local", "peer"]));
+    let message = match hint {
+        Some(_) => format!("unknown field `{}`", test.name),
+        None => format!("unknown field `{}`; `netwren {} --columns help` lists them", test.name, T::NAME),
+    };
+    FilterError::new(text, test.name_span, Fault::UnknownField, message).hint(hint)
+}
+
+/// True if every value is a number with a unit that the field at `index` counts in.
+fn takes_units_of<T: Table>(index: usize, values: &[Literal]) -> bool {
+    let Some(unit) = T::FIELDS.get(index).and_then(|f| Unit::of(f.name, f.kind)) else { return false };
+    values.iter().all(|v| !v.quoted && v.as_str().is_some_and(|text| literal::carries(unit, text)))
+}
+
+/// Fields called `name` with a unit behind.
+fn with_unit<T: Table>(name: &str) -> impl Iterator<Item = usize> {
+    SUFFIXES.iter().filter_map(move |suffix| {
+        let is_it = |field: &str| {
+            field.strip_prefix(name).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| rest == *suffix)
+        };
+        T::FIELDS.iter().position(|f| is_it(f.name))
+    })
+}
+
+fn endpoint<T: Table>(name: &str) -> Option<Meaning> {
+    let (addr, port) = match name {
+        "local" => ("local_addr", "local_port"),
+        "peer" => ("peer_addr", "peer_port"),
+        _ => return None,
+    };
+    Some(Meaning::Endpoint { addr: field_index::<T>(addr)?, port: field_index::<T>(port)? })
+}

@@ -1,0 +1,145 @@
+//! From text to tree: recursive descent, one function a level of binding.
+
+use super::ast::{Ast, Cmp, Comparison, Node};
+use super::cursor::Cursor;
+use super::error::{Fault, FilterError, Span};
+
+/// Reads a filter. Names are not looked up yet; the empty text is the filter that takes everything.
+///
+/// Fails on text that is no filter, is longer than [`FilterError::TEXT_MAX`] or nests deeper than
+/// [`FilterError::DEPTH_MAX`].
+pub fn parse(text: &str) -> Result<Ast, FilterError> {
+    if text.len() > FilterError::TEXT_MAX {
+        let shown: String = text.chars().take(100).collect();
+        let message = format!("the filter has {} bytes; at most {} are read", text.len(), FilterError::TEXT_MAX);
+        return Err(FilterError::new(&shown, Span { start: 0, end: 1 }, Fault::TooLong, message));
+    }
+    let mut parser = Parser { text, cursor: Cursor::new(text), depth: 0 };
+    let root = if parser.cursor.at_end() { Node::And(Vec::new()) } else { parser.either()? };
+    if !parser.cursor.at_end() {
+        return Err(parser.unexpected());
+    }
+    Ok(Ast { text: text.into(), root })
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    cursor: Cursor<'t>,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    /// Parts joined by `or`.
+    fn either(&mut self) -> Result<Node, FilterError> {
+        let mut parts = Vec::new();
+        loop {
+            match self.both()? {
+                Node::Or(inner) => parts.extend(inner),
+                part => parts.push(part),
+            }
+            if !(self.cursor.eat("||") || self.cursor.eat_word("or")) {
+                break;
+            }
+        }
+        Ok(one_or(parts, Node::Or))
+    }
+
+    /// Parts joined by `and`.
+    fn both(&mut self) -> Result<Node, FilterError> {
+        let mut parts = Vec::new();
+        loop {
+            match self.not()? {
+                Node::And(inner) => parts.extend(inner),
+                part => parts.push(part),
+            }
+            if !(self.cursor.eat("&&") || self.cursor.eat_word("and")) {
+                break;
+            }
+        }
+        Ok(one_or(parts, Node::And))
+    }
+
+    /// `not`, brackets, or a comparison.
+    fn not(&mut self) -> Result<Node, FilterError> {
+        let here = self.cursor.here();
+        let negated = self.cursor.eat_word("not") || self.cursor.eat("!");
+        if !negated && !self.cursor.eat("(") {
+            return self.comparison();
+        }
+        self.depth += 1;
+        if self.depth > FilterError::DEPTH_MAX {
+            let message = format!("nested deeper than {} levels", FilterError::DEPTH_MAX);
+            return Err(FilterError::new(self.text, here, Fault::TooDeep, message));
+        }
+        let node = if negated { Node::Not(Box::new(self.not()?)) } else { self.bracketed(here)? };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn bracketed(&mut self, opened: Span) -> Result<Node, FilterError> {
+        let inner = self.either()?;
+        if self.cursor.eat(")") {
+            return Ok(inner);
+        }
+        if self.cursor.at_end() {
+            return Err(FilterError::new(self.text, opened, Fault::Syntax, "this bracket is never closed"));
+        }
+        Err(self.unexpected())
+    }
+
+    fn comparison(&mut self) -> Result<Node, FilterError> {
+        let name = self.cursor.peek_name().filter(|(name, _)| !is_keyword(name));
+        let Some((name, name_span)) = name else {
+            let here = self.cursor.next_word();
+            return Err(FilterError::new(self.text, here, Fault::Syntax, "a field name is missing here"));
+        };
+        self.cursor.take(name_span);
+        let Some((cmp, cmp_span)) = self.cursor.comparison() else {
+            let here = if self.cursor.at_end() { name_span } else { self.cursor.next_word() };
+            let message =
+                format!("an operator is missing after `{name}`; there are = != < <= > >= ~ !~ in, not in");
+            return Err(FilterError::new(self.text, here, Fault::Syntax, message));
+        };
+        let opened = self.cursor.here();
+        let is_list = self.cursor.eat("(");
+        if is_list && !matches!(cmp, Cmp::In | Cmp::NotIn) {
+            let word = if cmp == Cmp::Ne { "not in" } else { "in" };
+            let message = format!("a list goes with `in` and `not in`, not with `{cmp}`");
+            return Err(FilterError::new(self.text, cmp_span, Fault::Syntax, message).hint(Some(word)));
+        }
+        let mut values = vec![self.cursor.value(cmp)?];
+        while is_list && self.cursor.eat(",") {
+            values.push(self.cursor.value(cmp)?);
+        }
+        if is_list && !self.cursor.eat(")") {
+            if self.cursor.at_end() {
+                return Err(FilterError::new(self.text, opened, Fault::Syntax, "this list is never closed"));
+            }
+            let here = self.cursor.next_word();
+            return Err(FilterError::new(self.text, here, Fault::Syntax, "expected `,` or `)` in the list"));
+        }
+        Ok(Node::Test(Comparison { name: name.into(), name_span, cmp, cmp_span, values, is_list }))
+    }
+
+    /// Something stands where the filter could have ended.
+    fn unexpected(&mut self) -> FilterError {
+        let here = self.cursor.next_word();
+        let message = match self.cursor.slice(here) {
+            ")" => "this bracket was never opened".to_owned(),
+            word => format!("expected `and` or `or` before `{word}`; a value with blanks or signs needs quotes"),
+        };
+        FilterError::new(self.text, here, Fault::Syntax, message)
+    }
+}
+
+fn is_keyword(name: &str) -> bool {
+    ["and", "or", "not", "in"].iter().any(|word| name.eq_ignore_ascii_case(word))
+}
+
+/// A single part stands for itself.
+fn one_or(mut parts: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    join(parts)
+}

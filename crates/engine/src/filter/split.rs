@@ -1,0 +1,33 @@
+//! One filter, two tables: which parts are tested before rows are folded, and which after.
+
+use super::ast::{Ast, Node};
+use super::error::{Fault, FilterError};
+use std::sync::Arc;
+
+/// Splits the top-level `and`: parts whose every name `is_first` takes go to the first filter, the rest to the second.
+///
+/// Fails if one part (an `or` or a `not`) needs both at once.
+pub fn split(ast: &Ast, is_first: impl Fn(&str) -> bool) -> Result<(Ast, Ast), FilterError> {
+    let mut sides: [Vec<Node>; 2] = [Vec::new(), Vec::new()];
+    for conjunct in ast.conjuncts() {
+        let mut before = None;
+        let mut after = None;
+        conjunct.root.for_each_test(&mut |test| {
+            let side = if is_first(&test.name) { &mut before } else { &mut after };
+            side.get_or_insert((test.name.clone(), test.name_span));
+        });
+        if let (Some((early, _)), Some((late, span))) = (&before, &after) {
+            let message = format!(
+                "`{early}` is tested before rows are folded and `{late}` after it: \
+                 they can be joined by `and`, not by `or` or under one `not`"
+            );
+            return Err(FilterError::new(&ast.text, *span, Fault::Mixed, message));
+        }
+        sides[usize::from(before.is_none())].push(conjunct.root);
+    }
+    let [first, second] = sides.map(|mut parts| {
+        let root = if parts.len() == 1 { parts.remove(0) } else { Node::And(parts) };
+        Ast { text: Arc::clone(&ast.text), root }
+    });
+    Ok((first, second))
+}

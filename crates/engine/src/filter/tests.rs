@@ -1,0 +1,380 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use crate::explain::expr_text;
+use super::literal::{Unit, quantity};
+use proptest::prelude::*;
+use record::rows::{Flows, Sockets};
+
+/// The bound filter in words, or the error as shown.
+fn bound<T: Table>(text: &str) -> String {
+    match parse(text).and_then(|ast| bind::<T>(&ast)) {
+        Ok(expr) => expr_text::<T>(&expr),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn check(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(bound::<Sockets>(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn every_operator() {
+    check(&[
+        ("", "true"),
+        ("  ", "true"),
+        ("local_port = 443", "local_port = 443"),
+        ("local_port==443", "local_port = 443"),
+        ("local_port != 443", "local_port != 443"),
+        ("local_port<443", "local_port < 443"),
+        ("local_port <= 443", "local_port <= 443"),
+        ("local_port>443", "local_port > 443"),
+        ("local_port >=443", "local_port >= 443"),
+        ("process ~ nginx", "process ~ \"nginx\""),
+        ("process!~\"^ng\"", "process !~ \"^ng\""),
+        ("local_port in (443, 8000-8999)", "local_port in (443, 8000-8999)"),
+        ("local_port in(443,8000-8999)", "local_port in (443, 8000-8999)"),
+        ("local_port not in (1, 2)", "local_port not in (1, 2)"),
+        ("local_port in 443", "local_port in (443)"),
+        ("local_port = 8000-8999", "local_port in (8000-8999)"),
+        ("local_port != 8000-8999", "local_port not in (8000-8999)"),
+    ]);
+}
+
+#[test]
+fn what_binds_first() {
+    check(&[
+        ("pid = 1 or pid = 2 and uid = 3", "pid = 1 or (pid = 2 and uid = 3)"),
+        ("(pid = 1 or pid = 2) and uid = 3", "(pid = 1 or pid = 2) and uid = 3"),
+        ("not pid = 1 and uid = 3", "not pid = 1 and uid = 3"),
+        ("not (pid = 1 and uid = 3)", "not (pid = 1 and uid = 3)"),
+        ("!pid=1&&uid=3||!(fd=4)", "(not pid = 1 and uid = 3) or not fd = 4"),
+        ("! ! pid = 1", "not not pid = 1"),
+        ("NOT pid = 1 AND uid = 2 Or uid IN (3)", "(not pid = 1 and uid = 2) or uid in (3)"),
+        ("pid=1 and (uid=2 and (fd=3))", "pid = 1 and uid = 2 and fd = 3"),
+        ("((((pid=1))))", "pid = 1"),
+    ]);
+}
+
+#[test]
+fn values_by_kind() {
+    check(&[
+        // Words of ours: case and dashes are forgiven.
+        ("state = established", "state = established"),
+        ("state = ESTABLISHED", "state = established"),
+        ("state in (time-wait, fin_wait1)", "state in (time_wait, fin_wait1)"),
+        ("state = \"listen\"", "state = listen"),
+        // Text.
+        ("process = nginx", "process = nginx"),
+        ("process = \"a b\\n\\x00\\u{e4}\"", "process = \"a b\\n\\x00\\xc3\\xa4\""),
+        ("process = 'say \"hi\"'", "process = \"say \\\"hi\\\"\""),
+        ("process in (true, 'and', 1.5s)", "process in (true, and, 1.5s)"),
+        ("process = \"null\"", "process = \"null\"".replace('"', "").as_str()),
+        ("path = @/tmp/.X11-unix/X0", "path = @/tmp/.X11-unix/X0"),
+        // A regular expression keeps its backslashes, in quotes and without.
+        ("process ~ \"a\\.b\\\"\"", "process ~ \"a\\\\.b\\\"\""),
+        ("process ~ [a-z]+\\d|x", "process ~ \"[a-z]+\\\\d|x\""),
+        // Null.
+        ("pid = null", "pid = null"),
+        ("pid != null", "pid != null"),
+        ("pid in (1, null)", "pid = null or pid in (1)"),
+        ("pid not in (1, null)", "pid != null and pid not in (1)"),
+        ("owners = null", "owners = null"),
+        // True and false.
+        ("v6only = true", "v6only = true"),
+        ("v6only != no", "v6only != false"),
+        // Numbers with bases and masks.
+        ("mark = 0x10", "mark = 16"),
+        ("mark = 0x10/0xf0", "mark = 0x10/0xf0"),
+        ("mark != 16/240", "mark != 0x10/0xf0"),
+        ("mark in (1, 0x10/0xf0)", "mark = 0x10/0xf0 or mark in (1)"),
+        ("cookie = 18446744073709551615", "cookie = 18446744073709551615"),
+        // Units.
+        ("recv_q > 1MiB", "recv_q > 1048576"),
+        ("recv_q > 1MB", "recv_q > 1000000"),
+        ("recv_q > 1.5k", "recv_q > 1500"),
+        ("recv_q in (1k-1KiB, 7B)", "recv_q in (1000-1024, 7)"),
+        ("retransmits >= 10k", "retransmits >= 10000"),
+        ("rtt_us > 20ms", "rtt_us > 20000"),
+        ("rtt_us > 1.5s", "rtt_us > 1500000"),
+        ("rtt_us > 3", "rtt_us > 3"),
+        ("rtt_us > 3µs", "rtt_us > 3"),
+        ("timer_ms in (1s-2min, 1h)", "timer_ms in (1000-120000, 3600000)"),
+        ("pacing_bytes_per_s > 10Mbps", "pacing_bytes_per_s > 1250000"),
+        ("pacing_bytes_per_s > 10Mbit", "pacing_bytes_per_s > 1250000"),
+        ("pacing_bytes_per_s > 1MBps", "pacing_bytes_per_s > 1000000"),
+        ("pacing_bytes_per_s > 1.5MB", "pacing_bytes_per_s > 1500000"),
+        ("pacing_bytes_per_s > 7", "pacing_bytes_per_s > 7"),
+    ]);
+}
+
+#[test]
+fn bits_per_second() {
+    for (text, n) in [("7", 7), ("64kbps", 64_000), ("10M", 10_000_000), ("1Gbit", 1_000_000_000), ("1MBps", 8_000_000)] {
+        assert_eq!(quantity(Unit::Rate, text), Ok(n), "{text}");
+    }
+}
+
+#[test]
+fn addresses_and_ends() {
+    check(&[
+        ("peer_addr = 10.1.2.3", "peer_addr = 10.1.2.3"),
+        ("peer_addr = 10.0.0.0/8", "peer_addr in (10.0.0.0/8)"),
+        ("peer_addr != 10.0.0.0/8", "peer_addr not in (10.0.0.0/8)"),
+        ("peer_addr in (10.0.0.0/8, 2001:db8::/32, ::1)", "peer_addr in (10.0.0.0/8, 2001:db8::/32, ::1)"),
+        ("peer_addr >= 10.0.0.0", "peer_addr >= 10.0.0.0"),
+        ("peer_addr = [2001:db8::1]", "peer_addr = 2001:db8::1"),
+        ("peer_addr = ::ffff:10.1.2.3", "peer_addr = 10.1.2.3"),
+        ("peer_addr = ::ffff:10.0.0.0/104", "peer_addr in (10.0.0.0/8)"),
+        ("peer = 10.1.2.3", "peer_addr = 10.1.2.3"),
+        ("peer = 10.1.2.3:443", "peer_addr = 10.1.2.3 and peer_port = 443"),
+        ("peer = [2001:db8::1]:443", "peer_addr = 2001:db8::1 and peer_port = 443"),
+        ("peer = 2001:db8::1:443", "peer_addr = 2001:db8::1:443"),
+        ("peer = 10.0.0.0/8:443", "peer_addr in (10.0.0.0/8) and peer_port = 443"),
+        ("local = :443", "local_port = 443"),
+        ("local = *:8000-8999", "local_port in (8000-8999)"),
+        ("peer != 10.1.2.3:443", "peer_addr != 10.1.2.3 or peer_port != 443"),
+        ("peer in 10.0.0.0/8", "peer_addr in (10.0.0.0/8)"),
+        ("peer in (10.0.0.0/8, ::1)", "peer_addr in (10.0.0.0/8, ::1)"),
+        ("peer in (10.0.0.0/8, [::1]:80, :22)", "(peer_addr = ::1 and peer_port = 80) or peer_port = 22 or peer_addr in (10.0.0.0/8)"),
+        ("peer not in (10.0.0.0/8, [::1]:80)", "(peer_addr != ::1 or peer_port != 80) and peer_addr not in (10.0.0.0/8)"),
+        ("peer = null", "peer_addr = null"),
+        ("peer not in (null, 10.0.0.1)", "peer_addr != null and peer_addr not in (10.0.0.1)"),
+    ]);
+}
+
+#[test]
+fn a_name_may_leave_out_its_unit() {
+    check(&[
+        ("rtt > 20ms", "rtt_us > 20000"),
+        ("rtt in (1ms-2ms, 5s)", "rtt_us in (1000-2000, 5000000)"),
+        ("rtt = null", "rtt_us = null"),
+        ("timer > 1s", "timer_ms > 1000"),
+        ("timer = keepalive", "timer = keepalive"),
+        ("timer = null", "timer = null"),
+        ("timer in (1s, keepalive)", "filter, column 11: `timer` has no word `1s`; there are off retransmit keepalive timewait probe unknown\n  timer in (1s, keepalive)\n            ^^"),
+        ("pacing > 10Mbps", "pacing_bytes_per_s > 1250000"),
+        ("backlog > 1MiB", "backlog_bytes > 1048576"),
+        ("rtt > 20", "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > 20\n  ^^^"),
+        ("rtt > \"20ms\"", "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > \"20ms\"\n  ^^^"),
+    ]);
+    assert_eq!(bound::<Flows>("established > 5"), "established > 5");
+    for (name, known) in [("rtt", true), ("peer", true), ("pid", true), ("timer", true), ("nope", false), ("", false)] {
+        assert_eq!(knows::<Sockets>(name), known, "{name}");
+    }
+    assert!(!knows::<Flows>("rtt"));
+}
+
+/// One line of an error without its picture.
+fn message(text: &str) -> String {
+    bound::<Sockets>(text).lines().next().unwrap().replace("filter, column ", "")
+}
+
+#[test]
+fn mistakes_are_shown_at_their_place() {
+    check(&[
+        (
+            "proto = tcp and stat = listen",
+            "filter, column 17: unknown field `stat`; did you mean `state`?\n  proto = tcp and stat = listen\n                  ^^^^",
+        ),
+        (
+            "state = estblished",
+            "filter, column 9: `state` has no word `estblished`; did you mean `established`?\n  state = estblished\n          ^^^^^^^^^^",
+        ),
+        (
+            "process = \"ä\" an pid = 1",
+            "filter, column 15: expected `and` or `or` before `an`; a value with blanks or signs needs quotes\n  process = \"ä\" an pid = 1\n                ^^",
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_words() {
+    for (text, expected) in [
+        ("qqqq = 1", "1: unknown field `qqqq`; `netwren sockets --columns help` lists them"),
+        ("pid", "1: an operator is missing after `pid`; there are = != < <= > >= ~ !~ in, not in"),
+        ("pid ? 1", "5: an operator is missing after `pid`; there are = != < <= > >= ~ !~ in, not in"),
+        ("pid =", "6: a value is missing after `=`; text with signs and the words of the language are put in quotes"),
+        ("pid = AND uid = 1", "7: a value is missing after `=`; text with signs and the words of the language are put in quotes"),
+        ("= 1", "1: a field name is missing here"),
+        ("pid = 1 and", "12: a field name is missing here"),
+        ("and", "1: a field name is missing here"),
+        ("1 = pid", "1: a field name is missing here"),
+        ("(pid = 1", "1: this bracket is never closed"),
+        ("pid = 1)", "8: this bracket was never opened"),
+        ("(pid = 1 uid = 2)", "10: expected `and` or `or` before `uid`; a value with blanks or signs needs quotes"),
+        ("pid in (1", "8: this list is never closed"),
+        ("pid in (1 2)", "11: expected `,` or `)` in the list"),
+        ("pid in ()", "9: a value is missing after `in`; text with signs and the words of the language are put in quotes"),
+        ("pid = (1, 2)", "5: a list goes with `in` and `not in`, not with `=`; did you mean `in`?"),
+        ("pid != (1, 2)", "5: a list goes with `in` and `not in`, not with `!=`; did you mean `not in`?"),
+        ("process = \"abc", "11: this \" is never closed"),
+        ("process = \"a\\q\"", "13: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
+        ("process = \"\\xg0\"", "12: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
+        ("process = \"\\u{d800}\"", "12: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
+        ("pid > null", "7: null can be asked for by `=` and `!=` only, not by `>`"),
+        ("process < x", "9: `<` does not fit: `process` is text, which has no order here; there are = != in ~ !~"),
+        ("v6only > true", "8: `>` does not fit: `v6only` is true or false; there are = and !="),
+        ("v6only = maybe", "10: true or false is wanted here"),
+        ("pid ~ 1", "5: `~` does not fit: `pid` is no text"),
+        ("peer_addr ~ 10", "11: `~` does not fit: `peer_addr` is an address; use `in` with a prefix"),
+        ("owners = 1", "8: `=` does not fit: `owners` is a list of owners; compare `process`, `pid` or `fd`, or ask `= null`"),
+        ("process ~ \"(\"", "11: bad regular expression: unclosed group"),
+        ("process ~ \"(a{1000}){1000}\"", "11: bad regular expression: it compiles to more than 1048576 bytes"),
+        ("local_port = 70000", "14: ports end at 65535"),
+        ("local_port = https", "14: a port is a number from 0 to 65535"),
+        ("local_port in (1, 9-3)", "19: this range ends before it starts"),
+        ("pid = -1", "7: a number is wanted here (1000, 0x1f)"),
+        ("pid = 99999999999999999999", "7: this number is too big"),
+        ("recv_q > 99999999999T", "10: this number is too big"),
+        ("recv_q > 5parsecs", "10: a number is wanted here (512, 10k, 1MiB, 1.5GB)"),
+        ("timer_ms > 5us", "12: `timer_ms` counts whole milliseconds"),
+        ("pacing_bytes_per_s > 4bps", "22: `pacing_bytes_per_s` counts whole bytes"),
+        ("pacing_bytes_per_s > 10M", "22: a number is wanted here (64kbps, 10Mbps, 1Gbit, 1MBps)"),
+        ("recv_q > 0.5", "10: `recv_q` counts whole bytes"),
+        ("mark = 0x11/0x10", "8: the value has bits that its mask has not"),
+        ("mark = 0x11/x", "8: a value and a mask are wanted here (0x10/0xf0)"),
+        ("peer_addr = 10.1.2.3:443", "13: an address with a port goes with the whole end; did you mean `peer`?"),
+        ("peer_addr = fe80::1%eth0", "13: an address without interface is wanted here; add `and iface = …`"),
+        ("peer_addr = 10.0.0.0/33", "13: no address and no prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
+        ("peer_addr < 10.0.0.0/8", "13: no address to compare with"),
+        ("peer = 443", "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you mean `:443`?"),
+        ("peer = :70000", "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)"),
+        ("peer < 10.0.0.1", "6: `<` does not fit: `peer` is an address and a port; there are = != in, not in"),
+    ] {
+        assert_eq!(message(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn faults_have_classes_and_bounds() {
+    let fault = |text: &str| conjuncts::<Sockets>(text).unwrap_err();
+    assert_eq!(fault("x = 1").fault, Fault::UnknownField);
+    assert_eq!(fault("state = x").fault, Fault::UnknownWord);
+    assert_eq!(fault("pid = x").fault, Fault::BadValue);
+    assert_eq!(fault("pid ~ x").fault, Fault::BadOperator);
+    let deep = |n: usize| format!("{}pid = 1{}", "(".repeat(n), ")".repeat(n));
+    assert!(conjuncts::<Sockets>(&deep(FilterError::DEPTH_MAX)).is_ok());
+    assert_eq!(fault(&deep(FilterError::DEPTH_MAX + 1)).fault, Fault::TooDeep);
+    assert_eq!(fault(&"not ".repeat(16_000)).fault, Fault::TooDeep);
+    assert_eq!(fault(&" ".repeat(FilterError::TEXT_MAX + 1)).fault, Fault::TooLong);
+    let wide = vec!["pid=1"; 6_000].join(" or ");
+    assert_eq!(conjuncts::<Sockets>(&wide).unwrap().len(), 1);
+}
+
+#[test]
+fn a_long_filter_is_shown_around_its_mistake() {
+    let text = format!("{} and nope = 1 and {}", vec!["pid = 1"; 50].join(" and "), vec!["pid = 1"; 50].join(" and "));
+    let shown = conjuncts::<Sockets>(&text).unwrap_err().to_string();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[1].starts_with("  …") && lines[1].ends_with('…') && lines[1].chars().count() < 140, "{shown}");
+    let caret = lines[2].chars().position(|c| c == '^').unwrap();
+    assert_eq!(lines[1].chars().skip(caret).take(4).collect::<String>(), "nope");
+}
+
+#[test]
+fn hostile_text_is_not_printed_raw() {
+    let shown = conjuncts::<Sockets>("pid = \u{1b}[31m").unwrap_err().to_string();
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn printed_filters_parse_to_the_same() {
+    for text in [
+        "",
+        "a=1",
+        "a in (1,2) and not (b ~ \"x\\\\\\\"y\" or c != null)",
+        "a = 'it''s'",
+        "a = \"\\x00\\xff\\\\\"",
+        "a ~ '\"\\d'",
+        "not not a = 1 or b not in ([::1]:443, 10.0.0.0/8:1-2)",
+    ] {
+        let Ok(ast) = parse(text) else { continue };
+        let printed = ast.to_string();
+        assert_eq!(parse(&printed).unwrap().root, ast.root, "{text} printed as {printed}");
+        assert_eq!(parse(&printed).unwrap().to_string(), printed);
+    }
+}
+
+#[test]
+fn names_and_conjuncts() {
+    let ast = parse("a = 1 and (b = 2 or a = 3) and c = 4").unwrap();
+    assert_eq!(ast.names(), ["a", "b", "a", "c"]);
+    let parts: Vec<String> = ast.conjuncts().iter().map(Ast::to_string).collect();
+    assert_eq!(parts, ["a = 1", "b = 2 or a = 3", "c = 4"]);
+    assert!(parse("").unwrap().is_empty() && parse("").unwrap().conjuncts().is_empty());
+    assert!(!ast.is_empty());
+}
+
+#[test]
+fn a_filter_splits_between_two_tables() {
+    let ast = parse("pid = 1 and connections > 5 and (uid = 1 or fd = 2) and not direction = in").unwrap();
+    let (sockets, flows) = split(&ast, knows::<Sockets>).unwrap();
+    assert_eq!(sockets.to_string(), "pid = 1 and (uid = 1 or fd = 2)");
+    assert_eq!(flows.to_string(), "connections > 5 and not direction = in");
+    assert!(bind::<Sockets>(&sockets).is_ok() && bind::<Flows>(&flows).is_ok());
+    let (all, none) = split(&parse("pid = 1").unwrap(), knows::<Sockets>).unwrap();
+    assert!(none.is_empty() && all.to_string() == "pid = 1");
+
+    let mixed = split(&parse("uid = 1 and (pid = 1 or connections > 5)").unwrap(), knows::<Sockets>).unwrap_err();
+    assert_eq!((mixed.fault, mixed.column, mixed.len), (Fault::Mixed, 25, 11));
+    assert!(mixed.message.starts_with("`pid` is tested before rows are folded and `connections` after it"));
+}
+
+#[test]
+fn errors_of_a_split_filter_point_into_the_whole_text() {
+    let (_, flows) = split(&parse("pid = 1 and connectons > 5").unwrap(), knows::<Sockets>).unwrap();
+    let error = bind::<Flows>(&flows).unwrap_err();
+    assert_eq!((error.column, error.hint.as_deref()), (13, Some("connections")));
+}
+
+fn any_filter() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("pid".to_owned()), Just("state".to_owned()), Just("peer".to_owned()), Just("rtt".to_owned()),
+        Just("process".to_owned()), Just("=".to_owned()), Just("!=".to_owned()), Just("~".to_owned()),
+        Just("in".to_owned()), Just("not".to_owned()), Just("and".to_owned()), Just("or".to_owned()),
+        Just("(".to_owned()), Just(")".to_owned()), Just(",".to_owned()), Just("!".to_owned()),
+        Just("10.0.0.0/8:443".to_owned()), Just("[::1]:1-2".to_owned()), Just("20ms".to_owned()),
+        Just("0x10/0xf0".to_owned()), Just("null".to_owned()), Just("\"a\\\"\\x00b\"".to_owned()),
+        "[ -~]{0,6}", "\\PC{0,4}",
+    ];
+    proptest::collection::vec(word, 0..14).prop_map(|words| words.join(" "))
+}
+
+/// A sentence of the language by construction.
+fn valid_filter() -> impl Strategy<Value = String> {
+    let test = prop_oneof![
+        Just("pid = 1".to_owned()), Just("peer in (10.0.0.0/8, :443)".to_owned()), Just("state != listen".to_owned()),
+        Just("uid not in (1, null)".to_owned()), "process (=|~|!~) \"[a-z\\\\.]{0,5}x\"".prop_map(|t| t.replace("\\", "\\\\")),
+        "process = [a-z]{5,8}",
+    ];
+    test.prop_recursive(5, 40, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 1..4).prop_map(|p| format!("({})", p.join(" and "))),
+            proptest::collection::vec(inner.clone(), 1..4).prop_map(|p| format!("({})", p.join(" || "))),
+            inner.prop_map(|p| format!("not {p}")),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in any_filter()) {
+        fuzz_filter(text.as_bytes());
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fuzz_filter(&bytes);
+    }
+
+    #[test]
+    fn sentences_parse_bind_and_print(text in valid_filter()) {
+        let ast = parse(&text).unwrap();
+        prop_assert_eq!(&parse(&ast.to_string()).unwrap().root, &ast.root);
+        prop_assert!(bind::<Sockets>(&ast).is_ok());
+        fuzz_filter(text.as_bytes());
+    }
+}

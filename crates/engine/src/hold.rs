@@ -1,0 +1,155 @@
+//! `--resolve`: rows wait for the names of their addresses, within a bound of time and one of memory.
+//!
+//! Knows nothing of DNS: a [`Names`] is asked for each address once, while rows still come, and told to settle when
+//! the last one is there. Whatever has no name by then stays an address.
+
+use crate::kept::Kept;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use record::{Accounting, Addr, Columns, Kind, Next, Round, Sink, SinkError, Value};
+use std::hash::BuildHasher;
+
+/// Bytes of rows that wait at most: about half a million rows of the default columns.
+pub const HELD_BYTES_MAX: usize = 64 << 20;
+/// Distinct addresses that are asked for at most; later ones stay numbers.
+pub const ADDRESSES_MAX: usize = 1 << 20;
+
+/// Who knows the names of addresses.
+pub trait Names {
+    /// An address was seen for the first time: start looking, do not wait.
+    fn ask(&mut self, addr: Addr);
+
+    /// The last row was seen: wait for answers, at most as long as the user allows.
+    fn settle(&mut self);
+
+    /// The name, if it has arrived. Hostile until escaped.
+    fn name(&self, addr: Addr) -> Option<&[u8]>;
+}
+
+/// A sink that holds rows back until their addresses have names, then hands them on with the names in their place.
+///
+/// In an address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none. When
+/// [`HELD_BYTES_MAX`] is reached, what waits goes out with the names known by then, the rest of the round follows
+/// without waiting, and the accounting says so.
+pub struct HoldForNames<'s> {
+    inner: &'s mut dyn Sink,
+    names: &'s mut dyn Names,
+    held_max: usize,
+    width: usize,
+    /// Places of the address columns.
+    addresses: Vec<usize>,
+    kept: Kept,
+    /// Where each held row starts.
+    rows: Vec<usize>,
+    passing: bool,
+    hasher: RandomState,
+    asked: HashTable<Addr>,
+}
+
+impl<'s> HoldForNames<'s> {
+    /// Holds rows for `inner` until `names` has settled.
+    pub fn new(inner: &'s mut dyn Sink, names: &'s mut dyn Names) -> HoldForNames<'s> {
+        HoldForNames::with_limit(inner, names, HELD_BYTES_MAX)
+    }
+
+    /// The same with another bound of memory, in bytes.
+    pub fn with_limit(inner: &'s mut dyn Sink, names: &'s mut dyn Names, held_max: usize) -> HoldForNames<'s> {
+        HoldForNames {
+            inner,
+            names,
+            held_max,
+            width: 0,
+            addresses: Vec::new(),
+            kept: Kept::default(),
+            rows: Vec::new(),
+            passing: false,
+            hasher: RandomState::default(),
+            asked: HashTable::new(),
+        }
+    }
+
+    fn ask(&mut self, cell: Option<&Value<'_>>) {
+        let Some(&Value::Addr(addr)) = cell else { return };
+        let hash = self.hasher.hash_one(addr);
+        if self.asked.len() >= ADDRESSES_MAX || self.asked.find(hash, |known| *known == addr).is_some() {
+            return;
+        }
+        let hasher = &self.hasher;
+        self.asked.insert_unique(hash, addr, |addr| hasher.hash_one(addr));
+        self.names.ask(addr);
+    }
+
+    /// Hands on every held row and lets go of it.
+    fn release(&mut self) -> Result<Next, SinkError> {
+        let kept = std::mem::take(&mut self.kept);
+        let mut cells = Vec::with_capacity(self.width);
+        for at in std::mem::take(&mut self.rows) {
+            let mut reader = kept.read(at);
+            cells.clear();
+            cells.extend((0..self.width).map(|_| reader.cell()));
+            put_names(&*self.names, &self.addresses, &mut cells);
+            if self.inner.row(&cells)? == Next::Stop {
+                return Ok(Next::Stop);
+            }
+        }
+        Ok(Next::More)
+    }
+}
+
+/// Puts names in the place of addresses.
+fn put_names<'v>(names: &'v dyn Names, places: &[usize], cells: &mut [Value<'v>]) {
+    for &place in places {
+        let Some(cell) = cells.get_mut(place) else { continue };
+        if let Value::Addr(addr) = *cell {
+            *cell = names.name(addr).map_or(*cell, Value::Bytes);
+        }
+    }
+}
+
+impl Sink for HoldForNames<'_> {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        let places = columns.0.iter().enumerate().filter(|(_, column)| column.kind == Kind::Addr);
+        self.addresses = places.map(|(place, _)| place).collect();
+        self.width = columns.0.len();
+        self.passing = false;
+        self.inner.begin(columns, round)
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        for i in 0..self.addresses.len() {
+            let place = self.addresses.get(i).copied().unwrap_or(0);
+            self.ask(cells.get(place));
+        }
+        if self.passing {
+            let mut cells = cells.to_vec();
+            put_names(&*self.names, &self.addresses, &mut cells);
+            return self.inner.row(&cells);
+        }
+        self.rows.push(self.kept.len());
+        cells.iter().take(self.width).for_each(|cell| self.kept.put(*cell));
+        (cells.len()..self.width).for_each(|_| self.kept.put(Value::Null));
+        if self.kept.len() + self.rows.len() * size_of::<usize>() < self.held_max {
+            return Ok(Next::More);
+        }
+        self.passing = true;
+        self.release()
+    }
+
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
+        if !self.passing {
+            // Nobody waits for names of rows that are not there.
+            if !self.rows.is_empty() {
+                self.names.settle();
+            }
+            let _ = self.release()?;
+            return self.inner.end(totals);
+        }
+        let mut totals = totals.clone();
+        let text = format!("more than {} MiB of rows waited for names, the rest did not wait", self.held_max >> 20);
+        totals.because(0, text);
+        self.inner.end(&totals)
+    }
+}
+
+#[cfg(test)]
+mod tests;

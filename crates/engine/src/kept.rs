@@ -1,0 +1,231 @@
+//! Cells that outlive their row: packed into one arena, read back as values that borrow it.
+//!
+//! A row of the default columns takes about 45 bytes instead of ten values of 24 bytes plus what they borrow.
+//! Equal cells of one field always pack to equal bytes, so packed keys can be hashed and compared as they are
+//! (owner lists excepted: they are kept by place).
+
+use record::{Addr, Owner, Value};
+
+mod tag {
+    pub(super) const NULL: u8 = 0;
+    pub(super) const FALSE: u8 = 1;
+    pub(super) const TRUE: u8 = 2;
+    pub(super) const NEGATIVE: u8 = 3;
+    pub(super) const ADDR4: u8 = 4;
+    pub(super) const ADDR6: u8 = 5;
+    pub(super) const TEXT: u8 = 6;
+    pub(super) const WORD: u8 = 7;
+    pub(super) const OWNERS: u8 = 8;
+    /// Plus the number of bytes that follow, 0 to 8.
+    pub(super) const NUMBER: u8 = 16;
+}
+
+/// The arena.
+#[derive(Default)]
+pub(crate) struct Kept {
+    bytes: Vec<u8>,
+    side: Side,
+}
+
+/// What packed cells refer to by place.
+#[derive(Default)]
+pub(crate) struct Side {
+    owners: Vec<Owner>,
+    /// Distinct words of ours; few, so they are found by looking at each.
+    words: Vec<&'static str>,
+}
+
+impl Side {
+    /// Appends the packed form of `value` to `out`.
+    pub(crate) fn pack(&mut self, value: Value<'_>, out: &mut Vec<u8>) {
+        match value {
+            Value::Null => out.push(tag::NULL),
+            Value::Bool(yes) => out.push(if yes { tag::TRUE } else { tag::FALSE }),
+            Value::U64(n) => pack_number(n, out),
+            Value::I64(n) => match u64::try_from(n) {
+                Ok(n) => pack_number(n, out),
+                Err(_) => {
+                    out.push(tag::NEGATIVE);
+                    out.extend_from_slice(&n.to_be_bytes());
+                }
+            },
+            Value::Addr(Addr::V4(octets)) => {
+                out.push(tag::ADDR4);
+                out.extend_from_slice(&octets);
+            }
+            Value::Addr(Addr::V6(octets)) => {
+                out.push(tag::ADDR6);
+                out.extend_from_slice(&octets);
+            }
+            Value::Bytes(text) => {
+                out.push(tag::TEXT);
+                pack_number(text.len() as u64, out);
+                out.extend_from_slice(text);
+            }
+            Value::Name(word) => {
+                out.push(tag::WORD);
+                let place = self.word(word);
+                pack_number(place as u64, out);
+            }
+            Value::List(owners) => {
+                out.push(tag::OWNERS);
+                pack_number(self.owners.len() as u64, out);
+                pack_number(owners.len() as u64, out);
+                self.owners.extend_from_slice(owners);
+            }
+        }
+    }
+
+    /// The place of a word. The same text at two addresses (two crates' constants) is one word.
+    fn word(&mut self, word: &'static str) -> usize {
+        let same_place = self.words.iter().position(|w| std::ptr::eq(*w, word));
+        same_place.or_else(|| self.words.iter().position(|w| *w == word)).unwrap_or_else(|| {
+            self.words.push(word);
+            self.words.len() - 1
+        })
+    }
+}
+
+fn pack_number(n: u64, out: &mut Vec<u8>) {
+    let bytes = n.to_be_bytes();
+    let skipped = n.leading_zeros() as usize / 8;
+    out.push(tag::NUMBER + (8 - skipped) as u8);
+    out.extend_from_slice(bytes.get(skipped..).unwrap_or(&[]));
+}
+
+impl Kept {
+    /// Bytes in the arena.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Appends one cell.
+    pub(crate) fn put(&mut self, value: Value<'_>) {
+        self.side.pack(value, &mut self.bytes);
+    }
+
+    /// Appends packed cells or any other bytes; the place where they start.
+    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) -> usize {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        at
+    }
+
+    /// For packing into a scratch buffer what may be looked up here.
+    pub(crate) fn side(&mut self) -> &mut Side {
+        &mut self.side
+    }
+
+    /// Bytes as they were put.
+    pub(crate) fn bytes(&self, at: usize, len: usize) -> &[u8] {
+        self.bytes.get(at..at.saturating_add(len)).unwrap_or(&[])
+    }
+
+    /// Reads cells from `at` on, one a call.
+    pub(crate) fn read(&self, at: usize) -> Reader<'_> {
+        Reader { side: &self.side, rest: self.bytes.get(at..).unwrap_or(&[]) }
+    }
+}
+
+/// Reads packed cells.
+pub(crate) struct Reader<'k> {
+    side: &'k Side,
+    rest: &'k [u8],
+}
+
+impl<'k> Reader<'k> {
+    /// The next cell; null past the end.
+    pub(crate) fn cell(&mut self) -> Value<'k> {
+        self.try_cell().unwrap_or(Value::Null)
+    }
+
+    fn try_cell(&mut self) -> Option<Value<'k>> {
+        Some(match self.byte()? {
+            tag::FALSE => Value::Bool(false),
+            tag::TRUE => Value::Bool(true),
+            tag::NEGATIVE => Value::I64(i64::from_be_bytes(self.array()?)),
+            tag::ADDR4 => Value::Addr(Addr::V4(self.array()?)),
+            tag::ADDR6 => Value::Addr(Addr::V6(self.array()?)),
+            tag::TEXT => {
+                let len = self.place()?;
+                Value::Bytes(self.take(len)?)
+            }
+            tag::WORD => {
+                let place = self.place()?;
+                Value::Name(self.side.words.get(place)?)
+            }
+            tag::OWNERS => {
+                let (start, len) = (self.place()?, self.place()?);
+                Value::List(self.side.owners.get(start..start.checked_add(len)?)?)
+            }
+            tag @ tag::NUMBER.. => Value::U64(self.number(tag)?),
+            _ => Value::Null,
+        })
+    }
+
+    fn place(&mut self) -> Option<usize> {
+        let tag = self.byte()?;
+        usize::try_from(self.number(tag)?).ok()
+    }
+
+    fn number(&mut self, tag: u8) -> Option<u64> {
+        let len = usize::from(tag.checked_sub(tag::NUMBER)?);
+        let bytes = self.take(len)?;
+        Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'k [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Comm;
+
+    #[test]
+    fn cells_come_back_as_they_were() {
+        let owners = [Owner { pid: 7, fd: 3, process: Comm::new(b"a") }, Owner { pid: 8, fd: 4, process: Comm::new(b"") }];
+        let cells = [
+            Value::Null,
+            Value::Bool(true),
+            Value::Bool(false),
+            Value::U64(0),
+            Value::U64(255),
+            Value::U64(256),
+            Value::U64(u64::MAX),
+            Value::I64(-1),
+            Value::I64(i64::MIN),
+            Value::Addr(Addr::V4([1, 2, 3, 4])),
+            Value::Addr(Addr::V6([9; 16])),
+            Value::Bytes(b""),
+            Value::Bytes(b"a\0b"),
+            Value::Name("tcp"),
+            Value::Name("udp"),
+            Value::Name("tcp"),
+            Value::List(&owners),
+            Value::List(&owners[..1]),
+        ];
+        let mut kept = Kept::default();
+        cells.iter().for_each(|cell| kept.put(*cell));
+        let mut reader = kept.read(0);
+        for cell in cells {
+            assert_eq!(reader.cell(), cell);
+        }
+        assert_eq!(reader.cell(), Value::Null);
+        assert_eq!(kept.read(usize::MAX).cell(), Value::Null);
+    }
+}

@@ -1,0 +1,31 @@
+//! From request to plan to rows: filter language, projection, groups, order.
+//!
+//! Knows tables only by their field tables and sources only by the contract; it reads nothing, decodes nothing and
+//! writes no text. A command does: [`filter::parse`] and [`filter::bind`] the user's words, [`columns::resolve`] the
+//! columns, fill a [`Request`], make a [`Plan`] of it and [`Plan::run`] it. Start reading at [`run`](mod@run).
+#![forbid(unsafe_code)]
+
+pub mod columns;
+mod explain;
+pub mod filter;
+mod glob;
+mod group;
+mod kept;
+mod nearest;
+mod order;
+pub mod hold;
+pub mod plan;
+pub mod predicate;
+pub mod run;
+#[cfg(test)]
+mod testing;
+pub mod watch;
+
+pub use explain::{explain, expr_text};
+pub use filter::{Ast, FilterError};
+pub use hold::{HoldForNames, Names};
+pub use nearest::nearest;
+pub use plan::{Fold, Plan, PlanError, Request, Sort};
+pub use predicate::{BadPattern, Predicate};
+pub use run::{Ended, Run, RunError};
+pub use watch::Rounds;

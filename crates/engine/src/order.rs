@@ -1,0 +1,185 @@
+//! `--sort`: rows kept until the last has come, then handed out in order.
+//!
+//! Ascending unless said otherwise; absent values come last either way; addresses by their octets, IPv4 before IPv6;
+//! texts by bytes; ties are broken by the remaining columns from left to right, ascending, so the order never depends
+//! on the kernel's. With a limit at most about twice that many rows are in memory.
+
+use crate::kept::Kept;
+use record::{Addr, Next, Value};
+
+/// With a limit, this many rows more than it are collected before the worst are thrown away.
+const SLACK: usize = 1024;
+
+/// Rows on their way into order.
+pub(crate) struct Sorter {
+    /// Cells to compare, first one first: place and direction.
+    order: Vec<(usize, bool)>,
+    limit: Option<usize>,
+    /// How many cells a row has.
+    width: usize,
+    kept: Kept,
+    rows: Vec<Sorted>,
+    /// The key of the row being added.
+    key: Vec<u8>,
+    /// Rows with this key or a greater one cannot be among the first any more.
+    bar: Option<Vec<u8>>,
+}
+
+/// A kept row: its key's first bytes, then where the whole key and, behind it, the cells are.
+#[derive(Clone, Copy)]
+struct Sorted {
+    start: u64,
+    at: usize,
+    key_len: usize,
+}
+
+impl Sorter {
+    /// `keys` are the cells asked for, with true for descending; the rest of `width` cells break ties.
+    /// `shown` cells of the `width` take part in that: hidden ones behind them do not.
+    pub(crate) fn new(keys: &[(usize, bool)], width: usize, shown: usize, limit: Option<usize>) -> Sorter {
+        let mut order = keys.to_vec();
+        order.extend((0..shown).filter(|i| keys.iter().all(|(key, _)| key != i)).map(|i| (i, false)));
+        Sorter { order, limit, width, kept: Kept::default(), rows: Vec::new(), key: Vec::new(), bar: None }
+    }
+
+    /// Keeps a row, unless it is clear that it will be cut.
+    pub(crate) fn add(&mut self, cells: &[Value<'_>]) {
+        self.key.clear();
+        for &(place, descending) in &self.order {
+            put_key(cells.get(place).copied().unwrap_or(Value::Null), descending, &mut self.key);
+        }
+        if self.bar.as_ref().is_some_and(|bar| self.key >= *bar) {
+            return;
+        }
+        let at = self.kept.put_bytes(&self.key);
+        cells.iter().for_each(|cell| self.kept.put(*cell));
+        self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
+        if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK)) {
+            self.prune(limit);
+        }
+    }
+
+    /// Throws away what lies behind the first `limit` rows. Happens once in at least `limit + SLACK` rows, so it
+    /// costs a constant a row.
+    fn prune(&mut self, limit: usize) {
+        let Some(last) = limit.checked_sub(1) else {
+            self.rows.clear();
+            self.kept = Kept::default();
+            self.bar = Some(Vec::new());
+            return;
+        };
+        let kept = std::mem::take(&mut self.kept);
+        self.rows.select_nth_unstable_by(last, |a, b| compare(&kept, a, b));
+        self.rows.truncate(limit);
+        self.bar = self.rows.get(last).map(|row| kept.bytes(row.at, row.key_len).to_vec());
+        for row in &mut self.rows {
+            let mut cells = kept.read(row.at + row.key_len);
+            row.at = self.kept.put_bytes(kept.bytes(row.at, row.key_len));
+            (0..self.width).for_each(|_| self.kept.put(cells.cell()));
+        }
+    }
+
+    /// Hands out the rows in order until `each` says stop or the limit is reached.
+    pub(crate) fn finish(mut self, mut each: impl FnMut(&[Value<'_>]) -> Next) {
+        let kept = &self.kept;
+        self.rows.sort_unstable_by(|a, b| compare(kept, a, b));
+        let mut cells = Vec::with_capacity(self.width);
+        for row in self.rows.iter().take(self.limit.unwrap_or(usize::MAX)) {
+            let mut reader = kept.read(row.at + row.key_len);
+            cells.clear();
+            cells.extend((0..self.width).map(|_| reader.cell()));
+            if each(&cells) == Next::Stop {
+                return;
+            }
+        }
+    }
+
+    /// Bytes that are held.
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        self.kept.len() + self.rows.len() * size_of::<Sorted>()
+    }
+}
+
+fn compare(kept: &Kept, a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
+    a.start.cmp(&b.start).then_with(|| kept.bytes(a.at, a.key_len).cmp(kept.bytes(b.at, b.key_len)))
+}
+
+/// The first eight bytes as a number: most comparisons end there, without a look into the arena.
+fn first_eight(key: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    first.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(first)
+}
+
+/// Tags of a key; their order is the order of values of different types, which one field never mixes.
+mod tag {
+    pub(super) const NEGATIVE: u8 = 0x10;
+    pub(super) const FALSE: u8 = 0x20;
+    pub(super) const TRUE: u8 = 0x21;
+    pub(super) const ADDR4: u8 = 0x30;
+    pub(super) const ADDR6: u8 = 0x31;
+    pub(super) const TEXT: u8 = 0x40;
+    pub(super) const OWNERS: u8 = 0x50;
+    /// Plus the number of bytes that follow.
+    pub(super) const NUMBER: u8 = 0x80;
+    /// Behind everything, also behind every other tag with its bits turned.
+    pub(super) const NULL: u8 = 0xff;
+}
+
+/// Appends a form of `value` whose bytes order as the values do; turned around for descending.
+fn put_key(value: Value<'_>, descending: bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    match value {
+        Value::Null => return out.push(tag::NULL),
+        Value::Bool(yes) => out.push(if yes { tag::TRUE } else { tag::FALSE }),
+        Value::U64(n) => put_number(n, out),
+        Value::I64(n) => match u64::try_from(n) {
+            Ok(n) => put_number(n, out),
+            Err(_) => {
+                out.push(tag::NEGATIVE);
+                out.extend_from_slice(&n.to_be_bytes());
+            }
+        },
+        Value::Addr(addr) => {
+            out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
+            out.extend_from_slice(addr.octets());
+        }
+        Value::Bytes(text) => put_text(text, out),
+        Value::Name(word) => put_text(word.as_bytes(), out),
+        Value::List(owners) => {
+            for owner in owners {
+                out.push(tag::OWNERS);
+                put_number(owner.pid.into(), out);
+                put_number(owner.fd.into(), out);
+                put_text(owner.process.as_bytes(), out);
+            }
+            // Ends the list: the shorter one of two with the same beginning is less.
+            out.push(1);
+        }
+    }
+    if descending {
+        out.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
+    }
+}
+
+fn put_number(n: u64, out: &mut Vec<u8>) {
+    let skipped = n.leading_zeros() as usize / 8;
+    out.push(tag::NUMBER + (8 - skipped) as u8);
+    out.extend_from_slice(n.to_be_bytes().get(skipped..).unwrap_or(&[]));
+}
+
+/// Text ends with two zeros, a zero inside is followed by 0xff: so no text is the beginning of another's key.
+fn put_text(text: &[u8], out: &mut Vec<u8>) {
+    out.push(tag::TEXT);
+    for &byte in text {
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xff);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use crate::testing::request;
+use record::rows::{Sockets, need};
+
+fn error(change: impl FnOnce(&mut Request)) -> String {
+    let mut request = request(&["state"], "");
+    change(&mut request);
+    match Plan::<Sockets>::new(request) {
+        Ok(_) => panic!("planned"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    assert_eq!(error(|r| r.by = vec!["peer".into()]), "unknown field `peer` in --by; did you mean `peer_addr`?");
+    assert_eq!(error(|r| r.by = vec!["zzzz".into()]), "unknown field `zzzz` in --by; `--columns help` lists the fields");
+    assert_eq!(error(|r| r.by = vec!["owners".into()]), "--by cannot take `owners`: a list of owners makes no group; take `process` or `pid`");
+    assert_eq!(error(|r| r.sort = Sort::parse_list("rtt")), "unknown field `rtt` in --sort; did you mean `rtt_us`?");
+    assert_eq!(error(|r| r.sort = Sort::parse_list("pid:down")), "unknown field `pid:down` in --sort; did you mean `pid`?");
+    assert_eq!(error(|r| r.folds = vec![(Fold::Sum, "pid".into())]), "--sum cannot take `pid`: an identifier is no quantity");
+    assert_eq!(error(|r| r.folds = vec![(Fold::Max, "state".into())]), "--max cannot take `state`: it is no number");
+    assert_eq!(
+        error(|r| {
+            r.by = vec!["state".into()];
+            r.folds = vec![(Fold::Avg, "recv_q".into())];
+            r.sort = Sort::parse_list("recv_q");
+        }),
+        "unknown field `recv_q` in --sort; did you mean `avg_recv_q`?"
+    );
+    let bad = Test { field: 0, op: record::Op::Match, operand: record::Operand::Regex("(".into()) };
+    assert_eq!(error(|r| r.conjuncts = vec![Expr::Test(bad)]), "bad regular expression `(`: unclosed group");
+}
+
+use record::Test;
+
+#[test]
+fn sort_keys_read_their_direction() {
+    let sort = |name: &str, descending| Sort { name: name.into(), descending };
+    assert_eq!(Sort::parse_list("a, b:desc,c:asc,"), [sort("a", false), sort("b", true), sort("c", false)]);
+    assert_eq!(Sort::parse_list(""), []);
+}
+
+#[test]
+fn only_what_is_used_is_demanded() {
+    let request = Request { sort: Sort::parse_list("cookie"), ..request(&["state"], "user = root and local_port = 1") };
+    let plan = Plan::<Sockets>::new(request).unwrap();
+    let demand = plan.demand();
+    for (name, wanted) in [("state", true), ("cookie", true), ("user", true), ("local_port", true), ("pid", false)] {
+        assert_eq!(demand.wants(name), wanted, "{name}");
+    }
+    assert_eq!(demand.need, need::COOKIE | need::UNIX_UID);
+    assert!(plan.needs_lookup(LookupId::Users) && !plan.needs_lookup(LookupId::Owners) && !plan.is_streaming());
+    assert_eq!(plan.columns().0.len(), 1);
+}
+
+#[test]
+fn the_same_key_twice_is_one() {
+    let request = Request { by: vec!["state".into(), "state".into()], ..request(&[], "") };
+    let plan = Plan::<Sockets>::new(request).unwrap();
+    let names: Vec<&str> = plan.columns().0.iter().map(|c| &*c.name).collect();
+    assert_eq!(names, ["state", "count"]);
+}

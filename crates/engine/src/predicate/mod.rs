@@ -1,0 +1,163 @@
+//! Does a row pass? A filter compiled once, asked for every row, without allocating.
+//!
+//! What holds everywhere: a comparison with an absent value is false, whatever the operator; only `= null` asks for
+//! absence. `not` simply inverts, so `not x = 5` holds where `x` is absent while `x != 5` does not. A field drawn
+//! from the owners matches if any owner does; its `!=` and `!~` hold if there are owners and none of them is equal.
+mod rule;
+
+use crate::glob;
+use record::{Expr, Get, Lookups, Op, Operand, Push, Table, Test};
+use rule::Rule;
+use std::fmt;
+
+/// Largest compiled regular expression in bytes, and the same for its lazily built tables.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of groups in a regular expression.
+const REGEX_DEPTH_MAX: u32 = 50;
+
+/// A compiled filter over the rows of `T`.
+pub struct Predicate<T: Table> {
+    /// One a conjunct, cheap ones first; the number is the place of the conjunct in the caller's list.
+    parts: Vec<(usize, Node<T>)>,
+}
+
+/// A pattern that does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadPattern {
+    /// The pattern as written.
+    pub pattern: Box<str>,
+    /// Why, in one line.
+    pub why: Box<str>,
+}
+
+impl fmt::Display for BadPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bad regular expression `{}`: {}", self.pattern, self.why)
+    }
+}
+
+impl std::error::Error for BadPattern {}
+
+enum Node<T: Table> {
+    And(Vec<Node<T>>),
+    Or(Vec<Node<T>>),
+    Not(Box<Node<T>>),
+    Test { get: Get<T>, rule: Rule },
+}
+
+impl<T: Table> Predicate<T> {
+    /// Compiles the parts of one `and`.
+    ///
+    /// Fails on a regular expression that is malformed or compiles to more than 1 MiB; filters that came through
+    /// [`crate::filter::bind`] have been checked. A test of a field that `T` has not, is false.
+    pub fn new(conjuncts: &[Expr]) -> Result<Predicate<T>, BadPattern> {
+        let mut parts = Vec::with_capacity(conjuncts.len());
+        for (place, part) in conjuncts.iter().enumerate() {
+            parts.push((place, Node::compile(part)?));
+        }
+        parts.sort_by_key(|(_, node)| node.cost());
+        Ok(Predicate { parts })
+    }
+
+    /// True if the row passes every part. Absent lookups answer null.
+    #[inline]
+    pub fn matches(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
+        self.parts.iter().all(|(_, node)| node.holds(row, lookups))
+    }
+
+    /// The parts that a source with these answers leaves to us.
+    pub fn rest(&self, pushed: &[Push]) -> Rest<'_, T> {
+        let left = self.parts.iter().filter(|(place, _)| pushed.get(*place) != Some(&Push::Exact));
+        Rest { nodes: left.map(|(_, node)| node).collect() }
+    }
+}
+
+/// What of a [`Predicate`] is left after a source took its share.
+pub struct Rest<'p, T: Table> {
+    nodes: Vec<&'p Node<T>>,
+}
+
+impl<T: Table> Rest<'_, T> {
+    /// True if the row passes.
+    #[inline]
+    pub fn matches(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
+        self.nodes.iter().all(|node| node.holds(row, lookups))
+    }
+
+    /// True if nothing is left to test.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+impl<T: Table> Node<T> {
+    fn compile(expr: &Expr) -> Result<Node<T>, BadPattern> {
+        let all = |parts: &[Expr]| {
+            let mut nodes = parts.iter().map(Node::compile).collect::<Result<Vec<_>, _>>()?;
+            nodes.sort_by_key(Node::cost);
+            Ok(nodes)
+        };
+        Ok(match expr {
+            Expr::And(parts) => Node::And(all(parts)?),
+            Expr::Or(parts) => Node::Or(all(parts)?),
+            Expr::Not(part) => Node::Not(Box::new(Node::compile(part)?)),
+            Expr::Test(test) => match T::FIELDS.get(test.field) {
+                Some(field) => Node::Test { get: field.get, rule: Rule::compile(test)? },
+                None => Node::Or(Vec::new()),
+            },
+        })
+    }
+
+    /// Rough price of a test: own fields before lookups before patterns.
+    fn cost(&self) -> u32 {
+        match self {
+            Node::And(parts) | Node::Or(parts) => parts.iter().map(Node::cost).fold(1, u32::saturating_add),
+            Node::Not(part) => part.cost(),
+            Node::Test { get, rule } => {
+                rule.cost()
+                    + match get {
+                        Get::Own(_) => 1,
+                        Get::Joined { .. } => 10,
+                        Get::Owners { .. } => 15,
+                    }
+            }
+        }
+    }
+
+    fn holds(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
+        match self {
+            Node::Test { get: Get::Own(get), rule } => rule.holds(get(row)),
+            Node::Test { get: Get::Joined { key, lookup }, rule } => rule.holds(lookups.value(*lookup, key(row))),
+            Node::Test { get: Get::Owners { key, part }, rule } => rule.holds_for_any(lookups.owners(key(row)), *part),
+            Node::And(parts) => parts.iter().all(|part| part.holds(row, lookups)),
+            Node::Or(parts) => parts.iter().any(|part| part.holds(row, lookups)),
+            Node::Not(part) => !part.holds(row, lookups),
+        }
+    }
+}
+
+/// Compiles a pattern over bytes: ASCII classes, `(?i)` of ASCII letters, bounded size. The error is one line.
+pub(crate) fn compile_regex(pattern: &str) -> Result<regex::bytes::Regex, Box<str>> {
+    regex::bytes::RegexBuilder::new(pattern)
+        .unicode(false)
+        .size_limit(REGEX_BYTES_MAX)
+        .dfa_size_limit(REGEX_BYTES_MAX)
+        .nest_limit(REGEX_DEPTH_MAX)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(limit) => format!("it compiles to more than {limit} bytes").into(),
+            other => {
+                // The library draws the pattern over several lines; its last line says what is wrong.
+                let text = other.to_string();
+                let last = text.lines().next_back().unwrap_or("malformed");
+                last.strip_prefix("error: ").unwrap_or(last).into()
+            }
+        })
+}
+
+fn compile_pattern(pattern: &str) -> Result<regex::bytes::Regex, BadPattern> {
+    compile_regex(pattern).map_err(|why| BadPattern { pattern: pattern.into(), why })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! One comparison with everything precomputed.
+
+use super::{BadPattern, Op, Operand, Test, compile_pattern, glob};
+use record::{Addr, Owner, Prefix, Value};
+use std::cmp::Ordering;
+
+/// From how many words on a search by halves beats looking at each.
+const FEW_WORDS: usize = 8;
+
+/// What a value is held against. `negated` rules are false for null like all others.
+pub(super) struct Rule {
+    want: Want,
+    negated: bool,
+}
+
+enum Want {
+    /// Never true of a value that is there; `negated` makes it "is there".
+    Null,
+    Bool(bool),
+    /// Ordering: the value's order to the operand must be among these.
+    Number(u64, Orders),
+    Addr(Addr, Orders),
+    Range(u64, u64),
+    /// Sorted, disjoint.
+    Ranges(Box<[(u64, u64)]>),
+    Masked(u64, u64),
+    Nets(Nets),
+    Word(Box<[u8]>),
+    Words(Box<[Box<[u8]>]>),
+    /// Sorted.
+    ManyWords(Box<[Box<[u8]>]>),
+    Regex(regex::bytes::Regex),
+    Glob(Box<[u8]>),
+    /// An operator that does not fit its operand: no value passes.
+    Nothing,
+}
+
+/// Address ranges of both families, sorted and disjoint.
+struct Nets {
+    v4: Box<[(u32, u32)]>,
+    v6: Box<[(u128, u128)]>,
+}
+
+/// Which outcomes of a comparison pass.
+#[derive(Clone, Copy)]
+struct Orders {
+    less: bool,
+    equal: bool,
+    greater: bool,
+}
+
+impl Orders {
+    fn of(op: Op) -> Option<Orders> {
+        let (less, equal, greater) = match op {
+            Op::Eq | Op::Ne => (false, true, false),
+            Op::Lt => (true, false, false),
+            Op::Le => (true, true, false),
+            Op::Gt => (false, false, true),
+            Op::Ge => (false, true, true),
+            Op::Match | Op::NotMatch => return None,
+        };
+        Some(Orders { less, equal, greater })
+    }
+
+    fn take(self, order: Ordering) -> bool {
+        match order {
+            Ordering::Less => self.less,
+            Ordering::Equal => self.equal,
+            Ordering::Greater => self.greater,
+        }
+    }
+}
+
+impl Rule {
+    pub(super) fn compile(test: &Test) -> Result<Rule, BadPattern> {
+        let negated = matches!(test.op, Op::Ne | Op::NotMatch);
+        let want = if matches!(test.op, Op::Match | Op::NotMatch) {
+            match &test.operand {
+                Operand::Regex(pattern) => Want::Regex(compile_pattern(pattern)?),
+                Operand::Glob(pattern) => Want::Glob(pattern.clone()),
+                _ => Want::Nothing,
+            }
+        } else {
+            compare(test.op, &test.operand)
+        };
+        // What cannot be compared is false either way.
+        let negated = negated && !matches!(want, Want::Nothing);
+        Ok(Rule { want, negated })
+    }
+
+    pub(super) fn cost(&self) -> u32 {
+        match &self.want {
+            Want::Regex(_) => 200,
+            Want::Glob(_) => 40,
+            Want::Words(_) | Want::ManyWords(_) => 6,
+            Want::Word(_) => 3,
+            Want::Nets(_) | Want::Addr(..) | Want::Ranges(_) => 2,
+            _ => 1,
+        }
+    }
+
+    /// True if the value passes. Null passes `= null` only.
+    #[inline]
+    pub(super) fn holds(&self, value: Value<'_>) -> bool {
+        if value.is_null() {
+            return matches!(self.want, Want::Null) && !self.negated;
+        }
+        self.is(value) != self.negated
+    }
+
+    /// The same for the owners of a row: any must be like that; under `!=` none may be, and there must be one.
+    pub(super) fn holds_for_any(&self, owners: &[Owner], part: Option<for<'r> fn(&'r Owner) -> Value<'r>>) -> bool {
+        if owners.is_empty() {
+            return self.holds(Value::Null);
+        }
+        let Some(part) = part else { return self.holds(Value::List(owners)) };
+        owners.iter().any(|owner| self.is(part(owner))) != self.negated
+    }
+
+    /// The comparison without its negation; `value` is not null.
+    #[inline]
+    fn is(&self, value: Value<'_>) -> bool {
+        match (value, &self.want) {
+            (Value::Name(text), want) => is_text(text.as_bytes(), want),
+            (Value::Bytes(text), want) => is_text(text, want),
+            (Value::Addr(addr), Want::Nets(nets)) => nets.contain(addr),
+            (Value::Addr(addr), Want::Addr(to, orders)) => orders.take(addr.cmp(to)),
+            (Value::U64(n), want) => is_number(n, want),
+            // Operands are never negative: anything below zero is less than all of them.
+            (Value::I64(n), want) => u64::try_from(n).map_or(is_negative(want), |n| is_number(n, want)),
+            (Value::Bool(yes), Want::Bool(wanted)) => yes == *wanted,
+            _ => false,
+        }
+    }
+}
+
+fn compare(op: Op, operand: &Operand) -> Want {
+    let orders = Orders::of(op);
+    let same = matches!(op, Op::Eq | Op::Ne);
+    match operand {
+        Operand::Number(n) => orders.map_or(Want::Nothing, |orders| Want::Number(*n, orders)),
+        Operand::Addr(addr) => orders.map_or(Want::Nothing, |orders| Want::Addr(*addr, orders)),
+        _ if !same => Want::Nothing,
+        Operand::Null => Want::Null,
+        Operand::Bool(wanted) => Want::Bool(*wanted),
+        Operand::Ranges(ranges) => match *merged(ranges.clone(), |n| n.checked_add(1)) {
+            [(low, high)] => Want::Range(low, high),
+            ref many => Want::Ranges(many.into()),
+        },
+        Operand::Masked { value, mask } => Want::Masked(*value, *mask),
+        Operand::Prefixes(prefixes) => Want::Nets(Nets::of(prefixes)),
+        Operand::Words(words) => compile_words(words),
+        Operand::Glob(pattern) => Want::Glob(pattern.clone()),
+        Operand::Regex(_) => Want::Nothing,
+    }
+}
+
+fn compile_words(words: &[Box<[u8]>]) -> Want {
+    if let [word] = words {
+        return Want::Word(word.clone());
+    }
+    let mut words = words.to_vec();
+    if words.len() <= FEW_WORDS {
+        return Want::Words(words.into());
+    }
+    words.sort_unstable();
+    words.dedup();
+    Want::ManyWords(words.into())
+}
+
+#[inline]
+fn is_text(text: &[u8], want: &Want) -> bool {
+    match want {
+        Want::Word(word) => text == &**word,
+        Want::Words(words) => words.iter().any(|word| text == &**word),
+        Want::ManyWords(words) => words.binary_search_by(|word| (**word).cmp(text)).is_ok(),
+        Want::Regex(regex) => regex.is_match(text),
+        Want::Glob(pattern) => glob::matches(pattern, text),
+        _ => false,
+    }
+}
+
+#[inline]
+fn is_number(n: u64, want: &Want) -> bool {
+    match want {
+        Want::Number(to, orders) => orders.take(n.cmp(to)),
+        Want::Range(low, high) => *low <= n && n <= *high,
+        Want::Ranges(ranges) => holds_in(ranges, n),
+        Want::Masked(value, mask) => n & mask == *value,
+        _ => false,
+    }
+}
+
+fn is_negative(want: &Want) -> bool {
+    matches!(want, Want::Number(_, orders) if orders.less)
+}
+
+/// Sorted and without overlaps; neighbours are joined.
+fn merged<N: Copy + Ord>(mut ranges: Vec<(N, N)>, after: impl Fn(N) -> Option<N>) -> Box<[(N, N)]> {
+    ranges.retain(|(low, high)| low <= high);
+    ranges.sort_unstable();
+    let mut out: Vec<(N, N)> = Vec::with_capacity(ranges.len());
+    for (low, high) in ranges {
+        match out.last_mut() {
+            Some(last) if after(last.1).is_none_or(|next| low <= next) => last.1 = last.1.max(high),
+            _ => out.push((low, high)),
+        }
+    }
+    out.into()
+}
+
+/// True if `n` lies in one of the sorted ranges.
+#[inline]
+fn holds_in<N: Copy + Ord>(ranges: &[(N, N)], n: N) -> bool {
+    let above = ranges.partition_point(|(low, _)| *low <= n);
+    above.checked_sub(1).and_then(|i| ranges.get(i)).is_some_and(|(_, high)| n <= *high)
+}
+
+impl Nets {
+    fn of(prefixes: &[Prefix]) -> Nets {
+        let mut v4 = Vec::new();
+        let mut v6 = Vec::new();
+        for prefix in prefixes {
+            let len = u32::from(prefix.len());
+            match prefix.addr() {
+                Addr::V4(octets) => {
+                    let first = u32::from_be_bytes(octets);
+                    v4.push((first, first | u32::MAX.checked_shr(len).unwrap_or(0)));
+                }
+                Addr::V6(octets) => {
+                    let first = u128::from_be_bytes(octets);
+                    v6.push((first, first | u128::MAX.checked_shr(len).unwrap_or(0)));
+                }
+            }
+        }
+        Nets { v4: merged(v4, |n| n.checked_add(1)), v6: merged(v6, |n| n.checked_add(1)) }
+    }
+
+    /// An IPv4-mapped address lies in IPv4 prefixes, and in those of IPv6 as it is.
+    #[inline]
+    fn contain(&self, addr: Addr) -> bool {
+        match addr {
+            Addr::V4(octets) => holds_in(&self.v4, u32::from_be_bytes(octets)),
+            Addr::V6(octets) => {
+                let mapped = match addr.unmapped() {
+                    Addr::V4(octets) => holds_in(&self.v4, u32::from_be_bytes(octets)),
+                    Addr::V6(_) => false,
+                };
+                mapped || holds_in(&self.v6, u128::from_be_bytes(octets))
+            }
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Running a plan: one source, one pass, one sink. Start reading at [`Plan::run`].
+//!
+//! Everything that a native command shows goes through this file, so it tells the whole story of a row:
+//!
+//! 1. The source is asked (`offer`) which parts of the filter it does itself. The parts it does exactly are not
+//!    tested again; the others, and those it only narrows, are.
+//! 2. The source calls us with each row. The row borrows the source's receive buffer and is gone when we return.
+//! 3. What is left of the filter is tested. No allocation, no text.
+//! 4. The planned cells are read from the row. They still borrow it.
+//! 5. They go to the sink at once (streaming), or are packed into an arena (`--sort`), or are counted into a group
+//!    (`--by`).
+//! 6. After the last row the order is made, the kept rows or the groups go to the sink, and the books are closed.
+//!
+//! # The books
+//!
+//! Every row that the source handed out ends in exactly one place:
+//!
+//! | book | rows |
+//! |---|---|
+//! | `emitted` | reached the sink as themselves |
+//! | `filtered` | did not pass what was left of the filter (what the kernel filtered was never seen) |
+//! | `grouped` | were counted into a group |
+//! | `cut` | passed, but lie behind `--limit` or behind the point where the reader of the output went away |
+//! | `doubled`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
+//!
+//! `seen` is their sum. Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
+//! `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit without an order is reached,
+//! the source is stopped: the rows it did not read are not known and therefore not `cut`.
+use crate::group::Grouper;
+use crate::order::Sorter;
+use crate::plan::{Plan, Work};
+use crate::predicate::Rest;
+use record::{Accounting, Columns, Get, Lookups, Next, Round, Sink, SinkError, Source, SourceError, Table, Value};
+use std::fmt;
+use std::mem;
+
+/// How many rows may pass between two looks at `stop`. A look is a call and an atomic load; rows come at 10 million
+/// a second at best, so even this many are a few microseconds.
+const ROWS_BETWEEN_LOOKS: u64 = 64;
+
+/// A run that came to an end.
+#[derive(Debug)]
+pub struct Run {
+    /// What became of every row.
+    pub books: Accounting,
+    /// Why there were no more.
+    pub ended: Ended,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The source had no more rows.
+    Whole,
+    /// `--limit` was reached while streaming.
+    Limit,
+    /// `stop` said so (Ctrl-C).
+    Stopped,
+    /// The reader of the output went away. No error: `| head` does it.
+    Closed,
+}
+
+/// Why a run came to nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The source could not be read at all; the sink has not been called.
+    Source(SourceError),
+    /// The output could not be written.
+    Sink(SinkError),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Source(error) => error.fmt(f),
+            RunError::Sink(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RunError::Source(error) => Some(error),
+            RunError::Sink(error) => Some(error),
+        }
+    }
+}
+
+impl<T: Table> Plan<T> {
+    /// Reads `source` once and hands the result to `sink`: `begin`, every row, `end`.
+    ///
+    /// `lookups` answer for joined fields; absent ones answer null. `stop` is asked now and then; when it says true,
+    /// the run ends in order and what was read is shown. The sink's `begin` is called when the first row is there or
+    /// the pass is over, so a source that fails at once leaves no header behind.
+    ///
+    /// Streaming allocates nothing per row. Sorting holds the planned cells of every row that passes (about 100 bytes
+    /// each for the default columns), or about twice the limit; grouping holds the groups.
+    pub fn run(
+        &self,
+        source: &mut dyn Source<T>,
+        lookups: &Lookups<'_>,
+        sink: &mut dyn Sink,
+        round: Option<Round>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Run, RunError> {
+        // The question goes back once, before any row comes forward.
+        let offer = source.offer(&self.demand);
+        let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop };
+        let mut out = Out { sink, columns: &self.columns, round, begun: false, fault: None };
+        let mut pass = Pass::new();
+        // Nobody wants a row: nobody shall read one.
+        let from_source = if self.limit == Some(0) {
+            pass.ended = Ended::Limit;
+            Accounting::default()
+        } else {
+            match &self.work {
+                Work::Stream => self.stream(source, &gate, &mut out, &mut pass)?,
+                Work::Sort(keys) => self.sorted(keys, source, &gate, &mut out, &mut pass)?,
+                Work::Group { keys, folds, order } => {
+                    let grouper = Grouper::new(*keys, folds.clone());
+                    self.grouped(grouper, order, source, &gate, &mut out, &mut pass)?
+                }
+            }
+        };
+        self.close(out, pass, from_source)
+    }
+
+    /// Rows go out as they come.
+    fn stream(
+        &self,
+        source: &mut dyn Source<T>,
+        gate: &Gate<'_, T>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+    ) -> Result<Accounting, RunError> {
+        // One vector for all rows, see `recycled`.
+        let mut spare: Vec<Value<'static>> = Vec::with_capacity(self.cells.len());
+        let limit = self.limit.unwrap_or(u64::MAX);
+        let from_source = source.run(&self.demand, &mut |row| {
+            if !gate.admits(row, pass) {
+                return pass.next();
+            }
+            let mut cells = mem::take(&mut spare);
+            fill(&self.cells, row, gate.lookups, &mut cells);
+            // The answer is in `pass`, too.
+            let _ = out.row(&cells, pass);
+            spare = recycled(cells);
+            if pass.books.emitted >= limit && pass.ended == Ended::Whole {
+                // No order is asked for, so the first rows are as good as any: the source need not go on.
+                pass.ended = Ended::Limit;
+            }
+            pass.next()
+        });
+        from_source.map_err(RunError::Source)
+    }
+
+    /// Rows are kept until the last has come.
+    fn sorted(
+        &self,
+        keys: &[(usize, bool)],
+        source: &mut dyn Source<T>,
+        gate: &Gate<'_, T>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+    ) -> Result<Accounting, RunError> {
+        // Cells behind the columns are there for the order alone.
+        let shown = self.columns.0.len();
+        let mut sorter = Sorter::new(keys, self.cells.len(), shown, self.limit_in_memory());
+        let mut passed = 0;
+        let from_source = self.collect(source, gate, pass, &mut |cells| {
+            passed += 1;
+            sorter.add(cells);
+        })?;
+        sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
+        // What passed the filter and did not go out is behind the limit (or the reader has left).
+        pass.books.cut += passed - (pass.books.emitted + pass.books.failed);
+        Ok(from_source)
+    }
+
+    /// Rows are counted; what goes out are the groups.
+    fn grouped(
+        &self,
+        mut grouper: Grouper,
+        order: &[(usize, bool)],
+        source: &mut dyn Source<T>,
+        gate: &Gate<'_, T>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+    ) -> Result<Accounting, RunError> {
+        let mut grouped = 0;
+        let from_source = self.collect(source, gate, pass, &mut |cells| {
+            grouped += 1;
+            grouper.add(cells);
+        })?;
+        let width = self.columns.0.len();
+        let mut sorter = Sorter::new(order, width, width, self.limit_in_memory());
+        grouper.finish(|cells| sorter.add(cells));
+        sorter.finish(|cells| out.row(cells, pass));
+        // `out` has just counted lines that are no rows: in the books stand the rows behind them.
+        pass.books.emitted = 0;
+        pass.books.failed = 0;
+        pass.books.grouped = grouped;
+        Ok(from_source)
+    }
+
+    /// Hands the cells of every row that passes to `keep`.
+    fn collect(
+        &self,
+        source: &mut dyn Source<T>,
+        gate: &Gate<'_, T>,
+        pass: &mut Pass,
+        keep: &mut dyn FnMut(&[Value<'_>]),
+    ) -> Result<Accounting, RunError> {
+        let mut spare: Vec<Value<'static>> = Vec::with_capacity(self.cells.len());
+        let from_source = source.run(&self.demand, &mut |row| {
+            if gate.admits(row, pass) {
+                let mut cells = mem::take(&mut spare);
+                fill(&self.cells, row, gate.lookups, &mut cells);
+                keep(&cells);
+                spare = recycled(cells);
+            }
+            pass.next()
+        });
+        from_source.map_err(RunError::Source)
+    }
+
+    fn limit_in_memory(&self) -> Option<usize> {
+        self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// Closes the books and the sink.
+    fn close(&self, mut out: Out<'_>, pass: Pass, from_source: Accounting) -> Result<Run, RunError> {
+        // The source knows what it could not read, we know what became of what it handed out. Its own count of rows
+        // is not taken over: sources may or may not have counted rows that came twice.
+        let mut books = from_source;
+        books.emitted = pass.books.emitted;
+        books.filtered = pass.books.filtered;
+        books.grouped = pass.books.grouped;
+        books.cut = pass.books.cut;
+        books.seen = pass.handed + books.doubled + books.failed;
+        books.failed += pass.books.failed;
+        let mut ended = pass.ended;
+        if out.fault.is_none() {
+            out.end(&books);
+        }
+        match out.fault {
+            Some(SinkError::Closed) => ended = Ended::Closed,
+            Some(error) => return Err(RunError::Sink(error)),
+            None => {}
+        }
+        Ok(Run { books, ended })
+    }
+}
+
+/// What stands between the source and the cells.
+struct Gate<'g, T: Table> {
+    rest: Rest<'g, T>,
+    lookups: &'g Lookups<'g>,
+    stop: &'g dyn Fn() -> bool,
+}
+
+impl<T: Table> Gate<'_, T> {
+    /// True if the row passes; counts it either way.
+    fn admits(&self, row: &T::Row<'_>, pass: &mut Pass) -> bool {
+        if pass.handed % ROWS_BETWEEN_LOOKS == 0 && (self.stop)() {
+            pass.ended = Ended::Stopped;
+        }
+        pass.handed += 1;
+        let passes = self.rest.matches(row, self.lookups);
+        pass.books.filtered += u64::from(!passes);
+        passes
+    }
+}
+
+/// The state of one run.
+struct Pass {
+    books: Accounting,
+    /// Rows that the source handed out.
+    handed: u64,
+    ended: Ended,
+}
+
+impl Pass {
+    fn new() -> Pass {
+        Pass { books: Accounting::default(), handed: 0, ended: Ended::Whole }
+    }
+
+    /// What the source is told.
+    fn next(&self) -> Next {
+        if self.ended == Ended::Whole { Next::More } else { Next::Stop }
+    }
+}
+
+/// The sink with its first fault.
+struct Out<'s> {
+    sink: &'s mut dyn Sink,
+    columns: &'s Columns,
+    round: Option<Round>,
+    begun: bool,
+    fault: Option<SinkError>,
+}
+
+impl Out<'_> {
+    /// Writes a row and counts it. After `Stop` nothing more is to be written.
+    fn row(&mut self, cells: &[Value<'_>], pass: &mut Pass) -> Next {
+        let answer = self.begin().and_then(|()| self.sink.row(cells));
+        match answer {
+            Ok(next) => {
+                pass.books.emitted += 1;
+                if next == Next::Stop {
+                    pass.ended = Ended::Closed;
+                }
+                next
+            }
+            Err(fault) => {
+                pass.books.failed += 1;
+                pass.ended = Ended::Closed;
+                self.fault = Some(fault);
+                Next::Stop
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), SinkError> {
+        if self.begun {
+            return Ok(());
+        }
+        self.begun = true;
+        self.sink.begin(self.columns, self.round)
+    }
+
+    fn end(&mut self, books: &Accounting) {
+        let ended = self.begin().and_then(|()| self.sink.end(books));
+        self.fault = ended.err();
+    }
+}
+
+/// Reads the planned cells of a row.
+#[inline]
+fn fill<'r, T: Table>(plan: &[Get<T>], row: &'r T::Row<'_>, lookups: &Lookups<'r>, cells: &mut Vec<Value<'r>>) {
+    for get in plan {
+        cells.push(cell(get, row, lookups));
+    }
+}
+
+#[inline]
+fn cell<'r, T: Table>(get: &Get<T>, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
+    match *get {
+        Get::Own(get) => get(row),
+        Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
+        Get::Owners { key, part } => match (lookups.owners(key(row)), part) {
+            ([], _) => Value::Null,
+            (owners, None) => Value::List(owners),
+            ([first, ..], Some(part)) => part(first),
+        },
+    }
+}
+
+/// The same vector, empty, for cells of another lifetime.
+///
+/// Cells borrow a row that lives as long as one call, so a vector of them cannot outlive the call, although its memory
+/// could. An empty vector's items can be mapped to anything; the standard library collects such a map in place, which
+/// keeps the allocation (and only costs an allocation, not correctness, should it ever stop doing so: the test
+/// `streaming_allocates_nothing` would tell).
+fn recycled(mut cells: Vec<Value<'_>>) -> Vec<Value<'static>> {
+    cells.clear();
+    cells.into_iter().map(|_| Value::Null).collect()
+}
+
+#[cfg(test)]
+mod tests;

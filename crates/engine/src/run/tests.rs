@@ -1,0 +1,269 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use crate::plan::{Fold, Request, Sort};
+use crate::testing::*;
+use record::rows::Sockets;
+use record::{Push, State};
+
+fn never() -> bool {
+    false
+}
+
+fn run(plan: &Plan<Sockets>, source: &mut Canned, sink: &mut Seen) -> Run {
+    let run = plan.run(source, &Lookups::none(), sink, None, &never).unwrap();
+    assert!(run.books.balances(), "{:?}", run.books);
+    run
+}
+
+fn four() -> Canned {
+    let rows = vec![
+        socket(State::LISTEN, 22, "", 0),
+        socket(State::ESTABLISHED, 22, "10.0.0.2", 5000),
+        socket(State::ESTABLISHED, 80, "10.0.0.1", 6000),
+        socket(State::TIME_WAIT, 80, "192.0.2.9", 7000),
+    ];
+    Canned { rows, ..Canned::default() }
+}
+
+#[test]
+fn rows_stream_through_the_filter() {
+    let plan = plan(request(&["state", "local_port", "peer_addr"], "state = established and peer in 10.0.0.0/8"));
+    let (mut source, mut sink) = (four(), Seen::default());
+    let run = run(&plan, &mut source, &mut sink);
+    assert_eq!(sink.header, ["state", "local_port", "peer_addr"]);
+    assert_eq!(sink.rows, ["established 22 10.0.0.2", "established 80 10.0.0.1"]);
+    assert_eq!((run.books.seen, run.books.emitted, run.books.filtered), (4, 2, 2));
+    assert_eq!(run.ended, Ended::Whole);
+    assert_eq!(sink.totals, Some(run.books));
+}
+
+#[test]
+fn what_the_source_filters_exactly_is_not_tested_again() {
+    let plan = plan(request(&["local_port"], "state = listen and local_port = 80"));
+    let pushed = vec![Push::Exact, Push::Narrowed];
+    let (mut source, mut sink) = (Canned { pushed, ..four() }, Seen::default());
+    run(&plan, &mut source, &mut sink);
+    assert_eq!(sink.rows, ["80", "80"]);
+}
+
+#[test]
+fn a_limit_without_order_stops_the_source() {
+    let plan = plan(Request { limit: Some(2), ..request(&["local_port"], "local_port > 0") });
+    let (mut source, mut sink) = (four(), Seen::default());
+    let run = run(&plan, &mut source, &mut sink);
+    assert_eq!((source.handed, sink.rows.len(), run.ended), (2, 2, Ended::Limit));
+}
+
+#[test]
+fn nobody_reads_for_a_limit_of_nothing() {
+    for sort in [vec![], Sort::parse_list("state")] {
+        let plan = plan(Request { limit: Some(0), sort, ..request(&["state"], "") });
+        let (mut source, mut sink) = (four(), Seen::default());
+        run(&plan, &mut source, &mut sink);
+        assert_eq!((source.handed, sink.rows.len(), sink.header.len()), (0, 0, 1));
+    }
+}
+
+#[test]
+fn an_empty_result_has_its_header_and_end() {
+    let plan = plan(request(&["state"], "local_port = 1"));
+    let (mut source, mut sink) = (four(), Seen::default());
+    run(&plan, &mut source, &mut sink);
+    assert_eq!((sink.header.len(), sink.rounds.len()), (1, 1));
+    assert_eq!(sink.totals.unwrap().filtered, 4);
+}
+
+#[test]
+fn order_with_hidden_keys_ties_and_limit() {
+    let sort = Sort::parse_list("local_port:desc");
+    let plan = plan(Request { sort, limit: Some(3), ..request(&["peer_addr", "state"], "") });
+    let (mut source, mut sink) = (four(), Seen::default());
+    let run = run(&plan, &mut source, &mut sink);
+    assert_eq!(sink.rows, ["10.0.0.1 established", "192.0.2.9 time_wait", "10.0.0.2 established"]);
+    assert_eq!((run.books.seen, run.books.emitted, run.books.cut), (4, 3, 1));
+}
+
+#[test]
+fn groups_with_folds() {
+    let folds = vec![(Fold::Sum, "recv_q".into()), (Fold::Max, "local_port".into()), (Fold::Avg, "recv_q".into())];
+    let plan = plan(Request { by: vec!["state".into()], folds, ..request(&[], "local_port != 1") });
+    let mut source = four();
+    source.rows.iter_mut().zip([5, 1, 2, 9]).for_each(|(row, n)| row.rqueue = n);
+    let mut sink = Seen::default();
+    let run = run(&plan, &mut source, &mut sink);
+    assert_eq!(sink.header, ["state", "count", "sum_recv_q", "max_local_port", "avg_recv_q"]);
+    // A listener's queue counts connections, so its bytes are null and sum to null.
+    assert_eq!(sink.rows, ["established 2 3 80 2", "listen 1 - 22 -", "time_wait 1 9 80 9"]);
+    assert_eq!((run.books.seen, run.books.grouped, run.books.emitted, run.books.cut), (4, 4, 0, 0));
+}
+
+#[test]
+fn groups_in_another_order_with_limit() {
+    let by = vec!["peer_port".into()];
+    let sort = Sort::parse_list("peer_port");
+    let plan = plan(Request { by, sort, limit: Some(2), ..request(&[], "") });
+    let mut sink = Seen::default();
+    let run = run(&plan, &mut four(), &mut sink);
+    assert_eq!(sink.rows, ["5000 1", "6000 1"]);
+    assert_eq!((run.books.grouped, run.books.cut), (4, 0));
+}
+
+#[test]
+fn folds_without_keys_make_one_row_even_of_nothing() {
+    let plan = plan(Request { folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "local_port = 1") });
+    let mut sink = Seen::default();
+    run(&plan, &mut four(), &mut sink);
+    assert_eq!(sink.rows, ["0 -"]);
+}
+
+#[test]
+fn the_first_owner_is_shown_any_is_matched() {
+    let table = Table { owners: vec![(22, vec![owner(7, "sshd"), owner(8, "nginx")])], ..Table::default() };
+    let plan = plan(request(&["local_port", "process"], "process = nginx"));
+    assert!(plan.needs_lookup(record::LookupId::Owners) && !plan.needs_lookup(record::LookupId::Users));
+    let mut sink = Seen::default();
+    plan.run(&mut four(), &table.lookups(), &mut sink, None, &never).unwrap();
+    assert_eq!(sink.rows, ["22 sshd", "22 sshd"]);
+
+    let by_process = super::super::testing::plan(Request { by: vec!["process".into()], ..request(&[], "") });
+    let mut sink = Seen::default();
+    by_process.run(&mut four(), &table.lookups(), &mut sink, None, &never).unwrap();
+    assert_eq!(sink.rows, ["sshd 2", "- 2"]);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_in_order() {
+    for sort in ["", "local_port"] {
+        for fault in [None, Some((|| SinkError::Closed) as fn() -> SinkError)] {
+            let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
+            let mut sink = Seen { stop_at: Some(2), fault, ..Seen::default() };
+            let run = run(&plan, &mut four(), &mut sink);
+            assert_eq!(run.ended, Ended::Closed, "{sort} {fault:?}");
+            let written = if fault.is_some() { 1 } else { 2 };
+            assert_eq!(run.books.emitted, written);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    for sort in ["", "local_port"] {
+        let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
+        let mut sink = Seen { stop_at: Some(1), fault: Some(|| SinkError::Io("no space".into())), ..Seen::default() };
+        let error = plan.run(&mut four(), &Lookups::none(), &mut sink, None, &never).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write the output: no space");
+        assert_eq!(sink.totals, None);
+    }
+}
+
+#[test]
+fn a_source_that_fails_leaves_no_header() {
+    for sort in ["", "local_port"] {
+        let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
+        let mut sink = Seen::default();
+        let mut source = Canned { fails: true, ..four() };
+        let error = plan.run(&mut source, &Lookups::none(), &mut sink, None, &never).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read canned rows: the can is shut");
+        assert!(sink.rounds.is_empty());
+    }
+}
+
+#[test]
+fn stop_ends_in_order_with_what_was_read() {
+    let looks = std::cell::Cell::new(0);
+    let stop = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 1
+    };
+    let plan = plan(Request { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
+    let (mut source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
+    let run = plan.run(&mut source, &Lookups::none(), &mut sink, None, &stop).unwrap();
+    assert_eq!((run.ended, run.books.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
+    assert!(run.books.balances());
+}
+
+#[test]
+fn the_sources_own_losses_stay_in_the_books() {
+    let mut extra = Accounting { seen: 4, doubled: 2, failed: 1, lost: 5, incomplete: true, ..Accounting::default() };
+    extra.because(5, "the table changed");
+    extra.used("canned");
+    let mut sink = Seen::default();
+    let run = run(&plan(request(&["state"], "")), &mut Canned { extra, ..four() }, &mut sink);
+    assert_eq!((run.books.seen, run.books.emitted, run.books.lost), (7, 4, 5));
+    assert!(run.books.is_partial() && run.books.via == ["canned"] && run.books.why.len() == 1);
+}
+
+#[test]
+fn rounds_reach_the_sink() {
+    let plan = plan(Request { repeated: true, ..request(&["state"], "") });
+    assert!(plan.demand().repeated);
+    let mut sink = Seen::default();
+    for n in 1..=2 {
+        plan.run(&mut four(), &Lookups::none(), &mut sink, Some(Round { n, time_s: 0 }), &never).unwrap();
+    }
+    assert_eq!(sink.rounds.iter().map(|r| r.unwrap().n).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(sink.rows.len(), 8);
+}
+
+/// Counts rows and remembers where the cells were, without taking memory itself.
+#[derive(Default)]
+struct Bare {
+    rows: u64,
+}
+
+impl Sink for Bare {
+    fn begin(&mut self, _: &Columns, _: Option<Round>) -> Result<(), SinkError> {
+        Ok(())
+    }
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        self.rows += u64::from(!cells.is_empty());
+        Ok(Next::More)
+    }
+    fn end(&mut self, _: &Accounting) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// Allocations of a run over `n` rows.
+fn allocations(request: &Request, n: usize) -> u64 {
+    let mut source = Canned { rows: many(2_000), ..Canned::default() };
+    source.rows.truncate(n);
+    let table = Table { owners: vec![(22, vec![owner(7, "sshd")])], ..Table::default() };
+    let plan = plan(request.clone());
+    let mut sink = Bare::default();
+    let before = sys::heap::allocations();
+    plan.run(&mut source, &table.lookups(), &mut sink, None, &never).unwrap();
+    let taken = sys::heap::allocations() - before;
+    assert!(sink.rows > 0);
+    taken
+}
+
+#[test]
+fn streaming_allocates_nothing() {
+    let columns = ["proto", "state", "recv_q", "local_addr", "local_port", "peer_addr", "peer_port", "process", "user"];
+    let filter = "state in (established, listen, close) and peer in 10.0.0.0/8 and not local_port in (1-3, 7) or process = sshd";
+    let request = request(&columns, filter);
+    // The first row may fill caches; a thousand more cost nothing.
+    assert_eq!(allocations(&request, 2_000), allocations(&request, 1_000));
+    assert!(allocations(&request, 2_000) < 20);
+}
+
+#[test]
+fn rows_of_known_groups_allocate_nothing() {
+    let by: Vec<Box<str>> = vec!["state".into(), "peer_addr".into(), "process".into()];
+    let request = Request { by, folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "") };
+    // 165 groups at most, all seen after 1,800 rows or nearly so: what is left is growth of a few vectors.
+    let (all, most) = (allocations(&request, 2_000), allocations(&request, 1_800));
+    assert!(all - most <= 3, "{most} then {all}");
+}
+
+#[test]
+fn the_vector_of_cells_is_recycled() {
+    let mut cells: Vec<Value<'static>> = Vec::with_capacity(9);
+    let place = cells.as_ptr();
+    for _ in 0..3 {
+        cells.push(Value::U64(1));
+        cells = recycled(cells);
+        assert!(cells.is_empty() && cells.as_ptr() == place && cells.capacity() == 9);
+    }
+}

@@ -1,0 +1,179 @@
+//! What the tests of several modules share: canned rows, canned lookups, a sink that remembers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use crate::filter;
+use crate::plan::{Plan, Request};
+use record::rows::{Endpoint, Socket, Sockets};
+use record::{
+    Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
+    Round, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
+};
+
+#[global_allocator]
+static HEAP: sys::heap::Counting = sys::heap::Counting;
+
+/// A source that hands out rows from memory.
+#[derive(Default)]
+pub(crate) struct Canned {
+    pub(crate) rows: Vec<Socket<'static>>,
+    /// What it claims to filter itself (it does not: the caller leaves such rows out or not).
+    pub(crate) pushed: Vec<Push>,
+    pub(crate) extra: Accounting,
+    pub(crate) fails: bool,
+    /// Rows handed out so far.
+    pub(crate) handed: usize,
+}
+
+impl Source<Sockets> for Canned {
+    fn offer(&self, _: &Demand<Sockets>) -> Offer {
+        Offer { door: "canned", pushed: self.pushed.clone(), ..Offer::default() }
+    }
+
+    fn run(&mut self, _: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        if self.fails {
+            return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
+        }
+        for row in &self.rows {
+            self.handed += 1;
+            if each(row) == Next::Stop {
+                break;
+            }
+        }
+        Ok(self.extra.clone())
+    }
+}
+
+/// A sink that keeps every row as text.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) header: Vec<String>,
+    pub(crate) rows: Vec<String>,
+    pub(crate) rounds: Vec<Option<Round>>,
+    pub(crate) totals: Option<Accounting>,
+    /// Says stop with this row, counted from 1.
+    pub(crate) stop_at: Option<usize>,
+    /// Fails instead.
+    pub(crate) fault: Option<fn() -> SinkError>,
+}
+
+impl Sink for Seen {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        self.header = columns.0.iter().map(|c| c.name.to_string()).collect();
+        self.rounds.push(round);
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let last = self.stop_at == Some(self.rows.len() + 1);
+        if let Some(fault) = self.fault.filter(|_| last) {
+            return Err(fault());
+        }
+        self.rows.push(cells.iter().map(cell_text).collect::<Vec<_>>().join(" "));
+        Ok(if last { Next::Stop } else { Next::More })
+    }
+
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
+        self.totals = Some(totals.clone());
+        Ok(())
+    }
+}
+
+pub(crate) fn cell_text(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::Bool(yes) => yes.to_string(),
+        Value::U64(n) => n.to_string(),
+        Value::I64(n) => n.to_string(),
+        Value::Addr(addr) => addr.to_string(),
+        Value::Bytes(text) => text.escape_ascii().to_string(),
+        Value::Name(word) => (*word).to_owned(),
+        Value::List(owners) => format!("{}owners", owners.len()),
+    }
+}
+
+/// A socket with the fields that tests vary; the peer is absent for port 0.
+pub(crate) fn socket(state: State, local_port: u16, peer: &str, peer_port: u16) -> Socket<'static> {
+    let peer = if peer.is_empty() { Endpoint::NONE } else { Endpoint { addr: addr(peer), port: peer_port } };
+    Socket {
+        proto: Proto::Tcp,
+        family: 2,
+        state,
+        local: Endpoint { addr: addr("192.0.2.1"), port: local_port },
+        peer,
+        inode: u32::from(local_port),
+        uid: Some(u32::from(local_port) % 3),
+        ..Socket::EMPTY
+    }
+}
+
+pub(crate) fn addr(text: &str) -> Addr {
+    text.parse().unwrap()
+}
+
+/// Owners by inode and users by uid.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) owners: Vec<(u64, Vec<Owner>)>,
+    pub(crate) users: Vec<(u64, Vec<u8>)>,
+}
+
+impl Lookup for Table {
+    fn value(&self, key: Key) -> Value<'_> {
+        let found = self.users.iter().find(|(id, _)| key == Key::Id(*id));
+        found.map_or(Value::Null, |(_, name)| Value::Bytes(name))
+    }
+
+    fn owners(&self, key: Key) -> &[Owner] {
+        self.owners.iter().find(|(id, _)| key == Key::Id(*id)).map_or(&[], |(_, owners)| owners)
+    }
+}
+
+impl Table {
+    pub(crate) fn lookups(&self) -> Lookups<'_> {
+        Lookups::none().with(LookupId::Owners, self).with(LookupId::Users, self)
+    }
+}
+
+pub(crate) fn owner(pid: u32, process: &str) -> Owner {
+    Owner { pid, fd: 3, process: Comm::new(process.as_bytes()) }
+}
+
+pub(crate) fn field(name: &str) -> usize {
+    field_index::<Sockets>(name).unwrap()
+}
+
+pub(crate) fn request(columns: &[&str], filter: &str) -> Request {
+    Request {
+        columns: columns.iter().map(|name| field(name)).collect(),
+        conjuncts: filter::conjuncts::<Sockets>(filter).unwrap(),
+        ..Request::default()
+    }
+}
+
+pub(crate) fn plan(request: Request) -> Plan<Sockets> {
+    Plan::new(request).unwrap()
+}
+
+/// A generator of numbers for tests with many rows: the same each time.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Sockets of many states, ports and peers.
+pub(crate) fn many(n: u64) -> Vec<Socket<'static>> {
+    let mut numbers = Numbers(7);
+    let mut one = || {
+        let peer = format!("10.0.{}.{}", numbers.below(3), numbers.below(5));
+        let state = State(numbers.below(11) as u8 + 1);
+        let (local, remote) = (numbers.below(50) as u16 + 1, numbers.below(4) as u16);
+        let mut row = socket(state, local, &peer, remote);
+        row.rqueue = numbers.below(1_000) as u32;
+        row
+    };
+    (0..n).map(|_| one()).collect()
+}

@@ -1,0 +1,90 @@
+//! `--watch`: when the next round is due. Pure arithmetic; who waits and who reads the clock is elsewhere.
+
+use std::time::Duration;
+
+/// Rounds on a fixed grid: the n-th is due n periods after the first, however long the rounds before took.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    start: Duration,
+    period: Duration,
+    /// Rounds that were due so far, with those that were left out.
+    ticks: u64,
+    /// Number of the round that runs; 1 for the first.
+    n: u64,
+}
+
+/// When to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// Number of the next round.
+    pub n: u64,
+    /// How long to wait from now.
+    pub wait: Duration,
+    /// Rounds left out because the last one took longer than a period.
+    pub skipped: u64,
+}
+
+impl Rounds {
+    /// The shortest period; a shorter one would only measure ourselves.
+    pub const PERIOD_MIN: Duration = Duration::from_millis(10);
+
+    /// The first round starts at `start`, a reading of a clock that never jumps.
+    pub fn new(start: Duration, period: Duration) -> Rounds {
+        Rounds { start, period: period.max(Rounds::PERIOD_MIN), ticks: 0, n: 1 }
+    }
+
+    /// Number of the round that runs.
+    pub fn current(&self) -> u64 {
+        self.n
+    }
+
+    /// The running round is over at `now`: moves on to the next. One that is due exactly now runs at once.
+    pub fn next(&mut self, now: Duration) -> Due {
+        let period = self.period.as_nanos();
+        let elapsed = now.saturating_sub(self.start).as_nanos();
+        // The first point of the grid that is not yet past, but never one that was used.
+        let next = u64::try_from(elapsed.div_ceil(period)).unwrap_or(u64::MAX).max(self.ticks.saturating_add(1));
+        let skipped = next.saturating_sub(self.ticks).saturating_sub(1);
+        self.ticks = next;
+        self.n += 1;
+        let wait_ns = u128::from(next).saturating_mul(period).saturating_sub(elapsed);
+        let wait = Duration::from_nanos(u64::try_from(wait_ns).unwrap_or(u64::MAX));
+        Due { n: self.n, wait, skipped }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn rounds_do_not_drift() {
+        let mut rounds = Rounds::new(ms(1_000), ms(100));
+        assert_eq!(rounds.current(), 1);
+        for (now, n, wait, skipped) in [
+            (1_007, 2, 93, 0),   // a short round
+            (1_100, 3, 100, 0),  // no time at all: the grid's next point
+            (1_299, 4, 1, 0),    // nearly late
+            (1_300, 5, 100, 0),  // due exactly now was used, so the next
+            (1_650, 6, 50, 2),   // a long round: two points left out
+            (1_800, 7, 0, 0),    // exactly due
+            (1_500, 8, 400, 0),  // a clock that jumped back waits for its point
+        ] {
+            assert_eq!(rounds.next(ms(now)), Due { n, wait: ms(wait), skipped }, "at {now} ms");
+        }
+    }
+
+    #[test]
+    fn bad_periods_are_harmless() {
+        let mut rounds = Rounds::new(ms(5), Duration::ZERO);
+        assert_eq!(rounds.next(ms(5)).wait, Rounds::PERIOD_MIN);
+        let mut rounds = Rounds::new(ms(5), Duration::MAX);
+        assert_eq!(rounds.next(ms(0)).skipped, 0);
+        let mut rounds = Rounds::new(Duration::ZERO, ms(10));
+        assert!(rounds.next(Duration::MAX).skipped > 0);
+    }
+}

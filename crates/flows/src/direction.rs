@@ -1,0 +1,99 @@
+//! Who opened a connection.
+
+use crate::Listeners;
+use record::rows::{Direction, Socket};
+use record::{Proto, State};
+
+/// The ports that the kernel gives to who asks for none (`net.ipv4.ip_local_port_range`), both ends included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ephemeral {
+    /// First port.
+    pub first: u16,
+    /// Last port.
+    pub last: u16,
+}
+
+impl Default for Ephemeral {
+    /// The kernel's default: 32768 to 60999.
+    fn default() -> Self {
+        Ephemeral { first: 32_768, last: 60_999 }
+    }
+}
+
+impl Ephemeral {
+    /// True if the port lies in the range.
+    pub fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+}
+
+/// A direction and how sure it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// Who opened the connection.
+    pub direction: Direction,
+    /// True if only the order of the two port numbers told.
+    pub guessed: bool,
+}
+
+impl Verdict {
+    const IN: Verdict = Verdict { direction: Direction::In, guessed: false };
+    const OUT: Verdict = Verdict { direction: Direction::Out, guessed: false };
+}
+
+/// Who opened the connection that `row` is an end of.
+///
+/// What is certain comes first: a handshake that is under way, a service at our end, a service at the other end
+/// when that is this host too. Then the ranges: the end with an ephemeral port opened it. If both ends have one, or
+/// neither, the lower port is taken for the service and the verdict is marked as guessed; equal ports tell nothing.
+#[inline]
+pub fn direction(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) -> Verdict {
+    if let Some(certain) = handshake(row) {
+        return certain;
+    }
+    if listeners.of(row).is_some() {
+        return Verdict::IN;
+    }
+    by_ports(row, listeners, ephemeral)
+}
+
+/// A handshake tells who sent the SYN. (Simultaneous opens exist in textbooks.)
+#[inline]
+fn handshake(row: &Socket<'_>) -> Option<Verdict> {
+    if row.proto != Proto::Tcp {
+        return None;
+    }
+    match row.state {
+        State::SYN_SENT => Some(Verdict::OUT),
+        State::SYN_RECV | State::NEW_SYN_RECV => Some(Verdict::IN),
+        _ => None,
+    }
+}
+
+fn by_ports(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) -> Verdict {
+    let (ours, theirs) = (row.local.port, row.peer.port);
+    if is_this_host(row) {
+        let peer = row.peer.addr.unmapped();
+        if listeners.covering(row.netns_id, row.proto, peer, theirs, row.ifindex).is_some() {
+            return Verdict::OUT;
+        }
+    }
+    match (ephemeral.contains(ours), ephemeral.contains(theirs)) {
+        (true, false) => Verdict::OUT,
+        (false, true) => Verdict::IN,
+        _ if ours < theirs => Verdict { guessed: true, ..Verdict::IN },
+        _ if ours > theirs => Verdict { guessed: true, ..Verdict::OUT },
+        _ => Verdict { direction: Direction::Unknown, guessed: false },
+    }
+}
+
+/// True if both ends are surely in this namespace: then its listeners tell about the other end too.
+fn is_this_host(row: &Socket<'_>) -> bool {
+    row.peer.addr.is_loopback() || row.peer.addr == row.local.addr
+}
+
+/// The direction as lstf 0.7.2 has it, for `--bug-compatible`: passive if the local port is one of the ports of
+/// listeners bound to `0.0.0.0`, `127.0.0.1` or `::`, whatever the address; else active.
+pub fn direction_of_lstf(row: &Socket<'_>, listeners: &Listeners) -> Verdict {
+    if listeners.lstf_knows(row.local.port) { Verdict::IN } else { Verdict::OUT }
+}

@@ -1,0 +1,130 @@
+//! Who holds the connections of a flow: a short list of processes with different names.
+
+use crate::chunks::Chunks;
+use crate::packed::NONE;
+use record::{Comm, Owner};
+
+/// How many names a flow keeps. A service rarely has more than two; a port scanner's victim must not cost memory.
+pub const HOLDERS_MAX: usize = 8;
+
+/// One holder and the next one of the same flow, ascending by pid.
+struct Link {
+    owner: Owner,
+    next: u32,
+}
+
+/// The holders of all flows; a flow keeps the index of its first.
+pub(crate) struct Holders {
+    links: Chunks<Link>,
+}
+
+impl Holders {
+    pub(crate) fn new() -> Holders {
+        Holders { links: Chunks::new() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.links.clear();
+    }
+
+    /// Adds `owner` to the list that begins at `first`; says where it begins now.
+    ///
+    /// Of several holders with one name the lowest (pid, fd) is kept, and of too many names those with the lowest
+    /// pids: what is kept does not depend on the order in which they come.
+    pub(crate) fn add(&mut self, first: u32, owner: &Owner) -> u32 {
+        if first != NONE && self.links.get(first).owner == *owner {
+            return first;
+        }
+        let mut kept = [nobody(); HOLDERS_MAX + 1];
+        let len = self.list(first, &mut kept);
+        match kept[..len].iter_mut().find(|k| k.process == owner.process) {
+            Some(same) if *same <= *owner => return first,
+            Some(same) => *same = *owner,
+            None => return self.insert(first, &mut kept, len, owner),
+        }
+        kept[..len].sort_unstable();
+        self.write(first, &kept[..len]);
+        first
+    }
+
+    fn insert(&mut self, first: u32, kept: &mut [Owner; HOLDERS_MAX + 1], len: usize, owner: &Owner) -> u32 {
+        kept[len] = *owner;
+        kept[..=len].sort_unstable();
+        if len == HOLDERS_MAX {
+            self.write(first, &kept[..HOLDERS_MAX]);
+            return first;
+        }
+        // A new link goes in front; then all are rewritten in order.
+        let front = self.links.push(Link { owner: *owner, next: first });
+        self.write(front, &kept[..=len]);
+        front
+    }
+
+    fn write(&mut self, first: u32, owners: &[Owner]) {
+        let mut at = first;
+        for owner in owners {
+            if at == NONE {
+                return;
+            }
+            let link = self.links.get_mut(at);
+            link.owner = *owner;
+            at = link.next;
+        }
+    }
+
+    /// Copies the list that begins at `first`; says how many there are, at most [`HOLDERS_MAX`].
+    pub(crate) fn list(&self, first: u32, into: &mut [Owner]) -> usize {
+        let (mut at, mut len) = (first, 0);
+        while at != NONE && len < HOLDERS_MAX {
+            let link = self.links.get(at);
+            into[len] = link.owner;
+            at = link.next;
+            len += 1;
+        }
+        len
+    }
+}
+
+/// Fills the places that no owner has yet.
+pub(crate) fn nobody() -> Owner {
+    Owner { pid: 0, fd: 0, process: Comm::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn owner(pid: u32, fd: u32, name: u8) -> Owner {
+        Owner { pid, fd, process: Comm::new(&[b'a' + name]) }
+    }
+
+    fn kept(owners: &[Owner]) -> Vec<Owner> {
+        let mut holders = Holders::new();
+        let first = owners.iter().fold(NONE, |first, o| holders.add(first, o));
+        let mut list = [nobody(); HOLDERS_MAX];
+        let len = holders.list(first, &mut list);
+        list[..len].to_vec()
+    }
+
+    proptest! {
+        #[test]
+        fn lowest_of_each_name_whatever_the_order(
+            owners in proptest::collection::vec((0u32..40, 0u32..3, 0u8..14), 0..60),
+        ) {
+            let owners: Vec<Owner> = owners.into_iter().map(|(pid, fd, name)| owner(pid, fd, name)).collect();
+            let mut lowest: BTreeMap<Comm, Owner> = BTreeMap::new();
+            for o in &owners {
+                let place = lowest.entry(o.process).or_insert(*o);
+                *place = (*place).min(*o);
+            }
+            let mut expected: Vec<Owner> = lowest.into_values().collect();
+            expected.sort_unstable();
+            expected.truncate(HOLDERS_MAX);
+            prop_assert_eq!(&kept(&owners), &expected);
+            let reversed: Vec<Owner> = owners.into_iter().rev().collect();
+            prop_assert_eq!(&kept(&reversed), &expected);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A flow as it is kept while grouping: 36 bytes, whatever it turns out to be.
+//!
+//! A million sockets may be a million flows. IPv4 addresses stand in the row; a pair of which one is IPv6 stands in a
+//! list beside it. What few flows have (three different states, bytes in a queue, owners) has lists of its own.
+
+use crate::tally::Tally;
+use record::rows::Direction;
+use record::{Addr, Proto};
+
+/// What makes a flow: the sockets that agree in it are folded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Key {
+    pub(crate) local: Addr,
+    pub(crate) peer: Addr,
+    /// Index into the list of namespaces.
+    pub(crate) netns: u32,
+    /// Local and peer port; 0 where it is folded.
+    pub(crate) ports: [u16; 2],
+    pub(crate) kind: Kind,
+}
+
+/// Protocol, direction and which ends are folded, in one byte.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Kind(u8);
+
+const UDP: u8 = 1;
+const OUT: u8 = 1 << 1;
+const UNKNOWN: u8 = 1 << 2;
+
+impl Kind {
+    pub(crate) fn new(proto: Proto, direction: Direction) -> Kind {
+        let proto = if proto == Proto::Udp { UDP } else { 0 };
+        Kind(match direction {
+            Direction::In => proto,
+            Direction::Out => proto | OUT,
+            Direction::Unknown => proto | UNKNOWN,
+        })
+    }
+
+    pub(crate) fn proto(self) -> Proto {
+        if self.0 & UDP == 0 { Proto::Tcp } else { Proto::Udp }
+    }
+
+    pub(crate) fn direction(self) -> Direction {
+        match (self.0 & OUT, self.0 & UNKNOWN) {
+            (0, 0) => Direction::In,
+            (0, _) => Direction::Unknown,
+            _ => Direction::Out,
+        }
+    }
+
+    pub(crate) fn folds_local(self) -> bool {
+        self.0 & OUT != 0
+    }
+
+    pub(crate) fn folds_peer(self) -> bool {
+        self.0 & (OUT | UNKNOWN) == 0
+    }
+
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// No index: the flow has nothing in that list.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One flow, packed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed {
+    /// Both addresses, or the index of the pair and [`NONE`] (see `wide`).
+    pub(crate) ends: [u32; 2],
+    pub(crate) netns: u32,
+    /// Counts of the tally.
+    pub(crate) counts: [u32; 2],
+    /// Index of its queues and sums, or [`NONE`].
+    pub(crate) sums: u32,
+    /// Index of its first holder, or [`NONE`].
+    pub(crate) holders: u32,
+    pub(crate) ports: [u16; 2],
+    pub(crate) kind: Kind,
+    /// States of the tally.
+    pub(crate) states: u8,
+    /// True if `ends` is an index.
+    pub(crate) wide: bool,
+    pub(crate) guessed: bool,
+}
+
+const _: () = assert!(size_of::<Packed>() == 36);
+
+impl Packed {
+    /// The connections by state.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally { counts: self.counts, states: self.states }
+    }
+
+    /// Puts the connections by state back.
+    pub(crate) fn set_tally(&mut self, tally: Tally) {
+        self.counts = tally.counts;
+        self.states = tally.states;
+    }
+}
+
+/// Both addresses as numbers if both are IPv4.
+#[inline]
+pub(crate) fn narrow(local: Addr, peer: Addr) -> Option<[u32; 2]> {
+    match (local, peer) {
+        (Addr::V4(l), Addr::V4(p)) => Some([u32::from_be_bytes(l), u32::from_be_bytes(p)]),
+        _ => None,
+    }
+}

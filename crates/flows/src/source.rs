@@ -1,0 +1,192 @@
+//! The table of flows as a source: first the listeners, then the connections.
+
+use crate::steps::{self, OURS};
+use crate::{Ephemeral, Grouping, Listeners, Verdict, direction, direction_of_lstf};
+use record::rows::{Flow, Flows, Socket, Sockets};
+use record::{
+    Accounting, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError, State,
+};
+
+/// Which rule tells the direction and which sockets count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rule {
+    /// The right one (see [`direction`](fn@direction)).
+    #[default]
+    Right,
+    /// lstf's, for `--bug-compatible`: its direction (see [`direction_of_lstf`]), and TCP sockets that are bound but
+    /// were never connected count as flows to nowhere.
+    Lstf,
+}
+
+/// One part of the user's filter on sockets.
+pub struct Conjunct<'a> {
+    /// The part as the sockets' source reads it, to do it in the kernel if it can.
+    pub expr: Expr,
+    /// The same part as a test; called only where the source does not answer for it exactly.
+    pub test: Box<dyn FnMut(&Socket<'_>) -> bool + 'a>,
+}
+
+/// How flows are made.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// The range of ports that the kernel gives out.
+    pub ephemeral: Ephemeral,
+    /// Which connections count: all parts must hold. Listeners are never filtered.
+    pub conjuncts: Vec<Conjunct<'a>>,
+    /// The rule of directions.
+    pub rule: Rule,
+}
+
+/// Flows out of sockets. Memory is that of the flows ([`Grouping`]), not of the sockets.
+pub struct FlowSource<'a> {
+    sockets: &'a mut dyn Source<Sockets>,
+    lookups: Lookups<'a>,
+    options: Options<'a>,
+    listeners: Listeners,
+    grouping: Grouping,
+}
+
+impl<'a> FlowSource<'a> {
+    /// Flows of what `sockets` gives; owners come from `lookups`, which must be filled before a run.
+    pub fn new(sockets: &'a mut dyn Source<Sockets>, lookups: Lookups<'a>, options: Options<'a>) -> FlowSource<'a> {
+        FlowSource { sockets, lookups, options, listeners: Listeners::new(), grouping: Grouping::new() }
+    }
+
+    fn protocols(&self) -> Vec<Proto> {
+        steps::protocols(self.options.conjuncts.iter().map(|c| &c.expr))
+    }
+
+    fn connections(&self, protos: &[Proto], wanted: &Demand<Flows>) -> Demand<Sockets> {
+        let user = self.options.conjuncts.iter().map(|c| c.expr.clone());
+        steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user)
+    }
+
+    /// Step 1. A protocol whose services cannot be read costs the certainty of its directions, not the table; but
+    /// without TCP's there is nothing to stand on.
+    fn read_listeners(&mut self, protos: &[Proto], books: &mut Accounting) -> Result<(), SourceError> {
+        for &proto in protos {
+            let listeners = &mut self.listeners;
+            let read = self.sockets.run(&steps::services(proto), &mut |row| {
+                listeners.add(row);
+                Next::More
+            });
+            match read {
+                Ok(acct) => add_side_notes(books, &acct),
+                Err(error) if proto == Proto::Udp => {
+                    books.because(0, format!("UDP services are unknown, directions may be guessed: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 2: reads the connections and folds them.
+    fn read_connections(&mut self, step: &Demand<Sockets>, owners: bool) -> Result<Accounting, SourceError> {
+        let exact = self.sockets.offer(step).pushed;
+        let mut tests: Vec<_> = self.options.conjuncts.iter_mut().enumerate().collect();
+        tests.retain(|(i, _)| exact.get(i + OURS) != Some(&Push::Exact));
+        let (rule, ephemeral) = (self.options.rule, self.options.ephemeral);
+        let (listeners, grouping, lookups) = (&self.listeners, &mut self.grouping, &self.lookups);
+        let mut filtered = 0u64;
+        let read = self.sockets.run(step, &mut |row| {
+            if !counts(row, rule) || !tests.iter_mut().all(|(_, part)| (part.test)(row)) {
+                filtered += 1;
+                return Next::More;
+            }
+            let verdict = match rule {
+                Rule::Right => direction(row, listeners, ephemeral),
+                Rule::Lstf => direction_of_lstf(row, listeners),
+            };
+            let holders = if owners { holders_of(row, verdict, rule, listeners, lookups) } else { &[] };
+            grouping.add(row, verdict, holders);
+            Next::More
+        });
+        let mut books = read?;
+        books.filtered += filtered;
+        books.grouped += self.grouping.connections();
+        Ok(books)
+    }
+}
+
+/// True if the row is folded into a flow.
+#[inline]
+fn counts(row: &Socket<'_>, rule: Rule) -> bool {
+    match rule {
+        Rule::Right => crate::is_connection(row),
+        Rule::Lstf => row.proto == Proto::Tcp && row.state != State::LISTEN,
+    }
+}
+
+/// The holders of a socket; for a connection that nobody holds any more, or not yet, those of the service that it
+/// came to.
+fn holders_of<'l>(
+    row: &Socket<'_>,
+    verdict: Verdict,
+    rule: Rule,
+    listeners: &Listeners,
+    lookups: &Lookups<'l>,
+) -> &'l [Owner] {
+    if row.inode != 0 {
+        return lookups.owners(Key::Id(row.inode.into()));
+    }
+    if verdict.direction != record::rows::Direction::In {
+        return &[];
+    }
+    let service = match rule {
+        Rule::Right => listeners.of(row),
+        Rule::Lstf => listeners.lstf_service(row.netns_id, row.local.port),
+    };
+    match service {
+        Some(service) if service.inode != 0 => lookups.owners(Key::Id(service.inode.into())),
+        _ => &[],
+    }
+}
+
+/// What a step tells beside its counts: the doors, the reasons, the doubts.
+fn add_side_notes(books: &mut Accounting, acct: &Accounting) {
+    books.unknown_attrs += acct.unknown_attrs;
+    books.incomplete |= acct.incomplete || acct.failed > 0 || acct.lost > 0;
+    for why in &acct.why {
+        books.because(why.count, why.text.clone());
+    }
+    for door in &acct.via {
+        books.used(door);
+    }
+}
+
+impl Source<Flows> for FlowSource<'_> {
+    fn offer(&self, demand: &Demand<Flows>) -> Offer {
+        let protos = self.protocols();
+        let mut explain = Vec::new();
+        for &proto in &protos {
+            let offer = self.sockets.offer(&steps::services(proto));
+            let words = if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" };
+            explain.extend(offer.explain.into_iter().map(|line| format!("step 1, {words}, unfiltered: {line}")));
+        }
+        let offer = self.sockets.offer(&self.connections(&protos, demand));
+        explain
+            .extend(offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while read: {line}")));
+        Offer {
+            door: offer.door,
+            pushed: vec![Push::No; demand.conjuncts.len()],
+            lacks: offer.lacks & Flow::NEED_TCP_INFO,
+            explain,
+        }
+    }
+
+    fn run(&mut self, demand: &Demand<Flows>, each: &mut Each<'_, Flows>) -> Result<Accounting, SourceError> {
+        self.listeners.clear();
+        self.grouping.clear();
+        let mut books = Accounting::default();
+        let protos = self.protocols();
+        if protos.is_empty() {
+            return Ok(books);
+        }
+        self.read_listeners(&protos, &mut books)?;
+        let step = self.connections(&protos, demand);
+        books.add(&self.read_connections(&step, demand.need & Flow::NEED_OWNERS != 0)?);
+        books.seen += self.grouping.emit(each);
+        Ok(books)
+    }
+}

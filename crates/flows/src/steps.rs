@@ -1,0 +1,121 @@
+//! What each step asks of the sockets' source.
+
+use record::rows::{Flow, Sockets};
+use record::{Demand, Expr, Op, Operand, Proto, State, Test, field_index};
+
+/// Fields without which a service cannot be told.
+const SERVICE_FIELDS: &[&str] = &["netns_id", "proto", "state", "local_addr", "local_port", "v6only", "inode"];
+/// Fields that a connection's flow is made of.
+const CONNECTION_FIELDS: &[&str] =
+    &["netns_id", "proto", "state", "local_addr", "local_port", "peer_addr", "peer_port", "inode"];
+/// Fields behind the sums.
+const SUM_FIELDS: &[&str] = &["bytes_in", "bytes_out", "retrans_total"];
+
+/// States of a connection, for the kernel's mask. `close` is not among them: asking for it makes the kernel hand out
+/// sockets that were never connected.
+const CONNECTED: &[State] = &[
+    State::ESTABLISHED,
+    State::SYN_SENT,
+    State::SYN_RECV,
+    State::FIN_WAIT1,
+    State::FIN_WAIT2,
+    State::TIME_WAIT,
+    State::CLOSE_WAIT,
+    State::LAST_ACK,
+    State::CLOSING,
+];
+
+/// Step 1: every service of one protocol. The user's filter has no say here.
+pub(crate) fn services(proto: Proto) -> Demand<Sockets> {
+    let state = if proto == Proto::Tcp { State::LISTEN } else { State::CLOSE };
+    Demand::new(
+        &indexes(SERVICE_FIELDS),
+        vec![is_one_of("proto", &[proto.name()]), is_one_of("state", &[state.name(proto)])],
+    )
+}
+
+/// Step 2: the connections of these protocols, with the user's conjuncts behind our own two.
+pub(crate) fn connections(
+    protos: &[Proto],
+    bound_too: bool,
+    wanted: &Demand<record::rows::Flows>,
+    user: impl Iterator<Item = Expr>,
+) -> Demand<Sockets> {
+    let mut fields = indexes(CONNECTION_FIELDS);
+    if wanted.need & Flow::NEED_TCP_INFO != 0 {
+        fields.extend(indexes(SUM_FIELDS));
+    }
+    let protos: Vec<&str> = protos.iter().map(|p| p.name()).collect();
+    let mut states: Vec<&str> = CONNECTED.iter().map(|s| s.name(Proto::Tcp)).collect();
+    if bound_too {
+        states.extend([State::CLOSE, State::BOUND_INACTIVE].map(|s| s.name(Proto::Tcp)));
+    }
+    let mut conjuncts = vec![is_one_of("proto", &protos), is_one_of("state", &states)];
+    conjuncts.extend(user);
+    let mut demand = Demand::new(&fields, conjuncts);
+    demand.repeated = wanted.repeated;
+    demand
+}
+
+/// How many conjuncts of [`connections`] are ours.
+pub(crate) const OURS: usize = 2;
+
+/// The protocols that the user's conjuncts leave: what no flow can come of is not read at all.
+pub(crate) fn protocols<'e>(user: impl Iterator<Item = &'e Expr>) -> Vec<Proto> {
+    let mut protos = vec![Proto::Tcp, Proto::Udp];
+    let Some(field) = field_index::<Sockets>("proto") else { return protos };
+    for expr in user {
+        if let Expr::Test(Test { field: tested, op, operand: Operand::Words(words) }) = expr {
+            let named = |p: &Proto| words.iter().any(|w| **w == *p.name().as_bytes());
+            match (*tested == field, op) {
+                (true, Op::Eq) => protos.retain(named),
+                (true, Op::Ne) => protos.retain(|p| !named(p)),
+                _ => {}
+            }
+        }
+    }
+    protos
+}
+
+fn indexes(names: &[&str]) -> Vec<usize> {
+    names.iter().filter_map(|name| field_index::<Sockets>(name)).collect()
+}
+
+/// `field in (words)`. A field that the table lacks gives a condition that always holds: rows are tested here anyway.
+fn is_one_of(name: &str, words: &[&str]) -> Expr {
+    let words = words.iter().map(|w| w.as_bytes().into()).collect();
+    match field_index::<Sockets>(name) {
+        Some(field) => Expr::Test(Test { field, op: Op::Eq, operand: Operand::Words(words) }),
+        None => Expr::And(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_named_field_exists() {
+        for name in SERVICE_FIELDS.iter().chain(CONNECTION_FIELDS).chain(SUM_FIELDS) {
+            assert!(field_index::<Sockets>(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_protocol_that_is_filtered_out_is_not_read() {
+        let test = |op, words: &[&str]| {
+            let Expr::Test(test) = is_one_of("proto", words) else { return Expr::And(Vec::new()) };
+            Expr::Test(Test { op, ..test })
+        };
+        for (exprs, left) in [
+            (vec![], vec![Proto::Tcp, Proto::Udp]),
+            (vec![test(Op::Eq, &["tcp"])], vec![Proto::Tcp]),
+            (vec![test(Op::Ne, &["tcp"])], vec![Proto::Udp]),
+            (vec![test(Op::Eq, &["unix"])], vec![]),
+            (vec![Expr::Not(Box::new(test(Op::Eq, &["tcp"])))], vec![Proto::Tcp, Proto::Udp]),
+            (vec![test(Op::Eq, &["tcp", "udp"]), test(Op::Eq, &["udp"])], vec![Proto::Udp]),
+        ] {
+            assert_eq!(protocols(exprs.iter()), left, "{exprs:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Rows and a source of rows for the tests of this crate.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use record::rows::{Endpoint, Socket, Sockets};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, State};
+
+/// An end written as `192.0.2.1:80` or `[::1]:80`.
+pub(crate) fn end(text: &str) -> Endpoint {
+    let addr: std::net::SocketAddr = text.parse().unwrap();
+    Endpoint { addr: addr.ip().to_string().parse().unwrap(), port: addr.port() }
+}
+
+fn family(local: &str) -> u8 {
+    if local.starts_with('[') { 10 } else { 2 }
+}
+
+/// A TCP listener.
+pub(crate) fn listener(local: &str) -> Socket<'static> {
+    Socket { state: State::LISTEN, family: family(local), local: end(local), netns_id: 1, inode: 7, ..Socket::EMPTY }
+}
+
+/// An established TCP connection.
+pub(crate) fn tcp(local: &str, peer: &str) -> Socket<'static> {
+    let (local_end, peer_end) = (end(local), end(peer));
+    Socket {
+        state: State::ESTABLISHED,
+        family: family(local),
+        local: local_end,
+        peer: peer_end,
+        netns_id: 1,
+        inode: 8,
+        ..Socket::EMPTY
+    }
+}
+
+/// An unconnected UDP socket.
+pub(crate) fn udp_service(local: &str) -> Socket<'static> {
+    Socket { proto: Proto::Udp, state: State::CLOSE, ..listener(local) }
+}
+
+/// A connected UDP socket.
+pub(crate) fn udp(local: &str, peer: &str) -> Socket<'static> {
+    Socket { proto: Proto::Udp, ..tcp(local, peer) }
+}
+
+/// A source that has these rows, does the first two conjuncts of every demand as the kernel would, and notes what it
+/// was asked.
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Socket<'static>>,
+    pub(crate) asked: Vec<Demand<Sockets>>,
+    pub(crate) push: Push,
+    pub(crate) fails_for: Option<Proto>,
+}
+
+impl Rows {
+    pub(crate) fn new(rows: Vec<Socket<'static>>) -> Rows {
+        Rows { rows, asked: Vec::new(), push: Push::No, fails_for: None }
+    }
+}
+
+/// Tests a row against a condition of words, the only ones that the flows ask by themselves.
+fn holds(expr: &record::Expr, row: &Socket<'_>) -> bool {
+    let record::Expr::Test(test) = expr else { return true };
+    let (record::Operand::Words(words), Some(field)) =
+        (&test.operand, <Sockets as record::Table>::FIELDS.get(test.field))
+    else {
+        return true;
+    };
+    match field.cell(row, &record::Lookups::none()) {
+        record::Value::Name(name) => words.iter().any(|w| **w == *name.as_bytes()),
+        _ => true,
+    }
+}
+
+fn asks_only_for(proto: Proto, demand: &Demand<Sockets>) -> bool {
+    let Some(record::Expr::Test(test)) = demand.conjuncts.first() else { return false };
+    test.operand == record::Operand::Words(vec![proto.name().as_bytes().into()])
+}
+
+impl Source<Sockets> for Rows {
+    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
+        Offer {
+            door: "rows",
+            pushed: vec![self.push; demand.conjuncts.len()],
+            lacks: 0,
+            explain: vec![format!("{} conjuncts", demand.conjuncts.len())],
+        }
+    }
+
+    fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.asked.push(demand.clone());
+        let mut acct = Accounting::default();
+        acct.used("rows");
+        if self.fails_for.is_some_and(|proto| asks_only_for(proto, demand)) {
+            let cause = "no such table".into();
+            return Err(SourceError { what: "rows", fault: record::SourceFault::Unsupported, cause });
+        }
+        for row in &self.rows {
+            if !demand.conjuncts.iter().take(2).all(|c| holds(c, row)) {
+                continue;
+            }
+            acct.seen += 1;
+            if each(row) == Next::Stop {
+                break;
+            }
+        }
+        Ok(acct)
+    }
+}

@@ -1,0 +1,192 @@
+//! The table of flows as a source: two steps, the user's filter, the books.
+#![allow(clippy::unwrap_used)]
+
+mod rows;
+
+use flows::{Conjunct, FlowSource, Options, Rule};
+use record::rows::{Flow, Flows, Socket, Sockets};
+use record::{
+    Accounting, Comm, Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Op, Operand, Owner, Proto, Push, Source,
+    State, Test, Value, field_index,
+};
+use rows::{Rows, listener, tcp, udp, udp_service};
+
+fn wanted(fields: &[&str]) -> Demand<Flows> {
+    let shown: Vec<usize> = fields.iter().map(|name| field_index::<Flows>(name).unwrap()).collect();
+    Demand::new(&shown, Vec::new())
+}
+
+fn words(field: &str, words: &[&str]) -> Expr {
+    let operand = Operand::Words(words.iter().map(|w| w.as_bytes().into()).collect());
+    Expr::Test(Test { field: field_index::<Sockets>(field).unwrap(), op: Op::Eq, operand })
+}
+
+fn run(source: &mut FlowSource<'_>, demand: &Demand<Flows>) -> (Vec<String>, Accounting) {
+    let mut lines = Vec::new();
+    let books = source
+        .run(demand, &mut |flow: &Flow<'_>| {
+            let owner = flow.owners.first().map(|o| String::from_utf8_lossy(o.process.as_bytes()).into_owned());
+            lines.push(format!(
+                "{} {} {} {} {}",
+                flow.proto.name(),
+                flow.direction.name(),
+                flow.peer_addr,
+                flow.connections,
+                owner.unwrap_or_default()
+            ));
+            Next::More
+        })
+        .unwrap();
+    (lines, books)
+}
+
+fn table() -> Vec<Socket<'static>> {
+    vec![
+        tcp("192.0.2.1:80", "198.51.100.1:40000"),
+        tcp("192.0.2.1:80", "198.51.100.1:40001"),
+        Socket { state: State::TIME_WAIT, inode: 0, ..tcp("192.0.2.1:80", "198.51.100.2:40002") },
+        tcp("192.0.2.1:40009", "198.51.100.3:443"),
+        udp("192.0.2.1:40010", "198.51.100.4:53"),
+        udp("192.0.2.1:500", "198.51.100.5:40000"),
+        udp_service("0.0.0.0:500"),
+        // Listeners last: the order of the kernel must not matter.
+        listener("192.0.2.1:80"),
+        Socket { proto: Proto::Unix, ..Socket::EMPTY },
+    ]
+}
+
+#[test]
+fn listeners_first_then_connections() {
+    let mut sockets = Rows::new(table());
+    let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+    let (lines, books) = run(&mut source, &wanted(&["connections"]));
+    assert_eq!(
+        lines,
+        [
+            "tcp in 198.51.100.1 2 ",
+            "tcp out 198.51.100.3 1 ",
+            "tcp in 198.51.100.2 1 ",
+            "udp out 198.51.100.4 1 ",
+            "udp in 198.51.100.5 1 ",
+        ]
+    );
+    // Six sockets and five flows; once the caller has emitted the flows, the books balance.
+    assert_eq!((books.seen, books.grouped, books.filtered), (6 + 5, 6, 0));
+    assert!(Accounting { emitted: 5, ..books.clone() }.balances());
+    assert_eq!(books.via, ["rows"]);
+    // A second round begins from nothing.
+    assert_eq!(run(&mut source, &wanted(&["connections"])).0, lines);
+    drop(source);
+    assert_eq!(sockets.asked.len(), 6);
+    assert_eq!(sockets.asked[0].conjuncts, [words("proto", &["tcp"]), words("state", &["listen"])]);
+    assert_eq!(sockets.asked[1].conjuncts, [words("proto", &["udp"]), words("state", &["unconn"])]);
+    assert!(!sockets.asked[2].wants("bytes_in"));
+}
+
+#[test]
+fn the_users_filter_chooses_connections_not_listeners() {
+    let mut sockets = Rows::new(table());
+    let expr = words("state", &["established"]);
+    let test = Box::new(|row: &Socket<'_>| row.state == State::ESTABLISHED);
+    let only_tcp = Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
+    let options = Options { conjuncts: vec![Conjunct { expr: expr.clone(), test }, only_tcp], ..Options::default() };
+    let mut source = FlowSource::new(&mut sockets, Lookups::none(), options);
+    let demand = wanted(&["bytes_in"]);
+    let offer = source.offer(&demand);
+    assert_eq!(offer.explain.len(), 2, "{:?}", offer.explain);
+    assert!(offer.explain[0].starts_with("step 1") && offer.explain[1].starts_with("step 2"));
+    let (lines, books) = run(&mut source, &demand);
+    assert_eq!(lines, ["tcp in 198.51.100.1 2 ", "tcp out 198.51.100.3 1 "]);
+    assert_eq!((books.seen, books.grouped, books.filtered), (4 + 2, 3, 1));
+    drop(source);
+    // UDP was not read at all, the user's part went along, the bytes were asked for.
+    assert_eq!(sockets.asked.len(), 2);
+    assert!(sockets.asked[1].conjuncts.contains(&expr));
+    assert!(sockets.asked[1].wants("bytes_in"));
+}
+
+#[test]
+fn what_the_source_does_exactly_is_not_tested_again() {
+    let mut sockets = Rows { push: Push::Exact, ..Rows::new(table()) };
+    let never = Conjunct { expr: words("family", &["inet"]), test: Box::new(|_| false) };
+    let options = Options { conjuncts: vec![never], ..Options::default() };
+    let mut source = FlowSource::new(&mut sockets, Lookups::none(), options);
+    assert_eq!(run(&mut source, &wanted(&["connections"])).1.grouped, 6);
+}
+
+struct Holders;
+
+impl Lookup for Holders {
+    fn value(&self, _: Key) -> Value<'_> {
+        Value::Null
+    }
+
+    fn owners(&self, key: Key) -> &[Owner] {
+        use std::sync::OnceLock;
+        static BOTH: OnceLock<[Owner; 2]> = OnceLock::new();
+        let both = BOTH.get_or_init(|| {
+            [(7, b"listener"), (8, b"acceptor")].map(|(pid, name)| Owner { pid, fd: 3, process: Comm::new(name) })
+        });
+        match key {
+            Key::Id(7) => &both[..1],
+            Key::Id(8) => &both[1..],
+            _ => &[],
+        }
+    }
+}
+
+/// A time-wait socket has no owner: the flow is its service's.
+#[test]
+fn owners_only_when_asked_for() {
+    let mut sockets = Rows::new(table());
+    let lookups = Lookups::none().with(LookupId::Owners, &Holders);
+    let mut source = FlowSource::new(&mut sockets, lookups, Options::default());
+    let (lines, _) = run(&mut source, &wanted(&["process"]));
+    assert_eq!(
+        lines[..3],
+        ["tcp in 198.51.100.1 2 acceptor", "tcp out 198.51.100.3 1 acceptor", "tcp in 198.51.100.2 1 listener"]
+    );
+    let (lines, _) = run(&mut source, &wanted(&["connections"]));
+    assert_eq!(lines[0], "tcp in 198.51.100.1 2 ");
+}
+
+#[test]
+fn lstf_rule_counts_bound_sockets_and_no_udp() {
+    let mut rows = table();
+    rows.push(Socket { state: State::CLOSE, ..tcp("192.0.2.1:9", "0.0.0.0:0") });
+    let mut sockets = Rows::new(rows);
+    let tcp_only = || Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
+    let options = |rule| Options { rule, conjuncts: vec![tcp_only()], ..Options::default() };
+    let (lines, books) =
+        run(&mut FlowSource::new(&mut sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
+    // The listener has one address, so lstf does not see it and folds nothing at the peer.
+    assert_eq!(books.grouped, 5);
+    assert!(lines.iter().all(|l| l.starts_with("tcp out")), "{lines:?}");
+    let (_, books) =
+        run(&mut FlowSource::new(&mut sockets, Lookups::none(), options(Rule::Right)), &wanted(&["connections"]));
+    assert_eq!(books.grouped, 4);
+}
+
+#[test]
+fn without_udp_services_the_table_still_comes() {
+    let mut sockets = Rows { fails_for: Some(Proto::Udp), ..Rows::new(table()) };
+    let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+    let (lines, books) = run(&mut source, &wanted(&["connections"]));
+    assert_eq!(lines.len(), 5);
+    assert!(books.why[0].text.contains("no such table"), "{books:?}");
+    let mut sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
+    let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+    let failed = source.run(&wanted(&["connections"]), &mut |_| Next::More);
+    assert!(failed.is_err());
+}
+
+#[test]
+fn nothing_is_read_when_no_protocol_is_left() {
+    let mut sockets = Rows::new(table());
+    let unix = Conjunct { expr: words("proto", &["unix"]), test: Box::new(|row| row.proto == Proto::Unix) };
+    let mut source =
+        FlowSource::new(&mut sockets, Lookups::none(), Options { conjuncts: vec![unix], ..Options::default() });
+    assert_eq!(run(&mut source, &wanted(&["connections"])).0, [""; 0]);
+    drop(source);
+    assert!(sockets.asked.is_empty());
+}

@@ -1,0 +1,68 @@
+//! What can go wrong around the rows.
+use std::fmt;
+
+use sys::SysError;
+
+/// A part of the host that could not be read, or a namespace that does not exist.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The system refused, or the recording holds no answer.
+    Sys(SysError),
+    /// A dump over netlink failed.
+    Netlink(netlink::DumpError),
+    /// Recorded bytes that make no sense.
+    Garbled {
+        /// What they should have been.
+        what: &'static str,
+        /// Offset of the part that makes no sense.
+        at: usize,
+    },
+    /// No network namespace goes by this name.
+    NoNetns {
+        /// As the user wrote it, escaped.
+        wanted: Box<str>,
+        /// Names that there are, escaped.
+        have: Vec<Box<str>>,
+    },
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostError::Sys(error) => error.fmt(f),
+            HostError::Netlink(error) => error.fmt(f),
+            HostError::Garbled { what, at } => write!(f, "the recorded {what} make no sense at byte {at}"),
+            HostError::NoNetns { wanted, have } => {
+                write!(f, "no network namespace `{wanted}`: ")?;
+                match have.as_slice() {
+                    [] => f.write_str("none has a name here")?,
+                    have => write!(f, "have {}", have.join(", "))?,
+                }
+                f.write_str("; a PID or a path like /proc/1/ns/net works too")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HostError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            HostError::Sys(error) => Some(error),
+            HostError::Netlink(error) => Some(error),
+            HostError::Garbled { .. } | HostError::NoNetns { .. } => None,
+        }
+    }
+}
+
+impl From<netlink::DumpError> for HostError {
+    fn from(error: netlink::DumpError) -> HostError {
+        HostError::Netlink(error)
+    }
+}
+
+impl From<SysError> for HostError {
+    fn from(error: SysError) -> HostError {
+        HostError::Sys(error)
+    }
+}

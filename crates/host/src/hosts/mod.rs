@@ -1,0 +1,237 @@
+//! Names of addresses, found while rows are read: /etc/hosts, then PTR queries of our own.
+//!
+//! A worker thread asks the name servers of /etc/resolv.conf over UDP; callers say what they [`Resolver::want`],
+//! never wait for the network unless they choose to ([`Resolver::wait_until`]), and take what is known as a
+//! [`HostNames`]. Everything is bounded: queries at a time, tries, addresses remembered (also those without a name).
+//! No name service switch: mDNS, NIS and the like are not asked. Start reading at [`Resolver::start`].
+mod files;
+mod names;
+mod worker;
+
+pub use names::HostNames;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use record::Addr;
+use sys::{Errno, Host, SysError};
+
+use crate::HostError;
+use worker::Worker;
+
+/// Longest name kept; a longer one (escapes of hostile bytes) counts as none.
+const NAME_MAX: usize = 255;
+
+/// How to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Name servers; `None` for those of /etc/resolv.conf.
+    pub servers: Option<Vec<SocketAddr>>,
+    /// How long to wait for an answer before the next try.
+    pub timeout: Duration,
+    /// Queries sent for one address at most, the servers in turn.
+    pub tries: u32,
+    /// Queries on their way at a time.
+    pub in_flight_max: usize,
+    /// Addresses remembered, with or without a name.
+    pub addresses_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            servers: None,
+            timeout: Duration::from_millis(500),
+            tries: 2,
+            in_flight_max: 64,
+            addresses_max: 10_000,
+        }
+    }
+}
+
+/// What became of the addresses that were wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamesReport {
+    /// Addresses with a name from a name server.
+    pub found: u64,
+    /// Addresses of which a server said that they have none.
+    pub nameless: u64,
+    /// Addresses that no server told anything about.
+    pub failed: u64,
+    /// Addresses still being asked for.
+    pub waiting: u64,
+    /// Addresses not asked for because the bound was reached.
+    pub over: u64,
+}
+
+impl NamesReport {
+    /// One line for each thing that is missing, for the end of a run. Addresses that have no name are not missing one.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.waiting > 0 {
+            lines
+                .push(format!("names of {} addresses did not arrive in time (allow more: --resolve=5s)", self.waiting));
+        }
+        if self.failed > 0 {
+            lines.push(format!("names of {} addresses unknown: no name server answered", self.failed));
+        }
+        if self.over > 0 {
+            lines.push(format!("names of {} addresses not asked for: too many", self.over));
+        }
+        lines
+    }
+}
+
+/// What is known about an address.
+#[derive(Clone, Debug)]
+enum Slot {
+    Waiting,
+    /// From /etc/hosts, or from a server.
+    Name(Box<[u8]>),
+    Nameless,
+    Failed,
+}
+
+/// What the caller and the worker share.
+#[derive(Debug, Default)]
+struct State {
+    slots: HashMap<Addr, Slot, RandomState>,
+    queue: VecDeque<Addr>,
+    report: NamesReport,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Something to do for the worker.
+    work: Condvar,
+    /// Something has been done.
+    done: Condvar,
+}
+
+impl Shared {
+    // A worker that panicked leaves a state that is still in order: each change is one assignment.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks for names in the background; ends its thread when dropped.
+#[derive(Debug)]
+pub struct Resolver {
+    shared: Arc<Shared>,
+    addresses_max: usize,
+    /// `None` in a replay, where nobody is asked.
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Resolver {
+    /// Reads /etc/hosts and /etc/resolv.conf and starts the worker, in the calling thread's network namespace.
+    ///
+    /// Fails only if the thread cannot be started. Name servers that cannot be reached cost names.
+    pub fn start(host: &Host, options: &Options) -> Result<Resolver, HostError> {
+        let shared = Arc::new(Shared::default());
+        let mut resolver = Resolver { shared, addresses_max: options.addresses_max, worker: None };
+        if host.is_replay() {
+            return Ok(resolver);
+        }
+        resolver.read_hosts(host);
+        let servers = options.servers.clone().unwrap_or_else(|| files::name_servers(host));
+        let worker = Worker::new(resolver.shared.clone(), &servers, options);
+        let failed = |error: std::io::Error| {
+            SysError::new("clone", "a thread for names", Errno(error.raw_os_error().unwrap_or(0)))
+        };
+        let thread = std::thread::Builder::new().name("names".into()).spawn(move || worker.run()).map_err(failed)?;
+        resolver.worker = Some(thread);
+        Ok(resolver)
+    }
+
+    fn read_hosts(&mut self, host: &Host) {
+        let mut text = Vec::new();
+        if host.read_file("/etc/hosts", &mut text).is_err() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        for (addr, name) in files::hosts_entries(&text) {
+            // A long list (advertisers to be blocked) leaves room for answers.
+            if state.slots.len() >= self.addresses_max / 2 {
+                break;
+            }
+            state.slots.entry(addr).or_insert_with(|| Slot::Name(name.into()));
+        }
+    }
+
+    /// Asks for the name of an address, unless that was done before. Returns at once.
+    pub fn want(&self, addr: Addr) {
+        let addr = addr.unmapped();
+        // These have no name that a server could know.
+        if self.worker.is_none() || addr.is_unspecified() || addr.is_link_local_v6() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        if state.slots.contains_key(&addr) {
+            return;
+        }
+        if state.slots.len() >= self.addresses_max {
+            state.report.over += 1;
+            return;
+        }
+        state.slots.insert(addr, Slot::Waiting);
+        state.queue.push_back(addr);
+        state.report.waiting += 1;
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// Waits until every wanted address is settled, or until `deadline`.
+    pub fn wait_until(&self, deadline: Instant) {
+        let mut state = self.shared.lock();
+        while state.report.waiting > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.shared.done.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What is known by now; it goes into a recording, and comes from there in a replay.
+    pub fn names(&self, host: &Host) -> Result<HostNames, HostError> {
+        let mut bytes = Vec::new();
+        host.bytes("names@dns", "", &mut bytes, |into| {
+            for (addr, slot) in &self.shared.lock().slots {
+                if let Slot::Name(name) = slot {
+                    names::put(into, *addr, name);
+                }
+            }
+            Ok(())
+        })?;
+        HostNames::parse(bytes)
+    }
+
+    /// What became of the addresses so far.
+    pub fn report(&self) -> NamesReport {
+        self.shared.lock().report
+    }
+}
+
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_one();
+        if let Some(worker) = self.worker.take() {
+            // It blocks nowhere for longer than a few milliseconds. That it panicked is no reason to panic too.
+            let _ = worker.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! The thread that asks.
+use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use packet::dns::{Answer, PtrQuery};
+use record::Addr;
+
+use super::{NAME_MAX, Options, Shared, Slot};
+
+/// Pause between two looks at the sockets while answers are due: a name look-up does not feel it, and a thousand
+/// looks cost 5 ms of CPU. (The standard library has nothing that waits for a socket and a condition at once.)
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Longest answer read. Over UDP without EDNS a server sends at most 512 bytes.
+const ANSWER_MAX: usize = 4096;
+
+/// Most queries on their way, whatever the options say: answers are matched by going through them.
+const IN_FLIGHT_MAX: usize = 1024;
+
+/// Datagrams taken from one socket before the others have their turn: a flood does not starve them.
+const BURST: usize = 256;
+
+/// A query on its way.
+struct Flight {
+    query: PtrQuery,
+    addr: Addr,
+    /// Queries sent for this address, this one included.
+    tries: u32,
+    /// Index of the server that was asked.
+    server: usize,
+    /// When to give up on it.
+    due: Instant,
+}
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    /// Connected sockets: the kernel lets through only what the asked server sends, and tells when nobody listens.
+    servers: Vec<UdpSocket>,
+    flights: Vec<Flight>,
+    settled: Vec<(Addr, Slot)>,
+    timeout: Duration,
+    tries: u32,
+    in_flight_max: usize,
+    random: RandomState,
+    drawn: u64,
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, servers: &[SocketAddr], options: &Options) -> Worker {
+        Worker {
+            shared,
+            servers: servers.iter().filter_map(|server| connect(*server).ok()).collect(),
+            flights: Vec::new(),
+            settled: Vec::new(),
+            timeout: options.timeout,
+            tries: options.tries.max(1),
+            in_flight_max: options.in_flight_max.clamp(1, IN_FLIGHT_MAX),
+            random: RandomState::new(),
+            drawn: 0,
+        }
+    }
+
+    /// Works until the resolver is dropped.
+    pub(super) fn run(mut self) {
+        while let Some(wanted) = self.next_wanted() {
+            wanted.into_iter().for_each(|addr| self.ask(addr, 1));
+            self.receive();
+            self.expire();
+            self.publish();
+        }
+    }
+
+    // Waits for something to do: new addresses, or time to look for answers. `None` is the end.
+    fn next_wanted(&self) -> Option<Vec<Addr>> {
+        let room = self.in_flight_max.saturating_sub(self.flights.len());
+        let mut state = self.shared.lock();
+        if self.flights.is_empty() {
+            while state.queue.is_empty() && !state.closed {
+                state = self.shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        } else if !state.closed && (state.queue.is_empty() || room == 0) {
+            let woken = self.shared.work.wait_timeout(state, PAUSE);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.closed {
+            return None;
+        }
+        let take = room.min(state.queue.len());
+        Some(state.queue.drain(..take).collect())
+    }
+
+    // Sends the `tries`-th query for an address; a server that cannot be sent to counts as one that did not answer.
+    fn ask(&mut self, addr: Addr, tries: u32) {
+        if tries > self.tries || self.servers.is_empty() {
+            self.settled.push((addr, Slot::Failed));
+            return;
+        }
+        let query = PtrQuery::new(self.free_id(), addr);
+        let server = (tries as usize - 1) % self.servers.len();
+        let sent = self.servers.get(server).is_some_and(|socket| socket.send(query.as_bytes()).is_ok());
+        let due = if sent { Instant::now() + self.timeout } else { Instant::now() };
+        self.flights.push(Flight { query, addr, tries, server, due });
+    }
+
+    // An id that cannot be guessed and is not on its way. Keyed with the system's random numbers, SipHash of a
+    // counter is as unpredictable as 16 bits can be; the port is the kernel's choice and random as well.
+    fn free_id(&mut self) -> u16 {
+        loop {
+            self.drawn += 1;
+            let id = self.random.hash_one(self.drawn) as u16;
+            if self.flights.iter().all(|flight| flight.query.id() != id) {
+                return id;
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let mut buffer = [0; ANSWER_MAX];
+        for server in 0..self.servers.len() {
+            for _ in 0..BURST {
+                let Some(socket) = self.servers.get(server) else { break };
+                match socket.recv(&mut buffer) {
+                    Ok(got) => self.take(server, buffer.get(..got).unwrap_or_default()),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // Nobody listens there, or the network is gone: no use waiting for this server.
+                    Err(_) => self.give_up_on(server),
+                }
+            }
+        }
+    }
+
+    // One datagram: the answer to one of our queries to this server, or nothing.
+    fn take(&mut self, server: usize, bytes: &[u8]) {
+        let asked = |flight: &Flight| Some(flight.query.judge(bytes)).filter(|_| flight.server == server).flatten();
+        let hit = self.flights.iter().enumerate().find_map(|(at, flight)| Some((at, asked(flight)?)));
+        let Some((at, answer)) = hit else { return };
+        let slot = match answer {
+            Answer::Name(name) => name_slot(name),
+            Answer::NoName => Slot::Nameless,
+            Answer::Failed(_) => {
+                // Another server may know; `expire` asks it.
+                if let Some(flight) = self.flights.get_mut(at) {
+                    flight.due = Instant::now();
+                }
+                return;
+            }
+        };
+        let flight = self.flights.swap_remove(at);
+        self.settled.push((flight.addr, slot));
+    }
+
+    fn give_up_on(&mut self, server: usize) {
+        let now = Instant::now();
+        for flight in self.flights.iter_mut().filter(|flight| flight.server == server) {
+            flight.due = now;
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        let mut at = 0;
+        while let Some(flight) = self.flights.get(at) {
+            if flight.due > now {
+                at += 1;
+                continue;
+            }
+            let late = self.flights.swap_remove(at);
+            self.ask(late.addr, late.tries + 1);
+        }
+    }
+
+    fn publish(&mut self) {
+        if self.settled.is_empty() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        for (addr, slot) in self.settled.drain(..) {
+            let report = &mut state.report;
+            match slot {
+                Slot::Name(_) => report.found += 1,
+                Slot::Nameless => report.nameless += 1,
+                Slot::Failed | Slot::Waiting => report.failed += 1,
+            }
+            report.waiting = report.waiting.saturating_sub(1);
+            state.slots.insert(addr, slot);
+        }
+        drop(state);
+        self.shared.done.notify_all();
+    }
+}
+
+// The root is no name, and neither is one that is longer than a name can honestly be.
+fn name_slot(name: packet::dns::Name<'_>) -> Slot {
+    let mut text = Vec::new();
+    name.put_text(&mut text);
+    if name.is_root() || text.len() > NAME_MAX { Slot::Nameless } else { Slot::Name(text.into()) }
+}
+
+fn connect(server: SocketAddr) -> std::io::Result<UdpSocket> {
+    let any: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}

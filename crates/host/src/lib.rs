@@ -1,0 +1,32 @@
+//! What surrounds rows: processes, users, cgroups, network namespaces, interfaces, names of addresses and ports.
+//!
+//! Each module reads one thing, once, into a value that answers by key; the lookups among them are
+//! [`record::Lookup`]s. Everything is read through a [`sys::Host`], so it can be recorded and replayed. Knows no socket,
+//! no flow, no filter and no output; all text is as it was found, hostile until a sink has escaped it. What is missing
+//! costs cells, never the run.
+#![forbid(unsafe_code)]
+
+pub mod cgroups;
+pub mod counters;
+mod error;
+pub mod hosts;
+pub mod ifaces;
+mod inside;
+mod mounts;
+pub mod netns;
+pub mod owners;
+pub mod ports;
+pub mod services;
+mod texts;
+pub mod users;
+
+pub use cgroups::{Cgroups, CgroupsReport};
+pub use counters::Counters;
+pub use error::HostError;
+pub use hosts::{HostNames, Resolver};
+pub use ifaces::Ifaces;
+pub use netns::NetnsNames;
+pub use owners::{Owners, OwnersReport};
+pub use ports::LocalPorts;
+pub use services::Services;
+pub use users::Users;

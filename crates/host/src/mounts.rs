@@ -1,0 +1,81 @@
+//! /proc/self/mountinfo, proc_pid_mountinfo(5).
+use std::borrow::Cow;
+
+/// One mount; borrows the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount<'l> {
+    /// Where it is mounted.
+    pub(crate) place: Cow<'l, [u8]>,
+    /// Type of the file system.
+    pub(crate) kind: &'l [u8],
+    /// Options of the file system, separated by commas.
+    pub(crate) options: &'l [u8],
+}
+
+impl Mount<'_> {
+    /// True if the file system has this option.
+    pub(crate) fn has_option(&self, option: &[u8]) -> bool {
+        self.options.split(|&b| b == b',').any(|o| o == option)
+    }
+}
+
+/// The mounts in order; of two at one place the last is the one that is seen. Lines that make no sense are skipped.
+pub(crate) fn mounts(text: &[u8]) -> impl Iterator<Item = Mount<'_>> {
+    text.split(|&b| b == b'\n').filter_map(|line| {
+        let mut words = line.split(|&b| b == b' ');
+        let place = unescaped(words.nth(4)?);
+        // Optional fields end with a dash.
+        let mut words = words.skip_while(|&word| word != b"-").skip(1);
+        let kind = words.next()?;
+        Some(Mount { place, kind, options: words.nth(1)? })
+    })
+}
+
+// Blanks and backslashes in names are written as `\040`, three octal digits.
+fn unescaped(word: &[u8]) -> Cow<'_, [u8]> {
+    if !word.contains(&b'\\') {
+        return Cow::Borrowed(word);
+    }
+    let mut plain = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after) {
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                plain.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            _ => plain.push(byte),
+        }
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_with_and_without_optional_fields() {
+        let text = b"21 1 0:20 / /proc rw shared:12 master:3 - proc proc rw,hidepid=2\n\
+            bad\n22 1 0:21 / /a\\040b\\134c\\\\x rw - tmpfs none rw\n23 1 0:21 / /x rw - tmpfs\n";
+        let found: Vec<Mount<'_>> = mounts(text).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (&*found[0].place, found[0].kind, found[0].options),
+            (&b"/proc"[..], &b"proc"[..], &b"rw,hidepid=2"[..])
+        );
+        assert!(found[0].has_option(b"hidepid=2") && !found[0].has_option(b"hidepid"));
+        assert_eq!(&*found[1].place, br"/a b\c\\x");
+    }
+
+    proptest! {
+        #[test]
+        fn any_line(line in "[0-9a-z/ \\\\:-]{0,80}") {
+            for mount in mounts(line.as_bytes()) {
+                prop_assert!(mount.place.len() <= line.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Network namespaces: what they are called, and which one a user means.
+//!
+//! A namespace is known by its inode. Names come from /run/netns (ip-netns) and /run/docker/netns; the one that
+//! process 1 lives in is `init`; any other is shown by its number.
+use std::path::Path;
+
+use record::text::put_u64;
+use record::{Key, Lookup, Value};
+use sys::{Errno, Host, NetNs, SysError, fs, netns};
+
+use crate::HostError;
+use crate::texts::Texts;
+
+/// Where Docker keeps its namespaces; readable by root only.
+const DOCKER: &str = "/run/docker/netns";
+
+/// What the namespace of process 1 is called.
+const INIT: &[u8] = b"init";
+
+/// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
+/// allowed to look at process 1.
+const INIT_INODE: u64 = 0xefff_fff9;
+
+/// Names kept at most. A host with more namespaces shows the numbers of the rest.
+const NAMES_MAX: usize = 1 << 16;
+
+/// Inode of the calling thread's network namespace; in a replay that of the recorded run.
+pub fn current(host: &Host) -> Result<u64, HostError> {
+    let mut text = Vec::new();
+    host.bytes("netns@self", "", &mut text, |into| {
+        put_u64(into, netns::current_inode()?);
+        Ok(())
+    })?;
+    parse_inode(&text)
+}
+
+fn parse_inode(text: &[u8]) -> Result<u64, HostError> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or(HostError::Garbled { what: "inode of a network namespace", at: 0 })
+}
+
+/// Inode → name.
+#[derive(Debug, Default)]
+pub struct NetnsNames {
+    names: Texts<u64>,
+    /// Numbers as texts, ascending.
+    numbers: Vec<(u64, Box<[u8]>)>,
+}
+
+impl NetnsNames {
+    /// Reads the names there are, and prepares the numbers of those among `used` that have none.
+    ///
+    /// A few system calls per named namespace. Directories that are missing or unreadable cost their names only.
+    pub fn read(host: &Host, used: &[u64]) -> Result<NetnsNames, HostError> {
+        let mut bytes = Vec::new();
+        host.bytes("netns@names", "", &mut bytes, |into| {
+            find().iter().for_each(|(inode, name)| put_name(into, *inode, name));
+            Ok(())
+        })?;
+        let mut names = NetnsNames { names: parse_names(bytes)?, numbers: Vec::new() };
+        names.prepare(used);
+        Ok(names)
+    }
+
+    /// Makes sure that each of these has a text: its number if it has no name.
+    pub fn prepare(&mut self, used: &[u64]) {
+        for &inode in used {
+            if let Err(at) = self.numbers.binary_search_by_key(&inode, |number| number.0) {
+                let mut text = Vec::new();
+                put_u64(&mut text, inode);
+                self.numbers.insert(at, (inode, text.into()));
+            }
+        }
+    }
+
+    /// Name or number of a namespace; `None` if it has no name and was not prepared.
+    pub fn name(&self, inode: u64) -> Option<&[u8]> {
+        let number = || {
+            let at = self.numbers.binary_search_by_key(&inode, |number| number.0).ok()?;
+            self.numbers.get(at).map(|(_, text)| &**text)
+        };
+        self.names.get(inode).or_else(number)
+    }
+}
+
+impl Lookup for NetnsNames {
+    fn value(&self, key: Key) -> Value<'_> {
+        match key {
+            Key::Id(inode) => Value::text(self.name(inode)),
+            _ => Value::Null,
+        }
+    }
+}
+
+// Names by inode, the best first.
+fn find() -> Vec<(u64, Box<[u8]>)> {
+    let mut found = Vec::new();
+    // What is no namespace (a file left over in /run/netns) lies on another file system.
+    let Ok(own) = fs::stat(Path::new("/proc/thread-self/ns/net")) else { return found };
+    let mut add = |path: &Path, name: &[u8]| {
+        if let Some(stat) = fs::stat(path).ok().filter(|stat| stat.device == own.device) {
+            found.push((stat.inode, name.into()));
+        }
+    };
+    for (name, path) in netns::named() {
+        add(&path, &name);
+    }
+    add(Path::new("/proc/1/ns/net"), INIT);
+    for (name, path) in docker() {
+        add(&path, &name);
+    }
+    found.push((INIT_INODE, INIT.into()));
+    found.truncate(NAMES_MAX);
+    found
+}
+
+fn docker() -> Vec<(Box<[u8]>, std::path::PathBuf)> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut found = Vec::new();
+    let Ok(dir) = fs::open_dir(Path::new(DOCKER)) else { return found };
+    let mut entries = fs::Entries::new();
+    while let Ok(Some(entry)) = entries.next(&dir) {
+        let path = Path::new(DOCKER).join(std::ffi::OsStr::from_bytes(entry.bytes()));
+        found.push((entry.bytes().into(), path));
+    }
+    found.sort();
+    found
+}
+
+// On the tape: inode u64, length u16, name, little endian.
+fn put_name(into: &mut Vec<u8>, inode: u64, name: &[u8]) {
+    // File names have at most 255 bytes.
+    let Ok(length) = u16::try_from(name.len()) else { return };
+    into.extend_from_slice(&inode.to_le_bytes());
+    into.extend_from_slice(&length.to_le_bytes());
+    into.extend_from_slice(name);
+}
+
+fn parse_names(bytes: Vec<u8>) -> Result<Texts<u64>, HostError> {
+    let mut places = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let garbled = HostError::Garbled { what: "names of network namespaces", at };
+        let (inode, start, end) = name_at(&bytes, at).ok_or(garbled)?;
+        // A recorded value is at most 64 MiB long.
+        places.push((inode, start as u32, end as u32));
+        at = end;
+    }
+    Ok(Texts::new(bytes, places))
+}
+
+// Inode, and where its name begins and ends.
+fn name_at(bytes: &[u8], at: usize) -> Option<(u64, usize, usize)> {
+    let (inode, rest) = bytes.get(at..)?.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::from(u16::from_le_bytes(*length));
+    let start = at + 10;
+    (length <= rest.len()).then_some((u64::from_le_bytes(*inode), start, start + length))
+}
+
+/// A network namespace that a user has chosen.
+#[derive(Debug)]
+pub struct NetnsRef {
+    /// The open namespace, to be entered; `None` in a replay, which enters nothing.
+    pub handle: Option<NetNs>,
+    /// Its inode.
+    pub inode: u64,
+}
+
+/// Finds the namespace that `written` means: a path if it has a slash, else a name, else a process id.
+///
+/// `init` is the namespace of process 1 unless another goes by that name. In a replay the answer is the recorded one.
+pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
+    let mut handle = None;
+    let mut text = Vec::new();
+    let result = host.bytes(&format!("netns@{written}"), "", &mut text, |into| {
+        let opened = open(written)?;
+        put_u64(into, opened.inode());
+        handle = Some(opened);
+        Ok(())
+    });
+    match result {
+        Ok(()) => Ok(NetnsRef { handle, inode: parse_inode(&text)? }),
+        Err(error) if error.errno.is_gone() && !written.contains('/') => {
+            Err(HostError::NoNetns { wanted: sys::escaped(written.as_bytes()), have: candidates(host) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open(written: &str) -> Result<NetNs, SysError> {
+    match NetNs::open(written) {
+        Err(error) if error.errno == Errno::NOENT && written.as_bytes() == INIT => open_init(),
+        opened => opened,
+    }
+}
+
+// Not everybody may look at process 1, but whoever is in its namespace may look at its own.
+fn open_init() -> Result<NetNs, SysError> {
+    let own = NetNs::current()?;
+    if own.inode() == INIT_INODE { Ok(own) } else { NetNs::open_pid(1) }
+}
+
+// The names that would have worked, for the message.
+fn candidates(host: &Host) -> Vec<Box<str>> {
+    if host.is_replay() {
+        return Vec::new();
+    }
+    let named = netns::named();
+    let mut names: Vec<Box<str>> = named.iter().map(|(name, _)| sys::escaped(name)).collect();
+    const SHOWN: usize = 10;
+    if names.len() > SHOWN {
+        let more = names.len() - SHOWN;
+        names.truncate(SHOWN);
+        names.push(format!("{more} more").into());
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use testkit::netns::Lab;
+
+    #[test]
+    fn the_namespace_we_are_in() {
+        let inode = current(&Host::live()).unwrap();
+        let link = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        assert_eq!(link.to_str().unwrap(), format!("net:[{inode}]"));
+        let own = resolve_selector(&Host::live(), "/proc/self/ns/net").unwrap();
+        assert_eq!((own.inode, own.handle.unwrap().inode()), (inode, inode));
+        let by_pid = resolve_selector(&Host::live(), &std::process::id().to_string()).unwrap();
+        assert_eq!(by_pid.inode, inode);
+    }
+
+    #[test]
+    fn numbers_where_there_is_no_name() {
+        let names = NetnsNames::read(&Host::live(), &[12, 7, 12]).unwrap();
+        assert_eq!(names.name(7), Some(&b"7"[..]));
+        assert_eq!(names.name(12), Some(&b"12"[..]));
+        assert_eq!(names.name(13), None);
+        assert_eq!(names.value(Key::Id(12)), Value::Bytes(b"12"));
+        assert_eq!(names.value(Key::None), Value::Null);
+        assert_eq!(names.name(INIT_INODE), Some(INIT));
+    }
+
+    #[test]
+    fn unknown_names_and_what_else_is_no_namespace() {
+        let error = resolve_selector(&Host::live(), "no\x1bsuch").unwrap_err().to_string();
+        assert!(error.starts_with("no network namespace `no\\u{1b}such`: "), "{error}");
+        assert!(error.ends_with("; a PID or a path like /proc/1/ns/net works too"), "{error}");
+        let error = resolve_selector(&Host::live(), "/no/such").unwrap_err().to_string();
+        assert_eq!(error, "cannot open /no/such: no such file or directory");
+        // Above the kernel's limit: nobody's pid.
+        assert!(matches!(resolve_selector(&Host::live(), "4194999"), Err(HostError::NoNetns { .. })));
+        let error = HostError::NoNetns { wanted: "foo".into(), have: vec!["a".into(), "b".into()] };
+        assert_eq!(
+            error.to_string(),
+            "no network namespace `foo`: have a, b; a PID or a path like /proc/1/ns/net works too"
+        );
+    }
+
+    #[test]
+    fn root_named_ones_and_their_replay() {
+        testkit::require_root!();
+        let lab = Lab::new("names");
+        let tmp = tempfile::tempdir().unwrap();
+        let tape = tmp.path().join("tape");
+        let host = Host::live().recording(&tape).unwrap();
+        let chosen = resolve_selector(&host, lab.name()).unwrap();
+        assert_ne!(chosen.inode, current(&host).unwrap());
+        let names = NetnsNames::read(&host, &[]).unwrap();
+        assert_eq!(names.name(chosen.inode), Some(lab.name().as_bytes()));
+        let init = resolve_selector(&host, "init").unwrap();
+        assert_eq!(names.name(init.inode), Some(INIT));
+        let error = resolve_selector(&Host::live(), "nwnone").unwrap_err().to_string();
+        assert!(error.contains("have "), "{error}");
+        host.finish().unwrap();
+
+        let host = Host::replaying(&tape).unwrap();
+        let replayed = resolve_selector(&host, lab.name()).unwrap();
+        assert_eq!((replayed.inode, replayed.handle.is_none()), (chosen.inode, true));
+        let names = NetnsNames::read(&host, &[]).unwrap();
+        assert_eq!(names.name(chosen.inode), Some(lab.name().as_bytes()));
+        let error = resolve_selector(&host, "other").unwrap_err().to_string();
+        assert_eq!(error, "cannot replay netns@other: not in the recording");
+    }
+
+    #[test]
+    fn names_on_a_tape_that_was_garbled() {
+        let mut bytes = Vec::new();
+        put_name(&mut bytes, 7, b"seven");
+        put_name(&mut bytes, 8, b"");
+        let names = parse_names(bytes.clone()).unwrap();
+        assert_eq!((names.get(7), names.get(8)), (Some(&b"seven"[..]), Some(&b""[..])));
+        for cut in 1..bytes.len() {
+            match parse_names(bytes[..cut].to_vec()) {
+                Ok(names) => assert_eq!((names.len(), cut), (1, 15)),
+                Err(error) => assert!(error.to_string().contains("make no sense at byte "), "{error}"),
+            }
+        }
+        assert!(parse_inode(b"").is_err() && parse_inode(b"7x").is_err());
+    }
+}

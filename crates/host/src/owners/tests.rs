@@ -1,0 +1,314 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! Owners against the real kernel, from recordings, and of processes that do not want to be seen.
+use super::*;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use sys::fault::{Fault, arm, disarm_all};
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// Tells a copy of this test program what to do; see [`child`].
+const CHILD: &str = "NETWREN_TEST_CHILD";
+
+fn inode(socket: &impl AsRawFd) -> u64 {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+    walk::socket_inode(link.as_os_str().as_encoded_bytes()).unwrap()
+}
+
+fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
+    owners.of(inode).iter().map(|owner| (owner.pid, owner.fd)).collect()
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+/// A copy of this program in a place that everybody may read, told to do `task` in [`child`].
+fn again(dir: &Path, task: &str) -> Command {
+    let copy = dir.join("again");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = Command::new(copy);
+    command.args(["--exact", "owners::tests::child", "--nocapture", "--test-threads=1"]);
+    command.env(CHILD, task).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// Not a test of its own: what [`again`] runs in another process.
+#[test]
+fn child() {
+    let Ok(task) = std::env::var(CHILD) else { return };
+    let (task, number) = task.split_once(' ').unwrap();
+    let number: u64 = number.parse().unwrap();
+    match task {
+        "look" => {
+            let owners = Owners::read(&Host::live()).unwrap();
+            let found = owners.of(number).len();
+            println!("\nsaw {found} {:?} {}", owners.report, owners.report.lines().join(" | "));
+        }
+        "hold" => {
+            let most = sys::sandbox::raise_open_files(number + 50).unwrap();
+            let count = number.min(most.saturating_sub(50));
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let held: Vec<_> = (1..count).map(|_| socket.try_clone().unwrap()).collect();
+            println!("\nholds {} {}", inode(&socket), held.len() + 1);
+            // Until the parent closes its end.
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+        other => panic!("no task {other}"),
+    }
+}
+
+fn line_of(child: &mut Child, word: &str) -> String {
+    let stdout = child.stdout.as_mut().unwrap();
+    let mut lines = BufReader::new(stdout).lines().map(Result::unwrap);
+    lines.find(|line| line.starts_with(word)).unwrap()
+}
+
+#[test]
+fn one_socket_held_twice_here_and_once_by_a_child() {
+    let (socket, other_end) = UnixStream::pair().unwrap();
+    let twin = socket.try_clone().unwrap();
+    // The name says everything that a terminal could be fooled with.
+    let script = r#"printf 'e\033[31m\n\t\377v' > /proc/$$/comm; echo ready; read x"#;
+    let stdin = OwnedFd::from(socket.try_clone().unwrap());
+    let mut command = Command::new("sh");
+    let mut child = command.args(["-c", script]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
+    // Or the command would hold the child's stdin, and with it the socket, a third time.
+    drop(command);
+    assert_eq!(line_of(&mut child, "ready"), "ready");
+    let owners = Owners::read(&Host::live()).unwrap();
+    let mine = std::process::id();
+    let (a, b) = (socket.as_raw_fd() as u32, twin.as_raw_fd() as u32);
+    let mut expected = vec![(mine, a.min(b)), (mine, a.max(b)), (child.id(), 0)];
+    expected.sort_unstable();
+    assert_eq!(seen(&owners, inode(&socket)), expected);
+    let found = owners.owners(Key::Id(inode(&socket)));
+    let theirs = found.iter().find(|owner| owner.pid == child.id()).unwrap();
+    assert_eq!(theirs.process.as_bytes(), b"e\x1b[31m\n\t\xffv");
+    assert_eq!(owners.value(Key::Id(inode(&socket))), Value::List(found));
+    assert_eq!(owners.value(Key::Id(u64::MAX)), Value::Null);
+    let report = owners.report();
+    assert!(report.processes > 1 && report.fds >= report.sockets && report.sockets >= 3, "{report:?}");
+    drop((socket, twin, other_end));
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_recording_tells_the_same_anywhere() {
+    let socket = listener();
+    let tmp = tempfile::tempdir().unwrap();
+    let tape = tmp.path().join("tape");
+    let host = Host::live().recording(&tape).unwrap();
+    let live = Owners::read(&host).unwrap();
+    host.finish().unwrap();
+    let replayed = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
+    assert_eq!(seen(&replayed, inode(&socket)), [(std::process::id(), socket.as_raw_fd() as u32)]);
+    assert_eq!(replayed.of(inode(&socket)), live.of(inode(&socket)));
+    assert_eq!(replayed.report, live.report);
+}
+
+#[test]
+fn a_recording_that_is_cut_keeps_what_it_has_and_says_so() {
+    let tmp = tempfile::tempdir().unwrap();
+    let proc = fake_proc(tmp.path(), 7, 20_000);
+    let tape = tmp.path().join("tape");
+    let host = proc.recording(&tape).unwrap();
+    Owners::read(&host).unwrap();
+    host.finish().unwrap();
+    let bytes = std::fs::read(&tape).unwrap();
+    std::fs::write(&tape, &bytes[..bytes.len() / 2]).unwrap();
+    let cut = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
+    assert!((1..20_000).contains(&cut.report.sockets), "{:?}", cut.report);
+    assert!(cut.report.is_partial());
+    assert_eq!(
+        cut.report.lines(),
+        ["owners of sockets are incomplete: cannot replay owners@proc: the recording breaks off here"]
+    );
+    let error = Owners::read(&Host::replaying(&empty_tape(tmp.path())).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "cannot replay owners@proc: not in the recording");
+}
+
+fn empty_tape(dir: &Path) -> std::path::PathBuf {
+    let tape = dir.join("empty");
+    Host::live().recording(&tape).unwrap().finish().unwrap();
+    tape
+}
+
+#[test]
+fn garbled_blocks_are_an_error_with_a_place() {
+    let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
+    let error = add(&[2, 0, 0], &mut gather, &mut report).unwrap_err();
+    assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 0");
+}
+
+/// A /proc with one process of `count` descriptors, all of them sockets but every tenth.
+fn fake_proc(dir: &Path, pid: u32, count: u32) -> Host {
+    let fds = dir.join(format!("proc/{pid}/fd"));
+    std::fs::create_dir_all(&fds).unwrap();
+    std::fs::write(dir.join(format!("proc/{pid}/comm")), "many\n").unwrap();
+    for fd in 0..count {
+        let target = if fd % 10 == 9 { "/dev/null".into() } else { format!("socket:[{}]", 1_000_000 + fd) };
+        std::os::unix::fs::symlink(target, fds.join(fd.to_string())).unwrap();
+    }
+    Host::with_roots(dir.join("proc"), "/sys".into(), "/etc".into())
+}
+
+#[test]
+fn a_hundred_thousand_descriptors_in_one_process() {
+    let tmp = tempfile::tempdir().unwrap();
+    let owners = Owners::read(&fake_proc(tmp.path(), 4242, 100_000)).unwrap();
+    let report = owners.report();
+    assert_eq!((report.processes, report.fds, report.sockets), (1, 100_000, 90_000));
+    for fd in 0..100_000 {
+        let owner = Owner { pid: 4242, fd, process: record::Comm::new(b"many") };
+        let expected: &[Owner] = if fd % 10 == 9 { &[] } else { &[owner] };
+        assert_eq!(owners.of(1_000_000 + u64::from(fd)), expected);
+    }
+}
+
+#[test]
+fn root_a_hundred_thousand_descriptors_of_a_living_process() {
+    testkit::require_root!();
+    let tmp = tempfile::tempdir().unwrap();
+    let mut child = again(tmp.path(), "hold 100000").spawn().unwrap();
+    let line = line_of(&mut child, "holds ");
+    let numbers: Vec<u64> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
+    if numbers[1] < 100_000 {
+        eprintln!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)", numbers[1]);
+    }
+    let owners = Owners::read(&Host::live()).unwrap();
+    let found = owners.of(numbers[0]);
+    assert_eq!(found.len() as u64, numbers[1]);
+    assert!(found.iter().all(|owner| owner.pid == child.id()));
+    assert!(found.windows(2).all(|pair| pair[0].fd < pair[1].fd));
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+#[test]
+fn processes_that_vanish_or_refuse_cost_their_owners_only() {
+    let socket = listener();
+    // The first openat is /proc, the next ones are processes: one is gone, one refuses.
+    arm("openat", 1, 1, Fault::Fails(Errno::NOENT));
+    arm("openat", 1, 1, Fault::Fails(Errno::ACCES));
+    let owners = Owners::read(&Host::live()).unwrap();
+    disarm_all();
+    assert!(owners.report.vanished >= 1 && owners.report.unreadable >= 1, "{:?}", owners.report);
+    let owners = Owners::read(&Host::live()).unwrap();
+    assert_eq!(seen(&owners, inode(&socket)).len(), 1);
+}
+
+#[test]
+fn a_process_that_goes_while_its_descriptors_are_read() {
+    let tmp = tempfile::tempdir().unwrap();
+    let host = fake_proc(tmp.path(), 9, 30);
+    arm("readlinkat", 10, 1000, Fault::Fails(Errno::NOENT));
+    let owners = Owners::read(&host).unwrap();
+    disarm_all();
+    assert_eq!((owners.report.sockets, owners.report.unreadable), (9, 0), "{:?}", owners.report);
+    arm("readlinkat", 0, 1000, Fault::Fails(Errno::ACCES));
+    let owners = Owners::read(&host).unwrap();
+    disarm_all();
+    assert_eq!((owners.report.sockets, owners.report.unreadable), (0, 1), "{:?}", owners.report);
+    // The name went with the process: the owner is still known by number.
+    std::fs::remove_file(tmp.path().join("proc/9/comm")).unwrap();
+    let owners = Owners::read(&host).unwrap();
+    assert_eq!(owners.of(1_000_000), [Owner { pid: 9, fd: 0, process: record::Comm::default() }]);
+}
+
+#[test]
+fn no_proc_at_all_is_an_error() {
+    let tmp = tempfile::tempdir().unwrap();
+    let host = Host::with_roots(tmp.path().join("none"), "/sys".into(), "/etc".into());
+    let error = Owners::read(&host).unwrap_err().to_string();
+    assert!(error.starts_with("cannot open ") && error.ends_with(": no such file or directory"), "{error}");
+}
+
+fn look(limits: &[Limit]) -> String {
+    let socket = listener();
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = again(tmp.path(), &format!("look {}", inode(&socket)));
+    confine(&mut command, limits).unwrap();
+    let mut child = command.spawn().unwrap();
+    let line = line_of(&mut child, "saw ");
+    assert!(child.wait().unwrap().success());
+    line
+}
+
+const NOBODY: Limit = Limit::User { uid: 65534, gid: 65534 };
+
+#[test]
+fn root_another_user_sees_no_owner_and_says_why() {
+    testkit::require_root!();
+    let saw = look(&[NOBODY]);
+    assert!(saw.starts_with("saw 0 ") && saw.contains("hidden: false"), "{saw}");
+    assert!(saw.contains("processes unreadable: permission denied (needs CAP_SYS_PTRACE or root; `netwren"), "{saw}");
+}
+
+#[test]
+fn root_hidden_processes() {
+    testkit::require_root!();
+    let saw = look(&[Limit::HidePid(2), NOBODY]);
+    assert!(saw.starts_with("saw 0 ") && saw.contains("unreadable: 0") && saw.contains("hidden: true"), "{saw}");
+    assert!(saw.contains("| ") || saw.ends_with("lists what works)"), "{saw}");
+    let saw = look(&[Limit::HidePid(1), NOBODY]);
+    assert!(saw.starts_with("saw 0 ") && saw.contains("hidden: false") && !saw.contains("unreadable: 0"), "{saw}");
+    let saw = look(&[Limit::HidePid(2)]);
+    assert!(saw.starts_with("saw 1 ") && saw.contains("hidden: false"), "{saw}");
+}
+
+#[test]
+fn root_the_same_owners_as_ss() {
+    testkit::require_root!();
+    testkit::require_tool!("ss");
+    let lab = Lab::new("owners");
+    lab.listen_tcp(50);
+    let _ = lab.connect_v4(20);
+    lab.unaccepted(2);
+    lab.time_wait(2);
+    let text = lab.output("ss", &["-Htanpe"]);
+    let owners = Owners::read(&Host::live()).unwrap();
+    let mut compared = 0;
+    for line in text.lines() {
+        let number = |mark: &str| line.split(mark).nth(1)?.split([' ', ',', ')']).next()?.parse::<u64>().ok();
+        let ours: Vec<_> = seen(&owners, number("ino:").unwrap_or(0));
+        let theirs: BTreeMap<u64, u64> = line
+            .match_indices("pid=")
+            .map(|(at, _)| {
+                let rest = &line[at..];
+                let word = |mark: &str| rest.split(mark).nth(1)?.split([',', ')']).next()?.parse().ok();
+                (word("fd=").unwrap(), word("pid=").unwrap())
+            })
+            .collect();
+        let theirs: Vec<_> = theirs.into_iter().map(|(fd, pid)| (pid as u32, fd as u32)).collect();
+        assert_eq!(ours, theirs, "{line}");
+        compared += ours.len();
+    }
+    assert!(compared >= 90, "{compared} owners in {text}");
+}
+
+#[test]
+fn the_lines_at_the_end() {
+    let report = OwnersReport { unreadable: 1, refusal: Some(Errno::PERM), over: 3, sockets: 9, ..Default::default() };
+    assert_eq!(
+        report.lines(),
+        [
+            "owners of 1 process unreadable: operation not permitted (needs CAP_SYS_PTRACE or root; \
+             `netwren support` lists what works)",
+            "owners of 3 sockets left out: only 9 are kept"
+        ]
+    );
+    let report = OwnersReport { unreadable: 2, refusal: Some(Errno::MFILE), ..Default::default() };
+    assert_eq!(
+        report.lines(),
+        ["owners of 2 processes unreadable: too many open files (`netwren support` lists what works)"]
+    );
+    assert!(OwnersReport::default().lines().is_empty() && !OwnersReport::default().is_partial());
+}

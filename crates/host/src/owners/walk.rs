@@ -1,0 +1,261 @@
+//! The walk through /proc/*/fd, as a stream of blocks.
+//!
+//! No allocation per descriptor. getdents64 names a thousand at once, readlinkat tells what one is: 3.2 µs together,
+//! nearly all of it the kernel's, for making and finding the link's inode. Of that 1 µs is the listing, so that large
+//! tables are gone through by number instead ([`Probe`]). fstatat costs the same as readlinkat; pidfd_getfd would be
+//! cheaper, but takes a reference to a foreign socket and may end up closing it, a side effect no reader should have.
+use std::ffi::CStr;
+
+use record::Comm;
+use record::text::put_u64;
+use sys::fs::{self, CPath, Entries};
+use sys::{Blocks, Errno, Fd, Host, SysError};
+
+use super::block::{self, Totals};
+use super::hidden;
+use super::probe::Probe;
+
+/// A block goes out when it has reached this size: 5 000 sockets. One more process header may still fit behind it.
+const BLOCK_FULL: usize = 60 << 10;
+
+/// Longest link target that can be a socket's: `socket:[4294967295]` and room for a 64-bit inode.
+const LINK_BYTES: usize = 40;
+
+/// The root of procfs has this inode (PROC_ROOT_INO, include/linux/proc_fs.h); a tree of files that only looks like
+/// /proc has another.
+const PROC_ROOT_INODE: u64 = 1;
+
+/// Reads the descriptors of every process whose directory is below the root of /proc.
+pub(super) struct Walk<'h> {
+    host: &'h Host,
+    proc: Fd,
+    processes: Entries,
+    descriptors: Entries,
+    path: CPath,
+    digits: Vec<u8>,
+    comm: Vec<u8>,
+    is_procfs: bool,
+    current: Option<Process>,
+    saw_pid_1: bool,
+    block: Vec<u8>,
+    totals: Totals,
+    done: bool,
+}
+
+/// The process whose descriptors are being read.
+struct Process {
+    pid: u32,
+    /// Its directory `fd`.
+    dir: Fd,
+    /// Its name, read when the first socket shows up: most processes have none.
+    comm: Option<Comm>,
+    /// Where the count of its PROCESS stands in the block being filled.
+    count_at: Option<usize>,
+    refused: bool,
+    /// While its descriptors are looked up by number.
+    probe: Option<Probe>,
+}
+
+impl<'h> Walk<'h> {
+    pub(super) fn open(host: &'h Host) -> Result<Walk<'h>, SysError> {
+        let proc = fs::open_dir(&host.proc_path(""))?;
+        Ok(Walk {
+            host,
+            is_procfs: fs::stat_fd(&proc).is_ok_and(|stat| stat.inode == PROC_ROOT_INODE),
+            proc,
+            processes: Entries::new(),
+            descriptors: Entries::new(),
+            path: CPath::new(),
+            digits: Vec::with_capacity(20),
+            comm: Vec::new(),
+            current: None,
+            saw_pid_1: false,
+            block: Vec::with_capacity(BLOCK_FULL + 64),
+            totals: Totals::default(),
+            done: false,
+        })
+    }
+
+    // Opens the next process that lets us; false at the end.
+    fn next_process(&mut self) -> Result<bool, SysError> {
+        loop {
+            let next = self.processes.next(&self.proc).map_err(|e| SysError::new("getdents64", "/proc", e))?;
+            let Some(entry) = next else { return Ok(false) };
+            let Some(pid) = entry.number() else { continue };
+            self.totals.processes += 1;
+            self.saw_pid_1 |= pid == 1;
+            let path = self.path.set(&[entry.bytes(), b"/fd"]);
+            match fs::open_dir_at(&self.proc, path) {
+                Ok(dir) => {
+                    self.descriptors.begin();
+                    let probe = if self.is_procfs { Probe::worth(&dir) } else { None };
+                    self.current = Some(Process { pid, dir, comm: None, count_at: None, refused: false, probe });
+                    return Ok(true);
+                }
+                Err(errno) => self.count_failure(errno),
+            }
+        }
+    }
+
+    // A process that is gone is nobody's fault. Whatever else went wrong costs its owners only.
+    fn count_failure(&mut self, errno: Errno) {
+        if errno.is_gone() {
+            self.totals.vanished += 1;
+            return;
+        }
+        self.totals.unreadable += 1;
+        self.totals.refusal.get_or_insert(errno);
+    }
+
+    // The same for a process that showed something: it counts once.
+    fn count_refusal(&mut self, process: &mut Process, errno: Errno) {
+        if !process.refused {
+            process.refused = true;
+            self.count_failure(errno);
+        }
+    }
+
+    // Reads descriptors until the process has no more or the block is full.
+    fn read_descriptors(&mut self, process: &mut Process) -> Result<More, Errno> {
+        self.probe(process)?;
+        while self.block.len() < BLOCK_FULL {
+            let Some(entry) = self.descriptors.next(&process.dir)? else { return Ok(More::No) };
+            let Some(fd) = entry.number() else { continue };
+            let seen = socket_behind(&process.dir, entry.name);
+            self.look(process, fd, seen);
+        }
+        Ok(More::Yes)
+    }
+
+    // The same by number, as long as that pays; then the directory stands at the first descriptor not looked at.
+    fn probe(&mut self, process: &mut Process) -> Result<(), Errno> {
+        while self.block.len() < BLOCK_FULL {
+            let Some(probe) = &mut process.probe else { break };
+            let Some(fd) = probe.next() else {
+                probe.leave(&process.dir)?;
+                process.probe = None;
+                break;
+            };
+            self.digits.clear();
+            put_u64(&mut self.digits, fd.into());
+            let seen = socket_behind(&process.dir, self.path.set(&[&self.digits]));
+            if seen == Err(Errno::NOENT) {
+                probe.missed();
+            } else {
+                self.look(process, fd, seen);
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, process: &mut Process, fd: u32, seen: Result<Option<u64>, Errno>) {
+        self.totals.fds += 1;
+        match seen {
+            Ok(Some(inode)) => self.keep(process, fd, inode),
+            Ok(None) => {}
+            // Closed since it was listed, or the process is gone: the next listing tells.
+            Err(errno) if errno.is_gone() => {}
+            Err(errno) => self.count_refusal(process, errno),
+        }
+    }
+
+    fn keep(&mut self, process: &mut Process, fd: u32, inode: u64) {
+        let comm =
+            *process.comm.get_or_insert_with(|| read_comm(&self.proc, process.pid, &mut self.path, &mut self.comm));
+        let at = *process.count_at.get_or_insert_with(|| block::put_process(&mut self.block, process.pid, comm));
+        block::put_held(&mut self.block, at, fd, inode);
+    }
+
+    fn finish(&mut self) {
+        self.done = true;
+        // Where processes are hidden, init is, except from its own user.
+        if !self.saw_pid_1 || sys::caps::euid() != 0 {
+            self.totals.hidden = hidden::hides(self.host);
+        }
+        block::put_totals(&mut self.block, &self.totals);
+    }
+}
+
+/// Whether a process has descriptors left.
+enum More {
+    Yes,
+    No,
+}
+
+impl Blocks for Walk<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        self.block.clear();
+        if self.done {
+            return Ok(None);
+        }
+        while self.block.len() < BLOCK_FULL {
+            let Some(mut process) = self.current.take() else {
+                if !self.next_process()? {
+                    self.finish();
+                    break;
+                }
+                continue;
+            };
+            process.count_at = None;
+            match self.read_descriptors(&mut process) {
+                Ok(More::Yes) => self.current = Some(process),
+                Ok(More::No) => {}
+                Err(errno) => self.count_refusal(&mut process, errno),
+            }
+        }
+        Ok(Some(&self.block))
+    }
+}
+
+// The inode of the socket behind a descriptor; `None` for what is no socket.
+fn socket_behind(dir: &Fd, name: &CStr) -> Result<Option<u64>, Errno> {
+    let mut target = [0; LINK_BYTES];
+    fs::read_link_at(dir, name, &mut target).map(socket_inode)
+}
+
+// The name of a process that holds a socket; empty if the process has just gone.
+fn read_comm(proc: &Fd, pid: u32, path: &mut CPath, into: &mut Vec<u8>) -> Comm {
+    let mut digits = Vec::with_capacity(10);
+    put_u64(&mut digits, pid.into());
+    if fs::read_file_at(proc, path.set(&[&digits, b"/comm"]), into).is_err() {
+        return Comm::default();
+    }
+    // One newline is the kernel's; others are part of the name.
+    Comm::new(into.strip_suffix(b"\n").unwrap_or(into))
+}
+
+/// The number in `socket:[N]`; `None` for any other target.
+pub(super) fn socket_inode(target: &[u8]) -> Option<u64> {
+    let digits = target.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|d| *d <= 9)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sockets_are_sockets() {
+        assert_eq!(socket_inode(b"socket:[1]"), Some(1));
+        assert_eq!(socket_inode(b"socket:[18446744073709551615]"), Some(u64::MAX));
+        for other in [
+            "socket:[18446744073709551616]",
+            "socket:[]",
+            "socket:[1",
+            "socket:[1a]",
+            "pipe:[1]",
+            "/s",
+            "",
+            "/tmp/socket:[1]",
+            "socket:[-1]",
+        ] {
+            assert_eq!(socket_inode(other.as_bytes()), None, "{other}");
+        }
+    }
+}

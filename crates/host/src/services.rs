@@ -1,0 +1,89 @@
+//! Names of ports, from /etc/services.
+use record::Proto;
+use sys::Host;
+
+use crate::HostError;
+use crate::texts::Texts;
+
+/// (protocol, port) → name.
+#[derive(Debug, Default)]
+pub struct Services {
+    names: Texts<(Proto, u16)>,
+}
+
+impl Services {
+    /// Reads /etc/services. Lines that make no sense are skipped; of two lines for one port the first counts, as
+    /// getservbyport(3) has it.
+    pub fn read(host: &Host) -> Result<Services, HostError> {
+        let mut text = Vec::new();
+        host.read_file("/etc/services", &mut text)?;
+        Ok(Services::parse(text))
+    }
+
+    fn parse(text: Vec<u8>) -> Services {
+        let mut places = Vec::new();
+        let mut start = 0;
+        for line in text.split(|&b| b == b'\n') {
+            if let Some((key, from, length)) = entry(line) {
+                // Files are at most 64 MiB long.
+                places.push((key, (start + from) as u32, (start + from + length) as u32));
+            }
+            start += line.len() + 1;
+        }
+        Services { names: Texts::new(text, places) }
+    }
+
+    /// What a port of a protocol is called.
+    pub fn name(&self, proto: Proto, port: u16) -> Option<&[u8]> {
+        self.names.get((proto, port))
+    }
+}
+
+// `name port/protocol aliases # comment`: key, where the name begins, its length.
+fn entry(line: &[u8]) -> Option<((Proto, u16), usize, usize)> {
+    let line = line.split(|&b| b == b'#').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let name = words.next()?;
+    let (port, proto) = std::str::from_utf8(words.next()?).ok()?.split_once('/')?;
+    let proto = match proto {
+        "tcp" => Proto::Tcp,
+        "udp" => Proto::Udp,
+        _ => return None,
+    };
+    let from = line.iter().position(|b| !b.is_ascii_whitespace())?;
+    Some(((proto, port.parse().ok()?), from, name.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_file_with_odd_lines() {
+        let services = Services::parse(
+            b"# c\nssh\t\t22/tcp\t\t# SSH\n  domain 53/tcp\ndomain\t53/udp dns\nother 22/tcp\nx 70000/tcp\ny 1/sctp\nz\n\
+              #no 9/tcp\nodd\x1b 7/udp"
+                .to_vec(),
+        );
+        assert_eq!(services.name(Proto::Tcp, 22), Some(&b"ssh"[..]));
+        assert_eq!(services.name(Proto::Tcp, 53), Some(&b"domain"[..]));
+        assert_eq!(services.name(Proto::Udp, 53), Some(&b"domain"[..]));
+        assert_eq!(services.name(Proto::Udp, 7), Some(&b"odd\x1b"[..]));
+        assert_eq!(services.name(Proto::Udp, 22), None);
+        assert_eq!(services.name(Proto::Tcp, 9), None);
+        assert_eq!(services.names.len(), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes(text in "[a-z0-9/#\\n\t ]{0,80}|[a-z]{1,5} [0-9]{1,5}/tcp") {
+            let services = Services::parse(text.into_bytes());
+            for (proto, port) in services.names.keys() {
+                let name = services.name(proto, port).unwrap();
+                prop_assert!(!name.is_empty() && name.iter().all(|b| !b.is_ascii_whitespace() && *b != b'#'));
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Names of users, from /etc/passwd.
+//!
+//! The file only: a static binary has no name service switch, so users that come from a directory service
+//! (LDAP, sssd) stay numbers.
+use record::{Key, Lookup, Value};
+use sys::Host;
+
+use crate::HostError;
+use crate::texts::Texts;
+
+/// uid → name.
+#[derive(Debug, Default)]
+pub struct Users {
+    names: Texts<u32>,
+}
+
+impl Users {
+    /// Reads /etc/passwd. Lines that make no sense are skipped; of two lines for one uid the first counts, as
+    /// getpwuid(3) has it.
+    pub fn read(host: &Host) -> Result<Users, HostError> {
+        let mut text = Vec::new();
+        host.read_file("/etc/passwd", &mut text)?;
+        Ok(Users::parse(text))
+    }
+
+    fn parse(text: Vec<u8>) -> Users {
+        let mut places = Vec::new();
+        let mut start = 0;
+        for line in text.split(|&b| b == b'\n') {
+            if let Some((uid, length)) = entry(line) {
+                // Files are at most 64 MiB long.
+                places.push((uid, start as u32, (start + length) as u32));
+            }
+            start += line.len() + 1;
+        }
+        Users { names: Texts::new(text, places) }
+    }
+
+    /// The name of a user; `None` if the file has none.
+    pub fn name(&self, uid: u32) -> Option<&[u8]> {
+        self.names.get(uid)
+    }
+}
+
+impl Lookup for Users {
+    fn value(&self, key: Key) -> Value<'_> {
+        match key {
+            Key::Id(uid) => Value::text(u32::try_from(uid).ok().and_then(|uid| self.name(uid))),
+            _ => Value::Null,
+        }
+    }
+}
+
+// uid and length of the name in `name:password:uid:…`.
+fn entry(line: &[u8]) -> Option<(u32, usize)> {
+    let mut parts = line.split(|&b| b == b':');
+    let name = parts.next()?;
+    let uid = std::str::from_utf8(parts.nth(1)?).ok()?.parse().ok()?;
+    (!name.is_empty() && !matches!(name.first(), Some(b'#' | b'+' | b'-'))).then_some((uid, name.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_passwd_file_with_odd_lines() {
+        let users = Users::parse(
+            b"root:x:0:0:root:/root:/bin/sh\ntoor:x:0:0::/:/\n#c:x:7:7::/:/\n+::::::\n+nis:x:8::::\nbad\n:x:9:9::/:/\n\
+              n:x:4294967295:0::/:/\nbig:x:4294967296:0\nneg:x:-1:0\nodd\x1b[31m\xff:x:33:33::/:/"
+                .to_vec(),
+        );
+        assert_eq!(users.name(0), Some(&b"root"[..]));
+        assert_eq!(users.name(33), Some(&b"odd\x1b[31m\xff"[..]));
+        assert_eq!(users.name(u32::MAX), Some(&b"n"[..]));
+        for uid in [7, 8, 9] {
+            assert_eq!(users.name(uid), None);
+        }
+        assert_eq!(users.value(Key::Id(0)), Value::Bytes(b"root"));
+        assert_eq!(users.value(Key::Id(1 << 32)), Value::Null);
+        assert_eq!(users.value(Key::None), Value::Null);
+    }
+
+    #[test]
+    fn this_host_has_root() {
+        let users = Users::read(&Host::live()).unwrap();
+        assert_eq!(users.name(0), Some(&b"root"[..]));
+        assert_eq!(users.name(4_000_000_001), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes(text in "[a-z0-9:\\n#+]{0,80}|\\PC{0,40}") {
+            let users = Users::parse(text.into_bytes());
+            for uid in users.names.keys() {
+                let name = users.name(uid).unwrap();
+                prop_assert!(!name.is_empty() && !name.contains(&b':') && !name.contains(&b'\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Attributes: (length, kind, payload) one after the other, padded to four bytes.
+use std::fmt;
+
+use crate::prefix;
+
+/// `struct nlattr` (include/uapi/linux/netlink.h): len u16 (with this head), type u16.
+const HEAD: usize = 4;
+
+/// `NLA_TYPE_MASK`: the two upper bits say "nested" and "network byte order", they are no part of the kind.
+const KIND_MASK: u16 = 0x3fff;
+
+/// `NLA_ALIGN`.
+pub(crate) const fn aligned(length: usize) -> usize {
+    (length + 3) & !3
+}
+
+/// An attribute whose length does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttrError {
+    /// Its kind; 0 if not even its head was there.
+    pub attr: u16,
+    /// Bytes it claims or its reader needs.
+    pub claims: usize,
+    /// Bytes there are.
+    pub has: usize,
+}
+
+impl fmt::Display for AttrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attribute {} claims {} bytes, {} are there", self.attr, self.claims, self.has)
+    }
+}
+
+impl std::error::Error for AttrError {}
+
+/// One attribute; borrows the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attr<'m> {
+    /// What it is, in the terms of the family; flag bits are masked.
+    pub kind: u16,
+    /// Its content without head and padding.
+    pub payload: &'m [u8],
+}
+
+macro_rules! readers {
+    ($($(#[$doc:meta])* $name:ident: $number:ty, $at:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&self) -> Result<$number, AttrError> {
+            prefix::$at(self.payload, 0).ok_or(self.short(size_of::<$number>()))
+        }
+    )*};
+}
+
+impl<'m> Attr<'m> {
+    readers! {
+        /// The payload's first byte.
+        u8: u8, u8_at;
+        /// The payload's first two bytes, in the machine's order.
+        u16: u16, u16_at;
+        /// The payload's first four bytes, in the machine's order.
+        u32: u32, u32_at;
+        /// The payload's first eight bytes, in the machine's order.
+        u64: u64, u64_at;
+        /// The payload's first four bytes, signed, in the machine's order.
+        i32: i32, i32_at;
+        /// The payload's first two bytes, in network order.
+        be16: u16, be16_at;
+        /// The payload's first four bytes, in network order.
+        be32: u32, be32_at;
+    }
+
+    /// The payload's first `N` bytes.
+    #[inline]
+    pub fn array<const N: usize>(&self) -> Result<[u8; N], AttrError> {
+        prefix::array_at(self.payload, 0).ok_or(self.short(N))
+    }
+
+    /// The payload up to its first NUL: a C string, in whatever encoding.
+    #[inline]
+    pub fn c_str(&self) -> &'m [u8] {
+        self.payload.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
+    /// The attributes inside.
+    #[inline]
+    pub fn nested(&self) -> Attrs<'m> {
+        Attrs::new(self.payload)
+    }
+
+    fn short(&self, claims: usize) -> AttrError {
+        AttrError { attr: self.kind, claims, has: self.payload.len() }
+    }
+}
+
+/// The attributes in a piece of a message, in order. The first that does not fit is an error and the end.
+#[derive(Debug, Clone)]
+pub struct Attrs<'m> {
+    rest: &'m [u8],
+}
+
+impl<'m> Attrs<'m> {
+    /// Begins at the first attribute's head.
+    #[inline]
+    pub fn new(bytes: &'m [u8]) -> Attrs<'m> {
+        Attrs { rest: bytes }
+    }
+
+    fn broken(&mut self, attr: u16, claims: usize) -> Option<Result<Attr<'m>, AttrError>> {
+        let has = self.rest.len();
+        self.rest = &[];
+        Some(Err(AttrError { attr, claims, has }))
+    }
+}
+
+impl<'m> Iterator for Attrs<'m> {
+    type Item = Result<Attr<'m>, AttrError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some(([l0, l1, k0, k1], _)) = self.rest.split_first_chunk::<HEAD>() else {
+            return self.broken(0, HEAD);
+        };
+        let length = usize::from(u16::from_ne_bytes([*l0, *l1]));
+        let kind = u16::from_ne_bytes([*k0, *k1]) & KIND_MASK;
+        // A length below the head would make no progress.
+        let Some(payload) = self.rest.get(HEAD..length) else {
+            return self.broken(kind, length);
+        };
+        // The last one's padding may be missing.
+        self.rest = self.rest.get(aligned(length)..).unwrap_or_default();
+        Some(Ok(Attr { kind, payload }))
+    }
+}
+
+impl std::iter::FusedIterator for Attrs<'_> {}
+
+/// Walks bytes as attributes, attributes in attributes (eight deep), with every reader. For the
+/// fuzzer: it must neither panic nor fail to end. Returns how many there were.
+pub fn fuzz_attrs(data: &[u8]) -> usize {
+    walk(Attrs::new(data), 8)
+}
+
+fn walk(attrs: Attrs<'_>, deep: usize) -> usize {
+    let mut count = 0;
+    for attr in attrs {
+        let Ok(attr) = attr else { break };
+        assert!(attr.kind <= KIND_MASK);
+        let _ = (attr.u8(), attr.u16(), attr.u32(), attr.u64(), attr.i32());
+        let _ = (attr.be16(), attr.be32(), attr.array::<16>(), attr.c_str());
+        count += 1;
+        if deep > 0 {
+            count += walk(attr.nested(), deep - 1);
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn attr(length: u16, kind: u16, rest: &[u8]) -> Vec<u8> {
+        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), rest].concat()
+    }
+
+    #[test]
+    fn flag_bits_are_no_part_of_the_kind() {
+        let bytes = attr(5, 0xc003, &[9]);
+        let all: Vec<_> = Attrs::new(&bytes).collect();
+        assert_eq!(all, [Ok(Attr { kind: 3, payload: &[9] })], "and the last padding may be missing");
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit() {
+        let error = |bytes: &[u8]| {
+            let mut attrs = Attrs::new(bytes);
+            let error = attrs.next().unwrap().unwrap_err();
+            assert_eq!(attrs.next(), None, "nothing behind an error");
+            error
+        };
+        assert_eq!(error(&attr(9, 3, &[1, 2, 3, 4])), AttrError { attr: 3, claims: 9, has: 8 });
+        assert_eq!(error(&attr(3, 3, &[])), AttrError { attr: 3, claims: 3, has: 4 });
+        assert_eq!(error(&attr(0, 3, &[])), AttrError { attr: 3, claims: 0, has: 4 });
+        assert_eq!(error(&[1, 2]), AttrError { attr: 0, claims: 4, has: 2 });
+    }
+
+    #[test]
+    fn longer_is_a_prefix_shorter_is_an_error() {
+        let attr = Attr { kind: 8, payload: &[0, 1, 2, 3, 4, 5] };
+        assert_eq!((attr.be16(), attr.be32(), attr.u8()), (Ok(1), Ok(0x0001_0203), Ok(0)));
+        assert_eq!(attr.u16(), Ok(u16::from_ne_bytes([0, 1])));
+        assert_eq!(attr.u64(), Err(AttrError { attr: 8, claims: 8, has: 6 }));
+        assert_eq!(attr.array::<2>(), Ok([0, 1]));
+        assert_eq!(attr.u64().unwrap_err().to_string(), "attribute 8 claims 8 bytes, 6 are there");
+    }
+
+    #[test]
+    fn strings_end_at_their_nul() {
+        assert_eq!(Attr { kind: 1, payload: b"cubic\0\0" }.c_str(), b"cubic");
+        assert_eq!(Attr { kind: 1, payload: b"cubic" }.c_str(), b"cubic");
+        assert_eq!(Attr { kind: 1, payload: b"" }.c_str(), b"");
+    }
+}

@@ -1,0 +1,126 @@
+//! Why an answer did not come, or not whole.
+use std::fmt;
+
+use sys::{Errno, SysError};
+
+/// A dump (or another request) that the kernel refused or that broke off.
+///
+/// Rows handed out before the error stay valid; together they are not the whole table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DumpError {
+    /// The kernel answered with an error.
+    Refused {
+        /// What was asked for (`tcp sockets`).
+        what: &'static str,
+        /// Its error.
+        errno: Errno,
+        /// Its explanation (extended acknowledgement), escaped.
+        kernel_says: Option<Box<str>>,
+        /// The attribute of the request it complains about.
+        at_attr: Option<u16>,
+    },
+    /// A message claims more bytes than the buffer has, or an attribute more than the message.
+    Malformed {
+        /// What was asked for.
+        what: &'static str,
+        /// Kind of the attribute; `None` if the message itself does not fit.
+        attr: Option<u16>,
+        /// Bytes claimed.
+        claims: usize,
+        /// Bytes there.
+        has: usize,
+    },
+    /// The bytes ended before the dump did: a recording that was cut, or that was made by a run which stopped early.
+    CutShort {
+        /// What was asked for.
+        what: &'static str,
+        /// Messages that were there.
+        messages: u64,
+        /// Why there are no more.
+        errno: Errno,
+    },
+    /// The kernel dropped messages because our buffer was full.
+    Overrun {
+        /// What was asked for.
+        what: &'static str,
+        /// Messages that came.
+        messages: u64,
+    },
+    /// The request cannot be expressed: one attribute is longer than an attribute can be.
+    TooLong {
+        /// What was asked for.
+        what: &'static str,
+        /// Kind of the attribute.
+        attr: u16,
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// A system call failed.
+    Io(SysError),
+}
+
+impl DumpError {
+    /// The errno behind it, if there is one.
+    pub fn errno(&self) -> Option<Errno> {
+        match self {
+            DumpError::Refused { errno, .. } | DumpError::CutShort { errno, .. } => Some(*errno),
+            DumpError::Io(error) => Some(error.errno),
+            _ => None,
+        }
+    }
+
+    /// True if this kernel, or a filter in front of it, does not offer the interface at all:
+    /// another door should be tried.
+    pub fn is_unavailable(&self) -> bool {
+        const ABSENT: [Errno; 8] = [
+            Errno::PERM,
+            Errno::ACCES,
+            Errno::NOENT,
+            Errno::OPNOTSUPP,
+            Errno::PROTONOSUPPORT,
+            Errno::AFNOSUPPORT,
+            Errno::NOSYS,
+            Errno::INVAL,
+        ];
+        !matches!(self, DumpError::CutShort { .. }) && self.errno().is_some_and(|errno| ABSENT.contains(&errno))
+    }
+}
+
+impl fmt::Display for DumpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DumpError::Refused { what, errno, kernel_says, at_attr } => {
+                write!(f, "cannot dump {what}: {errno}")?;
+                if let Some(text) = kernel_says {
+                    write!(f, ": {text}")?;
+                }
+                if let Some(attr) = at_attr {
+                    write!(f, " (at attribute {attr} of the request)")?;
+                }
+                if errno.is_denied() {
+                    f.write_str(" (`netwren support` lists what works)")?;
+                }
+                Ok(())
+            }
+            DumpError::Malformed { what, attr: Some(attr), claims, has } => {
+                write!(f, "cannot read {what}: attribute {attr} claims {claims} bytes, {has} are there")
+            }
+            DumpError::Malformed { what, attr: None, claims, has } => {
+                write!(f, "cannot read {what}: a message claims {claims} bytes, {has} are there")
+            }
+            DumpError::CutShort { what, messages, errno } => {
+                write!(f, "{what} are incomplete: {errno}, after {messages} messages")
+            }
+            DumpError::Overrun { what, messages } => {
+                write!(f, "{what} are incomplete: the kernel dropped messages after {messages}")
+            }
+            DumpError::TooLong { what, attr, bytes } => {
+                write!(f, "cannot ask for {what}: attribute {attr} has {bytes} bytes (use a shorter filter)")
+            }
+            DumpError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DumpError {}

@@ -1,0 +1,22 @@
+//! Netlink messages: headers, attributes, requests, the dump state machine. Knows no family.
+//!
+//! Bytes come from [`sys::Host`] as a stream of receive buffers, live or replayed; what goes out
+//! are message payloads and attributes that borrow the buffer. What a payload means is the
+//! caller's business. Start reading at [`dump()`].
+#![forbid(unsafe_code)]
+
+mod attr;
+mod blocks;
+mod dump;
+mod error;
+mod extack;
+mod message;
+pub mod prefix;
+mod request;
+
+pub use attr::{Attr, AttrError, Attrs, fuzz_attrs};
+pub use blocks::SocketBlocks;
+pub use dump::{Ask, DumpEnd, Part, dump, exchange, fuzz_dump};
+pub use error::DumpError;
+pub use message::{Message, MessageError, Messages};
+pub use request::Request;

@@ -1,0 +1,112 @@
+//! Messages in a receive buffer: a head of sixteen bytes, payload, padding, the next head.
+use std::fmt;
+
+use crate::attr::aligned;
+use crate::prefix;
+
+/// `struct nlmsghdr`: len u32 (with this head), type u16, flags u16, seq u32, pid u32.
+pub(crate) const HEAD: usize = 16;
+
+// Message types of netlink itself (include/uapi/linux/netlink.h).
+pub(crate) const NLMSG_NOOP: u16 = 1;
+pub(crate) const NLMSG_ERROR: u16 = 2;
+pub(crate) const NLMSG_DONE: u16 = 3;
+pub(crate) const NLMSG_OVERRUN: u16 = 4;
+
+// Flags (same header).
+pub(crate) const NLM_F_REQUEST: u16 = 0x01;
+pub(crate) const NLM_F_ACK: u16 = 0x04;
+pub(crate) const NLM_F_DUMP_INTR: u16 = 0x10;
+pub(crate) const NLM_F_DUMP: u16 = 0x300;
+/// In errors: the request is not repeated, only its head.
+pub(crate) const NLM_F_CAPPED: u16 = 0x100;
+/// In errors: attributes with the kernel's explanation follow.
+pub(crate) const NLM_F_ACK_TLVS: u16 = 0x200;
+
+/// A message whose length does not fit the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageError {
+    /// Bytes it claims (or a head needs).
+    pub claims: usize,
+    /// Bytes there are.
+    pub has: usize,
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a message claims {} bytes, {} are there", self.claims, self.has)
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+/// One message; borrows the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'b> {
+    /// Type, in the terms of the family (below 16: netlink's own).
+    pub kind: u16,
+    /// `NLM_F_…`.
+    pub flags: u16,
+    /// Number of the request it answers.
+    pub seq: u32,
+    /// Port it was sent to.
+    pub port: u32,
+    /// What follows the head.
+    pub payload: &'b [u8],
+}
+
+impl Message<'_> {
+    /// True for what ends an answer: NLMSG_DONE, or NLMSG_ERROR (which with errno 0 is an acknowledgement).
+    pub fn is_end(&self) -> bool {
+        self.kind == NLMSG_DONE || self.kind == NLMSG_ERROR
+    }
+}
+
+/// The messages in a receive buffer, in order. The first that does not fit is an error and the end.
+#[derive(Debug, Clone)]
+pub struct Messages<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Messages<'b> {
+    /// Begins at the first head.
+    #[inline]
+    pub fn new(buffer: &'b [u8]) -> Messages<'b> {
+        Messages { rest: buffer }
+    }
+
+    fn broken(&mut self, claims: usize) -> Option<Result<Message<'b>, MessageError>> {
+        let has = self.rest.len();
+        self.rest = &[];
+        Some(Err(MessageError { claims, has }))
+    }
+}
+
+impl<'b> Iterator for Messages<'b> {
+    type Item = Result<Message<'b>, MessageError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let Some((head, _)) = self.rest.split_first_chunk::<HEAD>() else {
+            return self.broken(HEAD);
+        };
+        let length = prefix::u32_at(head, 0).unwrap_or(0) as usize;
+        let Some(payload) = self.rest.get(HEAD..length) else {
+            return self.broken(length.max(HEAD));
+        };
+        // The last one's padding may be missing.
+        self.rest = self.rest.get(aligned(length)..).unwrap_or_default();
+        Some(Ok(Message {
+            kind: prefix::u16_at(head, 4).unwrap_or(0),
+            flags: prefix::u16_at(head, 6).unwrap_or(0),
+            seq: prefix::u32_at(head, 8).unwrap_or(0),
+            port: prefix::u32_at(head, 12).unwrap_or(0),
+            payload,
+        }))
+    }
+}
+
+impl std::iter::FusedIterator for Messages<'_> {}

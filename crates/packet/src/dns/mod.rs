@@ -1,0 +1,61 @@
+//! DNS messages (RFC 1035): a view of received ones, and the one question we ask ourselves, a PTR query.
+//!
+//! Start reading at [`Message::parse`]; [`PtrQuery`] asks and judges the answer.
+mod message;
+mod name;
+mod ptr;
+
+pub use message::{Message, Question, Questions, Record, Records, Section, class, rcode, rtype};
+pub use name::{Labels, NAME_BYTES_MAX, Name};
+pub use ptr::{Answer, PtrQuery};
+
+use std::fmt;
+
+/// Bytes that are no DNS message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DnsError {
+    /// What makes no sense.
+    pub what: &'static str,
+    /// Offset in the message where it was expected.
+    pub at: usize,
+}
+
+impl fmt::Display for DnsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no DNS message: {} expected at byte {}", self.what, self.at)
+    }
+}
+
+impl std::error::Error for DnsError {}
+
+/// Takes any bytes as a message and looks at all of it. For the fuzzer: it must neither panic nor fail to end.
+pub fn fuzz_dns(data: &[u8]) {
+    let mut text = Vec::new();
+    let Ok(message) = Message::parse(data) else { return };
+    for question in message.questions() {
+        let Ok(question) = question else { break };
+        visit(question.name, &mut text);
+    }
+    for record in message.records() {
+        let Ok(record) = record else { break };
+        visit(record.name, &mut text);
+        if let Ok(target) = record.target() {
+            visit(target, &mut text);
+        }
+    }
+    let addr = record::Addr::V4(data.first_chunk().copied().unwrap_or_default());
+    let query = PtrQuery::new(message.id(), addr);
+    let _ = query.judge(data);
+    assert!(Message::parse(query.as_bytes()).is_ok());
+}
+
+fn visit(name: Name<'_>, text: &mut Vec<u8>) {
+    text.clear();
+    name.put_text(text);
+    assert!(text.len() <= 4 * NAME_BYTES_MAX && text.iter().all(u8::is_ascii_graphic));
+    assert!(name.labels().all(|label| !label.is_empty() && label.len() <= 63));
+    assert!(name.eq_ignore_case(&name));
+}
+
+#[cfg(test)]
+mod tests;

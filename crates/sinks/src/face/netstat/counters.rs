@@ -1,0 +1,297 @@
+//! `netstat -s`: the kernel's counters in sentences.
+
+use super::counter_words::{Asked, BLOCKS, BLOCKS6, Block, Counter, Print};
+use record::text;
+
+/// Which blocks of counters are printed. A block that netstat does not know is printed whenever it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counted {
+    /// Ip, Icmp and their sisters (`-w`).
+    pub raw: bool,
+    /// Tcp and TcpExt (`-t`).
+    pub tcp: bool,
+    /// Udp and Udp6 (`-u`).
+    pub udp: bool,
+    /// Sctp (`-S`).
+    pub sctp: bool,
+}
+
+impl Counted {
+    fn asks(self, block: &Block) -> bool {
+        match block.asked {
+            Asked::Raw => self.raw,
+            Asked::Tcp => self.tcp,
+            Asked::Udp => self.udp,
+            Asked::Sctp => self.sctp,
+        }
+    }
+}
+
+/// A file of counters that could not be read to its end: a line of names without a colon or without its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Garbled;
+
+/// Writes blocks of counters. One for a whole run: the indentation of one block depends on the one before it.
+#[derive(Debug)]
+pub struct Statistics {
+    counted: Counted,
+    /// What was printed last: a histogram indents what follows until a known block begins.
+    last: Print,
+}
+
+impl Statistics {
+    /// Statistics of these blocks.
+    pub fn new(counted: Counted) -> Statistics {
+        Statistics { counted, last: Print::Always }
+    }
+
+    /// Appends what /proc/net/snmp or /proc/net/netstat says: pairs of lines, names and numbers.
+    ///
+    /// With `only`, blocks whose heading does not begin so are left out.
+    pub fn put_pairs(&mut self, out: &mut Vec<u8>, file: &[u8], only: &str) -> Result<(), Garbled> {
+        let mut lines = file.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+        while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {
+            let (heading, names) = split_colon(names)?;
+            let (_, numbers) = split_colon(numbers)?;
+            if !heading.starts_with(only.as_bytes()) {
+                continue;
+            }
+            let (block, shown) = self.begin(out, BLOCKS, heading);
+            let mut numbers = words(numbers);
+            for name in words(names) {
+                let number = parse(numbers.next().unwrap_or_default());
+                if shown {
+                    self.put(out, block, name, number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what /proc/net/snmp6 says: one counter a line, the block's name in front of the counter's.
+    pub fn put_lines6(&mut self, out: &mut Vec<u8>, file: &[u8]) {
+        let mut heading: &[u8] = b"";
+        let mut block = (None, false);
+        for line in file.split(|&b| b == b'\n') {
+            let mut words = words(line);
+            let (Some(name), number) = (words.next(), parse(words.next().unwrap_or_default())) else { continue };
+            if heading.is_empty() || !contains(name, heading) {
+                heading = heading6(name);
+                block = self.begin(out, BLOCKS6, heading);
+            }
+            if block.1 {
+                self.put(out, block.0, name, number);
+            }
+        }
+    }
+
+    /// Appends what /proc/net/sctp/snmp says: one counter a line.
+    pub fn put_sctp(&mut self, out: &mut Vec<u8>, file: &[u8]) {
+        let (block, shown) = self.begin(out, BLOCKS, b"Sctp");
+        for line in file.split(|&b| b == b'\n') {
+            let mut words = words(line);
+            if let (true, Some(name), Some(number)) = (shown, words.next(), words.next()) {
+                self.put(out, block, name, parse(number));
+            }
+        }
+    }
+
+    /// Begins a block: its heading, and whether its counters are printed.
+    fn begin(&mut self, out: &mut Vec<u8>, blocks: &'static [Block], heading: &[u8]) -> (Option<&'static Block>, bool) {
+        let block = blocks.iter().find(|b| b.heading.as_bytes() == heading);
+        // netstat forgets the histogram's indentation only at a block that it knows.
+        if block.is_some() {
+            self.last = Print::Always;
+        }
+        let shown = block.is_none_or(|b| self.counted.asks(b));
+        if shown {
+            text::put_face(out, heading, false);
+            out.extend_from_slice(b":\n");
+        }
+        (block, shown)
+    }
+
+    fn put(&mut self, out: &mut Vec<u8>, block: Option<&'static Block>, name: &[u8], number: u64) {
+        let Some(counter) = block.and_then(|b| b.counter(name)) else {
+            if number != 0 {
+                indent(out, self.last);
+                text::put_face(out, name, false);
+                out.extend_from_slice(b": ");
+                text::put_u64(out, number);
+                out.push(b'\n');
+            }
+            return;
+        };
+        if counter.print == Print::Never {
+            return;
+        }
+        if let (Some(title), true) = (title(counter.print), self.last != counter.print) {
+            indent(out, self.last);
+            out.extend_from_slice(title);
+        }
+        self.last = counter.print;
+        if number != 0 || counter.print == Print::Always {
+            put_sentence(out, counter, number);
+        }
+    }
+}
+
+fn put_sentence(out: &mut Vec<u8>, counter: &Counter, number: u64) {
+    indent(out, counter.print);
+    out.extend_from_slice(counter.before.as_bytes());
+    text::put_u64(out, number);
+    out.extend_from_slice(counter.after.as_bytes());
+    out.push(b'\n');
+}
+
+fn title(print: Print) -> Option<&'static [u8]> {
+    match print {
+        Print::IcmpIn => Some(b"ICMP input histogram:\n"),
+        Print::IcmpOut => Some(b"ICMP output histogram:\n"),
+        _ => None,
+    }
+}
+
+fn indent(out: &mut Vec<u8>, print: Print) {
+    let blanks: &[u8] = if title(print).is_some() { b"        " } else { b"    " };
+    out.extend_from_slice(blanks);
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|b| matches!(b, b' ' | b'\t' | b'\n')).filter(|word| !word.is_empty())
+}
+
+fn split_colon(line: &[u8]) -> Result<(&[u8], &[u8]), Garbled> {
+    let at = line.iter().position(|&b| b == b':').ok_or(Garbled)?;
+    let (heading, rest) = line.split_at(at);
+    Ok((heading, rest.get(1..).unwrap_or_default()))
+}
+
+/// `Icmp6InMsgs` → `Icmp6`; a name without a 6 is a heading as a whole.
+fn heading6(name: &[u8]) -> &[u8] {
+    let end = name.iter().position(|&b| b == b'6').map_or(name.len(), |at| at + 1);
+    name.get(..end).unwrap_or(name)
+}
+
+fn contains(name: &[u8], part: &[u8]) -> bool {
+    name.windows(part.len()).any(|window| window == part)
+}
+
+/// A number as strtoull(3) reads it: a negative one wraps round, one too great is the greatest, anything else is 0.
+fn parse(word: &[u8]) -> u64 {
+    let (negative, digits) = match word.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, word.strip_prefix(b"+").unwrap_or(word)),
+    };
+    let mut number: u64 = 0;
+    for digit in digits.iter().take_while(|d| d.is_ascii_digit()) {
+        let next = number.checked_mul(10).and_then(|n| n.checked_add(u64::from(digit - b'0')));
+        let Some(next) = next else { return u64::MAX };
+        number = next;
+    }
+    if negative { number.wrapping_neg() } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const ALL: Counted = Counted { raw: true, tcp: true, udp: true, sctp: true };
+
+    const SNMP: &[u8] = b"\
+Ip: Forwarding DefaultTTL InReceives InHdrErrors InDelivers OutTransmits
+Ip: 2 64 23578 0 7 21266
+Icmp: InMsgs InErrors InDestUnreachs InEchos OutMsgs OutEchos
+Icmp: 1 0 1 0 3 3
+IcmpMsg: InType3 OutType8
+IcmpMsg: 1 0
+Tcp: RtoAlgorithm MaxConn ActiveOpens CurrEstab New
+Tcp: 1 -1 2599 0 5
+UdpLite: InDatagrams
+UdpLite: 0
+";
+
+    #[test]
+    fn pairs_by_example() {
+        let mut out = Vec::new();
+        Statistics::new(ALL).put_pairs(&mut out, SNMP, "").unwrap();
+        let want = "\
+Ip:
+    Forwarding: 2
+    23578 total packets received
+    7 incoming packets delivered
+    OutTransmits: 21266
+Icmp:
+    1 ICMP messages received
+    0 input ICMP message failed
+    ICMP input histogram:
+        destination unreachable: 1
+    3 ICMP messages sent
+    ICMP output histogram:
+        echo requests: 3
+IcmpMsg:
+        InType3: 1
+Tcp:
+    2599 active connection openings
+    0 connections established
+    New: 5
+UdpLite:
+";
+        assert_eq!(String::from_utf8(out).unwrap(), want);
+    }
+
+    #[test]
+    fn one_protocol_shows_its_blocks_and_the_unknown_ones() {
+        let mut out = Vec::new();
+        let tcp = Counted { raw: false, udp: false, sctp: false, ..ALL };
+        Statistics::new(tcp).put_pairs(&mut out, SNMP, "").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("IcmpMsg:\n    InType3: 1\nTcp:\n    2599 active"), "{text}");
+    }
+
+    #[test]
+    fn lines_of_ipv6_by_example() {
+        let mut out = Vec::new();
+        let file = b"Ip6InReceives  \t19\nIp6InOctets \t5\nIcmp6InMsgs 1\nIcmp6InEchos 2\nIcmp6OutEchos 0\nUdpLite6InErrors 0\n";
+        Statistics::new(ALL).put_lines6(&mut out, file);
+        let want = "\
+Ip6:
+    19 total packets received
+    Ip6InOctets: 5
+Icmp6:
+    1 ICMP messages received
+    ICMP input histogram:
+        echo requests: 2
+        ICMP output histogram:
+UdpLite6:
+";
+        assert_eq!(String::from_utf8(out).unwrap(), want);
+    }
+
+    #[test]
+    fn garbage_is_told_and_never_fatal() {
+        let mut statistics = Statistics::new(ALL);
+        for file in [&b"no colon here\nnor here\n"[..], b"Tcp: A B\nTcp 1 2\n"] {
+            assert_eq!(statistics.put_pairs(&mut Vec::new(), file, ""), Err(Garbled));
+        }
+        for file in
+            [&b""[..], b"\n\n\n", b"Tcp: ActiveOpens\n", b":\n:\n", b"\xff\x1b: \x1b\n: 99999999999999999999999\n"]
+        {
+            let mut out = Vec::new();
+            statistics.put_pairs(&mut out, file, "").unwrap();
+            statistics.put_lines6(&mut out, file);
+            statistics.put_sctp(&mut out, file);
+            assert!(!out.contains(&0x1b));
+        }
+    }
+
+    #[test]
+    fn numbers_as_strtoull_reads_them() {
+        for (word, number) in
+            [("12", 12), ("-1", u64::MAX), ("x", 0), ("5x", 5), ("", 0), ("+7", 7), ("99999999999999999999", u64::MAX)]
+        {
+            assert_eq!(parse(word.as_bytes()), number, "{word}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Addresses, ports and names of sockets.
+
+use record::rows::{Endpoint, Socket};
+use record::text::{put_addr, put_face, put_u64};
+use record::{Addr, Key, LookupId, Lookups, Value};
+
+/// AF_INET6, include/linux/socket.h.
+const AF_INET6: u8 = 10;
+
+/// How addresses are written.
+#[derive(Clone, Copy)]
+pub(super) struct Style {
+    /// Outside text is printed as it is.
+    pub(super) raw: bool,
+    /// Host names instead of addresses where the lookup knows one.
+    pub(super) resolve: bool,
+}
+
+/// Appends our address, with the interface that the socket is bound to outside the brackets.
+pub(super) fn put_local(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, style: Style) {
+    put_host(out, row, &row.local, lookups, style);
+    if row.ifindex == 0 {
+        return;
+    }
+    out.push(b'%');
+    match lookups.value(LookupId::Ifaces, Key::Pair(row.netns_id, row.ifindex)) {
+        Value::Bytes(name) => put_face(out, name, style.raw),
+        _ => {
+            out.extend_from_slice(b"if");
+            put_u64(out, row.ifindex.into());
+        }
+    }
+}
+
+/// Appends the peer's address.
+pub(super) fn put_peer(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, style: Style) {
+    put_host(out, row, &row.peer, lookups, style);
+}
+
+fn put_host(out: &mut Vec<u8>, row: &Socket<'_>, end: &Endpoint, lookups: &Lookups<'_>, style: Style) {
+    let v6only = row.family == AF_INET6 && row.v6only == Some(true);
+    // A dual-stack wildcard is neither 0.0.0.0 nor [::].
+    if end.addr == Addr::ANY6 && !v6only {
+        return out.push(b'*');
+    }
+    if style.resolve {
+        if let Value::Bytes(name) = lookups.value(LookupId::Hosts, Key::Addr(end.addr.unmapped())) {
+            return put_face(out, name, style.raw);
+        }
+    }
+    match end.addr {
+        Addr::V4(_) => put_addr(out, end.addr),
+        Addr::V6(_) => {
+            out.push(b'[');
+            put_addr(out, end.addr);
+            out.push(b']');
+        }
+    }
+}
+
+/// Appends the name of a unix socket: `*` for none, `@` for every NUL of an abstract one.
+pub(super) fn put_path(out: &mut Vec<u8>, path: Option<&[u8]>, raw: bool) {
+    match path {
+        None => out.push(b'*'),
+        Some([0, rest @ ..]) => {
+            out.push(b'@');
+            for part in rest.split_inclusive(|&b| b == 0) {
+                match part.split_last() {
+                    Some((0, before)) => {
+                        put_face(out, before, raw);
+                        out.push(b'@');
+                    }
+                    _ => put_face(out, part, raw),
+                }
+            }
+        }
+        Some(path) => put_face(out, path.split(|&b| b == 0).next().unwrap_or_default(), raw),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_of_unix_sockets() {
+        for (path, expected) in [
+            (None, "*"),
+            (Some(&b"/run/x\0"[..]), "/run/x"),
+            (Some(b"\0name"), "@name"),
+            (Some(b"\0a\0b\0"), "@a@b@"),
+            (Some(b""), ""),
+            (Some(b"/a\x1b[31m\n"), "/a?[31m?"),
+        ] {
+            let mut out = Vec::new();
+            put_path(&mut out, path, false);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+        let mut out = Vec::new();
+        put_path(&mut out, Some(b"/a\x1b"), true);
+        assert_eq!(out, b"/a\x1b");
+    }
+}

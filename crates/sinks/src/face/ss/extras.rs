@@ -1,0 +1,292 @@
+//! What stands behind the ports: owners, timer, identity, and the second line of `-m` and `-i`.
+
+use super::security::{put_md5, put_ulp};
+use super::tcp;
+use super::writer::{Layout, Options};
+use record::rows::{SkMem, Socket, UnixPart};
+use record::text::{put_face, put_hex, put_u64};
+use record::{Key, LookupId, Lookups, Owner, Proto, Value};
+
+/// AF_INET6, include/linux/socket.h.
+const AF_INET6: u8 = 10;
+
+/// Appends ` NAME:N`-like items: the words, then the number.
+pub(super) fn put_item(out: &mut Vec<u8>, words: &str, n: u64) {
+    out.extend_from_slice(words.as_bytes());
+    put_u64(out, n);
+}
+
+/// Appends `␠users:(("NAME",pid=N,fd=N),…)`, the newest process first as ss finds them; nothing without owners.
+pub(super) fn put_owners(
+    out: &mut Vec<u8>,
+    row: &Socket<'_>,
+    lookups: &Lookups<'_>,
+    sorted: &mut Vec<Owner>,
+    bug_compatible: bool,
+) {
+    let key = if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) };
+    let owners = lookups.owners(key);
+    if owners.is_empty() {
+        return;
+    }
+    sorted.clear();
+    sorted.extend_from_slice(owners);
+    sorted.sort_unstable_by_key(|o| std::cmp::Reverse((o.pid, o.fd)));
+    out.extend_from_slice(b" users:(");
+    for (i, owner) in sorted.iter().enumerate() {
+        out.extend_from_slice(if i > 0 { b",(\"" } else { b"(\"" });
+        put_process(out, owner.process.as_bytes(), bug_compatible);
+        put_item(out, "\",pid=", owner.pid.into());
+        put_item(out, ",fd=", owner.fd.into());
+        out.push(b')');
+    }
+    out.push(b')');
+}
+
+/// A process name between quotation marks. ss reads it up to the first `)` and escapes nothing.
+fn put_process(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
+    if bug_compatible {
+        return put_face(out, name.split(|&b| b == b')').next().unwrap_or_default(), true);
+    }
+    for (i, part) in name.split(|&b| b == b'"').enumerate() {
+        if i > 0 {
+            out.extend_from_slice(b"\\\"");
+        }
+        put_face(out, part, false);
+    }
+}
+
+/// Appends everything but the owners.
+pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
+    if let Some(unix) = &row.unix {
+        return put_unix(out, row, unix, options);
+    }
+    if options.timers {
+        put_timer(out, row, options);
+    }
+    if options.details {
+        put_details(out, row, lookups, options);
+    }
+    if options.tos {
+        put_tos(out, row);
+    }
+    if options.cgroup {
+        put_cgroup(out, row, lookups, options.bug_compatible);
+    }
+    if options.sockopt {
+        put_sockopt(out, row, options.one_line);
+    }
+    if options.memory || (options.info && row.proto != Proto::Udp) {
+        put_second_line(out, row, options);
+    }
+}
+
+fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &Options) {
+    if options.memory {
+        put_skmem(out, row.skmem);
+    }
+    if !options.details {
+        return;
+    }
+    put_shutdown(out, row.shutdown);
+    if let Some((device, inode)) = unix.vfs {
+        put_item(out, " ino:", inode.into());
+        // The kernel's device number, split as the C library splits its own: ss prints that.
+        put_item(out, " dev:", (device >> 8 & 0xfff).into());
+        put_item(out, "/", (device & 0xff | device >> 12 & !0xff).into());
+    }
+}
+
+/// `␠timer:(KIND,TIME,RETRANSMISSIONS)`; nothing while no timer runs.
+fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
+    let kind = match row.timer.0 {
+        0 => return,
+        1 => "on",
+        2 => "keepalive",
+        3 => "timewait",
+        4 => "persist",
+        _ => "unknown",
+    };
+    out.extend_from_slice(b" timer:(");
+    out.extend_from_slice(kind.as_bytes());
+    out.push(b',');
+    let wrong_unit = options.bug_compatible && options.layout == Layout::V6_1;
+    put_time(out, row.timer_ms, wrong_unit);
+    put_item(out, ",", row.retrans.into());
+    out.push(b')');
+}
+
+/// `712ms`, `2.004sec`, `29sec`, `1min29sec`, `66min`; nothing for 0. ss 6.1 writes `2.004ms` for two seconds.
+fn put_time(out: &mut Vec<u8>, ms: u32, wrong_unit: bool) {
+    let (minutes, seconds, rest) = (ms / 60_000, ms / 1000 % 60, ms % 1000);
+    if minutes > 0 {
+        put_item(out, "", minutes.into());
+        out.extend_from_slice(b"min");
+    }
+    let seconds = if minutes > 9 { 0 } else { seconds };
+    let rest = if minutes > 0 || seconds > 9 { 0 } else { rest };
+    if seconds > 0 {
+        put_u64(out, seconds.into());
+        out.extend_from_slice(if rest > 0 { b"." } else { b"sec" });
+    }
+    if rest > 0 {
+        out.extend_from_slice(&[b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8]);
+        out.extend_from_slice(if seconds > 0 && !wrong_unit { b"sec" } else { b"ms" });
+    }
+}
+
+fn put_details(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
+    if let Some(uid) = row.uid.filter(|&uid| uid != 0) {
+        put_item(out, " uid:", uid.into());
+    }
+    put_item(out, " ino:", row.inode.into());
+    out.extend_from_slice(b" sk:");
+    put_hex(out, row.cookie);
+    if let Some(mark) = row.mark.filter(|&mark| mark != 0) {
+        out.extend_from_slice(b" fwmark:0x");
+        put_hex(out, mark.into());
+    }
+    put_cgroup(out, row, lookups, options.bug_compatible);
+    if let Some(v6only) = row.v6only.filter(|_| row.family == AF_INET6) {
+        put_item(out, " v6only:", v6only.into());
+    }
+    put_shutdown(out, row.shutdown);
+}
+
+/// A cgroup without a path (none mounted, or gone) is left out; ss prints its number as a path.
+fn put_cgroup(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, bug_compatible: bool) {
+    let Some(id) = row.cgroup_id.filter(|&id| id != 0) else { return };
+    match lookups.value(LookupId::Cgroups, Key::Id(id)) {
+        Value::Bytes(path) => {
+            out.extend_from_slice(b" cgroup:");
+            put_face(out, path, bug_compatible);
+        }
+        _ if bug_compatible => {
+            out.extend_from_slice(b" cgroup:unreachable:");
+            put_hex(out, id);
+        }
+        _ => {}
+    }
+}
+
+fn put_shutdown(out: &mut Vec<u8>, shutdown: Option<u8>) {
+    let arrows: &[u8] = match shutdown.map(|bits| bits & 3) {
+        None => return,
+        Some(0) => b" <->",
+        Some(1) => b" -->",
+        Some(2) => b" <--",
+        Some(_) => b" ---",
+    };
+    out.extend_from_slice(arrows);
+}
+
+fn put_tos(out: &mut Vec<u8>, row: &Socket<'_>) {
+    let items = [(" tos:", row.tos.map(u32::from)), (" tclass:", row.tclass.map(u32::from)), (" class_id:", row.class_id)];
+    for (words, n) in items {
+        let Some(n) = n else { continue };
+        out.extend_from_slice(words.as_bytes());
+        // C's %#x has no prefix for 0.
+        if n > 0 {
+            out.extend_from_slice(b"0x");
+        }
+        put_hex(out, n.into());
+    }
+}
+
+/// Bits of INET_DIAG_SOCKOPT from the lowest, include/uapi/linux/inet_diag.h `struct inet_diag_sockopt`.
+const SOCKOPTS: [&str; 11] = [
+    " recverr", " is_icsk", " freebind", " hdrincl", " mc_loop", " transparent", " mc_all", " nodefrag",
+    " bind_addr_no_port", " recverr_rfc4884", " defer_connect",
+];
+
+fn put_sockopt(out: &mut Vec<u8>, row: &Socket<'_>, one_line: bool) {
+    let Some([low, high]) = row.sockopt else { return };
+    let bits = u16::from_le_bytes([low, high]);
+    out.extend_from_slice(if one_line { b" " } else { b"\n\t" });
+    out.extend_from_slice(b"inet-sockopt: (");
+    for (i, word) in SOCKOPTS.iter().enumerate() {
+        if bits >> i & 1 == 1 {
+            out.extend_from_slice(word.as_bytes());
+        }
+    }
+    out.push(b')');
+}
+
+fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
+    if !options.one_line {
+        out.extend_from_slice(b"\n\t");
+    }
+    if options.memory {
+        put_skmem(out, row.skmem);
+    }
+    if !options.info {
+        return;
+    }
+    if let Some(info) = &row.tcp_info {
+        tcp::put(out, row, info, options);
+    }
+    if let Some(keys) = row.md5sig {
+        put_md5(out, keys);
+    }
+    if let Some(ulp) = row.ulp {
+        put_ulp(out, ulp, options.layout, options.bug_compatible);
+    }
+}
+
+/// Letters of the nine numbers (include/uapi/linux/sock_diag.h, `SK_MEMINFO_*`).
+const SKMEM: [&str; 9] = [" skmem:(r", ",rb", ",t", ",tb", ",f", ",w", ",o", ",bl", ",d"];
+
+fn put_skmem(out: &mut Vec<u8>, skmem: Option<SkMem<'_>>) {
+    let Some(skmem) = skmem else { return };
+    for (i, letter) in SKMEM.iter().enumerate() {
+        // Backlog and drops came later: an older kernel does not send them.
+        match skmem.get(i) {
+            Some(n) => put_item(out, letter, n.into()),
+            None if i < 7 => put_item(out, letter, 0),
+            None => {}
+        }
+    }
+    out.push(b')');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn times_of_timers() {
+        for (ms, right, wrong) in [
+            (0, "", ""),
+            (712, "712ms", "712ms"),
+            (4, "004ms", "004ms"),
+            (2_004, "2.004sec", "2.004ms"),
+            (4_000, "4sec", "4sec"),
+            (29_999, "29sec", "29sec"),
+            (89_000, "1min29sec", "1min29sec"),
+            (61_500, "1min1sec", "1min1sec"),
+            (66 * 60_000 + 5_000, "66min", "66min"),
+        ] {
+            for (expected, wrong_unit) in [(right, false), (wrong, true)] {
+                let mut out = Vec::new();
+                put_time(&mut out, ms, wrong_unit);
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn process_names_are_whole_and_quoted_or_as_ss_cuts_them() {
+        for (name, right, old) in [
+            (&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"),
+            (b"x\x1b[1m", "x?[1m", "x\x1b[1m"),
+            (b")", ")", ""),
+        ] {
+            for (expected, bug) in [(right, false), (old, true)] {
+                let mut out = Vec::new();
+                put_process(&mut out, name, bug);
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        }
+    }
+}

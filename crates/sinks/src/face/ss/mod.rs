@@ -1,0 +1,20 @@
+//! The bytes of ss (iproute2), in the layouts of 6.1 and 6.15.
+//!
+//! Typed rows in, aligned text out. ss collects rows until its buffer is full, then aligns them; the same block
+//! boundaries are kept here, so the widths are ss's, but rows are kept in a fraction of the memory. Knows no switch,
+//! no filter and no table order: `cli::faces::ss` does. Start reading at [`Writer`].
+mod address;
+mod block;
+mod chunks;
+mod extras;
+mod float;
+mod render;
+mod security;
+mod summary;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use summary::{OwnTcp, SockStat, put_summary};
+pub use writer::{Layout, Options, Services, Writer};

@@ -1,0 +1,213 @@
+//! Lines from rows and widths.
+
+use super::block::{Host, Kept, Netid, Port, octets_len, port_len};
+use super::writer::{Layout, Options, state_name};
+use record::text::{put_u64, put_v4, u64_len};
+
+/// States that a block can hold (four bits).
+const STATES: usize = 16;
+
+/// Length of each cell: of one row, or the longest of all rows so far.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Widths {
+    pub(super) netid: usize,
+    pub(super) state: usize,
+    pub(super) recv_q: usize,
+    pub(super) send_q: usize,
+    pub(super) local: usize,
+    pub(super) local_port: usize,
+    pub(super) peer: usize,
+    pub(super) peer_port: usize,
+    pub(super) owners: usize,
+    pub(super) extras: usize,
+}
+
+impl Widths {
+    /// The lengths of the heading's words.
+    pub(super) fn of_header(options: &Options) -> Widths {
+        Widths {
+            netid: 5,
+            state: 5,
+            recv_q: 6,
+            send_q: 6,
+            local: 14,
+            local_port: 4,
+            peer: 13,
+            peer_port: 4,
+            owners: 7,
+            extras: if options.layout == Layout::V6_1 { 7 } else { 0 },
+        }
+    }
+
+    /// Takes over what is longer in `row`.
+    #[inline]
+    pub(super) fn grow(&mut self, row: &Widths) {
+        self.netid = self.netid.max(row.netid);
+        self.state = self.state.max(row.state);
+        self.recv_q = self.recv_q.max(row.recv_q);
+        self.send_q = self.send_q.max(row.send_q);
+        self.local = self.local.max(row.local);
+        self.local_port = self.local_port.max(row.local_port);
+        self.peer = self.peer.max(row.peer);
+        self.peer_port = self.peer_port.max(row.peer_port);
+        self.owners = self.owners.max(row.owners);
+        self.extras = self.extras.max(row.extras);
+    }
+
+    /// The cells that ss keeps of a row, without the last one, and how many they are.
+    #[inline]
+    pub(super) fn cells(&self, options: &Options) -> ([usize; 9], usize) {
+        let mut cells = [0; 9];
+        let mut used = 0;
+        let mut add = |shown: bool, len: usize| {
+            if shown {
+                cells[used] = len;
+                used += 1;
+            }
+        };
+        add(options.netid, self.netid);
+        add(options.state, self.state);
+        add(options.queues, self.recv_q);
+        add(options.queues, self.send_q);
+        add(true, self.local);
+        add(true, self.local_port);
+        add(true, self.peer);
+        add(true, self.peer_port);
+        add(options.owners_apart(), self.owners);
+        (cells, used)
+    }
+}
+
+/// Everything about a block that is the same in all its lines.
+pub(super) struct Look {
+    widths: Widths,
+    options: Options,
+    /// Netid and state, padded, by netid × state.
+    leads: Vec<Vec<u8>>,
+    /// Both queues of a row with nothing in them.
+    zeros: Vec<u8>,
+}
+
+impl Look {
+    pub(super) fn new(options: &Options, widths: Widths) -> Look {
+        let mut look = Look { widths, options: *options, leads: Vec::new(), zeros: Vec::new() };
+        let lines = Netid::NAMES.iter().flat_map(|netid| (0..STATES as u8).map(move |state| (*netid, state)));
+        look.leads = lines.map(|(netid, state)| look.lead(netid, state_name(state))).collect();
+        if options.queues {
+            put_left(&mut look.zeros, b"0", widths.recv_q, true);
+            put_left(&mut look.zeros, b"0", widths.send_q, true);
+        }
+        look
+    }
+
+    fn lead(&self, netid: &str, state: &str) -> Vec<u8> {
+        let mut lead = Vec::new();
+        if self.options.netid {
+            put_left(&mut lead, netid.as_bytes(), self.widths.netid, true);
+        }
+        if self.options.state {
+            put_left(&mut lead, state.as_bytes(), self.widths.state, true);
+        }
+        lead
+    }
+
+    pub(super) fn put_header(&self, out: &mut Vec<u8>) {
+        let widths = &self.widths;
+        out.extend_from_slice(&self.lead("Netid", "State"));
+        if self.options.queues {
+            put_left(out, b"Recv-Q", widths.recv_q, true);
+            put_left(out, b"Send-Q", widths.send_q, true);
+        }
+        pad(out, widths.local, 14);
+        out.extend_from_slice(b"Local Address:");
+        put_left(out, b"Port", widths.local_port, true);
+        pad(out, widths.peer, 13);
+        out.extend_from_slice(b"Peer Address:");
+        put_left(out, b"Port", widths.peer_port, false);
+        if self.options.owners_apart() {
+            put_left(out, b"Process", widths.owners, false);
+        }
+        let extras: &[u8] = if self.options.layout == Layout::V6_1 { b"Process" } else { b"" };
+        put_left(out, extras, widths.extras, false);
+        out.push(b'\n');
+    }
+
+    #[inline]
+    pub(super) fn put_row(&self, out: &mut Vec<u8>, row: &Kept<'_>) {
+        let widths = &self.widths;
+        if let Some(lead) = self.leads.get(usize::from(row.netid) * STATES + usize::from(row.state)) {
+            out.extend_from_slice(lead);
+        }
+        match row.queues {
+            (0, 0) => out.extend_from_slice(&self.zeros),
+            queues => self.put_queues(out, queues),
+        }
+        let (here, there) = row.hosts.split();
+        let (port_here, port_there) = row.ports.split();
+        let delim = if row.netid >= Netid::UnixStream as u8 { b' ' } else { b':' };
+        put_host(out, here, widths.local, delim);
+        put_port(out, port_here, widths.local_port);
+        out.push(b' ');
+        put_host(out, there, widths.peer, delim);
+        put_port(out, port_there, widths.peer_port);
+        if self.options.owners_apart() {
+            put_left(out, row.owners, widths.owners, false);
+        }
+        put_left(out, row.extras, widths.extras, false);
+        out.push(b'\n');
+    }
+
+    fn put_queues(&self, out: &mut Vec<u8>, (recv, send): (u32, u32)) {
+        if !self.options.queues {
+            return;
+        }
+        for (n, width) in [(recv, self.widths.recv_q), (send, self.widths.send_q)] {
+            put_u64(out, n.into());
+            pad(out, width, u64_len(n.into()));
+            out.push(b' ');
+        }
+    }
+}
+
+#[inline]
+fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8) {
+    match host {
+        Host::Octets(octets) => {
+            pad(out, width, octets_len(octets) + 1);
+            put_v4(out, octets);
+        }
+        Host::Text(text) => {
+            pad(out, width, text.len() + 1);
+            out.extend_from_slice(text);
+        }
+    }
+    out.push(delim);
+}
+
+#[inline]
+fn put_port(out: &mut Vec<u8>, port: Port<'_>, width: usize) {
+    match port {
+        Port::Number(0) => put_left(out, b"*", width, false),
+        Port::Number(n) => {
+            put_u64(out, n.into());
+            pad(out, width, port_len(n));
+        }
+        Port::Text(text) => put_left(out, text, width, false),
+    }
+}
+
+/// A cell that starts at the left, and the blank before the next cell if there is one.
+#[inline]
+fn put_left(out: &mut Vec<u8>, text: &[u8], width: usize, blank: bool) {
+    out.extend_from_slice(text);
+    pad(out, width, text.len());
+    if blank {
+        out.push(b' ');
+    }
+}
+
+/// Blanks for a cell of `len` bytes in `width`.
+#[inline]
+fn pad(out: &mut Vec<u8>, width: usize, len: usize) {
+    out.resize(out.len() + width.saturating_sub(len), b' ');
+}

@@ -1,0 +1,222 @@
+//! The items of `-i`: congestion control, round trips, windows, rates.
+//!
+//! Order and conditions are ss's: an item is left out when its number is 0, absent members of `tcp_info` count as 0.
+
+use super::extras::put_item;
+use super::float::{put_general, put_rate, put_tenths, put_thousandths};
+use super::writer::{Layout, Options};
+use record::rows::{Socket, TcpInfo};
+use record::text::{put_face, put_u64};
+use record::State;
+
+/// Bits of `tcpi_options` (include/uapi/linux/tcp.h, `TCPI_OPT_*`).
+const WSCALE: u8 = 4;
+/// The words of those bits in ss's order; the last one is not known to 6.1.
+const OPTIONS: [(u8, &str); 6] =
+    [(1, " ts"), (64, " usec_ts"), (2, " sack"), (8, " ecn"), (16, " ecnseen"), (32, " fastopen")];
+/// The initial timeout of a fresh connection: not worth a word.
+const RTO_INITIAL_US: u32 = 3_000_000;
+/// What the kernel assumes before it saw reordering: not shown.
+const REORDERING_USUAL: u32 = 3;
+/// All ones: no limit.
+const UNLIMITED: u64 = u64::MAX;
+
+/// Appends everything that `info` and the congestion control tell.
+pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, options: &Options) {
+    put_negotiated(out, row, info, options);
+    put_path(out, info);
+    put_volume(out, info);
+    put_congestion(out, row, options.numeric);
+    put_rates(out, row, info, options.numeric);
+    put_limits(out, info);
+    put_losses(out, row, info);
+    put_receiver(out, info, options.layout);
+}
+
+fn nonzero(out: &mut Vec<u8>, words: &str, n: Option<impl Into<u64>>) {
+    match n.map(Into::into) {
+        None | Some(0) => {}
+        Some(n) => put_item(out, words, n),
+    }
+}
+
+fn milliseconds(out: &mut Vec<u8>, words: &str, us: Option<u32>) {
+    if let Some(us) = us.filter(|&us| us != 0) {
+        out.extend_from_slice(words.as_bytes());
+        put_thousandths(out, us);
+    }
+}
+
+fn put_negotiated(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, options: &Options) {
+    let bits = info.options().unwrap_or(0);
+    for (bit, word) in OPTIONS {
+        let known = bit != 64 || options.layout == Layout::V6_15;
+        if options.timers || options.details {
+            if bits & bit != 0 && known {
+                out.extend_from_slice(word.as_bytes());
+            }
+        }
+    }
+    if let Some(name) = row.cong.filter(|name| !name.is_empty()) {
+        out.push(b' ');
+        put_face(out, name.get(..15).unwrap_or(name), options.bug_compatible);
+    }
+    if bits & WSCALE != 0 {
+        put_item(out, " wscale:", info.snd_wscale().unwrap_or(0).into());
+        put_item(out, ",", info.rcv_wscale().unwrap_or(0).into());
+    }
+    milliseconds(out, " rto:", info.rto_us().filter(|&us| us != RTO_INITIAL_US));
+    nonzero(out, " backoff:", info.backoff());
+    if let Some(rtt) = info.rtt_us().filter(|&us| us != 0) {
+        milliseconds(out, " rtt:", Some(rtt));
+        out.push(b'/');
+        put_thousandths(out, info.rtt_var_us().unwrap_or(0));
+    }
+    milliseconds(out, " ato:", info.ato_us());
+}
+
+fn put_path(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
+    nonzero(out, " mss:", info.snd_mss());
+    nonzero(out, " pmtu:", info.pmtu());
+    nonzero(out, " rcvmss:", info.rcv_mss());
+    nonzero(out, " advmss:", info.advmss());
+    nonzero(out, " cwnd:", info.snd_cwnd());
+    // 0xffff and more stand for infinite.
+    nonzero(out, " ssthresh:", info.snd_ssthresh().filter(|&n| n < 0xffff));
+}
+
+fn put_volume(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
+    nonzero(out, " bytes_sent:", info.bytes_sent());
+    nonzero(out, " bytes_retrans:", info.bytes_retrans());
+    nonzero(out, " bytes_acked:", info.bytes_acked());
+    nonzero(out, " bytes_received:", info.bytes_received());
+    nonzero(out, " segs_out:", info.segs_out());
+    nonzero(out, " segs_in:", info.segs_in());
+    nonzero(out, " data_segs_out:", info.data_segs_out());
+    nonzero(out, " data_segs_in:", info.data_segs_in());
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_ne_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// dctcp and bbr (include/uapi/linux/inet_diag.h, `tcp_dctcp_info`, `tcp_bbr_info`).
+fn put_congestion(out: &mut Vec<u8>, row: &Socket<'_>, numeric: bool) {
+    if let Some(dctcp) = row.dctcp {
+        if u16_at(dctcp, 0) == 0 {
+            out.extend_from_slice(b" dctcp:fallback_mode");
+        } else {
+            put_item(out, " dctcp:(ce_state:", u16_at(dctcp, 2).into());
+            put_item(out, ",alpha:", u32_at(dctcp, 4).into());
+            put_item(out, ",ab_ecn:", u32_at(dctcp, 8).into());
+            put_item(out, ",ab_tot:", u32_at(dctcp, 12).into());
+            out.push(b')');
+        }
+    }
+    if let Some(bbr) = row.bbr {
+        let bytes_per_s = u64::from(u32_at(bbr, 4)) << 32 | u64::from(u32_at(bbr, 0));
+        out.extend_from_slice(b" bbr:(bw:");
+        put_rate(out, bytes_per_s as f64 * 8.0, numeric);
+        out.extend_from_slice(b"bps,mrtt:");
+        put_thousandths(out, u32_at(bbr, 8));
+        // Gains are in 1/256.
+        for (words, gain) in [(",pacing_gain:", u32_at(bbr, 12)), (",cwnd_gain:", u32_at(bbr, 16))] {
+            if gain != 0 {
+                out.extend_from_slice(words.as_bytes());
+                put_general(out, f64::from(gain) / 256.0);
+            }
+        }
+        out.push(b')');
+    }
+}
+
+/// The round trip that the send rate is computed from: vegas' own where it is switched on.
+fn rtt_for_rate(row: &Socket<'_>, info: &TcpInfo<'_>) -> u32 {
+    const UNSET: u32 = 0x7fff_ffff;
+    let vegas = row.vegas.filter(|v| u32_at(v, 0) != 0).map(|v| u32_at(v, 8));
+    vegas.filter(|&us| us != 0 && us != UNSET).or(info.rtt_us()).unwrap_or(0)
+}
+
+fn put_rates(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, numeric: bool) {
+    let rate = |out: &mut Vec<u8>, words: &str, bits: f64| {
+        out.extend_from_slice(words.as_bytes());
+        put_rate(out, bits, numeric);
+    };
+    let (rtt, mss, cwnd) = (rtt_for_rate(row, info), info.snd_mss().unwrap_or(0), info.snd_cwnd().unwrap_or(0));
+    if rtt > 0 && mss > 0 && cwnd > 0 {
+        rate(out, " send ", f64::from(cwnd) * f64::from(mss) * 8_000_000.0 / f64::from(rtt));
+        out.extend_from_slice(b"bps");
+    }
+    nonzero(out, " lastsnd:", info.last_data_sent_ms());
+    nonzero(out, " lastrcv:", info.last_data_recv_ms());
+    nonzero(out, " lastack:", info.last_ack_recv_ms());
+    let known = |n: Option<u64>| n.filter(|&n| n != 0 && n != UNLIMITED);
+    if let Some(pacing) = known(info.pacing_rate()) {
+        rate(out, " pacing_rate ", pacing as f64 * 8.0);
+        out.extend_from_slice(b"bps");
+        if let Some(max) = known(info.max_pacing_rate()) {
+            rate(out, "/", max as f64 * 8.0);
+            out.extend_from_slice(b"bps");
+        }
+    }
+    if let Some(delivery) = info.delivery_rate().filter(|&n| n != 0) {
+        rate(out, " delivery_rate ", delivery as f64 * 8.0);
+        out.extend_from_slice(b"bps");
+    }
+    nonzero(out, " delivered:", info.delivered());
+    nonzero(out, " delivered_ce:", info.delivered_ce());
+    if info.delivery_rate_app_limited() == Some(true) {
+        out.extend_from_slice(b" app_limited");
+    }
+}
+
+fn put_limits(out: &mut Vec<u8>, info: &TcpInfo<'_>) {
+    let Some(busy) = info.busy_us().filter(|&us| us != 0) else { return };
+    put_item(out, " busy:", busy / 1000);
+    out.extend_from_slice(b"ms");
+    for (words, us) in [(" rwnd_limited:", info.rwnd_limited_us()), (" sndbuf_limited:", info.sndbuf_limited_us())] {
+        let Some(us) = us.filter(|&us| us != 0) else { continue };
+        put_item(out, words, us / 1000);
+        out.extend_from_slice(b"ms(");
+        put_tenths(out, 100.0 * us as f64 / busy as f64);
+        out.extend_from_slice(b"%)");
+    }
+}
+
+fn put_losses(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>) {
+    nonzero(out, " unacked:", info.unacked());
+    let (now, total) = (info.retrans().unwrap_or(0), info.total_retrans().unwrap_or(0));
+    if now != 0 || total != 0 {
+        put_item(out, " retrans:", now.into());
+        put_item(out, "/", total.into());
+    }
+    nonzero(out, " lost:", info.lost());
+    // At a listener this is the limit of its queue, which Send-Q shows.
+    nonzero(out, " sacked:", info.sacked().filter(|_| row.state != State::LISTEN));
+    nonzero(out, " dsack_dups:", info.dsack_dups());
+    nonzero(out, " fackets:", info.fackets());
+    let reordering = info.reordering().unwrap_or(0);
+    if reordering != REORDERING_USUAL {
+        out.extend_from_slice(b" reordering:");
+        put_u64(out, reordering.into());
+    }
+    nonzero(out, " reord_seen:", info.reord_seen());
+}
+
+fn put_receiver(out: &mut Vec<u8>, info: &TcpInfo<'_>, layout: Layout) {
+    milliseconds(out, " rcv_rtt:", info.rcv_rtt_us());
+    nonzero(out, " rcv_space:", info.rcv_space());
+    nonzero(out, " rcv_ssthresh:", info.rcv_ssthresh());
+    nonzero(out, " notsent:", info.notsent_bytes());
+    milliseconds(out, " minrtt:", info.min_rtt_us().filter(|&us| us != u32::MAX));
+    nonzero(out, " rcv_ooopack:", info.rcv_ooopack());
+    nonzero(out, " snd_wnd:", info.snd_wnd());
+    if layout == Layout::V6_15 {
+        nonzero(out, " rcv_wnd:", info.rcv_wnd());
+        nonzero(out, " rehash:", info.rehash());
+    }
+}

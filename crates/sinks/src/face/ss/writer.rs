@@ -1,0 +1,373 @@
+//! Rows in, blocks of aligned lines out.
+
+use super::address::{Style, put_local, put_path, put_peer};
+use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
+use super::chunks::Chunks;
+use super::extras;
+use super::render::{Look, Widths};
+use crate::Out;
+use record::rows::{Endpoint, Socket, UnixPart, UnixType};
+use record::text::{put_u64, u64_len};
+use record::{Addr, Lookups, Owner, Proto, SinkError};
+use std::io::Write;
+
+/// Whose layout.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Layout {
+    /// iproute2 6.1 (Debian 12): owners and extras share the cell `Process`.
+    V6_1,
+    /// iproute2 6.15 (Debian 13): a cell for owners with `-p`, one without heading for extras.
+    V6_15,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Whose layout.
+    pub layout: Layout,
+    /// The old tool's known defects, and outside text as it is.
+    pub bug_compatible: bool,
+    /// A heading (not `-H`).
+    pub header: bool,
+    /// The column Netid: more than one socket table was asked for.
+    pub netid: bool,
+    /// The column State: more than one state was asked for.
+    pub state: bool,
+    /// Recv-Q and Send-Q (not `-Q`).
+    pub queues: bool,
+    /// `-p`
+    pub processes: bool,
+    /// `-o`
+    pub timers: bool,
+    /// `-e`
+    pub details: bool,
+    /// `-m`
+    pub memory: bool,
+    /// `-i`
+    pub info: bool,
+    /// `--tos`
+    pub tos: bool,
+    /// `--cgroup`
+    pub cgroup: bool,
+    /// `--inet-sockopt`
+    pub sockopt: bool,
+    /// `-O`
+    pub one_line: bool,
+    /// `-n`
+    pub numeric: bool,
+    /// `-r`
+    pub resolve: bool,
+}
+
+impl Options {
+    /// Plain `ss` in `layout`: Netid, State, queues, addresses; numbers instead of names.
+    pub fn plain(layout: Layout) -> Options {
+        Options {
+            layout,
+            bug_compatible: false,
+            header: true,
+            netid: true,
+            state: true,
+            queues: true,
+            processes: false,
+            timers: false,
+            details: false,
+            memory: false,
+            info: false,
+            tos: false,
+            cgroup: false,
+            sockopt: false,
+            one_line: false,
+            numeric: true,
+            resolve: false,
+        }
+    }
+
+    /// True if owners have a cell of their own.
+    pub(super) fn owners_apart(&self) -> bool {
+        self.layout == Layout::V6_15 && self.processes
+    }
+
+    /// True if nothing but the fixed columns is written.
+    fn is_plain(&self) -> bool {
+        let more = self.processes || self.timers || self.details || self.memory || self.info;
+        !(more || self.tos || self.cgroup || self.sockopt)
+    }
+}
+
+/// Name of a service by protocol and port, if the port shall have one.
+pub type Services<'s> = &'s dyn Fn(Proto, u16) -> Option<&'s [u8]>;
+
+/// The last cell of the newest row: ss counts it only when the next row starts.
+#[derive(Clone, Copy)]
+enum Open {
+    Nothing,
+    Header,
+    Row { extras: usize },
+}
+
+/// Writes rows as ss does. Rows wait until their block is full: nothing comes out before [`Writer::finish`] or some
+/// 60 000 rows. Memory: a megabyte for IPv4 rows without extras, at most some five.
+pub struct Writer<'s, W> {
+    options: Options,
+    plain: bool,
+    style: Style,
+    services: Services<'s>,
+    out: Out<W>,
+    block: Block,
+    chunks: Chunks,
+    widths: Widths,
+    header_waits: bool,
+    open: Open,
+    local: Vec<u8>,
+    peer: Vec<u8>,
+    local_port: Vec<u8>,
+    peer_port: Vec<u8>,
+    owners: Vec<u8>,
+    extras: Vec<u8>,
+    sorted: Vec<Owner>,
+}
+
+impl<'s, W: Write> Writer<'s, W> {
+    /// A writer to `to`, which should have no buffer of its own.
+    pub fn new(options: Options, services: Services<'s>, to: W) -> Writer<'s, W> {
+        let mut writer = Writer {
+            options,
+            plain: options.is_plain(),
+            style: Style { raw: options.bug_compatible, resolve: options.resolve },
+            services,
+            out: Out::new(to),
+            block: Block::default(),
+            chunks: Chunks::default(),
+            widths: Widths::default(),
+            header_waits: options.header,
+            open: Open::Nothing,
+            local: Vec::new(),
+            peer: Vec::new(),
+            local_port: Vec::new(),
+            peer_port: Vec::new(),
+            owners: Vec::new(),
+            extras: Vec::new(),
+            sorted: Vec::new(),
+        };
+        if options.header {
+            writer.header();
+        }
+        writer
+    }
+
+    fn header(&mut self) {
+        self.widths = Widths::of_header(&self.options);
+        let widths = self.widths;
+        self.count(&widths, if self.options.layout == Layout::V6_1 { widths.extras } else { 0 });
+        self.open = Open::Header;
+    }
+
+    /// Takes one row. `lookups` give interfaces, owners, cgroups and host names.
+    #[inline]
+    pub fn row(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> Result<(), SinkError> {
+        self.close_row()?;
+        if self.plain && self.keep_plain(row) {
+            return Ok(());
+        }
+        self.keep(row, lookups);
+        Ok(())
+    }
+
+    /// Writes what waits and flushes the output.
+    pub fn finish(&mut self) -> Result<(), SinkError> {
+        self.render()?;
+        self.out.flush()
+    }
+
+    /// The output itself.
+    pub fn into_inner(self) -> W {
+        self.out.into_inner()
+    }
+
+    /// The short way for IPv4 rows with numbers and nothing else; false if the row is not of that sort.
+    #[inline]
+    fn keep_plain(&mut self, row: &Socket<'_>) -> bool {
+        let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
+        if row.ifindex != 0 || row.unix.is_some() || !self.options.numeric || self.options.resolve {
+            return false;
+        }
+        let queues = (row.rqueue, row.wqueue.unwrap_or(0));
+        let widths = Widths {
+            netid: 3,
+            state: state_name(row.state.0).len(),
+            recv_q: u64_len(queues.0.into()).max(6),
+            send_q: u64_len(queues.1.into()).max(6),
+            local: octets_len(here) + 1,
+            local_port: port_len(row.local.port),
+            peer: octets_len(there) + 1,
+            peer_port: port_len(row.peer.port),
+            owners: 0,
+            extras: 0,
+        };
+        self.block.push(&Kept {
+            netid: netid(row) as u8,
+            state: row.state.0,
+            queues,
+            hosts: Hosts::Octets(here, there),
+            ports: Ports::Numbers(row.local.port, row.peer.port),
+            owners: b"",
+            extras: b"",
+        });
+        self.widths.grow(&widths);
+        self.count(&widths, 0);
+        self.open = Open::Row { extras: 0 };
+        true
+    }
+
+    /// Any row: its cells become text, except for ports that have no names.
+    fn keep(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
+        for cell in [&mut self.local, &mut self.peer, &mut self.local_port, &mut self.peer_port] {
+            cell.clear();
+        }
+        self.owners.clear();
+        self.extras.clear();
+        let named = match &row.unix {
+            Some(unix) => self.name_unix(row, unix),
+            None => self.name_inet(row, lookups),
+        };
+        self.tail(row, lookups);
+        let queues = (row.rqueue, row.wqueue.unwrap_or(0));
+        let (here, there) = (row.local.port, row.peer.port);
+        let widths = Widths {
+            netid: Netid::NAMES.get(netid(row) as usize).map_or(0, |name| name.len()),
+            state: state_name(row.state.0).len(),
+            recv_q: u64_len(queues.0.into()).max(6),
+            send_q: u64_len(queues.1.into()).max(6),
+            local: self.local.len() + 1,
+            local_port: if named { self.local_port.len() } else { port_len(here) },
+            peer: self.peer.len() + 1,
+            peer_port: if named { self.peer_port.len() } else { port_len(there) },
+            owners: self.owners.len(),
+            extras: 0,
+        };
+        self.block.push(&Kept {
+            netid: netid(row) as u8,
+            state: row.state.0,
+            queues,
+            hosts: Hosts::Texts(&self.local, &self.peer),
+            ports: match named {
+                true => Ports::Texts(&self.local_port, &self.peer_port),
+                false => Ports::Numbers(here, there),
+            },
+            owners: &self.owners,
+            extras: &self.extras,
+        });
+        self.widths.grow(&widths);
+        self.count(&widths, self.extras.len());
+        self.open = Open::Row { extras: self.extras.len() };
+    }
+
+    fn name_unix(&mut self, row: &Socket<'_>, unix: &UnixPart<'_>) -> bool {
+        put_path(&mut self.local, unix.path, self.style.raw);
+        self.peer.push(b'*');
+        put_u64(&mut self.local_port, row.inode.into());
+        put_u64(&mut self.peer_port, unix.peer_inode.unwrap_or(0).into());
+        true
+    }
+
+    /// True if one of the ports has a name: both are text then.
+    fn name_inet(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> bool {
+        put_local(&mut self.local, row, lookups, self.style);
+        put_peer(&mut self.peer, row, lookups, self.style);
+        if self.options.numeric {
+            return false;
+        }
+        let name = |end: &Endpoint| if end.port == 0 { None } else { (self.services)(row.proto, end.port) };
+        let names = (name(&row.local), name(&row.peer));
+        if names == (None, None) {
+            return false;
+        }
+        put_port(&mut self.local_port, row.local.port, names.0);
+        put_port(&mut self.peer_port, row.peer.port, names.1);
+        true
+    }
+
+    fn tail(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
+        if self.options.processes {
+            let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
+            extras::put_owners(cell, row, lookups, &mut self.sorted, self.options.bug_compatible);
+        }
+        extras::put(&mut self.extras, row, lookups, &self.options);
+    }
+
+    /// The cells of a row, or of the heading, go into the model of ss's buffer.
+    fn count(&mut self, widths: &Widths, extras: usize) {
+        let (cells, used) = widths.cells(&self.options);
+        let cells = cells.get(..used).unwrap_or_default();
+        self.chunks.row(cells, extras);
+    }
+
+    /// The newest row is complete: renders if ss would do so before the next one.
+    fn close_row(&mut self) -> Result<(), SinkError> {
+        let extras = match self.open {
+            Open::Nothing => return Ok(()),
+            Open::Header if self.options.layout == Layout::V6_1 => self.widths.extras,
+            Open::Header => 0,
+            Open::Row { extras } => extras,
+        };
+        self.open = Open::Nothing;
+        let mut last = extras;
+        if self.options.layout == Layout::V6_1 {
+            // An empty cell follows the cell Process: that one is the last.
+            self.widths.extras = self.widths.extras.max(extras);
+            self.chunks.close_last(extras);
+            last = 0;
+        }
+        if self.chunks.is_full() {
+            return self.render();
+        }
+        self.widths.extras = self.widths.extras.max(last);
+        self.chunks.close_last(last);
+        Ok(())
+    }
+
+    /// Writes the block. Widths only grow: ss keeps them for the next block.
+    fn render(&mut self) -> Result<(), SinkError> {
+        let look = Look::new(&self.options, self.widths);
+        if std::mem::take(&mut self.header_waits) {
+            look.put_header(self.out.buf());
+            self.out.line_done()?;
+        }
+        for row in self.block.rows() {
+            look.put_row(self.out.buf(), &row);
+            self.out.line_done()?;
+        }
+        self.block.clear();
+        self.chunks.clear();
+        self.open = Open::Nothing;
+        Ok(())
+    }
+}
+
+fn put_port(out: &mut Vec<u8>, port: u16, name: Option<&[u8]>) {
+    match name {
+        Some(name) => record::text::put_face(out, name, false),
+        None if port == 0 => out.push(b'*'),
+        None => put_u64(out, port.into()),
+    }
+}
+
+fn netid(row: &Socket<'_>) -> Netid {
+    match (row.proto, row.unix.map(|u| u.kind)) {
+        (Proto::Tcp, _) => Netid::Tcp,
+        (Proto::Udp, _) => Netid::Udp,
+        (Proto::Unix, Some(UnixType(1))) => Netid::UnixStream,
+        (Proto::Unix, Some(UnixType(5))) => Netid::UnixSeqpacket,
+        (Proto::Unix, _) => Netid::UnixDatagram,
+    }
+}
+
+/// The words of ss by the kernel's number.
+pub(super) fn state_name(state: u8) -> &'static str {
+    const NAMES: [&str; 14] = [
+        "UNKNOWN", "ESTAB", "SYN-SENT", "SYN-RECV", "FIN-WAIT-1", "FIN-WAIT-2", "TIME-WAIT", "UNCONN", "CLOSE-WAIT",
+        "LAST-ACK", "LISTEN", "CLOSING", "SYN-RECV", "UNCONN",
+    ];
+    NAMES.get(usize::from(state)).copied().unwrap_or("UNKNOWN")
+}

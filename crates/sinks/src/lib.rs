@@ -1,0 +1,12 @@
+//! The last writers: table, text, JSON, CSV and the faces of the old tools.
+//!
+//! Cells or typed rows in, bytes out through one buffer. Knows no source, no plan, no flag; it reads nothing.
+//! Start reading at [`Text`], the plainest of them, and [`Out`], the buffer under all.
+#![forbid(unsafe_code)]
+
+pub mod face;
+mod native;
+mod out;
+
+pub use native::{Csv, Json, Options, Table, Text};
+pub use out::Out;

@@ -1,0 +1,79 @@
+//! A cell as text: what the table, the tab-separated text and CSV share.
+
+use super::line::{Line, SHORT};
+use record::{Columns, Kind, Owner, Value, text};
+
+/// How one column writes its cells, decided once a round.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// Numbers as `0x…`.
+    hex: bool,
+    /// What null looks like.
+    null: &'static str,
+}
+
+impl Form {
+    /// The forms of all columns; `null` names the word for null of a column.
+    pub(super) fn of(columns: &Columns, null: impl Fn(&str) -> &'static str) -> Vec<Form> {
+        columns.0.iter().map(|c| Form { hex: c.kind == Kind::Hex, null: null(&c.name) }).collect()
+    }
+
+    /// Appends the cell, escaped, to `line`, or to `out` behind it if the cell is long.
+    #[inline]
+    pub(super) fn put_fast(self, line: &mut Line, out: &mut Vec<u8>, cell: Value<'_>) {
+        line.make_room(out);
+        match cell {
+            Value::Null => line.short(self.null.as_bytes()),
+            Value::U64(n) if !self.hex => line.decimal(n),
+            Value::Name(word) if word.len() <= SHORT => line.short(word.as_bytes()),
+            Value::Addr(addr) => line.addr(addr),
+            Value::Bytes(bytes) if bytes.len() <= SHORT && text::is_plain(bytes) && bytes != b"-" => line.short(bytes),
+            rare => {
+                line.drain(out);
+                self.put(out, rare);
+            }
+        }
+    }
+
+    /// Appends the cell, escaped.
+    pub(super) fn put(self, out: &mut Vec<u8>, cell: Value<'_>) {
+        match cell {
+            Value::Null => out.extend_from_slice(self.null.as_bytes()),
+            Value::U64(n) if self.hex => put_prefixed_hex(out, n),
+            Value::U64(n) => text::put_u64(out, n),
+            Value::Name(word) => out.extend_from_slice(word.as_bytes()),
+            Value::Addr(addr) => text::put_addr(out, addr),
+            Value::Bytes(bytes) => put_bytes(out, bytes),
+            Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
+            Value::I64(n) => text::put_i64(out, n),
+            Value::List(owners) => put_owners(out, owners),
+        }
+    }
+}
+
+fn put_prefixed_hex(out: &mut Vec<u8>, n: u64) {
+    out.extend_from_slice(b"0x");
+    text::put_hex(out, n);
+}
+
+/// A text that reads `-` would pass for null: its one byte is escaped.
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes == b"-" {
+        return out.extend_from_slice(b"\\x2d");
+    }
+    text::put_text(out, bytes);
+}
+
+/// `nginx[123].7,nginx[124].7`: process, pid, file descriptor.
+pub(super) fn put_owners(out: &mut Vec<u8>, owners: &[Owner]) {
+    for (i, owner) in owners.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        text::put_text(out, owner.process.as_bytes());
+        out.push(b'[');
+        text::put_u64(out, owner.pid.into());
+        out.extend_from_slice(b"].");
+        text::put_u64(out, owner.fd.into());
+    }
+}

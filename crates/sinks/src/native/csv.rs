@@ -1,0 +1,95 @@
+//! CSV as RFC 4180 has it: a header, CRLF, quotation marks where a field needs them.
+
+use super::cell::{Form, put_owners};
+use super::{Options, round};
+use crate::Out;
+use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value, text};
+use std::io::Write;
+
+const LINE_END: &[u8] = b"\r\n";
+
+/// CSV. Null is the empty field, the empty text is `""`. Text is escaped first, so no field ever holds a line's end.
+pub struct Csv<W> {
+    out: Out<W>,
+    options: Options,
+    forms: Vec<Form>,
+}
+
+impl<W: Write> Csv<W> {
+    /// CSV into `out`.
+    pub fn new(out: Out<W>, options: Options) -> Csv<W> {
+        Csv { out, options, forms: Vec::new() }
+    }
+
+    /// The output, for what comes after the table.
+    pub fn into_out(self) -> Out<W> {
+        self.out
+    }
+}
+
+impl<W: Write> Sink for Csv<W> {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        self.forms = Form::of(columns, |_| "");
+        let buf = self.out.buf();
+        round::put_separator(buf, round, LINE_END);
+        if self.options.header {
+            for (i, column) in columns.0.iter().enumerate() {
+                if i > 0 {
+                    buf.push(b',');
+                }
+                put_quoted(buf, |buf| text::put_text(buf, column.name.as_bytes()));
+            }
+            buf.extend_from_slice(LINE_END);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let buf = self.out.buf();
+        for (i, (form, &cell)) in self.forms.iter().zip(cells).enumerate() {
+            if i > 0 {
+                buf.push(b',');
+            }
+            match cell {
+                Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
+                Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
+                plain => form.put(buf, plain),
+            }
+        }
+        buf.extend_from_slice(LINE_END);
+        self.out.line_done()?;
+        Ok(Next::More)
+    }
+
+    fn end(&mut self, _totals: &Accounting) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+}
+
+/// Appends what `put` writes, between quotation marks if it needs them.
+fn put_quoted(buf: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = buf.len();
+    put(buf);
+    let field = buf.get(start..).unwrap_or_default();
+    if !field.is_empty() && !field.iter().any(|b| matches!(b, b'"' | b',' | b'\r' | b'\n')) {
+        return;
+    }
+    quote(buf, start);
+}
+
+/// Puts what stands from `start` on between quotation marks and doubles those inside, in place from the back.
+fn quote(buf: &mut Vec<u8>, start: usize) {
+    let old_end = buf.len();
+    let inside = buf.iter().skip(start).filter(|&&b| b == b'"').count();
+    buf.resize(old_end + inside + 2, b'"');
+    let mut to = buf.len() - 1;
+    for from in (start..old_end).rev() {
+        to -= 1;
+        buf[to] = buf[from];
+        if buf[from] == b'"' {
+            to -= 1;
+            buf[to] = b'"';
+        }
+    }
+    buf[start] = b'"';
+}

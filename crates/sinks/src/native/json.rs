@@ -1,0 +1,196 @@
+//! JSON: one object a line.
+
+use super::line::{Line, SHORT};
+use super::{Options, round};
+use crate::Out;
+use record::{Accounting, Columns, Next, Owner, Round, Sink, SinkError, Value, text};
+use std::io::Write;
+
+/// JSON lines. Numbers are numbers (marks too), addresses text, owners a list of objects, null where unknown.
+///
+/// The accounting is the last object of a round if it was asked for or something was lost.
+pub struct Json<W> {
+    out: Out<W>,
+    options: Options,
+    /// All keys behind one another, each with its punctuation: `{"proto":` first, then `,"state":`.
+    keys: Vec<u8>,
+    /// Where each key ends in `keys`.
+    ends: Vec<usize>,
+    line: Line,
+}
+
+impl<W: Write> Json<W> {
+    /// JSON into `out`.
+    pub fn new(out: Out<W>, options: Options) -> Json<W> {
+        Json { out, options, keys: Vec::new(), ends: Vec::new(), line: Line::new() }
+    }
+
+    /// The output, for what comes after the table.
+    pub fn into_out(self) -> Out<W> {
+        self.out
+    }
+}
+
+impl<W: Write> Sink for Json<W> {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        self.keys.clear();
+        self.ends.clear();
+        for (i, column) in columns.0.iter().enumerate() {
+            self.keys.extend_from_slice(if i == 0 { b"{\"" } else { b",\"" });
+            text::put_json(&mut self.keys, column.name.as_bytes());
+            self.keys.extend_from_slice(b"\":");
+            self.ends.push(self.keys.len());
+        }
+        if let Some(round) = round {
+            put_round(self.out.buf(), round);
+            self.out.line_done()?;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let (line, buf) = (&mut self.line, self.out.buf());
+        let mut from = 0;
+        for (&end, &cell) in self.ends.iter().zip(cells) {
+            put_key(line, buf, self.keys.get(from..end).unwrap_or_default());
+            put_fast(line, buf, cell);
+            from = end;
+        }
+        line.short(if from == 0 { b"{}\n" } else { b"}\n" });
+        line.drain(buf);
+        self.out.line_done()?;
+        Ok(Next::More)
+    }
+
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
+        if self.options.stats || totals.is_partial() {
+            put_accounting(self.out.buf(), totals, self.options.cpu_us.map(|ask| ask()));
+        }
+        self.out.flush()
+    }
+}
+
+#[inline]
+fn put_key(line: &mut Line, buf: &mut Vec<u8>, key: &[u8]) {
+    line.make_room(buf);
+    if key.len() <= SHORT {
+        return line.short(key);
+    }
+    line.drain(buf);
+    buf.extend_from_slice(key);
+}
+
+/// Appends the cell to `line`, or to `buf` behind it if it is long or needs escaping.
+#[inline]
+fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
+    match cell {
+        Value::Null => line.short(b"null"),
+        Value::U64(n) => line.decimal(n),
+        Value::Name(word) if word.len() <= SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
+        Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
+        Value::Bytes(text) if text.len() <= SHORT && text::is_plain(text) => put_quoted(line, |line| line.short(text)),
+        rare => {
+            line.drain(buf);
+            put_rare(buf, rare);
+        }
+    }
+}
+
+#[inline]
+fn put_quoted(line: &mut Line, put: impl FnOnce(&mut Line)) {
+    line.byte(b'"');
+    put(line);
+    line.byte(b'"');
+}
+
+fn put_rare(buf: &mut Vec<u8>, cell: Value<'_>) {
+    match cell {
+        Value::Name(word) => put_word(buf, word),
+        Value::Bytes(bytes) => put_string(buf, bytes),
+        Value::Bool(yes) => buf.extend_from_slice(if yes { b"true" } else { b"false" }),
+        Value::I64(n) => text::put_i64(buf, n),
+        Value::List(owners) => put_owners(buf, owners),
+        // Never long, so never here; right all the same.
+        Value::Null => buf.extend_from_slice(b"null"),
+        Value::U64(n) => text::put_u64(buf, n),
+        Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
+    }
+}
+
+/// One of our own words: nothing to escape.
+fn put_word(buf: &mut Vec<u8>, word: &str) {
+    buf.push(b'"');
+    buf.extend_from_slice(word.as_bytes());
+    buf.push(b'"');
+}
+
+fn put_string(buf: &mut Vec<u8>, bytes: &[u8]) {
+    buf.push(b'"');
+    text::put_json(buf, bytes);
+    buf.push(b'"');
+}
+
+fn put_owners(buf: &mut Vec<u8>, owners: &[Owner]) {
+    buf.push(b'[');
+    for (i, owner) in owners.iter().enumerate() {
+        buf.extend_from_slice(if i == 0 { b"{\"pid\":" } else { b",{\"pid\":" });
+        text::put_u64(buf, owner.pid.into());
+        buf.extend_from_slice(b",\"process\":");
+        put_string(buf, owner.process.as_bytes());
+        buf.extend_from_slice(b",\"fd\":");
+        text::put_u64(buf, owner.fd.into());
+        buf.push(b'}');
+    }
+    buf.push(b']');
+}
+
+fn put_round(buf: &mut Vec<u8>, round: Round) {
+    buf.extend_from_slice(b"{\"round\":{\"n\":");
+    text::put_u64(buf, round.n);
+    buf.extend_from_slice(b",\"time\":\"");
+    round::put_time(buf, round.time_s);
+    buf.extend_from_slice(b"\"}}\n");
+}
+
+fn put_accounting(buf: &mut Vec<u8>, totals: &Accounting, cpu_us: Option<u64>) {
+    let counts = [
+        ("{\"accounting\":{\"seen\":", totals.seen),
+        (",\"emitted\":", totals.emitted),
+        (",\"filtered\":", totals.filtered),
+        (",\"grouped\":", totals.grouped),
+        (",\"doubled\":", totals.doubled),
+        (",\"cut\":", totals.cut),
+        (",\"failed\":", totals.failed),
+        (",\"lost\":", totals.lost),
+    ];
+    for (key, count) in counts {
+        buf.extend_from_slice(key.as_bytes());
+        text::put_u64(buf, count);
+    }
+    buf.extend_from_slice(b",\"why\":[");
+    for (i, why) in totals.why.iter().enumerate() {
+        buf.extend_from_slice(if i == 0 { b"{\"count\":" } else { b",{\"count\":" });
+        text::put_u64(buf, why.count);
+        buf.extend_from_slice(b",\"text\":");
+        put_string(buf, why.text.as_bytes());
+        buf.push(b'}');
+    }
+    buf.extend_from_slice(b"],\"via\":[");
+    for (i, door) in totals.via.iter().enumerate() {
+        if i > 0 {
+            buf.push(b',');
+        }
+        put_word(buf, door);
+    }
+    buf.extend_from_slice(b"],\"cpu_ms\":");
+    put_ms(buf, cpu_us);
+    buf.extend_from_slice(b"}}\n");
+}
+
+/// Microseconds as milliseconds with three decimals.
+fn put_ms(buf: &mut Vec<u8>, us: Option<u64>) {
+    let Some(us) = us else { return buf.extend_from_slice(b"null") };
+    text::put_u64(buf, us / 1000);
+    let rest = us % 1000;
+    buf.extend([b'.', b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8]);
+}

@@ -1,0 +1,44 @@
+//! Sinks of the native commands. Each takes planned cells and knows one format.
+
+mod cell;
+mod csv;
+mod json;
+mod line;
+mod paint;
+mod round;
+mod table;
+mod text;
+
+pub use csv::Csv;
+pub use json::Json;
+pub use table::Table;
+pub use text::Text;
+
+/// What the caller decides about a native format. What a format has no use for, it ignores.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// False drops the header line of text, table and CSV (`-H`).
+    pub header: bool,
+    /// True colours the table.
+    pub color: bool,
+    /// Words for null in text and table, by column: `("local_port", "many")`. Elsewhere null is `-`.
+    pub null_words: &'static [(&'static str, &'static str)],
+    /// True if JSON ends with the accounting even when nothing was lost (`--stats`).
+    pub stats: bool,
+    /// Microseconds of CPU that the process has used; asked once a round, for the accounting.
+    pub cpu_us: Option<fn() -> u64>,
+}
+
+impl Default for Options {
+    /// A header, no colour, no words, no accounting.
+    fn default() -> Options {
+        Options { header: true, color: false, null_words: &[], stats: false, cpu_us: None }
+    }
+}
+
+impl Options {
+    /// The word for null in the column called `name`.
+    fn null_word(&self, name: &str) -> &'static str {
+        self.null_words.iter().find(|(column, _)| *column == name).map_or("-", |(_, word)| word)
+    }
+}

@@ -1,0 +1,98 @@
+//! Colours of the table: which cell gets which, as bytes made once.
+
+use anstyle::{AnsiColor, Reset, Style};
+use record::Value;
+
+/// What a colour says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tone {
+    /// Nothing special.
+    Plain,
+    /// The header.
+    Heading,
+    /// Absent, or over: little to see here.
+    Faint,
+    /// In use, coming in.
+    Good,
+    /// Waiting for somebody, going out.
+    Open,
+    /// Neither open nor over: worth a look when there are many.
+    Halfway,
+}
+
+impl Tone {
+    /// The tone of a cell.
+    pub(super) fn of(cell: Value<'_>) -> Tone {
+        match cell {
+            Value::Null => Tone::Faint,
+            Value::Name(word) => Tone::of_word(word),
+            _ => Tone::Plain,
+        }
+    }
+
+    /// States and directions have a tone, other words have none.
+    fn of_word(word: &str) -> Tone {
+        match word {
+            "established" | "in" => Tone::Good,
+            "listen" | "bound_inactive" | "out" => Tone::Open,
+            "time_wait" | "close" | "unconn" | "unknown" => Tone::Faint,
+            "syn_sent" | "syn_recv" | "new_syn_recv" | "fin_wait1" | "fin_wait2" | "close_wait" | "last_ack"
+            | "closing" => Tone::Halfway,
+            _ => Tone::Plain,
+        }
+    }
+
+    fn style(self) -> Style {
+        let colored = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
+        match self {
+            Tone::Plain => Style::new(),
+            Tone::Heading => Style::new().bold(),
+            Tone::Faint => Style::new().dimmed(),
+            Tone::Good => colored(AnsiColor::Green),
+            Tone::Open => colored(AnsiColor::Cyan),
+            Tone::Halfway => colored(AnsiColor::Yellow),
+        }
+    }
+}
+
+const TONES: [Tone; 6] = [Tone::Plain, Tone::Heading, Tone::Faint, Tone::Good, Tone::Open, Tone::Halfway];
+
+/// The escape sequences of all tones, or none at all.
+pub(super) struct Palette {
+    on: [Box<[u8]>; TONES.len()],
+    off: Box<[u8]>,
+}
+
+impl Palette {
+    /// The palette; without `color` it writes nothing.
+    pub(super) fn new(color: bool) -> Palette {
+        let bytes = |text: String| if color { text.into_bytes().into_boxed_slice() } else { Box::default() };
+        Palette { on: TONES.map(|t| bytes(t.style().render().to_string())), off: bytes(Reset.render().to_string()) }
+    }
+
+    /// Appends `text` in `tone`.
+    pub(super) fn put(&self, out: &mut Vec<u8>, tone: Tone, text: &[u8]) {
+        let on = self.on.get(tone as usize).map_or(&[][..], |on| on);
+        out.extend_from_slice(on);
+        out.extend_from_slice(text);
+        if !on.is_empty() {
+            out.extend_from_slice(&self.off);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::State;
+
+    #[test]
+    fn every_state_has_a_tone_and_every_tone_its_place() {
+        for word in State::NAMES {
+            assert_ne!(Tone::of_word(word), Tone::Plain, "{word}");
+        }
+        for (i, tone) in TONES.iter().enumerate() {
+            assert_eq!(*tone as usize, i);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The buffer between a writer of rows and the system: many rows a system call.
+
+use record::SinkError;
+use std::io::{ErrorKind, Write};
+
+/// Rows are written out once so many bytes wait. A pipe holds 64 KiB: one block fits if a row is no longer than the
+/// difference, so that the reader is woken once a block.
+const FULL: usize = 63 << 10;
+const CAPACITY: usize = 64 << 10;
+
+/// A buffered output. Writers append to [`Out::buf`] and call [`Out::line_done`] after each line.
+///
+/// Nothing is written on drop: whoever ends a round calls [`Out::flush`] and learns what became of it.
+pub struct Out<W> {
+    to: W,
+    buf: Vec<u8>,
+    each_line: bool,
+}
+
+impl<W: Write> Out<W> {
+    /// A buffer of 64 KiB before `to`, which should have none of its own.
+    pub fn new(to: W) -> Out<W> {
+        Out { to, buf: Vec::with_capacity(CAPACITY), each_line: false }
+    }
+
+    /// The same, writing every line when it is complete if `yes`: for terminals and for rows that arrive slowly.
+    pub fn each_line(mut self, yes: bool) -> Out<W> {
+        self.each_line = yes;
+        self
+    }
+
+    /// What waits to be written. Append only.
+    #[inline]
+    pub fn buf(&mut self) -> &mut Vec<u8> {
+        &mut self.buf
+    }
+
+    /// A line is complete. Costs a comparison, and a write once the block is full.
+    #[inline]
+    pub fn line_done(&mut self) -> Result<(), SinkError> {
+        if self.buf.len() < FULL && !self.each_line {
+            return Ok(());
+        }
+        self.write_out()
+    }
+
+    /// Writes everything that waits.
+    pub fn flush(&mut self) -> Result<(), SinkError> {
+        self.write_out()?;
+        self.to.flush().map_err(into_sink_error)
+    }
+
+    /// The output itself; what still waits in the buffer is dropped.
+    pub fn into_inner(self) -> W {
+        self.to
+    }
+
+    /// What could not be written is dropped: an error is final, nothing is tried twice.
+    fn write_out(&mut self) -> Result<(), SinkError> {
+        if self.buf.is_empty() {
+            return Ok(());
+        }
+        // `write_all` goes on after short writes and EINTR.
+        let outcome = self.to.write_all(&self.buf);
+        self.buf.clear();
+        self.buf.shrink_to(CAPACITY);
+        outcome.map_err(into_sink_error)
+    }
+}
+
+fn into_sink_error(error: std::io::Error) -> SinkError {
+    match error.kind() {
+        ErrorKind::BrokenPipe => SinkError::Closed,
+        ErrorKind::WriteZero => SinkError::Io("the output takes no more bytes".into()),
+        _ => SinkError::Io(Box::new(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io;
+
+    /// Takes at most `at_most` bytes a call, interrupted every other time, until `room` is used up.
+    struct Stingy {
+        got: Vec<u8>,
+        calls: usize,
+        at_most: usize,
+        room: usize,
+        end: ErrorKind,
+    }
+
+    impl Stingy {
+        fn new(at_most: usize, room: usize, end: ErrorKind) -> Stingy {
+            Stingy { got: Vec::new(), calls: 0, at_most, room, end }
+        }
+    }
+
+    impl Write for Stingy {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.calls % 2 == 0 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            if self.got.len() >= self.room {
+                return Err(self.end.into());
+            }
+            let n = bytes.len().min(self.at_most);
+            self.got.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn short_and_interrupted_writes_lose_nothing() {
+        let mut out = Out::new(Stingy::new(7, usize::MAX, ErrorKind::Other));
+        let mut sent = Vec::new();
+        for n in 0..20_000 {
+            let line = format!("line {n}\n");
+            out.buf().extend_from_slice(line.as_bytes());
+            sent.extend_from_slice(line.as_bytes());
+            out.line_done().unwrap();
+        }
+        out.flush().unwrap();
+        assert!(out.into_inner().got == sent);
+    }
+
+    #[test]
+    fn a_closed_reader_and_a_full_disk_are_told_apart() {
+        for (end, words) in [
+            (ErrorKind::BrokenPipe, "the reader of the output has closed it"),
+            (ErrorKind::StorageFull, "cannot write the output: no storage space"),
+        ] {
+            let mut out = Out::new(Stingy::new(10, 10, end)).each_line(true);
+            out.buf().extend_from_slice(b"0123456789");
+            out.line_done().unwrap();
+            out.buf().extend_from_slice(b"more");
+            let error = out.line_done().unwrap_err();
+            assert_eq!(error.to_string(), words);
+            assert_eq!(matches!(error, SinkError::Closed), end == ErrorKind::BrokenPipe);
+            assert!(out.flush().is_ok(), "nothing is tried twice");
+        }
+    }
+
+    #[test]
+    fn lines_wait_for_a_full_block_unless_told_otherwise() {
+        let mut out = Out::new(Vec::new());
+        out.buf().extend_from_slice(b"a\n");
+        out.line_done().unwrap();
+        assert!(out.to.is_empty());
+        out.buf().resize(FULL, b'x');
+        out.line_done().unwrap();
+        assert_eq!(out.to.len(), FULL);
+        let mut out = Out::new(Vec::new()).each_line(true);
+        out.buf().extend_from_slice(b"a\n");
+        out.line_done().unwrap();
+        assert_eq!(out.to, b"a\n");
+    }
+}

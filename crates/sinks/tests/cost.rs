@@ -1,0 +1,152 @@
+//! What a row may cost, counted and not timed: no allocation, and a system call for many rows.
+#![allow(clippy::unwrap_used)]
+
+use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Sink, State, Value};
+use sinks::{Csv, Json, Options, Out, Table, Text};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{self, Write};
+
+/// The system's allocator, counting what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to `System` unchanged; the counter is a plain thread-local cell without a destructor and
+// allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        // SAFETY: the caller keeps `alloc`'s contract, and it is the same one.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above; `at` came from `System`.
+        unsafe { System.dealloc(at, layout) }
+    }
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        // SAFETY: as above; `at` came from `System`.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Counts the calls that would be system calls.
+#[derive(Default)]
+struct Calls {
+    writes: u64,
+    bytes: u64,
+}
+
+impl Write for Calls {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.writes += 1;
+        self.bytes += block.len() as u64;
+        Ok(block.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn columns() -> Columns {
+    let kinds = [
+        ("proto", Kind::Name(Proto::NAMES)),
+        ("state", Kind::Name(State::NAMES)),
+        ("recv_q", Kind::Bytes),
+        ("send_q", Kind::Bytes),
+        ("local_addr", Kind::Addr),
+        ("local_port", Kind::Port),
+        ("peer_addr", Kind::Addr),
+        ("peer_port", Kind::Port),
+        ("process", Kind::Text),
+        ("pid", Kind::Id),
+        ("owners", Kind::Owners),
+        ("mark", Kind::Hex),
+    ];
+    Columns(kinds.iter().map(|&(name, kind)| Column { name: name.into(), kind }).collect())
+}
+
+/// `rows` rows, some hostile, after a first round that gives the buffers their size. Returns the allocations.
+fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
+    let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"a\n\xffb\"") }; 3];
+    let path = [b"/run/".as_slice(), &[b'x'; 100], b"\x1b\xe2\x80\xae,\"\\"].concat();
+    let round = |sink: &mut dyn Sink| {
+        sink.begin(&columns(), None).unwrap();
+        let before = ASKED.get();
+        for n in 0..rows {
+            let text: &[u8] = if n % 10 == 0 { &path } else { b"python3" };
+            let cells = [
+                Value::Name("tcp"),
+                Value::Name("established"),
+                Value::U64(0),
+                Value::U64(n % 7 * 1000),
+                Value::Addr(Addr::V4([192, 0, 2, 7])),
+                Value::U64(443),
+                Value::Addr(Addr::V6([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, n as u8])),
+                Value::U64(n % 65_536),
+                Value::Bytes(text),
+                Value::Null,
+                Value::List(if n % 10 == 0 { &owners } else { &[] }),
+                Value::U64(n % 3),
+            ];
+            assert_eq!(sink.row(&cells).unwrap(), Next::More);
+        }
+        let asked = ASKED.get() - before;
+        sink.end(&Accounting::default()).unwrap();
+        asked
+    };
+    round(sink);
+    round(sink)
+}
+
+const ROWS: u64 = 5_000;
+
+#[test]
+fn a_row_allocates_nothing() {
+    let options = Options::default();
+    for (what, sink) in [
+        ("text", &mut Text::new(Out::new(Calls::default()), options) as &mut dyn Sink),
+        ("json", &mut Json::new(Out::new(Calls::default()), options)),
+        ("csv", &mut Csv::new(Out::new(Calls::default()), options)),
+        ("table", &mut Table::new(Out::new(Calls::default()), options)),
+    ] {
+        assert_eq!(allocations(sink, ROWS), 0, "{what}");
+    }
+}
+
+#[test]
+fn a_write_takes_many_rows() {
+    let mut text = Text::new(Out::new(Calls::default()), Options::default());
+    allocations(&mut text, ROWS);
+    check(text.into_out().into_inner());
+    let mut json = Json::new(Out::new(Calls::default()), Options::default());
+    allocations(&mut json, ROWS);
+    check(json.into_out().into_inner());
+    let mut csv = Csv::new(Out::new(Calls::default()), Options::default());
+    allocations(&mut csv, ROWS);
+    check(csv.into_out().into_inner());
+}
+
+/// Two rounds: a write a block of 63 KiB, and one more at each end.
+fn check(calls: Calls) {
+    assert!(calls.writes <= calls.bytes.div_ceil(63 << 10) + 2, "{} writes, {} bytes", calls.writes, calls.bytes);
+    let per_thousand = calls.writes * 1_000 / (2 * ROWS);
+    assert!(per_thousand <= 5, "{per_thousand} writes per 1,000 rows");
+}
+
+#[test]
+fn a_line_at_a_time_if_asked() {
+    let mut text = Text::new(Out::new(Calls::default()).each_line(true), Options::default());
+    text.begin(&columns(), None).unwrap();
+    for _ in 0..10 {
+        assert_eq!(text.row(&[Value::Null; 12]).unwrap(), Next::More);
+    }
+    text.end(&Accounting::default()).unwrap();
+    assert_eq!(text.into_out().into_inner().writes, 10);
+}

@@ -1,0 +1,285 @@
+//! Every native format by example.
+#![allow(clippy::unwrap_used)]
+
+use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Round, Sink, State, Value};
+use sinks::{Csv, Json, Options, Out, Table, Text};
+
+const FOLDED: &[(&str, &str)] = &[("peer_port", "many")];
+
+fn columns(of: &[(&str, Kind)]) -> Columns {
+    Columns(of.iter().map(|&(name, kind)| Column { name: name.into(), kind }).collect())
+}
+
+fn socket_columns() -> Columns {
+    columns(&[
+        ("proto", Kind::Name(Proto::NAMES)),
+        ("state", Kind::Name(State::NAMES)),
+        ("recv_q", Kind::Bytes),
+        ("local_addr", Kind::Addr),
+        ("peer_port", Kind::Port),
+        ("mark", Kind::Hex),
+        ("v6only", Kind::Bool),
+        ("process", Kind::Text),
+        ("owners", Kind::Owners),
+    ])
+}
+
+fn owners() -> [Owner; 2] {
+    [(123, b"nginx"), (124, b"a\"b,\n")].map(|(pid, name)| Owner { pid, fd: 7, process: Comm::new(name) })
+}
+
+fn socket_rows(owners: &[Owner]) -> Vec<Vec<Value<'_>>> {
+    let addr = |text: &str| Value::Addr(text.parse::<Addr>().unwrap());
+    vec![
+        vec![
+            Value::Name("tcp"),
+            Value::Name("established"),
+            Value::U64(12_345_678_901),
+            addr("192.0.2.10"),
+            Value::U64(50_312),
+            Value::U64(0x1f),
+            Value::Bool(true),
+            Value::Bytes(b"nginx"),
+            Value::List(owners),
+        ],
+        vec![
+            Value::Name("udp"),
+            Value::Name("unconn"),
+            Value::U64(0),
+            addr("2001:db8::1"),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Bytes(b"a\x1b[31m\t\"b,"),
+            Value::Null,
+        ],
+        vec![
+            Value::Name("tcp"),
+            Value::Name("listen"),
+            Value::Null,
+            addr("::"),
+            Value::U64(443),
+            Value::U64(u64::MAX),
+            Value::Bool(false),
+            Value::Bytes(b"-"),
+            Value::List(&owners[..1]),
+        ],
+        vec![
+            Value::Name("unix"),
+            Value::Name("unconn"),
+            Value::I64(-5),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Bytes(b""),
+            Value::List(&[]),
+        ],
+    ]
+}
+
+fn fill(sink: &mut dyn Sink, columns: &Columns, rows: &[Vec<Value<'_>>]) {
+    sink.begin(columns, None).unwrap();
+    for row in rows {
+        assert_eq!(sink.row(row).unwrap(), Next::More);
+    }
+    sink.end(&Accounting::default()).unwrap();
+}
+
+fn string(out: Out<Vec<u8>>) -> String {
+    String::from_utf8(out.into_inner()).unwrap()
+}
+
+fn as_text(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+    let mut sink = Text::new(Out::new(Vec::new()), options);
+    fill(&mut sink, columns, rows);
+    string(sink.into_out())
+}
+
+fn as_table(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+    let mut sink = Table::new(Out::new(Vec::new()), options);
+    fill(&mut sink, columns, rows);
+    string(sink.into_out())
+}
+
+#[test]
+fn text_is_tab_separated_escaped_and_whole() {
+    let owners = owners();
+    let options = Options { null_words: FOLDED, ..Options::default() };
+    let want = concat!(
+        "proto\tstate\trecv_q\tlocal_addr\tpeer_port\tmark\tv6only\tprocess\towners\n",
+        "tcp\testablished\t12345678901\t192.0.2.10\t50312\t0x1f\ttrue\tnginx\tnginx[123].7,a\"b,\\n[124].7\n",
+        "udp\tunconn\t0\t2001:db8::1\tmany\t-\t-\ta\\x1b[31m\\t\"b,\t-\n",
+        "tcp\tlisten\t-\t::\t443\t0xffffffffffffffff\tfalse\t\\x2d\tnginx[123].7\n",
+        "unix\tunconn\t-5\t-\tmany\t-\t-\t\t\n",
+    );
+    assert_eq!(as_text(options, &socket_columns(), &socket_rows(&owners)), want);
+    let bare = as_text(Options { header: false, ..options }, &socket_columns(), &socket_rows(&owners));
+    assert_eq!(bare, want.split_once('\n').unwrap().1);
+}
+
+#[test]
+fn csv_is_quoted_where_it_must_be() {
+    let owners = owners();
+    let mut sink = Csv::new(Out::new(Vec::new()), Options { null_words: FOLDED, ..Options::default() });
+    fill(&mut sink, &socket_columns(), &socket_rows(&owners));
+    assert_eq!(
+        string(sink.into_out()),
+        concat!(
+            "proto,state,recv_q,local_addr,peer_port,mark,v6only,process,owners\r\n",
+            "tcp,established,12345678901,192.0.2.10,50312,0x1f,true,nginx,\"nginx[123].7,a\"\"b,\\n[124].7\"\r\n",
+            "udp,unconn,0,2001:db8::1,,,,\"a\\x1b[31m\\t\"\"b,\",\r\n",
+            "tcp,listen,,::,443,0xffffffffffffffff,false,-,nginx[123].7\r\n",
+            "unix,unconn,-5,,,,,\"\",\"\"\r\n",
+        )
+    );
+}
+
+#[test]
+fn json_keeps_types() {
+    let owners = owners();
+    let mut sink = Json::new(Out::new(Vec::new()), Options { null_words: FOLDED, ..Options::default() });
+    fill(&mut sink, &socket_columns(), &socket_rows(&owners));
+    let want = concat!(
+        r#"{"proto":"tcp","state":"established","recv_q":12345678901,"local_addr":"192.0.2.10","peer_port":50312,"#,
+        r#""mark":31,"v6only":true,"process":"nginx","#,
+        r#""owners":[{"pid":123,"process":"nginx","fd":7},{"pid":124,"process":"a\"b,\n","fd":7}]}"#,
+        "\n",
+        r#"{"proto":"udp","state":"unconn","recv_q":0,"local_addr":"2001:db8::1","peer_port":null,"mark":null,"#,
+        r#""v6only":null,"process":"a\u001b[31m\t\"b,","owners":null}"#,
+        "\n",
+        r#"{"proto":"tcp","state":"listen","recv_q":null,"local_addr":"::","peer_port":443,"#,
+        r#""mark":18446744073709551615,"v6only":false,"process":"-","owners":[{"pid":123,"process":"nginx","fd":7}]}"#,
+        "\n",
+        r#"{"proto":"unix","state":"unconn","recv_q":-5,"local_addr":null,"peer_port":null,"mark":null,"v6only":null,"#,
+        r#""process":"","owners":[]}"#,
+        "\n",
+    );
+    assert_eq!(string(sink.into_out()), want);
+}
+
+#[test]
+fn no_column_and_no_row_are_no_fault() {
+    let none = Columns::default();
+    assert_eq!(as_text(Options::default(), &none, &[vec![], vec![]]), "\n\n\n");
+    let mut sink = Json::new(Out::new(Vec::new()), Options::default());
+    fill(&mut sink, &none, &[vec![]]);
+    assert_eq!(string(sink.into_out()), "{}\n");
+    assert_eq!(as_table(Options::default(), &socket_columns(), &[]).lines().count(), 1);
+    assert_eq!(as_table(Options::default(), &none, &[vec![]]), "\n");
+}
+
+#[test]
+fn table_is_aligned_with_headings_in_words() {
+    let columns = columns(&[
+        ("state", Kind::Name(State::NAMES)),
+        ("recv_q", Kind::Bytes),
+        ("local_addr", Kind::Addr),
+        ("peer_port", Kind::Port),
+        ("process", Kind::Text),
+    ]);
+    let addr = Value::Addr("192.0.2.10".parse().unwrap());
+    let rows = vec![
+        vec![Value::Name("established"), Value::U64(1_234_567), addr, Value::U64(22), Value::Bytes(b"sshd")],
+        vec![Value::Name("listen"), Value::Null, addr, Value::Null, Value::Null],
+        vec![Value::Name("listen"), Value::U64(0), Value::Null, Value::U64(8), Value::Bytes("größe 表".as_bytes())],
+    ];
+    let options = Options { null_words: FOLDED, ..Options::default() };
+    assert_eq!(
+        as_table(options, &columns, &rows),
+        "\
+state         recv q  local addr  peer port  process
+established  1234567  192.0.2.10         22  sshd
+listen             -  192.0.2.10       many  -
+listen             0  -                   8  größe 表
+"
+    );
+    let colored = as_table(Options { color: true, header: false, ..options }, &columns, &rows[1..2]);
+    assert_eq!(colored, "\x1b[36mlisten\x1b[0m  \x1b[2m-\x1b[0m  192.0.2.10  \x1b[2mmany\x1b[0m  \x1b[2m-\x1b[0m\n");
+}
+
+#[test]
+fn wide_characters_count_as_two_columns() {
+    let columns = columns(&[("process", Kind::Text), ("pid", Kind::Id)]);
+    let rows = [("表", 1u64), ("ab", 2), ("e\u{301}", 3)].map(|(p, n)| vec![Value::Bytes(p.as_bytes()), Value::U64(n)]);
+    let options = Options { header: false, ..Options::default() };
+    assert_eq!(as_table(options, &columns, &rows), "表  1\nab  2\ne\u{301}   3\n");
+}
+
+/// The first 200 rows decide; what comes later streams and may overflow.
+#[test]
+fn a_longer_cell_after_the_sample_overflows() {
+    let columns = columns(&[("process", Kind::Text), ("pid", Kind::Id)]);
+    let mut sink = Table::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+    sink.begin(&columns, None).unwrap();
+    let short: [Value<'_>; 2] = [Value::Bytes(b"abc"), Value::U64(12)];
+    for _ in 0..200 {
+        assert_eq!(sink.row(&short).unwrap(), Next::More);
+    }
+    let long: [Value<'_>; 2] = [Value::Bytes(b"longer"), Value::U64(7)];
+    for row in [&long, &short] {
+        assert_eq!(sink.row(row).unwrap(), Next::More);
+    }
+    sink.end(&Accounting::default()).unwrap();
+    let text = string(sink.into_out());
+    let lines: Vec<&str> = text.lines().skip(198).collect();
+    assert_eq!(lines, ["abc  12", "abc  12", "longer   7", "abc  12"]);
+}
+
+fn two_rounds(sink: &mut dyn Sink) {
+    let columns = columns(&[("pid", Kind::Id)]);
+    for n in 1..=2 {
+        sink.begin(&columns, Some(Round { n, time_s: 1_234_567_889 + n as i64 })).unwrap();
+        assert_eq!(sink.row(&[Value::U64(n)]).unwrap(), Next::More);
+        sink.end(&Accounting::default()).unwrap();
+    }
+}
+
+#[test]
+fn rounds_are_separated() {
+    let mut text = Text::new(Out::new(Vec::new()), Options::default());
+    two_rounds(&mut text);
+    assert_eq!(string(text.into_out()), "pid\n1\n\n2009-02-13T23:31:31Z\npid\n2\n");
+    let mut table = Table::new(Out::new(Vec::new()), Options::default());
+    two_rounds(&mut table);
+    assert_eq!(string(table.into_out()), "pid\n  1\n\n2009-02-13T23:31:31Z\npid\n  2\n");
+    let mut csv = Csv::new(Out::new(Vec::new()), Options::default());
+    two_rounds(&mut csv);
+    assert_eq!(string(csv.into_out()), "pid\r\n1\r\n\r\n2009-02-13T23:31:31Z\r\npid\r\n2\r\n");
+    let mut json = Json::new(Out::new(Vec::new()), Options::default());
+    two_rounds(&mut json);
+    assert_eq!(
+        string(json.into_out()),
+        concat!(
+            "{\"round\":{\"n\":1,\"time\":\"2009-02-13T23:31:30Z\"}}\n{\"pid\":1}\n",
+            "{\"round\":{\"n\":2,\"time\":\"2009-02-13T23:31:31Z\"}}\n{\"pid\":2}\n",
+        )
+    );
+}
+
+#[test]
+fn accounting_comes_when_asked_for_or_when_something_is_lost() {
+    let ends_with = |options: Options, totals: &Accounting| {
+        let mut sink = Json::new(Out::new(Vec::new()), options);
+        sink.begin(&columns(&[("pid", Kind::Id)]), None).unwrap();
+        sink.end(totals).unwrap();
+        string(sink.into_out())
+    };
+    let whole = Accounting { seen: 5, emitted: 5, ..Accounting::default() };
+    assert_eq!(ends_with(Options::default(), &whole), "");
+    assert_eq!(
+        ends_with(Options { stats: true, cpu_us: Some(|| 12_034), ..Options::default() }, &whole),
+        "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"doubled\":0,\"cut\":0,\
+         \"failed\":0,\"lost\":0,\"why\":[],\"via\":[],\"cpu_ms\":12.034}}\n"
+    );
+    let mut lossy = Accounting { lost: 2, ..whole };
+    lossy.because(2, "the socket's \"buffer\" was full");
+    lossy.used("netlink");
+    lossy.used("proc");
+    assert_eq!(
+        ends_with(Options::default(), &lossy),
+        "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"doubled\":0,\"cut\":0,\
+         \"failed\":0,\"lost\":2,\"why\":[{\"count\":2,\"text\":\"the socket's \\\"buffer\\\" was full\"}],\
+         \"via\":[\"netlink\",\"proc\"],\"cpu_ms\":null}}\n"
+    );
+}

@@ -1,0 +1,52 @@
+//! Reads the sockets of this namespace and prints what that cost, for measuring a door by itself.
+//!
+//! `dump [netlink|proc] [tcp|udp|unix] [need bits]`; rows are counted, not printed.
+#![forbid(unsafe_code)]
+
+use record::rows::Sockets;
+use record::{Demand, Next, Proto, Source};
+use sockets::{Options, SocketSource, Via};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut via = None;
+    let mut order = vec![Proto::Tcp, Proto::Udp, Proto::Unix];
+    let mut need = 0;
+    for word in std::env::args().skip(1) {
+        match word.as_str() {
+            "netlink" => via = Some(Via::Netlink),
+            "proc" => via = Some(Via::Proc),
+            "tcp" => order = vec![Proto::Tcp],
+            "udp" => order = vec![Proto::Udp],
+            "unix" => order = vec![Proto::Unix],
+            bits => need = bits.parse()?,
+        }
+    }
+    let host = sys::Host::live();
+    let options = Options { via, order, ..Options::new(sys::netns::current_inode()?) };
+    let mut demand = Demand::<Sockets>::new(&[], Vec::new());
+    demand.need = need;
+    let before = sys::cost::so_far();
+    let mut sum = 0u64;
+    let books = SocketSource::new(&host, options).run(&demand, &mut |row| {
+        // Every fixed part is touched, so that nothing of the decoding can be left out.
+        sum = sum.wrapping_add(u64::from(row.inode) ^ u64::from(row.local.port) ^ row.cookie ^ u64::from(row.rqueue));
+        Next::More
+    })?;
+    let cost = sys::cost::so_far().since(&before);
+    let per_row = |us: u64| us * 1000 / books.seen.max(1);
+    println!(
+        "{} rows by {:?}, {} doubled, {} failed, hash {sum:x}: {} ns/row user, {} ns/row kernel, {} system calls, {} KiB",
+        books.seen,
+        books.via,
+        books.doubled,
+        books.failed,
+        per_row(cost.user_us),
+        per_row(cost.system_us),
+        cost.syscalls,
+        cost.rss_max_kib
+    );
+    for why in &books.why {
+        println!("{} {}", why.count, why.text);
+    }
+    Ok(())
+}

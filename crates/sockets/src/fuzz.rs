@@ -1,0 +1,89 @@
+//! Doors for the fuzzer: every decoder on any bytes. None may panic or fail to end.
+use std::hint::black_box;
+
+use netlink::{Attrs, Messages};
+use record::rows::{Socket, Sockets};
+use record::{Lookups, Proto, Table};
+
+use crate::inet_diag::InetDecoder;
+use crate::proc_door::key_of;
+use crate::proc_tcp::parse_proc_line;
+use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
+use crate::unix_diag::UnixDecoder;
+
+// Every cell of the row, the members of tcp_info and socket memory among them.
+fn walk(row: &Socket<'_>) {
+    let lookups = Lookups::none();
+    for field in Sockets::FIELDS {
+        black_box(field.cell(row, &lookups));
+    }
+    black_box(key_of(row));
+}
+
+/// Reads bytes as receive buffers of sock_diag: as messages, and as one payload; as every protocol.
+pub fn fuzz_sock_diag(data: &[u8]) {
+    let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
+    for payload in payloads.chain([data]) {
+        for proto in [Proto::Tcp, Proto::Udp] {
+            let mut decoder = InetDecoder::new(proto, 1);
+            if let Ok(row) = decoder.decode(payload) {
+                assert_eq!(row.proto, proto);
+                walk(&row);
+            }
+        }
+        let mut decoder = UnixDecoder::new(1);
+        if let Ok(row) = decoder.decode(payload) {
+            assert!(row.unix.is_some());
+            walk(&row);
+        }
+        // Nested payloads (ULP) are handed out as they are: whoever reads them walks them.
+        for attr in Attrs::new(payload).map_while(Result::ok) {
+            black_box(attr.nested().count());
+        }
+    }
+}
+
+/// Reads bytes as lines of /proc/net/tcp, udp and unix.
+pub fn fuzz_proc_line(data: &[u8]) {
+    for line in data.split(|byte| *byte == b'\n') {
+        for proto in [Proto::Tcp, Proto::Udp] {
+            if let Ok(row) = parse_proc_line(line, proto, 1) {
+                walk(&row);
+            }
+        }
+        let mut line = line.to_vec();
+        restore_abstract(&mut line);
+        if let Ok(row) = parse_proc_unix_line(&line, 1) {
+            walk(&row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+        #[test]
+        fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..400)) {
+            fuzz_sock_diag(&data);
+            fuzz_proc_line(&data);
+        }
+
+        /// Messages that begin well: a family, then anything.
+        #[test]
+        fn any_tail(family in prop::sample::select(vec![1u8, 2, 10]), data in prop::collection::vec(any::<u8>(), 16..200)) {
+            let mut data = data;
+            data[0] = family;
+            fuzz_sock_diag(&data);
+        }
+
+        #[test]
+        fn any_words(words in prop::collection::vec("[0-9A-F:@/ ]{0,12}", 0..14)) {
+            fuzz_proc_line(words.join(" ").as_bytes());
+        }
+    }
+}

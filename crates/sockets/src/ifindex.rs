@@ -1,0 +1,55 @@
+//! Index of an interface by its name, for the kernel's filter.
+//!
+//! Asked by rtnetlink, not read from /sys: a mounted sysfs shows the namespace of whoever mounted it.
+use std::ops::ControlFlow;
+
+use netlink::prefix::u32_at;
+use netlink::{Ask, Request};
+use sys::{Host, NetNs};
+
+/// NETLINK_ROUTE (include/uapi/linux/netlink.h).
+const NETLINK_ROUTE: i32 = 0;
+/// include/uapi/linux/rtnetlink.h
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+/// `struct ifinfomsg`: family u8, pad, type u16, index s32, flags u32, change u32.
+const IFINFOMSG: usize = 16;
+/// include/uapi/linux/if_link.h
+const IFLA_IFNAME: u16 = 3;
+/// IFNAMSIZ, the NUL counted.
+const NAME_MAX: usize = 16;
+
+/// The index, `None` if there is no such interface or nobody tells. One exchange, four system calls.
+pub(crate) fn of(host: &Host, netns: Option<&NetNs>, netns_id: u64, name: &[u8]) -> Option<u32> {
+    if name.is_empty() || name.len() >= NAME_MAX || name.contains(&0) {
+        return None;
+    }
+    let mut terminated = name.to_vec();
+    terminated.push(0);
+    let mut request = Request::one(RTM_GETLINK);
+    request.body(&[0; IFINFOMSG]).attr(IFLA_IFNAME, &terminated);
+    let key = format!("sockets/ifindex/{}@{netns_id}", sys::escaped(name));
+    let ask = Ask { what: "interface", protocol: NETLINK_ROUTE, request: &request, key: &key, note: "", netns };
+    let mut index = None;
+    let answer = netlink::exchange(host, &ask, |part| {
+        if part.kind == RTM_NEWLINK {
+            index = u32_at(part.payload, 4).filter(|index| *index != 0);
+        }
+        ControlFlow::Continue(())
+    });
+    answer.ok().and(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_the_first() {
+        let host = Host::live();
+        assert_eq!(of(&host, None, 0, b"lo"), Some(1));
+        assert_eq!(of(&host, None, 0, b"none-such"), None);
+        assert_eq!(of(&host, None, 0, b"a-name-that-is-too-long"), None);
+        assert_eq!(of(&host, None, 0, b""), None);
+    }
+}

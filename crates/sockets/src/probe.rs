@@ -1,0 +1,110 @@
+//! Which doors work here: for `netwren support`.
+use std::ops::ControlFlow;
+
+use netlink::{Ask, DumpError};
+use record::Proto;
+use sys::caps::{self, Cap};
+use sys::{Errno, Host};
+
+use crate::choose::Via;
+use crate::inet_diag::{AF_INET, Wanted};
+use crate::keys::Table;
+use crate::proc_door::ProcFile;
+use crate::source::NETLINK_SOCK_DIAG;
+use crate::unix_diag;
+
+/// What became of trying one door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The table.
+    pub proto: Proto,
+    /// The door.
+    pub via: Via,
+    /// Whether it gave an answer.
+    pub works: bool,
+    /// How it works or why it does not: lower case, no full stop.
+    pub words: String,
+}
+
+/// Tries every door of every table with the smallest question: no state at all, or the first line.
+///
+/// Some twenty system calls. In a replay nothing works: its kernel is not there to be asked.
+pub fn probe(host: &Host) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    for proto in [Proto::Tcp, Proto::Udp, Proto::Unix] {
+        probes.push(by_netlink(host, proto));
+        probes.push(by_proc(host, proto));
+    }
+    probes
+}
+
+/// Whether marks of sockets are shown and can be filtered by.
+pub fn sees_marks() -> bool {
+    caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
+}
+
+fn by_netlink(host: &Host, proto: Proto) -> Probe {
+    // No state at all: the kernel crosses no bucket and has nothing to answer but that it is done.
+    let wanted = Wanted { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[] };
+    let tried = |request| {
+        let what = table_of(proto).what();
+        let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "probe", note: "", netns: None };
+        netlink::dump(host, &ask, |_| ControlFlow::Break(())).map(|_| ())
+    };
+    let (result, how) = match proto {
+        Proto::Tcp => match tried(wanted.legacy()) {
+            Ok(()) => (Ok(()), "one dump for both families"),
+            Err(_) => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
+        },
+        Proto::Udp => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
+        Proto::Unix => (tried(unix_diag::request(0, 0)), "one dump"),
+    };
+    let words = match &result {
+        Ok(()) if proto == Proto::Unix || sees_marks() => how.to_owned(),
+        Ok(()) => format!("{how}, without marks (they need CAP_NET_ADMIN)"),
+        Err(error) => refused(error),
+    };
+    Probe { proto, via: Via::Netlink, works: result.is_ok(), words }
+}
+
+fn refused(error: &DumpError) -> String {
+    match error.errno() {
+        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => {
+            format!("{error} (the kernel has no module for it: CONFIG_INET_DIAG, CONFIG_UNIX_DIAG)")
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn by_proc(host: &Host, proto: Proto) -> Probe {
+    let file = ProcFile { host, netns: None, table: table_of(proto), key: "probe".into() };
+    let result = file.read(|_, _| ControlFlow::Break(()));
+    let words = match (&result, proto) {
+        (Err(error), _) => error.to_string(),
+        (Ok(_), Proto::Unix) => "without peers, queues, owners' uids and cookies".to_owned(),
+        (Ok(_), _) => "without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits".to_owned(),
+    };
+    Probe { proto, via: Via::Proc, works: result.is_ok(), words }
+}
+
+fn table_of(proto: Proto) -> Table {
+    match proto {
+        Proto::Tcp => Table::Tcp,
+        Proto::Udp => Table::Udp4,
+        Proto::Unix => Table::Unix,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host() {
+        let probes = probe(&Host::live());
+        assert_eq!(probes.len(), 6);
+        assert!(probes.iter().all(|probe| !probe.words.is_empty()));
+        // Whatever a sandbox forbids, one of the two doors to TCP must be open where tests run.
+        assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.works));
+    }
+}

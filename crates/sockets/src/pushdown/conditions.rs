@@ -1,0 +1,257 @@
+//! Tests as conditions of the kernel: ports, addresses, interface, mark, cgroup.
+use record::rows::Sockets;
+use record::{Addr, Expr, Op, Operand, Prefix, Test};
+
+use super::{World, field_name};
+use crate::bytecode::{Code, Cond, Side};
+
+/// Longer lists are left to the engine, which looks them up faster than the kernel steps through them.
+const ALTERNATIVES_MAX: usize = 64;
+
+/// A tree of conditions, and whether it is the filter itself or only lets through more.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Lowered {
+    pub(super) code: Code,
+    pub(super) exact: bool,
+}
+
+/// The part as conditions: exactly if possible, else rounded up. [`Code::True`] if the kernel can do nothing of it.
+pub(super) fn lower(part: &Expr, world: &dyn World) -> Lowered {
+    rounded(part, world, true)
+}
+
+// `up`: what cannot be said counts as true, so that the whole lets through too much; below a `not` as false.
+fn rounded(part: &Expr, world: &dyn World, up: bool) -> Lowered {
+    match part {
+        Expr::And(parts) => {
+            let parts: Vec<Lowered> = parts.iter().map(|part| rounded(part, world, up)).collect();
+            let exact = parts.iter().all(|part| part.exact);
+            Lowered { code: Code::and(parts.into_iter().map(|part| part.code)), exact }
+        }
+        Expr::Or(parts) => {
+            let parts: Vec<Lowered> = parts.iter().map(|part| rounded(part, world, up)).collect();
+            let exact = parts.iter().all(|part| part.exact);
+            Lowered { code: Code::or(parts.into_iter().map(|part| part.code)), exact }
+        }
+        Expr::Not(part) => {
+            let inner = rounded(part, world, !up);
+            Lowered { code: Code::not(inner.code), exact: inner.exact }
+        }
+        Expr::Test(test) => match condition(test, world) {
+            Some(code) => Lowered { code, exact: true },
+            None => Lowered { code: if up { Code::True } else { Code::False }, exact: false },
+        },
+    }
+}
+
+// One test, exactly; `None` if the kernel has no words for it.
+fn condition(test: &Test, world: &dyn World) -> Option<Code> {
+    match field_name(test) {
+        "local_port" => port(test, Side::Local),
+        "peer_port" => port(test, Side::Peer),
+        "local_addr" => address(test, Side::Local),
+        "peer_addr" => address(test, Side::Peer),
+        "iface" => iface(test, world),
+        "mark" if world.may_ask_marks() => mark(test),
+        "cgroup_id" => cgroup(test),
+        _ => None,
+    }
+}
+
+fn port(test: &Test, side: Side) -> Option<Code> {
+    const LAST: u64 = u16::MAX as u64;
+    // A port of 0 is null, and no comparison with null holds: every range begins at 1.
+    let within = match (&test.operand, test.op) {
+        (Operand::Null, Op::Eq) => vec![(0, 0)],
+        (Operand::Null, Op::Ne) => vec![(1, LAST)],
+        (Operand::Number(n), Op::Eq) => cut(&[(*n, *n)]),
+        (Operand::Number(n), Op::Ne) => complement(&cut(&[(*n, *n)])),
+        (Operand::Number(n), Op::Lt) => n.checked_sub(1).map_or(Vec::new(), |most| cut(&[(0, most)])),
+        (Operand::Number(n), Op::Le) => cut(&[(0, *n)]),
+        (Operand::Number(n), Op::Gt) => n.checked_add(1).map_or(Vec::new(), |least| cut(&[(least, LAST)])),
+        (Operand::Number(n), Op::Ge) => cut(&[(*n, LAST)]),
+        (Operand::Ranges(ranges), Op::Eq) => cut(ranges),
+        (Operand::Ranges(ranges), Op::Ne) => complement(&cut(ranges)),
+        _ => return None,
+    };
+    if within.len() > ALTERNATIVES_MAX {
+        return None;
+    }
+    // All lie within 0..=65535 by now.
+    let ports = within.iter().map(|(low, high)| Cond::Port { side, low: *low as u16, high: *high as u16 });
+    Some(Code::or(ports.map(Code::Cond)))
+}
+
+// Ranges of ports within 1..=65535, sorted and merged.
+fn cut(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut cut: Vec<(u64, u64)> = ranges.iter().map(|(low, high)| (*low.max(&1), *high.min(&65535))).collect();
+    cut.retain(|(low, high)| low <= high);
+    cut.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (low, high) in cut {
+        match merged.last_mut() {
+            Some(last) if low <= last.1 + 1 => last.1 = last.1.max(high),
+            _ => merged.push((low, high)),
+        }
+    }
+    merged
+}
+
+// The ports of 1..=65535 that are in none of these (sorted, merged) ranges.
+fn complement(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut gaps = Vec::new();
+    let mut from = 1;
+    for (low, high) in ranges {
+        if from < *low {
+            gaps.push((from, low - 1));
+        }
+        from = high + 1;
+    }
+    if from <= 65535 {
+        gaps.push((from, 65535));
+    }
+    gaps
+}
+
+fn address(test: &Test, side: Side) -> Option<Code> {
+    let prefixes = match &test.operand {
+        Operand::Null => Vec::new(),
+        Operand::Addr(addr) => vec![Prefix::host(*addr)],
+        Operand::Prefixes(prefixes) => prefixes.clone(),
+        _ => return None,
+    };
+    if prefixes.len() > ALTERNATIVES_MAX {
+        return None;
+    }
+    let inside: Option<Vec<Code>> = prefixes.iter().map(|prefix| in_prefix(side, *prefix)).collect();
+    let inside = Code::or(inside?);
+    let may_be_null = prefixes.iter().any(|prefix| prefix.contains(Addr::ANY4) || prefix.contains(Addr::ANY6));
+    match (&test.operand, test.op) {
+        (Operand::Null, Op::Eq) => Some(null_address(side)),
+        (Operand::Null, Op::Ne) => Some(Code::not(null_address(side))),
+        (_, Op::Eq) if may_be_null => Some(Code::and([inside, Code::not(null_address(side))])),
+        (_, Op::Eq) => Some(inside),
+        (_, Op::Ne) => Some(Code::and([Code::not(inside), Code::not(null_address(side))])),
+        _ => None,
+    }
+}
+
+fn host(side: Side, prefix: Prefix, port: Option<u16>) -> Code {
+    Code::Cond(Cond::Host { side, prefix, port })
+}
+
+/// `::ffff:0:0/96`, where IPv4 lives in IPv6.
+fn mapped() -> Option<Prefix> {
+    Prefix::new(Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]), 96)
+}
+
+// Cells show IPv4-mapped addresses as IPv4. An IPv4 condition of the kernel matches them too, an IPv6 one must not.
+fn in_prefix(side: Side, prefix: Prefix) -> Option<Code> {
+    if matches!(prefix.addr(), Addr::V4(_)) {
+        return Some(host(side, prefix, None));
+    }
+    let mapped = mapped()?;
+    if prefix.len() <= mapped.len() && prefix.contains(mapped.addr()) {
+        return Some(Code::and([host(side, prefix, None), Code::not(host(side, mapped, None))]));
+    }
+    // Inside the mapped range: what the engine makes of it is the engine's business.
+    (!mapped.contains(prefix.addr())).then(|| host(side, prefix, None))
+}
+
+// A cell of an address is null where nothing is bound or connected: the peer if its address and port are zero, our
+// own end if both ends are.
+fn null_address(side: Side) -> Code {
+    match side {
+        Side::Peer => unset(Side::Peer),
+        Side::Local => Code::and([unset(Side::Local), unset(Side::Peer)]),
+    }
+}
+
+fn unset(side: Side) -> Code {
+    let Some(mapped) = mapped() else { return Code::False };
+    let any4 = Code::and([host(side, Prefix::host(Addr::ANY4), Some(0)), Code::not(host(side, mapped, None))]);
+    Code::or([any4, host(side, Prefix::host(Addr::ANY6), Some(0))])
+}
+
+fn iface(test: &Test, world: &dyn World) -> Option<Code> {
+    let (Operand::Words(names), Op::Eq) = (&test.operand, test.op) else { return None };
+    if names.len() > ALTERNATIVES_MAX {
+        return None;
+    }
+    // An unknown name may be another namespace's, or come and go: the engine's lookup decides.
+    let indexes: Option<Vec<u32>> = names.iter().map(|name| world.ifindex(name).filter(|index| *index != 0)).collect();
+    Some(Code::or(indexes?.into_iter().map(|index| Code::Cond(Cond::Iface(index)))))
+}
+
+fn mark(test: &Test) -> Option<Code> {
+    let cond = |value, mask| Code::Cond(Cond::Mark { value, mask });
+    // A mark of 0 is null.
+    let none = cond(0, u32::MAX);
+    let equals = match &test.operand {
+        Operand::Null => none.clone(),
+        Operand::Number(value) => u32::try_from(*value).map_or(Code::False, |value| cond(value, u32::MAX)),
+        Operand::Masked { value, mask } => match (u32::try_from(*value), u32::try_from(*mask)) {
+            (Ok(value), Ok(mask)) if value & !mask == 0 => cond(value, mask),
+            (_, Ok(_)) => Code::False,
+            // Bits that no mark has: let the engine say what that means.
+            (_, Err(_)) => return None,
+        },
+        _ => return None,
+    };
+    match (&test.operand, test.op) {
+        (Operand::Null, Op::Eq) => Some(equals),
+        (Operand::Null, Op::Ne) => Some(Code::not(equals)),
+        (_, Op::Eq) => Some(Code::and([equals, Code::not(none)])),
+        (_, Op::Ne) => Some(Code::and([Code::not(equals), Code::not(none)])),
+        _ => None,
+    }
+}
+
+// Minisocks have no cgroup: null here, 0 in the kernel.
+fn cgroup(test: &Test) -> Option<Code> {
+    let none = Code::Cond(Cond::Cgroup(0));
+    match (&test.operand, test.op) {
+        (Operand::Null, Op::Eq) => Some(none),
+        (Operand::Null, Op::Ne) => Some(Code::not(none)),
+        (Operand::Number(0), _) => None,
+        (Operand::Number(id), Op::Eq) => Some(Code::Cond(Cond::Cgroup(*id))),
+        (Operand::Number(id), Op::Ne) => Some(Code::and([Code::not(Code::Cond(Cond::Cgroup(*id))), Code::not(none)])),
+        _ => None,
+    }
+}
+
+// The names matched above stand in the field table: a renamed one fails to compile here, not silently.
+const _: () = {
+    let names = ["local_port", "peer_port", "local_addr", "peer_addr", "iface", "mark", "cgroup_id", "state", "family"];
+    let mut i = 0;
+    while i < names.len() {
+        assert!(stands_in_table(names[i]), "a field was renamed");
+        i += 1;
+    }
+};
+
+const fn stands_in_table(name: &str) -> bool {
+    let fields = <Sockets as record::Table>::FIELDS;
+    let mut i = 0;
+    while i < fields.len() {
+        if same(fields[i].name.as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}

@@ -1,0 +1,475 @@
+//! The source: a demand in, rows out, through whichever door works.
+use std::error::Error;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use netlink::{Ask, DumpEnd, DumpError, Request};
+use record::rows::{Socket, Sockets};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault};
+use sys::caps::{self, Cap};
+use sys::{Errno, Host, NetNs, SysError};
+
+use crate::books::Books;
+use crate::bytecode::Code;
+use crate::choose::{Choice, Facts, Via, choose};
+use crate::error::DecodeError;
+use crate::inet_diag::{AF_INET6, InetDecoder, Wanted, ext_of};
+use crate::keys::{self, Table};
+use crate::proc_door::{self, ProcFile};
+use crate::proc_tcp::parse_proc_line;
+use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
+use crate::pushdown::{Families, Split, TableFilter, World, split};
+use crate::unix_diag::{self, UnixDecoder};
+use crate::window::Window;
+
+/// NETLINK_SOCK_DIAG (include/uapi/linux/netlink.h).
+pub(crate) const NETLINK_SOCK_DIAG: i32 = 4;
+
+/// How often a dump that the kernel calls interrupted is begun again, as long as no row of it went out.
+const INTERRUPTED_RETRIES: u32 = 2;
+
+/// What a [`SocketSource`] reads.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The door; `None` chooses.
+    pub via: Option<Via>,
+    /// Inode of the network namespace that is read: it goes into every row and names the recording's streams.
+    pub netns_id: u64,
+    /// The tables in the order in which their rows shall come, as far as the filter does not rule them out.
+    pub order: Vec<Proto>,
+    /// Address families of TCP and UDP.
+    pub families: Families,
+}
+
+impl Options {
+    /// TCP, UDP, unix, both families, any door.
+    pub fn new(netns_id: u64) -> Options {
+        Options { via: None, netns_id, order: vec![Proto::Tcp, Proto::Udp, Proto::Unix], families: Families::Both }
+    }
+}
+
+/// The kernel's sockets. Reads the calling thread's network namespace unless told otherwise.
+#[derive(Debug)]
+pub struct SocketSource<'h> {
+    host: &'h Host,
+    options: Options,
+    netns: Option<&'h NetNs>,
+}
+
+impl<'h> SocketSource<'h> {
+    /// Sockets of the namespace that the calling thread is in.
+    pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
+        SocketSource { host, options, netns: None }
+    }
+
+    /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
+    pub fn inside(mut self, netns: &'h NetNs) -> SocketSource<'h> {
+        self.netns = Some(netns);
+        self
+    }
+
+    /// The tables with their doors and filters, the same for `offer` and `run`.
+    fn plan(&self, demand: &Demand<Sockets>) -> Plan {
+        let replay = self.host.is_replay();
+        // A recording is filtered by the engine: what it holds may be all that there is.
+        let conjuncts = if replay { &[][..] } else { &demand.conjuncts };
+        let filters = |proto| !replay && self.choose(proto, demand.need).via == Via::Netlink;
+        let Split { tables, mut pushed } = split(conjuncts, &self.options.order, self.options.families, self, &filters);
+        pushed.resize(demand.conjuncts.len(), Push::No);
+        let with_door = |filter: TableFilter| PlannedTable { choice: self.choose(filter.proto, demand.need), filter };
+        Plan { tables: tables.into_iter().map(with_door).collect(), pushed }
+    }
+
+    fn choose(&self, proto: Proto, need: u64) -> Choice {
+        let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
+        let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
+        let recorded = self.host.is_replay().then(|| (held(Via::Netlink), held(Via::Proc)));
+        choose(&Facts { proto, need, via: self.options.via, recorded })
+    }
+
+    fn key(&self, table: Table, via: Via) -> String {
+        keys::key(table, via, self.options.netns_id)
+    }
+}
+
+impl World for SocketSource<'_> {
+    fn ifindex(&self, name: &[u8]) -> Option<u32> {
+        crate::ifindex::of(self.host, self.netns, self.options.netns_id, name)
+    }
+
+    fn may_ask_marks(&self) -> bool {
+        caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
+    }
+}
+
+#[derive(Debug)]
+struct Plan {
+    tables: Vec<PlannedTable>,
+    pushed: Vec<Push>,
+}
+
+#[derive(Debug)]
+struct PlannedTable {
+    choice: Choice,
+    filter: TableFilter,
+}
+
+impl Source<Sockets> for SocketSource<'_> {
+    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
+        let plan = self.plan(demand);
+        let used = |via| plan.tables.iter().any(|table| table.choice.via == via);
+        let door = match (used(Via::Netlink), used(Via::Proc)) {
+            (true, true) => "netlink, proc",
+            (false, true) => Via::Proc.name(),
+            _ => Via::Netlink.name(),
+        };
+        let mut explain: Vec<String> = plan.tables.iter().map(explain_table).collect();
+        if plan.tables.is_empty() {
+            explain.push("no table can have such rows: nothing is read".into());
+        }
+        if self.host.is_replay() {
+            explain.extend(self.recorded_filters().map(|note| format!("recorded with a {note}")));
+        }
+        let lacks = plan.tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
+        Offer { door, pushed: plan.pushed, lacks, explain }
+    }
+
+    fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let plan = self.plan(demand);
+        let mut run =
+            Run { source: self, need: demand.need, each, books: Books::default(), stopped: false, failure: None };
+        for table in &plan.tables {
+            run.table(table);
+            if run.stopped {
+                break;
+            }
+        }
+        run.finish()
+    }
+}
+
+fn explain_table(table: &PlannedTable) -> String {
+    let PlannedTable { choice, filter } = table;
+    let words = filter.words();
+    let kernel = match (choice.via, words.is_empty()) {
+        (Via::Netlink, false) => format!("; the kernel filters {words}"),
+        _ => String::new(),
+    };
+    format!("{} sockets by {} ({}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
+}
+
+impl SocketSource<'_> {
+    // The notes of this namespace's streams that tell of a filter.
+    fn recorded_filters(&self) -> impl Iterator<Item = &str> {
+        let ours = |key: &str| keys::is_ours(key, self.options.netns_id);
+        let notes = self.host.notes().iter().filter(move |(key, note)| ours(key) && !note.is_empty());
+        notes.map(|(_, note)| &**note)
+    }
+}
+
+/// One run: what it has to say, where rows go, the books.
+struct Run<'s, 'h, 'e, 'f> {
+    source: &'s SocketSource<'h>,
+    need: u64,
+    each: &'e mut Each<'f, Sockets>,
+    books: Books,
+    stopped: bool,
+    /// The first table that gave nothing at all.
+    failure: Option<SourceError>,
+}
+
+impl Run<'_, '_, '_, '_> {
+    fn table(&mut self, planned: &PlannedTable) {
+        let filter = &planned.filter;
+        if planned.choice.via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
+            return;
+        }
+        for table in keys::tables_of(filter.proto).iter().copied() {
+            if self.stopped || !filter.families.has(table.family()) {
+                continue;
+            }
+            match planned.choice.via {
+                Via::Netlink => self.by_netlink(table, filter),
+                Via::Proc => {
+                    self.by_proc(table, filter);
+                }
+            }
+        }
+    }
+
+    // True if that was all; false if each family has to be asked for.
+    fn both_families_at_once(&mut self, filter: &TableFilter) -> bool {
+        let host = self.source.host;
+        let possible = if host.is_replay() {
+            // It may have been made with more families than are wanted now.
+            host.holds(&self.source.key(Table::Tcp, Via::Netlink))
+        } else {
+            filter.families == Families::Both
+        };
+        if !possible {
+            return false;
+        }
+        let rows = self.books.rows();
+        match self.dump(Table::Tcp, filter) {
+            Err(error) if error.is_unavailable() && self.books.rows() == rows => false,
+            other => {
+                self.settle(Table::Tcp, rows, other);
+                true
+            }
+        }
+    }
+
+    fn by_netlink(&mut self, table: Table, filter: &TableFilter) {
+        let rows = self.books.rows();
+        match self.dump(table, filter) {
+            Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
+                let opened = self.by_proc(table, filter);
+                if opened {
+                    let what = table.what();
+                    self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
+                }
+            }
+            other => self.settle(table, rows, other),
+        }
+    }
+
+    fn may_fall_back(&self, error: &DumpError) -> bool {
+        error.is_unavailable() && (self.source.options.via != Some(Via::Netlink) || self.source.host.is_replay())
+    }
+
+    // The books' entry for a dump that is over, one way or the other.
+    fn settle(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
+        let Err(error) = result else { return };
+        if self.books.rows() > rows_before {
+            return self.books.incomplete(0, error.to_string());
+        }
+        if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {
+            return self.not_recorded(table);
+        }
+        let fault = match &error {
+            DumpError::Malformed { .. } | DumpError::CutShort { .. } => SourceFault::Malformed,
+            error => fault_of(error.errno()),
+        };
+        self.fail(table, fault, Box::new(error));
+    }
+
+    fn fail(&mut self, table: Table, fault: SourceFault, cause: Box<dyn Error + Send + Sync>) {
+        self.books.incomplete(0, cause.to_string());
+        self.failure.get_or_insert(SourceError { what: table.what(), fault, cause });
+    }
+
+    // The run that was recorded did not ask for this table: nothing is lost, but it has to be said.
+    fn not_recorded(&mut self, table: Table) {
+        let cause = NotRecorded(table.what());
+        self.books.note(cause.to_string());
+        let fault = SourceFault::Unsupported;
+        self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
+    }
+
+    // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out, and what it
+    // would have done is done here: the engine relies on it.
+    fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
+        let netns_id = self.source.options.netns_id;
+        let (key, unfiltered) = (self.source.key(table, Via::Netlink), keys::unfiltered_key(table, netns_id));
+        if self.source.host.is_replay() {
+            let key = if self.source.host.holds(&unfiltered) { unfiltered } else { key };
+            return self.dump_until_quiet(table, &key, filter, &[], true);
+        }
+        let program = if table == Table::Unix { None } else { filter.code.compile() };
+        let program = program.unwrap_or_default();
+        match self.dump_until_quiet(table, &key, filter, &program, false) {
+            Err(DumpError::Refused { errno, .. }) if !program.is_empty() && refuses_programs(errno) => {
+                self.dump_until_quiet(table, &unfiltered, filter, &[], true)
+            }
+            other => other,
+        }
+    }
+
+    // An interrupted dump is begun again while that can go unnoticed: as long as no row of it is out.
+    fn dump_until_quiet(
+        &mut self,
+        table: Table,
+        key: &str,
+        filter: &TableFilter,
+        program: &[u8],
+        filter_here: bool,
+    ) -> Result<(), DumpError> {
+        let note = note_of(filter, program);
+        let request = request_of(table, filter, program, self.need);
+        let (source, what) = (self.source, table.what());
+        let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
+        let rows = self.books.rows();
+        for _ in 0..=INTERRUPTED_RETRIES {
+            let end = self.dump_once(table, &ask, filter_here.then_some(filter))?;
+            self.books.used(Via::Netlink.name());
+            if !end.interrupted {
+                return Ok(());
+            }
+            if self.books.rows() > rows {
+                break;
+            }
+        }
+        let text = format!("{what} changed while they were read: some may be missing");
+        self.books.incomplete(0, text);
+        Ok(())
+    }
+
+    fn dump_once(
+        &mut self,
+        table: Table,
+        ask: &Ask<'_>,
+        filter_here: Option<&TableFilter>,
+    ) -> Result<DumpEnd, DumpError> {
+        let netns_id = self.source.options.netns_id;
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, window: Window::new() };
+        let (end, unknown) = if table == Table::Unix {
+            let mut decoder = UnixDecoder::new(netns_id);
+            let end = netlink::dump(self.source.host, ask, |part| match decoder.decode(part.payload) {
+                Ok(row) => rows.row(&row, row.cookie, part.block),
+                Err(error) => rows.failed(error),
+            });
+            (end, decoder.unknown_attrs)
+        } else {
+            let mut decoder = InetDecoder::new(table.proto(), netns_id);
+            let end = netlink::dump(self.source.host, ask, |part| match decoder.decode(part.payload) {
+                Ok(row) => rows.row(&row, row.cookie, part.block),
+                Err(error) => rows.failed(error),
+            });
+            (end, decoder.unknown_attrs)
+        };
+        self.books.unknown_attrs(unknown);
+        self.stopped |= end.as_ref().is_ok_and(|end| end.stopped);
+        end
+    }
+
+    // One file of /proc/net. True if there was one.
+    fn by_proc(&mut self, table: Table, filter: &TableFilter) -> bool {
+        let source = self.source;
+        let netns_id = source.options.netns_id;
+        let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
+        let rows_before = self.books.rows();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, window: Window::new() };
+        let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
+        let end = file.read(|line, block| {
+            let row = match table {
+                Table::Unix => {
+                    restore_abstract(line);
+                    parse_proc_unix_line(line, netns_id)
+                }
+                _ => parse_proc_line(line, table.proto(), netns_id),
+            };
+            match row {
+                Ok(row) => rows.row(&row, proc_door::key_of(&row), block),
+                Err(error) => rows.failed(error),
+            }
+        });
+        match end {
+            Ok(stopped) => {
+                self.stopped |= stopped;
+                self.books.used(Via::Proc.name());
+                true
+            }
+            // A kernel without IPv6.
+            Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => false,
+            Err(error) => {
+                self.proc_failed(table, rows_before, error);
+                false
+            }
+        }
+    }
+
+    fn proc_failed(&mut self, table: Table, rows_before: u64, error: SysError) {
+        if self.books.rows() > rows_before {
+            return self.books.incomplete(0, format!("{} are incomplete: {error}", table.what()));
+        }
+        match error.errno {
+            Errno::NOT_RECORDED => self.not_recorded(table),
+            Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
+            errno => self.fail(table, fault_of(Some(errno)), Box::new(error)),
+        }
+    }
+
+    fn finish(self) -> Result<Accounting, SourceError> {
+        match self.failure {
+            Some(error) if !self.books.has_read() && self.books.rows() == 0 => Err(error),
+            _ => Ok(self.books.close()),
+        }
+    }
+}
+
+/// Where decoded rows go.
+struct Rows<'r, 'f> {
+    each: &'r mut Each<'f, Sockets>,
+    books: &'r mut Books,
+    /// What the kernel was not asked or could not do.
+    filter: Option<&'r TableFilter>,
+    window: Window,
+}
+
+impl Rows<'_, '_> {
+    #[inline]
+    fn row(&mut self, row: &Socket<'_>, key: u64, block: u64) -> ControlFlow<()> {
+        if self.filter.is_some_and(|filter| !filter.admits(row)) {
+            return ControlFlow::Continue(());
+        }
+        if self.window.is_double(key, block) {
+            self.books.doubled();
+            return ControlFlow::Continue(());
+        }
+        self.books.row();
+        match (self.each)(row) {
+            Next::More => ControlFlow::Continue(()),
+            Next::Stop => ControlFlow::Break(()),
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+        self.books.failed(error);
+        ControlFlow::Continue(())
+    }
+}
+
+/// The run that made the recording did not read this table.
+#[derive(Debug)]
+struct NotRecorded(&'static str);
+
+impl fmt::Display for NotRecorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the recording holds no {}", self.0)
+    }
+}
+
+impl Error for NotRecorded {}
+
+fn fault_of(errno: Option<Errno>) -> SourceFault {
+    match errno {
+        Some(errno) if errno.is_denied() => SourceFault::Denied,
+        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT | Errno::NOSYS) => {
+            SourceFault::Unsupported
+        }
+        _ => SourceFault::Io,
+    }
+}
+
+// EPERM: marks without CAP_NET_ADMIN. EINVAL: an operation that an old kernel does not have.
+fn refuses_programs(errno: Errno) -> bool {
+    matches!(errno, Errno::PERM | Errno::INVAL)
+}
+
+// What a recording has to say about itself: what the kernel left out is missing in it.
+fn note_of(filter: &TableFilter, program: &[u8]) -> String {
+    let words =
+        if program.is_empty() { TableFilter { code: Code::True, ..filter.clone() }.words() } else { filter.words() };
+    if words.is_empty() { words } else { format!("kernel filter: {words}") }
+}
+
+fn request_of(table: Table, filter: &TableFilter, program: &[u8], need: u64) -> Request {
+    let TableFilter { states, sport, dport, .. } = *filter;
+    let wanted = Wanted { ext: ext_of(need), states, sport, dport, bytecode: program };
+    match table {
+        Table::Tcp => wanted.legacy(),
+        Table::Unix => unix_diag::request(states, unix_diag::show_of(need)),
+        table => wanted.by_family(table.family(), table.proto()),
+    }
+}

@@ -1,0 +1,287 @@
+//! Recorded kernel bytes and what they say.
+//!
+//! `fixtures/sock_diag/KERNEL/CASE.nl` holds receive buffers, `fixtures/proc_net/KERNEL/FILE.txt` a file; beside each
+//! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`.
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+
+use netlink::Messages;
+use record::rows::need;
+use record::{Next, Proto, Source};
+use sockets::{Options, SocketSource, Via, decode_inet, decode_unix, parse_proc_line, parse_proc_unix_line};
+use sys::Host;
+use testkit::netns::Lab;
+use testkit::program::workspace;
+
+use crate::odd_sockets;
+use crate::rows::{cells, demand, here, is};
+
+const NETNS: u64 = 4_026_531_840;
+
+fn fixtures(kind: &str, extension: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for kernel in std::fs::read_dir(workspace().join("fixtures").join(kind)).unwrap().flatten() {
+        let files = std::fs::read_dir(kernel.path()).unwrap().flatten().map(|file| file.path());
+        found.extend(files.filter(|path| path.extension().is_some_and(|e| e == extension)));
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no fixtures of {kind}");
+    found
+}
+
+fn proto_of(path: &Path) -> Proto {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    [(Proto::Tcp, "tcp"), (Proto::Udp, "udp"), (Proto::Unix, "unix")]
+        .iter()
+        .find_map(|(proto, word)| name.starts_with(word).then_some(*proto))
+        .unwrap()
+}
+
+// The rows of a .nl file in words, sorted: the order of a hash table is no promise.
+fn told(proto: Proto, bytes: &[u8]) -> String {
+    let payloads = Messages::new(bytes).map(|message| message.unwrap()).filter(|message| !message.is_end());
+    let mut rows: Vec<String> = payloads
+        .map(|message| match proto {
+            Proto::Unix => cells(&decode_unix(message.payload, NETNS).unwrap()),
+            proto => cells(&decode_inet(message.payload, proto, NETNS).unwrap()),
+        })
+        .collect();
+    rows.sort();
+    rows.iter().fold(String::new(), |text, row| text + row + "\n")
+}
+
+fn told_lines(proto: Proto, text: &[u8]) -> String {
+    let mut rows: Vec<String> = text
+        .split(|byte| *byte == b'\n')
+        .skip(1)
+        .filter(|line| !line.is_empty())
+        .map(|line| match proto {
+            Proto::Unix => cells(&parse_proc_unix_line(line, NETNS).unwrap()),
+            proto => cells(&parse_proc_line(line, proto, NETNS).unwrap()),
+        })
+        .collect();
+    rows.sort();
+    rows.iter().fold(String::new(), |text, row| text + row + "\n")
+}
+
+fn compare(path: &Path, got: &str) {
+    assert!(path.with_extension("HOW").exists(), "{} has no .HOW", path.display());
+    let expected = std::fs::read_to_string(path.with_extension("expect")).unwrap();
+    assert_eq!(got, expected, "{}", path.display());
+}
+
+#[test]
+fn messages_say_what_they_said() {
+    for path in fixtures("sock_diag", "nl") {
+        compare(&path, &told(proto_of(&path), &std::fs::read(&path).unwrap()));
+    }
+}
+
+#[test]
+fn lines_say_what_they_said() {
+    for path in fixtures("proc_net", "txt") {
+        compare(&path, &told_lines(proto_of(&path), &std::fs::read(&path).unwrap()));
+    }
+}
+
+#[test]
+fn cut_anywhere_nothing_panics() {
+    for path in fixtures("sock_diag", "nl") {
+        let bytes = std::fs::read(&path).unwrap();
+        for end in 0..bytes.len() {
+            sockets::fuzz_sock_diag(&bytes[..end.min(1500)]);
+        }
+        let payloads = Messages::new(&bytes).map(|message| message.unwrap()).filter(|message| !message.is_end());
+        for message in payloads {
+            for end in 0..message.payload.len() {
+                let cut = &message.payload[..end];
+                let (short, error) = match proto_of(&path) {
+                    Proto::Unix => (end < 16, decode_unix(cut, NETNS).err()),
+                    proto => (end < 72, decode_inet(cut, proto, NETNS).err()),
+                };
+                assert!(!short || error.is_some(), "{} bytes of {}", end, path.display());
+                assert!(error.is_none_or(|error| error.to_string().contains("claims")));
+            }
+        }
+    }
+    for path in fixtures("proc_net", "txt") {
+        let bytes = std::fs::read(&path).unwrap();
+        for end in 0..bytes.len() {
+            let start = end.saturating_sub(400);
+            sockets::fuzz_proc_line(&bytes[start..end]);
+        }
+    }
+}
+
+/// A struct of a newer kernel is longer, an unknown attribute is counted.
+#[test]
+fn newer_kernels_are_read_as_far_as_known() {
+    let path = workspace().join("fixtures/sock_diag/6.18/tcp4-established.nl");
+    let bytes = std::fs::read(path).unwrap();
+    let first = Messages::new(&bytes).next().unwrap().unwrap();
+    let mut payload = first.payload.to_vec();
+    let plain = cells(&decode_inet(&payload, Proto::Tcp, NETNS).unwrap());
+    payload.extend_from_slice(&[8, 0, 200, 0, 1, 2, 3, 4, 5, 0, 201, 0x80, 9]);
+    let mut decoder = sockets::InetDecoder::new(Proto::Tcp, NETNS);
+    assert_eq!(cells(&decoder.decode(&payload).unwrap()), plain);
+    assert_eq!(decoder.unknown_attrs, 2);
+    // INET_DIAG_SKMEMINFO with a tenth number, tcp_info of the first 104 bytes, a sockopt that is too short.
+    let head = &first.payload[..72];
+    let attr = |kind: u16, payload: &[u8]| {
+        let length = 4 + payload.len() as u16;
+        let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend_from_slice(payload);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let longer = [head, &attr(7, &[1; 40]), &attr(2, &[1; 104])].concat();
+    let row = decode_inet(&longer, Proto::Tcp, NETNS).unwrap();
+    assert_eq!(row.skmem.unwrap().get(8), Some(0x0101_0101));
+    let info = row.tcp_info.unwrap();
+    assert_eq!((info.total_retrans(), info.pacing_rate()), (Some(0x0101_0101), None));
+    let short = [head, &attr(22, &[1])].concat();
+    let error = decode_inet(&short, Proto::Tcp, NETNS).unwrap_err();
+    assert_eq!(error.to_string(), "attribute 22 claims 2 bytes, 1 are there");
+}
+
+/// One case to be recorded.
+struct Case {
+    name: &'static str,
+    /// In words, for the .HOW.
+    how: &'static str,
+    proto: Proto,
+    via: Via,
+    need: u64,
+    filter: Vec<record::Expr>,
+}
+
+const EVERYTHING: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO | need::SKMEM | need::TOS;
+const EVERYTHING_UNIX: u64 = need::UNIX_NAME
+    | need::UNIX_PEER
+    | need::UNIX_QUEUES
+    | need::UNIX_VFS
+    | need::UNIX_UID
+    | need::SKMEM;
+
+// Records what the source reads for this case: the blocks of its stream on a tape.
+fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
+    let tape = lab.dir().join("tape");
+    lab.inside(|| {
+        let host = Host::live().recording(&tape).unwrap();
+        let options = Options { via: Some(case.via), order: vec![case.proto], ..here() };
+        let demand = demand(case.need, case.filter.clone());
+        let books = SocketSource::new(&host, options).run(&demand, &mut |_| Next::More).unwrap();
+        assert!(books.seen > 0 && !books.is_partial(), "{}: {books:?}", case.name);
+        host.finish().unwrap();
+    });
+    let host = Host::replaying(&tape).unwrap();
+    let netns = lab.inside(|| sys::netns::current_inode().unwrap());
+    let mut bytes = Vec::new();
+    for table in ["tcp", "tcp4", "tcp6", "udp4", "udp6", "unix"] {
+        let key = format!("sockets/{table}/{}@{netns}", case.via.name());
+        // A file of one family: the other has its own case.
+        let wanted = case.via == Via::Netlink || case.name.ends_with('6') == table.ends_with('6');
+        if host.holds(&key) && wanted {
+            let mut stream = host.stream(&key, "", || unreachable!("a replay opens nothing")).unwrap();
+            while let Some(block) = stream.next().unwrap() {
+                bytes.extend_from_slice(block);
+            }
+        }
+    }
+    bytes
+}
+
+fn record_case(lab: &Lab, case: &Case) {
+    let bytes = blocks(lab, case);
+    let (folder, extension) = match case.via {
+        Via::Netlink => ("sock_diag", "nl"),
+        Via::Proc => ("proc_net", "txt"),
+    };
+    let kernel = sys::Kernel::running();
+    let (major, minor) = kernel.version();
+    let folder = workspace().join("fixtures").join(folder).join(format!("{major}.{minor}"));
+    let path = folder.join(case.name).with_extension(extension);
+    std::fs::write(&path, &bytes).unwrap();
+    let expect = match case.via {
+        Via::Netlink => told(case.proto, &bytes),
+        Via::Proc => told_lines(case.proto, &bytes),
+    };
+    std::fs::write(path.with_extension("expect"), expect).unwrap();
+    let mut how = String::new();
+    writeln!(how, "what    {}", case.how).unwrap();
+    writeln!(how, "where   an own network namespace, as root").unwrap();
+    writeln!(how, "kernel  {} {}", kernel.release, kernel.machine).unwrap();
+    writeln!(how, "by      NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record_fixtures").unwrap();
+    std::fs::write(path.with_extension("HOW"), how).unwrap();
+}
+
+/// Writes the fixtures anew, only when asked: they are evidence of one kernel.
+#[test]
+fn root_record_fixtures() {
+    if std::env::var_os("NETWREN_RECORD_FIXTURES").is_none() {
+        return;
+    }
+    testkit::require_root!();
+    let tcp = |name, how, filter| Case { name, how, proto: Proto::Tcp, via: Via::Netlink, need: EVERYTHING, filter };
+    let established = || vec![is("state", "established")];
+
+    let lab = Lab::new("fix4");
+    let _ = lab.connect_v4(2);
+    record_case(&lab, &tcp("tcp4-established", "two connections over 127.0.0.1, every extension", established()));
+    let plain = Case { need: 0, ..tcp("tcp4-plain", "the same and their listener, no extension", Vec::new()) };
+    record_case(&lab, &plain);
+    let lab = Lab::new("fix6");
+    let _ = lab.connect_v6(1);
+    record_case(&lab, &tcp("tcp6-established", "a connection over ::1, every extension", established()));
+    let lab = Lab::new("fixmapped");
+    let _ = lab.connect_mapped(1);
+    record_case(&lab, &tcp("tcp-mapped", "an IPv4 connection to a dual-stack listener, and that", Vec::new()));
+    let lab = Lab::new("fixtw");
+    let _ = lab.time_wait(1);
+    record_case(&lab, &tcp("tcp4-time-wait", "a connection that its client closed first", vec![is("state", "time_wait")]));
+    let lab = Lab::new("fixhalf");
+    let _ = lab.half_closed(1);
+    record_case(&lab, &tcp("tcp4-half-closed", "a connection shut down by the client alone, and its listener", Vec::new()));
+    let lab = Lab::new("fixwaits");
+    let _ = lab.unaccepted(2);
+    record_case(&lab, &tcp("tcp4-unaccepted", "two connections that nobody accepted, and their listener", Vec::new()));
+
+    let lab = Lab::new("fixodd");
+    let made = odd_sockets::open(&lab);
+    println!("made {made:?}");
+    let listen = vec![is("state", "listen")];
+    record_case(&lab, &tcp("tcp-listen-odd", "listeners: marked 7, bound to lo, v6only, deferred, with an MD5 key", listen));
+    let request = vec![is("state", "syn_recv")];
+    record_case(&lab, &tcp("tcp4-request", "a request socket (TCP_DEFER_ACCEPT)", request));
+    record_case(&lab, &tcp("tcp4-odd", "MPTCP subflows, a ToS of 16, 1000 unread bytes, keepalive", established()));
+
+    let lab = Lab::new("fixudp");
+    lab.udp((Ipv4Addr::UNSPECIFIED, 5353).into());
+    lab.udp((Ipv6Addr::UNSPECIFIED, 5354).into());
+    lab.udp_pair();
+    let udp = "bound to 0.0.0.0 and ::, and two connected to each other";
+    record_case(&lab, &Case { name: "udp", how: udp, proto: Proto::Udp, via: Via::Netlink, need: EVERYTHING, filter: Vec::new() });
+    record_case(&lab, &Case { name: "udp4", how: udp, proto: Proto::Udp, via: Via::Proc, need: 0, filter: Vec::new() });
+    record_case(&lab, &Case { name: "udp6", how: udp, proto: Proto::Udp, via: Via::Proc, need: 0, filter: Vec::new() });
+
+    let lab = Lab::new("fixunix");
+    lab.unix_stream("stream", 2);
+    lab.unix_abstract("abstract", 1);
+    lab.unix_datagram("datagram");
+    lab.unix_pair();
+    odd_sockets::open(&lab);
+    let unix = "stream with a path, abstract, datagram, a pair, seqpacket with two waiting";
+    let case = |via, need| Case { name: "unix", how: unix, proto: Proto::Unix, via, need, filter: Vec::new() };
+    record_case(&lab, &case(Via::Netlink, EVERYTHING_UNIX));
+    record_case(&lab, &case(Via::Proc, 0));
+
+    let lab = Lab::new("fixproc");
+    let _ = (lab.connect_v4(2), lab.connect_v6(1), lab.connect_mapped(1), lab.time_wait(1), lab.half_closed(1));
+    let _ = lab.unaccepted(1);
+    odd_sockets::open(&lab);
+    let how = "connections of both families, mapped, time-wait, half closed, unaccepted, listeners, a request socket";
+    for name in ["tcp4", "tcp6"] {
+        record_case(&lab, &Case { name, how, proto: Proto::Tcp, via: Via::Proc, need: 0, filter: Vec::new() });
+    }
+}

@@ -1,0 +1,15 @@
+//! The doors against the kernel, against each other, against ss(8), and against recorded bytes.
+//!
+//! `root_…` needs privileges and makes its sockets in a namespace of its own; the rest runs anywhere.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod churn;
+mod compliance;
+mod fallback;
+mod fixtures;
+mod kernel_filter;
+mod odd_sockets;
+mod peers;
+mod rows;
+mod tape;

@@ -1,0 +1,150 @@
+//! What this process may do: its effective capabilities and user.
+use crate::errno::{Errno, SysError};
+use crate::syscall::call;
+
+/// The capabilities that a feature of ours can need (include/uapi/linux/capability.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cap {
+    /// Read other users' files and directories, /proc/PID/fd included.
+    DacReadSearch = 2,
+    /// Sysctls, netfilter, marks of sockets.
+    NetAdmin = 12,
+    /// Raw and packet sockets.
+    NetRaw = 13,
+    /// Look into other processes.
+    SysPtrace = 19,
+    /// Enter namespaces, mount, and much more.
+    SysAdmin = 21,
+    /// Read the kernel log, see kernel addresses.
+    Syslog = 34,
+    /// Tracing programs.
+    Perfmon = 38,
+    /// Load BPF programs.
+    Bpf = 39,
+}
+
+impl Cap {
+    /// All of them, in order of their number.
+    pub const ALL: [Cap; 8] = [
+        Cap::DacReadSearch,
+        Cap::NetAdmin,
+        Cap::NetRaw,
+        Cap::SysPtrace,
+        Cap::SysAdmin,
+        Cap::Syslog,
+        Cap::Perfmon,
+        Cap::Bpf,
+    ];
+
+    /// `CAP_NET_ADMIN`-like name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cap::DacReadSearch => "CAP_DAC_READ_SEARCH",
+            Cap::NetAdmin => "CAP_NET_ADMIN",
+            Cap::NetRaw => "CAP_NET_RAW",
+            Cap::SysPtrace => "CAP_SYS_PTRACE",
+            Cap::SysAdmin => "CAP_SYS_ADMIN",
+            Cap::Syslog => "CAP_SYSLOG",
+            Cap::Perfmon => "CAP_PERFMON",
+            Cap::Bpf => "CAP_BPF",
+        }
+    }
+}
+
+/// A set of capabilities, bit n = capability n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CapSet(pub u64);
+
+impl CapSet {
+    /// True if `cap` is in it.
+    pub fn has(self, cap: Cap) -> bool {
+        self.0 & (1 << cap as u8) != 0
+    }
+}
+
+/// The capabilities in force for the calling thread. One system call.
+pub fn effective() -> Result<CapSet, SysError> {
+    Ok(CapSet(read().map_err(|errno| SysError::new("capget", "own capabilities", errno))?.effective))
+}
+
+/// The effective user id; 0 is root.
+pub fn euid() -> u32 {
+    // SAFETY: geteuid has no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// `_LINUX_CAPABILITY_VERSION_3`: two 32-bit words per set.
+const VERSION_3: u32 = 0x2008_0522;
+
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Word {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// The three sets of a thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Sets {
+    pub(crate) effective: u64,
+    pub(crate) permitted: u64,
+    pub(crate) inheritable: u64,
+}
+
+pub(crate) fn read() -> Result<Sets, Errno> {
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let mut words = [Word::default(); 2];
+    // SAFETY: with version 3 the kernel fills exactly two words; both pointers are to live, exclusive values.
+    call("capget", || unsafe { libc::syscall(libc::SYS_capget, &mut header, words.as_mut_ptr()) } as i64)?;
+    let [low, high] = words;
+    let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    Ok(Sets {
+        effective: join(low.effective, high.effective),
+        permitted: join(low.permitted, high.permitted),
+        inheritable: join(low.inheritable, high.inheritable),
+    })
+}
+
+// The masks cut on purpose: a set is kept as two 32-bit words.
+#[allow(clippy::cast_possible_truncation)]
+pub(crate) fn write(sets: Sets) -> Result<(), Errno> {
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let word = |shift: u32| Word {
+        effective: (sets.effective >> shift) as u32,
+        permitted: (sets.permitted >> shift) as u32,
+        inheritable: (sets.inheritable >> shift) as u32,
+    };
+    let words = [word(0), word(32)];
+    // SAFETY: with version 3 the kernel reads exactly two words; both pointers are to live values.
+    call("capset", || unsafe { libc::syscall(libc::SYS_capset, &mut header, words.as_ptr()) } as i64)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn agrees_with_proc() {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+        assert_eq!(effective().unwrap().0, u64::from_str_radix(line.trim(), 16).unwrap());
+        let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+        assert_eq!(uid.split_whitespace().nth(1).unwrap(), euid().to_string());
+    }
+
+    #[test]
+    fn names_follow_numbers() {
+        assert!(CapSet(1 << 12).has(Cap::NetAdmin) && !CapSet(1 << 12).has(Cap::NetRaw));
+        assert!(Cap::ALL.windows(2).all(|pair| (pair[0] as u8) < pair[1] as u8));
+    }
+}

@@ -1,0 +1,35 @@
+//! Every system call, file descriptor and namespace; the tape that records and replays what was read.
+//!
+//! The one crate (beside `bpf`) with `unsafe` in it: each wrapper is a few lines with its reason.
+//! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
+//! that a run reads goes through it.
+pub mod caps;
+pub mod clock;
+pub mod cost;
+mod errno;
+pub mod fault;
+mod fd;
+pub mod fs;
+pub mod heap;
+mod host;
+mod kernel;
+mod netlink;
+pub mod netns;
+pub mod out;
+pub mod sandbox;
+pub mod signal;
+pub mod socket;
+mod syscall;
+mod tape;
+pub mod term;
+
+pub use errno::{Errno, SysError, escaped};
+pub use fd::Fd;
+pub use fs::FileBlocks;
+pub use host::{Blocks, Host, Mode};
+pub use kernel::Kernel;
+pub use netlink::NetlinkSocket;
+pub use netns::NetNs;
+pub use out::{Out, OutError};
+pub use signal::Interrupt;
+pub use tape::{Header, Integrity, TapeError};

@@ -1,0 +1,210 @@
+//! Network namespaces: finding one by name, process or path, and being inside it for a while.
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use crate::errno::{Errno, SysError};
+use crate::fd::Fd;
+use crate::fs;
+use crate::syscall::call;
+
+/// Where `ip netns add` mounts named namespaces; the second is the same place on old systems.
+const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
+
+/// The calling thread's own namespace. Not /proc/self: that is the main thread's.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// An open network namespace; it cannot vanish while this lives.
+#[derive(Debug)]
+pub struct NetNs {
+    fd: Fd,
+    inode: u64,
+    /// Of nsfs: an inode number of another file system means nothing.
+    device: u64,
+    shown: Box<str>,
+}
+
+impl NetNs {
+    /// The namespace the calling thread is in.
+    pub fn current() -> Result<NetNs, SysError> {
+        NetNs::open_path(Path::new(OWN))
+    }
+
+    /// The namespace that `ip netns` calls `name`.
+    pub fn open_name(name: &str) -> Result<NetNs, SysError> {
+        let mut missing = None;
+        for dir in NAMED {
+            match NetNs::open_path(&PathBuf::from(dir).join(name)) {
+                Err(error) if error.errno == Errno::NOENT => missing = Some(error),
+                other => return other,
+            }
+        }
+        Err(missing.unwrap_or_else(|| SysError::new("openat", name, Errno::NOENT)))
+    }
+
+    /// The namespace that process `pid` is in.
+    pub fn open_pid(pid: u32) -> Result<NetNs, SysError> {
+        NetNs::open_path(Path::new(&format!("/proc/{pid}/ns/net")))
+    }
+
+    /// The namespace behind a path (/proc/PID/ns/net, a bind mount).
+    pub fn open_path(path: &Path) -> Result<NetNs, SysError> {
+        let fd = fs::open(path)?;
+        let shown: Box<str> = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
+        let stat = fs::stat_fd(&fd).map_err(|errno| SysError::new("fstat", shown.clone(), errno))?;
+        Ok(NetNs { fd, inode: stat.inode, device: stat.device, shown })
+    }
+
+    /// As users write it: with a slash a path; else a name, and a number that is no name is a process.
+    pub fn open(written: &str) -> Result<NetNs, SysError> {
+        if written.contains('/') {
+            return NetNs::open_path(Path::new(written));
+        }
+        let named = NetNs::open_name(written);
+        match (&named, written.parse()) {
+            (Err(error), Ok(pid)) if error.errno == Errno::NOENT => NetNs::open_pid(pid),
+            _ => named,
+        }
+    }
+
+    /// Inode number: what `ls -L -i` and `lsns` show, and what identifies a namespace while it lives.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Takes the calling thread into this namespace until the returned guard is dropped.
+    ///
+    /// Sockets opened inside stay there. Needs CAP_SYS_ADMIN; entering the namespace one is in
+    /// already needs nothing and changes nothing.
+    pub fn enter(&self) -> Result<Inside, SysError> {
+        let before = NetNs::current()?;
+        if (before.device, before.inode) == (self.device, self.inode) {
+            return Ok(Inside { before: None, this_thread: PhantomData });
+        }
+        set(self)?;
+        Ok(Inside { before: Some(before), this_thread: PhantomData })
+    }
+}
+
+/// Inode number of the namespace behind a path, without opening it.
+pub fn inode_of(path: &Path) -> Result<u64, SysError> {
+    Ok(fs::stat(path)?.inode)
+}
+
+/// Inode number of the calling thread's namespace.
+pub fn current_inode() -> Result<u64, SysError> {
+    inode_of(Path::new(OWN))
+}
+
+/// The named namespaces as (name, path), sorted; nothing if there are none or they are unreadable.
+pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
+    let mut found = Vec::new();
+    let mut entries = fs::Entries::new();
+    // The second place is usually a link to the first: take one.
+    let Some((place, dir)) = NAMED.iter().find_map(|place| Some((place, fs::open_dir(Path::new(place)).ok()?))) else {
+        return found;
+    };
+    while let Ok(Some(entry)) = entries.next(&dir) {
+        use std::os::unix::ffi::OsStrExt;
+        let path = Path::new(place).join(std::ffi::OsStr::from_bytes(entry.bytes()));
+        found.push((entry.bytes().into(), path));
+    }
+    found.sort();
+    found
+}
+
+/// Puts the calling thread into a new, empty network namespace, for good. For tests. Needs CAP_SYS_ADMIN.
+pub fn unshare_net() -> Result<(), SysError> {
+    // SAFETY: unshare takes a flag word only; it changes the namespace of this thread, no memory.
+    call("unshare", || unsafe { libc::unshare(libc::CLONE_NEWNET) }.into())
+        .map_err(|errno| SysError::new("unshare", "network namespace", errno))?;
+    Ok(())
+}
+
+fn set(namespace: &NetNs) -> Result<(), SysError> {
+    // SAFETY: setns takes a descriptor and a flag; it changes the namespace of this thread, no memory.
+    call("setns", || unsafe { libc::setns(namespace.fd.raw(), libc::CLONE_NEWNET) }.into())
+        .map_err(|errno| SysError::new("setns", namespace.shown.clone(), errno))?;
+    Ok(())
+}
+
+/// While this lives, the calling thread is inside another network namespace.
+#[derive(Debug)]
+pub struct Inside {
+    before: Option<NetNs>,
+    // Dropped on another thread, it would move that one: so it must not be sent.
+    this_thread: PhantomData<*const ()>,
+}
+
+impl Inside {
+    /// Goes back, and says so if that fails. Dropping does the same but cannot tell.
+    pub fn leave(mut self) -> Result<(), SysError> {
+        match self.before.take() {
+            Some(before) => set(&before),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        if let Err(error) = set(&before) {
+            // Going on would read the wrong host's tables and call them ours: the one thing
+            // worse than stopping. It needs a privilege lost between entering and leaving.
+            eprintln!("netwren: cannot return to the own network namespace: {error}");
+            std::process::abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::sandbox::root_or_skip;
+
+    #[test]
+    fn own_namespace_has_one_inode() {
+        let own = NetNs::current().unwrap();
+        assert_eq!(own.inode(), current_inode().unwrap());
+        assert_eq!(own.inode(), inode_of(Path::new("/proc/self/ns/net")).unwrap());
+        assert_eq!(NetNs::open(&std::process::id().to_string()).unwrap().inode(), own.inode());
+        // Entering the own one needs no privilege.
+        own.enter().unwrap().leave().unwrap();
+    }
+
+    #[test]
+    fn an_unknown_name_is_named() {
+        let error = NetNs::open("no-such-namespace").unwrap_err();
+        assert_eq!(error.errno, Errno::NOENT);
+        assert!(error.to_string().contains("netns/no-such-namespace"), "{error}");
+        assert_eq!(NetNs::open("/proc/self/ns/nothing").unwrap_err().errno, Errno::NOENT);
+    }
+
+    #[test]
+    fn root_inside_and_back() {
+        if !root_or_skip("entering a network namespace") {
+            return;
+        }
+        let (send, receive) = std::sync::mpsc::channel();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            unshare_net().unwrap();
+            send.send(NetNs::current().unwrap()).unwrap();
+            let _ = wait.recv();
+        });
+        let there = receive.recv().unwrap();
+        let home = current_inode().unwrap();
+        assert_ne!(there.inode(), home);
+        {
+            let _inside = there.enter().unwrap();
+            assert_eq!(current_inode().unwrap(), there.inode());
+            let nested = there.enter().unwrap();
+            nested.leave().unwrap();
+            assert_eq!(current_inode().unwrap(), there.inode());
+        }
+        assert_eq!(current_inode().unwrap(), home);
+        drop(end);
+        other.join().unwrap();
+    }
+}

@@ -1,0 +1,415 @@
+//! Taking rights away, for tests: what a user without them sees is made for real, in a child process.
+//!
+//! [`confine`] prepares a [`Command`]; each [`Limit`] is applied in the child between fork and
+//! exec. The other functions act on the calling thread and cannot be undone: call them in a
+//! child or a thread of its own.
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::caps::{self, Cap};
+use crate::errno::{Errno, SysError};
+use crate::fs;
+use crate::syscall::call;
+
+/// One thing a child shall not have, or shall see differently.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Without these capabilities, for good (bounding set included, so exec as root does not give them back).
+    WithoutCaps(Vec<Cap>),
+    /// `socket(family, _, protocol)` fails with this errno; every protocol if `None`.
+    NoSocket {
+        /// Address family (AF_NETLINK = 16).
+        family: i32,
+        /// Protocol (NETLINK_SOCK_DIAG = 4).
+        protocol: Option<i32>,
+        /// What socket() then fails with.
+        errno: Errno,
+    },
+    /// As this user and group, without supplementary groups and without capabilities.
+    User {
+        /// User id.
+        uid: u32,
+        /// Group id.
+        gid: u32,
+    },
+    /// In a new, empty network namespace.
+    EmptyNetwork,
+    /// In the network namespace behind this path.
+    Network(PathBuf),
+    /// /proc mounted anew with this `hidepid=` value (0, 1, 2) in a mount namespace of its own.
+    HidePid(u8),
+    /// `place` is covered by `with` (a bind mount, a file over a file or a directory over a directory).
+    Cover {
+        /// What shall be seen.
+        with: PathBuf,
+        /// Where.
+        place: PathBuf,
+    },
+    /// At most this many open files.
+    OpenFiles(u64),
+    /// At most this many bytes of address space.
+    AddressSpace(u64),
+}
+
+/// Makes `command` run under these limits, applied in this order. What needs privileges (mounts,
+/// namespaces) should come before what takes them away.
+pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> {
+    let steps = limits.iter().map(Step::prepare).collect::<Result<Vec<_>, _>>()?;
+    let apply = move || {
+        for step in &steps {
+            step.take().map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe things may happen. `apply` makes bare
+    // system calls on values prepared before the fork: no allocation, no lock, no printing.
+    unsafe { command.pre_exec(apply) };
+    Ok(())
+}
+
+/// True if this is root with all of [`Cap::ALL`]. Else says on stderr that `what` is skipped; panics
+/// with NETWREN_REQUIRE_ROOT=1, so that a missing privilege is no silent success. For `root_` tests.
+#[allow(clippy::panic)]
+pub fn root_or_skip(what: &str) -> bool {
+    if caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap))) {
+        return true;
+    }
+    if std::env::var_os("NETWREN_REQUIRE_ROOT").is_some_and(|value| value == "1") {
+        panic!("{what} needs root, and NETWREN_REQUIRE_ROOT=1 forbids skipping");
+    }
+    // Straight to the descriptor: the test harness keeps what eprintln says of a passing test.
+    let _ = crate::out::Out::stderr().write_all(format!("skipped: {what} needs root\n").as_bytes());
+    false
+}
+
+/// Drops capabilities of the calling thread, for good.
+pub fn drop_caps(dropped: &[Cap]) -> Result<(), SysError> {
+    without_caps(dropped).map_err(|errno| SysError::new("capset", "own capabilities", errno))
+}
+
+/// Makes `socket(family, …)` fail with `errno` on the calling thread, for good.
+pub fn refuse_socket(family: i32, errno: Errno) -> Result<(), SysError> {
+    install(&Filter::refusing(family, None, errno)).map_err(|errno| SysError::new("seccomp", "socket filter", errno))
+}
+
+/// Gives the calling thread a mount namespace of its own whose changes reach nobody else. Needs CAP_SYS_ADMIN.
+pub fn own_mounts() -> Result<(), SysError> {
+    own_mounts_raw().map_err(|errno| SysError::new("unshare", "mount namespace", errno))
+}
+
+/// Covers `place` by `with`; after [`own_mounts`].
+pub fn bind_mount(with: &Path, place: &Path) -> Result<(), SysError> {
+    let failed = |errno| SysError::on_bytes("mount", place.as_os_str().as_bytes(), errno);
+    let (with, place) = (c_path(with)?, c_path(place)?);
+    mount(Some(&with), &place, None, libc::MS_BIND | libc::MS_REC, None).map_err(failed)
+}
+
+/// Raises the limit of open files of this process as far as its right goes; returns the new limit.
+/// For load generators: as root up to `wanted`.
+pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
+    let failed = |errno| SysError::new("setrlimit", "limit of open files", errno);
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a live rlimit64 to be filled.
+    call("prlimit64", || unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }.into()).map_err(failed)?;
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    // First as root may, then as anybody may. Above nr_open not even root may.
+    let mut text = Vec::new();
+    let _ = fs::read_file(Path::new("/proc/sys/fs/nr_open"), &mut text);
+    let ceiling = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 20);
+    let wanted = wanted.min(ceiling);
+    for (now, most) in [(wanted, limit.rlim_max.max(wanted)), (wanted.min(limit.rlim_max), limit.rlim_max)] {
+        if limit_resource(libc::RLIMIT_NOFILE, now, most).is_ok() {
+            return Ok(now);
+        }
+    }
+    Ok(limit.rlim_cur)
+}
+
+/// A limit with everything allocated that applying it needs.
+enum Step {
+    Caps(Vec<Cap>),
+    Filter(Filter),
+    User(u32, u32),
+    EmptyNetwork,
+    Network(CString),
+    HidePid(CString),
+    Cover(CString, CString),
+    Resource(Resource, u64),
+}
+
+impl Step {
+    fn prepare(limit: &Limit) -> Result<Step, SysError> {
+        Ok(match limit {
+            Limit::WithoutCaps(dropped) => Step::Caps(dropped.clone()),
+            Limit::NoSocket { family, protocol, errno } => Step::Filter(Filter::refusing(*family, *protocol, *errno)),
+            Limit::User { uid, gid } => Step::User(*uid, *gid),
+            Limit::EmptyNetwork => Step::EmptyNetwork,
+            Limit::Network(path) => Step::Network(c_path(path)?),
+            Limit::HidePid(value) => Step::HidePid(
+                CString::new(format!("hidepid={value}")).map_err(|_| SysError::new("mount", "/proc", Errno::INVAL))?,
+            ),
+            Limit::Cover { with, place } => Step::Cover(c_path(with)?, c_path(place)?),
+            Limit::OpenFiles(most) => Step::Resource(libc::RLIMIT_NOFILE, *most),
+            Limit::AddressSpace(most) => Step::Resource(libc::RLIMIT_AS, *most),
+        })
+    }
+
+    // Runs between fork and exec: bare system calls only.
+    fn take(&self) -> Result<(), Errno> {
+        match self {
+            Step::Caps(dropped) => without_caps(dropped),
+            Step::Filter(filter) => install(filter),
+            Step::User(uid, gid) => become_user(*uid, *gid),
+            Step::EmptyNetwork => unshare(libc::CLONE_NEWNET),
+            Step::Network(path) => enter_network(path),
+            Step::HidePid(option) => {
+                own_mounts_raw()?;
+                mount(Some(c"proc"), c"/proc", Some(c"proc"), 0, Some(option))
+            }
+            Step::Cover(with, place) => {
+                own_mounts_raw()?;
+                mount(Some(with), place, None, libc::MS_BIND | libc::MS_REC, None)
+            }
+            Step::Resource(resource, most) => limit_resource(*resource, *most, *most),
+        }
+    }
+}
+
+// glibc has an enum type of its own for it, musl an int.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
+fn c_path(path: &Path) -> Result<CString, SysError> {
+    let bytes = path.as_os_str().as_bytes();
+    CString::new(bytes).map_err(|_| SysError::on_bytes("openat", bytes, Errno::INVAL))
+}
+
+fn unshare(what: libc::c_int) -> Result<(), Errno> {
+    // SAFETY: takes a flag word; changes namespaces, no memory.
+    call("unshare", || unsafe { libc::unshare(what) }.into())?;
+    Ok(())
+}
+
+fn own_mounts_raw() -> Result<(), Errno> {
+    unshare(libc::CLONE_NEWNS)?;
+    // Without this, mounts made here would travel back to the host where / is shared (systemd).
+    mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)
+}
+
+fn mount(
+    from: Option<&std::ffi::CStr>,
+    place: &std::ffi::CStr,
+    kind: Option<&std::ffi::CStr>,
+    flags: libc::c_ulong,
+    options: Option<&std::ffi::CStr>,
+) -> Result<(), Errno> {
+    let pointer = |text: Option<&std::ffi::CStr>| text.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    let (from, kind, options) = (pointer(from), pointer(kind), pointer(options));
+    // SAFETY: every pointer is null or a NUL-terminated string that lives through the call.
+    call("mount", || unsafe { libc::mount(from, place.as_ptr(), kind, flags, options.cast()) }.into())?;
+    Ok(())
+}
+
+fn enter_network(path: &std::ffi::CStr) -> Result<(), Errno> {
+    // SAFETY: `path` is NUL-terminated.
+    let fd = call("openat", || unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }.into())?;
+    // The descriptor closes itself at exec.
+    // SAFETY: setns takes a descriptor and a flag; changes a namespace, no memory.
+    call("setns", || unsafe { libc::setns(fd as libc::c_int, libc::CLONE_NEWNET) }.into())?;
+    Ok(())
+}
+
+fn limit_resource(resource: Resource, now: u64, most: u64) -> Result<(), Errno> {
+    let limit = libc::rlimit64 { rlim_cur: now, rlim_max: most };
+    // SAFETY: `limit` is a live rlimit64 to be read.
+    call("prlimit64", || unsafe { libc::setrlimit64(resource, &raw const limit) }.into())?;
+    Ok(())
+}
+
+// The raw calls, not glibc's: those stop all threads of the process to change them together,
+// which is no thing to do between fork and exec.
+fn become_user(uid: u32, gid: u32) -> Result<(), Errno> {
+    let none = std::ptr::null::<libc::gid_t>();
+    // SAFETY: an empty list needs no memory.
+    call("setgroups", || unsafe { libc::syscall(libc::SYS_setgroups, 0, none) } as i64)?;
+    // SAFETY: takes three integers.
+    call("setresgid", || unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) } as i64)?;
+    // SAFETY: takes three integers. Leaving uid 0 clears the effective and permitted capabilities.
+    call("setresuid", || unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) } as i64)?;
+    Ok(())
+}
+
+fn without_caps(dropped: &[Cap]) -> Result<(), Errno> {
+    for cap in dropped {
+        let number = *cap as libc::c_ulong;
+        // SAFETY: takes integers only. First of all, because it needs CAP_SETPCAP; a user
+        // without it has no bounding set worth cutting, so its refusal does not matter.
+        let _ = call("prctl", || unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) }.into());
+    }
+    let mut sets = caps::read()?;
+    for cap in dropped {
+        let keep = !(1u64 << *cap as u8);
+        sets.effective &= keep;
+        sets.permitted &= keep;
+        sets.inheritable &= keep;
+    }
+    caps::write(sets)
+}
+
+/// A seccomp program; a fixed array, so that installing it allocates nothing.
+struct Filter([libc::sock_filter; 9]);
+
+// struct seccomp_data (include/uapi/linux/seccomp.h): nr s32, arch u32, ip u64, args u64[6].
+const DATA_NR: u32 = 0;
+const DATA_ARGS: u32 = 16;
+const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
+
+impl Filter {
+    // Looks at call number and arguments, not at the architecture: a 32-bit call would pass, but
+    // this only has to stop our own binary, not an attacker.
+    fn refusing(family: i32, protocol: Option<i32>, errno: Errno) -> Filter {
+        let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+        // Falls through if equal, else jumps over `skip` steps.
+        let unless = |value: u32, skip: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, value);
+        let ret = |value: u32| step(libc::BPF_RET | libc::BPF_K, 0, 0, value);
+        let fail = libc::SECCOMP_RET_ERRNO | (errno.0 as u32 & libc::SECCOMP_RET_DATA);
+        let any = step(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0);
+        Filter([
+            load(DATA_NR),
+            unless(libc::SYS_socket as u32, 6),
+            load(DATA_ARGS + LOW),
+            unless(family as u32, 4),
+            load(DATA_ARGS + 16 + LOW),
+            protocol.map_or(any, |protocol| unless(protocol as u32, 2)),
+            any,
+            ret(fail),
+            ret(libc::SECCOMP_RET_ALLOW),
+        ])
+    }
+}
+
+fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: yes, jf: no, k }
+}
+
+fn install(filter: &Filter) -> Result<(), Errno> {
+    // SAFETY: takes integers only. Without it a seccomp filter needs CAP_SYS_ADMIN.
+    call("prctl", || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+    let program = libc::sock_fprog { len: filter.0.len() as libc::c_ushort, filter: filter.0.as_ptr().cast_mut() };
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: `program` points to `len` live steps; the kernel copies and checks them.
+    call("prctl", || unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) }.into())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn output(limits: &[Limit], script: &str) -> (String, i32) {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        confine(&mut command, limits).unwrap();
+        let output = command.output().unwrap();
+        (String::from_utf8_lossy(&output.stdout).trim().into(), output.status.code().unwrap_or(-1))
+    }
+
+    #[test]
+    fn root_a_child_without_capabilities() {
+        if !root_or_skip("dropping capabilities") {
+            return;
+        }
+        let (caps, _) =
+            output(&[Limit::WithoutCaps(vec![Cap::NetAdmin, Cap::SysPtrace])], "grep CapEff /proc/self/status");
+        let set = u64::from_str_radix(caps.trim_start_matches("CapEff:").trim(), 16).unwrap();
+        let set = caps::CapSet(set);
+        assert!(!set.has(Cap::NetAdmin) && !set.has(Cap::SysPtrace) && set.has(Cap::SysAdmin), "{caps}");
+    }
+
+    #[test]
+    fn root_a_child_as_nobody() {
+        if !root_or_skip("changing the user") {
+            return;
+        }
+        let (text, _) =
+            output(&[Limit::User { uid: 65534, gid: 65534 }], "id -u; id -G; grep CapEff /proc/self/status");
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["65534", "65534", "CapEff:", "0000000000000000"]);
+    }
+
+    #[test]
+    fn a_thread_without_netlink() {
+        // Needs no privilege: seccomp with no_new_privs. The filter dies with the thread.
+        let errors = std::thread::spawn(|| {
+            refuse_socket(libc::AF_NETLINK, Errno::PERM).unwrap();
+            let refused = crate::NetlinkSocket::open(libc::NETLINK_INET_DIAG).unwrap_err().errno;
+            (refused, std::net::UdpSocket::bind("127.0.0.1:0").is_ok())
+        });
+        assert_eq!(errors.join().unwrap(), (Errno::PERM, true));
+        assert!(crate::NetlinkSocket::open(libc::NETLINK_INET_DIAG).is_ok());
+    }
+
+    #[test]
+    fn one_protocol_can_be_refused_alone() {
+        let opened = std::thread::spawn(|| {
+            let filter = Filter::refusing(libc::AF_NETLINK, Some(libc::NETLINK_INET_DIAG), Errno::OPNOTSUPP);
+            install(&filter).unwrap();
+            let open = |protocol| crate::NetlinkSocket::open(protocol).map_err(|error| error.errno).map(drop);
+            (open(libc::NETLINK_INET_DIAG), open(libc::NETLINK_ROUTE))
+        });
+        assert_eq!(opened.join().unwrap(), (Err(Errno::OPNOTSUPP), Ok(())));
+    }
+
+    #[test]
+    fn root_hidden_processes_and_covered_files() {
+        if !root_or_skip("mounting") {
+            return;
+        }
+        let limits = [Limit::HidePid(2), Limit::User { uid: 65534, gid: 65534 }];
+        let (seen, _) = output(&limits, "test -e /proc/1 && echo seen || echo hidden");
+        assert_eq!(seen, "hidden");
+        let tmp = tempfile::tempdir().unwrap();
+        let with = tmp.path().join("passwd");
+        std::fs::write(&with, "only:x:1:1::/:/bin/sh\n").unwrap();
+        let (text, _) = output(&[Limit::Cover { with, place: "/etc/passwd".into() }], "cat /etc/passwd");
+        assert_eq!(text, "only:x:1:1::/:/bin/sh");
+        assert_ne!(std::fs::read_to_string("/etc/passwd").unwrap().trim(), text, "the host's own file is untouched");
+    }
+
+    #[test]
+    fn root_other_networks() {
+        if !root_or_skip("entering network namespaces") {
+            return;
+        }
+        let own = crate::netns::current_inode().unwrap().to_string();
+        let (inode, _) = output(&[Limit::EmptyNetwork], "stat -L -c %i /proc/self/ns/net");
+        assert_ne!(inode, own);
+        let back = Limit::Network(format!("/proc/{}/ns/net", std::process::id()).into());
+        let (inode, _) = output(&[Limit::EmptyNetwork, back], "stat -L -c %i /proc/self/ns/net");
+        assert_eq!(inode, own);
+    }
+
+    #[test]
+    fn resource_limits() {
+        assert_eq!(output(&[Limit::OpenFiles(37)], "ulimit -n").0, "37");
+        assert_eq!(output(&[Limit::AddressSpace(1 << 30)], "ulimit -v").0, "1048576");
+        let before = raise_open_files(1).unwrap();
+        assert!(raise_open_files(before).unwrap() >= before);
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_set_stops_the_child() {
+        let mut command = Command::new("/bin/true");
+        confine(&mut command, &[Limit::Network("/nonexistent".into())]).unwrap();
+        assert_eq!(command.status().unwrap_err().raw_os_error(), Some(libc::ENOENT));
+    }
+}

@@ -1,0 +1,153 @@
+//! Signals as flags: an interruption ends a run cleanly, with its totals.
+//!
+//! The handler stores a number and pokes an eventfd, nothing else. Waiting polls that eventfd,
+//! so a signal that arrives just before the wait begins still ends it.
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+
+use crate::clock;
+use crate::errno::{Errno, SysError};
+use crate::syscall::call;
+
+// Signals belong to the process, so their flags do too: the one global state besides the counters.
+static REQUESTED: AtomicI32 = AtomicI32::new(0);
+static RESIZED: AtomicBool = AtomicBool::new(false);
+static POKE: AtomicI32 = AtomicI32::new(-1);
+
+/// Proof that the handlers are installed.
+#[derive(Debug, Clone, Copy)]
+pub struct Interrupt(());
+
+/// Why a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woke {
+    /// The time has come.
+    Deadline,
+    /// SIGINT or SIGTERM: end the run.
+    Interrupted,
+    /// SIGWINCH: the terminal has a new size.
+    Resized,
+}
+
+impl Interrupt {
+    /// Catches SIGINT, SIGTERM and SIGWINCH from now on. Calling it again changes nothing.
+    ///
+    /// A second SIGINT or SIGTERM ends the process at once: the first may have hit a run that cannot end.
+    pub fn install() -> Result<Interrupt, SysError> {
+        if POKE.load(SeqCst) < 0 {
+            // SAFETY: eventfd takes two integers.
+            let fd = call("eventfd2", || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
+                .map_err(|errno| SysError::new("eventfd2", "event descriptor", errno))?;
+            // Stays open as long as the process, because a handler may use it at any time.
+            POKE.store(fd as i32, SeqCst);
+        }
+        for (signal, flags) in
+            [(libc::SIGINT, libc::SA_RESETHAND), (libc::SIGTERM, libc::SA_RESETHAND), (libc::SIGWINCH, 0)]
+        {
+            // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
+            action.sa_flags = flags;
+            // SAFETY: `action` is live; `on_signal` only does what is allowed in a handler (see there).
+            call("rt_sigaction", || unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }.into())
+                .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
+        }
+        Ok(Interrupt(()))
+    }
+
+    /// The signal that asked for the end (SIGINT = 2, SIGTERM = 15), if one did. Free.
+    pub fn requested(self) -> Option<i32> {
+        match REQUESTED.load(SeqCst) {
+            0 => None,
+            signal => Some(signal),
+        }
+    }
+
+    /// True once after each change of the terminal's size.
+    pub fn take_resized(self) -> bool {
+        RESIZED.swap(false, SeqCst)
+    }
+
+    /// Sleeps until `deadline_ns` of [`clock::monotonic_ns`], or until a signal.
+    pub fn wait_until(self, deadline_ns: u64) -> Result<Woke, SysError> {
+        loop {
+            if self.requested().is_some() {
+                return Ok(Woke::Interrupted);
+            }
+            if self.take_resized() {
+                return Ok(Woke::Resized);
+            }
+            let left = deadline_ns.saturating_sub(clock::monotonic_ns());
+            if left == 0 {
+                return Ok(Woke::Deadline);
+            }
+            match sleep_or_poke(left) {
+                Ok(()) | Err(Errno::INTR) => drain(),
+                Err(errno) => return Err(SysError::new("ppoll", "the next round", errno)),
+            }
+        }
+    }
+}
+
+// Runs inside a signal handler: only atomics and write(2), both async-signal-safe. errno is put
+// back, because the interrupted code may be about to read its own.
+extern "C" fn on_signal(signal: libc::c_int) {
+    // SAFETY: errno's location is valid for the running thread.
+    let errno = unsafe { *libc::__errno_location() };
+    if signal == libc::SIGWINCH {
+        RESIZED.store(true, SeqCst);
+    } else {
+        REQUESTED.store(signal, SeqCst);
+    }
+    let one: u64 = 1;
+    // SAFETY: writes 8 bytes of a live u64; a bad or full descriptor only gives an error we do not need.
+    unsafe { libc::write(POKE.load(SeqCst), (&raw const one).cast(), 8) };
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+fn sleep_or_poke(left_ns: u64) -> Result<(), Errno> {
+    let mut poll = libc::pollfd { fd: POKE.load(SeqCst), events: libc::POLLIN, revents: 0 };
+    let left = libc::timespec {
+        tv_sec: libc::time_t::try_from(left_ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: one live pollfd, one live timespec, no signal mask.
+    call("ppoll", || unsafe { libc::ppoll(&raw mut poll, 1, &raw const left, std::ptr::null()) }.into())?;
+    Ok(())
+}
+
+fn drain() {
+    let mut count: u64 = 0;
+    // SAFETY: room for 8 bytes; the descriptor does not block, an empty one gives EAGAIN.
+    let _ = call("read", || unsafe { libc::read(POKE.load(SeqCst), (&raw mut count).cast(), 8) } as i64);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    // One test, because signals are the whole process's.
+    #[test]
+    fn a_wait_ends_on_time_or_on_a_signal() {
+        let interrupt = Interrupt::install().unwrap();
+        assert_eq!(Interrupt::install().unwrap().requested(), None);
+        let start = clock::monotonic_ns();
+        assert_eq!(interrupt.wait_until(start + 20_000_000).unwrap(), Woke::Deadline);
+        assert!(clock::monotonic_ns() >= start + 20_000_000);
+        assert_eq!(interrupt.wait_until(0).unwrap(), Woke::Deadline, "a deadline in the past does not wait");
+
+        let far = clock::monotonic_ns() + 60_000_000_000;
+        // SAFETY: raise sends a signal whose handler was just installed.
+        assert_eq!(unsafe { libc::raise(libc::SIGWINCH) }, 0);
+        assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Resized, "also when it came before the wait");
+
+        let waker = std::thread::spawn(|| {
+            // SAFETY: sends a signal with a handler to this process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGTERM) }
+        });
+        assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Interrupted);
+        assert_eq!(waker.join().unwrap(), 0);
+        assert_eq!(interrupt.requested(), Some(libc::SIGTERM));
+    }
+}

@@ -1,0 +1,109 @@
+//! The bytes of a frame, written and read.
+use super::crc::Crc;
+
+pub(crate) const MAGIC: &[u8; 12] = b"NETWREN-TAPE";
+pub(crate) const VERSION: u16 = 1;
+/// Magic and version.
+pub(crate) const FILE_HEAD: usize = MAGIC.len() + 2;
+/// kind, stream, length.
+pub(crate) const FRAME_HEAD: usize = 9;
+/// The sum at the end.
+pub(crate) const FRAME_TAIL: usize = 4;
+/// Largest payload. Kernel blocks are 32 KiB and files are cut into pieces of 1 MiB; the bound
+/// keeps a garbled length from being believed.
+pub(crate) const PAYLOAD_MAX: usize = 4 << 20;
+/// Longer texts (keys, notes) are cut.
+const TEXT_MAX: usize = u16::MAX as usize;
+
+/// What a frame holds; the format is drawn in the module's documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Header = 1,
+    Open = 2,
+    Block = 3,
+    End = 4,
+    Stopped = 5,
+    Error = 6,
+    Refused = 7,
+    Round = 8,
+    Trailer = 9,
+}
+
+impl Kind {
+    pub(crate) fn of(number: u8) -> Option<Kind> {
+        const ALL: [Kind; 9] = [
+            Kind::Header,
+            Kind::Open,
+            Kind::Block,
+            Kind::End,
+            Kind::Stopped,
+            Kind::Error,
+            Kind::Refused,
+            Kind::Round,
+            Kind::Trailer,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// The first nine bytes of a frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    /// Not yet a [`Kind`]: unknown ones are skipped.
+    pub(crate) kind: u8,
+    pub(crate) stream: u32,
+    pub(crate) length: u32,
+}
+
+impl Head {
+    pub(crate) fn bytes(self) -> [u8; FRAME_HEAD] {
+        let mut bytes = [0; FRAME_HEAD];
+        bytes[0] = self.kind;
+        bytes[1..5].copy_from_slice(&self.stream.to_le_bytes());
+        bytes[5..9].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn parse(bytes: &[u8; FRAME_HEAD]) -> Head {
+        let [kind, s0, s1, s2, s3, l0, l1, l2, l3] = *bytes;
+        Head { kind, stream: u32::from_le_bytes([s0, s1, s2, s3]), length: u32::from_le_bytes([l0, l1, l2, l3]) }
+    }
+}
+
+/// Sum of head and payload, as it stands behind them.
+pub(crate) fn sum(head: &[u8; FRAME_HEAD], payload: &[u8]) -> [u8; FRAME_TAIL] {
+    let mut crc = Crc::new();
+    crc.add(head);
+    crc.add(payload);
+    crc.sum().to_le_bytes()
+}
+
+/// Appends a text: length, bytes.
+pub(crate) fn put_text(into: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes().get(..TEXT_MAX).unwrap_or(text.as_bytes());
+    into.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+    into.extend_from_slice(bytes);
+}
+
+/// Takes a payload apart; every step checks its length.
+#[derive(Debug)]
+pub(crate) struct Parts<'p>(pub(crate) &'p [u8]);
+
+impl<'p> Parts<'p> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'p [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    /// A text; what is not UTF-8 in it (a text cut in the middle of a letter) is replaced.
+    pub(crate) fn text(&mut self) -> Option<Box<str>> {
+        let length = usize::from(u16::from_le_bytes(self.array()?));
+        Some(String::from_utf8_lossy(self.bytes(length)?).into())
+    }
+}

@@ -1,0 +1,264 @@
+//! The first pass over a recording: every sum checked, every stream found.
+use std::collections::HashMap;
+use std::io::Read;
+
+use super::crc::Crc;
+use super::error::{Integrity, TapeError};
+use super::frame::{FILE_HEAD, FRAME_HEAD, FRAME_TAIL, Head, Kind, MAGIC, PAYLOAD_MAX, Parts, VERSION};
+use crate::clock::WallTime;
+use crate::errno::{Errno, SysError, escaped};
+use crate::fd::Fd;
+use crate::fs;
+use crate::kernel::Kernel;
+
+/// Control frames are kept while they are looked at; none of ours is longer than two texts and a number.
+const CONTROL_MAX: usize = 2 * (2 + u16::MAX as usize) + 16;
+
+/// Read at once during the pass.
+const STEP: usize = 64 << 10;
+
+/// Where and when a recording was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// When it began.
+    pub time: WallTime,
+    /// The kernel that answered.
+    pub kernel: Kernel,
+}
+
+/// What the good part of a file holds. Bounded by the file's size: one entry per OPEN or ROUND frame.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) header: Header,
+    /// Key → (stream id, offset behind its OPEN frame), in the order of recording.
+    pub(crate) streams: HashMap<Box<str>, Vec<(u32, u64)>>,
+    /// (key, note) of the streams that carry a note.
+    pub(crate) notes: Vec<(Box<str>, Box<str>)>,
+    pub(crate) rounds: Vec<WallTime>,
+    pub(crate) integrity: Integrity,
+    /// Offset behind the last good frame.
+    pub(crate) good: u64,
+}
+
+/// Why the pass ended.
+enum Stop {
+    Trailer { frames: u64 },
+    Cut,
+    Garbled(&'static str),
+}
+
+/// Goes through the file once.
+pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
+    let mut pass = Pass { input: Input::new(fd), good: 0, frames: 0 };
+    let header = pass.header(path)?;
+    let mut index = Index {
+        header,
+        streams: HashMap::new(),
+        notes: Vec::new(),
+        rounds: Vec::new(),
+        integrity: Integrity::Whole,
+        good: 0,
+    };
+    let stop = loop {
+        match pass.frame().map_err(|errno| TapeError::Io(SysError::new("read", path, errno)))? {
+            Ok((head, payload)) => {
+                if let Some(stop) = index.note(&pass, head, &payload) {
+                    break stop;
+                }
+            }
+            Err(stop) => break stop,
+        }
+    };
+    index.integrity = pass.judge(&stop).map_err(|errno| TapeError::Io(SysError::new("read", path, errno)))?;
+    index.good = pass.good;
+    Ok(index)
+}
+
+impl Index {
+    // Enters one good frame; `Some` ends the pass.
+    fn note(&mut self, pass: &Pass<'_>, head: Head, payload: &[u8]) -> Option<Stop> {
+        let mut parts = Parts(payload);
+        match Kind::of(head.kind)? {
+            Kind::Open => {
+                let (Some(key), Some(note)) = (parts.text(), parts.text()) else {
+                    return Some(Stop::Garbled("a stream without a key"));
+                };
+                if !note.is_empty() {
+                    // Both come from a file of unknown origin and are going to be shown.
+                    self.notes.push((escaped(key.as_bytes()), escaped(note.as_bytes())));
+                }
+                self.streams.entry(key).or_default().push((head.stream, pass.good));
+            }
+            Kind::Round => match moment(&mut parts) {
+                Some(at) => self.rounds.push(at),
+                None => return Some(Stop::Garbled("a round without a time")),
+            },
+            Kind::Trailer => {
+                return Some(match parts.array() {
+                    Some(frames) => Stop::Trailer { frames: u64::from_le_bytes(frames) },
+                    None => Stop::Garbled("a trailer without a count"),
+                });
+            }
+            Kind::Header => return Some(Stop::Garbled("a second header")),
+            Kind::Block | Kind::End | Kind::Stopped | Kind::Error | Kind::Refused => {}
+        }
+        None
+    }
+}
+
+struct Pass<'f> {
+    input: Input<'f>,
+    /// Offset behind the last good frame.
+    good: u64,
+    /// Good frames.
+    frames: u64,
+}
+
+impl Pass<'_> {
+    fn header(&mut self, path: &str) -> Result<Header, TapeError> {
+        let io = |errno| TapeError::Io(SysError::new("read", path, errno));
+        let mut start = [0; FILE_HEAD];
+        let got = self.input.fill(&mut start).map_err(io)?;
+        let magic_got = got.min(MAGIC.len());
+        if start.get(..magic_got) != MAGIC.get(..magic_got) || got == 0 {
+            return Err(TapeError::NotATape { path: path.into() });
+        }
+        if got < FILE_HEAD {
+            return Err(TapeError::NoHeader { path: path.into() });
+        }
+        let version = u16::from_le_bytes([start[FILE_HEAD - 2], start[FILE_HEAD - 1]]);
+        if version != VERSION {
+            return Err(TapeError::Version { path: path.into(), version });
+        }
+        self.good = FILE_HEAD as u64;
+        match self.frame().map_err(io)? {
+            Ok((head, payload)) if head.kind == Kind::Header as u8 => parse_header(&payload, path),
+            _ => Err(TapeError::NoHeader { path: path.into() }),
+        }
+    }
+
+    /// The next frame with its payload (empty for blocks: those are only summed), or why there is none.
+    fn frame(&mut self) -> Result<Result<(Head, Vec<u8>), Stop>, Errno> {
+        let mut bytes = [0; FRAME_HEAD];
+        if self.input.fill(&mut bytes)? < FRAME_HEAD {
+            return Ok(Err(Stop::Cut));
+        }
+        let head = Head::parse(&bytes);
+        let length = head.length as usize;
+        let is_block = head.kind == Kind::Block as u8;
+        let known = Kind::of(head.kind).is_some();
+        if length > PAYLOAD_MAX || (known && !is_block && length > CONTROL_MAX) {
+            return Ok(Err(Stop::Garbled("a frame longer than any we write")));
+        }
+        let mut crc = Crc::new();
+        crc.add(&bytes);
+        let mut payload = Vec::new();
+        let keep = if known && !is_block { Some(&mut payload) } else { None };
+        if self.input.pass(length, &mut crc, keep)? < length {
+            return Ok(Err(Stop::Cut));
+        }
+        let mut tail = [0; FRAME_TAIL];
+        if self.input.fill(&mut tail)? < FRAME_TAIL {
+            return Ok(Err(Stop::Cut));
+        }
+        if u32::from_le_bytes(tail) != crc.sum() {
+            return Ok(Err(Stop::Garbled("a wrong checksum")));
+        }
+        self.good += (FRAME_HEAD + length + FRAME_TAIL) as u64;
+        self.frames += 1;
+        Ok(Ok((head, payload)))
+    }
+
+    fn judge(&mut self, stop: &Stop) -> Result<Integrity, Errno> {
+        let (byte, frames) = (self.good, self.frames);
+        Ok(match *stop {
+            Stop::Cut => Integrity::CutAt { byte, frames },
+            Stop::Garbled(what) => Integrity::Garbled { byte, frames, what },
+            // The trailer does not count itself.
+            Stop::Trailer { frames: told } if told + 1 != frames => {
+                Integrity::Garbled { byte, frames, what: "frames are missing" }
+            }
+            Stop::Trailer { .. } if self.input.fill(&mut [0])? > 0 => {
+                Integrity::Garbled { byte, frames, what: "something follows the end" }
+            }
+            Stop::Trailer { .. } => Integrity::Whole,
+        })
+    }
+}
+
+fn parse_header(payload: &[u8], path: &str) -> Result<Header, TapeError> {
+    let mut parts = Parts(payload);
+    let parsed = (|| Some((moment(&mut parts)?, parts.array::<1>()?, parts.text()?, parts.text()?)))();
+    let Some((time, [endian], release, machine)) = parsed else {
+        return Err(TapeError::NoHeader { path: path.into() });
+    };
+    if (endian == 1) != cfg!(target_endian = "little") {
+        return Err(TapeError::ByteOrder { path: path.into() });
+    }
+    let (release, machine) = (escaped(release.as_bytes()), escaped(machine.as_bytes()));
+    Ok(Header { time, kernel: Kernel { release, machine } })
+}
+
+fn moment(parts: &mut Parts<'_>) -> Option<WallTime> {
+    let seconds = i64::from_le_bytes(parts.array()?);
+    let nanos = u32::from_le_bytes(parts.array()?);
+    Some(WallTime { seconds, nanos: nanos.min(999_999_999) })
+}
+
+/// Buffered reading that tells a short file from a failed read.
+struct Input<'f> {
+    fd: &'f Fd,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl<'f> Input<'f> {
+    fn new(fd: &'f Fd) -> Input<'f> {
+        Input { fd, buffer: Vec::with_capacity(STEP), at: 0 }
+    }
+
+    // What is buffered; empty only at the end of the file.
+    fn some(&mut self) -> Result<&[u8], Errno> {
+        if self.at >= self.buffer.len() {
+            self.buffer.clear();
+            self.at = 0;
+            fs::read_append(self.fd, &mut self.buffer, STEP)?;
+        }
+        Ok(self.buffer.get(self.at..).unwrap_or_default())
+    }
+
+    /// Fills `into` as far as the file goes; returns how far.
+    fn fill(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
+        let mut filled = 0;
+        while filled < into.len() {
+            let mut some = self.some()?;
+            let taken = some.read(into.get_mut(filled..).unwrap_or_default()).unwrap_or(0);
+            if taken == 0 {
+                break;
+            }
+            self.at += taken;
+            filled += taken;
+        }
+        Ok(filled)
+    }
+
+    /// Goes over `count` bytes, summing and perhaps keeping them; returns how many there were.
+    fn pass(&mut self, count: usize, crc: &mut Crc, mut keep: Option<&mut Vec<u8>>) -> Result<usize, Errno> {
+        let mut done = 0;
+        while done < count {
+            let some = self.some()?;
+            let some = some.get(..count - done).unwrap_or(some);
+            if some.is_empty() {
+                break;
+            }
+            crc.add(some);
+            if let Some(keep) = keep.as_mut() {
+                keep.extend_from_slice(some);
+            }
+            let taken = some.len();
+            self.at += taken;
+            done += taken;
+        }
+        Ok(done)
+    }
+}

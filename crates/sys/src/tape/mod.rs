@@ -1,0 +1,43 @@
+//! The tape: a file that holds everything a run has read, so that it can be run again anywhere.
+//!
+//! Knows no netlink, no /proc: only named streams of blocks. [`crate::Host`] decides what goes on it.
+//!
+//! # Format (version 1, all numbers little endian)
+//! ```text
+//! file    = magic version frame*                 magic "NETWREN-TAPE", version u16
+//! frame   = kind u8, stream u32, length u32, payload[length], crc32 u32     crc of all before it
+//!
+//! kind        stream  payload
+//! 1 HEADER    0       seconds i64, nanos u32, endian u8 (1 little, 2 big), text release, text machine
+//! 2 OPEN      new id  text key, text note
+//! 3 BLOCK     id      one block as it was read, in the byte order of the recorded machine
+//! 4 END       id      nothing: the stream was read to its end
+//! 5 STOPPED   id      nothing: the reader wanted no more, there may have been more
+//! 6 ERROR     id      errno i32, text call, text object: reading failed here
+//! 7 REFUSED   id      the same: the stream could not be opened at all
+//! 8 ROUND     0       seconds i64, nanos u32: a round of `--watch` begins
+//! 9 TRAILER   0       frames u64 (without this one): only a file that ends with it is whole
+//! text    = length u16, bytes
+//! ```
+//! HEADER comes first, TRAILER last. Frames of several streams may be mixed; within a stream they
+//! are in order. A reader skips frames of kinds it does not know and ignores what follows the
+//! known part of a payload, so small additions need no new version.
+//!
+//! A file that was cut or garbled is used as far as its frames are whole and in order;
+//! [`Integrity`] tells where that ends. What follows is not looked at: a frame found by luck
+//! behind garbage is no evidence.
+mod crc;
+mod error;
+mod frame;
+mod index;
+mod reader;
+mod writer;
+
+pub use error::{Integrity, TapeError};
+pub(crate) use frame::Kind;
+pub use index::Header;
+pub(crate) use reader::Reader;
+pub(crate) use writer::Writer;
+
+#[cfg(test)]
+mod tests;

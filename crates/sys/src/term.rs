@@ -1,0 +1,54 @@
+//! The terminal: is there one, and how wide is it.
+use crate::syscall::call;
+
+/// Standard output's descriptor.
+pub const STDOUT: i32 = libc::STDOUT_FILENO;
+/// Standard error's descriptor.
+pub const STDERR: i32 = libc::STDERR_FILENO;
+
+/// True if the descriptor is a terminal.
+pub fn is_terminal(fd: i32) -> bool {
+    // SAFETY: isatty takes a number; a closed descriptor is answered with 0.
+    call("ioctl", || i64::from(unsafe { libc::isatty(fd) })).is_ok_and(|answer| answer == 1)
+}
+
+/// Columns of the terminal behind `fd`; else the environment's `COLUMNS`; else `None`.
+pub fn width(fd: i32) -> Option<usize> {
+    // SAFETY: winsize holds integers, for which all bits zero is a value.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: TIOCGWINSZ fills one winsize, which is live and exclusively borrowed.
+    let asked = call("ioctl", || unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) }.into());
+    if asked.is_ok() && size.ws_col > 0 {
+        return Some(usize::from(size.ws_col));
+    }
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_file_is_no_terminal() {
+        let file = std::fs::File::open("/proc/self/stat").unwrap();
+        assert!(!is_terminal(file.as_raw_fd()));
+        assert!(!is_terminal(-1));
+    }
+
+    #[test]
+    fn a_pseudo_terminal_is_one_and_has_a_width() {
+        let Ok(master) = std::fs::File::options().read(true).write(true).open("/dev/ptmx") else {
+            eprintln!("skipped: no /dev/ptmx here");
+            return;
+        };
+        assert!(is_terminal(master.as_raw_fd()));
+        // SAFETY: winsize holds integers, for which all bits zero is a value.
+        let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+        size.ws_col = 97;
+        // SAFETY: TIOCSWINSZ reads one live winsize.
+        assert_eq!(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }, 0);
+        assert_eq!(width(master.as_raw_fd()), Some(97));
+    }
+}

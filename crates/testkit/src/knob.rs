@@ -1,0 +1,90 @@
+//! Settings that belong to the whole machine.
+
+use crate::lock::{MachineLock, shared_dir};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One file under /proc/sys or /sys with another value until drop.
+///
+/// Machine-wide: while one exists, every other test that wants one waits. The old value is
+/// kept in a file first, so a test that was killed is put right by the next taker.
+#[derive(Debug)]
+pub struct HostKnob {
+    path: PathBuf,
+    saved: PathBuf,
+    // Last field: let go after the value is back.
+    _lock: MachineLock,
+}
+
+impl HostKnob {
+    /// Writes `value` to `path` and remembers what was there.
+    ///
+    /// # Panics
+    /// When the file cannot be read or written.
+    pub fn set(path: impl Into<PathBuf>, value: &str) -> HostKnob {
+        HostKnob::set_in(&shared_dir().join("knobs"), path.into(), value)
+    }
+
+    fn set_in(store: &Path, path: PathBuf, value: &str) -> HostKnob {
+        let lock = MachineLock::take("knob");
+        fs::create_dir_all(store).unwrap_or_else(|e| panic!("cannot make {}: {e}", store.display()));
+        restore_all(store);
+        let old = fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+        let saved = store.join(path.to_string_lossy().replace('/', "%"));
+        fs::write(&saved, &old).unwrap_or_else(|e| panic!("cannot write {}: {e}", saved.display()));
+        let knob = HostKnob { path, saved, _lock: lock };
+        fs::write(&knob.path, value).unwrap_or_else(|e| panic!("cannot write {}: {e}", knob.path.display()));
+        knob
+    }
+}
+
+impl Drop for HostKnob {
+    fn drop(&mut self) {
+        restore(&self.path, &self.saved);
+    }
+}
+
+/// Puts back whatever a killed test left changed. The caller holds the lock.
+fn restore_all(store: &Path) {
+    for found in fs::read_dir(store).into_iter().flatten().flatten() {
+        let path = PathBuf::from(found.file_name().to_string_lossy().replace('%', "/"));
+        eprintln!("testkit: an earlier test left {} changed; putting it back", path.display());
+        restore(&path, &found.path());
+    }
+}
+
+fn restore(path: &Path, saved: &Path) {
+    // No panic: this also runs while one unwinds. The saved file stays for the next try.
+    match fs::read_to_string(saved).and_then(|old| fs::write(path, old)) {
+        Ok(()) => drop(fs::remove_file(saved)),
+        Err(e) => eprintln!("testkit: cannot restore {}: {e}", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn value_comes_back_after_drop_and_after_a_crash() {
+        let dir = std::env::temp_dir().join(format!("netwren-knob-{}", std::process::id()));
+        let store = dir.join("knobs");
+        fs::create_dir_all(&dir).unwrap();
+        let (one, two) = (dir.join("one"), dir.join("two"));
+        fs::write(&one, "1\n").unwrap();
+        fs::write(&two, "2\n").unwrap();
+
+        let knob = HostKnob::set_in(&store, one.clone(), "7");
+        assert_eq!(fs::read_to_string(&one).unwrap(), "7");
+        drop(knob);
+        assert_eq!(fs::read_to_string(&one).unwrap(), "1\n");
+
+        // A crash: changed, old value in the store, nobody there to restore it.
+        fs::write(store.join(one.to_string_lossy().replace('/', "%")), "1\n").unwrap();
+        fs::write(&one, "9").unwrap();
+        drop(HostKnob::set_in(&store, two.clone(), "8"));
+        assert_eq!(fs::read_to_string(&one).unwrap(), "1\n");
+        assert_eq!(fs::read_to_string(&two).unwrap(), "2\n");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,58 @@
+//! A lock that all test processes of this machine share.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// Held until drop, or until this process dies: the kernel lets go when the file is closed.
+#[derive(Debug)]
+pub struct MachineLock {
+    _file: sys::Fd,
+}
+
+/// The folder for what test processes share with each other. One for each user: what is the
+/// whole machine's (namespaces, settings) is root's anyway.
+pub fn shared_dir() -> PathBuf {
+    let user = fs::metadata("/proc/self").map_or(0, |meta| meta.uid());
+    let dir = std::env::temp_dir().join(format!("netwren-testkit-{user}"));
+    fs::create_dir_all(&dir).unwrap_or_else(|e| panic!("cannot make {}: {e}", dir.display()));
+    dir
+}
+
+impl MachineLock {
+    /// Waits until nobody else on this machine holds the lock called `name`.
+    ///
+    /// # Panics
+    /// When its file cannot be made.
+    pub fn take(name: &str) -> MachineLock {
+        let path = shared_dir().join(format!("{name}.lock"));
+        let made = OpenOptions::new().create(true).append(true).open(&path);
+        drop(made.unwrap_or_else(|e| panic!("cannot make {}: {e}", path.display())));
+        let file = sys::fs::open(&path).unwrap_or_else(|e| panic!("{e}"));
+        sys::socket::lock_file(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        MachineLock { _file: file }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn one_at_a_time() {
+        let inside = AtomicU32::new(0);
+        let name = format!("one-at-a-time-{}", std::process::id());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let _lock = MachineLock::take(&name);
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    std::thread::yield_now();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        fs::remove_file(shared_dir().join(format!("{name}.lock"))).unwrap();
+    }
+}

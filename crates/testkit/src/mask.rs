@@ -1,0 +1,115 @@
+//! What byte compares may not look at, in this one place.
+//!
+//! Only values that move by themselves between two runs on an idle table: times that run
+//! down, times since. Everything else must be equal.
+
+/// Marks in the text of `ss`: what stands between the first and the second moves.
+const SS: &[(&str, &[char])] = &[
+    ("timer:(keepalive,", &[',']),
+    ("timer:(timewait,", &[',']),
+    ("timer:(on,", &[',']),
+    ("timer:(persist,", &[',']),
+    ("timer:(unknown,", &[',']),
+    (" lastsnd:", &[' ', '\n']),
+    (" lastrcv:", &[' ', '\n']),
+    (" lastack:", &[' ', '\n']),
+    (" busy:", &[' ', '\n']),
+    (" rwnd_limited:", &[' ', '\n']),
+    (" sndbuf_limited:", &[' ', '\n']),
+];
+
+/// The same for the timer column of `netstat`; its probes and retransmits stay.
+const NETSTAT: &[(&str, &[char])] = &[
+    (" keepalive (", &['/']),
+    (" timewait (", &['/']),
+    (" on (", &['/']),
+    (" on2 (", &['/']),
+    (" probe (", &['/']),
+    (" unkn-", &['/']),
+];
+
+/// Text of `ss` with running times as `*` and without blanks at line ends (the masked
+/// cells are of different width, so the padding behind them moves as well).
+pub fn ss(text: &str) -> String {
+    trailing_blanks(&between(text, SS))
+}
+
+/// Text of `netstat` with running times as `*` and without blanks at line ends.
+pub fn netstat(text: &str) -> String {
+    trailing_blanks(&between(text, NETSTAT))
+}
+
+/// JSON lines with the numbers under these keys as `*`.
+pub fn json(text: &str, keys: &[&str]) -> String {
+    keys.iter().fold(text.to_owned(), |text, key| {
+        let mark = format!("\"{key}\":");
+        between(&text, &[(mark.as_str(), &[',', '}', ']', '\n'])])
+    })
+}
+
+/// Every line without the blanks at its end.
+pub fn trailing_blanks(text: &str) -> String {
+    let lines = text.split('\n').map(|line| line.trim_end_matches(' '));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The lines in byte order: the kernel's dump order is not part of any contract.
+pub fn sorted_lines(text: &str) -> String {
+    let mut lines = text.lines().collect::<Vec<_>>();
+    lines.sort_unstable();
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// As [`sorted_lines`], but the first `head` lines (titles, column names) stay in front.
+pub fn sorted_below(text: &str, head: usize) -> String {
+    let at = text.match_indices('\n').nth(head.wrapping_sub(1)).map_or(0, |(at, _)| at + 1);
+    let (head, rest) = text.split_at(if head == 0 { 0 } else { at });
+    head.to_owned() + &sorted_lines(rest)
+}
+
+/// Replaces what follows each mark, up to one of its ends, by `*`.
+fn between(text: &str, marks: &[(&str, &[char])]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let hits = marks.iter().filter_map(|(mark, ends)| rest.find(mark).map(|at| (at + mark.len(), *ends)));
+        let Some((from, ends)) = hits.min_by_key(|(from, _)| *from) else {
+            return out + rest;
+        };
+        let (before, after) = rest.split_at(from);
+        out += before;
+        out.push('*');
+        rest = after.split_at(after.find(ends).unwrap_or(after.len())).1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ss_times_are_masked_and_nothing_else() {
+        let text = "a timer:(keepalive,66min,0) ino:7  \n\t cubic lastsnd:3536 lastrcv:1 lastack:9\n";
+        assert_eq!(ss(text), "a timer:(keepalive,*,0) ino:7\n\t cubic lastsnd:* lastrcv:* lastack:*\n");
+    }
+
+    #[test]
+    fn netstat_times_are_masked_and_probes_stay() {
+        assert_eq!(netstat("x keepalive (7196.34/0/1)\ny off (0.00/0/0)"), "x keepalive (*/0/1)\ny off (0.00/0/0)");
+    }
+
+    #[test]
+    fn json_numbers_by_key() {
+        let row = "{\"timer\":\"keepalive\",\"timer_ms\":7196340,\"uid\":0,\"age_ms\":5}\n";
+        let masked = "{\"timer\":\"keepalive\",\"timer_ms\":*,\"uid\":0,\"age_ms\":*}\n";
+        assert_eq!(json(row, &["timer_ms", "age_ms"]), masked);
+    }
+
+    #[test]
+    fn lines_sorted_with_and_without_a_head() {
+        assert_eq!(sorted_lines("b\na\n"), "a\nb\n");
+        assert_eq!(sorted_below("head\nb\na\n", 1), "head\na\nb\n");
+        assert_eq!(sorted_below("b\na\n", 0), "a\nb\n");
+        assert_eq!(sorted_below("", 1), "");
+    }
+}

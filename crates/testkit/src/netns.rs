@@ -1,0 +1,287 @@
+//! Network namespaces that live as long as a test.
+
+use crate::lock::MachineLock;
+use crate::wait::wait_until;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use sys::netns::NetNs;
+
+pub use sys::netns::Inside;
+
+/// Where ip(8) keeps its named namespaces.
+const RUN_NETNS: &str = "/run/netns";
+
+/// Prefix of everything a lab makes: `nw-NAME-PID-N`.
+const PREFIX: &str = "nw-";
+
+/// An own network namespace: `lo` is up, nothing else is in it.
+///
+/// What is opened through it (listeners, connections, children) is held until drop; drop
+/// also runs while a panic unwinds. A lab of a process that was killed is removed by the
+/// next `Lab::new` on the machine.
+#[derive(Debug)]
+pub struct Lab {
+    name: String,
+    dir: PathBuf,
+    pub(crate) held: Mutex<Held>,
+}
+
+/// What a lab keeps open.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) sockets: Vec<OwnedFd>,
+    pub(crate) children: Vec<Child>,
+}
+
+impl Lab {
+    /// Makes a namespace with `purpose` in its name (letters, digits, `_`).
+    ///
+    /// # Panics
+    /// Without CAP_SYS_ADMIN (see [`crate::root::require`]) or without ip(8).
+    pub fn new(purpose: &str) -> Lab {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{purpose}-{}-{n}", std::process::id());
+        let dir = std::env::temp_dir().join(&name);
+        {
+            // Two first `ip netns add` at once would mount /run/netns on top of itself.
+            let _lock = MachineLock::take("netns");
+            remove_leftovers();
+            run("ip", &["netns", "add", &name]);
+        }
+        let lab = Lab { name, dir, held: Mutex::default() };
+        std::fs::create_dir_all(&lab.dir).unwrap_or_else(|e| panic!("cannot make {}: {e}", lab.dir.display()));
+        lab.ip(&["link", "set", "lo", "up"]);
+        lab
+    }
+
+    /// The namespace's name, as `ip netns` and `--netns` take it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The namespace as a file to be opened.
+    pub fn path(&self) -> PathBuf {
+        Path::new(RUN_NETNS).join(&self.name)
+    }
+
+    /// A folder of the lab's own, for unix sockets and files; removed with it.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A command that will run inside, in the C locale.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name]).arg(program).env("LC_ALL", "C");
+        command
+    }
+
+    /// What a command that must succeed prints on stdout.
+    ///
+    /// # Panics
+    /// When it does not start, fails, or prints no UTF-8; with its stderr.
+    #[track_caller]
+    pub fn output(&self, program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> String {
+        let mut command = self.command(program);
+        let out = command.args(args).output().expect("ip(8) starts");
+        let says = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{command:?}: {}: {says}", out.status);
+        String::from_utf8(out.stdout).expect("output is UTF-8")
+    }
+
+    /// `ip -n NAME ARGS`, which must succeed.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn ip(&self, args: &[&str]) {
+        run("ip", &[&["-n", &self.name], args].concat());
+    }
+
+    /// Puts the calling thread inside until the guard is dropped.
+    ///
+    /// # Panics
+    /// When the kernel refuses.
+    pub fn enter(&self) -> Inside {
+        let lab = NetNs::open_path(&self.path()).unwrap_or_else(|e| panic!("the lab is gone: {e}"));
+        lab.enter().unwrap_or_else(|e| panic!("cannot enter the lab {}: {e}", self.name))
+    }
+
+    /// Runs `work` inside, on a thread of its own.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let run = || {
+            let _inside = self.enter();
+            work()
+        };
+        let done = std::thread::scope(|scope| scope.spawn(run).join());
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Starts a command inside; it is killed when the lab goes. Returns its pid.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn spawn(&self, program: &str, args: &[&str]) -> u32 {
+        let mut command = Command::new(program);
+        command.args(args).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null());
+        // From inside, not through `ip netns exec`: the pid is the program's from the start.
+        let child = self.inside(|| command.spawn());
+        let child = child.unwrap_or_else(|e| panic!("cannot run {program}: {e}"));
+        let pid = child.id();
+        self.held.lock().expect("no holder panicked").children.push(child);
+        pid
+    }
+
+    /// As [`wait_until`].
+    #[track_caller]
+    pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
+        wait_until(what, holds);
+    }
+
+    /// Number of TCP sockets inside, listeners and minisocks included, as ss(8) counts them.
+    pub fn ss_count(&self) -> usize {
+        self.output("ss", &["-Htan"]).lines().count()
+    }
+
+    /// Lets go of every socket and child now; the namespace stays.
+    pub fn close_all(&self) {
+        if let Ok(mut held) = self.held.lock() {
+            held.sockets.clear();
+            for mut child in held.children.drain(..) {
+                // Gone already is as good.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.close_all();
+        remove(&self.name);
+    }
+}
+
+/// Removes the labs of processes that are no more. The caller holds the lock.
+fn remove_leftovers() {
+    let temp = std::env::temp_dir();
+    for place in [Path::new(RUN_NETNS), temp.as_path()] {
+        for found in std::fs::read_dir(place).into_iter().flatten().flatten() {
+            let name = found.file_name().to_string_lossy().into_owned();
+            if maker(&name).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+                kill_inside(&name);
+                remove(&name);
+            }
+        }
+    }
+}
+
+/// Ends the children of a killed test: only processes in a namespace that a lab made.
+fn kill_inside(name: &str) {
+    let Ok(out) = Command::new("ip").args(["netns", "pids", name]).stderr(Stdio::null()).output() else { return };
+    for pid in String::from_utf8_lossy(&out.stdout).split_whitespace() {
+        let _ = Command::new("kill").args(["-9", pid]).stderr(Stdio::null()).status();
+    }
+}
+
+/// The pid in `nw-NAME-PID-N`.
+fn maker(name: &str) -> Option<u32> {
+    let mut parts = name.strip_prefix(PREFIX)?.rsplit('-');
+    parts.next()?.parse::<u32>().ok()?;
+    parts.next()?.parse().ok()
+}
+
+/// No panic: this also runs while one unwinds, and another process may have been faster.
+fn remove(name: &str) {
+    if Path::new(RUN_NETNS).join(name).exists() {
+        let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
+    }
+    let _ = std::fs::remove_dir_all(std::env::temp_dir().join(name));
+}
+
+#[track_caller]
+fn run(program: &str, args: &[&str]) {
+    let out = Command::new(program).args(args).output();
+    let out = out.unwrap_or_else(|e| panic!("cannot run {program}: {e}"));
+    let says = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{program} {}: {}: {}", args.join(" "), out.status, says.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_maker_of_a_name() {
+        assert_eq!(maker("nw-listeners-123-0"), Some(123));
+        assert_eq!(maker("nw-two-words-123-7"), Some(123));
+        assert_eq!(maker("nw-mine"), None);
+        assert_eq!(maker("other-123-0"), None);
+    }
+
+    #[test]
+    fn root_lab_is_its_own_world_and_goes_with_its_maker() {
+        crate::require_root!();
+        let outside = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let lab = Lab::new("own");
+        let path = lab.path();
+        let inside = lab.inside(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
+        assert_ne!(inside, outside);
+        {
+            let _guard = lab.enter();
+            assert_eq!(std::fs::read_link("/proc/thread-self/ns/net").unwrap(), inside);
+        }
+        assert_eq!(std::fs::read_link("/proc/thread-self/ns/net").unwrap(), outside);
+        drop(lab);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn root_lab_goes_when_the_test_panics() {
+        crate::require_root!();
+        let path = Mutex::new(PathBuf::new());
+        let result = std::panic::catch_unwind(|| {
+            let lab = Lab::new("panics");
+            *path.lock().unwrap() = lab.path();
+            assert!(lab.path().exists());
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        assert!(result.is_err());
+        assert!(!path.lock().unwrap().exists());
+    }
+
+    #[test]
+    fn root_leftover_of_a_dead_process_is_removed() {
+        crate::require_root!();
+        // A pid above the kernel's limit is nobody's.
+        let name = format!("{PREFIX}left{}-4194999-0", std::process::id());
+        let lock = MachineLock::take("netns");
+        run("ip", &["netns", "add", &name]);
+        let mut orphan = Command::new("ip").args(["netns", "exec", &name, "sleep", "1000"]).spawn().unwrap();
+        let pid = orphan.id();
+        let inside = || std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n");
+        wait_until("the orphan sleeps inside", inside);
+        drop(lock);
+        let _lab = Lab::new("next");
+        wait_until("the leftover is gone", || !Path::new(RUN_NETNS).join(&name).exists());
+        assert!(!orphan.wait().unwrap().success());
+    }
+
+    #[test]
+    fn root_children_go_with_the_lab() {
+        crate::require_root!();
+        let lab = Lab::new("children");
+        let pid = lab.spawn("sleep", &["1000"]);
+        let proc = PathBuf::from(format!("/proc/{pid}"));
+        let theirs = || std::fs::read_link(proc.join("ns/net")).ok();
+        let inside = lab.inside(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
+        assert_eq!(theirs(), Some(inside));
+        drop(lab);
+        assert!(!proc.exists());
+    }
+}

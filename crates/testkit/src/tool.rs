@@ -1,0 +1,87 @@
+//! The peers: the installed tools that we are compared with.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where `name` is, looking also into the sbin folders that a user's PATH may lack.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::split_paths(&path).collect::<Vec<_>>();
+    let more = ["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    own.into_iter().chain(more).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+/// Whether `name` is installed. For peers that are optional everywhere (lstf).
+pub fn have(name: &str) -> bool {
+    find(name).is_some()
+}
+
+/// True: go on. False: the test has said that it is skipped and returns.
+///
+/// # Panics
+/// When the tool is missing under `NETWREN_REQUIRE_TOOLS=1` (`./netwren.sh test` sets it
+/// after installing them).
+#[track_caller]
+pub fn require(name: &str) -> bool {
+    if have(name) {
+        return true;
+    }
+    let place = std::panic::Location::caller();
+    assert!(
+        std::env::var_os("NETWREN_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
+        "NETWREN_REQUIRE_TOOLS=1, but {name} is not installed ({place})"
+    );
+    crate::loud(&format!("skipped: {place} needs {name}"));
+    false
+}
+
+/// First line of a test that compares with a peer: leaves it, loudly, when it is missing.
+#[macro_export]
+macro_rules! require_tool {
+    ($name:expr) => {
+        if !$crate::tool::require($name) {
+            return;
+        }
+    };
+}
+
+/// A tool's version: the first dotted number that it prints about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+/// Asks the installed tool (`-V`, then `--version`). None: not installed, or it does not say.
+pub fn version(name: &str) -> Option<Version> {
+    let file = find(name)?;
+    ["-V", "--version"].iter().find_map(|flag| {
+        let out = Command::new(&file).arg(flag).env("LC_ALL", "C").output().ok()?;
+        let text = [out.stdout, out.stderr].concat();
+        first_version(&String::from_utf8_lossy(&text))
+    })
+}
+
+fn first_version(text: &str) -> Option<Version> {
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words.map(|word| word.trim_matches('.')).filter(|word| word.contains('.')).find_map(|word| {
+        let mut numbers = word.split('.').map(|n| n.parse::<u32>().ok());
+        Some(Version(numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_the_peers() {
+        assert_eq!(first_version("ss utility, iproute2-6.1.0"), Some(Version(6, 1, 0)));
+        assert_eq!(first_version("ss utility, iproute2-6.15.0, libbpf 1.5.0"), Some(Version(6, 15, 0)));
+        assert_eq!(first_version("net-tools 2.10\nFred Baumgarten, 2001."), Some(Version(2, 10, 0)));
+        assert_eq!(first_version("no number here."), None);
+    }
+
+    #[test]
+    fn nothing_of_that_name() {
+        assert!(!have("no-such-tool-netwren"));
+        assert_eq!(version("no-such-tool-netwren"), None);
+    }
+}

@@ -1,0 +1,326 @@
+//! Sockets of every sort and state, made inside a [`Lab`] and held by it.
+
+use crate::netns::Lab;
+use crate::wait::wait_until;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use sys::socket;
+
+/// The interface that [`Lab::link_local`] makes.
+const LINK: &str = "nwl0";
+
+/// A listening socket that the lab holds.
+#[derive(Debug)]
+pub struct Listener {
+    /// What it is bound to.
+    pub addr: SocketAddr,
+    socket: TcpListener,
+}
+
+/// Both ends of a connection, as each end sees itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The side that connected.
+    pub client: SocketAddr,
+    /// The side that listened.
+    pub server: SocketAddr,
+}
+
+impl Lab {
+    /// Takes a socket into the lab's keeping.
+    fn hold(&self, socket: impl Into<OwnedFd>) {
+        self.held.lock().expect("no holder panicked").sockets.push(socket.into());
+    }
+
+    /// Opens `n` listeners on 0.0.0.0; returns their ports, ascending.
+    pub fn listen_tcp(&self, n: usize) -> Vec<u16> {
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let mut ports: Vec<u16> = (0..n).map(|_| self.listen(any).addr.port()).collect();
+        ports.sort_unstable();
+        ports
+    }
+
+    /// Listens on `addr` (port 0: any). `[::]` takes IPv4 as well, as it does by default.
+    ///
+    /// # Panics
+    /// When the address cannot be bound.
+    pub fn listen(&self, addr: SocketAddr) -> Listener {
+        let socket = self.inside(|| TcpListener::bind(addr)).unwrap_or_else(|e| panic!("cannot listen on {addr}: {e}"));
+        self.hold(socket.try_clone().expect("a listener can be cloned"));
+        Listener { addr: socket.local_addr().expect("a listener has an address"), socket }
+    }
+
+    /// Connects `n` times to `listener` at the address `to` and accepts; both ends are held.
+    pub fn connect(&self, listener: &Listener, to: IpAddr, n: usize) -> Vec<Pair> {
+        (0..n).map(|_| self.keep(connect_one(self, listener, to))).collect()
+    }
+
+    /// `n` IPv4 connections over 127.0.0.1, to one new listener.
+    pub fn connect_v4(&self, n: usize) -> Vec<Pair> {
+        let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
+        self.connect(&listener, Ipv4Addr::LOCALHOST.into(), n)
+    }
+
+    /// `n` IPv6 connections over ::1, to one new listener.
+    pub fn connect_v6(&self, n: usize) -> Vec<Pair> {
+        let listener = self.listen((Ipv6Addr::LOCALHOST, 0).into());
+        self.connect(&listener, Ipv6Addr::LOCALHOST.into(), n)
+    }
+
+    /// `n` IPv4 connections to a dual-stack listener: the server's ends are AF_INET6 sockets
+    /// with v4-mapped addresses, the clients' are AF_INET.
+    pub fn connect_mapped(&self, n: usize) -> Vec<Pair> {
+        let listener = self.listen((Ipv6Addr::UNSPECIFIED, 0).into());
+        self.connect(&listener, Ipv4Addr::LOCALHOST.into(), n)
+    }
+
+    /// `n` connections between link-local addresses, scope included: an interface is made
+    /// for them (once), the listener is bound to `fe80::1%nwl0`.
+    pub fn connect_link_local(&self, n: usize) -> Vec<Pair> {
+        let listener = self.listen(self.link_local().into());
+        self.connect(&listener, listener.addr.ip(), n)
+    }
+
+    /// fe80::1 on an interface `nwl0` that exists from then on; port 0, scope set.
+    pub fn link_local(&self) -> SocketAddrV6 {
+        // sysfs shows the namespace of whoever mounted it; `ip netns exec` mounts it anew.
+        let ask = || self.command("cat").arg(format!("/sys/class/net/{LINK}/ifindex")).output();
+        let known = |out: std::io::Result<std::process::Output>| {
+            let out = out.ok().filter(|out| out.status.success())?;
+            String::from_utf8(out.stdout).ok()?.trim().parse::<u32>().ok()
+        };
+        if known(ask()).is_none() {
+            self.ip(&["link", "add", LINK, "type", "veth", "peer", "name", "nwl1"]);
+            self.ip(&["addr", "add", "fe80::1/64", "dev", LINK, "nodad"]);
+            self.ip(&["link", "set", LINK, "up"]);
+            self.ip(&["link", "set", "nwl1", "up"]);
+        }
+        let scope = known(ask()).expect("the interface has an index");
+        SocketAddrV6::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), 0, 0, scope)
+    }
+
+    /// `n` connections whose client ends are in TIME_WAIT; nobody holds a descriptor.
+    pub fn time_wait(&self, n: usize) -> Vec<Pair> {
+        let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
+        let pairs = (0..n).map(|_| {
+            let (client, mut server) = connect_one(self, &listener, Ipv4Addr::LOCALHOST.into());
+            let pair = pair_of(&client, &server);
+            // Who closes first gets the TIME_WAIT.
+            drop(client);
+            assert_eq!(server.read(&mut [0]).expect("the end of the stream arrives"), 0);
+            pair
+        });
+        let pairs = pairs.collect();
+        let reached = || self.output("ss", &["-Htan", "state", "time-wait"]).lines().count() >= n;
+        wait_until("all in TIME_WAIT", reached);
+        pairs
+    }
+
+    /// `n` connections shut down by the client alone: client FIN_WAIT2, server CLOSE_WAIT.
+    pub fn half_closed(&self, n: usize) -> Vec<Pair> {
+        let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
+        let pairs = (0..n).map(|_| {
+            let (client, mut server) = connect_one(self, &listener, Ipv4Addr::LOCALHOST.into());
+            client.shutdown(Shutdown::Write).expect("an open stream can be shut down");
+            assert_eq!(server.read(&mut [0]).expect("the end of the stream arrives"), 0);
+            self.keep((client, server))
+        });
+        pairs.collect()
+    }
+
+    /// `n` connections that nobody accepted: the server's ends have inode 0, and the
+    /// listener's queue holds them. Returns the clients and the listener's address.
+    pub fn unaccepted(&self, n: usize) -> (Vec<SocketAddr>, SocketAddr) {
+        let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
+        let clients = (0..n).map(|_| {
+            let client = self.inside(|| TcpStream::connect(listener.addr)).expect("the queue has room");
+            let addr = client.local_addr().expect("a stream has an address");
+            self.hold(client);
+            addr
+        });
+        (clients.collect(), listener.addr)
+    }
+
+    /// A connection that is never answered (SYN_SENT), held by a child. The packets end at
+    /// an interface of the lab. Returns the peer and the child's pid.
+    pub fn syn_sent(&self) -> (SocketAddr, u32) {
+        let _ = self.link_local();
+        self.ip(&["addr", "replace", "192.0.2.1/24", "dev", LINK]);
+        self.ip(&["neigh", "replace", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", LINK]);
+        let pid = self.spawn("bash", &["-c", "exec 3<>/dev/tcp/192.0.2.9/7"]);
+        let there = || self.output("ss", &["-Htan", "state", "syn-sent"]).contains("192.0.2.9:7");
+        wait_until("a socket in SYN_SENT", there);
+        (SocketAddr::from(([192, 0, 2, 9], 7)), pid)
+    }
+
+    /// An unconnected UDP socket bound to `addr` (port 0: any).
+    ///
+    /// # Panics
+    /// When the address cannot be bound.
+    pub fn udp(&self, addr: SocketAddr) -> SocketAddr {
+        let socket = self.inside(|| UdpSocket::bind(addr)).unwrap_or_else(|e| panic!("cannot bind {addr}: {e}"));
+        let addr = socket.local_addr().expect("a bound socket has an address");
+        self.hold(socket);
+        addr
+    }
+
+    /// Two UDP sockets on 127.0.0.1, connected to each other.
+    pub fn udp_pair(&self) -> Pair {
+        let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let (client, server) = self.inside(|| (bind().expect("a free port"), bind().expect("a free port")));
+        let addr = |socket: &UdpSocket| socket.local_addr().expect("a bound socket has an address");
+        let pair = Pair { client: addr(&client), server: addr(&server) };
+        client.connect(pair.server).expect("UDP connects at once");
+        server.connect(pair.client).expect("UDP connects at once");
+        self.hold(client);
+        self.hold(server);
+        pair
+    }
+
+    /// A listening unix stream socket in the lab's folder with `n` connections to it.
+    pub fn unix_stream(&self, name: &str, n: usize) -> PathBuf {
+        let path = self.dir().join(name);
+        let addr = UnixAddr::from_pathname(&path).expect("the path is short enough");
+        self.unix_connected(&addr, n);
+        path
+    }
+
+    /// The same with an abstract name (`@NAME`), which belongs to the namespace.
+    pub fn unix_abstract(&self, name: &str, n: usize) {
+        let addr = UnixAddr::from_abstract_name(name).expect("the name is short enough");
+        self.unix_connected(&addr, n);
+    }
+
+    fn unix_connected(&self, addr: &UnixAddr, n: usize) {
+        self.inside(|| {
+            let listener = UnixListener::bind_addr(addr).expect("the name is free");
+            for _ in 0..n {
+                self.hold(UnixStream::connect_addr(addr).expect("a listener is there"));
+                self.hold(listener.accept().expect("somebody connects").0);
+            }
+            self.hold(listener);
+        });
+    }
+
+    /// A unix datagram socket in the lab's folder.
+    pub fn unix_datagram(&self, name: &str) -> PathBuf {
+        let path = self.dir().join(name);
+        self.hold(self.inside(|| UnixDatagram::bind(&path)).expect("the name is free"));
+        path
+    }
+
+    /// Two connected unix stream sockets without names.
+    pub fn unix_pair(&self) {
+        let (one, other) = self.inside(UnixStream::pair).expect("a pair can be made");
+        self.hold(one);
+        self.hold(other);
+    }
+
+    /// A listening unix SOCK_SEQPACKET socket in the lab's folder.
+    pub fn unix_seqpacket(&self, name: &str) -> PathBuf {
+        let path = self.dir().join(name);
+        // sockaddr_un: family, then the path with its zero.
+        let mut address = (socket::AF_UNIX as u16).to_ne_bytes().to_vec();
+        address.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        address.push(0);
+        let listener = self.inside(|| socket::open(socket::AF_UNIX, socket::SOCK_SEQPACKET, 0));
+        let listener = listener.expect("the kernel has unix sockets");
+        socket::bind_bytes(&listener, &address).expect("the name is free");
+        socket::listen(&listener, 5).expect("a bound socket can listen");
+        self.hold(listener);
+        path
+    }
+
+    fn keep(&self, (client, server): (TcpStream, TcpStream)) -> Pair {
+        let pair = pair_of(&client, &server);
+        self.hold(client);
+        self.hold(server);
+        pair
+    }
+}
+
+fn pair_of(client: &TcpStream, server: &TcpStream) -> Pair {
+    let addr = |stream: &TcpStream| stream.local_addr().expect("a stream has an address");
+    Pair { client: addr(client), server: addr(server) }
+}
+
+fn connect_one(lab: &Lab, listener: &Listener, to: IpAddr) -> (TcpStream, TcpStream) {
+    let mut at = listener.addr;
+    match (&mut at, to) {
+        // Keeps the scope.
+        (SocketAddr::V6(at), IpAddr::V6(to)) => at.set_ip(to),
+        (at, to) => at.set_ip(to),
+    }
+    let client = lab.inside(|| TcpStream::connect(at)).unwrap_or_else(|e| panic!("cannot connect to {at}: {e}"));
+    let (server, _) = listener.socket.accept().expect("the connection waits");
+    (client, server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(lab: &Lab, args: &[&str]) -> usize {
+        lab.output("ss", &[&["-Hna"], args].concat()).lines().count()
+    }
+
+    #[test]
+    fn root_tcp_in_every_state() {
+        crate::require_root!();
+        crate::require_tool!("ss");
+        let lab = Lab::new("tcp");
+        let ports = lab.listen_tcp(20);
+        assert_eq!(ports.len(), 20);
+        assert_eq!(count(&lab, &["-t", "state", "listening"]), 20);
+        let v4 = lab.connect_v4(3);
+        assert!(v4.iter().all(|pair| pair.client.is_ipv4() && pair.server.is_ipv4()));
+        let mapped = lab.connect_mapped(2);
+        assert!(mapped.iter().all(|pair| pair.client.is_ipv4() && pair.server.is_ipv6()));
+        let _ = lab.connect_v6(1);
+        assert_eq!(count(&lab, &["-t", "state", "established"]), 12);
+        lab.half_closed(2);
+        assert_eq!(count(&lab, &["-t", "state", "close-wait"]), 2);
+        assert_eq!(count(&lab, &["-t", "state", "fin-wait-2"]), 2);
+        lab.time_wait(5);
+        assert_eq!(count(&lab, &["-t", "state", "time-wait"]), 5);
+        let (clients, _) = lab.unaccepted(3);
+        assert_eq!(clients.len(), 3);
+        lab.syn_sent();
+        assert_eq!(count(&lab, &["-t", "state", "syn-sent"]), 1);
+        lab.close_all();
+        assert_eq!(count(&lab, &["-t", "state", "listening"]), 0);
+    }
+
+    #[test]
+    fn root_link_local_keeps_its_scope() {
+        crate::require_root!();
+        crate::require_tool!("ss");
+        let lab = Lab::new("scope");
+        let pairs = lab.connect_link_local(2);
+        assert!(matches!(pairs[0].server, SocketAddr::V6(addr) if addr.scope_id() != 0));
+        assert!(lab.output("ss", &["-Htan"]).contains("[fe80::1]%nwl0"));
+    }
+
+    #[test]
+    fn root_udp_and_unix() {
+        crate::require_root!();
+        crate::require_tool!("ss");
+        let lab = Lab::new("other");
+        lab.udp((Ipv4Addr::UNSPECIFIED, 0).into());
+        lab.udp((Ipv6Addr::UNSPECIFIED, 0).into());
+        lab.udp_pair();
+        assert_eq!(count(&lab, &["-u"]), 4);
+        assert_eq!(count(&lab, &["-u", "state", "established"]), 2);
+        lab.unix_stream("stream", 2);
+        lab.unix_abstract("abstract", 1);
+        lab.unix_datagram("datagram");
+        lab.unix_pair();
+        lab.unix_seqpacket("seqpacket");
+        assert_eq!(count(&lab, &["-x"]), 5 + 3 + 1 + 2 + 1);
+        assert!(lab.output("ss", &["-Hxan"]).contains("@abstract"));
+    }
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env bash
+# The whole life of netwren in one place: run, test, build, install, bench.
+# Installs what is missing and says so first; needs Debian (or apt-get) for that, bash and
+# nothing else.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# The oldest compiler that builds us: Debian 13's own.
+readonly MIN_RUST=1.85
+readonly TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+readonly BINARY=$TARGET_DIR/netwren
+
+usage() {
+    cat <<'END'
+usage: ./netwren.sh COMMAND
+
+  run [-- ARGS]     build the release binary and run it; without ARGS: this host's
+                    listeners and flows with their owners
+  test              install what tests need, then everything that must pass
+  build             the static release binary, at $CARGO_TARGET_DIR/netwren (target/netwren)
+  install [PREFIX]  binary, man pages, shell completions (PREFIX: /usr/local; DESTDIR is honoured)
+  bench [ARGS]      measure against ss, netstat and lstf (see: cargo xtask bench --help)
+  help              this text
+
+What is missing is installed with apt-get (as root or by sudo), each time with a word before.
+NETWREN_INSTALL_RUSTUP=1 allows to fetch rustup where the distribution's Rust is too old.
+END
+}
+
+say() { printf 'netwren.sh: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# --- what must be there -----------------------------------------------------------------
+
+as_root() {
+    if [[ $EUID -eq 0 ]]; then "$@"; return; fi
+    command -v sudo >/dev/null || die "this needs root and there is no sudo: $*"
+    sudo "$@"
+}
+
+# need_packages PACKAGE=FILE-OR-COMMAND …: installs the packages whose FILE or COMMAND is missing.
+need_packages() {
+    local missing=() pair package probe
+    for pair in "$@"; do
+        package=${pair%%=*} probe=${pair#*=}
+        if [[ $probe == /* ]]; then
+            compgen -G "$probe" >/dev/null || missing+=("$package")
+        elif ! PATH=$PATH:/usr/sbin:/sbin command -v "$probe" >/dev/null; then
+            missing+=("$package")
+        fi
+    done
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    command -v apt-get >/dev/null || die "please install (Debian's names): ${missing[*]}"
+    apt_install "${missing[@]}"
+}
+
+apt_install() {
+    say "installing: apt-get install --no-install-recommends $*"
+    local quiet=(-qq -o Dpkg::Use-Pty=0)
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" update
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "$@" >&2
+}
+
+# at_least HAVE WANT: dotted numbers.
+at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
+
+cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
+
+need_cargo() {
+    [[ -d ${CARGO_HOME:-${HOME:-/root}/.cargo}/bin ]] && PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
+    if cargo_fits; then return; fi
+    if command -v rustup >/dev/null; then
+        say "installing the pinned compiler: rustup toolchain install (rust-toolchain.toml)"
+        rustup toolchain install >&2 || say "rustup could not install it"
+        if cargo_fits; then return; fi
+        # Offline, but another compiler may be there and new enough.
+        export RUSTUP_TOOLCHAIN=stable
+        if cargo_fits; then say "using $(cargo --version) instead of the pinned one"; return; fi
+        die "no Rust >= $MIN_RUST; try: rustup toolchain install stable"
+    fi
+    local candidate=
+    if command -v apt-get >/dev/null; then
+        command -v cargo >/dev/null || as_root apt-get -qq update
+        candidate=$(apt-cache policy cargo 2>/dev/null | rust_candidate)
+    fi
+    if [[ -n $candidate ]] && at_least "$candidate" "$MIN_RUST"; then
+        apt_install cargo rustc
+        cargo_fits || die "cargo is installed, but does not run: $(cargo --version 2>&1)"
+        return
+    fi
+    offer_rustup
+}
+
+# Debian 12 counts cargo apart from rustc (0.66 is Rust 1.65), Debian 13 together.
+rust_candidate() { sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p'; }
+
+cargo_fits() {
+    local have
+    have=$(cargo_version)
+    [[ -n $have ]] && at_least "$have" "$MIN_RUST"
+}
+
+offer_rustup() {
+    local have
+    have=$(cargo_version)
+    say "netwren needs Rust >= $MIN_RUST; found: ${have:-none}, and the distribution has no newer one."
+    say "The usual way: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    local answer=${NETWREN_INSTALL_RUSTUP:-}
+    if [[ $answer != 1 && -t 0 ]]; then
+        read -r -p "netwren.sh: do that now (into ~/.cargo and ~/.rustup)? [y/N] " answer
+        [[ $answer == [yY]* ]] && answer=1
+    fi
+    [[ $answer == 1 ]] || die "set NETWREN_INSTALL_RUSTUP=1 to let this script do it"
+    need_packages curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs \
+        | sh -s -- -y --profile minimal --default-toolchain none --no-modify-path
+    PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+    rustup toolchain install >&2
+    cargo_fits || die "rustup is installed, but there is no Rust >= $MIN_RUST yet"
+}
+
+need_compiler() {
+    need_packages gcc=cc libc6-dev=/usr/lib/*/libc.a ca-certificates=/etc/ssl/certs/ca-certificates.crt
+    need_cargo
+}
+
+# --- commands ---------------------------------------------------------------------------
+
+build() {
+    need_compiler
+    local host flags="-C target-feature=+crt-static ${RUSTFLAGS:-}"
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    say "building the static release binary (half a minute or two the first time)"
+    # The explicit target keeps build scripts and proc-macros out of the static flags.
+    RUSTFLAGS=${flags% } cargo build --locked --release --package netwren --bin netwren \
+        --target "$host" --target-dir "$TARGET_DIR"
+    # Moved into place: a running old one keeps its file.
+    cp "$TARGET_DIR/$host/release/netwren" "$BINARY.new"
+    mv -f "$BINARY.new" "$BINARY"
+    say "built $BINARY"
+}
+
+run() {
+    [[ ${1:-} != -- ]] || shift
+    build
+    exec "$BINARY" "$@"
+}
+
+install_files() {
+    local prefix=${DESTDIR:-}${1:-/usr/local}
+    build
+    local as=()
+    mkdir -p "$prefix" 2>/dev/null && [[ -w $prefix ]] || as=(as_root)
+    say "installing below $prefix"
+    "${as[@]}" install -D -m 755 "$BINARY" "$prefix/bin/netwren"
+    local page
+    for page in docs/man/*.1; do
+        [[ -e $page ]] || continue
+        "${as[@]}" install -D -m 644 "$page" "$prefix/share/man/man1/${page##*/}"
+    done
+    local from=docs/completions share=$prefix/share
+    "${as[@]}" install -D -m 644 $from/netwren.bash "$share/bash-completion/completions/netwren"
+    "${as[@]}" install -D -m 644 $from/_netwren "$share/zsh/site-functions/_netwren"
+    "${as[@]}" install -D -m 644 $from/netwren.fish "$share/fish/vendor_completions.d/netwren.fish"
+    say "installed; no links named ss, netstat or lstf are made: ln -s netwren $prefix/bin/lstf if you want one"
+}
+
+bench() {
+    need_packages iproute2=ss net-tools=netstat
+    build
+    need_lstf
+    NETWREN_BIN=$BINARY cargo xtask bench "$@"
+}
+
+# lstf is in no distribution. Without Go the bench goes on without it and says so.
+need_lstf() {
+    command -v go >/dev/null || return 0
+    local bin scratch
+    bin=$(go env GOPATH)/bin
+    PATH=$PATH:$bin
+    if command -v lstf >/dev/null; then return; fi
+    say "installing: lstf v0.7.2 with go build, into $bin"
+    # Not `go install`: that asks for the list of versions, which not every proxy keeps.
+    scratch=$(mktemp -d)
+    printf 'module scratch\n\ngo 1.13\n\nrequire github.com/yuuki/lstf v0.7.2\n' >"$scratch/go.mod"
+    (cd "$scratch" && GOFLAGS=-mod=mod go build -o "$bin/lstf" github.com/yuuki/lstf >&2) \
+        || say "lstf could not be built; the bench skips it"
+    rm -rf "$scratch"
+}
+
+# step NAME COMMAND…: one line before, the time it took after.
+step() {
+    local name=$1 start=$SECONDS
+    shift
+    printf '\n== %s\n' "$name"
+    "$@"
+    printf '== %s: ok, %d s\n' "$name" $((SECONDS - start))
+}
+
+test_all() {
+    need_packages iproute2=ss net-tools=netstat git=git procps=ps
+    need_compiler
+    local log start=$SECONDS
+    log=$(mktemp)
+    # shellcheck disable=SC2064  # the name is known now and local later
+    trap "rm -f '$log'" EXIT
+    if [[ $EUID -eq 0 ]]; then
+        export NETWREN_REQUIRE_ROOT=1
+    else
+        say "not root: root_ tests will be skipped, each with a line that says so"
+    fi
+    export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
+    step "downloads" cargo fetch --locked
+    judge_style
+    if command -v shellcheck >/dev/null; then step "shellcheck" shellcheck netwren.sh .ci/run; fi
+    step "tidy" cargo xtask tidy
+    step "static binary" build
+    step "tests" cargo_tests "$log"
+    step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
+    step "fuzz, 3 s each" cargo xtask fuzz 3
+    summary "$log" $((SECONDS - start))
+}
+
+# Formatting and lints differ between compilers: only the pinned one may judge.
+judge_style() {
+    local pinned
+    pinned=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+    if [[ $(cargo_version) != "$pinned" ]]; then
+        say "skipped: fmt and clippy are judged by Rust $pinned, this is $(cargo_version)"
+        return
+    fi
+    step "fmt" cargo fmt --all --check
+    step "clippy" cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+}
+
+cargo_tests() {
+    # All of them, even if one fails; the failure is kept by pipefail.
+    cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$1"
+}
+
+# Sums up cargo's own lines, which were printed above.
+summary() {
+    grep -oE 'skipped: .*' "$1" | sort -u || true
+    printf '\n'
+    grep -E '^test result: ' "$1" | awk -v seconds="$2" '
+        { passed += $4; failed += $6; ignored += $8 }
+        END {
+            printf "all steps passed in %d s\n", seconds
+            printf "%d passed, %d failed, %d skipped\n", passed, failed, ignored
+        }'
+}
+
+main() {
+    local command=${1:-help}
+    [[ $# -eq 0 ]] || shift
+    case $command in
+        run) run "$@" ;;
+        test) test_all ;;
+        build) build ;;
+        install) install_files "$@" ;;
+        bench) bench "$@" ;;
+        help | -h | --help) usage ;;
+        *) usage >&2; exit 2 ;;
+    esac
+}
+
+main "$@"

@@ -1,0 +1,159 @@
+//! `cargo xtask bench`: netwren beside the tools it replaces, on the same live sockets.
+//!
+//! Every contestant runs as a whole process, in turn with the others, in one namespace whose
+//! sockets do not change; before anything is timed, all must have printed the same set. The
+//! ratio is taken pair by pair (the peer's CPU in a round / ours in that round), because a
+//! machine's speed drifts during a run and both drift with it.
+
+mod contestants;
+mod equal;
+pub(crate) mod generator;
+mod machine;
+mod os;
+mod report;
+pub(crate) mod scale;
+mod tasks;
+pub(crate) mod worker;
+
+use crate::root;
+use anyhow::{Context, Result, bail, ensure};
+use contestants::Contestant;
+use generator::{Load, Running};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tasks::Task;
+use testkit::netns::Lab;
+
+/// What can be asked for by name.
+pub(crate) const NAMES: [&str; 4] = ["start", "sockets", "flows", "owners"];
+
+/// What to run.
+pub(crate) struct Options {
+    /// Of [`NAMES`]; empty: all.
+    pub(crate) names: Vec<String>,
+    /// Numbers of sockets; a task takes those that it is about.
+    pub(crate) rows: Vec<u64>,
+    /// Rounds; None: as the task and the size ask for.
+    pub(crate) runs: Option<u32>,
+    /// Percent of IPv6 connections.
+    pub(crate) v6: u64,
+    /// A smoke test: nothing is written.
+    pub(crate) quick: bool,
+}
+
+/// One program in one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    cpu_us: u64,
+    user_us: u64,
+    wall_us: u64,
+    rss_kib: u64,
+    bytes: u64,
+}
+
+/// All rounds of one task at one size.
+struct Outcome<'t> {
+    task: &'t Task,
+    rows: u64,
+    /// Rows that the contestants agree on.
+    agreed: usize,
+    load: Value,
+    /// In the order of the rounds; first index: contestant.
+    weights: Vec<(Contestant, Vec<Weight>)>,
+    /// Contestants that are not here, with the reason.
+    skipped: Vec<String>,
+}
+
+/// Runs the named benches one after the other and writes their files.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(testkit::root::have(), "bench needs root: it makes a namespace with its own sockets");
+    let binary = binary()?;
+    for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
+        let mut outcomes = Vec::new();
+        let tasks = tasks::of(name);
+        for rows in &options.rows {
+            let now: Vec<&Task> = tasks.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(rows)).collect();
+            if !now.is_empty() {
+                outcomes.extend(at_size(&now, *rows, options, &binary)?);
+            }
+        }
+        if outcomes.is_empty() {
+            println!("bench {name}: no task at these sizes");
+            continue;
+        }
+        report::write(name, &outcomes, &machine::describe(&binary)?, !options.quick)?;
+    }
+    Ok(())
+}
+
+/// The static release binary: `NETWREN_BIN`, or where `./netwren.sh build` leaves it.
+fn binary() -> Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root::path().join("target"), PathBuf::from);
+    let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target.join("netwren"), PathBuf::from);
+    ensure!(binary.is_file(), "no {}: run ./netwren.sh build first", binary.display());
+    Ok(binary.canonicalize()?)
+}
+
+/// Opens the sockets once and runs all tasks of that size on them.
+fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::path::Path) -> Result<Vec<Outcome<'t>>> {
+    let lab = Lab::new("bench");
+    lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]);
+    let load = Load { rows, v6_percent: options.v6, ..Load::default() }.filled();
+    println!("bench: opening {rows} sockets in {} processes", load.processes);
+    let running = lab.inside(|| Running::start(&load))?;
+    let outcomes = tasks.iter().map(|task| {
+        let runs = options.runs.unwrap_or_else(|| task.runs(rows));
+        one(&lab, task, rows, runs, &load, binary).with_context(|| format!("{} at {rows} rows", task.id))
+    });
+    let outcomes = outcomes.collect::<Result<Vec<_>>>();
+    drop(running);
+    outcomes
+}
+
+fn one<'t>(
+    lab: &Lab,
+    task: &'t Task,
+    rows: u64,
+    runs: u32,
+    load: &Load,
+    binary: &std::path::Path,
+) -> Result<Outcome<'t>> {
+    let (here, skipped) = contestants::present(task, rows, binary);
+    skipped.iter().for_each(|line| println!("bench: {line}"));
+    ensure!(here.iter().any(|c| c.peer) && here.iter().any(|c| !c.peer), "{}: nobody to compare with", task.id);
+    let agreed = equal::check(task, &here, |contestant| output(lab, contestant))?;
+    println!("bench: {} at {rows}: {} contestants agree on {agreed} rows; {runs} rounds", task.id, here.len());
+    let mut weights: Vec<(Contestant, Vec<Weight>)> = here.into_iter().map(|c| (c, Vec::new())).collect();
+    for _ in 0..runs {
+        for (contestant, list) in &mut weights {
+            list.push(weigh(lab, contestant, "-")?);
+        }
+    }
+    Ok(Outcome { task, rows, agreed, load: load.json(), weights, skipped })
+}
+
+/// One whole run inside; the output goes to `keep`, or is drained and counted (`-`).
+fn weigh(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(scale::NAME).arg(keep).arg(&contestant.program).args(&contestant.args);
+    command.envs(contestant.env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let out = lab.inside(|| command.spawn()).context("cannot start the scale")?.wait_with_output()?;
+    ensure!(out.status.success(), "the scale failed under {}", contestant.shown());
+    let result: Value = serde_json::from_slice(&out.stdout)?;
+    let number = |key: &str| result[key].as_u64().unwrap_or(0);
+    if number("status") != 0 {
+        bail!("{}: exit {}", contestant.shown(), number("status") >> 8);
+    }
+    let cpu_us = number("user_us") + number("system_us");
+    let (user_us, wall_us) = (number("user_us"), number("wall_us"));
+    Ok(Weight { cpu_us, user_us, wall_us, rss_kib: number("rss_kib"), bytes: number("bytes") })
+}
+
+fn output(lab: &Lab, contestant: &Contestant) -> Result<String> {
+    let file = lab.dir().join("output");
+    weigh(lab, contestant, &file.to_string_lossy())?;
+    let text = std::fs::read_to_string(&file)?;
+    std::fs::remove_file(&file)?;
+    Ok(text)
+}

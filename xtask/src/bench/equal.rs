@@ -1,0 +1,188 @@
+//! Nothing is timed before everybody has printed the same set.
+
+use super::contestants::Contestant;
+use super::tasks::{Shape, Task};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+/// Compares all contestants with the first; returns the number of rows.
+pub(super) fn check(
+    task: &Task,
+    here: &[Contestant],
+    mut output: impl FnMut(&Contestant) -> Result<String>,
+) -> Result<usize> {
+    let mut first: Option<(&Contestant, Vec<String>)> = None;
+    for contestant in here {
+        let text = output(contestant)?;
+        let mut rows = read(contestant.shape, task.owned, &text).with_context(|| contestant.shown())?;
+        ensure!(!rows.is_empty(), "{} printed no rows", contestant.shown());
+        rows.sort_unstable();
+        match &first {
+            None => first = Some((contestant, rows)),
+            Some((other, expected)) => same(other, expected, contestant, &rows)?,
+        }
+    }
+    Ok(first.with_context(|| format!("{}: nobody is here", task.id))?.1.len())
+}
+
+fn same(one: &Contestant, expected: &[String], other: &Contestant, rows: &[String]) -> Result<()> {
+    if expected == rows {
+        return Ok(());
+    }
+    let only = |a: &[String], b: &[String]| a.iter().find(|row| b.binary_search(row).is_err()).cloned();
+    bail!(
+        "not the same set: {} has {} rows, {} has {}; only the first: {:?}; only the second: {:?}",
+        one.shown(),
+        expected.len(),
+        other.shown(),
+        rows.len(),
+        only(expected, rows),
+        only(rows, expected)
+    )
+}
+
+fn read(shape: Shape, owned: bool, text: &str) -> Result<Vec<String>> {
+    let lines = || text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let with = |row: String, pid: &str| if owned { format!("{row} {pid}") } else { row };
+    match shape {
+        // Without the header line, whose first word is State.
+        Shape::Ss => {
+            let rows = lines().filter(|w| w.len() >= 5 && w[0] != "State");
+            Ok(rows.map(|w| with(socket(w[0], w[3], w[4]), ss_pid(w.get(5..).unwrap_or_default()))).collect())
+        }
+        Shape::Netstat => {
+            let rows = lines().filter(|w| w.len() >= 6 && w[0].starts_with("tcp"));
+            let pid = |w: &[&'_ str]| {
+                w.get(6).and_then(|p| p.split_once('/')).map_or("-".to_owned(), |(pid, _)| pid.to_owned())
+            };
+            Ok(rows.map(|w| with(socket(w[5], w[3], w[4]), &pid(&w))).collect())
+        }
+        Shape::Table => {
+            let columns = ["state", "local_addr", "local_port", "peer_addr", "peer_port", "pid"];
+            let columns = if owned { &columns[..] } else { &columns[..5] };
+            table(text, columns, |c| {
+                let row = socket(c[0], &format!("{}:{}", c[1], c[2]), &format!("{}:{}", c[3], c[4]));
+                with(row, c.get(5).copied().unwrap_or("-"))
+            })
+        }
+        Shape::Json => text.lines().map(json).collect(),
+        Shape::Lstf => {
+            Ok(lines().filter(|w| w.len() == 4 && w[1] != "<-->").map(|w| flow(w[1], w[0], w[2], w[3])).collect())
+        }
+        Shape::Flows => {
+            let columns = ["direction", "local_addr", "local_port", "peer_addr", "peer_port", "connections"];
+            table(text, &columns, |c| flow(c[0], &format!("{}:{}", c[1], c[2]), &format!("{}:{}", c[3], c[4]), c[5]))
+        }
+    }
+}
+
+/// N of the first `pid=N` in `users:(("name",pid=N,fd=N))`, which may hold blanks; `-`: nobody.
+fn ss_pid<'a>(words: &[&'a str]) -> &'a str {
+    let after = words.iter().find_map(|word| word.split_once("pid=")).map(|(_, after)| after);
+    after.and_then(|after| after.split(',').next()).unwrap_or("-")
+}
+
+/// Rows of a native table, by the names in its first line.
+fn table(text: &str, columns: &[&str], row: impl Fn(&[&str]) -> String) -> Result<Vec<String>> {
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    let place = |column: &&str| {
+        names.iter().position(|name| name == column).with_context(|| format!("no column {column} in {names:?}"))
+    };
+    let places = columns.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let cells = lines.map(|line| line.split('\t').collect::<Vec<_>>());
+    let full = cells.filter(|cells| cells.len() == names.len());
+    Ok(full.map(|cells| row(&places.iter().map(|at| cells[*at]).collect::<Vec<_>>())).collect())
+}
+
+fn json(line: &str) -> Result<String> {
+    let row: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+    let text = |key: &str| match &row[key] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let local = format!("{}:{}", text("local_addr"), text("local_port"));
+    Ok(socket(&text("state"), &local, &format!("{}:{}", text("peer_addr"), text("peer_port"))))
+}
+
+fn socket(state: &str, local: &str, peer: &str) -> String {
+    let state = state.to_uppercase().replace(['-', '_'], "").replace("ESTABLISHED", "ESTAB");
+    format!("{state} {} {}", end(local), end(peer))
+}
+
+fn flow(direction: &str, local: &str, peer: &str, connections: &str) -> String {
+    let arrow = match direction {
+        "in" => "<--",
+        "out" => "-->",
+        other => other,
+    };
+    format!("{} {arrow} {} {connections}", end(local), end(peer))
+}
+
+/// `address:port` the way all agree on: no brackets, no mapping, `*` for any.
+fn end(text: &str) -> String {
+    let (addr, port) = text.rsplit_once(':').unwrap_or((text, "*"));
+    let addr = addr.trim_start_matches('[').trim_end_matches(']').trim_start_matches("::ffff:");
+    let addr = if matches!(addr, "0.0.0.0" | "::" | "*" | "-" | "null" | "") { "*" } else { addr };
+    let port = if matches!(port, "0" | "*" | "-" | "null" | "many") { "*" } else { port };
+    format!("{addr}:{port}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn one_socket_in_every_shape() {
+        let expected = ["ESTAB fd77::1:80 fd77:db8::2:5000", "LISTEN *:80 *:*"];
+        let shapes = [
+            (
+                Shape::Ss,
+                "State Recv-Q Send-Q Local Peer\nLISTEN 0 128 0.0.0.0:80 0.0.0.0:* \nESTAB 0 0 [fd77::1]:80 [fd77:db8::2]:5000\n",
+            ),
+            (
+                Shape::Netstat,
+                "Proto Recv-Q Send-Q L F State\ntcp6 0 0 fd77::1:80 fd77:db8::2:5000 ESTABLISHED\ntcp 0 0 0.0.0.0:80 0.0.0.0:* LISTEN\n",
+            ),
+            (
+                Shape::Table,
+                "proto\tstate\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\ntcp\tlisten\t0.0.0.0\t80\t-\t-\ntcp\testablished\tfd77::1\t80\tfd77:db8::2\t5000\n",
+            ),
+            (
+                Shape::Json,
+                "{\"state\":\"listen\",\"local_addr\":\"0.0.0.0\",\"local_port\":80,\"peer_addr\":null,\"peer_port\":null}\n{\"state\":\"established\",\"local_addr\":\"fd77::1\",\"local_port\":80,\"peer_addr\":\"fd77:db8::2\",\"peer_port\":5000}",
+            ),
+        ];
+        for (shape, text) in shapes {
+            let mut rows = read(shape, false, text).unwrap();
+            rows.sort_unstable();
+            assert_eq!(rows, expected, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn one_flow_in_both_shapes() {
+        let lstf =
+            "Local Address:Port\t<-->\tPeer Address:Port\tConnections\n127.0.0.1:80\t\t<--\t127.32.0.1:many\t12\n";
+        let native = "direction\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tconnections\nin\t127.0.0.1\t80\t127.32.0.1\t-\t12\n";
+        let expected = ["127.0.0.1:80 <-- 127.32.0.1:* 12"];
+        assert_eq!(read(Shape::Lstf, false, lstf).unwrap(), expected);
+        assert_eq!(read(Shape::Flows, false, native).unwrap(), expected);
+    }
+
+    #[test]
+    fn one_owner_in_every_shape() {
+        let shapes = [
+            (Shape::Ss, "ESTAB 0 0 127.0.0.1:80 127.0.0.2:99 users:((\"a b\",pid=7,fd=3))\n"),
+            (Shape::Netstat, "tcp 0 0 127.0.0.1:80 127.0.0.2:99 ESTABLISHED 7/a b\n"),
+            (
+                Shape::Table,
+                "state\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tpid\nestablished\t127.0.0.1\t80\t127.0.0.2\t99\t7\n",
+            ),
+        ];
+        for (shape, text) in shapes {
+            assert_eq!(read(shape, true, text).unwrap(), ["ESTAB 127.0.0.1:80 127.0.0.2:99 7"], "{shape:?}");
+        }
+    }
+}

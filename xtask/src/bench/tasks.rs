@@ -1,0 +1,197 @@
+//! What is compared with what, at which sizes, and what must be reached.
+
+/// How a program's output is read for the equality check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// `ss -atn` and its face.
+    Ss,
+    /// `netstat -atn` and its face.
+    Netstat,
+    /// A native table in a pipe: field names, then cells separated by tabs.
+    Table,
+    /// Native JSON lines.
+    Json,
+    /// `lstf -n` and its face.
+    Lstf,
+    /// The native table of flows.
+    Flows,
+}
+
+/// One program with its arguments.
+pub(super) struct Entry {
+    /// Name in tables.
+    pub(super) label: &'static str,
+    pub(super) program: &'static str,
+    pub(super) args: &'static str,
+    pub(super) shape: Shape,
+}
+
+/// One question that several programs answer.
+pub(super) struct Task {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    /// Sizes (from, to) at which it is asked.
+    pub(super) sizes: (u64, u64),
+    /// Whether all print who holds a socket, so that this is compared as well.
+    pub(super) owned: bool,
+    pub(super) peers: &'static [Entry],
+    pub(super) ours: &'static [Entry],
+    /// What our entries whose label begins so must reach against that peer: (ours, peer, rows, ratio).
+    pub(super) ratios: &'static [(&'static str, &'static str, u64, f64)],
+    /// What they may keep in memory: (ours, rows, MiB).
+    pub(super) memory: &'static [(&'static str, u64, f64)],
+}
+
+impl Task {
+    /// Rounds at a size: many where a run takes milliseconds.
+    pub(super) fn runs(&self, rows: u64) -> u32 {
+        match rows {
+            ..100 => 41,
+            100..=10_000 => 15,
+            10_001..=100_000 => 9,
+            _ => 3,
+        }
+    }
+}
+
+/// Marks our own binary among the programs.
+pub(super) const OURS: &str = "netwren";
+
+const ALWAYS: u64 = u64::MAX;
+
+const fn peer(label: &'static str, program: &'static str, args: &'static str, shape: Shape) -> Entry {
+    Entry { label, program, args, shape }
+}
+
+const fn ours(label: &'static str, args: &'static str, shape: Shape) -> Entry {
+    Entry { label, program: OURS, args, shape }
+}
+
+const SS: Entry = peer("ss -atn", "ss", "-atn", Shape::Ss);
+const NETSTAT: Entry = peer("netstat -atn", "netstat", "-atn", Shape::Netstat);
+const LSTF: Entry = peer("lstf -n", "lstf", "-n", Shape::Lstf);
+
+const NATIVE: &str = "sockets --no-owner --via netlink 'proto = tcp'";
+
+/// The tasks of one bench.
+pub(super) fn of(name: &str) -> &'static [Task] {
+    match name {
+        "start" => START,
+        "sockets" => SOCKETS,
+        "flows" => FLOWS,
+        _ => OWNERS,
+    }
+}
+
+const START: &[Task] = &[Task {
+    id: "start",
+    title: "10 sockets, start to end",
+    sizes: (1, 999),
+    owned: false,
+    peers: &[SS, NETSTAT],
+    ours: &[ours("native", NATIVE, Shape::Table), ours("face ss", "ss -atn", Shape::Ss)],
+    ratios: &[("native", "ss -atn", 10, 2.0), ("face ss", "ss -atn", 10, 2.0)],
+    memory: &[],
+}];
+
+const SOCKETS: &[Task] = &[
+    Task {
+        id: "list",
+        title: "list all TCP as text",
+        sizes: (1, ALWAYS),
+        owned: false,
+        peers: &[SS, NETSTAT],
+        ours: &[
+            ours("native", NATIVE, Shape::Table),
+            ours("face ss", "ss -atn", Shape::Ss),
+            ours("face netstat", "netstat -atn", Shape::Netstat),
+            ours("/proc door", "sockets --no-owner --via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -atn", 10_000, 2.4),
+            ("native", "ss -atn", 100_000, 2.2),
+            ("native", "ss -atn", 1_000_000, 2.0),
+            ("face ss", "ss -atn", 10_000, 2.4),
+            ("face ss", "ss -atn", 100_000, 2.2),
+            ("face ss", "ss -atn", 1_000_000, 2.0),
+            ("native", "netstat -atn", 100_000, 3.8),
+            ("face ss", "netstat -atn", 100_000, 3.8),
+        ],
+        memory: &[("native", 1_000_000, 6.0)],
+    },
+    Task {
+        id: "json",
+        title: "list all TCP as JSON",
+        sizes: (1_000, ALWAYS),
+        owned: false,
+        peers: &[SS],
+        ours: &[ours("JSON", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json)],
+        ratios: &[("JSON", "ss -atn", 100_000, 1.7)],
+        memory: &[],
+    },
+    Task {
+        id: "port",
+        title: "one port",
+        sizes: (10_000, 100_000),
+        owned: false,
+        peers: &[peer("ss sport = :443", "ss", "-atn 'sport = :443'", Shape::Ss)],
+        ours: &[
+            ours("native", "sockets --no-owner --via netlink 'proto = tcp and local_port = 443'", Shape::Table),
+            ours("face ss", "ss -atn 'sport = :443'", Shape::Ss),
+        ],
+        ratios: &[("native", "ss sport = :443", 100_000, 1.25), ("face ss", "ss sport = :443", 100_000, 1.25)],
+        memory: &[],
+    },
+    Task {
+        id: "listeners",
+        title: "listeners only",
+        sizes: (10_000, 100_000),
+        owned: false,
+        peers: &[peer("ss -ltn", "ss", "-ltn", Shape::Ss)],
+        ours: &[
+            ours("native", "sockets --no-owner --via netlink 'proto = tcp and state = listen'", Shape::Table),
+            ours("face ss", "ss -ltn", Shape::Ss),
+        ],
+        ratios: &[("native", "ss -ltn", 100_000, 15.0), ("face ss", "ss -ltn", 100_000, 15.0)],
+        memory: &[],
+    },
+];
+
+const FLOWS: &[Task] = &[Task {
+    id: "flows",
+    title: "host-to-host flows",
+    sizes: (10, ALWAYS),
+    owned: false,
+    peers: &[LSTF],
+    ours: &[
+        ours("native", "flows --no-owner --via netlink", Shape::Flows),
+        ours("face lstf", "lstf -n", Shape::Lstf),
+        ours("/proc door", "flows --no-owner --via proc", Shape::Flows),
+    ],
+    ratios: &[
+        ("native", "lstf -n", 10_000, 5.0),
+        ("native", "lstf -n", 100_000, 3.3),
+        ("face lstf", "lstf -n", 10_000, 5.0),
+        ("face lstf", "lstf -n", 100_000, 3.3),
+    ],
+    memory: &[("native", 1_000_000, 50.0), ("face lstf", 1_000_000, 50.0)],
+}];
+
+const OWNERS: &[Task] = &[Task {
+    id: "owners",
+    title: "list all TCP with processes",
+    sizes: (1_000, 100_000),
+    owned: true,
+    peers: &[peer("ss -atnp", "ss", "-atnp", Shape::Ss), peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat)],
+    ours: &[
+        ours("native", "sockets --via netlink 'proto = tcp'", Shape::Table),
+        ours("face ss", "ss -atnp", Shape::Ss),
+    ],
+    ratios: &[
+        ("native", "ss -atnp", 10_000, 1.8),
+        ("native", "ss -atnp", 100_000, 5.5),
+        ("face ss", "ss -atnp", 10_000, 1.8),
+        ("face ss", "ss -atnp", 100_000, 5.5),
+    ],
+    memory: &[],
+}];

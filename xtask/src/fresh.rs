@@ -1,0 +1,192 @@
+//! netwren.sh on a machine that has nothing: a new Debian in a folder.
+
+use crate::root;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What is tried when nothing else is asked for.
+const USUAL: &[&str] = &["./netwren.sh run", "./netwren.sh test"];
+
+/// Where the clone lies inside.
+const CLONE: &str = "/root/netwren";
+
+/// Builds each release (`12`, `13`; empty: both), clones into it and runs the commands there.
+pub(crate) fn run(releases: &[String], commands: &[String]) -> Result<()> {
+    ensure!(testkit::root::have(), "fresh needs root: it makes a chroot");
+    ensure!(testkit::tool::have("debootstrap"), "fresh needs debootstrap: apt-get install debootstrap");
+    let usual = || USUAL.iter().map(|command| (*command).to_owned()).collect();
+    let commands: Vec<String> = if commands.is_empty() { usual() } else { commands.to_vec() };
+    for release in ["12", "13"] {
+        if releases.is_empty() || releases.iter().any(|wanted| wanted == release) {
+            one(release, &commands).with_context(|| format!("Debian {release}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn one(release: &str, commands: &[String]) -> Result<()> {
+    let debian = Debian::new(release)?;
+    debian.clone_repository()?;
+    for command in commands {
+        println!("fresh: Debian {release}: {command}");
+        debian.shell(&format!("cd {CLONE} && {command}"))?;
+        println!("fresh: Debian {release}: {command}: ok");
+    }
+    Ok(())
+}
+
+/// A chroot that is removed when this is dropped.
+struct Debian {
+    root: PathBuf,
+    /// Folders of this machine that are seen inside, read-only: (here, there).
+    borrowed: Vec<(PathBuf, &'static str)>,
+    /// Environment of everything that runs inside.
+    env: Vec<(&'static str, String)>,
+}
+
+/// What runs first in a mount and pid namespace of its own: arguments are the chroot, then
+/// pairs of folders to borrow, `--`, then the command. The chroot must be a mount by itself, or
+/// `ip netns exec` could not remount `/`.
+const ENTER: &str = r#"
+set -eu
+root=$1; shift
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+mount --bind /dev "$root/dev"
+while [ "$1" != -- ]; do
+    mkdir -p "$root/$2"
+    mount --bind "$1" "$root/$2"
+    mount -o remount,bind,ro "$root/$2"
+    shift 2
+done
+shift
+exec chroot "$root" "$@"
+"#;
+
+impl Debian {
+    fn new(release: &str) -> Result<Debian> {
+        let suite = if release == "12" { "bookworm" } else { "trixie" };
+        let parent = std::env::var_os("NETWREN_FRESH_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+        let root = parent.join(format!("netwren-fresh-{suite}-{}", std::process::id()));
+        fs::create_dir_all(&root)?;
+        let mut debian = Debian { root, borrowed: Vec::new(), env: Vec::new() };
+        println!("fresh: debootstrap {suite} into {}", debian.root.display());
+        debootstrap(suite, &debian.root)?;
+        debian.network()?;
+        if release == "12" {
+            debian.borrow_compiler()?;
+        }
+        Ok(debian)
+    }
+
+    /// Names, certificates, proxies and the clients' settings: this machine's.
+    fn network(&mut self) -> Result<()> {
+        for file in ["etc/resolv.conf", "etc/hosts"] {
+            let from = Path::new("/").join(file);
+            if from.exists() {
+                fs::copy(&from, self.root.join(file)).with_context(|| from.display().to_string())?;
+            }
+        }
+        for name in ["http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"] {
+            if let Ok(value) = std::env::var(name) {
+                self.env.push((name, value));
+            }
+        }
+        let settings = cargo_home().join("config.toml");
+        if settings.exists() {
+            fs::create_dir_all(self.root.join("root/.cargo"))?;
+            fs::copy(&settings, self.root.join("root/.cargo/config.toml"))?;
+        }
+        self.certificates()
+    }
+
+    /// Certificates that this machine trusts beyond Debian's.
+    fn certificates(&self) -> Result<()> {
+        let (from, to) =
+            (Path::new("/usr/local/share/ca-certificates"), self.root.join("usr/local/share/ca-certificates"));
+        fs::create_dir_all(&to)?;
+        for entry in fs::read_dir(from).into_iter().flatten().flatten() {
+            if entry.path().is_file() {
+                fs::copy(entry.path(), to.join(entry.file_name()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Debian 12's Rust (1.63) is too old for us and rustup's site may be out of reach: this
+    /// machine's toolchain, read-only, plays the rustup that the user already has.
+    fn borrow_compiler(&mut self) -> Result<()> {
+        println!("fresh: Debian 12 has no Rust >= 1.85; this machine's toolchain stands in for rustup's, read-only");
+        let sysroot = root::output("rustc", &["--print", "sysroot"])?;
+        self.borrowed.push((PathBuf::from(sysroot.trim()), "opt/rust"));
+        self.env
+            .push(("PATH", "/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()));
+        Ok(())
+    }
+
+    /// An ordinary clone of what is committed; git comes from this machine, which has the files.
+    fn clone_repository(&self) -> Result<()> {
+        let to = self.root.join(CLONE.trim_start_matches('/'));
+        let status =
+            Command::new("git").args(["clone", "--quiet", "--no-hardlinks"]).arg(root::path()).arg(&to).status()?;
+        ensure!(status.success(), "git clone: {status}");
+        Ok(())
+    }
+
+    /// Runs a command inside. Its mounts and processes are in namespaces of their own, so
+    /// nothing of them is left behind, however it ends.
+    fn shell(&self, command: &str) -> Result<()> {
+        let mut inside = Command::new("unshare");
+        inside.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--"]);
+        inside.args(["sh", "-c", ENTER, "sh"]).arg(&self.root);
+        for (here, there) in &self.borrowed {
+            inside.arg(here).arg(there);
+        }
+        inside.args(["--", "bash", "-c", command]).stdin(Stdio::null()).env_clear();
+        inside.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        inside.env("HOME", "/root").env("LC_ALL", "C.UTF-8").envs(self.env.iter().map(|(k, v)| (*k, v.as_str())));
+        let status = inside.status()?;
+        if !status.success() {
+            bail!("{command}: {status}");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Debian {
+    fn drop(&mut self) {
+        // Never through a mount, wherever it came from: that would empty the machine's own /dev.
+        let status = Command::new("rm").args(["-rf", "--one-file-system"]).arg(&self.root).status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("fresh: cannot remove {}", self.root.display());
+        }
+    }
+}
+
+fn debootstrap(suite: &str, root: &Path) -> Result<()> {
+    let mut command = Command::new("debootstrap");
+    command.args(["--variant=minbase", suite]).arg(root).arg(mirror()).stdout(Stdio::null());
+    let status = command.status()?;
+    ensure!(status.success(), "debootstrap {suite}: {status} (see {}/debootstrap/debootstrap.log)", root.display());
+    Ok(())
+}
+
+/// The archive that this machine's own sources name.
+fn mirror() -> String {
+    let usual = "http://deb.debian.org/debian".to_owned();
+    let files = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"];
+    let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    let words = texts.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    words
+        .into_iter()
+        .find(|word| word.starts_with("http") && word.trim_end_matches('/').ends_with("/debian"))
+        .unwrap_or(usual)
+}
+
+fn cargo_home() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/root".into())).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}

@@ -1,0 +1,88 @@
+//! Files that are made from the flags and the field tables, and committed.
+
+#![allow(dead_code)] // CLI-PENDING
+use crate::root;
+use crate::tidy::Findings;
+use anyhow::{Context, Result};
+use clap::Command;
+use clap_complete::{Shell, generate};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Path below the root → content.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Folders that hold generated files only: what is not made any more is removed.
+const OWNED: &[&str] = &["docs/man", "docs/completions"];
+
+/// Writes what differs and removes what is no longer made.
+pub(crate) fn run() -> Result<()> {
+    let files = files()?;
+    for stale in stale(&files) {
+        println!("gen: removed {}", stale.display());
+        std::fs::remove_file(root::path().join(stale))?;
+    }
+    for (path, content) in &files {
+        let full = root::path().join(path);
+        if std::fs::read(&full).is_ok_and(|old| old == *content) {
+            continue;
+        }
+        if let Some(folder) = full.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(&full, content).with_context(|| full.display().to_string())?;
+        println!("gen: wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// What `run` would change.
+pub(crate) fn check() -> Result<Findings> {
+    let files = files()?;
+    let differs =
+        files.iter().filter(|(path, content)| std::fs::read(root::path().join(path)).ok().as_ref() != Some(*content));
+    let mut findings: Findings =
+        differs.map(|(path, _)| format!("{}: not what `cargo xtask gen` makes", path.display())).collect();
+    findings.extend(
+        stale(&files).iter().map(|path| format!("{}: no longer generated (run `cargo xtask gen`)", path.display())),
+    );
+    Ok(findings)
+}
+
+fn files() -> Result<Files> {
+    let files = Files::new();
+    // CLI-PENDING
+    Ok(files)
+}
+
+/// One page for the program and one for each command below it: netwren.1, netwren-sockets.1.
+fn pages(command: &Command, files: &mut Files) -> Result<()> {
+    let mut command = command.clone();
+    command.build();
+    let mut rest = vec![(command.get_name().to_owned(), command)];
+    while let Some((name, command)) = rest.pop() {
+        let below = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+        rest.extend(below.map(|sub| (format!("{name}-{}", sub.get_name()), sub.clone())));
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command.display_name(&name)).title(name.to_uppercase()).render(&mut page)?;
+        files.insert(Path::new("docs/man").join(format!("{name}.1")), page);
+    }
+    Ok(())
+}
+
+fn completions(command: &Command, files: &mut Files) {
+    for (shell, file) in [(Shell::Bash, "netwren.bash"), (Shell::Zsh, "_netwren"), (Shell::Fish, "netwren.fish")] {
+        let mut script = Vec::new();
+        generate(shell, &mut command.clone(), "netwren", &mut script);
+        files.insert(Path::new("docs/completions").join(file), script);
+    }
+}
+
+/// Files in the owned folders that nothing makes.
+fn stale(files: &Files) -> Vec<PathBuf> {
+    let found = OWNED.iter().flat_map(|folder| {
+        let entries = std::fs::read_dir(root::path().join(folder)).into_iter().flatten().flatten();
+        entries.map(move |entry| Path::new(folder).join(entry.file_name()))
+    });
+    found.filter(|path| !files.contains_key(path)).collect()
+}

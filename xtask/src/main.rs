@@ -1,0 +1,132 @@
+//! The project's chores. `cargo xtask help` lists them.
+//!
+//! Nothing here ships. Errors are anyhow's, because their only reader is a developer.
+#![deny(unsafe_code)]
+
+mod bench;
+mod fresh;
+mod fuzz;
+mod generate;
+mod root;
+mod tidy;
+
+use anyhow::Result;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match chore() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore() -> Result<()> {
+    // The scale and the generator's workers come first: they must be small and quick.
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some(bench::scale::NAME) => return bench::scale::main(&args.collect::<Vec<_>>()),
+        Some(bench::generator::WORKER) => return bench::worker::main(&args.collect::<Vec<_>>()),
+        _ => {}
+    }
+    let matches = commands().get_matches();
+    match matches.subcommand() {
+        Some(("tidy", _)) => tidy::run(),
+        Some(("gen", _)) => generate::run(),
+        Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
+        Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
+        Some(("bench", args)) => bench::run(&bench_options(args)?),
+        Some((bench::generator::NAME, args)) => bench::generator::main(
+            &args
+                .get_raw("args")
+                .map_or_else(Vec::new, |raw| raw.map(|arg| arg.to_string_lossy().into_owned()).collect()),
+        ),
+        _ => unreachable!("clap knows only the commands above"),
+    }
+}
+
+fn commands() -> Command {
+    Command::new("xtask")
+        .bin_name("cargo xtask")
+        .about("netwren's chores")
+        .subcommand_required(true)
+        .subcommand(Command::new("tidy").about("Rules that no compiler checks: layers, sizes, words, generated files"))
+        .subcommand(Command::new("gen").about("Writes man pages, completions and docs/schema.md"))
+        .subcommand(fuzz_command())
+        .subcommand(fresh_command())
+        .subcommand(bench_command())
+        .subcommand(
+            Command::new(bench::generator::NAME)
+                .about("Opens loopback sockets and holds them (what `bench` runs in its namespace)")
+                .hide(true)
+                .arg(Arg::new("args").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)),
+        )
+}
+
+fn fuzz_command() -> Command {
+    Command::new("fuzz")
+        .about("Mutated bytes into every parser of outside bytes, on stable")
+        .arg(Arg::new("seconds").required(true).value_parser(value_parser!(u64)).help("time for each target"))
+        .arg(Arg::new("target").num_args(0..).help("only these targets"))
+        .arg(Arg::new("seed").long("seed").value_parser(value_parser!(u64)).help("repeat a run"))
+}
+
+fn fresh_command() -> Command {
+    Command::new("fresh")
+        .about("Clones into a new Debian 12 and 13 and runs netwren.sh there (root; needs debootstrap)")
+        .arg(Arg::new("release").num_args(0..).value_parser(["12", "13"]).help("default: both"))
+        .arg(
+            Arg::new("command")
+                .long("command")
+                .value_name("COMMAND")
+                .action(clap::ArgAction::Append)
+                .help("what to run in the clone; default: './netwren.sh run', then './netwren.sh test'"),
+        )
+}
+
+fn bench_command() -> Command {
+    Command::new("bench")
+        .about("Measures netwren against ss, netstat and lstf; writes bench/runs/ (root)")
+        .arg(Arg::new("name").num_args(0..).value_parser(bench::NAMES).help("default: all"))
+        .arg(
+            Arg::new("rows")
+                .long("rows")
+                .value_delimiter(',')
+                .value_parser(value_parser!(u64).range(2..=1_000_000))
+                .help("numbers of sockets; default 10,1000,10000,100000,1000000"),
+        )
+        .arg(
+            Arg::new("runs")
+                .long("runs")
+                .value_parser(value_parser!(u32).range(1..))
+                .help("default 9; 3 from 1000000 rows on"),
+        )
+        .arg(Arg::new("quick").long("quick").num_args(0).help("3 runs, up to 10000 rows, no files: a smoke test"))
+        .arg(
+            Arg::new("v6").long("v6").value_parser(value_parser!(u64).range(..=100)).help("percent of IPv6; default 0"),
+        )
+}
+
+fn strings(args: &ArgMatches, name: &str) -> Vec<String> {
+    args.get_many::<String>(name).map_or_else(Vec::new, |found| found.cloned().collect())
+}
+
+fn fuzz_options(args: &ArgMatches) -> fuzz::Options {
+    fuzz::Options {
+        seconds: args.get_one("seconds").copied().unwrap_or(3),
+        only: strings(args, "target"),
+        seed: args.get_one("seed").copied(),
+    }
+}
+
+fn bench_options(args: &ArgMatches) -> Result<bench::Options> {
+    let quick = args.get_flag("quick");
+    let rows = args.get_many("rows").map(|rows| rows.copied().collect());
+    let usual = || if quick { vec![10, 1_000, 10_000] } else { vec![10, 1_000, 10_000, 100_000, 1_000_000] };
+    let runs = args.get_one("runs").copied().or(quick.then_some(3));
+    let v6 = args.get_one("v6").copied().unwrap_or(0);
+    Ok(bench::Options { names: strings(args, "name"), rows: rows.unwrap_or_else(usual), runs, v6, quick })
+}

@@ -1,0 +1,35 @@
+//! The repository and what is in it.
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The repository's root folder.
+pub(crate) fn path() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// Stdout of a command that must succeed, run at the root.
+pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
+    let out = Command::new(program).args(args).current_dir(path()).output();
+    let out = out.with_context(|| format!("cannot run {program}"))?;
+    let says = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{program} {}: {}\n{says}", args.join(" "), out.status);
+    Ok(String::from_utf8(out.stdout)?)
+}
+
+/// Every file that is or would be committed, relative to the root, sorted.
+pub(crate) fn files() -> Result<Vec<PathBuf>> {
+    let list = output("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let mut files: Vec<PathBuf> = list.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
+    files.sort();
+    files.dedup();
+    // Deleted but not yet committed: gone for us.
+    files.retain(|file| path().join(file).symlink_metadata().is_ok());
+    Ok(files)
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}

@@ -1,0 +1,152 @@
+//! Length of functions, and where `unsafe` may be.
+
+use super::Findings;
+use super::scan::{code_only, line_of, words};
+use crate::root;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// A function that does not fit a screen is not understood at one look.
+const LINES_MAX: usize = 70;
+
+/// Where `unsafe` may stand, with SAFETY comments; everything else forbids it. The first is the
+/// product's only place. The others do not ship: an allocator that counts can only be written
+/// with it, and the bench's system calls are no part of what a root tool's audit should read.
+const UNSAFE_HERE: &[&str] = &["crates/sys/", "crates/sinks/tests/cost.rs", "xtask/src/bench/os.rs"];
+
+pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|ext| ext == "rs")) {
+        let source = std::fs::read_to_string(root::path().join(file)).with_context(|| file.display().to_string())?;
+        let code = code_only(&source);
+        findings.extend(long_functions(file, &source, &code));
+        findings.extend(unsafe_code(file, &source, &code));
+        findings.extend(unguarded(file, &source));
+    }
+    Ok(findings)
+}
+
+fn long_functions(file: &Path, source: &str, code: &str) -> Findings {
+    let lines: Vec<&str> = source.lines().collect();
+    let long = words(code, "fn").filter_map(|at| {
+        let end = body_end(code, at)?;
+        let (first, last) = (line_of(code, at), line_of(code, end));
+        let length = last - first + 1;
+        let long = length > LINES_MAX && !excused(&lines, first);
+        long.then(|| {
+            format!(
+                "{}:{first}: function of {length} lines, at most {LINES_MAX} (or `// long: reason` above)",
+                file.display()
+            )
+        })
+    });
+    long.collect()
+}
+
+/// Offset of the brace that closes the function beginning at `at`; None without a body.
+fn body_end(code: &str, at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (i, byte) in code.bytes().enumerate().skip(at) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return Some(i),
+            b'}' => depth = depth.checked_sub(1)?,
+            // `fn name(…);` in a trait, and fn pointers. `[u8; 4]` among the arguments has brackets around.
+            b';' if depth == 0 && !in_brackets(&code[at..i]) => return None,
+            b',' | b')' | b'=' | b'>' if depth == 0 && is_pointer(&code[at..i]) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn in_brackets(text: &str) -> bool {
+    text.matches('[').count() > text.matches(']').count()
+}
+
+/// `fn(` is a type, `fn name` a function.
+fn is_pointer(text: &str) -> bool {
+    text.strip_prefix("fn").is_some_and(|rest| rest.trim_start().starts_with('('))
+}
+
+/// `// long:` with a reason in the lines of comments and attributes right above.
+fn excused(lines: &[&str], first: usize) -> bool {
+    let above = lines.iter().take(first - 1).rev().map(|line| line.trim_start());
+    let mut above = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));
+    above.any(|line| line.strip_prefix("// long:").is_some_and(|reason| !reason.trim().is_empty()))
+}
+
+fn unsafe_code(file: &Path, source: &str, code: &str) -> Findings {
+    let lines: Vec<&str> = source.lines().collect();
+    let name = file.to_string_lossy();
+    let allowed = UNSAFE_HERE.iter().any(|place| name.starts_with(place));
+    let wrong = words(code, "unsafe").filter_map(|at| {
+        let line = line_of(code, at);
+        if !allowed {
+            return Some(format!("{name}:{line}: unsafe outside {}", UNSAFE_HERE[0]));
+        }
+        let next = code[at + "unsafe".len()..].trim_start();
+        let proves = next.starts_with('{') || next.starts_with("impl");
+        (proves && !has_safety(&lines, line)).then(|| format!("{name}:{line}: unsafe without a `// SAFETY:` above"))
+    });
+    wrong.collect()
+}
+
+/// SAFETY in the same statement or the comment right above it: up to the next empty line.
+fn has_safety(lines: &[&str], line: usize) -> bool {
+    let above = lines.iter().take(line).rev().take(15);
+    above.take_while(|text| !text.trim().is_empty()).any(|text| text.contains("SAFETY:"))
+}
+
+/// A crate's root must forbid unsafe, so that no module can allow it again.
+fn unguarded(file: &Path, source: &str) -> Findings {
+    let name = file.to_string_lossy();
+    let parts: Vec<&str> = name.split('/').collect();
+    let is_root =
+        matches!(parts.as_slice(), ["crates", _, "src", "lib.rs" | "main.rs"] | ["tests", "all.rs" | "lib.rs"]);
+    let guarded = source.contains("#![forbid(unsafe_code)]") || name.starts_with(UNSAFE_HERE[0]);
+    if is_root && !guarded { vec![format!("{name}:1: no #![forbid(unsafe_code)]")] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn found(name: &str, source: &str) -> Findings {
+        let code = code_only(source);
+        let file = Path::new(name);
+        [long_functions(file, source, &code), unsafe_code(file, source, &code), unguarded(file, source)].concat()
+    }
+
+    #[test]
+    fn length_counts_from_fn_to_brace() {
+        let body = |lines: usize| format!("fn f() {{\n{}}}\n", "    a();\n".repeat(lines - 2));
+        assert!(found("x.rs", &body(70)).is_empty());
+        assert_eq!(found("x.rs", &body(71)).len(), 1);
+        assert!(found("x.rs", &format!("// long: one table\n{}", body(90))).is_empty());
+        assert!(found("x.rs", &format!("// long: one table\n#[test]\n{}", body(90))).is_empty());
+        assert_eq!(found("x.rs", &format!("// long:\n{}", body(90))).len(), 1);
+        assert_eq!(
+            found("x.rs", &format!("type A = fn(u8) -> u8;\ntrait T {{ fn t(a: [u8; 4]); }}\n{}", body(71))).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn unsafe_has_its_place_and_its_proof() {
+        let with = "fn f() {\n    // SAFETY: it is.\n    unsafe { g() }\n}\n";
+        let without = "fn f() {\n\n    unsafe { g() }\n}\n";
+        assert!(found("crates/sys/src/a.rs", with).is_empty());
+        assert_eq!(found("crates/sys/src/a.rs", without).len(), 1);
+        assert_eq!(found("crates/host/src/a.rs", with).len(), 1);
+        assert!(found("crates/host/src/a.rs", "// unsafe is a word\nlet a = \"unsafe\";\n").is_empty());
+    }
+
+    #[test]
+    fn roots_forbid() {
+        assert_eq!(found("crates/host/src/lib.rs", "//! Host.\n").len(), 1);
+        assert!(found("crates/host/src/lib.rs", "//! Host.\n#![forbid(unsafe_code)]\n").is_empty());
+        assert!(found("crates/sys/src/lib.rs", "//! Sys.\n").is_empty());
+    }
+}

@@ -1,0 +1,27 @@
+//! Recorded bytes are worth nothing when nobody knows how they were made.
+
+use super::Findings;
+use std::path::{Path, PathBuf};
+
+/// `case.nl` and `case.tape` need `case.HOW` beside them, or a `HOW` for their whole folder.
+pub(super) fn check(files: &[PathBuf]) -> Findings {
+    let recorded = files.iter().filter(|file| file.extension().is_some_and(|ext| ext == "nl" || ext == "tape"));
+    let known = |how: &Path| files.iter().any(|file| file == how);
+    let unexplained =
+        recorded.filter(|file| !known(&file.with_extension("HOW")) && !known(&file.with_file_name("HOW")));
+    unexplained.map(|file| format!("{}: no HOW beside it says how it was recorded", file.display())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn how_of_the_case_or_of_the_folder() {
+        let files = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert!(check(&files(&["fixtures/a/x.nl", "fixtures/a/x.HOW"])).is_empty());
+        assert!(check(&files(&["fixtures/a/x.nl", "fixtures/a/y.tape", "fixtures/a/HOW"])).is_empty());
+        assert_eq!(check(&files(&["fixtures/a/x.nl", "fixtures/b/HOW"])).len(), 1);
+    }
+}

@@ -1,0 +1,102 @@
+//! Which crate may name which.
+
+use super::{Findings, members};
+use serde_json::Value;
+
+/// One crate's place in the house.
+struct Place {
+    name: &'static str,
+    /// Arrows point to lower layers only; crates of one layer never name each other.
+    layer: u8,
+    /// Our crates that it may name; `*`: all.
+    ours: &'static [&'static str],
+    /// Outside crates that it may name. A new one is a line here and one in docs/adr/0002.
+    theirs: &'static [&'static str],
+}
+
+/// The table of ARCHITECTURE.md. Layer 9 is for what nobody ships.
+const HOUSE: &[Place] = &[
+    Place { name: "record", layer: 0, ours: &[], theirs: &[] },
+    Place { name: "sys", layer: 0, ours: &[], theirs: &["libc"] },
+    Place { name: "netlink", layer: 1, ours: &["sys"], theirs: &[] },
+    Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
+    Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
+    Place { name: "host", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &["hashbrown", "foldhash"] },
+    Place { name: "flows", layer: 3, ours: &["record"], theirs: &["hashbrown", "foldhash"] },
+    Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
+    Place { name: "sinks", layer: 4, ours: &["record", "packet"], theirs: &["anstyle", "unicode-width"] },
+    Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "lexopt"] },
+    Place { name: "testkit", layer: 9, ours: &["record", "sys"], theirs: &[] },
+    Place { name: "netwren-tests", layer: 9, ours: &["*"], theirs: &[] },
+    Place {
+        name: "xtask",
+        layer: 10,
+        ours: &["*"],
+        theirs: &["anyhow", "clap", "clap_complete", "clap_mangen", "libc", "serde_json"],
+    },
+];
+
+/// Any crate's tests may use these.
+const IN_TESTS: &[&str] = &["testkit", "proptest", "snapbox", "serde_json", "tempfile"];
+
+pub(super) fn check(metadata: &Value) -> Findings {
+    members(metadata).flat_map(check_crate).collect()
+}
+
+fn check_crate(package: &Value) -> Findings {
+    let name = package["name"].as_str().unwrap_or_default();
+    let Some(place) = HOUSE.iter().find(|place| place.name == name) else {
+        return vec![format!(
+            "{name}: no place in the layer table (xtask/src/tidy/layers.rs); a new crate needs an ADR"
+        )];
+    };
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    dependencies.filter_map(|dependency| wrong_edge(place, dependency)).collect()
+}
+
+fn wrong_edge(from: &Place, dependency: &Value) -> Option<String> {
+    let to = dependency["name"].as_str().unwrap_or_default();
+    let in_tests = dependency["kind"].as_str() == Some("dev");
+    if in_tests && IN_TESTS.contains(&to) {
+        return None;
+    }
+    let Some(target) = HOUSE.iter().find(|place| place.name == to) else {
+        let fine = from.theirs.contains(&to);
+        return (!fine).then(|| format!("{} names {to}, which its line in the layer table does not list", from.name));
+    };
+    let listed = from.ours.contains(&to) || from.ours == ["*"];
+    let down = target.layer < from.layer;
+    (!(listed && down))
+        .then(|| format!("{} (layer {}) may not name {to} (layer {})", from.name, from.layer, target.layer))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use serde_json::json;
+
+    fn found(name: &str, dependencies: Value) -> Findings {
+        check(&json!({"packages": [{"name": name, "source": null, "dependencies": dependencies}]}))
+    }
+
+    #[test]
+    fn edges() {
+        assert!(found("engine", json!([{"name": "record", "kind": null}, {"name": "regex", "kind": null}])).is_empty());
+        assert!(found("record", json!([{"name": "proptest", "kind": "dev"}])).is_empty());
+        assert_eq!(found("sockets", json!([{"name": "host", "kind": null}])).len(), 1);
+        assert_eq!(found("record", json!([{"name": "libc", "kind": null}])).len(), 1);
+        assert_eq!(found("sinks", json!([{"name": "engine", "kind": "dev"}])).len(), 1);
+        assert_eq!(found("stranger", json!([])).len(), 1);
+    }
+
+    #[test]
+    fn listed_edges_point_down() {
+        for place in HOUSE.iter().filter(|place| place.ours != ["*"]) {
+            for to in place.ours {
+                let target = HOUSE.iter().find(|target| target.name == *to);
+                assert!(target.is_some_and(|target| target.layer < place.layer), "{} → {to}", place.name);
+            }
+        }
+    }
+}

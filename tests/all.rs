@@ -1,1 +1,12 @@
-//! The tests of the whole program.
+//! The tests of the whole program: `replay_*` and `golden_*` run anywhere, `root_*` make namespaces of their own.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod bad_days;
+mod contract;
+mod goldens;
+mod lab;
+mod live;
+mod recordings;
+mod run;
+mod syscalls;

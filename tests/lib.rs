@@ -1,1 +1,2 @@
 //! Nothing but a home for the test binary `all`.
+#![forbid(unsafe_code)]

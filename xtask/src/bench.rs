@@ -9,9 +9,7 @@ mod contestants;
 mod equal;
 pub(crate) mod generator;
 mod machine;
-mod os;
 mod report;
-pub(crate) mod scale;
 mod tasks;
 pub(crate) mod worker;
 
@@ -22,6 +20,7 @@ use generator::{Load, Running};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use tasks::Task;
 use testkit::netns::Lab;
 
@@ -135,19 +134,37 @@ fn one<'t>(
 
 /// One whole run inside; the output goes to `keep`, or is drained and counted (`-`).
 fn weigh(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(scale::NAME).arg(keep).arg(&contestant.program).args(&contestant.args);
+    let mut command = Command::new(scale()?);
+    command.arg(keep).arg(&contestant.program).args(&contestant.args);
     command.envs(contestant.env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let out = lab.inside(|| command.spawn()).context("cannot start the scale")?.wait_with_output()?;
     ensure!(out.status.success(), "the scale failed under {}", contestant.shown());
-    let result: Value = serde_json::from_slice(&out.stdout)?;
-    let number = |key: &str| result[key].as_u64().unwrap_or(0);
-    if number("status") != 0 {
-        bail!("{}: exit {}", contestant.shown(), number("status") >> 8);
+    let text = String::from_utf8(out.stdout)?;
+    let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
+    let [status, user_us, system_us, rss_kib, wall_us, bytes] = numbers[..] else { bail!("the scale says {text}") };
+    // Ours says 3 when a process of the machine would not be read, even by root; the peers
+    // keep silent about it. That nothing of ours is missing, the equality check has shown.
+    let partial = !contestant.peer && status >> 8 == 3;
+    ensure!(status == 0 || partial, "{}: exit {}", contestant.shown(), status >> 8);
+    Ok(Weight { cpu_us: user_us + system_us, user_us, wall_us, rss_kib, bytes })
+}
+
+/// The binary `weigh`, built beside the running xtask when it is first needed.
+fn scale() -> Result<PathBuf> {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(built) = BUILT.get() {
+        return Ok(built.clone());
     }
-    let cpu_us = number("user_us") + number("system_us");
-    let (user_us, wall_us) = (number("user_us"), number("wall_us"));
-    Ok(Weight { cpu_us, user_us, wall_us, rss_kib: number("rss_kib"), bytes: number("bytes") })
+    let exe = std::env::current_exe()?;
+    let folder = exe.parent().context("xtask lies in target/PROFILE")?;
+    let target = folder.parent().context("xtask lies in target/PROFILE")?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let profile = if name == "debug" { "dev" } else { name.as_str() };
+    let mut cargo = Command::new(root::cargo());
+    cargo.args(["build", "--quiet", "--package", "xtask", "--bin", "weigh", "--profile", profile, "--target-dir"]);
+    let status = cargo.arg(target).current_dir(root::path()).status()?;
+    ensure!(status.success(), "the scale does not build");
+    Ok(BUILT.get_or_init(|| folder.join("weigh")).clone())
 }
 
 fn output(lab: &Lab, contestant: &Contestant) -> Result<String> {

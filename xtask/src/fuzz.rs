@@ -90,6 +90,7 @@ fn corpus(target: &Target) -> Result<Vec<Vec<u8>>> {
     let read = |file: &PathBuf| std::fs::read(file).with_context(|| file.display().to_string());
     let mut corpus = files.iter().map(read).collect::<Result<Vec<_>>>()?;
     corpus.extend(target.examples.iter().map(|example| example.to_vec()));
+    corpus.extend((target.made)());
     corpus.retain(|input| input.len() <= BYTES_MAX);
     // Something to mutate even without any.
     corpus.push(Vec::new());

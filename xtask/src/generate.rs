@@ -1,11 +1,12 @@
 //! Files that are made from the flags and the field tables, and committed.
 
-#![allow(dead_code)] // CLI-PENDING
 use crate::root;
 use crate::tidy::Findings;
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::{Shell, generate};
+use record::rows::{Flows, Sockets};
+use record::{Show, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -50,8 +51,11 @@ pub(crate) fn check() -> Result<Findings> {
 }
 
 fn files() -> Result<Files> {
-    let files = Files::new();
-    // CLI-PENDING
+    let mut files = Files::new();
+    let command = cli::commands();
+    pages(&command, &mut files)?;
+    completions(&command, &mut files);
+    files.insert("docs/schema.md".into(), cli::schema_markdown().into_bytes());
     Ok(files)
 }
 
@@ -64,10 +68,64 @@ fn pages(command: &Command, files: &mut Files) -> Result<()> {
         let below = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
         rest.extend(below.map(|sub| (format!("{name}-{}", sub.get_name()), sub.clone())));
         let mut page = Vec::new();
-        clap_mangen::Man::new(command.display_name(&name)).title(name.to_uppercase()).render(&mut page)?;
+        let title = clap_mangen::Man::new(command.display_name(&name)).title(name.to_uppercase());
+        title.source(concat!("netwren ", env!("CARGO_PKG_VERSION"))).manual("netwren").render(&mut page)?;
+        page.extend(more(&name).bytes());
         files.insert(Path::new("docs/man").join(format!("{name}.1")), page);
     }
     Ok(())
+}
+
+/// The sections that clap does not know of.
+fn more(name: &str) -> String {
+    match name {
+        "netwren-sockets" => fields::<Sockets>() + EXIT_STATUS,
+        "netwren-flows" => fields::<Flows>() + EXIT_STATUS,
+        _ => EXIT_STATUS.to_owned(),
+    }
+}
+
+/// As in crates/cli/src/exit.rs.
+const EXIT_STATUS: &str = "\
+.SH \"EXIT STATUS\"
+.TP
+0
+all right, also when the reader of the output went away
+.TP
+1
+no row matched, and \\fB\\-\\-exit\\-code\\fR asked to be told
+.TP
+2
+the command line or the filter is wrong
+.TP
+3
+something is missing in what was shown; stderr says what
+.TP
+4
+nothing could be read, or nothing could be written
+.PP
+The faces of other tools (\\fBnetwren ss\\fR, \\fBnetwren netstat\\fR, \\fBnetwren lstf\\fR) use those of their tool.
+";
+
+/// The field table as a section.
+fn fields<T: Table>() -> String {
+    let mut section =
+        String::from(".SH FIELDS\nNames for filters and \\fB\\-\\-columns\\fR, which are also the keys of JSON.\n");
+    for field in T::FIELDS {
+        let shown = match field.show {
+            Show::Default => "",
+            Show::Wide => " (with \\-o wide, and in JSON)",
+            Show::Asked => " (only when asked for)",
+        };
+        section += &format!(".TP\n\\fB{}\\fR\n{}{shown}\n", roff(field.name), roff(field.doc));
+    }
+    section
+}
+
+/// Text that roff prints as it is.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
 fn completions(command: &Command, files: &mut Files) {

@@ -1,4 +1,5 @@
 //! The binary: hands its arguments to the library and leaves with its exit code.
+#![forbid(unsafe_code)]
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -4,6 +4,8 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
+use host::Resolver;
+use host::hosts::Options;
 use record::Accounting;
 use std::fmt;
 use std::path::Path;
@@ -20,6 +22,8 @@ pub(crate) struct Place<'a> {
     pub(crate) record: Option<&'a Path>,
     /// File that is read instead of the kernel.
     pub(crate) replay: Option<&'a Path>,
+    /// True if names of hosts will be asked for.
+    pub(crate) resolve: bool,
 }
 
 /// An opened place.
@@ -27,6 +31,8 @@ pub(crate) struct Session {
     host: Host,
     netns_id: u64,
     interrupt: Option<Interrupt>,
+    resolver: Option<Resolver>,
+    troubles: Vec<String>,
     _inside: Option<Inside>,
 }
 
@@ -38,6 +44,14 @@ impl Session {
             (None, Some(file)) => Host::live().recording(file).map_err(OpenError::Tape)?,
             (None, None) => Host::live(),
         };
+        let (mut resolver, mut troubles) = (None, Vec::new());
+        if place.resolve {
+            // Before another namespace is entered: the name servers are those of the caller's.
+            match Resolver::start(&host, &Options::default()) {
+                Ok(started) => resolver = Some(started),
+                Err(error) => troubles.push(error.to_string()),
+            }
+        }
         let mut inside = None;
         if let Some(written) = place.netns {
             let found = host::netns::resolve_selector(&host, written).map_err(OpenError::Host)?;
@@ -48,12 +62,17 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        Ok(Session { host, netns_id, interrupt, _inside: inside })
+        Ok(Session { host, netns_id, interrupt, resolver, troubles, _inside: inside })
     }
 
     /// The host that is read.
     pub(crate) fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Who asks for names of hosts, if [`Place::resolve`] wanted it and a thread could be had.
+    pub(crate) fn resolver(&self) -> Option<&Resolver> {
+        self.resolver.as_ref()
     }
 
     /// Inode of the network namespace that is read.
@@ -84,6 +103,9 @@ impl Session {
             books.incomplete = true;
             books.because(1, error.to_string());
         }
+        // Names that are missing are no reason for exit code 3: every row is there.
+        let names = self.resolver.iter().flat_map(|resolver| resolver.report().lines());
+        names.chain(self.troubles.iter().cloned()).for_each(|line| books.because(1, line));
         let integrity = self.host.integrity();
         if integrity != Integrity::Whole {
             books.incomplete = true;

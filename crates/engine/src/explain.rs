@@ -1,6 +1,6 @@
 //! `--explain`: the plan in words, before it runs.
 
-use crate::plan::{Plan, Work};
+use crate::plan::{Grouping, Plan, Work};
 use record::{Expr, LookupId, Offer, Op, Operand, Push, Table, Test};
 
 /// What will happen: the door, each part of the filter and who tests it, what is done with the rows, what is asked of
@@ -40,7 +40,7 @@ fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     match &plan.work {
         Work::Stream => steps.push("rows go out as they come".to_owned()),
         Work::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, order))),
-        Work::Group { keys, order, .. } => {
+        Work::Group(Grouping { keys, order, .. }) => {
             let all: Vec<&str> = plan.columns.0.iter().map(|c| &*c.name).collect();
             let (names, folded) = all.split_at_checked(*keys).unwrap_or((&all, &[]));
             steps.push(match names {

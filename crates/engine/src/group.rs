@@ -80,7 +80,7 @@ impl Grouper {
     fn group_of(&mut self, key: &[Value<'_>]) -> usize {
         self.scratch.clear();
         for cell in key {
-            self.kept.side().pack(*cell, &mut self.scratch);
+            self.kept.side().pack(cell, &mut self.scratch);
         }
         let hash = self.hasher.hash_one(&*self.scratch);
         let is_it = |&index: &usize| {

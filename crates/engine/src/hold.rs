@@ -126,8 +126,8 @@ impl Sink for HoldForNames<'_> {
             return self.inner.row(&cells);
         }
         self.rows.push(self.kept.len());
-        cells.iter().take(self.width).for_each(|cell| self.kept.put(*cell));
-        (cells.len()..self.width).for_each(|_| self.kept.put(Value::Null));
+        cells.iter().take(self.width).for_each(|cell| self.kept.put(cell));
+        (cells.len()..self.width).for_each(|_| self.kept.put(&Value::Null));
         if self.kept.len() + self.rows.len() * size_of::<usize>() < self.held_max {
             return Ok(Next::More);
         }

@@ -37,8 +37,8 @@ pub(crate) struct Side {
 
 impl Side {
     /// Appends the packed form of `value` to `out`.
-    pub(crate) fn pack(&mut self, value: Value<'_>, out: &mut Vec<u8>) {
-        match value {
+    pub(crate) fn pack(&mut self, value: &Value<'_>, out: &mut Vec<u8>) {
+        match *value {
             Value::Null => out.push(tag::NULL),
             Value::Bool(yes) => out.push(if yes { tag::TRUE } else { tag::FALSE }),
             Value::U64(n) => pack_number(n, out),
@@ -100,7 +100,7 @@ impl Kept {
     }
 
     /// Appends one cell.
-    pub(crate) fn put(&mut self, value: Value<'_>) {
+    pub(crate) fn put(&mut self, value: &Value<'_>) {
         self.side.pack(value, &mut self.bytes);
     }
 
@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn cells_come_back_as_they_were() {
-        let owners = [Owner { pid: 7, fd: 3, process: Comm::new(b"a") }, Owner { pid: 8, fd: 4, process: Comm::new(b"") }];
+        let owners =
+            [Owner { pid: 7, fd: 3, process: Comm::new(b"a") }, Owner { pid: 8, fd: 4, process: Comm::new(b"") }];
         let cells = [
             Value::Null,
             Value::Bool(true),
@@ -220,7 +221,7 @@ mod tests {
             Value::List(&owners[..1]),
         ];
         let mut kept = Kept::default();
-        cells.iter().for_each(|cell| kept.put(*cell));
+        cells.iter().for_each(|cell| kept.put(cell));
         let mut reader = kept.read(0);
         for cell in cells {
             assert_eq!(reader.cell(), cell);

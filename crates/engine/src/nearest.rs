@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn proposes_what_was_meant() {
-        let fields = ["state", "local_addr", "local_port", "peer_addr", "peer_port", "rtt_us", "process", "established"];
+        let fields =
+            ["state", "local_addr", "local_port", "peer_addr", "peer_port", "rtt_us", "process", "established"];
         for (word, meant) in [
             ("stat", Some("state")),
             ("sate", Some("state")),

@@ -46,15 +46,16 @@ impl Sorter {
     pub(crate) fn add(&mut self, cells: &[Value<'_>]) {
         self.key.clear();
         for &(place, descending) in &self.order {
-            put_key(cells.get(place).copied().unwrap_or(Value::Null), descending, &mut self.key);
+            put_key(cells.get(place).unwrap_or(&Value::Null), descending, &mut self.key);
         }
         if self.bar.as_ref().is_some_and(|bar| self.key >= *bar) {
             return;
         }
         let at = self.kept.put_bytes(&self.key);
-        cells.iter().for_each(|cell| self.kept.put(*cell));
+        cells.iter().for_each(|cell| self.kept.put(cell));
         self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
-        if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK)) {
+        if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK))
+        {
             self.prune(limit);
         }
     }
@@ -75,7 +76,7 @@ impl Sorter {
         for row in &mut self.rows {
             let mut cells = kept.read(row.at + row.key_len);
             row.at = self.kept.put_bytes(kept.bytes(row.at, row.key_len));
-            (0..self.width).for_each(|_| self.kept.put(cells.cell()));
+            (0..self.width).for_each(|_| self.kept.put(&cells.cell()));
         }
     }
 
@@ -128,9 +129,9 @@ mod tag {
 }
 
 /// Appends a form of `value` whose bytes order as the values do; turned around for descending.
-fn put_key(value: Value<'_>, descending: bool, out: &mut Vec<u8>) {
+fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
-    match value {
+    match *value {
         Value::Null => return out.push(tag::NULL),
         Value::Bool(yes) => out.push(if yes { tag::TRUE } else { tag::FALSE }),
         Value::U64(n) => put_number(n, out),

@@ -132,8 +132,17 @@ pub(crate) enum Work {
     Stream,
     /// They are kept and put in order: place of a cell, true for descending.
     Sort(Vec<(usize, bool)>),
-    /// They are counted by their first `keys` cells, the rest is folded; the result is put in order.
-    Group { keys: usize, folds: Vec<Fold>, order: Vec<(usize, bool)> },
+    /// They are counted and folded, the result is put in order.
+    Group(Grouping),
+}
+
+/// How rows become groups.
+pub(crate) struct Grouping {
+    /// How many of the cells are the key; the folded ones follow.
+    pub(crate) keys: usize,
+    pub(crate) folds: Vec<Fold>,
+    /// The order of the result: place of a column, true for descending.
+    pub(crate) order: Vec<(usize, bool)>,
 }
 
 impl<T: Table> Plan<T> {
@@ -219,7 +228,7 @@ fn grouped_parts<T: Table>(request: &Request) -> Result<Parts, PlanError> {
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
     let order = group_order(&request.sort, &columns, keys)?;
-    Ok(Parts { fields, columns, work: Work::Group { keys, folds, order } })
+    Ok(Parts { fields, columns, work: Work::Group(Grouping { keys, folds, order }) })
 }
 
 /// The order of groups: as asked, else by count with the largest first.
@@ -229,10 +238,7 @@ fn group_order(sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(us
     }
     let place = |sort: &Sort| match columns.0.iter().position(|c| c.name == sort.name) {
         Some(place) => Ok((place, sort.descending)),
-        None => {
-            let hint = nearest(&sort.name, columns.0.iter().map(|c| &*c.name)).map(Box::from);
-            Err(PlanError::UnknownField { option: "--sort", name: sort.name.clone(), hint })
-        }
+        None => Err(unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name))),
     };
     sort.iter().map(place).collect()
 }
@@ -259,10 +265,14 @@ fn field<T: Table>(index: usize) -> Option<&'static Field<T>> {
 }
 
 fn find<T: Table>(option: &'static str, name: &str) -> Result<usize, PlanError> {
-    field_index::<T>(name).ok_or_else(|| {
-        let hint = nearest(name, T::FIELDS.iter().map(|f| f.name)).map(Box::from);
-        PlanError::UnknownField { option, name: name.into(), hint }
-    })
+    field_index::<T>(name).ok_or_else(|| unknown(option, name, T::FIELDS.iter().map(|f| f.name)))
+}
+
+/// A name that is none of `known`. What looks like a direction behind it (`pid:down`) is mended, too.
+fn unknown<'n>(option: &'static str, name: &str, known: impl Iterator<Item = &'n str>) -> PlanError {
+    let (word, direction) = name.split_once(':').map_or((name, ""), |(word, _)| (word, ":desc"));
+    let hint = nearest(word, known).map(|near| format!("{near}{direction}").into());
+    PlanError::UnknownField { option, name: name.into(), hint }
 }
 
 #[cfg(test)]

@@ -112,12 +112,12 @@ pub(crate) fn addr(text: &str) -> Addr {
 
 /// Owners by inode and users by uid.
 #[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct Known {
     pub(crate) owners: Vec<(u64, Vec<Owner>)>,
     pub(crate) users: Vec<(u64, Vec<u8>)>,
 }
 
-impl Lookup for Table {
+impl Lookup for Known {
     fn value(&self, key: Key) -> Value<'_> {
         let found = self.users.iter().find(|(id, _)| key == Key::Id(*id));
         found.map_or(Value::Null, |(_, name)| Value::Bytes(name))
@@ -128,7 +128,7 @@ impl Lookup for Table {
     }
 }
 
-impl Table {
+impl Known {
     pub(crate) fn lookups(&self) -> Lookups<'_> {
         Lookups::none().with(LookupId::Owners, self).with(LookupId::Users, self)
     }

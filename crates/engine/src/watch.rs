@@ -66,13 +66,13 @@ mod tests {
         let mut rounds = Rounds::new(ms(1_000), ms(100));
         assert_eq!(rounds.current(), 1);
         for (now, n, wait, skipped) in [
-            (1_007, 2, 93, 0),   // a short round
-            (1_100, 3, 100, 0),  // no time at all: the grid's next point
-            (1_299, 4, 1, 0),    // nearly late
-            (1_300, 5, 100, 0),  // due exactly now was used, so the next
-            (1_650, 6, 50, 2),   // a long round: two points left out
-            (1_800, 7, 0, 0),    // exactly due
-            (1_500, 8, 400, 0),  // a clock that jumped back waits for its point
+            (1_007, 2, 93, 0),  // a short round
+            (1_100, 3, 100, 0), // no time at all: the grid's next point
+            (1_299, 4, 1, 0),   // nearly late
+            (1_300, 5, 100, 0), // due exactly now was used, so the next
+            (1_650, 6, 50, 2),  // a long round: two points left out
+            (1_800, 7, 0, 0),   // exactly due
+            (1_500, 8, 400, 0), // a clock that jumped back waits for its point
         ] {
             assert_eq!(rounds.next(ms(now)), Due { n, wait: ms(wait), skipped }, "at {now} ms");
         }

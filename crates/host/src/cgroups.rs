@@ -194,6 +194,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use proptest::prelude::*;
+    use std::io::Write;
     use std::os::unix::fs::MetadataExt;
 
     /// A /proc whose mountinfo says that a cgroup2 file system is mounted at `place`.
@@ -251,7 +252,7 @@ mod tests {
         let cgroups = Cgroups::read(&Host::live()).unwrap();
         let text = std::fs::read("/proc/self/mountinfo").unwrap();
         let Some(mount) = mounts(&text).find(|mount| mount.kind == b"cgroup2") else {
-            eprintln!("skipped: no cgroup2 file system here");
+            let _ = std::io::stderr().write_all(b"skipped: no cgroup2 file system here\n");
             return;
         };
         let place = std::str::from_utf8(&mount.place).unwrap();

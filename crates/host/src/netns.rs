@@ -27,7 +27,7 @@ const NAMES_MAX: usize = 1 << 16;
 /// Inode of the calling thread's network namespace; in a replay that of the recorded run.
 pub fn current(host: &Host) -> Result<u64, HostError> {
     let mut text = Vec::new();
-    host.bytes("netns@self", "", &mut text, |into| {
+    host.bytes("netns", "", &mut text, |into| {
         put_u64(into, netns::current_inode()?);
         Ok(())
     })?;
@@ -53,7 +53,7 @@ impl NetnsNames {
     /// A few system calls per named namespace. Directories that are missing or unreadable cost their names only.
     pub fn read(host: &Host, used: &[u64]) -> Result<NetnsNames, HostError> {
         let mut bytes = Vec::new();
-        host.bytes("netns@names", "", &mut bytes, |into| {
+        host.bytes("netns-names", "", &mut bytes, |into| {
             find().iter().for_each(|(inode, name)| put_name(into, *inode, name));
             Ok(())
         })?;
@@ -169,7 +169,7 @@ pub struct NetnsRef {
 
 /// Finds the namespace that `written` means: a path if it has a slash, else a name, else a process id.
 ///
-/// `init` is the namespace of process 1 unless another goes by that name. In a replay the answer is the recorded one.
+/// Names are those that [`NetnsNames`] shows; `init` is the namespace of process 1 unless another goes by that name. In a replay the answer is the recorded one.
 pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
     let mut handle = None;
     let mut text = Vec::new();
@@ -189,8 +189,16 @@ pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostErro
 }
 
 fn open(written: &str) -> Result<NetNs, SysError> {
+    // As names these would open the directory of names.
+    if matches!(written, "" | "." | "..") {
+        return Err(SysError::new("openat", written, Errno::NOENT));
+    }
     match NetNs::open(written) {
-        Err(error) if error.errno == Errno::NOENT && written.as_bytes() == INIT => open_init(),
+        Err(error) if error.errno == Errno::NOENT && !written.contains('/') => {
+            // What we show as a name must do as one.
+            let docker = NetNs::open_path(&Path::new(DOCKER).join(written));
+            if docker.is_err() && written.as_bytes() == INIT { open_init() } else { docker.map_err(|_| error) }
+        }
         opened => opened,
     }
 }
@@ -203,12 +211,14 @@ fn open_init() -> Result<NetNs, SysError> {
 
 // The names that would have worked, for the message.
 fn candidates(host: &Host) -> Vec<Box<str>> {
+    const SHOWN: usize = 10;
     if host.is_replay() {
         return Vec::new();
     }
-    let named = netns::named();
-    let mut names: Vec<Box<str>> = named.iter().map(|(name, _)| sys::escaped(name)).collect();
-    const SHOWN: usize = 10;
+    let mut names: Vec<Box<str>> = find().iter().map(|(_, name)| sys::escaped(name)).collect();
+    // `init` may be found twice, one after the other or behind Docker's.
+    names.sort();
+    names.dedup();
     if names.len() > SHOWN {
         let more = names.len() - SHOWN;
         names.truncate(SHOWN);
@@ -252,8 +262,10 @@ mod tests {
         assert!(error.ends_with("; a PID or a path like /proc/1/ns/net works too"), "{error}");
         let error = resolve_selector(&Host::live(), "/no/such").unwrap_err().to_string();
         assert_eq!(error, "cannot open /no/such: no such file or directory");
-        // Above the kernel's limit: nobody's pid.
-        assert!(matches!(resolve_selector(&Host::live(), "4194999"), Err(HostError::NoNetns { .. })));
+        // The number is above the kernel's limit: nobody's pid.
+        for wrong in ["4194999", "", ".", ".."] {
+            assert!(matches!(resolve_selector(&Host::live(), wrong), Err(HostError::NoNetns { .. })), "{wrong}");
+        }
         let error = HostError::NoNetns { wanted: "foo".into(), have: vec!["a".into(), "b".into()] };
         assert_eq!(
             error.to_string(),
@@ -275,7 +287,7 @@ mod tests {
         let init = resolve_selector(&host, "init").unwrap();
         assert_eq!(names.name(init.inode), Some(INIT));
         let error = resolve_selector(&Host::live(), "nwnone").unwrap_err().to_string();
-        assert!(error.contains("have "), "{error}");
+        assert!(error.contains(": have ") && error.contains("init"), "{error}");
         host.finish().unwrap();
 
         let host = Host::replaying(&tape).unwrap();

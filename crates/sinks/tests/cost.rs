@@ -1,40 +1,15 @@
 //! What a row may cost, counted and not timed: no allocation, and a system call for many rows.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
-use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Sink, State, Value};
+use record::rows::{Endpoint, Socket};
+use record::{Accounting, Addr, Column, Columns, Comm, Kind, Lookups, Next, Owner, Proto, Sink, State, Value};
+use sinks::face::netstat;
 use sinks::{Csv, Json, Options, Out, Table, Text};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{self, Write};
 
-/// The system's allocator, counting what each thread asks of it.
-struct Counting;
-
-thread_local! {
-    static ASKED: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to `System` unchanged; the counter is a plain thread-local cell without a destructor and
-// allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
-        // SAFETY: the caller keeps `alloc`'s contract, and it is the same one.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as above; `at` came from `System`.
-        unsafe { System.dealloc(at, layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
-        // SAFETY: as above; `at` came from `System`.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static HEAP: testkit::heap::Counting = testkit::heap::Counting;
 
 /// Counts the calls that would be system calls.
 #[derive(Default)]
@@ -78,7 +53,7 @@ fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
     let path = [b"/run/".as_slice(), &[b'x'; 100], b"\x1b\xe2\x80\xae,\"\\"].concat();
     let round = |sink: &mut dyn Sink| {
         sink.begin(&columns(), None).unwrap();
-        let before = ASKED.get();
+        let before = testkit::heap::allocations();
         for n in 0..rows {
             let text: &[u8] = if n % 10 == 0 { &path } else { b"python3" };
             let cells = [
@@ -97,7 +72,7 @@ fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
             ];
             assert_eq!(sink.row(&cells).unwrap(), Next::More);
         }
-        let asked = ASKED.get() - before;
+        let asked = testkit::heap::allocations() - before;
         sink.end(&Accounting::default()).unwrap();
         asked
     };
@@ -149,4 +124,40 @@ fn a_line_at_a_time_if_asked() {
     }
     text.end(&Accounting::default()).unwrap();
     assert_eq!(text.into_out().into_inner().writes, 10);
+}
+
+/// A face too, once its buffers have their size: rows that are held back included.
+#[test]
+fn a_line_of_netstat_allocates_nothing() {
+    let options = netstat::Options {
+        internet: true,
+        unix: false,
+        show: netstat::Show::All,
+        extended: true,
+        programs: true,
+        timers: true,
+        numeric_hosts: true,
+        numeric_ports: true,
+        numeric_users: true,
+        wide: false,
+        bug_compatible: true,
+    };
+    let names = netstat::Names { service: &|_, _| None, argv0: &|_, _| false };
+    let mut writer = netstat::Writer::new(Out::new(Calls::default()), options, names);
+    let long = Endpoint { addr: Addr::V6([0xfe; 16]), port: 65_535 };
+    let short = Endpoint { addr: Addr::V4([192, 0, 2, 1]), port: 80 };
+    let six = Socket { family: 10, local: long, peer: long, ..Socket::EMPTY };
+    let four = Socket { family: 2, local: short, peer: short, ..Socket::EMPTY };
+    let mut round = || {
+        writer.begin().unwrap();
+        let before = testkit::heap::allocations();
+        for n in 0..ROWS {
+            writer.row(if n % 4 == 0 { &six } else { &four }, &Lookups::none()).unwrap();
+        }
+        let asked = testkit::heap::allocations() - before;
+        writer.end().unwrap();
+        asked
+    };
+    round();
+    assert_eq!(round(), 0);
 }

@@ -159,31 +159,35 @@ impl InetDecoder {
         let Some((msg, attrs)) = payload.split_first_chunk::<MSG>() else {
             return Err(DecodeError::Short { what: "inet_diag_msg", claims: MSG, has: payload.len() });
         };
-        let mut row = self.fixed_part(msg)?;
-        for attr in Attrs::new(attrs) {
-            self.attribute(&mut row, &attr?)?;
+        let (local, peer) = match msg[0] {
+            AF_INET => (Addr::V4(octets_at(msg, 8)), Addr::V4(octets_at(msg, 24))),
+            AF_INET6 => (Addr::V6(octets_at(msg, 8)), Addr::V6(octets_at(msg, 24))),
+            other => return Err(DecodeError::Family(other)),
+        };
+        // The result is made first and filled in place: wrapping a finished row would copy it.
+        let mut result = Ok(self.fixed_part(msg, local, peer));
+        if let Ok(row) = &mut result {
+            for attr in Attrs::new(attrs) {
+                self.attribute(row, &attr?)?;
+            }
         }
-        Ok(row)
+        result
     }
 
-    #[inline]
-    fn fixed_part<'b>(&self, msg: &[u8; MSG]) -> Result<Socket<'b>, DecodeError> {
+    // Always inlined: the row has some 400 bytes, and every return of it would be a copy (a third of the whole).
+    #[inline(always)]
+    fn fixed_part<'b>(&self, msg: &[u8; MSG], local: Addr, peer: Addr) -> Socket<'b> {
         // Every offset lies inside the array, so the fallbacks vanish when this is compiled.
         let u32_of = |at| u32_at(msg, at).unwrap_or(0);
-        let addr_of = |at| match msg[0] {
-            AF_INET => Ok(Addr::V4(array_at(msg, at).unwrap_or_default())),
-            AF_INET6 => Ok(Addr::V6(array_at(msg, at).unwrap_or_default())),
-            other => Err(DecodeError::Family(other)),
-        };
         let port_of = |at| be16_at(msg, at).unwrap_or(0);
-        Ok(Socket {
+        Socket {
             proto: self.proto,
             family: msg[0],
             state: State(msg[1]),
             timer: Timer(msg[2]),
             retrans: msg[3],
-            local: Endpoint { addr: addr_of(8)?, port: port_of(4) },
-            peer: Endpoint { addr: addr_of(24)?, port: port_of(6) },
+            local: Endpoint { addr: local, port: port_of(4) },
+            peer: Endpoint { addr: peer, port: port_of(6) },
             ifindex: u32_of(40),
             // Two words, the low one first, whatever the machine's byte order.
             cookie: u64::from(u32_of(44)) | u64::from(u32_of(48)) << 32,
@@ -195,7 +199,7 @@ impl InetDecoder {
             inode: u32_of(68),
             netns_id: self.netns_id,
             ..Socket::EMPTY
-        })
+        }
     }
 
     #[inline]
@@ -230,6 +234,11 @@ impl InetDecoder {
         }
         Ok(())
     }
+}
+
+#[inline(always)]
+fn octets_at<const N: usize>(msg: &[u8; MSG], at: usize) -> [u8; N] {
+    array_at(msg, at).unwrap_or([0; N])
 }
 
 /// One inet_diag message as a row. For a whole dump keep an [`InetDecoder`], which counts what it skips.

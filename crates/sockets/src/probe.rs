@@ -78,7 +78,7 @@ fn refused(error: &DumpError) -> String {
 
 fn by_proc(host: &Host, proto: Proto) -> Probe {
     let file = ProcFile { host, netns: None, table: table_of(proto), key: "probe".into() };
-    let result = file.read(|_, _| ControlFlow::Break(()));
+    let result = file.read(|_| ControlFlow::Break(()));
     let words = match (&result, proto) {
         (Err(error), _) => error.to_string(),
         (Ok(_), Proto::Unix) => "without peers, queues, owners' uids and cookies".to_owned(),

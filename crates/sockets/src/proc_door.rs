@@ -24,19 +24,16 @@ pub(crate) struct ProcFile<'h> {
 }
 
 impl ProcFile<'_> {
-    /// Calls `each` with every line but the heading, without its end, and with the number of the read it ended in.
-    /// True if `each` wanted no more.
-    pub(crate) fn read(&self, mut each: impl FnMut(&mut [u8], u64) -> ControlFlow<()>) -> Result<bool, SysError> {
+    /// Calls `each` with every line but the heading, without its end. True if `each` wanted no more.
+    pub(crate) fn read(&self, mut each: impl FnMut(&mut [u8]) -> ControlFlow<()>) -> Result<bool, SysError> {
         let mut blocks = self.host.stream(&self.key, "", || self.open())?;
         let mut lines = Lines::default();
-        let mut block = 0;
         while let Some(bytes) = blocks.next()? {
-            if lines.cut(bytes, &mut |line| each(line, block)).is_break() {
+            if lines.cut(bytes, &mut each).is_break() {
                 return Ok(true);
             }
-            block += 1;
         }
-        Ok(lines.last(&mut |line| each(line, block)).is_break())
+        Ok(lines.last(&mut each).is_break())
     }
 
     fn open<'a>(&self) -> Result<Box<dyn Blocks + 'a>, SysError> {

@@ -136,8 +136,13 @@ impl Source<Sockets> for SocketSource<'_> {
 
     fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         let plan = self.plan(demand);
-        let mut run =
-            Run { source: self, need: demand.need, each, books: Books::default(), stopped: false, failure: None };
+        let mut books = Books::default();
+        if self.host.is_replay() {
+            for filter in self.recorded_filters() {
+                books.note(format!("the recording was made with a {filter}"));
+            }
+        }
+        let mut run = Run { source: self, need: demand.need, each, books, stopped: false, failure: None };
         for table in &plan.tables {
             run.table(table);
             if run.stopped {
@@ -191,7 +196,9 @@ impl Run<'_, '_, '_, '_> {
             match planned.choice.via {
                 Via::Netlink => self.by_netlink(table, filter),
                 Via::Proc => {
-                    self.by_proc(table, filter);
+                    if let Err(error) = self.by_proc(table, filter) {
+                        self.proc_failed(table, error);
+                    }
                 }
             }
         }
@@ -223,10 +230,17 @@ impl Run<'_, '_, '_, '_> {
         let rows = self.books.rows();
         match self.dump(table, filter) {
             Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
-                let opened = self.by_proc(table, filter);
-                if opened {
-                    let what = table.what();
-                    self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
+                match self.by_proc(table, filter) {
+                    Ok(true) => {
+                        let what = table.what();
+                        self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
+                    }
+                    // A kernel without this family: neither door can have it.
+                    Ok(false) => {}
+                    Err(proc) => {
+                        let fault = fault_of(Some(proc.errno));
+                        self.fail(table, fault, Box::new(NoDoor { netlink: error, proc }));
+                    }
                 }
             }
             other => self.settle(table, rows, other),
@@ -324,16 +338,18 @@ impl Run<'_, '_, '_, '_> {
         let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, window: Window::new() };
         let (end, unknown) = if table == Table::Unix {
             let mut decoder = UnixDecoder::new(netns_id);
-            let end = netlink::dump(self.source.host, ask, |part| match decoder.decode(part.payload) {
-                Ok(row) => rows.row(&row, row.cookie, part.block),
-                Err(error) => rows.failed(error),
+            // By reference: a row of 400 bytes is not moved for nothing.
+            let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
+                Ok(row) => rows.row(row, row.cookie),
+                Err(error) => rows.failed(*error),
             });
             (end, decoder.unknown_attrs)
         } else {
             let mut decoder = InetDecoder::new(table.proto(), netns_id);
-            let end = netlink::dump(self.source.host, ask, |part| match decoder.decode(part.payload) {
-                Ok(row) => rows.row(&row, row.cookie, part.block),
-                Err(error) => rows.failed(error),
+            // By reference: a row of 400 bytes is not moved for nothing.
+            let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
+                Ok(row) => rows.row(row, row.cookie),
+                Err(error) => rows.failed(*error),
             });
             (end, decoder.unknown_attrs)
         };
@@ -342,15 +358,15 @@ impl Run<'_, '_, '_, '_> {
         end
     }
 
-    // One file of /proc/net. True if there was one.
-    fn by_proc(&mut self, table: Table, filter: &TableFilter) -> bool {
+    // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
+    fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
         let source = self.source;
         let netns_id = source.options.netns_id;
         let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
         let rows_before = self.books.rows();
         let mut rows = Rows { each: self.each, books: &mut self.books, filter, window: Window::new() };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
-        let end = file.read(|line, block| {
+        let end = file.read(|line| {
             let row = match table {
                 Table::Unix => {
                     restore_abstract(line);
@@ -359,7 +375,7 @@ impl Run<'_, '_, '_, '_> {
                 _ => parse_proc_line(line, table.proto(), netns_id),
             };
             match row {
-                Ok(row) => rows.row(&row, proc_door::key_of(&row), block),
+                Ok(row) => rows.row(&row, proc_door::key_of(&row)),
                 Err(error) => rows.failed(error),
             }
         });
@@ -367,21 +383,19 @@ impl Run<'_, '_, '_, '_> {
             Ok(stopped) => {
                 self.stopped |= stopped;
                 self.books.used(Via::Proc.name());
-                true
+                Ok(true)
             }
-            // A kernel without IPv6.
-            Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => false,
-            Err(error) => {
-                self.proc_failed(table, rows_before, error);
-                false
+            Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => Ok(false),
+            Err(error) if self.books.rows() > rows_before => {
+                self.books.used(Via::Proc.name());
+                self.books.incomplete(0, format!("{} are incomplete: {error}", table.what()));
+                Ok(true)
             }
+            Err(error) => Err(error),
         }
     }
 
-    fn proc_failed(&mut self, table: Table, rows_before: u64, error: SysError) {
-        if self.books.rows() > rows_before {
-            return self.books.incomplete(0, format!("{} are incomplete: {error}", table.what()));
-        }
+    fn proc_failed(&mut self, table: Table, error: SysError) {
         match error.errno {
             Errno::NOT_RECORDED => self.not_recorded(table),
             Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
@@ -408,11 +422,11 @@ struct Rows<'r, 'f> {
 
 impl Rows<'_, '_> {
     #[inline]
-    fn row(&mut self, row: &Socket<'_>, key: u64, block: u64) -> ControlFlow<()> {
+    fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
             return ControlFlow::Continue(());
         }
-        if self.window.is_double(key, block) {
+        if self.window.is_double(key) {
             self.books.doubled();
             return ControlFlow::Continue(());
         }
@@ -427,6 +441,25 @@ impl Rows<'_, '_> {
     fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.books.failed(error);
         ControlFlow::Continue(())
+    }
+}
+
+/// Neither door opened.
+#[derive(Debug)]
+struct NoDoor {
+    netlink: DumpError,
+    proc: SysError,
+}
+
+impl fmt::Display for NoDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.netlink, self.proc)
+    }
+}
+
+impl Error for NoDoor {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.proc)
     }
 }
 

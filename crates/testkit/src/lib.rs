@@ -19,6 +19,8 @@ mod traffic;
 mod wait;
 
 pub use knob::HostKnob;
+/// The allocator that counts, for crates that may not name `sys`.
+pub use sys::heap;
 pub use traffic::{Listener, Pair};
 pub use wait::wait_until;
 

@@ -20,7 +20,7 @@ pub(super) enum Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Filter(error) => write!(f, "wrong filter\n{error}"),
+            Wrong::Filter(error) => error.fmt(f),
             Wrong::Column(error) => error.fmt(f),
             Wrong::Plan(error) => error.fmt(f),
         }

@@ -2,8 +2,8 @@
 
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
-use crate::flags::{Repeat, Request};
-use crate::messages::{footer, say};
+use crate::flags::{Format, Repeat, Request};
+use crate::messages::{books_line, cost_line, footer, say};
 use crate::names::DnsNames;
 use crate::output;
 use crate::session::{Place, Session};
@@ -29,8 +29,12 @@ pub(super) trait Reads<T: Table> {
 
 /// Runs the plan as often as the request says and tells how it went.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
-    let place =
-        Place { netns: request.netns.as_deref(), record: request.record.as_deref(), replay: request.replay.as_deref() };
+    let place = Place {
+        netns: request.netns.as_deref(),
+        record: request.record.as_deref(),
+        replay: request.replay.as_deref(),
+        resolve: request.resolve.is_some(),
+    };
     let session = match Session::open(place) {
         Ok(session) => session,
         Err(error) => {
@@ -43,7 +47,8 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Read
     }
     let before = cost::so_far();
     let mut sink = output::sink(request, T::NAME);
-    let outcome = rounds(request, &session, plan, reads, &mut *sink);
+    let watching = Watching { request, session: &session, plan, reads };
+    let outcome = watching.rounds(&mut *sink);
     drop(sink);
     finish(request, &session, outcome, &before)
 }
@@ -55,100 +60,94 @@ fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -
     output::print(&text)
 }
 
-/// Every round, until the request, the reader or the user has enough. The books are those of all rounds.
-fn rounds<T: Table>(
-    request: &Request,
-    session: &Session,
-    plan: &Plan<T>,
-    reads: &impl Reads<T>,
-    sink: &mut dyn Sink,
-) -> Result<Accounting, RunError> {
-    let mut names = request.resolve.map(|bound| DnsNames::start(session, bound, request.repeat != Repeat::Once));
-    let mut all = Accounting::default();
-    let result = repeat(request, session, plan, reads, sink, &mut names, &mut all);
-    if let Some(names) = &names {
-        names.report(&mut all);
-    }
-    result.map(|()| all)
+/// What stays the same from round to round.
+struct Watching<'w, T: Table, R: Reads<T>> {
+    request: &'w Request,
+    session: &'w Session,
+    plan: &'w Plan<T>,
+    reads: &'w R,
 }
 
-fn repeat<T: Table>(
-    request: &Request,
-    session: &Session,
-    plan: &Plan<T>,
-    reads: &impl Reads<T>,
-    sink: &mut dyn Sink,
-    names: &mut Option<DnsNames<'_>>,
-    all: &mut Accounting,
-) -> Result<(), RunError> {
-    let mut clock = match request.repeat {
-        Repeat::Once => None,
-        Repeat::Every(period) => Some(Rounds::new(now(), period)),
-    };
-    loop {
-        if !session.host().begin_round() {
-            return Ok(());
+impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
+    /// Every round, until the request, the reader or the user has enough: the books of all rounds, and how the last
+    /// one ended.
+    fn rounds(&self, sink: &mut dyn Sink) -> Result<Run, RunError> {
+        let mut names = self.request.resolve.map(|bound| DnsNames::new(self.session, bound, self.is_repeated()));
+        let mut clock = match self.request.repeat {
+            Repeat::Once => None,
+            Repeat::Every(period) => Some(Rounds::new(now(), period)),
+        };
+        let mut all = Run { books: Accounting::default(), ended: Ended::Whole };
+        while self.session.host().begin_round() {
+            let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
+            self.round(sink, names.as_mut(), round, &mut all)?;
+            let Some(clock) = clock.as_mut() else { break };
+            if all.ended == Ended::Closed || all.ended == Ended::Stopped || !self.wait(clock) {
+                break;
+            }
         }
-        let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: session.host().now().seconds });
-        let ended = one(session, plan, reads, sink, names.as_mut(), round, all)?;
-        let Some(clock) = clock.as_mut() else { return Ok(()) };
-        if ended == Ended::Closed || ended == Ended::Stopped {
-            return Ok(());
-        }
+        Ok(all)
+    }
+
+    fn is_repeated(&self) -> bool {
+        self.request.repeat != Repeat::Once
+    }
+
+    /// Waits for the next round; false if the user ended the run meanwhile. A replay has its own time: its rounds
+    /// follow each other at once.
+    fn wait(&self, clock: &mut Rounds) -> bool {
         let due = clock.next(now());
-        // A replay has its own time: its rounds follow each other at once.
-        if !session.host().is_replay() && !session.sleep_until(at_ns(due.wait)) {
-            return Ok(());
-        }
+        let wait_ns = u64::try_from(due.wait.as_nanos()).unwrap_or(u64::MAX);
+        self.session.host().is_replay()
+            || self.session.sleep_until(sys::clock::monotonic_ns().saturating_add(wait_ns))
+    }
+
+    fn round(
+        &self,
+        sink: &mut dyn Sink,
+        names: Option<&mut DnsNames<'_>>,
+        round: Option<Round>,
+        all: &mut Run,
+    ) -> Result<(), RunError> {
+        let mut notes = Accounting::default();
+        let wanted: Vec<LookupId> =
+            LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
+        let enrichment = Enrichment::read(self.session, &wanted, &mut notes);
+        let lookups = enrichment.lookups();
+        let stop = || self.session.interrupted();
+        let run = self.reads.with_source(self.session, lookups, &mut notes, |source| match names {
+            None => self.plan.run(source, &lookups, sink, round, &stop),
+            Some(names) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
+        });
+        all.books.add(&notes);
+        let run = run?;
+        all.books.add(&run.books);
+        all.ended = run.ended;
+        Ok(())
     }
 }
 
-fn one<T: Table>(
-    session: &Session,
-    plan: &Plan<T>,
-    reads: &impl Reads<T>,
-    sink: &mut dyn Sink,
-    names: Option<&mut DnsNames<'_>>,
-    round: Option<Round>,
-    all: &mut Accounting,
-) -> Result<Ended, RunError> {
-    let mut notes = Accounting::default();
-    let wanted: Vec<LookupId> =
-        LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id) || reads.needs_lookup(id)).collect();
-    let enrichment = Enrichment::read(session, &wanted, &mut notes);
-    let lookups = enrichment.lookups();
-    let stop = || session.interrupted();
-    let run = reads.with_source(session, lookups, &mut notes, |source| match names {
-        None => plan.run(source, &lookups, sink, round, &stop),
-        Some(names) => plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
+fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Exit {
+    let mut result = Exit::Ok;
+    let Run { mut books, ended } = outcome.unwrap_or_else(|error| {
+        say(&describe(&error));
+        result = Exit::Failed;
+        Run { books: Accounting::default(), ended: Ended::Whole }
     });
-    all.add(&notes);
-    let Run { books, ended } = run?;
-    all.add(&books);
-    Ok(ended)
-}
-
-fn finish(request: &Request, session: &Session, outcome: Result<Accounting, RunError>, before: &Cost) -> Exit {
-    let (mut books, failed) = match outcome {
-        Ok(books) => (books, false),
-        Err(error) => {
-            say(&describe(&error));
-            (Accounting::default(), true)
-        }
-    };
     session.finish(&mut books);
     footer(&books);
-    if request.stats && !failed && request.format != crate::flags::Format::Json {
-        say(&crate::messages::books_line(&books));
+    if request.stats && result == Exit::Ok && request.format != Format::Json {
+        say(&books_line(&books));
     }
     if request.cost {
-        say(&crate::messages::cost_line(&cost::so_far().since(before), &books));
+        say(&cost_line(&cost::so_far().since(before), &books));
     }
-    match (failed, books.is_partial()) {
-        (true, _) => Exit::Failed,
-        (_, true) => Exit::Partial,
-        _ if request.exit_code && books.emitted + books.grouped == 0 => Exit::NoMatch,
-        _ => Exit::Ok,
+    match result {
+        // A reader that went away has what it wanted.
+        Exit::Ok if ended == Ended::Closed => Exit::Ok,
+        Exit::Ok if books.is_partial() => Exit::Partial,
+        Exit::Ok if request.exit_code && books.emitted + books.grouped == 0 => Exit::NoMatch,
+        other => other,
     }
 }
 
@@ -164,8 +163,4 @@ fn describe(error: &RunError) -> String {
 
 fn now() -> Duration {
     Duration::from_nanos(sys::clock::monotonic_ns())
-}
-
-fn at_ns(wait: Duration) -> u64 {
-    sys::clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX))
 }

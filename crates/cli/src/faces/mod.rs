@@ -18,11 +18,14 @@ pub(crate) struct Call {
     pub(crate) bug_compatible: bool,
 }
 
+/// Runs a face; returns its tool's exit code.
+pub(crate) type Run = fn(&Call) -> u8;
+
 /// The faces by the name of their tool.
-const FACES: &[(&str, fn(&Call) -> u8)] = &[("ss", ss::run), ("netstat", netstat::run), ("lstf", lstf::run)];
+const FACES: &[(&str, Run)] = &[("ss", ss::run), ("netstat", netstat::run), ("lstf", lstf::run)];
 
 /// The face called `name`, if there is one.
-pub(crate) fn find(name: &str) -> Option<fn(&Call) -> u8> {
+pub(crate) fn find(name: &str) -> Option<Run> {
     FACES.iter().find(|(face, _)| *face == name).map(|(_, run)| *run)
 }
 

@@ -162,12 +162,16 @@ impl fmt::Display for Node {
     }
 }
 
+/// `and` binds first, so it needs no brackets inside `or`: printing must not nest deeper than what was read.
 fn put_joined(f: &mut fmt::Formatter<'_>, parts: &[Node], word: &str) -> fmt::Result {
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
             f.write_str(word)?;
         }
-        put_nested(f, part)?;
+        match part {
+            Node::Or(_) => put_nested(f, part)?,
+            _ => write!(f, "{part}")?,
+        }
     }
     Ok(())
 }

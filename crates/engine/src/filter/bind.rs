@@ -26,7 +26,7 @@ fn bind_node<T: Table>(text: &str, node: &Node) -> Result<Expr, FilterError> {
             Meaning::Endpoint { addr, port } => Binder { text, test, field: addr, unit: None }.endpoint(port)?,
             Meaning::Field(field) => {
                 let Some(found) = T::FIELDS.get(field) else { return Ok(Expr::Or(Vec::new())) };
-                Binder { text, test, field, unit: Unit::of(found.name, found.kind) }.field(found.kind)?
+                Binder { text, test, field, unit: Unit::of(found.kind) }.field(found.kind)?
             }
         },
     })
@@ -285,7 +285,8 @@ impl Binder<'_> {
 
     fn bad_endpoint(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
-        let error = self.bad(value, "no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)");
+        let error =
+            self.bad(value, "no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)");
         let is_port = literal::plain(text).is_ok();
         error.hint(is_port.then(|| format!(":{text}")).as_deref())
     }

@@ -109,7 +109,9 @@ impl<'t> Cursor<'t> {
         let word = self.slice(span);
         if word.is_empty() || ["and", "or", "not"].iter().any(|k| word.eq_ignore_ascii_case(k)) {
             let span = if word.is_empty() { here } else { span };
-            let message = format!("a value is missing after `{after}`; text with signs and the words of the language are put in quotes");
+            let message = format!(
+                "a value is missing after `{after}`; text with signs and the words of the language are put in quotes"
+            );
             return Err(FilterError::new(self.text, span, Fault::Syntax, message));
         }
         self.at = span.end;

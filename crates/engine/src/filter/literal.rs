@@ -11,17 +11,14 @@ pub(super) enum Unit {
     Bytes,
     /// `ns` to `d`; the number is the length of the field's own unit in ns.
     Time(u64),
-    /// `bps`, `Mbps`, `Mbit`, `MBps`; counted in bits.
+    /// `bps`, `Mbps`, `Mbit`, `MBps`.
     Rate,
-    /// The same and `MB`, counted in bytes. A scale alone (`10M`) would leave open which.
-    ByteRate,
 }
 
 impl Unit {
-    /// The family of a field; `name` tells a rate in bytes from an amount.
-    pub(super) fn of(name: &str, kind: Kind) -> Option<Unit> {
+    /// The family that fields of this kind count in.
+    pub(super) fn of(kind: Kind) -> Option<Unit> {
         match kind {
-            Kind::Bytes if name.ends_with("_per_s") => Some(Unit::ByteRate),
             Kind::Count => Some(Unit::Count),
             Kind::Bytes => Some(Unit::Bytes),
             Kind::DurationUs => Some(Unit::Time(1_000)),
@@ -44,10 +41,6 @@ impl Unit {
                 Some(scaled) => Some((8 * scale(scaled)?, 1)),
                 None => Some((scale(bits(suffix).unwrap_or(suffix))?, 1)),
             },
-            Unit::ByteRate => match bits(suffix) {
-                Some(scaled) => Some((scale(scaled)?, 8)),
-                None => Some((scale(suffix.strip_suffix("Bps").or_else(|| suffix.strip_suffix('B'))?)?, 1)),
-            },
         }
     }
 
@@ -57,7 +50,7 @@ impl Unit {
             Unit::Count => "10, 10k, 1.5M",
             Unit::Bytes => "512, 10k, 1MiB, 1.5GB",
             Unit::Time(_) => "20ms, 1.5s, 3min",
-            Unit::Rate | Unit::ByteRate => "64kbps, 10Mbps, 1Gbit, 1MBps",
+            Unit::Rate => "64kbps, 10Mbps, 1Gbit, 1MBps",
         }
     }
 }
@@ -146,9 +139,8 @@ fn hex(text: &str) -> Option<Result<u64, BadNumber>> {
 
 /// True if `text` is a number (or a range) that names its unit of this family.
 pub(super) fn carries(unit: Unit, text: &str) -> bool {
-    let one = |text: &str| {
-        parts(text).is_some_and(|(_, _, suffix)| !suffix.is_empty() && unit.factor(suffix).is_some())
-    };
+    let one =
+        |text: &str| parts(text).is_some_and(|(_, _, suffix)| !suffix.is_empty() && unit.factor(suffix).is_some());
     one(text) || text.split_once('-').is_some_and(|(low, high)| one(low) && one(high))
 }
 

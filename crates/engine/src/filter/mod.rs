@@ -3,7 +3,7 @@
 //! ```text
 //! state = established and peer in 10.0.0.0/8 and rtt > 20ms and not process ~ "^nginx"
 //! ```
-//! Words become an [`Ast`] without knowing any table ([`parse`]), then an [`Expr`](record::Expr) over one table's
+//! Words become an [`Ast`] without knowing any table ([`parse`]), then an [`Expr`] over one table's
 //! fields ([`bind`]). Between the two a command may [`split`] the tree between two tables. Evaluation is the job of
 //! [`Predicate`](crate::Predicate).
 //!
@@ -29,7 +29,7 @@ mod split;
 
 pub use ast::Ast;
 pub use bind::bind;
-pub use error::{FilterError, Fault};
+pub use error::{Fault, FilterError};
 pub use fuzz::fuzz_filter;
 pub use names::knows;
 pub use parser::parse;

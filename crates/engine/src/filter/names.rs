@@ -11,14 +11,11 @@ pub(super) enum Meaning {
     /// One field.
     Field(usize),
     /// `local`, `peer`: an address field and its port field.
-    Endpoint {
-        addr: usize,
-        port: usize,
-    },
+    Endpoint { addr: usize, port: usize },
 }
 
 /// Units that a name may leave out, in the order in which they are tried.
-const SUFFIXES: &[&str] = &["us", "ms", "s", "bps", "bytes_per_s", "bytes"];
+const SUFFIXES: &[&str] = &["us", "ms", "s", "bps", "bytes"];
 
 /// True if `name` means something in the filters of `T`: a field, a field without its unit, `local`, `peer`.
 pub fn knows<T: Table>(name: &str) -> bool {
@@ -63,7 +60,7 @@ fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
 
 /// True if every value is a number with a unit that the field at `index` counts in.
 fn takes_units_of<T: Table>(index: usize, values: &[Literal]) -> bool {
-    let Some(unit) = T::FIELDS.get(index).and_then(|f| Unit::of(f.name, f.kind)) else { return false };
+    let Some(unit) = T::FIELDS.get(index).and_then(|f| Unit::of(f.kind)) else { return false };
     values.iter().all(|v| !v.quoted && v.as_str().is_some_and(|text| literal::carries(unit, text)))
 }
 

@@ -96,12 +96,15 @@ impl Parser<'_> {
         self.cursor.take(name_span);
         let Some((cmp, cmp_span)) = self.cursor.comparison() else {
             let here = if self.cursor.at_end() { name_span } else { self.cursor.next_word() };
-            let message =
-                format!("an operator is missing after `{name}`; there are = != < <= > >= ~ !~ in, not in");
+            let message = format!("an operator is missing after `{name}`; there are = != < <= > >= ~ !~ in, not in");
             return Err(FilterError::new(self.text, here, Fault::Syntax, message));
         };
         let opened = self.cursor.here();
         let is_list = self.cursor.eat("(");
+        if is_list && cmp.is_match() {
+            let message = "a regular expression with brackets, blanks or signs is put in quotes";
+            return Err(FilterError::new(self.text, opened, Fault::Syntax, message));
+        }
         if is_list && !matches!(cmp, Cmp::In | Cmp::NotIn) {
             let word = if cmp == Cmp::Ne { "not in" } else { "in" };
             let message = format!("a list goes with `in` and `not in`, not with `{cmp}`");

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::literal::{Unit, quantity};
 use super::*;
 use crate::explain::expr_text;
-use super::literal::{Unit, quantity};
 use proptest::prelude::*;
 use record::rows::{Flows, Sockets};
 
@@ -101,17 +101,15 @@ fn values_by_kind() {
         ("rtt_us > 3", "rtt_us > 3"),
         ("rtt_us > 3µs", "rtt_us > 3"),
         ("timer_ms in (1s-2min, 1h)", "timer_ms in (1000-120000, 3600000)"),
-        ("pacing_bytes_per_s > 10Mbps", "pacing_bytes_per_s > 1250000"),
-        ("pacing_bytes_per_s > 10Mbit", "pacing_bytes_per_s > 1250000"),
-        ("pacing_bytes_per_s > 1MBps", "pacing_bytes_per_s > 1000000"),
-        ("pacing_bytes_per_s > 1.5MB", "pacing_bytes_per_s > 1500000"),
-        ("pacing_bytes_per_s > 7", "pacing_bytes_per_s > 7"),
+        ("pacing_bps > 10Mbps", "pacing_bps > 10000000"),
+        ("pacing_bps > 1MBps", "pacing_bps > 8000000"),
     ]);
 }
 
 #[test]
 fn bits_per_second() {
-    for (text, n) in [("7", 7), ("64kbps", 64_000), ("10M", 10_000_000), ("1Gbit", 1_000_000_000), ("1MBps", 8_000_000)] {
+    for (text, n) in [("7", 7), ("64kbps", 64_000), ("10M", 10_000_000), ("1Gbit", 1_000_000_000), ("1MBps", 8_000_000)]
+    {
         assert_eq!(quantity(Unit::Rate, text), Ok(n), "{text}");
     }
 }
@@ -137,8 +135,14 @@ fn addresses_and_ends() {
         ("peer != 10.1.2.3:443", "peer_addr != 10.1.2.3 or peer_port != 443"),
         ("peer in 10.0.0.0/8", "peer_addr in (10.0.0.0/8)"),
         ("peer in (10.0.0.0/8, ::1)", "peer_addr in (10.0.0.0/8, ::1)"),
-        ("peer in (10.0.0.0/8, [::1]:80, :22)", "(peer_addr = ::1 and peer_port = 80) or peer_port = 22 or peer_addr in (10.0.0.0/8)"),
-        ("peer not in (10.0.0.0/8, [::1]:80)", "(peer_addr != ::1 or peer_port != 80) and peer_addr not in (10.0.0.0/8)"),
+        (
+            "peer in (10.0.0.0/8, [::1]:80, :22)",
+            "(peer_addr = ::1 and peer_port = 80) or peer_port = 22 or peer_addr in (10.0.0.0/8)",
+        ),
+        (
+            "peer not in (10.0.0.0/8, [::1]:80)",
+            "(peer_addr != ::1 or peer_port != 80) and peer_addr not in (10.0.0.0/8)",
+        ),
         ("peer = null", "peer_addr = null"),
         ("peer not in (null, 10.0.0.1)", "peer_addr != null and peer_addr not in (10.0.0.1)"),
     ]);
@@ -153,11 +157,20 @@ fn a_name_may_leave_out_its_unit() {
         ("timer > 1s", "timer_ms > 1000"),
         ("timer = keepalive", "timer = keepalive"),
         ("timer = null", "timer = null"),
-        ("timer in (1s, keepalive)", "filter, column 11: `timer` has no word `1s`; there are off retransmit keepalive timewait probe unknown\n  timer in (1s, keepalive)\n            ^^"),
-        ("pacing > 10Mbps", "pacing_bytes_per_s > 1250000"),
+        (
+            "timer in (1s, keepalive)",
+            "filter, column 11: `timer` has no word `1s`; there are off retransmit keepalive timewait probe unknown\n  timer in (1s, keepalive)\n            ^^",
+        ),
+        ("pacing > 10Mbps", "pacing_bps > 10000000"),
         ("backlog > 1MiB", "backlog_bytes > 1048576"),
-        ("rtt > 20", "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > 20\n  ^^^"),
-        ("rtt > \"20ms\"", "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > \"20ms\"\n  ^^^"),
+        (
+            "rtt > 20",
+            "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > 20\n  ^^^",
+        ),
+        (
+            "rtt > \"20ms\"",
+            "filter, column 1: `rtt` needs a value with a unit here; did you mean `rtt_us`?\n  rtt > \"20ms\"\n  ^^^",
+        ),
     ]);
     assert_eq!(bound::<Flows>("established > 5"), "established > 5");
     for (name, known) in [("rtt", true), ("peer", true), ("pid", true), ("timer", true), ("nope", false), ("", false)] {
@@ -196,7 +209,10 @@ fn mistakes_in_words() {
         ("pid", "1: an operator is missing after `pid`; there are = != < <= > >= ~ !~ in, not in"),
         ("pid ? 1", "5: an operator is missing after `pid`; there are = != < <= > >= ~ !~ in, not in"),
         ("pid =", "6: a value is missing after `=`; text with signs and the words of the language are put in quotes"),
-        ("pid = AND uid = 1", "7: a value is missing after `=`; text with signs and the words of the language are put in quotes"),
+        (
+            "pid = AND uid = 1",
+            "7: a value is missing after `=`; text with signs and the words of the language are put in quotes",
+        ),
         ("= 1", "1: a field name is missing here"),
         ("pid = 1 and", "12: a field name is missing here"),
         ("and", "1: a field name is missing here"),
@@ -206,9 +222,13 @@ fn mistakes_in_words() {
         ("(pid = 1 uid = 2)", "10: expected `and` or `or` before `uid`; a value with blanks or signs needs quotes"),
         ("pid in (1", "8: this list is never closed"),
         ("pid in (1 2)", "11: expected `,` or `)` in the list"),
-        ("pid in ()", "9: a value is missing after `in`; text with signs and the words of the language are put in quotes"),
+        (
+            "pid in ()",
+            "9: a value is missing after `in`; text with signs and the words of the language are put in quotes",
+        ),
         ("pid = (1, 2)", "5: a list goes with `in` and `not in`, not with `=`; did you mean `in`?"),
         ("pid != (1, 2)", "5: a list goes with `in` and `not in`, not with `!=`; did you mean `not in`?"),
+        ("process ~ (?i)x", "11: a regular expression with brackets, blanks or signs is put in quotes"),
         ("process = \"abc", "11: this \" is never closed"),
         ("process = \"a\\q\"", "13: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
         ("process = \"\\xg0\"", "12: unknown escape; there are \\\\ \\\" \\' \\n \\t \\r \\0 \\xNN \\u{N}"),
@@ -219,7 +239,10 @@ fn mistakes_in_words() {
         ("v6only = maybe", "10: true or false is wanted here"),
         ("pid ~ 1", "5: `~` does not fit: `pid` is no text"),
         ("peer_addr ~ 10", "11: `~` does not fit: `peer_addr` is an address; use `in` with a prefix"),
-        ("owners = 1", "8: `=` does not fit: `owners` is a list of owners; compare `process`, `pid` or `fd`, or ask `= null`"),
+        (
+            "owners = 1",
+            "8: `=` does not fit: `owners` is a list of owners; compare `process`, `pid` or `fd`, or ask `= null`",
+        ),
         ("process ~ \"(\"", "11: bad regular expression: unclosed group"),
         ("process ~ \"(a{1000}){1000}\"", "11: bad regular expression: it compiles to more than 1048576 bytes"),
         ("local_port = 70000", "14: ports end at 65535"),
@@ -230,8 +253,6 @@ fn mistakes_in_words() {
         ("recv_q > 99999999999T", "10: this number is too big"),
         ("recv_q > 5parsecs", "10: a number is wanted here (512, 10k, 1MiB, 1.5GB)"),
         ("timer_ms > 5us", "12: `timer_ms` counts whole milliseconds"),
-        ("pacing_bytes_per_s > 4bps", "22: `pacing_bytes_per_s` counts whole bytes"),
-        ("pacing_bytes_per_s > 10M", "22: a number is wanted here (64kbps, 10Mbps, 1Gbit, 1MBps)"),
         ("recv_q > 0.5", "10: `recv_q` counts whole bytes"),
         ("mark = 0x11/0x10", "8: the value has bits that its mask has not"),
         ("mark = 0x11/x", "8: a value and a mask are wanted here (0x10/0xf0)"),
@@ -239,7 +260,10 @@ fn mistakes_in_words() {
         ("peer_addr = fe80::1%eth0", "13: an address without interface is wanted here; add `and iface = …`"),
         ("peer_addr = 10.0.0.0/33", "13: no address and no prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
         ("peer_addr < 10.0.0.0/8", "13: no address to compare with"),
-        ("peer = 443", "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you mean `:443`?"),
+        (
+            "peer = 443",
+            "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you mean `:443`?",
+        ),
         ("peer = :70000", "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)"),
         ("peer < 10.0.0.1", "6: `<` does not fit: `peer` is an address and a port; there are = != in, not in"),
     ] {
@@ -299,6 +323,17 @@ fn printed_filters_parse_to_the_same() {
 }
 
 #[test]
+fn printing_nests_no_deeper_than_what_was_read() {
+    let deep = FilterError::DEPTH_MAX;
+    let text = format!("{}a = 1{}", "b = 2 and (".repeat(deep), ") or c = 3".repeat(deep));
+    fuzz_filter(text.as_bytes());
+    assert_eq!(
+        parse("a=1 and b=2 or not (c=3 or d=4)").unwrap().to_string(),
+        "a = 1 and b = 2 or not (c = 3 or d = 4)"
+    );
+}
+
+#[test]
 fn names_and_conjuncts() {
     let ast = parse("a = 1 and (b = 2 or a = 3) and c = 4").unwrap();
     assert_eq!(ast.names(), ["a", "b", "a", "c"]);
@@ -332,13 +367,30 @@ fn errors_of_a_split_filter_point_into_the_whole_text() {
 
 fn any_filter() -> impl Strategy<Value = String> {
     let word = prop_oneof![
-        Just("pid".to_owned()), Just("state".to_owned()), Just("peer".to_owned()), Just("rtt".to_owned()),
-        Just("process".to_owned()), Just("=".to_owned()), Just("!=".to_owned()), Just("~".to_owned()),
-        Just("in".to_owned()), Just("not".to_owned()), Just("and".to_owned()), Just("or".to_owned()),
-        Just("(".to_owned()), Just(")".to_owned()), Just(",".to_owned()), Just("!".to_owned()),
-        Just("10.0.0.0/8:443".to_owned()), Just("[::1]:1-2".to_owned()), Just("20ms".to_owned()),
-        Just("0x10/0xf0".to_owned()), Just("null".to_owned()), Just("\"a\\\"\\x00b\"".to_owned()),
-        "[ -~]{0,6}", "\\PC{0,4}",
+        Just("pid".to_owned()),
+        Just("state".to_owned()),
+        Just("peer".to_owned()),
+        Just("rtt".to_owned()),
+        Just("process".to_owned()),
+        Just("=".to_owned()),
+        Just("!=".to_owned()),
+        Just("~".to_owned()),
+        Just("in".to_owned()),
+        Just("not".to_owned()),
+        Just("and".to_owned()),
+        Just("or".to_owned()),
+        Just("(".to_owned()),
+        Just(")".to_owned()),
+        Just(",".to_owned()),
+        Just("!".to_owned()),
+        Just("10.0.0.0/8:443".to_owned()),
+        Just("[::1]:1-2".to_owned()),
+        Just("20ms".to_owned()),
+        Just("0x10/0xf0".to_owned()),
+        Just("null".to_owned()),
+        Just("\"a\\\"\\x00b\"".to_owned()),
+        "[ -~]{0,6}",
+        "\\PC{0,4}",
     ];
     proptest::collection::vec(word, 0..14).prop_map(|words| words.join(" "))
 }
@@ -346,8 +398,11 @@ fn any_filter() -> impl Strategy<Value = String> {
 /// A sentence of the language by construction.
 fn valid_filter() -> impl Strategy<Value = String> {
     let test = prop_oneof![
-        Just("pid = 1".to_owned()), Just("peer in (10.0.0.0/8, :443)".to_owned()), Just("state != listen".to_owned()),
-        Just("uid not in (1, null)".to_owned()), "process (=|~|!~) \"[a-z\\\\.]{0,5}x\"".prop_map(|t| t.replace("\\", "\\\\")),
+        Just("pid = 1".to_owned()),
+        Just("peer in (10.0.0.0/8, :443)".to_owned()),
+        Just("state != listen".to_owned()),
+        Just("uid not in (1, null)".to_owned()),
+        "process (=|~|!~) \"[a-z\\\\.]{0,5}x\"".prop_map(|t| t.replace("\\", "\\\\")),
         "process = [a-z]{5,8}",
     ];
     test.prop_recursive(5, 40, 4, |inner| {

@@ -58,7 +58,9 @@ fn orders_as_the_naive_rule_does() {
         let mut expected = rows.clone();
         expected.sort_by(|a, b| {
             let asked = keys.iter().map(|&(i, down)| naive(&a[i], &b[i], down)).find(|o| o.is_ne());
-            asked.unwrap_or_else(|| (0..6).map(|i| naive(&a[i], &b[i], false)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal))
+            asked.unwrap_or_else(|| {
+                (0..6).map(|i| naive(&a[i], &b[i], false)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+            })
         });
         let expected: Vec<String> =
             expected.iter().map(|row| row.iter().map(cell_text).collect::<Vec<_>>().join("|")).collect();
@@ -85,10 +87,10 @@ fn a_limit_bounds_memory_and_keeps_the_first() {
     all.sort_unstable_by(|a, b| b.cmp(a));
     let mut got = Vec::new();
     sorter.finish(|cells| {
-        got.push(cells[0]);
+        got.push(cell_text(&cells[0]));
         Next::More
     });
-    assert_eq!(got, all[..10].iter().map(|n| Value::U64(*n)).collect::<Vec<_>>());
+    assert_eq!(got, all[..10].iter().map(u64::to_string).collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 use crate::testing::request;
+use record::Test;
 use record::rows::{Sockets, need};
 
 fn error(change: impl FnOnce(&mut Request)) -> String {
@@ -15,11 +16,23 @@ fn error(change: impl FnOnce(&mut Request)) -> String {
 #[test]
 fn what_does_not_fit_is_refused() {
     assert_eq!(error(|r| r.by = vec!["peer".into()]), "unknown field `peer` in --by; did you mean `peer_addr`?");
-    assert_eq!(error(|r| r.by = vec!["zzzz".into()]), "unknown field `zzzz` in --by; `--columns help` lists the fields");
-    assert_eq!(error(|r| r.by = vec!["owners".into()]), "--by cannot take `owners`: a list of owners makes no group; take `process` or `pid`");
+    assert_eq!(
+        error(|r| r.by = vec!["zzzz".into()]),
+        "unknown field `zzzz` in --by; `--columns help` lists the fields"
+    );
+    assert_eq!(
+        error(|r| r.by = vec!["owners".into()]),
+        "--by cannot take `owners`: a list of owners makes no group; take `process` or `pid`"
+    );
     assert_eq!(error(|r| r.sort = Sort::parse_list("rtt")), "unknown field `rtt` in --sort; did you mean `rtt_us`?");
-    assert_eq!(error(|r| r.sort = Sort::parse_list("pid:down")), "unknown field `pid:down` in --sort; did you mean `pid`?");
-    assert_eq!(error(|r| r.folds = vec![(Fold::Sum, "pid".into())]), "--sum cannot take `pid`: an identifier is no quantity");
+    assert_eq!(
+        error(|r| r.sort = Sort::parse_list("pid:down")),
+        "unknown field `pid:down` in --sort; did you mean `pid:desc`?"
+    );
+    assert_eq!(
+        error(|r| r.folds = vec![(Fold::Sum, "pid".into())]),
+        "--sum cannot take `pid`: an identifier is no quantity"
+    );
     assert_eq!(error(|r| r.folds = vec![(Fold::Max, "state".into())]), "--max cannot take `state`: it is no number");
     assert_eq!(
         error(|r| {
@@ -32,8 +45,6 @@ fn what_does_not_fit_is_refused() {
     let bad = Test { field: 0, op: record::Op::Match, operand: record::Operand::Regex("(".into()) };
     assert_eq!(error(|r| r.conjuncts = vec![Expr::Test(bad)]), "bad regular expression `(`: unclosed group");
 }
-
-use record::Test;
 
 #[test]
 fn sort_keys_read_their_direction() {

@@ -102,7 +102,7 @@ impl<T: Table> Node<T> {
             Expr::Or(parts) => Node::Or(all(parts)?),
             Expr::Not(part) => Node::Not(Box::new(Node::compile(part)?)),
             Expr::Test(test) => match T::FIELDS.get(test.field) {
-                Some(field) => Node::Test { get: field.get, rule: Rule::compile(test)? },
+                Some(field) => Node::Test { get: field.get, rule: Rule::compile(test, field.kind)? },
                 None => Node::Or(Vec::new()),
             },
         })
@@ -126,8 +126,8 @@ impl<T: Table> Node<T> {
 
     fn holds(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
         match self {
-            Node::Test { get: Get::Own(get), rule } => rule.holds(get(row)),
-            Node::Test { get: Get::Joined { key, lookup }, rule } => rule.holds(lookups.value(*lookup, key(row))),
+            Node::Test { get: Get::Own(get), rule } => rule.holds(&get(row)),
+            Node::Test { get: Get::Joined { key, lookup }, rule } => rule.holds(&lookups.value(*lookup, key(row))),
             Node::Test { get: Get::Owners { key, part }, rule } => rule.holds_for_any(lookups.owners(key(row)), *part),
             Node::And(parts) => parts.iter().all(|part| part.holds(row, lookups)),
             Node::Or(parts) => parts.iter().any(|part| part.holds(row, lookups)),

@@ -118,7 +118,7 @@ fn folds_without_keys_make_one_row_even_of_nothing() {
 
 #[test]
 fn the_first_owner_is_shown_any_is_matched() {
-    let table = Table { owners: vec![(22, vec![owner(7, "sshd"), owner(8, "nginx")])], ..Table::default() };
+    let table = Known { owners: vec![(22, vec![owner(7, "sshd"), owner(8, "nginx")])], ..Known::default() };
     let plan = plan(request(&["local_port", "process"], "process = nginx"));
     assert!(plan.needs_lookup(record::LookupId::Owners) && !plan.needs_lookup(record::LookupId::Users));
     let mut sink = Seen::default();
@@ -228,7 +228,7 @@ impl Sink for Bare {
 fn allocations(request: &Request, n: usize) -> u64 {
     let mut source = Canned { rows: many(2_000), ..Canned::default() };
     source.rows.truncate(n);
-    let table = Table { owners: vec![(22, vec![owner(7, "sshd")])], ..Table::default() };
+    let table = Known { owners: vec![(22, vec![owner(7, "sshd")])], ..Known::default() };
     let plan = plan(request.clone());
     let mut sink = Bare::default();
     let before = sys::heap::allocations();
@@ -241,7 +241,8 @@ fn allocations(request: &Request, n: usize) -> u64 {
 #[test]
 fn streaming_allocates_nothing() {
     let columns = ["proto", "state", "recv_q", "local_addr", "local_port", "peer_addr", "peer_port", "process", "user"];
-    let filter = "state in (established, listen, close) and peer in 10.0.0.0/8 and not local_port in (1-3, 7) or process = sshd";
+    let filter =
+        "state in (established, listen, close) and peer in 10.0.0.0/8 and not local_port in (1-3, 7) or process = sshd";
     let request = request(&columns, filter);
     // The first row may fill caches; a thousand more cost nothing.
     assert_eq!(allocations(&request, 2_000), allocations(&request, 1_000));
@@ -259,11 +260,12 @@ fn rows_of_known_groups_allocate_nothing() {
 
 #[test]
 fn the_vector_of_cells_is_recycled() {
-    let mut cells: Vec<Value<'static>> = Vec::with_capacity(9);
+    let mut cells: Vec<Value<'static>> = vec![Value::Null; 9];
     let place = cells.as_ptr();
     for _ in 0..3 {
-        cells.push(Value::U64(1));
+        cells[3] = Value::U64(1);
         cells = recycled(cells);
-        assert!(cells.is_empty() && cells.as_ptr() == place && cells.capacity() == 9);
+        assert_eq!(cells, [Value::Null; 9]);
+        assert!(cells.as_ptr() == place && cells.capacity() == 9);
     }
 }

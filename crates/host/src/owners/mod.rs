@@ -99,6 +99,17 @@ fn add(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(
     Ok(())
 }
 
+/// Takes any bytes as a recorded block and indexes what it holds. For the fuzzer: it must neither panic nor fail to end.
+pub fn fuzz_owners(data: &[u8]) {
+    let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
+    if let Err(error) = add(data, &mut gather, &mut report) {
+        assert!(!error.to_string().is_empty());
+    }
+    let (index, over) = gather.finish();
+    assert!((index.len() as u64 + over) * 12 <= data.len() as u64);
+    let _ = (index.get(0), index.get(u64::from(u32::MAX)), report.lines());
+}
+
 /// What a reading of owners saw and missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnersReport {

@@ -2,7 +2,7 @@
 //! Owners against the real kernel, from recordings, and of processes that do not want to be seen.
 use super::*;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -116,8 +116,8 @@ fn a_recording_tells_the_same_anywhere() {
 
 #[test]
 fn a_recording_that_is_cut_keeps_what_it_has_and_says_so() {
-    let tmp = tempfile::tempdir().unwrap();
-    let proc = fake_proc(tmp.path(), 7, 20_000);
+    let tmp = temp_memory();
+    let proc = fake_proc(tmp.path(), 7, 15_000);
     let tape = tmp.path().join("tape");
     let host = proc.recording(&tape).unwrap();
     Owners::read(&host).unwrap();
@@ -125,7 +125,7 @@ fn a_recording_that_is_cut_keeps_what_it_has_and_says_so() {
     let bytes = std::fs::read(&tape).unwrap();
     std::fs::write(&tape, &bytes[..bytes.len() / 2]).unwrap();
     let cut = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
-    assert!((1..20_000).contains(&cut.report.sockets), "{:?}", cut.report);
+    assert!((1..15_000).contains(&cut.report.sockets), "{:?}", cut.report);
     assert!(cut.report.is_partial());
     assert_eq!(
         cut.report.lines(),
@@ -141,11 +141,24 @@ fn empty_tape(dir: &Path) -> std::path::PathBuf {
     tape
 }
 
+proptest::proptest! {
+    #[test]
+    fn any_block_ends(bytes in proptest::collection::vec(0u8..4, 0..400)) {
+        fuzz_owners(&bytes);
+    }
+}
+
 #[test]
 fn garbled_blocks_are_an_error_with_a_place() {
     let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
     let error = add(&[2, 0, 0], &mut gather, &mut report).unwrap_err();
     assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 0");
+}
+
+/// A directory in memory, if there is such a place: a hundred thousand links take their time on a disk.
+fn temp_memory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
 /// A /proc with one process of `count` descriptors, all of them sockets but every tenth.
@@ -162,7 +175,7 @@ fn fake_proc(dir: &Path, pid: u32, count: u32) -> Host {
 
 #[test]
 fn a_hundred_thousand_descriptors_in_one_process() {
-    let tmp = tempfile::tempdir().unwrap();
+    let tmp = temp_memory();
     let owners = Owners::read(&fake_proc(tmp.path(), 4242, 100_000)).unwrap();
     let report = owners.report();
     assert_eq!((report.processes, report.fds, report.sockets), (1, 100_000, 90_000));
@@ -181,7 +194,9 @@ fn root_a_hundred_thousand_descriptors_of_a_living_process() {
     let line = line_of(&mut child, "holds ");
     let numbers: Vec<u64> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
     if numbers[1] < 100_000 {
-        eprintln!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)", numbers[1]);
+        // Straight to stderr: the harness keeps what passing tests print.
+        let line = format!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)\n", numbers[1]);
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
     let owners = Owners::read(&Host::live()).unwrap();
     let found = owners.of(numbers[0]);

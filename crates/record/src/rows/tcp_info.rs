@@ -69,11 +69,11 @@ impl Socket<'_> {
 
 /// One line a member of the struct: accessor, width, offset, field name, kind, kernel name, sentence.
 macro_rules! members {
-    ($($get:ident $width:ident @ $at:literal as $name:literal, $kind:expr, $kernel:literal, $doc:literal;)*) => {
+    ($($get:ident $width:ident @ $at:literal $(* $times:literal)? as $name:literal, $kind:expr, $kernel:literal, $doc:literal;)*) => {
         impl TcpInfo<'_> {
             $(
                 #[doc = $doc]
-                #[doc = concat!(" (`", $kernel, "`)")]
+                #[doc = concat!(" (`", $kernel, "`; as the kernel has it: rates in bytes per second)")]
                 #[inline]
                 pub fn $get(&self) -> Option<members!(@type $width)> {
                     self.$width($at)
@@ -83,7 +83,7 @@ macro_rules! members {
         /// The plain members of `tcp_info` as fields of the sockets' table.
         pub(super) const MEMBERS: &[Field<Sockets>] = &[
             $(
-                F::own($name, $kind, |row| Value::number(row.info(|i| i.$get())))
+                F::own($name, $kind, |row| Value::number(row.info(|i| i.$get())$(.map(|n| n.saturating_mul($times)))?))
                     .needs(need::TCP_INFO).kernel($kernel).doc($doc),
             )*
             F::own("snd_wscale", Kind::Count, |row| Value::number(row.info(|i| i.snd_wscale())))
@@ -140,8 +140,8 @@ members! {
     rcv_rtt_us u32_at @ 92 as "rcv_rtt_us", Kind::DurationUs, "tcpi_rcv_rtt", "Round-trip time as the receiver estimates it.";
     rcv_space u32_at @ 96 as "rcv_space", Kind::Bytes, "tcpi_rcv_space", "Space for receiving that auto-tuning aims at.";
     total_retrans u32_at @ 100 as "retrans_total", Kind::Count, "tcpi_total_retrans", "Segments retransmitted since the socket was opened.";
-    pacing_rate u64_at @ 104 as "pacing_bytes_per_s", Kind::Bytes, "tcpi_pacing_rate", "Pacing rate in bytes per second.";
-    max_pacing_rate u64_at @ 112 as "max_pacing_bytes_per_s", Kind::Bytes, "tcpi_max_pacing_rate", "Upper limit of the pacing rate in bytes per second; all ones: none.";
+    pacing_rate u64_at @ 104 * 8 as "pacing_bps", Kind::BitsPerSecond, "tcpi_pacing_rate", "Pacing rate.";
+    max_pacing_rate u64_at @ 112 * 8 as "max_pacing_bps", Kind::BitsPerSecond, "tcpi_max_pacing_rate", "Upper limit of the pacing rate; the largest number: none.";
     bytes_acked u64_at @ 120 as "bytes_acked", Kind::Bytes, "tcpi_bytes_acked", "Bytes sent and acknowledged.";
     bytes_received u64_at @ 128 as "bytes_in", Kind::Bytes, "tcpi_bytes_received", "Bytes received in order.";
     segs_out u32_at @ 136 as "segs_out", Kind::Count, "tcpi_segs_out", "Segments sent, acknowledgements included.";
@@ -150,7 +150,7 @@ members! {
     min_rtt_us u32_at @ 148 as "min_rtt_us", Kind::DurationUs, "tcpi_min_rtt", "Smallest round-trip time seen.";
     data_segs_in u32_at @ 152 as "data_segs_in", Kind::Count, "tcpi_data_segs_in", "Segments received that carried data.";
     data_segs_out u32_at @ 156 as "data_segs_out", Kind::Count, "tcpi_data_segs_out", "Segments sent that carried data.";
-    delivery_rate u64_at @ 160 as "delivery_bytes_per_s", Kind::Bytes, "tcpi_delivery_rate", "Latest goodput in bytes per second.";
+    delivery_rate u64_at @ 160 * 8 as "delivery_bps", Kind::BitsPerSecond, "tcpi_delivery_rate", "Latest goodput.";
     busy_us u64_at @ 168 as "busy_us", Kind::DurationUs, "tcpi_busy_time", "Time with data in flight.";
     rwnd_limited_us u64_at @ 176 as "rwnd_limited_us", Kind::DurationUs, "tcpi_rwnd_limited", "Time limited by the peer's receive window.";
     sndbuf_limited_us u64_at @ 184 as "sndbuf_limited_us", Kind::DurationUs, "tcpi_sndbuf_limited", "Time limited by our send buffer.";

@@ -51,12 +51,13 @@ pub fn put_v6(out: &mut Vec<u8>, octets: [u8; 16]) {
     let end = if v4_tail { 6 } else { 8 };
     let mut i = 0;
     while i < end {
-        if len >= 2 && i == start {
+        if i == start {
             out.extend_from_slice(b"::");
             i += len;
             continue;
         }
-        if i > 0 && i != start + len || i > 0 && len < 2 {
+        // Behind the fold stands a colon already.
+        if i > 0 && i != start + len {
             out.push(b':');
         }
         put_group(out, groups[i]);
@@ -77,7 +78,7 @@ fn put_group(out: &mut Vec<u8>, group: u16) {
     super::decimal::put_hex(out, group.into());
 }
 
-/// Start and length of the longest run of zero groups; length 0 or 1 is no run worth folding.
+/// Start and length of the longest run of zero groups; beyond all groups and 0 where no run is worth folding.
 fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
     let (mut best, mut best_len, mut len) = (0, 0, 0);
     for (i, &group) in groups.iter().enumerate() {
@@ -86,7 +87,7 @@ fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
             (best, best_len) = (i + 1 - len, len);
         }
     }
-    if best_len < 2 { (8, 0) } else { (best, best_len) }
+    if best_len < 2 { (16, 0) } else { (best, best_len) }
 }
 
 #[cfg(test)]

@@ -392,10 +392,7 @@ mod tests {
                  192.0.2.10:many\t\t-->\t192.0.2.1:8080\t\t6\n"
             );
         }
-        assert_eq!(
-            table(LstfStyle::default(), &[]),
-            "Local Address:Port\t<-->\tPeer Address:Port\tConnections\n"
-        );
+        assert_eq!(table(LstfStyle::default(), &[]), "Local Address:Port\t<-->\tPeer Address:Port\tConnections\n");
     }
 
     /// A widest cell of 24 characters: lstf lets it run into the next column.
@@ -499,7 +496,8 @@ mod tests {
         let one = flow(Direction::In, "192.0.2.1:80", "192.0.2.2:many", 3);
         let flows: Vec<_> = (0..5_000).map(|n| Flow { connections: n, ..one }).collect();
         let text = table(LstfStyle::default(), &flows);
-        let connections: Vec<u64> = text.lines().skip(1).map(|l| l.rsplit('\t').next().unwrap().parse().unwrap()).collect();
+        let connections: Vec<u64> =
+            text.lines().skip(1).map(|l| l.rsplit('\t').next().unwrap().parse().unwrap()).collect();
         assert_eq!(connections, (0..5_000).collect::<Vec<_>>());
     }
 }

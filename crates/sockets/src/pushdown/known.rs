@@ -14,17 +14,8 @@ const NOT_IN_INET: u64 = need::UNIX_NAME | need::UNIX_PEER;
 const ONLY_IN_TCP: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO;
 
 /// Fields without such a bit that are null in every unix socket.
-const NAMES_NOT_IN_UNIX: &[&str] = &[
-    "local_addr",
-    "local_port",
-    "peer_addr",
-    "peer_port",
-    "local_name",
-    "peer_name",
-    "timer",
-    "timer_ms",
-    "retransmits",
-];
+const NAMES_NOT_IN_UNIX: &[&str] =
+    &["local_addr", "local_port", "peer_addr", "peer_port", "timer", "timer_ms", "retransmits"];
 
 /// The expression with everything decided that is the same for every row of the table, and constants folded: true is
 /// an empty `and`, false an empty `or`.

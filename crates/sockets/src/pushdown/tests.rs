@@ -154,6 +154,15 @@ fn any_row() -> impl Strategy<Value = Socket<'static>> {
     })
 }
 
+/// A field that is renamed must be renamed here too, or its filters are silently left to the engine.
+#[test]
+fn the_names_are_those_of_the_field_table() {
+    let matched = ["local_port", "peer_port", "local_addr", "peer_addr", "iface", "mark", "cgroup_id"];
+    for name in matched.iter().chain(&["state", "family", "proto", "unix_type", "timer", "retransmits"]) {
+        assert!(field_index::<Sockets>(name).is_some(), "{name}");
+    }
+}
+
 const ORDER: [Proto; 3] = [Proto::Tcp, Proto::Udp, Proto::Unix];
 
 proptest! {

@@ -6,6 +6,7 @@
 
 mod churn;
 mod compliance;
+mod crafted;
 mod fallback;
 mod fixtures;
 mod kernel_filter;

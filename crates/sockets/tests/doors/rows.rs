@@ -1,6 +1,8 @@
 //! Rows that are kept, for comparing.
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Addr, Demand, Expr, Get, Lookups, Next, Op, Operand, Proto, Source, State, Table, Test, Value};
+use record::{
+    Accounting, Addr, Demand, Expr, Get, Lookups, Next, Op, Operand, Proto, Source, State, Table, Test, Value,
+};
 use sockets::{Options, SocketSource};
 use sys::Host;
 

@@ -39,7 +39,10 @@ pub(super) enum Condition {
     Port(Side, Compare, i64),
     /// Index of an interface; 0 is none.
     Dev(u32),
-    Mark { value: u32, mask: u32 },
+    Mark {
+        value: u32,
+        mask: u32,
+    },
     Cgroup(u64),
     Autobound,
 }

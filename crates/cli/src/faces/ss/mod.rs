@@ -1,6 +1,79 @@
-//! The face of ss.
+//! The face of ss: its command line, its order of tables, its exit codes. The bytes are `sinks::face::ss`'s.
+//!
+//! Words become [`flags::Flags`], an expression becomes a condition and then a filter over the field table
+//! ([`request::make`]), one question a socket table; [`run`] puts them to the source and hands every row to the
+//! writer. Nothing in between knows netlink.
+
+mod condition;
+mod flags;
+mod getopt;
+mod grammar;
+mod live;
+mod number;
+mod operand;
+mod request;
+mod run;
+mod states;
+mod stop;
+mod summary;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod text;
+mod token;
+mod translate;
+mod world;
+
+use crate::session::{OpenError, Place, Session};
+use live::{LazyIfaces, Live};
+use sinks::face::ss::Layout;
+use std::os::unix::ffi::OsStringExt;
+use stop::Stop;
 
 /// Runs the face; returns the exit code.
-pub(crate) fn run(_call: &super::Call) -> u8 {
-    2
+pub(crate) fn run(call: &super::Call) -> u8 {
+    match answer(call) {
+        Ok(code) => code,
+        Err(stop) => stop.tell(),
+    }
+}
+
+fn answer(call: &super::Call) -> Result<u8, Stop> {
+    let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
+    let flags = flags::parse(args, layout(), call.bug_compatible)?;
+    let netns = flags.netns.as_deref().map(String::from_utf8_lossy);
+    let place = Place { netns: netns.as_deref(), ..Place::default() };
+    let session = Session::open(place).map_err(|error| no_namespace(netns.as_deref(), &error))?;
+    if flags.summary && !summary::print(&session, call.bug_compatible) {
+        return Ok(1);
+    }
+    if !flags.table {
+        return Ok(0);
+    }
+    let ifaces = LazyIfaces::new(&session);
+    let live = Live::new(&session, &ifaces);
+    let request = request::make(&flags, &live)?;
+    Ok(run::table(&session, &request, &live, &ifaces))
+}
+
+/// The layout of Debian 13's ss, unless the environment wants that of Debian 12.
+fn layout() -> Layout {
+    match std::env::var_os("NETWREN_SS_LAYOUT") {
+        Some(version) if version == "6.1" => Layout::V6_1,
+        _ => Layout::V6_15,
+    }
+}
+
+fn no_namespace(netns: Option<&str>, error: &OpenError) -> Stop {
+    match netns {
+        Some(netns) => {
+            let why = match error {
+                OpenError::Host(host::HostError::NoNetns { .. }) => "No such file or directory".to_owned(),
+                other => other.to_string(),
+            };
+            let name = text::printable(netns.as_bytes());
+            Stop::operand(&format!("Cannot open network namespace \"{name}\": {why}"))
+        }
+        None => Stop::operand(&format!("ss: {error}")),
+    }
 }

@@ -91,7 +91,13 @@ fn complain(line: &str) -> Stop {
     Stop::operand(&format!("{line}\n{CANNOT}"))
 }
 
-fn inet(word: &[u8], is_port: bool, family: Option<Family>, asked: &Asked, world: &dyn World) -> Result<HostCond, Stop> {
+fn inet(
+    word: &[u8],
+    is_port: bool,
+    family: Option<Family>,
+    asked: &Asked,
+    world: &dyn World,
+) -> Result<HostCond, Stop> {
     let (addr, mut port) = cut(word).ok_or_else(|| Stop::operand(CANNOT))?;
     if is_port {
         port = Some(word.strip_prefix(b"[").unwrap_or(word));
@@ -178,7 +184,9 @@ fn prefix(word: &[u8], family: Option<Family>) -> Option<Hosts> {
         };
     }
     let addr = match addr.contains(&b':') {
-        true if family != Some(Family::Inet) => Addr::V6(std::str::from_utf8(addr).ok()?.parse::<std::net::Ipv6Addr>().ok()?.octets()),
+        true if family != Some(Family::Inet) => {
+            Addr::V6(std::str::from_utf8(addr).ok()?.parse::<std::net::Ipv6Addr>().ok()?.octets())
+        }
         false if family != Some(Family::Inet6) => Addr::V4(short_v4(addr)?),
         _ => return None,
     };

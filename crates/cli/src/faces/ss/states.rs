@@ -35,8 +35,20 @@ pub(super) fn connected(layout: Layout) -> u32 {
 
 /// The words of single states by the kernel's number.
 const WORDS: [&str; 14] = [
-    "unknown", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "time-wait", "unconnected",
-    "close-wait", "last-ack", "listening", "closing", "", "bound-inactive",
+    "unknown",
+    "established",
+    "syn-sent",
+    "syn-recv",
+    "fin-wait-1",
+    "fin-wait-2",
+    "time-wait",
+    "unconnected",
+    "close-wait",
+    "last-ack",
+    "listening",
+    "closing",
+    "",
+    "bound-inactive",
 ];
 
 /// The states that a word stands for, in any case; None for a word that ss does not know.
@@ -61,12 +73,16 @@ pub(super) fn by_word(word: &[u8], layout: Layout) -> Option<u32> {
 }
 
 /// The words that a filter on the field `state` takes for these states of that protocol; None if they are all.
+///
+/// Of TCP there always are words: a source reads bound sockets only when they are named.
 pub(super) fn filter_words(states: u32, proto: Proto) -> Option<Vec<Box<[u8]>>> {
-    if states & all(Layout::V6_15) == all(Layout::V6_15) {
+    let all = all(Layout::V6_1) & !1;
+    if proto != Proto::Tcp && states & all == all {
         return None;
     }
     let mut words: Vec<Box<[u8]>> = Vec::new();
-    for number in 1..14u8 {
+    let numbers = if proto == Proto::Tcp { 1..14u8 } else { 1..12 };
+    for number in numbers {
         // A request socket says SYN_RECV of itself, whichever bit asked for it.
         let number = if number == State::NEW_SYN_RECV.0 { State::SYN_RECV.0 } else { number };
         let asked = states & 1 << number != 0 || (number == State::SYN_RECV.0 && states & NEW_SYN_RECV != 0);
@@ -133,7 +149,8 @@ mod tests {
         assert_eq!(words(NEW_SYN_RECV | ESTABLISHED, Proto::Tcp), "established syn_recv");
         assert_eq!(words(BOUND, Proto::Tcp), "bound_inactive");
         assert_eq!(words(1, Proto::Tcp), "");
-        assert_eq!(filter_words(all(Layout::V6_15), Proto::Tcp), None);
+        assert_eq!(filter_words(all(Layout::V6_1), Proto::Udp), None);
+        assert!(words(all(Layout::V6_15), Proto::Tcp).ends_with("closing bound_inactive"));
         assert!(!words(all(Layout::V6_1), Proto::Tcp).contains("bound_inactive"));
     }
 }

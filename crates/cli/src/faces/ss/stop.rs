@@ -14,6 +14,16 @@ pub(super) struct Stop {
 }
 
 impl Stop {
+    /// Prints it; returns the exit code.
+    pub(super) fn tell(&self) -> u8 {
+        // A closed stderr is nobody's loss.
+        let _ = sys::Out::stderr().write_all(self.err.as_bytes());
+        match sys::Out::stdout().write_all(self.out.as_bytes()) {
+            Ok(()) | Err(sys::OutError::Closed) => self.code,
+            Err(_) => 1,
+        }
+    }
+
     /// A mistake, without the usage.
     pub(super) fn fail(line: String, code: u8) -> Stop {
         Stop { out: String::new(), err: line + "\n", code }

@@ -154,7 +154,9 @@ impl Asked {
             self.tables |= db;
             self.states |= match db {
                 db if db & (bit(Db::Udp) | bit(Db::Raw)) != 0 => states::ESTABLISHED,
-                db if db & (bit(Db::UnixDatagram) | PACKET | bit(Db::Netlink) | bit(Db::Xdp)) != 0 => states::UNCONNECTED,
+                db if db & (bit(Db::UnixDatagram) | PACKET | bit(Db::Netlink) | bit(Db::Xdp)) != 0 => {
+                    states::UNCONNECTED
+                }
                 db if db & bit(Db::Tipc) != 0 => states::ESTABLISHED | states::SERVERS,
                 _ => states::connected(self.layout),
             };

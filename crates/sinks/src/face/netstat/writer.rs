@@ -273,6 +273,7 @@ fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &N
 fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &Options, names: &Names<'_>) {
     let start = out.len();
     if !(names.argv0)(owner.pid, out) {
+        out.truncate(start);
         return text::put_face(out, owner.process.as_bytes(), options.bug_compatible);
     }
     let word = out.get(start..).unwrap_or_default();
@@ -280,12 +281,13 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &Options, names: 
     if let Some(slash) = slash {
         out.drain(start..=start + slash);
     }
-    // A control byte becomes one byte: the cut after this falls where netstat's does.
-    if !options.bug_compatible {
-        for byte in out.iter_mut().skip(start).filter(|b| b.is_ascii_control()) {
-            *byte = b'?';
-        }
-    }
+    // Of the name at most 17 characters are seen, of four bytes at most.
+    let mut seen = [0u8; 80];
+    let name = out.get(start..).unwrap_or_default();
+    let length = name.len().min(seen.len());
+    seen.iter_mut().zip(name).for_each(|(to, &from)| *to = from);
+    out.truncate(start);
+    text::put_face(out, seen.get(..length).unwrap_or_default(), options.bug_compatible);
 }
 
 fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &Names<'_>, lookups: &Lookups<'_>) {

@@ -136,7 +136,9 @@ impl Block {
         flags |= if matches!(row.ports, Ports::Texts(..)) { NAMED } else { 0 };
         flags |= if row.owners.is_empty() && row.extras.is_empty() { 0 } else { TAIL };
         let head = row.netid << 4 | row.state & 15;
-        if let (OCTETS, Hosts::Octets([a, b, c, d], [e, f, g, h]), Ports::Numbers(here, there)) = (flags, row.hosts, row.ports) {
+        if let (OCTETS, Hosts::Octets([a, b, c, d], [e, f, g, h]), Ports::Numbers(here, there)) =
+            (flags, row.hosts, row.ports)
+        {
             let ([i, j], [k, l]) = (here.to_le_bytes(), there.to_le_bytes());
             return self.bytes.extend_from_slice(&[head, flags, a, b, c, d, e, f, g, h, i, j, k, l]);
         }

@@ -5,7 +5,7 @@ use super::tcp;
 use super::writer::{Layout, Options};
 use record::rows::{SkMem, Socket, UnixPart};
 use record::text::{put_face, put_hex, put_u64};
-use record::{Key, LookupId, Lookups, Owner, Proto, Value};
+use record::{Key, LookupId, Lookups, Owner, Proto, State, Value};
 
 /// AF_INET6, include/linux/socket.h.
 const AF_INET6: u8 = 10;
@@ -95,6 +95,10 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
         put_item(out, " dev:", (device >> 8 & 0xfff).into());
         put_item(out, "/", (device & 0xff | device >> 12 & !0xff).into());
     }
+    // The sockets that wait for accept. Which they are is in no row yet: a list that is not empty is left out.
+    if row.state == State::LISTEN && row.rqueue == 0 {
+        out.extend_from_slice(b" peers:");
+    }
 }
 
 /// `␠timer:(KIND,TIME,RETRANSMISSIONS)`; nothing while no timer runs.
@@ -181,7 +185,8 @@ fn put_shutdown(out: &mut Vec<u8>, shutdown: Option<u8>) {
 }
 
 fn put_tos(out: &mut Vec<u8>, row: &Socket<'_>) {
-    let items = [(" tos:", row.tos.map(u32::from)), (" tclass:", row.tclass.map(u32::from)), (" class_id:", row.class_id)];
+    let items =
+        [(" tos:", row.tos.map(u32::from)), (" tclass:", row.tclass.map(u32::from)), (" class_id:", row.class_id)];
     for (words, n) in items {
         let Some(n) = n else { continue };
         out.extend_from_slice(words.as_bytes());
@@ -195,8 +200,17 @@ fn put_tos(out: &mut Vec<u8>, row: &Socket<'_>) {
 
 /// Bits of INET_DIAG_SOCKOPT from the lowest, include/uapi/linux/inet_diag.h `struct inet_diag_sockopt`.
 const SOCKOPTS: [&str; 11] = [
-    " recverr", " is_icsk", " freebind", " hdrincl", " mc_loop", " transparent", " mc_all", " nodefrag",
-    " bind_addr_no_port", " recverr_rfc4884", " defer_connect",
+    " recverr",
+    " is_icsk",
+    " freebind",
+    " hdrincl",
+    " mc_loop",
+    " transparent",
+    " mc_all",
+    " nodefrag",
+    " bind_addr_no_port",
+    " recverr_rfc4884",
+    " defer_connect",
 ];
 
 fn put_sockopt(out: &mut Vec<u8>, row: &Socket<'_>, one_line: bool) {
@@ -277,11 +291,9 @@ mod tests {
 
     #[test]
     fn process_names_are_whole_and_quoted_or_as_ss_cuts_them() {
-        for (name, right, old) in [
-            (&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"),
-            (b"x\x1b[1m", "x?[1m", "x\x1b[1m"),
-            (b")", ")", ""),
-        ] {
+        for (name, right, old) in
+            [(&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"), (b"x\x1b[1m", "x?[1m", "x\x1b[1m"), (b")", ")", "")]
+        {
             for (expected, bug) in [(right, false), (old, true)] {
                 let mut out = Vec::new();
                 put_process(&mut out, name, bug);

@@ -52,7 +52,8 @@ fn put_g(out: &mut Vec<u8>, x: f64, digits: usize) {
     let scientific = Scratch::of(format_args!("{:.*e}", digits - 1, x));
     let mut parts = scientific.as_bytes().splitn(2, |&b| b == b'e');
     let mantissa = parts.next().unwrap_or_default();
-    let exponent = parts.next().and_then(|e| std::str::from_utf8(e).ok()).and_then(|e| e.parse::<i32>().ok()).unwrap_or(0);
+    let exponent =
+        parts.next().and_then(|e| std::str::from_utf8(e).ok()).and_then(|e| e.parse::<i32>().ok()).unwrap_or(0);
     if exponent < -4 || exponent >= digits as i32 {
         out.extend_from_slice(without_zeros(mantissa));
         out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });

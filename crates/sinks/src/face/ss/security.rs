@@ -183,8 +183,12 @@ mod tests {
     #[test]
     fn tls_by_its_words() {
         let nested = [
-            attr(1, &0x0304u16.to_ne_bytes()), attr(2, &52u16.to_ne_bytes()), attr(3, &2u16.to_ne_bytes()),
-            attr(4, &9u16.to_ne_bytes()), attr(5, &[]), attr(6, &[]),
+            attr(1, &0x0304u16.to_ne_bytes()),
+            attr(2, &52u16.to_ne_bytes()),
+            attr(3, &2u16.to_ne_bytes()),
+            attr(4, &9u16.to_ne_bytes()),
+            attr(5, &[]),
+            attr(6, &[]),
         ];
         let bytes = [attr(1, b"tls\0"), attr(2 | 0x8000, &nested.concat())].concat();
         let common = " tcp-ulp-tls version: 1.3 cipher: aes-gcm-256 rxconf: unknown(9) txconf: sw zc_ro_tx";
@@ -195,8 +199,12 @@ mod tests {
     #[test]
     fn mptcp_subflow_in_hex_and_decimal() {
         let nested = [
-            attr(8, &0x143u32.to_ne_bytes()), attr(1, &0x12u32.to_ne_bytes()), attr(9, &[1]),
-            attr(2, &0xabcdeu32.to_ne_bytes()), attr(10, &[0]), attr(4, &255u64.to_ne_bytes()),
+            attr(8, &0x143u32.to_ne_bytes()),
+            attr(1, &0x12u32.to_ne_bytes()),
+            attr(9, &[1]),
+            attr(2, &0xabcdeu32.to_ne_bytes()),
+            attr(10, &[0]),
+            attr(4, &255u64.to_ne_bytes()),
         ];
         let bytes = attr(3, &nested.concat());
         assert_eq!(ulp(&bytes, Layout::V6_1), " flags:Mmev token:0012(id:1)/abcde(id:0) seq:ff");

@@ -5,9 +5,9 @@
 use super::extras::put_item;
 use super::float::{put_general, put_rate, put_tenths, put_thousandths};
 use super::writer::{Layout, Options};
+use record::State;
 use record::rows::{Socket, TcpInfo};
 use record::text::{put_face, put_u64};
-use record::State;
 
 /// Bits of `tcpi_options` (include/uapi/linux/tcp.h, `TCPI_OPT_*`).
 const WSCALE: u8 = 4;

@@ -29,15 +29,19 @@ fn owner(name: &str, pid: u32, fd: u32) -> Owner {
 
 fn world() -> World {
     let srv = |fd| owner("srv1", 10850, fd);
-    World { owners: vec![(1164062, vec![srv(8)]), (1164073, vec![srv(19)]), (7, vec![srv(3), srv(4), owner("b\"c)\x1b", 11000, 1)])] }
+    World {
+        owners: vec![
+            (1164062, vec![srv(8)]),
+            (1164073, vec![srv(19)]),
+            (7, vec![srv(3), srv(4), owner("b\"c)\x1b", 11000, 1)]),
+        ],
+    }
 }
 
 fn print(options: Options, rows: &[Socket<'_>]) -> String {
     let world = world();
-    let lookups = Lookups::none()
-        .with(LookupId::Ifaces, &world)
-        .with(LookupId::Owners, &world)
-        .with(LookupId::Cgroups, &world);
+    let lookups =
+        Lookups::none().with(LookupId::Ifaces, &world).with(LookupId::Owners, &world).with(LookupId::Cgroups, &world);
     let services = |proto, port| if (proto, port) == (Proto::Tcp, 80) { Some(&b"http"[..]) } else { None };
     let mut writer = Writer::new(options, &services, Vec::new());
     for row in rows {
@@ -108,20 +112,30 @@ fn without_heading_and_rows() {
     let alone = print(Options::plain(Layout::V6_1), &[]);
     assert_eq!(alone, "Netid State Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\n");
     let no_queues = print(Options { queues: false, ..tan(Layout::V6_15) }, &four()[1..2]);
-    assert_eq!(no_queues, "State Local Address:Port   Peer Address:Port\nESTAB    192.0.2.10:43844 198.51.100.20:80  \n");
+    assert_eq!(
+        no_queues,
+        "State Local Address:Port   Peer Address:Port\nESTAB    192.0.2.10:43844 198.51.100.20:80  \n"
+    );
 }
 
 fn extended() -> [Socket<'static>; 3] {
-    let base = |inode, cookie, row: Socket<'static>| Socket {
-        inode,
-        cookie,
-        cgroup_id: Some(1),
-        shutdown: Some(0),
-        ..row
-    };
+    let base =
+        |inode, cookie, row: Socket<'static>| Socket { inode, cookie, cgroup_id: Some(1), shutdown: Some(0), ..row };
     [
-        base(1164073, 0x36909, Socket { uid: Some(0), wqueue: Some(1), mark: Some(7), ..tcp(State::LISTEN, "0.0.0.0:7020", "0.0.0.0:0") }),
-        base(1164062, 0x3691e, Socket { timer: Timer(2), timer_ms: 66 * 60_000, ..tcp(State::ESTABLISHED, "192.0.2.10:53390", "198.51.100.20:80") }),
+        base(
+            1164073,
+            0x36909,
+            Socket { uid: Some(0), wqueue: Some(1), mark: Some(7), ..tcp(State::LISTEN, "0.0.0.0:7020", "0.0.0.0:0") },
+        ),
+        base(
+            1164062,
+            0x3691e,
+            Socket {
+                timer: Timer(2),
+                timer_ms: 66 * 60_000,
+                ..tcp(State::ESTABLISHED, "192.0.2.10:53390", "198.51.100.20:80")
+            },
+        ),
         base(9, 0x36921, Socket { uid: Some(1000), v6only: Some(true), ..tcp(State::LISTEN, "[::]:7031", "[::]:0") }),
     ]
 }
@@ -151,25 +165,41 @@ fn several_owners_newest_first_and_their_names_defused() {
         let options = Options { processes: true, header: false, bug_compatible, ..tan(Layout::V6_15) };
         print(options, &[row])
     };
-    assert!(line(false).contains(r#"users:(("b\"c)?",pid=11000,fd=1),("srv1",pid=10850,fd=4),("srv1",pid=10850,fd=3))"#));
+    assert!(
+        line(false).contains(r#"users:(("b\"c)?",pid=11000,fd=1),("srv1",pid=10850,fd=4),("srv1",pid=10850,fd=3))"#)
+    );
     assert!(line(true).contains(r#"users:(("b"c",pid=11000,fd=1),("#));
 }
 
 #[test]
 fn cgroup_without_a_path() {
     let row = Socket { cgroup_id: Some(0x1f), ..tcp(State::ESTABLISHED, "192.0.2.10:1", "192.0.2.10:2") };
-    let line = |bug_compatible| {
-        print(Options { cgroup: true, header: false, bug_compatible, ..tan(Layout::V6_15) }, &[row])
-    };
+    let line =
+        |bug_compatible| print(Options { cgroup: true, header: false, bug_compatible, ..tan(Layout::V6_15) }, &[row]);
     assert_eq!(line(false), "ESTAB 0      0      192.0.2.10:1 192.0.2.10:2\n");
     assert_eq!(line(true), "ESTAB 0      0      192.0.2.10:1 192.0.2.10:2 cgroup:unreachable:1f\n");
 }
 
 #[test]
 fn services_and_unix() {
-    let unix = UnixPart { kind: UnixType(1), path: Some(b"/run/x/sock1"), peer_inode: None, vfs: None, refs: None, flags: None };
+    let unix = UnixPart {
+        kind: UnixType(1),
+        path: Some(b"/run/x/sock1"),
+        peer_inode: None,
+        vfs: None,
+        refs: None,
+        flags: None,
+    };
     let rows = [
-        Socket { proto: Proto::Unix, family: 1, state: State::LISTEN, inode: 1164065, wqueue: Some(4), unix: Some(unix), ..Socket::EMPTY },
+        Socket {
+            proto: Proto::Unix,
+            family: 1,
+            state: State::LISTEN,
+            inode: 1164065,
+            wqueue: Some(4),
+            unix: Some(unix),
+            ..Socket::EMPTY
+        },
         tcp(State::ESTABLISHED, "192.0.2.10:43844", "198.51.100.20:80"),
     ];
     let expected = "\
@@ -204,4 +234,101 @@ fn second_line() {
     assert_eq!(one_line, expected.replace("\n\t", ""));
     let old = print(Options { layout: Layout::V6_1, ..options }, &[row]);
     assert_eq!(old, expected.replace(" rcv_wnd:64512", ""));
+}
+
+/// Every item of `-i` in ss's order: offset and width in `tcp_info`, a number, what is printed of it.
+const ITEMS: &[(usize, usize, u64, &str)] = &[
+    (5, 1, 0x7f, " ts usec_ts sack ecn ecnseen fastopen cubic"),
+    (6, 1, 0xa9, " wscale:9,10"),
+    (8, 4, 204_000, " rto:204"),
+    (4, 1, 2, " backoff:2"),
+    (68, 4, 1_234_567, " rtt:1234.57"),
+    (72, 4, 33, "/0.033"),
+    (12, 4, 40_000, " ato:40"),
+    (16, 4, 1448, " mss:1448"),
+    (60, 4, 1500, " pmtu:1500"),
+    (20, 4, 536, " rcvmss:536"),
+    (84, 4, 1449, " advmss:1449"),
+    (80, 4, 10, " cwnd:10"),
+    (76, 4, 7, " ssthresh:7"),
+    (200, 8, 11, " bytes_sent:11"),
+    (208, 8, 12, " bytes_retrans:12"),
+    (120, 8, 13, " bytes_acked:13"),
+    (128, 8, 14, " bytes_received:14"),
+    (136, 4, 15, " segs_out:15"),
+    (140, 4, 16, " segs_in:16"),
+    (156, 4, 17, " data_segs_out:17"),
+    (
+        152,
+        4,
+        18,
+        " data_segs_in:18 dctcp:(ce_state:2,alpha:3,ab_ecn:4,ab_tot:5) bbr:(bw:8bps,mrtt:0.002,pacing_gain:2.88672,cwnd_gain:1) send 93830bps",
+    ),
+    (44, 4, 19, " lastsnd:19"),
+    (52, 4, 20, " lastrcv:20"),
+    (56, 4, 21, " lastack:21"),
+    (104, 8, 100, " pacing_rate 800bps"),
+    (112, 8, 200, "/1600bps"),
+    (160, 8, 300, " delivery_rate 2400bps"),
+    (192, 4, 22, " delivered:22"),
+    (196, 4, 23, " delivered_ce:23"),
+    (7, 1, 1, " app_limited"),
+    (168, 8, 4_000, " busy:4ms"),
+    (176, 8, 1_000, " rwnd_limited:1ms(25.0%)"),
+    (184, 8, 3_000, " sndbuf_limited:3ms(75.0%)"),
+    (24, 4, 24, " unacked:24"),
+    (36, 4, 25, " retrans:25"),
+    (100, 4, 26, "/26"),
+    (32, 4, 27, " lost:27"),
+    (28, 4, 28, " sacked:28"),
+    (216, 4, 29, " dsack_dups:29"),
+    (40, 4, 30, " fackets:30"),
+    (88, 4, 31, " reordering:31"),
+    (220, 4, 32, " reord_seen:32"),
+    (92, 4, 33_000, " rcv_rtt:33"),
+    (96, 4, 34, " rcv_space:34"),
+    (64, 4, 35, " rcv_ssthresh:35"),
+    (144, 4, 36, " notsent:36"),
+    (148, 4, 37, " minrtt:0.037"),
+    (224, 4, 38, " rcv_ooopack:38"),
+    (228, 4, 39, " snd_wnd:39"),
+    (232, 4, 40, " rcv_wnd:40"),
+    (236, 4, 41, " rehash:41"),
+];
+
+#[test]
+fn every_item_of_tcp_info_in_order() {
+    let mut info = vec![0u8; 280];
+    for (at, width, n, _) in ITEMS {
+        info[*at..at + width].copy_from_slice(&n.to_ne_bytes()[..*width]);
+    }
+    let words = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<u8>>();
+    let mut dctcp = words(&[0, 3, 4, 5]);
+    dctcp[..4].copy_from_slice(&[1u16.to_ne_bytes(), 2u16.to_ne_bytes()].concat());
+    let bbr = words(&[1, 0, 2, 739, 256]);
+    let row = Socket {
+        tcp_info: Some(TcpInfo::new(&info)),
+        cong: Some(b"cubic"),
+        dctcp: Some(&dctcp),
+        bbr: Some(&bbr),
+        ..tcp(State::ESTABLISHED, "192.0.2.10:1", "192.0.2.20:2")
+    };
+    let options = Options { info: true, timers: true, one_line: true, header: false, ..tan(Layout::V6_15) };
+    let expected: String = ITEMS.iter().map(|(.., text)| *text).collect();
+    let line = print(options, &[row]);
+    assert_eq!(line, format!("ESTAB 0      0      192.0.2.10:1 192.0.2.20:2{expected}\n"));
+    // Three of them are not known to 6.1.
+    let old = expected.replace(" usec_ts", "").replace(" rcv_wnd:40", "").replace(" rehash:41", "");
+    let line = print(Options { layout: Layout::V6_1, ..options }, &[row]);
+    assert_eq!(line, format!("ESTAB 0      0      192.0.2.10:1 192.0.2.20:2{old}\n"));
+    // A member that is 0 is no item; an older kernel's shorter struct has fewer.
+    for (at, width, _, text) in ITEMS.iter().filter(|(at, ..)| ![5, 16, 68, 72, 80, 36, 100, 88, 168, 104].contains(at))
+    {
+        let mut less = info.clone();
+        less[*at..at + width].fill(0);
+        let line = print(options, &[Socket { tcp_info: Some(TcpInfo::new(&less)), ..row }]);
+        let word = text.split(' ').next_back().unwrap_or_default().split(':').next().unwrap_or_default();
+        let gone = text.starts_with(' ') && !line.contains(&format!(" {word}:"));
+        assert!(gone || !line.contains(text), "{text}: {line}");
+    }
 }

@@ -366,8 +366,20 @@ fn netid(row: &Socket<'_>) -> Netid {
 /// The words of ss by the kernel's number.
 pub(super) fn state_name(state: u8) -> &'static str {
     const NAMES: [&str; 14] = [
-        "UNKNOWN", "ESTAB", "SYN-SENT", "SYN-RECV", "FIN-WAIT-1", "FIN-WAIT-2", "TIME-WAIT", "UNCONN", "CLOSE-WAIT",
-        "LAST-ACK", "LISTEN", "CLOSING", "SYN-RECV", "UNCONN",
+        "UNKNOWN",
+        "ESTAB",
+        "SYN-SENT",
+        "SYN-RECV",
+        "FIN-WAIT-1",
+        "FIN-WAIT-2",
+        "TIME-WAIT",
+        "UNCONN",
+        "CLOSE-WAIT",
+        "LAST-ACK",
+        "LISTEN",
+        "CLOSING",
+        "SYN-RECV",
+        "UNCONN",
     ];
     NAMES.get(usize::from(state)).copied().unwrap_or("UNKNOWN")
 }

@@ -1,0 +1,324 @@
+//! From lstf's switches to its table: one round, or one every few seconds.
+
+use super::groups::Groups;
+use super::kept::Kept;
+use super::switches::{Peers, Switches};
+use super::{FAILED, OK};
+use crate::enrich::Enrichment;
+use crate::messages::{footer, say};
+use crate::names::DnsNames;
+use crate::session::{Place, Session};
+use crate::stdout::Stdout;
+use engine::{Names, Rounds};
+use flows::{Conjunct, Ephemeral, FlowSource, Rule};
+use host::LocalPorts;
+use record::rows::{Flow, Flows, Socket, Sockets};
+use record::{
+    Accounting, Addr, Demand, Expr, LookupId, Next, Op, Operand, Prefix, Proto, SinkError, Source, SourceError, State,
+    Test, field_index,
+};
+use sinks::Out;
+use sinks::face::lstf::{LstfJson, LstfStyle, LstfTable};
+use sockets::SocketSource;
+use std::fmt;
+use std::time::Duration;
+
+/// What lstf takes for private: RFC 1918, loopback, link-local and unique local addresses of IPv6.
+const PRIVATE: &[&str] =
+    &["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fe80::/10", "fc00::/7"];
+
+/// How long the table waits for the names of its hosts. lstf waits as long as the resolver does.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs lstf with these switches; returns the exit code.
+pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
+    let session = match Session::open(Place { resolve: !switches.numeric, ..Place::default() }) {
+        Ok(session) => session,
+        Err(error) => {
+            say(&error.to_string());
+            return FAILED;
+        }
+    };
+    let mut face = Face { session: &session, switches, bug_compatible, out: Out::new(Stdout::new()) };
+    match face.rounds() {
+        Ok(()) | Err(Failure::Sink(SinkError::Closed)) => OK,
+        Err(failure) => {
+            say(&failure.to_string());
+            FAILED
+        }
+    }
+}
+
+/// Why there is no table.
+enum Failure {
+    Source(SourceError),
+    Sink(SinkError),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Source(error) => error.fmt(f),
+            Failure::Sink(error) => error.fmt(f),
+        }
+    }
+}
+
+struct Face<'s> {
+    session: &'s Session,
+    switches: &'s Switches,
+    bug_compatible: bool,
+    out: Out<Stdout>,
+}
+
+impl Face<'_> {
+    fn rounds(&mut self) -> Result<(), Failure> {
+        let Some(seconds) = self.switches.watch else { return self.round() };
+        let mut clock = Rounds::new(now(), Duration::from_secs(seconds.into()));
+        loop {
+            self.out.buf().extend_from_slice(&round_head(sys::clock::wall().seconds));
+            self.round()?;
+            self.out.buf().push(b'\n');
+            self.out.flush().map_err(Failure::Sink)?;
+            let wait = clock.next(now()).wait;
+            let due = sys::clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+            if !self.session.sleep_until(due) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads and shows the flows as they are now; what is missing is said on stderr.
+    fn round(&mut self) -> Result<(), Failure> {
+        let mut books = Accounting::default();
+        let wanted: &[LookupId] = if self.switches.processes { &[LookupId::Owners] } else { &[] };
+        let enrichment = Enrichment::read(self.session, wanted, &mut books);
+        let options = flows::Options {
+            ephemeral: self.ephemeral(),
+            conjuncts: conjuncts(self.switches.peers),
+            rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
+        };
+        let mut sockets = SocketSource::new(self.session.host(), sockets::Options::new(self.session.netns_id()));
+        let mut source = FlowSource::new(&mut sockets, enrichment.lookups(), options);
+        books.add(&self.show(&mut source)?);
+        self.out.flush().map_err(Failure::Sink)?;
+        footer(&books);
+        Ok(())
+    }
+
+    fn ephemeral(&self) -> Ephemeral {
+        // The kernel's default is as good as a refusal.
+        let ports = LocalPorts::read(self.session.host(), self.session.netns_id(), None).unwrap_or_default();
+        let (first, last) = ports.range();
+        Ephemeral { first, last }
+    }
+
+    fn show(&mut self, source: &mut FlowSource<'_>) -> Result<Accounting, Failure> {
+        let groups = Groups::new(self.session.host());
+        let group_of = |pid| groups.of(pid);
+        let style = LstfStyle {
+            names: None,
+            groups: if self.switches.processes { Some(&group_of) } else { None },
+            bug_compatible: self.bug_compatible,
+        };
+        let demand = demand(self.switches.processes);
+        if self.switches.numeric {
+            let mut writer = Writer::new(style, self.switches.json);
+            let books = writer.fill(&mut self.out, |each| source.run(&demand, &mut |flow| each(flow)))?;
+            writer.end(&mut self.out)?;
+            return Ok(books);
+        }
+        let mut rows = Vec::new();
+        let mut names = DnsNames::new(self.session, PATIENCE, false);
+        let books = source
+            .run(&demand, &mut |flow| {
+                names.ask(flow.local_addr);
+                names.ask(flow.peer_addr);
+                rows.push(Kept::new(flow));
+                Next::More
+            })
+            .map_err(Failure::Source)?;
+        names.settle();
+        let name_of = |addr: Addr| names.name(addr);
+        let mut writer = Writer::new(LstfStyle { names: Some(&name_of), ..style }, self.switches.json);
+        writer.fill(&mut self.out, |each| {
+            let _ = rows.iter().all(|row| each(&row.flow()) == Next::More);
+            Ok(())
+        })?;
+        writer.end(&mut self.out)?;
+        Ok(books)
+    }
+}
+
+/// Either form of the output.
+enum Writer<'a> {
+    Table(LstfTable<'a>),
+    Json(LstfJson<'a>),
+}
+
+impl<'a> Writer<'a> {
+    fn new(style: LstfStyle<'a>, json: bool) -> Writer<'a> {
+        if json { Writer::Json(LstfJson::new(style)) } else { Writer::Table(LstfTable::new(style)) }
+    }
+
+    /// Takes every flow that `rows` hands out.
+    fn fill<R>(
+        &mut self,
+        out: &mut Out<Stdout>,
+        rows: impl FnOnce(&mut dyn FnMut(&Flow<'_>) -> Next) -> Result<R, SourceError>,
+    ) -> Result<R, Failure> {
+        let mut broken = None;
+        let result = rows(&mut |flow| match self {
+            Writer::Table(table) => {
+                table.row(flow);
+                Next::More
+            }
+            Writer::Json(json) => match json.row(flow, out) {
+                Ok(()) => Next::More,
+                Err(error) => {
+                    broken = Some(error);
+                    Next::Stop
+                }
+            },
+        });
+        match broken {
+            Some(error) => Err(Failure::Sink(error)),
+            None => result.map_err(Failure::Source),
+        }
+    }
+
+    fn end(&mut self, out: &mut Out<Stdout>) -> Result<(), Failure> {
+        match self {
+            Writer::Table(table) => table.write(out),
+            Writer::Json(json) => json.end(out),
+        }
+        .map_err(Failure::Sink)
+    }
+}
+
+fn demand(processes: bool) -> Demand<Flows> {
+    let shown = ["local_addr", "local_port", "peer_addr", "peer_port", "direction", "connections"];
+    let owners = if processes { Some("owners") } else { None };
+    let fields: Vec<usize> = shown.into_iter().chain(owners).filter_map(field_index::<Flows>).collect();
+    Demand::new(&fields, Vec::new())
+}
+
+/// What lstf leaves out: other protocols, handshakes, and the peers that `-f` does not want.
+fn conjuncts(peers: Peers) -> Vec<Conjunct<'static>> {
+    let is_handshake = |row: &Socket<'_>| matches!(row.state, State::SYN_SENT | State::SYN_RECV | State::NEW_SYN_RECV);
+    let mut all = vec![
+        Conjunct { expr: words("proto", Op::Eq, &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) },
+        Conjunct {
+            expr: words("state", Op::Ne, &["syn_sent", "syn_recv"]),
+            test: Box::new(move |row| !is_handshake(row)),
+        },
+    ];
+    if peers == Peers::All {
+        return all;
+    }
+    let private: Vec<Prefix> = PRIVATE.iter().filter_map(|text| text.parse().ok()).collect();
+    let wants_private = peers == Peers::Private;
+    let expr = match field_index::<Sockets>("peer_addr") {
+        Some(field) => {
+            let within = Expr::Test(Test { field, op: Op::Eq, operand: Operand::Prefixes(private.clone()) });
+            // `not in` would lose sockets without a peer, which lstf takes for public.
+            if wants_private { within } else { Expr::Not(Box::new(within)) }
+        }
+        None => Expr::And(Vec::new()),
+    };
+    let is_private = move |addr: Addr| private.iter().any(|prefix| prefix.contains(addr));
+    all.push(Conjunct { expr, test: Box::new(move |row| is_private(row.peer.addr) == wants_private) });
+    all
+}
+
+fn words(name: &str, op: Op, words: &[&str]) -> Expr {
+    let operand = Operand::Words(words.iter().map(|word| word.as_bytes().into()).collect());
+    match field_index::<Sockets>(name) {
+        Some(field) => Expr::Test(Test { field, op, operand }),
+        None => Expr::And(Vec::new()),
+    }
+}
+
+/// `-- 15:04:05 -- `, local time.
+fn round_head(seconds: i64) -> Vec<u8> {
+    let mut head = b"-- ".to_vec();
+    let time = sys::clock::local_time(seconds);
+    let parts = time.map_or([0; 3], |t| [t.hour, t.minute, t.second]);
+    for (i, part) in parts.into_iter().enumerate() {
+        if i > 0 {
+            head.push(b':');
+        }
+        head.extend([b'0' + part / 10 % 10, b'0' + part % 10]);
+    }
+    head.extend_from_slice(b" -- \n");
+    head
+}
+
+fn now() -> Duration {
+    Duration::from_nanos(sys::clock::monotonic_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::Endpoint;
+
+    fn passes(peers: Peers, peer: &str) -> bool {
+        let row = Socket {
+            state: State::ESTABLISHED,
+            peer: Endpoint { addr: peer.parse().unwrap(), port: 443 },
+            ..Socket::EMPTY
+        };
+        conjuncts(peers).iter_mut().all(|part| (part.test)(&row))
+    }
+
+    #[test]
+    fn public_and_private_as_lstf_has_them() {
+        for (peer, private) in [
+            ("10.1.2.3", true),
+            ("172.31.0.1", true),
+            ("172.32.0.1", false),
+            ("192.168.1.1", true),
+            ("127.9.9.9", true),
+            ("::ffff:10.0.0.1", true),
+            ("::1", true),
+            ("fe80::1", true),
+            ("fd00::1", true),
+            // Carrier-grade NAT and IPv4 link-local are public to lstf.
+            ("100.64.0.1", false),
+            ("169.254.0.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert!(passes(Peers::All, peer));
+            assert_eq!(passes(Peers::Private, peer), private, "{peer}");
+            assert_eq!(passes(Peers::Public, peer), !private, "{peer}");
+        }
+    }
+
+    /// A part without its field would be no condition for the source, which then answers for it exactly.
+    #[test]
+    fn every_part_has_its_field() {
+        let all = conjuncts(Peers::Public);
+        assert!(all.iter().all(|part| part.expr != Expr::And(Vec::new())));
+        assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn handshakes_do_not_count() {
+        let mut all = conjuncts(Peers::All);
+        for (state, counts) in
+            [(State::SYN_SENT, false), (State::SYN_RECV, false), (State::TIME_WAIT, true), (State::CLOSE, true)]
+        {
+            let row = Socket { state, ..Socket::EMPTY };
+            assert_eq!(all.iter_mut().all(|part| (part.test)(&row)), counts, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_round_begins_with_the_time() {
+        let head = String::from_utf8(round_head(1_795_270_000)).unwrap();
+        assert_eq!(head.len(), "-- 15:04:05 -- \n".len());
+        assert!(head.starts_with("-- ") && head.ends_with(" -- \n"));
+    }
+}

@@ -1,0 +1,261 @@
+//! lstf's command line, as the flag library of lstf reads it: pure.
+
+use std::ffi::OsString;
+use std::fmt;
+
+/// What the words ask for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// The flows.
+    Show(Switches),
+    /// `--help`, `-h`.
+    Help,
+    /// `--version`, `-v`.
+    Version,
+    /// `--credits`.
+    Credits,
+}
+
+/// How the flows are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Switches {
+    /// `-n`: addresses, no names.
+    pub(super) numeric: bool,
+    /// `-p`.
+    pub(super) processes: bool,
+    /// `--json`.
+    pub(super) json: bool,
+    /// `-f`.
+    pub(super) peers: Peers,
+    /// Seconds between rounds; `None` for one round.
+    pub(super) watch: Option<u32>,
+}
+
+/// Which peers `-f` chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Peers {
+    #[default]
+    All,
+    Public,
+    Private,
+}
+
+/// What is wrong with the words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// A switch that lstf does not have.
+    Unknown(String),
+    /// A switch without the word that it needs.
+    NoValue(&'static str),
+    /// A value that does not fit.
+    Value(&'static str, String, &'static str),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wrong::Unknown(switch) => {
+                write!(
+                    f,
+                    "unknown switch `{switch}` (`netwren lstf --help` lists them, `netwren flows --help` has more)"
+                )
+            }
+            Wrong::NoValue(name) => write!(f, "`--{name}` needs a value"),
+            Wrong::Value(name, value, wanted) => write!(f, "`--{name}` takes {wanted}, not `{value}`"),
+        }
+    }
+}
+
+/// What stands behind a switch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// Nothing, or `=true`, `=false`.
+    Bool,
+    /// A word.
+    Word,
+    /// `=SECONDS`, or nothing for 3.
+    Seconds,
+}
+
+/// Letter (NUL for none), name, value.
+const SWITCHES: &[(char, &str, Takes)] = &[
+    ('n', "numeric", Takes::Bool),
+    ('p', "processes", Takes::Bool),
+    ('\0', "json", Takes::Bool),
+    ('f', "filter", Takes::Word),
+    ('w', "watch", Takes::Seconds),
+    ('v', "version", Takes::Bool),
+    ('h', "help", Takes::Bool),
+    ('\0', "credits", Takes::Bool),
+    ('\0', "debug", Takes::Bool),
+];
+
+/// Seconds of `-w` alone.
+const WATCH_DEFAULT: u32 = 3;
+
+/// Reads the words. Those that are no switches are ignored, as lstf ignores them; `--` ends the switches.
+pub(super) fn parse(args: &[OsString]) -> Result<Ask, Wrong> {
+    let mut parsed = Parsed::default();
+    let mut words = args.iter().map(|word| word.to_string_lossy().into_owned());
+    while let Some(word) = words.next() {
+        if word == "--" {
+            break;
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v.to_owned())));
+            let known = SWITCHES.iter().find(|(_, n, _)| *n == name);
+            let &(_, name, takes) = known.ok_or_else(|| Wrong::Unknown(format!("--{name}")))?;
+            let value = value.or_else(|| if takes == Takes::Word { words.next() } else { None });
+            parsed.set(name, value)?;
+        } else if word.len() > 1 && word.starts_with('-') {
+            parsed.cluster(&word[1..], &mut words)?;
+        }
+    }
+    Ok(parsed.ask())
+}
+
+#[derive(Default)]
+struct Parsed {
+    switches: Switches,
+    version: bool,
+    help: bool,
+    credits: bool,
+}
+
+impl Parsed {
+    /// Letters behind one dash: `-np`, `-w=5`, `-fpublic`, `-f public`.
+    fn cluster(&mut self, letters: &str, words: &mut impl Iterator<Item = String>) -> Result<(), Wrong> {
+        let mut rest = letters;
+        while let Some(letter) = rest.chars().next() {
+            rest = &rest[letter.len_utf8()..];
+            let known = SWITCHES.iter().find(|(l, ..)| *l == letter && letter != '\0');
+            let &(_, name, takes) = known.ok_or_else(|| Wrong::Unknown(format!("-{letter}")))?;
+            if let Some(value) = rest.strip_prefix('=') {
+                return self.set(name, Some(value.to_owned()));
+            }
+            if takes == Takes::Word {
+                let value = if rest.is_empty() { words.next() } else { Some(rest.to_owned()) };
+                return self.set(name, value);
+            }
+            self.set(name, None)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &'static str, value: Option<String>) -> Result<(), Wrong> {
+        match name {
+            "filter" => self.switches.peers = peers(value.ok_or(Wrong::NoValue(name))?)?,
+            "watch" => self.switches.watch = seconds(value)?,
+            "numeric" => self.switches.numeric = yes(name, value)?,
+            "processes" => self.switches.processes = yes(name, value)?,
+            "json" => self.switches.json = yes(name, value)?,
+            "version" => self.version = yes(name, value)?,
+            "help" => self.help = yes(name, value)?,
+            "credits" => self.credits = yes(name, value)?,
+            // `--debug` adds Go's stack to messages: there is nothing to add.
+            _ => _ = yes(name, value)?,
+        }
+        Ok(())
+    }
+
+    fn ask(self) -> Ask {
+        match (self.help, self.version, self.credits) {
+            (true, ..) => Ask::Help,
+            (_, true, _) => Ask::Version,
+            (.., true) => Ask::Credits,
+            _ => Ask::Show(self.switches),
+        }
+    }
+}
+
+fn peers(value: String) -> Result<Peers, Wrong> {
+    match value.as_str() {
+        "all" => Ok(Peers::All),
+        "public" => Ok(Peers::Public),
+        "private" => Ok(Peers::Private),
+        _ => Err(Wrong::Value("filter", value, "`all`, `public` or `private`")),
+    }
+}
+
+/// lstf's own help writes `3s`, which lstf refuses; we take both.
+fn seconds(value: Option<String>) -> Result<Option<u32>, Wrong> {
+    let Some(value) = value else { return Ok(Some(WATCH_DEFAULT)) };
+    match value.strip_suffix('s').unwrap_or(&value).parse() {
+        Ok(0) => Ok(None),
+        Ok(seconds) => Ok(Some(seconds)),
+        Err(_) => Err(Wrong::Value("watch", value, "whole seconds")),
+    }
+}
+
+fn yes(name: &'static str, value: Option<String>) -> Result<bool, Wrong> {
+    match value.as_deref() {
+        None | Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
+        Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
+        Some(_) => Err(Wrong::Value(name, value.unwrap_or_default(), "`true` or `false`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Ask, Wrong> {
+        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    /// One line for each way to write each switch.
+    #[test]
+    fn every_switch() {
+        let show = |switches| Ok(Ask::Show(switches));
+        let none = Switches::default();
+        for (line, expected) in [
+            ("", show(none)),
+            ("-n", show(Switches { numeric: true, ..none })),
+            ("--numeric", show(Switches { numeric: true, ..none })),
+            ("--numeric=false", show(none)),
+            ("-n -n=0", show(none)),
+            ("-p", show(Switches { processes: true, ..none })),
+            ("--processes", show(Switches { processes: true, ..none })),
+            ("-np", show(Switches { numeric: true, processes: true, ..none })),
+            ("--json", show(Switches { json: true, ..none })),
+            ("-f all", show(none)),
+            ("-f public", show(Switches { peers: Peers::Public, ..none })),
+            ("-f=public", show(Switches { peers: Peers::Public, ..none })),
+            ("-fpublic", show(Switches { peers: Peers::Public, ..none })),
+            ("-nfprivate", show(Switches { numeric: true, peers: Peers::Private, ..none })),
+            ("--filter private", show(Switches { peers: Peers::Private, ..none })),
+            ("--filter=private", show(Switches { peers: Peers::Private, ..none })),
+            ("-w", show(Switches { watch: Some(3), ..none })),
+            ("-w=5", show(Switches { watch: Some(5), ..none })),
+            ("-w=5s", show(Switches { watch: Some(5), ..none })),
+            ("-w=0", show(none)),
+            // A value behind a blank is no value of this switch: lstf ignores the word.
+            ("-w 5", show(Switches { watch: Some(3), ..none })),
+            ("--watch", show(Switches { watch: Some(3), ..none })),
+            ("--watch=7", show(Switches { watch: Some(7), ..none })),
+            ("--debug", show(none)),
+            ("--version", Ok(Ask::Version)),
+            ("-v", Ok(Ask::Version)),
+            ("--help", Ok(Ask::Help)),
+            ("-h", Ok(Ask::Help)),
+            ("--credits", Ok(Ask::Credits)),
+            ("-n words -- -x", show(Switches { numeric: true, ..none })),
+            ("-", show(none)),
+            ("-x", Err(Wrong::Unknown("-x".to_owned()))),
+            ("-nx", Err(Wrong::Unknown("-x".to_owned()))),
+            ("--nonsense=1", Err(Wrong::Unknown("--nonsense".to_owned()))),
+            ("-f", Err(Wrong::NoValue("filter"))),
+            ("-f some", Err(Wrong::Value("filter", "some".to_owned(), "`all`, `public` or `private`"))),
+            ("-w=x", Err(Wrong::Value("watch", "x".to_owned(), "whole seconds"))),
+            ("-w=-1", Err(Wrong::Value("watch", "-1".to_owned(), "whole seconds"))),
+            ("--json=maybe", Err(Wrong::Value("json", "maybe".to_owned(), "`true` or `false`"))),
+        ] {
+            assert_eq!(parsed(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_switch_names_the_native_way() {
+        assert!(Wrong::Unknown("-x".to_owned()).to_string().contains("`netwren flows --help`"));
+    }
+}

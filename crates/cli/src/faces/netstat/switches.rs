@@ -1,0 +1,409 @@
+//! netstat's switches as a request.
+
+use super::getopt::{Getopt, Spec};
+use sinks::face::netstat::{Counted, Options, Show};
+use sockets::Families;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Sockets.
+    List(List),
+    /// Counters (`-s`).
+    Statistics(Statistics),
+    /// `-h`
+    Help,
+    /// `-V`
+    Version,
+}
+
+/// A list of sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) tcp: bool,
+    pub(super) udp: bool,
+    pub(super) unix: bool,
+    pub(super) families: Families,
+    /// Again every second (`-c`).
+    pub(super) continuous: bool,
+    pub(super) options: Options,
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Statistics {
+    pub(super) counted: Counted,
+    /// Those of IPv6.
+    pub(super) six: bool,
+}
+
+/// Why there is nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// getopt's message, or none where netstat prints only its usage.
+    Usage(Option<String>),
+    /// A switch that this face has not, and what has it.
+    NotHere { switch: &'static str, instead: &'static str },
+    /// An address family that nobody knows.
+    UnknownFamily(String),
+    /// Families that have no counters.
+    NoStatistics(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    All,
+    Listening,
+    Tcp,
+    Udp,
+    Raw,
+    UdpLite,
+    Sctp,
+    Family(&'static str),
+    Families,
+    Numeric,
+    NumericHosts,
+    NumericPorts,
+    NumericUsers,
+    Programs,
+    Extend,
+    Timers,
+    Wide,
+    Continuous,
+    Statistics,
+    /// Means something only for routes.
+    Routes,
+    NotHere(&'static str, &'static str),
+    Help,
+    Usage,
+    Version,
+}
+
+const fn switch(letter: u8, long: &'static str, what: Switch) -> Spec<Switch> {
+    Spec { letter, long, value: false, what }
+}
+
+const fn family(name: &'static str, means: &'static str) -> Spec<Switch> {
+    switch(0, name, Switch::Family(means))
+}
+
+const BLUETOOTH: &str = "nothing in netwren";
+
+const SWITCHES: &[Spec<Switch>] = &[
+    family("ax25", "ax25"),
+    family("x25", "x25"),
+    family("ip", "inet"),
+    family("ipx", "ipx"),
+    family("appletalk", "ddp"),
+    family("netrom", "netrom"),
+    switch(b'4', "inet", Switch::Family("inet")),
+    switch(b'6', "inet6", Switch::Family("inet6")),
+    family("ddp", "ddp"),
+    family("rose", "rose"),
+    switch(b'x', "unix", Switch::Family("unix")),
+    family("bluetooth", "bluetooth"),
+    family("tcpip", "inet"),
+    switch(b'V', "version", Switch::Version),
+    switch(b'i', "interfaces", Switch::NotHere("-i", "`ip -s link`")),
+    switch(b'h', "help", Switch::Help),
+    switch(b'?', "", Switch::Usage),
+    switch(b'r', "route", Switch::NotHere("-r", "`ip route`")),
+    switch(b'M', "masquerade", Switch::NotHere("-M", "`conntrack -L --any-nat`")),
+    Spec { letter: b'A', long: "protocol", value: true, what: Switch::Families },
+    switch(b't', "tcp", Switch::Tcp),
+    switch(b'S', "sctp", Switch::Sctp),
+    switch(b'u', "udp", Switch::Udp),
+    switch(b'U', "udplite", Switch::UdpLite),
+    switch(b'w', "raw", Switch::Raw),
+    switch(b'2', "l2cap", Switch::NotHere("-2", BLUETOOTH)),
+    switch(b'f', "rfcomm", Switch::NotHere("-f", BLUETOOTH)),
+    switch(b'l', "listening", Switch::Listening),
+    switch(b'a', "all", Switch::All),
+    switch(b'o', "timers", Switch::Timers),
+    switch(b'c', "continuous", Switch::Continuous),
+    switch(b'e', "extend", Switch::Extend),
+    switch(b'p', "programs", Switch::Programs),
+    switch(b'v', "verbose", Switch::Routes),
+    switch(b's', "statistics", Switch::Statistics),
+    switch(b'W', "wide", Switch::Wide),
+    switch(b'n', "numeric", Switch::Numeric),
+    switch(0, "numeric-hosts", Switch::NumericHosts),
+    switch(0, "numeric-ports", Switch::NumericPorts),
+    switch(0, "numeric-users", Switch::NumericUsers),
+    switch(b'N', "symbolic", Switch::Routes),
+    switch(b'd', "", Switch::Routes),
+    switch(b'C', "cache", Switch::Routes),
+    switch(b'F', "fib", Switch::Routes),
+    switch(b'g', "groups", Switch::NotHere("-g", "`ip maddr`")),
+    switch(b'Z', "context", Switch::NotHere("-Z", "`ss -Z`")),
+];
+
+/// The switches given, before they are weighed against each other.
+#[derive(Default)]
+struct Given {
+    all: bool,
+    listening: bool,
+    tcp: bool,
+    udp: bool,
+    raw: bool,
+    udplite: bool,
+    sctp: bool,
+    /// In the order given, doubles included.
+    families: Vec<&'static str>,
+    numeric_hosts: bool,
+    numeric_ports: bool,
+    numeric_users: bool,
+    programs: bool,
+    extended: bool,
+    timers: bool,
+    wide: bool,
+    continuous: bool,
+    statistics: bool,
+    not_here: Option<(&'static str, &'static str)>,
+}
+
+/// The request that these words make.
+pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, Refusal> {
+    let mut given = Given::default();
+    let mut getopt = Getopt::new(SWITCHES, words);
+    while let Some((what, value)) = getopt.next().map_err(|message| Refusal::Usage(Some(message)))? {
+        match what {
+            Switch::Help => return Ok(Asked::Help),
+            Switch::Version => return Ok(Asked::Version),
+            Switch::Usage => return Err(Refusal::Usage(None)),
+            Switch::Families => add_families(&mut given, &value)?,
+            other => given.take(other),
+        }
+    }
+    // netstat takes words that are no switches for nothing.
+    let _ignored = getopt.into_rest();
+    if given.statistics {
+        return given.into_statistics().map(Asked::Statistics);
+    }
+    given.into_list(bug_compatible).map(Asked::List)
+}
+
+/// `-A inet,unix`
+fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
+    for name in list.split(|&b| b == b',') {
+        let means = SWITCHES.iter().find_map(|spec| match spec.what {
+            Switch::Family(means) if spec.long.as_bytes() == name => Some(means),
+            _ => None,
+        });
+        let means = if name == b"ip6" { Some("inet6") } else { means };
+        let Some(means) = means else { return Err(Refusal::UnknownFamily(super::text::printable(name))) };
+        given.families.push(means);
+    }
+    Ok(())
+}
+
+impl Given {
+    fn take(&mut self, switch: Switch) {
+        let flag = match switch {
+            Switch::All => &mut self.all,
+            Switch::Listening => &mut self.listening,
+            Switch::Tcp => &mut self.tcp,
+            Switch::Udp => &mut self.udp,
+            Switch::Raw => &mut self.raw,
+            Switch::UdpLite => &mut self.udplite,
+            Switch::Sctp => &mut self.sctp,
+            Switch::NumericHosts => &mut self.numeric_hosts,
+            Switch::NumericPorts => &mut self.numeric_ports,
+            Switch::NumericUsers => &mut self.numeric_users,
+            Switch::Programs => &mut self.programs,
+            Switch::Extend => &mut self.extended,
+            Switch::Timers => &mut self.timers,
+            Switch::Wide => &mut self.wide,
+            Switch::Continuous => &mut self.continuous,
+            Switch::Statistics => &mut self.statistics,
+            Switch::Numeric => {
+                (self.numeric_hosts, self.numeric_ports, self.numeric_users) = (true, true, true);
+                return;
+            }
+            Switch::Family(name) => return self.families.push(name),
+            Switch::NotHere(switch, instead) => {
+                self.not_here.get_or_insert((switch, instead));
+                return;
+            }
+            Switch::Routes | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => return,
+        };
+        *flag = true;
+    }
+
+    fn has(&self, family: &str) -> bool {
+        self.families.contains(&family)
+    }
+
+    fn into_statistics(self) -> Result<Statistics, Refusal> {
+        if self.not_here.is_some_and(|(switch, _)| matches!(switch, "-i" | "-r" | "-M")) {
+            return Err(Refusal::Usage(None));
+        }
+        let some = self.tcp || self.udp || self.raw || self.udplite || self.sctp;
+        let counted = Counted {
+            raw: self.raw || !some,
+            tcp: self.tcp || !some,
+            udp: self.udp || !some,
+            sctp: self.sctp || !some,
+        };
+        match self.families.as_slice() {
+            [] | ["inet"] => Ok(Statistics { counted, six: false }),
+            ["inet6"] => Ok(Statistics { counted, six: true }),
+            others => Err(Refusal::NoStatistics(others.join(","))),
+        }
+    }
+
+    fn into_list(self, bug_compatible: bool) -> Result<List, Refusal> {
+        let known = |name: &&str| matches!(*name, "inet" | "inet6" | "unix");
+        let not_here = [
+            self.not_here,
+            self.raw.then_some(("-w", "`ss -w`")),
+            self.udplite.then_some(("-U", "`/proc/net/udplite`")),
+            self.sctp.then_some(("-S", "`ss -S`")),
+            self.families.iter().find(|name| !known(name)).map(|name| (*name, "nothing in netwren")),
+        ];
+        if let Some((switch, instead)) = not_here.into_iter().flatten().next() {
+            return Err(Refusal::NotHere { switch, instead });
+        }
+        let (four, six, unix) = (self.has("inet"), self.has("inet6"), self.has("unix"));
+        let some = self.tcp || self.udp || four || six;
+        let nothing = !some && !unix;
+        let both = !(self.tcp || self.udp);
+        let families = match (four, six) {
+            (true, false) => Families::Only4,
+            (false, true) => Families::Only6,
+            _ => Families::Both,
+        };
+        let show = match (self.all, self.listening) {
+            (true, _) => Show::All,
+            (false, true) => Show::Listening,
+            (false, false) => Show::Connected,
+        };
+        let options = Options {
+            internet: some || nothing,
+            unix: unix || nothing,
+            show,
+            extended: self.extended,
+            programs: self.programs,
+            timers: self.timers,
+            numeric_hosts: self.numeric_hosts,
+            numeric_ports: self.numeric_ports,
+            numeric_users: self.numeric_users,
+            wide: self.wide,
+            bug_compatible,
+        };
+        Ok(List {
+            tcp: options.internet && (self.tcp || both),
+            udp: options.internet && (self.udp || both),
+            unix: options.unix,
+            families,
+            continuous: self.continuous,
+            options,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn asked(line: &str) -> Result<Asked, Refusal> {
+        parse(line.split(' ').filter(|w| !w.is_empty()).map(|w| w.as_bytes().to_vec()).collect(), false)
+    }
+
+    fn list(line: &str) -> List {
+        match asked(line).unwrap() {
+            Asked::List(list) => list,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// tcp, udp, unix and the families, in letters.
+    fn tables(line: &str) -> String {
+        let list = list(line);
+        let flag = |on: bool, letter: &'static str| if on { letter } else { "" };
+        let families = match list.families {
+            Families::Both => "46",
+            Families::Only4 => "4",
+            Families::Only6 => "6",
+        };
+        [flag(list.tcp, "t"), flag(list.udp, "u"), flag(list.unix, "x"), families].concat()
+    }
+
+    #[test]
+    fn which_tables() {
+        for (line, expected) in [
+            ("", "tux46"),
+            ("-an", "tux46"),
+            ("-t", "t46"),
+            ("-tulpn", "tu46"),
+            ("-4", "tu4"),
+            ("--inet6", "tu6"),
+            ("-t -6", "t6"),
+            ("-x", "x46"),
+            ("-xt4", "tx4"),
+            ("-x -4", "tux4"),
+            ("-A inet,unix", "tux4"),
+            ("--protocol=ip6", "tu6"),
+            ("-46", "tu46"),
+            ("--tcp --udp --lis", "tu46"),
+            ("--tcpip -u", "u4"),
+        ] {
+            assert_eq!(tables(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_layout() {
+        let plain = list("").options;
+        assert_eq!(plain.show, Show::Connected);
+        assert!(!plain.numeric_hosts && !plain.programs && !plain.extended && !plain.timers && !plain.wide);
+        let full = list("-lapeoWcn").options;
+        assert_eq!(full.show, Show::All);
+        assert!(full.numeric_hosts && full.numeric_ports && full.numeric_users);
+        assert!(full.programs && full.extended && full.timers && full.wide);
+        assert_eq!(list("--listening").options.show, Show::Listening);
+        let ports = list("--numeric-ports -vCFN").options;
+        assert!(ports.numeric_ports && !ports.numeric_hosts && !ports.numeric_users);
+        assert!(list("--conti").continuous);
+    }
+
+    #[test]
+    fn counters() {
+        let all = Counted { raw: true, tcp: true, udp: true, sctp: true };
+        let none = Counted { raw: false, tcp: false, udp: false, sctp: false };
+        for (line, counted, six) in [
+            ("-s", all, false),
+            ("-st", Counted { tcp: true, ..none }, false),
+            ("-s4", all, false),
+            ("-suw6", Counted { raw: true, udp: true, ..none }, true),
+            ("--statistics --udplite", none, false),
+        ] {
+            assert_eq!(asked(line), Ok(Asked::Statistics(Statistics { counted, six })), "{line}");
+        }
+        assert_eq!(asked("-s46"), Err(Refusal::NoStatistics("inet,inet6".into())));
+        assert_eq!(asked("-sx"), Err(Refusal::NoStatistics("unix".into())));
+        assert_eq!(asked("-si"), Err(Refusal::Usage(None)));
+    }
+
+    #[test]
+    fn refusals() {
+        for (line, expected) in [
+            ("--nosuch", Refusal::Usage(Some("unrecognized option '--nosuch'".into()))),
+            ("-tj", Refusal::Usage(Some("invalid option -- 'j'".into()))),
+            (
+                "--cont",
+                Refusal::Usage(Some("option '--cont' is ambiguous; possibilities: '--continuous' '--context'".into())),
+            ),
+            ("-?", Refusal::Usage(None)),
+            ("-rn", Refusal::NotHere { switch: "-r", instead: "`ip route`" }),
+            ("-tw", Refusal::NotHere { switch: "-w", instead: "`ss -w`" }),
+            ("--ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
+            ("-A foo", Refusal::UnknownFamily("foo".into())),
+        ] {
+            assert_eq!(asked(line), Err(expected), "{line}");
+        }
+        assert_eq!(asked("-t --help -j"), Ok(Asked::Help));
+        assert_eq!(asked("-V"), Ok(Asked::Version));
+    }
+}

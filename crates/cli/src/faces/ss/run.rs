@@ -1,0 +1,188 @@
+//! From questions to lines: the source, the filter's rest, the writer.
+
+use super::live::{LazyIfaces, Live};
+use super::request::{Question, Request};
+use crate::messages::{footer, say};
+use crate::session::Session;
+use crate::stdout::Stdout;
+use engine::Predicate;
+use host::{Cgroups, HostNames, Owners, Resolver, Services};
+use record::rows::{Socket, Sockets, need};
+use record::{Accounting, Demand, LookupId, Lookups, Next, Proto, SinkError, Source};
+use sinks::face::ss::{Options, Writer};
+use sockets::SocketSource;
+use std::time::{Duration, Instant};
+
+/// Exit code when nothing could be read or written.
+const FAILED: u8 = 1;
+/// How long names are waited for in all; addresses without one by then stay numbers.
+const NAMES_WAIT: Duration = Duration::from_secs(5);
+/// How many rows pass between two looks at the interruption flag.
+const ROWS_BETWEEN_LOOKS: u64 = 64;
+
+/// Everything around the rows.
+#[derive(Default)]
+struct Around {
+    owners: Option<Owners>,
+    cgroups: Option<Cgroups>,
+    hosts: Option<HostNames>,
+    services: Option<Services>,
+}
+
+/// Reads, prints, returns the exit code.
+pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, ifaces: &LazyIfaces<'_>) -> u8 {
+    if !request.unreadable.is_empty() {
+        say(&format!("not shown yet: {} sockets", request.unreadable.join(", ")));
+    }
+    let mut books = Accounting::default();
+    let mut around = read_around(session, &request.options, &mut books);
+    if request.options.resolve {
+        around.hosts = names(session, request);
+    }
+    let outcome = write(session, request, live, ifaces, &around, &mut books);
+    session.finish(&mut books);
+    footer(&books);
+    match outcome {
+        Ok(()) | Err(SinkError::Closed) if books.via.is_empty() && books.incomplete => FAILED,
+        Ok(()) | Err(SinkError::Closed) => 0,
+        Err(error) => {
+            say(&error.to_string());
+            FAILED
+        }
+    }
+}
+
+/// Owners, cgroups and services, as far as they will be shown.
+fn read_around(session: &Session, options: &Options, books: &mut Accounting) -> Around {
+    let host = session.host();
+    let mut around = Around::default();
+    let mut noted = |error: host::HostError| books.because(1, error.to_string());
+    if options.processes {
+        around.owners = Owners::read(host).map_err(&mut noted).ok();
+    }
+    if options.details || options.cgroup {
+        around.cgroups = Cgroups::read(host).map_err(&mut noted).ok();
+    }
+    if !options.numeric {
+        // Without the file every port is a number.
+        around.services = Services::read(host).ok();
+    }
+    let owners = around.owners.iter().flat_map(|o| o.report().lines());
+    let cgroups = around.cgroups.iter().filter(|_| !options.bug_compatible).flat_map(|c| c.report().lines());
+    owners.chain(cgroups).for_each(|line| books.because(1, line));
+    around
+}
+
+/// Names of the addresses that a first pass sees: ss waits for each as it comes, here they are asked all at once.
+fn names(session: &Session, request: &Request) -> Option<HostNames> {
+    let resolver = Resolver::start(session.host(), &host::hosts::Options::default()).ok()?;
+    for question in &request.questions {
+        // What is wrong with the source the second pass will tell.
+        let _ = ask(session, question, &request.options, &Lookups::none(), &mut |row: &Socket<'_>| {
+            let ends = [row.local.addr, row.peer.addr];
+            ends.iter()
+                .filter(|a| row.proto != Proto::Unix && !a.is_unspecified())
+                .for_each(|a| resolver.want(a.unmapped()));
+            Next::More
+        });
+    }
+    resolver.wait_until(Instant::now() + NAMES_WAIT);
+    resolver.names(session.host()).ok()
+}
+
+fn write(
+    session: &Session,
+    request: &Request,
+    live: &Live<'_>,
+    ifaces: &LazyIfaces<'_>,
+    around: &Around,
+    books: &mut Accounting,
+) -> Result<(), SinkError> {
+    let mut lookups = Lookups::none().with(LookupId::Ifaces, ifaces);
+    if let Some(owners) = &around.owners {
+        lookups = lookups.with(LookupId::Owners, owners);
+    }
+    if let Some(cgroups) = &around.cgroups {
+        lookups = lookups.with(LookupId::Cgroups, cgroups);
+    }
+    if let Some(hosts) = &around.hosts {
+        lookups = lookups.with(LookupId::Hosts, hosts);
+    }
+    let services = |proto, port| service(around.services.as_ref(), live, proto, port);
+    let mut writer = Writer::new(request.options, &services, Stdout::new());
+    let mut outcome = Ok(());
+    for question in &request.questions {
+        let read = ask(session, question, &request.options, &lookups, &mut |row| {
+            outcome = writer.row(row, &lookups);
+            if outcome.is_ok() { Next::More } else { Next::Stop }
+        });
+        match read {
+            Ok(part) => books.add(&part),
+            Err(says) => {
+                books.incomplete = true;
+                books.because(1, says);
+            }
+        }
+        if outcome.is_err() || session.interrupted() {
+            break;
+        }
+    }
+    outcome?;
+    writer.finish()
+}
+
+/// A port that the kernel may have chosen by itself is nobody's service, whatever its number is called.
+fn service<'s>(services: Option<&'s Services>, live: &Live<'_>, proto: Proto, port: u16) -> Option<&'s [u8]> {
+    let (low, high) = live.ports().range();
+    if (low..=high).contains(&port) { None } else { services?.name(proto, port) }
+}
+
+/// Puts one question and hands every row that passes to `each`. The error is a sentence.
+pub(super) fn ask(
+    session: &Session,
+    question: &Question,
+    options: &Options,
+    lookups: &Lookups<'_>,
+    each: &mut dyn FnMut(&Socket<'_>) -> Next,
+) -> Result<Accounting, String> {
+    let mut demand = Demand::<Sockets>::new(&[], question.filter.clone());
+    demand.need |= needs(question.proto, options);
+    let predicate = Predicate::<Sockets>::new(&demand.conjuncts).map_err(|error| error.to_string())?;
+    let mut source = SocketSource::new(
+        session.host(),
+        sockets::Options { order: vec![question.proto], ..sockets::Options::new(session.netns_id()) },
+    );
+    let offer = source.offer(&demand);
+    let rest = predicate.rest(&offer.pushed);
+    let mut rows = 0u64;
+    let outcome = source.run(&demand, &mut |row| {
+        rows += 1;
+        if rows % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
+            return Next::Stop;
+        }
+        if rest.is_empty() || rest.matches(row, lookups) { each(row) } else { Next::More }
+    });
+    outcome.map_err(|error| error.to_string())
+}
+
+/// What the source must fetch for what is shown.
+fn needs(proto: Proto, options: &Options) -> u64 {
+    let mut needs = match proto {
+        Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES,
+        // A wildcard address prints differently when it is v6-only: SOCKOPT.
+        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::SOCKOPT,
+    };
+    let details = match proto {
+        Proto::Unix => need::UNIX_VFS | need::SHUTDOWN,
+        _ => need::SHUTDOWN | need::COOKIE | need::CGROUP,
+    };
+    let more = [
+        (options.details, details),
+        (options.memory, need::SKMEM),
+        (options.info && proto == Proto::Tcp, need::TCP_INFO | need::CONG | need::CONG_INFO),
+        (options.tos, need::TOS),
+        (options.cgroup, need::CGROUP),
+    ];
+    more.iter().filter(|(asked, _)| *asked).for_each(|(_, bits)| needs |= bits);
+    needs
+}

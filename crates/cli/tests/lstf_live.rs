@@ -1,0 +1,303 @@
+//! The face of lstf on a table of known sockets: the right bytes, and the old ones.
+//!
+//! The old bytes are compared with lstf itself where it is installed (`LSTF` names the binary, or it is in PATH), else
+//! with what it printed of the same table when `fixtures/lstf` was recorded. `NETWREN_RECORD_LSTF=1` records anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use testkit::netns::Lab;
+
+/// Sockets whose flows are the same in every run: addresses, services and counts are fixed, and where lstf shows a
+/// client's port (it takes the service's end for active) that port is, too.
+struct Scene {
+    lab: Lab,
+    _listeners: Vec<TcpListener>,
+    streams: Vec<(TcpStream, TcpStream)>,
+}
+
+impl Scene {
+    fn new(purpose: &str) -> Scene {
+        let lab = Lab::new(purpose);
+        let ours = ["192.0.2.10/32", "198.51.100.20/32", "2001:db8:2::20/128", "2001:db8:123::100/128"];
+        for addr in ours {
+            let nodad: &[&str] = if addr.contains(':') { &["nodad"] } else { &[] };
+            lab.ip(&[&["addr", "add", addr, "dev", "lo"], nodad].concat());
+        }
+        // Connections to our own addresses come from 192.0.2.10: both hosts of a flow are to be told apart.
+        let from = ["dev", "lo", "src", "192.0.2.10"];
+        lab.ip(&[&["route", "replace", "table", "local", "local", "198.51.100.20/32"], &from[..]].concat());
+        let mut scene = Scene { lab, _listeners: Vec::new(), streams: Vec::new() };
+        scene.fill();
+        scene
+    }
+
+    fn fill(&mut self) {
+        // Never counted.
+        self.lab.syn_sent();
+        self.lab.udp_pair();
+        // A wildcard.
+        self.serve("0.0.0.0:8080", &["198.51.100.20:8080"; 3]);
+        // A dual-stack wildcard: two rows are IPv4-mapped.
+        let to = ["[2001:db8:2::20]:8081", "[2001:db8:2::20]:8081", "198.51.100.20:8081", "198.51.100.20:8081"];
+        self.serve("[::]:8081", &to);
+        // A service whose address and port fill a column of 24 characters.
+        self.serve("[::]:8443", &["[2001:db8:123::100]:8443"]);
+        // Defect 1 of lstf: a service bound to one address. It shows each client, so they get known ports.
+        for port in [40_001, 40_002] {
+            self.clients_use(port);
+            self.serve_at_one_address(port);
+        }
+        // Defect 2: a client whose port is that of a listener on 127.0.0.1, which came later: the kernel does not
+        // give out a port that is bound.
+        self.clients_use(40_003);
+        self.serve("0.0.0.0:8083", &["198.51.100.20:8083"]);
+        self.serve("127.0.0.1:40003", &[]);
+        // Link-local, private, loopback.
+        let mut fe80 = SocketAddr::from(self.lab.link_local());
+        fe80.set_port(8084);
+        self.clients_use(41_000);
+        self.serve_addrs(fe80, &[fe80]);
+        self.clients_use(41_001);
+        self.serve("127.0.0.1:8085", &["127.0.0.1:8085"]);
+        // Last, so that nothing reuses it: a client in TIME_WAIT.
+        self.clients_use(42_000);
+        self.serve("0.0.0.0:8086", &["198.51.100.20:8086"]);
+        let (client, mut server) = self.streams.pop().unwrap();
+        drop(client);
+        assert_eq!(server.read(&mut [0]).unwrap(), 0);
+        drop(server);
+        let lab = &self.lab;
+        lab.wait_until("a TIME_WAIT", || lab.output("ss", &["-Htan", "state", "time-wait"]).lines().count() == 1);
+    }
+
+    /// Gives the next clients this port.
+    fn clients_use(&self, port: u16) {
+        self.lab.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{port} {port}"))).unwrap();
+    }
+
+    fn serve(&mut self, bind: &str, to: &[&str]) {
+        let bind: SocketAddr = bind.parse().unwrap();
+        let to: Vec<SocketAddr> = to.iter().map(|addr| addr.parse().unwrap()).collect();
+        self.serve_addrs(bind, &to);
+    }
+
+    fn serve_at_one_address(&mut self, client_port: u16) {
+        let addr = "198.51.100.20:8082".parse().unwrap();
+        if client_port == 40_001 {
+            return self.serve_addrs(addr, &[addr]);
+        }
+        let listener = self._listeners.iter().find(|l| l.local_addr().unwrap() == addr).unwrap();
+        let pair = self.lab.inside(|| (TcpStream::connect(addr).unwrap(), listener.accept().unwrap().0));
+        self.streams.push(pair);
+    }
+
+    fn serve_addrs(&mut self, bind: SocketAddr, to: &[SocketAddr]) {
+        let listener = self.lab.inside(|| TcpListener::bind(bind)).unwrap_or_else(|e| panic!("{bind}: {e}"));
+        for addr in to {
+            let client = self.lab.inside(|| TcpStream::connect(addr)).unwrap_or_else(|e| panic!("{addr}: {e}"));
+            self.streams.push((client, listener.accept().unwrap().0));
+        }
+        self._listeners.push(listener);
+    }
+
+    fn netwren(&self, args: &[&str]) -> Output {
+        let mut command = self.lab.command(env!("CARGO_BIN_EXE_netwren"));
+        command.arg("lstf").args(args).env_remove("NETWREN_BUG_COMPATIBLE").output().unwrap()
+    }
+
+    /// Our stdout; nothing may go wrong.
+    fn ours(&self, args: &[&str]) -> String {
+        let out = self.netwren(args);
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// What lstf prints, or printed: see the head of this file.
+    fn theirs(&self, case: &str, args: &[&str]) -> String {
+        let recorded = testkit::program::workspace().join("fixtures/lstf/0.7.2").join(format!("{case}.expect"));
+        let Some(lstf) = lstf() else {
+            eprintln!("lstf is not installed: compared with {}", recorded.display());
+            return std::fs::read_to_string(&recorded).unwrap_or_else(|e| panic!("{}: {e}", recorded.display()));
+        };
+        let text = self.lab.output(lstf, args);
+        if std::env::var_os("NETWREN_RECORD_LSTF").is_some_and(|v| v == "1") {
+            std::fs::write(recorded, &text).unwrap();
+        }
+        text
+    }
+}
+
+/// The real one; a link of that name to netwren would only agree with itself.
+fn lstf() -> Option<PathBuf> {
+    let named = std::env::var_os("LSTF").map(PathBuf::from).or_else(|| testkit::tool::find("lstf"))?;
+    let version = Command::new(&named).arg("--version").output().ok()?;
+    let is_netwren = String::from_utf8_lossy(&version.stderr).contains("netwren");
+    (!is_netwren).then_some(named)
+}
+
+/// lstf's order is random.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// The elements of lstf's array, sorted.
+fn elements(json: &str) -> Vec<&str> {
+    let inner =
+        json.strip_prefix("[{").and_then(|j| j.strip_suffix("}]")).unwrap_or_else(|| panic!("no array: {json}"));
+    let mut all: Vec<&str> = inner.split("},{\"direction\"").map(|e| e.trim_start_matches("\"direction\"")).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn root_the_right_table() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_right");
+    assert_eq!(
+        scene.ours(&["-n"]),
+        "\
+Local Address:Port\t\t<-->\tPeer Address:Port\t\tConnections
+192.0.2.10:many\t\t\t-->\t198.51.100.20:8080\t\t3
+198.51.100.20:8080\t\t<--\t192.0.2.10:many\t\t\t3
+192.0.2.10:many\t\t\t-->\t198.51.100.20:8081\t\t2
+192.0.2.10:many\t\t\t-->\t198.51.100.20:8082\t\t2
+198.51.100.20:8081\t\t<--\t192.0.2.10:many\t\t\t2
+198.51.100.20:8082\t\t<--\t192.0.2.10:many\t\t\t2
+[2001:db8:2::20]:many\t\t-->\t[2001:db8:2::20]:8081\t\t2
+[2001:db8:2::20]:8081\t\t<--\t[2001:db8:2::20]:many\t\t2
+127.0.0.1:many\t\t\t-->\t127.0.0.1:8085\t\t\t1
+127.0.0.1:8085\t\t\t<--\t127.0.0.1:many\t\t\t1
+192.0.2.10:many\t\t\t-->\t198.51.100.20:8083\t\t1
+192.0.2.10:many\t\t\t-->\t198.51.100.20:8086\t\t1
+198.51.100.20:8083\t\t<--\t192.0.2.10:many\t\t\t1
+[2001:db8:123::100]:many\t-->\t[2001:db8:123::100]:8443\t1
+[2001:db8:123::100]:8443\t<--\t[2001:db8:123::100]:many\t1
+[fe80::1]:many\t\t\t-->\t[fe80::1]:8084\t\t\t1
+[fe80::1]:8084\t\t\t<--\t[fe80::1]:many\t\t\t1
+"
+    );
+}
+
+/// Old layout, old directions.
+#[test]
+fn root_the_old_table_is_lstfs() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_old");
+    let theirs = scene.theirs("table", &["-n"]);
+    let ours = scene.ours(&["--bug-compatible", "-n"]);
+    assert_eq!(sorted(&ours), sorted(&theirs));
+    // Defects 1 and 2, and the cell that fills its column.
+    assert!(ours.contains("198.51.100.20:many\t-->\t192.0.2.10:40001\t"), "{ours}");
+    assert!(ours.contains("192.0.2.10:40003\t<--\t198.51.100.20:many\t"), "{ours}");
+    assert!(ours.contains("[2001:db8:123::100]:8443<--\t"), "{ours}");
+    // A link that an old script calls.
+    let link = scene.lab.dir().join("lstf");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_netwren"), &link).unwrap();
+    let out = scene.lab.command(&link).arg("-n").env("NETWREN_BUG_COMPATIBLE", "1").output().unwrap();
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), ours);
+}
+
+#[test]
+fn root_json_is_lstfs() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_json");
+    let theirs = scene.theirs("json", &["-n", "--json"]);
+    let ours = scene.ours(&["--bug-compatible", "-n", "--json"]);
+    assert_eq!(elements(&ours), elements(&theirs));
+    let right = scene.ours(&["-n", "--json"]);
+    assert!(right.ends_with("}]\n"), "{right}");
+    let parsed: serde_json::Value = serde_json::from_str(&right).unwrap();
+    assert_eq!(parsed.as_array().unwrap().len(), scene.ours(&["-n"]).lines().count() - 1);
+}
+
+#[test]
+fn root_public_and_private_are_lstfs() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_filter");
+    for scope in ["all", "public", "private"] {
+        let theirs = scene.theirs(scope, &["-n", "-f", scope]);
+        assert_eq!(sorted(&scene.ours(&["--bug-compatible", "-n", "-f", scope])), sorted(&theirs), "{scope}");
+    }
+    let (all, public, private) =
+        (scene.ours(&["-n"]), scene.ours(&["-n", "-f", "public"]), scene.ours(&["-n", "-f", "private"]));
+    let flows = |text: &str| text.lines().count() - 1;
+    assert_eq!(flows(&all), flows(&public) + flows(&private));
+    assert!(private.contains("127.0.0.1:8085") && !public.contains("127.0.0.1:8085"));
+}
+
+/// Names come from the namespace's hosts file; lstf asks a name server for what is not in it, and there is none.
+#[test]
+fn root_names() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_names");
+    let text = scene.ours(&[]);
+    assert!(text.contains("localhost:8085"), "{text}");
+    assert!(text.contains("192.0.2.10:many") && text.contains("[2001:db8:2::20]:8081"), "{text}");
+}
+
+/// The sockets are ours, so we are their process. lstf would end at the first process that it may not read.
+#[test]
+fn root_processes() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_process");
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (name, rest) = stat.split_once('(').unwrap().1.rsplit_once(')').unwrap();
+    let group: u32 = rest.split_whitespace().nth(2).unwrap().parse().unwrap();
+    let text = scene.ours(&["-n", "-p"]);
+    assert!(text.starts_with("Local Address:Port\t\t<-->\tPeer Address:Port\t\tConnections\tProcess\n"), "{text}");
+    let process = format!("\t(\"{name}\",pgid={group})");
+    // Every flow but that of the TIME_WAIT, which is nobody's.
+    let owned = text.lines().filter(|line| line.ends_with(&process)).count();
+    assert_eq!(owned, text.lines().count() - 2, "{text}");
+    let json: serde_json::Value = serde_json::from_str(&scene.ours(&["-n", "-p", "--json"])).unwrap();
+    assert_eq!(json[0]["process"]["pgid"], group, "{json}");
+}
+
+/// lstf is shown a /proc with no process but this one, all of which it may read.
+#[test]
+fn root_old_processes_are_lstfs() {
+    testkit::require_root!();
+    let Some(lstf) = lstf() else { return eprintln!("skipped: lstf is not installed") };
+    let scene = Scene::new("lstf_owner");
+    let proc = scene.lab.dir().join("proc");
+    let ours = proc.join(std::process::id().to_string());
+    std::fs::create_dir_all(ours.join("fd")).unwrap();
+    std::fs::copy("/proc/self/stat", ours.join("stat")).unwrap();
+    for fd in std::fs::read_dir("/proc/self/fd").unwrap().map(Result::unwrap) {
+        // The descriptor of the reading itself is gone by now.
+        if let Ok(target) = std::fs::read_link(fd.path()) {
+            std::os::unix::fs::symlink(target, ours.join("fd").join(fd.file_name())).unwrap();
+        }
+    }
+    let out = scene.lab.command(lstf).args(["-n", "-p"]).env("PROC_ROOT", &proc).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    // Its order is random, and how many tabs stand before a process depends on the lines around it.
+    let squeezed = |text: &str| text.split('\t').filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("\t");
+    let (theirs, ours) = (String::from_utf8(out.stdout).unwrap(), scene.ours(&["--bug-compatible", "-n", "-p"]));
+    assert_eq!(sorted(&squeezed(&ours)), sorted(&squeezed(&theirs)));
+}
+
+#[test]
+fn root_rounds_until_interrupted() {
+    testkit::require_root!();
+    let scene = Scene::new("lstf_watch");
+    let mut command = scene.lab.command(env!("CARGO_BIN_EXE_netwren"));
+    let mut child = command.args(["lstf", "-n", "-w=1s"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut round = || -> Vec<String> { lines.by_ref().map(Result::unwrap).take_while(|l| !l.is_empty()).collect() };
+    let (first, second) = (round(), round());
+    let is_time =
+        |line: &str| line.len() == "-- 15:04:05 -- ".len() && line.starts_with("-- ") && line.ends_with(" -- ");
+    assert!(is_time(&first[0]) && is_time(&second[0]), "{first:?}");
+    assert_eq!(first[1..], second[1..]);
+    assert!(first[1].starts_with("Local Address:Port"));
+    // `ip netns exec` becomes the program, so the pid is netwren's.
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

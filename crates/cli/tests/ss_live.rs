@@ -1,0 +1,523 @@
+//! `netwren ss` against the installed ss, on the same live table in a namespace of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::{Command, Output, Stdio};
+use testkit::netns::Lab;
+use testkit::{mask, program, require_root, require_tool, tool, wait_until};
+
+/// The layout of the installed tool.
+fn layout() -> &'static str {
+    if tool::version("ss").expect("ss tells its version") >= tool::Version(6, 15, 0) { "6.15" } else { "6.1" }
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').filter(|w| !w.is_empty()).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn theirs(lab: &Lab, line: &str) -> Output {
+    lab.command("ss").args(words(line)).output().expect("ip(8) starts")
+}
+
+/// Our face with `before` right after its name.
+fn ours(lab: &Lab, before: &[&str], line: &str) -> Output {
+    let mut command = lab.command(program::netwren());
+    command.arg("ss").args(before).args(words(line)).env("NETWREN_SS_LAYOUT", layout());
+    command.output().expect("ip(8) starts")
+}
+
+fn comparable(output: &Output) -> String {
+    mask::sorted_lines(&mask::ss(&text(&output.stdout)))
+}
+
+/// Same lines, same exit code. `before` may be `--bug-compatible`.
+#[track_caller]
+fn same(lab: &Lab, before: &[&str], line: &str) {
+    let (theirs, ours) = (theirs(lab, line), ours(lab, before, line));
+    assert_eq!(comparable(&theirs), comparable(&ours), "ss {line}: {}", text(&ours.stderr));
+    assert_eq!(theirs.status.code(), ours.status.code(), "ss {line}");
+}
+
+const OLD: &[&str] = &["--bug-compatible"];
+
+/// Sockets of every sort: both families, mapped, link-local, every state that can be held, UDP, unix.
+fn populate(lab: &Lab) {
+    lab.connect_v4(3);
+    lab.connect_v6(2);
+    lab.connect_mapped(2);
+    lab.connect_link_local(1);
+    lab.time_wait(2);
+    lab.half_closed(1);
+    lab.unaccepted(2);
+    lab.syn_sent();
+    lab.listen_tcp(2);
+    lab.listen((Ipv4Addr::LOCALHOST, 80).into());
+    lab.udp((Ipv4Addr::UNSPECIFIED, 5300).into());
+    lab.udp((Ipv6Addr::UNSPECIFIED, 53).into());
+    lab.udp_pair();
+    lab.unix_stream("stream", 1);
+    lab.unix_abstract("abstract", 1);
+    lab.unix_datagram("datagram");
+    lab.unix_pair();
+}
+
+#[test]
+fn root_tables() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("sstables");
+    populate(&lab);
+    for line in [
+        "-tan",
+        "-Htan",
+        "-tuan",
+        "-ltn",
+        "-lun",
+        "-tuln",
+        "-xan",
+        "-xl",
+        "-x",
+        "-t",
+        "-u",
+        "-tu",
+        "-tux -a",
+        "-tau",
+        "-4tan",
+        "-6tan",
+        "-4 -6 -ta",
+        "-6 -4 -ta",
+        "-x -4 -ta",
+        "-f unix -a",
+        "-f inet6 -ta",
+        "-A tcp",
+        "-A udp,tcp -a",
+        "-A u_str,u_dgr -a",
+        "-A tcp,udp,!udp -a",
+        "-A all,!tcp,!raw,!packet,!netlink,!xdp,!vsock",
+        "--tcp --all --numeric",
+        "-ta -r",
+        "-tanO",
+        "-tuanp",
+        "-ltnp",
+        "-xanp",
+        "-tanpH",
+        "-tanm",
+        "-tai",
+        "-tanmi",
+        "-tanOmi",
+        "-uanm",
+        "-xanm",
+        "-tan --tos",
+        "-tan --inet-sockopt",
+        "-tan --inet-sockopt -O",
+    ] {
+        same(&lab, &[], line);
+        same(&lab, OLD, line);
+    }
+}
+
+/// `-e` on a machine without a cgroup v2 mount, and `-o` on 6.1, show known defects: the old bytes are compared.
+#[test]
+fn root_extras() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssextras");
+    populate(&lab);
+    for line in [
+        "-tan -o",
+        "-tane",
+        "-tanoe",
+        "-tanoemi",
+        "-tanpoemi",
+        "-tuanpoemiO",
+        "-uanoem",
+        "-uanpe",
+        "-xane",
+        "-xanpem",
+        "-Htane",
+        "-tanie",
+        "-tan --cgroup",
+        "-tan --tos --cgroup --inet-sockopt -e",
+    ] {
+        same(&lab, OLD, line);
+    }
+}
+
+#[test]
+fn root_states() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssstates");
+    populate(&lab);
+    for state in [
+        "established",
+        "syn-sent",
+        "syn-recv",
+        "syn-rcv",
+        "fin-wait-1",
+        "fin-wait-2",
+        "time-wait",
+        "unconnected",
+        "close",
+        "closed",
+        "close-wait",
+        "last-ack",
+        "listening",
+        "closing",
+        "all",
+        "connected",
+        "synchronized",
+        "bucket",
+        "big",
+    ] {
+        for line in [format!("-tuxn state {state}"), format!("-tn exclude {state}")] {
+            same(&lab, &[], &line);
+        }
+    }
+    for line in [
+        "-tn state fin-wait-2 state close-wait",
+        "-tn excl listening excl time-wait",
+        "-tan state established",
+        "state listening -tn",
+        "-tn state LISTENING",
+        "-tn state unknown",
+        "-tn exclude all",
+    ] {
+        same(&lab, &[], line);
+    }
+}
+
+#[test]
+fn root_expressions() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssexpr");
+    populate(&lab);
+    let listener = lab.listen((Ipv6Addr::UNSPECIFIED, 7001).into());
+    lab.connect(&listener, Ipv4Addr::LOCALHOST.into(), 2);
+    lab.connect(&listener, Ipv6Addr::LOCALHOST.into(), 2);
+    for expression in [
+        "sport = :7001",
+        "sport = 7001",
+        "sport :7001",
+        "sport == 7001",
+        "sport eq 0x1b59",
+        "dport = 0",
+        "dport != 0",
+        "dport ne 7001",
+        "dport neq 7001",
+        "sport >= 7001",
+        "sport ge 7001",
+        "sport geq 7001",
+        "sport > 7001",
+        "sport gt 7001",
+        "sport <= 7001",
+        "sport le 7001",
+        "sport leq 7001",
+        "sport < 7001",
+        "sport lt 7001",
+        "dport < 7001",
+        "dport le 0",
+        "sport = :http",
+        "sport = http",
+        "sport = :*",
+        "src 127.0.0.1",
+        "src = 127.0.0.0/8",
+        "src 127/255.0.0.0",
+        "src 0.0.0.0",
+        "dst 0.0.0.0",
+        "dst 0.0.0.0/0",
+        "not dst 127.0.0.0/8",
+        "src any",
+        "dst *",
+        "src [::1]",
+        "src ::/0",
+        "dst ::/0",
+        "dst [::]",
+        "dst [::ffff:127.0.0.1]",
+        "dst ::ffff:0:0/96",
+        "src fe80::/10",
+        "src *:7001",
+        "dst 127.0.0.1:7001",
+        "dst 127.0.0.0/8:7001",
+        "dst [::1]:7001",
+        "src 127.0.0.1:*",
+        "src inet:127.0.0.1",
+        "src inet6:[::1]",
+        "src localhost",
+        "dev lo",
+        "dev = nwl0",
+        "dev != lo",
+        "dev 0",
+        "not dev 0",
+        "fwmark = 0",
+        "fwmark != 0",
+        "fwmark = 7",
+        "fwmark = 0/0x8",
+        "fwmark 0x1/0x1",
+        "not sport = 7001",
+        "! sport = 7001",
+        "! ! sport = 7001",
+        "( sport = 7001 )",
+        "sport = 7001 dport != 0",
+        "sport = 7001 and dport != 0",
+        "sport = 7001 & dport != 0",
+        "sport = 7001 && dport != 0",
+        "sport = 7001 or dport = 7001",
+        "sport = 7001 | dport = 7001",
+        "sport = 7001 || dport = 7001",
+        "sport = 7001 or dport = 7001 and dport = 0",
+        "sport = 7001 or ( dport = 7001 and dport = 0 )",
+        "not ( sport = 7001 or dport = 7001 )",
+    ] {
+        same(&lab, &[], &format!("-tan {expression}"));
+        same(&lab, &[], &format!("-uan {expression}"));
+    }
+    let path = lab.dir().display();
+    for line in [
+        "-tan state listening sport = 7001".to_owned(),
+        "-4tan src any".to_owned(),
+        "-6tan src any".to_owned(),
+        "-uan autobound".to_owned(),
+        format!("-xan src unix:{path}/*"),
+        format!("-xan src {path}/STREAM"),
+        format!("-xan not src {path}/*"),
+        "-xan src @abs*".to_owned(),
+        "-xan src @[a-c]bstract".to_owned(),
+        "-xan src *".to_owned(),
+        "-xan dst *".to_owned(),
+        "-xan dst unix:x".to_owned(),
+        "-xan autobound".to_owned(),
+        "-tuxan sport ge 7001".to_owned(),
+        "-tuxan dport = 0".to_owned(),
+        "-tuxan dev 0".to_owned(),
+        format!("-tuxan src unix:{path}/stream"),
+        "-tuxan src inet6:*:7001".to_owned(),
+        "-tan src unix:*".to_owned(),
+    ] {
+        same(&lab, &[], &line);
+    }
+}
+
+/// A word in three pieces, a backslash before what the grammar would take.
+#[test]
+fn root_expression_in_one_argument() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssarg");
+    lab.listen((Ipv4Addr::LOCALHOST, 7001).into());
+    let run = |program: &std::path::Path, face: &[&str]| {
+        let mut command = lab.command(program);
+        command
+            .args(face)
+            .args(["-tan", r"( sport  =", "7001 ", r"or sport \= 7002)"])
+            .env("NETWREN_SS_LAYOUT", layout());
+        command.output().unwrap()
+    };
+    let (theirs, ours) = (run(std::path::Path::new("ss"), &[]), run(program::netwren(), &["ss"]));
+    assert_eq!(theirs.status.code(), ours.status.code());
+    assert_eq!(comparable(&theirs), comparable(&ours));
+}
+
+#[test]
+fn root_summary_as_ss_mixes_it_and_of_this_namespace() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("sssum");
+    populate(&lab);
+    // Host-wide counters move while other tests run.
+    wait_until("both summaries at the same numbers", || {
+        let (theirs, ours) = (theirs(&lab, "-s"), ours(&lab, OLD, "-s"));
+        theirs.stdout == ours.stdout && ours.status.success()
+    });
+    let right = text(&ours(&lab, &[], "-s").stdout);
+    let total = format!("TCP:   {} (estab ", lab.ss_count() - request_sockets(&lab));
+    assert!(right.contains(&total), "{right} has not {total}");
+    let rest = |text: &str| text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rest(&right), rest(&text(&theirs(&lab, "-s").stdout)));
+    same(&lab, OLD, "-H -t -n");
+}
+
+fn request_sockets(lab: &Lab) -> usize {
+    lab.output("ss", &["-Htan", "state", "syn-recv"]).lines().count()
+}
+
+/// Names of processes as ss cuts them, and whole.
+#[test]
+fn root_process_names_that_are_no_words() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssnames");
+    // The shell's own `read` holds the socket: no second process inherits it.
+    lab.spawn("bash", &["-c", r#"printf 'a"b c)\033' > /proc/$$/comm; exec 3<>/dev/udp/127.0.0.1/5999; read -r -u 3"#]);
+    let there = || text(&theirs(&lab, "-Huanp").stdout).contains("a\"b c");
+    wait_until("the process has its name and its socket", there);
+    same(&lab, OLD, "-uanp");
+    let right = text(&ours(&lab, &[], "-uanp").stdout);
+    assert!(right.contains(r#"users:(("a\"b c)?",pid="#), "{right:?}");
+    let old = text(&ours(&lab, OLD, "-uanp").stdout);
+    assert!(old.contains(r#"users:(("a"b c",pid="#), "{old:?}");
+}
+
+/// Seconds with a fraction: `ms` in 6.1, `sec` in later ones and here.
+#[test]
+fn root_unit_of_timers() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("sstimer");
+    lab.syn_sent();
+    let timer = |output: &Output| {
+        let text = text(&output.stdout);
+        let at = text.find("timer:(on,")? + "timer:(on,".len();
+        let time = text[at..].split(',').next()?.to_owned();
+        // 1.000 and more, below 10.
+        (time.as_bytes().get(1) == Some(&b'.'))
+            .then(|| time.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned())
+    };
+    let unit = |ask: &dyn Fn() -> Output| {
+        let mut found = None;
+        wait_until("a timer between 1 and 10 seconds", || {
+            found = timer(&ask());
+            found.is_some()
+        });
+        found.unwrap()
+    };
+    assert_eq!(unit(&|| ours(&lab, &[], "-Htano")), "sec");
+    let old = unit(&|| theirs(&lab, "-Htano"));
+    assert_eq!(unit(&|| ours(&lab, OLD, "-Htano")), old);
+}
+
+/// A cgroup without a path: one line on stderr and no item; as ss has it, an item that is no path.
+#[test]
+fn root_cgroups_out_of_reach() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("sscgroup");
+    lab.listen_tcp(3);
+    let mut hidden = lab.command("unshare");
+    // In a mount namespace of its own no cgroup file system is left.
+    hidden.args(["-m", "sh", "-c"]).arg(
+        "while read -r _ place kind _; do case $kind in cgroup2) umount -l \"$place\" ;; esac; done < /proc/self/mounts; exec \"$0\" \"$@\"",
+    );
+    let run = |args: &[&str]| {
+        let mut command = Command::new(hidden.get_program());
+        command.args(hidden.get_args()).args(args).env("LC_ALL", "C").env("NETWREN_SS_LAYOUT", layout());
+        command.output().unwrap()
+    };
+    let netwren = program::netwren().to_str().unwrap().to_owned();
+    let theirs = run(&["ss", "-tane"]);
+    assert!(text(&theirs.stdout).contains("cgroup:unreachable:"));
+    let old = run(&[&netwren, "ss", "--bug-compatible", "-tane"]);
+    assert_eq!(comparable(&theirs), comparable(&old));
+    let right = run(&[&netwren, "ss", "-tane"]);
+    assert!(!text(&right.stdout).contains("cgroup:"));
+    let warnings = text(&right.stderr);
+    assert_eq!(warnings.lines().filter(|line| line.contains("cgroup")).count(), 1, "{warnings}");
+    assert!(right.status.success());
+}
+
+#[test]
+fn root_another_namespace() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssother");
+    lab.connect_v4(2);
+    let outside = |args: &[&str]| {
+        let mut command = Command::new(program::netwren());
+        command.arg("ss").args(args).env("NETWREN_SS_LAYOUT", layout()).output().unwrap()
+    };
+    assert_eq!(comparable(&outside(&["-tanN", lab.name()])), comparable(&theirs(&lab, "-tan")));
+    assert_eq!(comparable(&outside(&["--net", lab.name(), "-tanp"])), comparable(&theirs(&lab, "-tanp")));
+    let missing = outside(&["-N", "no-such-namespace"]);
+    let old = Command::new("ss").args(["-N", "no-such-namespace"]).env("LC_ALL", "C").output().unwrap();
+    assert_eq!((text(&missing.stderr), missing.status.code()), (text(&old.stderr), old.status.code()));
+}
+
+/// The first line on stderr and the exit code of bad command lines.
+#[test]
+fn mistakes_are_told_as_ss_tells_them() {
+    require_tool!("ss");
+    for line in [
+        "-y",
+        "--foo",
+        "-f",
+        "--family",
+        "-f foo",
+        "--tcp=3",
+        "--n",
+        "--con",
+        "-A foo",
+        "-A tcp,foo",
+        "state",
+        "state foo",
+        "exclude",
+        "-A !tcp",
+        "-t sport = 22 or 80",
+        "-t src != 192.0.2.1",
+        "-t dev > 2",
+        "-t ( sport = 22",
+        "-t ( )",
+        "-t sport = 22 )",
+        "-t sport =",
+        "-t and",
+        "-t sport = :nosuchname",
+        "-t sport = nosuchname",
+        "-t fwmark = x",
+        "-t fwmark = 1/x",
+        "-t dev nosuchdev",
+        "-t src [::1",
+        "-t sport = 1 sport",
+    ] {
+        let theirs = Command::new("ss").args(words(line)).env("LC_ALL", "C").output().unwrap();
+        let mut command = Command::new(program::netwren());
+        let ours = command.arg("ss").args(words(line)).env("NETWREN_SS_LAYOUT", layout()).output().unwrap();
+        let first = |bytes: &[u8]| text(bytes).lines().next().unwrap_or_default().to_owned();
+        assert_eq!(first(&theirs.stderr), first(&ours.stderr), "ss {line}");
+        assert_eq!(theirs.status.code(), ours.status.code(), "ss {line}");
+        assert_eq!(text(&theirs.stdout), text(&ours.stdout), "ss {line}");
+    }
+}
+
+/// A link called ss needs no other word; scripts that want the old bytes say so in the environment.
+#[test]
+fn root_a_link_called_ss() {
+    require_root!();
+    let lab = Lab::new("sslink");
+    lab.listen((Ipv4Addr::LOCALHOST, 7001).into());
+    let link = lab.dir().join("ss");
+    std::os::unix::fs::symlink(program::netwren(), &link).unwrap();
+    let run = |bug: &str, args: &[&str]| {
+        let mut command = lab.command(&link);
+        text(
+            &command
+                .args(args)
+                .env("NETWREN_SS_LAYOUT", "6.1")
+                .env("NETWREN_BUG_COMPATIBLE", bug)
+                .output()
+                .unwrap()
+                .stdout,
+        )
+    };
+    let expected = "LISTEN 0      128    127.0.0.1:7001 0.0.0.0:*\n";
+    assert_eq!(run("0", &["-Hltn"]), expected);
+    assert_eq!(run("1", &["-Hltn"]), expected);
+    assert_eq!(run("0", &["--bug-compatible", "-Hltn"]), expected);
+}
+
+#[test]
+fn a_reader_that_goes_away_and_a_full_disk() {
+    let mut command = Command::new(program::netwren());
+    let mut child = command.args(["ss", "-xan"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let out =
+        Command::new(program::netwren()).args(["ss", "-tan"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("no space left on device"), "{}", text(&out.stderr));
+}

@@ -1,0 +1,97 @@
+//! A row costs no allocation: counted, not timed.
+//!
+//! A file of its own, because the counting allocator serves the whole process.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use netlink::Messages;
+use record::rows::Sockets;
+use record::{Demand, Next, Proto, Source};
+use sockets::{Options, SocketSource, Via, decode_inet};
+use sys::Host;
+use testkit::netns::Lab;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator with the same arguments; counting touches a
+// thread-local without a destructor and without memory of its own, so it cannot call back into here.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller keeps the contract of `alloc`, which is that of System's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: `block` came from `alloc` above, that is from System, with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: `block` came from System with this layout; the caller keeps the rest of the contract.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = COUNT.get();
+    work();
+    COUNT.get() - before
+}
+
+// Allocations and rows of one run in the calling thread's namespace.
+fn run(via: Via, netns_id: u64) -> (u64, u64) {
+    let host = Host::live();
+    let options = Options { via: Some(via), order: vec![Proto::Tcp], ..Options::new(netns_id) };
+    let mut source = SocketSource::new(&host, options);
+    let demand = Demand::<Sockets>::new(&[], Vec::new());
+    let mut rows = 0;
+    let count = allocations(|| {
+        let books = source.run(&demand, &mut |row| {
+            std::hint::black_box(row);
+            Next::More
+        });
+        rows = books.unwrap().seen;
+    });
+    (count, rows)
+}
+
+#[test]
+fn root_a_thousand_rows_allocate_as_much_as_ten() {
+    testkit::require_root!();
+    let (few, many) = (Lab::new("fewrows"), Lab::new("manyrows"));
+    let _ = (few.connect_v4(5), many.connect_v4(300), many.connect_v6(300));
+    for via in [Via::Netlink, Via::Proc] {
+        let of = |lab: &Lab| lab.inside(|| run(via, sys::netns::current_inode().unwrap()));
+        let ((count_few, rows_few), (count_many, rows_many)) = (of(&few), of(&many));
+        assert!(rows_few >= 10 && rows_many >= 1200);
+        // The line buffer of /proc may grow once or twice to its size.
+        assert!(
+            count_many <= count_few + 3,
+            "{}: {count_few} for {rows_few}, {count_many} for {rows_many}",
+            via.name()
+        );
+    }
+}
+
+#[test]
+fn decoding_allocates_nothing() {
+    let path = testkit::program::workspace().join("fixtures/sock_diag/6.18/tcp4-established.nl");
+    let bytes = std::fs::read(path).unwrap();
+    let count = allocations(|| {
+        for message in Messages::new(&bytes).map_while(Result::ok).filter(|message| !message.is_end()) {
+            let row = decode_inet(message.payload, Proto::Tcp, 1);
+            assert!(row.is_ok_and(|row| row.tcp_info.is_some()));
+        }
+    });
+    assert_eq!(count, 0);
+}

@@ -1,0 +1,176 @@
+//! Both doors say the same of the same sockets, field by field, where both have the field.
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+
+use record::rows::need;
+use record::{Proto, State};
+use sockets::Via;
+use testkit::netns::Lab;
+
+use crate::odd_sockets;
+use crate::rows::{Kept, live};
+
+/// Connections whose ends are in FIN_WAIT1 (client) and LAST_ACK (server): closed when no packet gets through.
+fn last_words(lab: &Lab) {
+    lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let at = listener.local_addr().unwrap();
+        let pair = || (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0);
+        let (closing, kept) = pair();
+        let (half, server) = pair();
+        // Closed for good by one side only: a minisock in FIN_WAIT2.
+        let (gone, open) = pair();
+        drop(gone);
+        assert_eq!(std::io::Read::read(&mut &open, &mut [0]).unwrap(), 0);
+        half.shutdown(std::net::Shutdown::Write).unwrap();
+        let arrived = std::io::Read::read(&mut &server, &mut [0]).unwrap();
+        assert_eq!(arrived, 0);
+        lab.ip(&["link", "set", "lo", "down"]);
+        // Both are orphans now, whose FIN is not answered.
+        drop((closing, server));
+        // Held as long as the process.
+        std::mem::forget((kept, half, open));
+    });
+}
+
+// Fields that /proc has not; times that run.
+fn common(rows: &[Kept]) -> Vec<Kept> {
+    let of_both = |row: &Kept| {
+        let request = row.state == State::SYN_RECV;
+        Kept {
+            cookie: 0,
+            ifindex: 0,
+            mark: None,
+            cgroup_id: None,
+            timer_ms: 0,
+            wqueue: if row.state == State::LISTEN { None } else { row.wqueue },
+            // /proc tells the listener's uid, sock_diag 0.
+            uid: if request { None } else { row.uid },
+            ..row.clone()
+        }
+    };
+    let mut rows: Vec<Kept> = rows.iter().map(of_both).collect();
+    rows.sort();
+    rows
+}
+
+// Timers run down between two reads, but not by much.
+fn timers_agree(a: &[Kept], b: &[Kept]) {
+    let key = |row: &Kept| (row.local, row.peer, row.inode, row.state);
+    for row in a {
+        let twin = b.iter().find(|other| key(other) == key(row)).unwrap();
+        assert!(row.timer_ms.abs_diff(twin.timer_ms) <= 5_000, "{row:?}\n{twin:?}");
+    }
+}
+
+// What /proc said between two equal answers of netlink: nothing moved meanwhile.
+fn quiet(proto: Proto) -> (Vec<Kept>, Vec<Kept>) {
+    for _ in 0..50 {
+        let before = live(proto, Some(Via::Netlink), need::UNIX_NAME);
+        let by_proc = live(proto, Some(Via::Proc), 0);
+        if common(&before) == common(&live(proto, Some(Via::Netlink), need::UNIX_NAME)) {
+            return (before, by_proc);
+        }
+    }
+    panic!("the table never rests");
+}
+
+fn same(a: &[Kept], b: &[Kept]) {
+    let (a, b) = (common(a), common(b));
+    let set = |rows: &[Kept]| rows.iter().cloned().collect::<BTreeSet<Kept>>();
+    let (only_a, only_b) = (&set(&a) - &set(&b), &set(&b) - &set(&a));
+    assert!(only_a.is_empty() && only_b.is_empty(), "netlink only: {only_a:#?}\nproc only: {only_b:#?}");
+    assert_eq!(a.len(), b.len());
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_tcp() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("agree");
+    let _ = (lab.connect_v4(200), lab.connect_v6(200), lab.connect_mapped(150), lab.connect_link_local(5));
+    let _ = (lab.listen_tcp(60), lab.time_wait(20), lab.half_closed(10), lab.unaccepted(5), lab.syn_sent());
+    odd_sockets::open(&lab);
+    last_words(&lab);
+    lab.inside(|| {
+        let (by_netlink, by_proc) = quiet(Proto::Tcp);
+        same(&by_netlink, &by_proc);
+        timers_agree(&by_netlink, &by_proc);
+        let states: BTreeSet<u8> = by_netlink.iter().map(|row| row.state.0).collect();
+        // CLOSING needs two FINs that cross, CLOSE is no state of a table.
+        assert_eq!(states, BTreeSet::from([1, 2, 3, 4, 5, 6, 8, 9, 10]));
+        assert!(by_netlink.len() >= 1000, "{}", by_netlink.len());
+        assert!(by_netlink.iter().all(|row| row.cookie != 0));
+        let families: BTreeSet<u8> = by_netlink.iter().map(|row| row.family).collect();
+        assert_eq!(families, BTreeSet::from([2, 10]));
+        // Time-wait sockets have no owner, whatever the kernel writes there.
+        let minisocks: BTreeSet<u8> = by_netlink.iter().filter(|row| row.timer == 3).map(|row| row.state.0).collect();
+        assert_eq!(minisocks, BTreeSet::from([5, 6]));
+        assert!(by_netlink.iter().filter(|row| row.timer == 3).all(|row| row.uid.is_none() && row.inode == 0));
+        assert!(by_netlink.iter().any(|row| row.mark == Some(7)) && by_netlink.iter().any(|row| row.ifindex == 1));
+    });
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_udp() {
+    testkit::require_root!();
+    let lab = Lab::new("agreeudp");
+    for _ in 0..50 {
+        lab.udp((Ipv4Addr::UNSPECIFIED, 0).into());
+        lab.udp((Ipv6Addr::LOCALHOST, 0).into());
+        lab.udp_pair();
+    }
+    lab.inside(|| {
+        let (by_netlink, by_proc) = quiet(Proto::Udp);
+        same(&by_netlink, &by_proc);
+        assert_eq!(by_netlink.len(), 200);
+        assert_eq!(by_netlink.iter().filter(|row| row.state == State::ESTABLISHED).count(), 100);
+    });
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_unix() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("agreeunix");
+    lab.unix_stream("stream", 5);
+    lab.unix_abstract("abstract", 3);
+    lab.unix_datagram("datagram");
+    for _ in 0..20 {
+        lab.unix_pair();
+    }
+    odd_sockets::open(&lab);
+    lab.inside(|| {
+        let (by_netlink, by_proc) = quiet(Proto::Unix);
+        // What nobody accepted has no inode and is in /proc only; queues, peers and uids in netlink only.
+        let by_proc: Vec<Kept> = by_proc.into_iter().filter(|row| row.inode != 0).collect();
+        let bare = |rows: &[Kept]| -> Vec<Kept> {
+            rows.iter()
+                .map(|row| Kept { wqueue: None, rqueue: 0, uid: None, peer_inode: None, ..row.clone() })
+                .collect()
+        };
+        same(&bare(&by_netlink), &bare(&by_proc));
+        assert!(by_netlink.iter().any(|row| row.path.as_deref() == Some(b"\0abstract")));
+        let kinds: BTreeSet<u8> = by_netlink.iter().map(|row| row.unix_type).collect();
+        assert_eq!(kinds, BTreeSet::from([1, 2, 5]));
+    });
+}
+
+/// One dump for both families is the same as one for each.
+#[test]
+fn root_the_legacy_dump_is_the_sum_of_both() {
+    testkit::require_root!();
+    let lab = Lab::new("legacy");
+    let _ = (lab.connect_v4(20), lab.connect_v6(20), lab.connect_mapped(20), lab.time_wait(3));
+    lab.inside(|| {
+        let of = |families| {
+            let options = sockets::Options { families, order: vec![Proto::Tcp], ..crate::rows::here() };
+            crate::rows::read(&sys::Host::live(), options, &crate::rows::demand(0, Vec::new())).0
+        };
+        let both = of(sockets::Families::Both);
+        let mut each = of(sockets::Families::Only4);
+        each.extend(of(sockets::Families::Only6));
+        each.sort();
+        assert_eq!(common(&both), common(&each));
+    });
+}

@@ -1,0 +1,148 @@
+//! The kernel does with our programs what we think it does.
+use std::net::Ipv6Addr;
+
+use record::{Addr, Expr, Op, Operand, Prefix, Proto, Push, Source};
+use sockets::{Options, SocketSource};
+use sys::Host;
+use testkit::netns::Lab;
+
+use crate::odd_sockets;
+use crate::rows::{Kept, demand, here, is, read, test};
+
+fn prefix(text: &str) -> Operand {
+    Operand::Prefixes(vec![text.parse::<Prefix>().unwrap()])
+}
+
+fn ranges(ranges: &[(u64, u64)]) -> Operand {
+    Operand::Ranges(ranges.to_vec())
+}
+
+/// Reads with the filter in the kernel and compares with `keep` applied to everything.
+#[track_caller]
+fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
+    let host = Host::live();
+    let options = Options { order: vec![Proto::Tcp, Proto::Udp], ..here() };
+    let demand = demand(0, vec![filter.clone()]);
+    let offer = SocketSource::new(&host, options.clone()).offer(&demand);
+    assert_eq!(offer.pushed, [pushed], "{:?}", offer.explain);
+    let all = read(&host, options.clone(), &crate::rows::demand(0, Vec::new())).0;
+    let (mut got, books) = read(&host, options, &demand);
+    assert_eq!(books.via, ["netlink"]);
+    let mut expected: Vec<Kept> = all.into_iter().filter(keep).collect();
+    for row in got.iter_mut().chain(&mut expected) {
+        row.timer_ms = 0;
+    }
+    got.sort();
+    expected.sort();
+    assert!(!expected.is_empty(), "nothing to compare for {filter:?}");
+    assert_eq!(got, expected, "{filter:?} {:?}", offer.explain);
+}
+
+// An address is null where nothing is bound or connected.
+fn peer(row: &Kept) -> Option<Addr> {
+    (row.peer.1 != 0 || !row.peer.0.is_unspecified()).then(|| row.peer.0.unmapped())
+}
+
+fn in_prefix(text: &str, addr: Option<Addr>) -> bool {
+    addr.is_some_and(|addr| text.parse::<Prefix>().unwrap().contains(addr))
+}
+
+fn open(lab: &Lab) -> u16 {
+    let _ = (lab.connect_v4(10), lab.connect_v6(5), lab.connect_mapped(5), lab.time_wait(3), lab.half_closed(3));
+    let _ = (lab.unaccepted(2), lab.syn_sent(), lab.connect_link_local(2));
+    lab.udp(([0, 0, 0, 0], 0).into());
+    lab.udp((Ipv6Addr::UNSPECIFIED, 0).into());
+    lab.udp_pair();
+    odd_sockets::open(lab);
+    lab.listen_tcp(5)[2]
+}
+
+#[test]
+fn root_programs_mean_what_they_say() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("programs");
+    let port = open(&lab);
+    lab.inside(|| {
+        use Push::Exact;
+        check(test("local_port", Op::Eq, Operand::Number(port.into())), Exact, |row| row.local.1 == port);
+        check(test("local_port", Op::Ne, Operand::Number(port.into())), Exact, |row| {
+            row.local.1 != port && row.local.1 != 0
+        });
+        check(test("peer_port", Op::Eq, ranges(&[(7100, 7110)])), Exact, |row| (7100..=7110).contains(&row.peer.1));
+        check(test("peer_port", Op::Eq, Operand::Null), Exact, |row| row.peer.1 == 0);
+        check(test("peer_port", Op::Gt, Operand::Number(1024)), Exact, |row| row.peer.1 > 1024);
+        check(
+            Expr::Or(vec![test("local_port", Op::Eq, ranges(&[(7101, 7101), (7103, 7105)])), is("iface", "lo")]),
+            Exact,
+            |row| matches!(row.local.1, 7101 | 7103..=7105) || row.ifindex == 1,
+        );
+        // IPv4 conditions match IPv4-mapped sockets, as their cells show them.
+        check(test("peer_addr", Op::Eq, prefix("127.0.0.0/8")), Exact, |row| in_prefix("127.0.0.0/8", peer(row)));
+        check(test("peer_addr", Op::Ne, prefix("127.0.0.0/8")), Exact, |row| {
+            peer(row).is_some() && !in_prefix("127.0.0.0/8", peer(row))
+        });
+        check(test("peer_addr", Op::Eq, prefix("0.0.0.0/0")), Exact, |row| in_prefix("0.0.0.0/0", peer(row)));
+        check(test("peer_addr", Op::Eq, prefix("::/0")), Exact, |row| in_prefix("::/0", peer(row)));
+        check(test("peer_addr", Op::Eq, prefix("fe80::/10")), Exact, |row| in_prefix("fe80::/10", peer(row)));
+        check(test("peer_addr", Op::Eq, Operand::Null), Exact, |row| peer(row).is_none());
+        check(test("local_addr", Op::Eq, Operand::Addr("::1".parse().unwrap())), Exact, |row| {
+            row.local.0 == "::1".parse().unwrap()
+        });
+        check(test("mark", Op::Eq, Operand::Number(7)), Exact, |row| row.mark == Some(7));
+        check(test("mark", Op::Eq, Operand::Masked { value: 1, mask: 1 }), Exact, |row| {
+            row.mark.is_some_and(|m| m & 1 == 1)
+        });
+        check(test("mark", Op::Eq, Operand::Null), Exact, |row| row.mark.unwrap_or(0) == 0);
+        let group = read(&Host::live(), here(), &demand(0, Vec::new())).0.iter().find_map(|row| row.cgroup_id).unwrap();
+        check(test("cgroup_id", Op::Eq, Operand::Number(group)), Exact, |row| row.cgroup_id == Some(group));
+        check(is("family", "inet6"), Exact, |row| row.family == 10);
+        check(Expr::Not(Box::new(test("local_addr", Op::Eq, prefix("127.0.0.0/8")))), Exact, |row| {
+            !in_prefix("127.0.0.0/8", Some(row.local.0.unmapped()))
+        });
+    });
+}
+
+#[test]
+fn root_states_mean_what_they_say() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("states");
+    open(&lab);
+    lab.inside(|| {
+        for (word, state) in [
+            ("established", 1u8),
+            ("syn_sent", 2),
+            ("syn_recv", 3),
+            ("fin_wait2", 5),
+            ("time_wait", 6),
+            ("close_wait", 8),
+            ("listen", 10),
+        ] {
+            check(is("state", word), Push::Exact, |row| row.state.0 == state);
+        }
+        check(test("state", Op::Ne, Operand::Words(vec![b"established".as_slice().into()])), Push::Exact, |row| {
+            row.state.0 != 1
+        });
+        check(is("state", "unconn"), Push::Exact, |row| row.proto == Proto::Udp && row.state.0 == 7);
+    });
+}
+
+/// Listeners alone must not cross the table of connections: one state bit, two receive calls.
+#[test]
+fn root_few_system_calls() {
+    testkit::require_root!();
+    let lab = Lab::new("calls");
+    let _ = lab.connect_v4(1000);
+    lab.inside(|| {
+        let calls = |filter: Vec<Expr>| {
+            let before = sys::cost::so_far();
+            let options = Options { order: vec![Proto::Tcp], ..here() };
+            let rows = read(&Host::live(), options, &demand(0, filter)).0.len() as u64;
+            (rows, sys::cost::so_far().since(&before).syscalls)
+        };
+        let (rows, count) = calls(Vec::new());
+        // Others of this process may count too: the bound is generous, a call a row would break it.
+        assert!(rows >= 2001 && count <= rows / 100 + 100, "{count} system calls for {rows} rows");
+    });
+}

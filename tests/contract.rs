@@ -1,0 +1,135 @@
+//! The output contract: pipes, full disks, formats that other programs read.
+
+use crate::lab::furnished;
+use crate::run::{clean, command, netwren_in};
+use serde_json::Value;
+use std::io::Read;
+use std::process::Stdio;
+
+fn rows(json: &str) -> Vec<Value> {
+    json.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+#[test]
+fn root_json_has_the_wide_columns_and_right_types() {
+    testkit::require_root!();
+    let lab = furnished("json");
+    let all = rows(&netwren_in(&lab, &["sockets", "-o", "json"]).ok_but_owners());
+    assert!(all.len() > 30, "{}", all.len());
+    for row in &all {
+        let row = row.as_object().unwrap();
+        for key in ["proto", "state", "local_addr", "local_port", "peer_addr", "uid", "inode", "cookie", "owners"] {
+            assert!(row.contains_key(key), "{key}");
+        }
+        assert!(row["local_port"].is_null() || row["local_port"].is_u64());
+        assert!(row["local_addr"].is_null() || row["local_addr"].is_string());
+    }
+    let listener = all.iter().find(|row| row["state"] == "listen" && row["proto"] == "tcp").unwrap();
+    assert!(listener["recv_q"].is_null() && listener["accept_q"].is_u64() && listener["peer_addr"].is_null());
+}
+
+/// IPv4-mapped addresses are shown as IPv4; the family keeps the truth.
+#[test]
+fn root_mapped_addresses_are_unmapped() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("mapped");
+    lab.connect_mapped(1);
+    let all = rows(&netwren_in(&lab, &["sockets", "-o", "json", "--no-owner", "state = established"]).ok());
+    assert_eq!(all.len(), 2);
+    assert!(all.iter().all(|row| row["local_addr"] == "127.0.0.1"), "{all:?}");
+    let families: Vec<_> = all.iter().map(|row| row["family"].as_str().unwrap()).collect();
+    assert!(families.contains(&"inet") && families.contains(&"inet6"), "{families:?}");
+}
+
+#[test]
+fn root_csv_and_text_agree_with_json() {
+    testkit::require_root!();
+    let lab = furnished("formats");
+    let args = |format| ["sockets", "-o", format, "--no-owner", "--columns", "proto,state,local_port", "--sort", "proto,state,local_port"];
+    let csv = netwren_in(&lab, &args("csv")).ok();
+    let text = netwren_in(&lab, &args("table")).ok();
+    let json = rows(&netwren_in(&lab, &args("json")).ok());
+    assert_eq!(csv.lines().next(), Some("proto,state,local_port"));
+    assert_eq!(text.lines().next(), Some("proto\tstate\tlocal_port"));
+    assert_eq!(csv.lines().count(), json.len() + 1);
+    for ((csv, text), row) in csv.lines().zip(text.lines()).skip(1).zip(&json) {
+        let cells = [&row["proto"], &row["state"], &row["local_port"]].map(|v| match v {
+            Value::Null => None,
+            Value::String(s) => Some(s.clone()),
+            other => Some(other.to_string()),
+        });
+        assert_eq!(csv, cells.clone().map(Option::unwrap_or_default).join(","));
+        assert_eq!(text, cells.map(|c| c.unwrap_or("-".into())).join("\t"));
+    }
+}
+
+/// `| head` is no error, and the run ends early.
+#[test]
+fn root_a_closed_pipe_is_success() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("pipe");
+    lab.listen_tcp(3_000);
+    for args in [&["sockets", "--no-owner"][..], &["sockets", "-o", "json", "--no-owner"], &["ss", "-ltn"]] {
+        let mut child = clean(&mut lab.command(testkit::program::netwren()))
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 10];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = command(&["sockets", "--no-owner"]).stdout(full).output().unwrap();
+    assert_eq!(ran.status.code(), Some(4));
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(stderr.contains("no space left on device"), "{stderr}");
+}
+
+#[test]
+fn colour_only_where_it_is_wanted() {
+    let plain = command(&["sockets", "--no-owner"]).output().unwrap().stdout;
+    assert!(!plain.contains(&0x1b), "a pipe gets no colour");
+    let forced = command(&["sockets", "--no-owner", "--color=always"]).output().unwrap().stdout;
+    assert!(forced.contains(&0x1b));
+}
+
+/// `seen = emitted + filtered + grouped + doubled + cut + failed` in every shape of run.
+#[test]
+fn root_the_books_balance() {
+    testkit::require_root!();
+    let lab = furnished("books");
+    for shape in [
+        &["local_port > 40000"][..],
+        &["--limit", "3"],
+        &["--limit", "3", "--sort", "inode"],
+        &["--by", "proto"],
+        &["--by", "state", "--limit", "1", "proto = tcp"],
+        &["peer_port != null and uid = 0 and not state = listen"],
+    ] {
+        let mut args = vec!["sockets", "-o", "json", "--stats", "--no-owner"];
+        args.extend(shape);
+        let all = rows(&netwren_in(&lab, &args).ok());
+        let books = &all.last().unwrap()["accounting"];
+        let n = |key: &str| books[key].as_u64().unwrap();
+        let sum: u64 = ["emitted", "filtered", "grouped", "doubled", "cut", "failed"].iter().map(|k| n(k)).sum();
+        assert_eq!(n("seen"), sum, "{shape:?}: {books}");
+        assert!(n("seen") > 0, "{shape:?}");
+    }
+}
+
+#[test]
+fn root_exit_code_tells_of_no_match_when_asked() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("nomatch");
+    assert_eq!(netwren_in(&lab, &["sockets", "--no-owner", "proto = tcp"]).code, 0);
+    assert_eq!(netwren_in(&lab, &["sockets", "--no-owner", "--exit-code", "proto = tcp"]).code, 1);
+    lab.listen_tcp(1);
+    assert_eq!(netwren_in(&lab, &["sockets", "--no-owner", "--exit-code", "proto = tcp"]).code, 0);
+}

@@ -1,0 +1,124 @@
+//! `--record` and `--replay`: the same rows without the kernel, and never a silent success from half a file.
+
+use crate::lab::furnished;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::run::{Ran, clean, command, netwren, netwren_in};
+
+#[test]
+fn root_a_replay_shows_what_was_shown() {
+    testkit::require_root!();
+    let lab = furnished("tape");
+    let dir = tempfile::tempdir().unwrap();
+    for table in ["sockets", "flows"] {
+        for door in ["netlink", "proc"] {
+            let tape = dir.path().join(format!("{table}-{door}")).display().to_string();
+            let live = netwren_in(&lab, &[table, "--via", door, "--record", &tape]).ok_but_owners();
+            let replayed = netwren(&[table, "--replay", &tape]).ok_but_owners();
+            assert_eq!(live, replayed, "{table} via {door}");
+            assert!(live.lines().count() > 3);
+        }
+    }
+}
+
+/// Nothing is pushed down: the filter is applied to what the file holds.
+#[test]
+fn root_a_replay_is_filtered() {
+    testkit::require_root!();
+    let lab = furnished("filtered");
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape").display().to_string();
+    netwren_in(&lab, &["sockets", "--no-owner", "--record", &tape]).ok();
+    for filter in ["state = listen", "proto = udp", "peer in ::1 and local_port > 1000"] {
+        let live = netwren_in(&lab, &["sockets", "--no-owner", filter]).ok();
+        let replayed = netwren(&["sockets", "--no-owner", "--replay", &tape, filter]).ok();
+        assert_eq!(testkit::mask::sorted_lines(&live), testkit::mask::sorted_lines(&replayed), "{filter}");
+    }
+    // What was filtered by the kernel while recording is not there, and that is said.
+    netwren_in(&lab, &["sockets", "--no-owner", "--record", &tape, "proto = tcp and state = listen"]).ok();
+    let ran = netwren(&["sockets", "--no-owner", "--replay", &tape, "proto = tcp"]);
+    assert!(ran.stderr.contains("filter"), "{}", ran.stderr);
+}
+
+/// A replay opens no socket and needs no right: as nobody, without capabilities.
+#[test]
+fn root_a_replay_needs_no_root() {
+    testkit::require_root!();
+    let lab = furnished("nobody");
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape");
+    netwren_in(&lab, &["sockets", "--record", &tape.display().to_string()]).ok_but_owners();
+    for open in [dir.path(), &tape] {
+        std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut child = command(&["sockets", "--replay", &tape.display().to_string()]);
+    sys::sandbox::confine(&mut child, &[sys::sandbox::Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
+    let live = netwren(&["sockets", "--replay", &tape.display().to_string()]).ok_but_owners();
+    assert_eq!(Ran::of(child.output().unwrap()).ok_but_owners(), live);
+}
+
+#[test]
+fn root_a_cut_recording_is_never_a_success() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("cut");
+    lab.listen_tcp(3);
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape");
+    netwren_in(&lab, &["sockets", "--no-owner", "--record", &tape.display().to_string(), "proto = tcp"]).ok();
+    let bytes = std::fs::read(&tape).unwrap();
+    let cut = dir.path().join("cut");
+    let step = (bytes.len() / 60).max(1);
+    for len in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
+        std::fs::write(&cut, &bytes[..len]).unwrap();
+        let ran = netwren(&["sockets", "--no-owner", "--replay", &cut.display().to_string()]);
+        assert!(ran.code == 3 || ran.code == 4, "cut at {len} of {}: exit {}", bytes.len(), ran.code);
+        assert!(!ran.stderr.is_empty());
+    }
+    let mut garbled = bytes.clone();
+    garbled[bytes.len() / 2] ^= 0x55;
+    std::fs::write(&cut, &garbled).unwrap();
+    let ran = netwren(&["sockets", "--no-owner", "--replay", &cut.display().to_string()]);
+    assert!(ran.code == 3 || ran.code == 4, "garbled: exit {}", ran.code);
+}
+
+#[test]
+fn a_recording_on_a_full_disk_fails_and_says_so() {
+    let ran = netwren(&["sockets", "--no-owner", "--record", "/dev/full"]);
+    ran.says(3, &["/dev/full", "no space left on device"]);
+}
+
+#[test]
+fn a_recording_that_cannot_be_made_reads_nothing() {
+    netwren(&["sockets", "--record", "/nowhere/tape"]).says(4, &["/nowhere/tape", "no such file or directory"]);
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("text");
+    std::fs::write(&file, "no tape at all, only a text that is long enough to hold a header").unwrap();
+    netwren(&["sockets", "--replay", &file.display().to_string()]).says(4, &["text"]);
+}
+
+/// Rounds are kept apart: a watched recording plays as it was.
+#[test]
+fn root_a_watched_recording_plays_its_rounds() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("rounds");
+    lab.listen_tcp(1);
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape").display().to_string();
+    let mut child = clean(&mut lab.command(testkit::program::netwren()))
+        .args(["sockets", "--no-owner", "-H", "--watch=0.02", "--record", &tape, "state = listen"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let seen = out.by_ref().map(Result::unwrap).filter(|l| l.contains("listen")).take(3).count();
+    assert_eq!(seen, 3);
+    assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    out.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let replayed = netwren(&["sockets", "--no-owner", "-H", "--watch", "--replay", &tape, "state = listen"]).ok();
+    assert!(replayed.lines().filter(|l| l.contains("listen")).count() >= 3, "{replayed}");
+}

@@ -1,0 +1,69 @@
+//! Running the binary and taking what it says.
+
+use std::process::{Command, Output};
+
+/// What a run left.
+pub(crate) struct Ran {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Ran {
+        Ran {
+            stdout: String::from_utf8(output.stdout).expect("native output is UTF-8, whatever is in it"),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+
+    /// Stdout of a run that must be all right.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, 0, "exit code; stderr: {}", self.stderr);
+        self.stdout
+    }
+
+    /// Stdout of a run that may miss owners: some sandboxes forbid even root to look into process 1.
+    #[track_caller]
+    pub(crate) fn ok_but_owners(self) -> String {
+        let only_owners = self.stderr.lines().all(|line| line.starts_with("netwren: owners of "));
+        assert!(self.code == 0 || self.code == 3 && only_owners, "exit code {}; stderr: {}", self.code, self.stderr);
+        self.stdout
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, code, "exit code; stderr: {}", self.stderr);
+        for word in words {
+            assert!(self.stderr.contains(word), "stderr lacks `{word}`: {}", self.stderr);
+        }
+    }
+}
+
+/// The command, without the caller's colour and compatibility settings.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(args);
+    command
+}
+
+pub(crate) fn clean(command: &mut Command) -> &mut Command {
+    for name in ["NO_COLOR", "NETWREN_BUG_COMPATIBLE", "NETWREN_SS_LAYOUT", "NETWREN_FAULTS", "COLUMNS"] {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C").env("TZ", "UTC")
+}
+
+/// Runs `netwren ARGS` here.
+pub(crate) fn netwren(args: &[&str]) -> Ran {
+    Ran::of(command(args).output().expect("netwren starts"))
+}
+
+/// Runs `netwren ARGS` in a lab.
+pub(crate) fn netwren_in(lab: &testkit::netns::Lab, args: &[&str]) -> Ran {
+    let mut command = lab.command(testkit::program::netwren());
+    clean(&mut command).args(args);
+    Ran::of(command.output().expect("netwren starts"))
+}

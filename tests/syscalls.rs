@@ -1,0 +1,46 @@
+//! What a run may cost, counted, not timed.
+
+use crate::run::netwren_in;
+use testkit::netns::Lab;
+
+/// The number in front of `words` in the line of `--cost`.
+fn number(line: &str, words: &str) -> u64 {
+    let before = line.split(words).next().unwrap();
+    before.rsplit([' ', '(']).find(|w| !w.is_empty()).unwrap().parse().unwrap()
+}
+
+/// A row of a plain list is 124 bytes of netlink: 32 KiB a call hold 260 of them.
+#[test]
+fn root_a_thousand_rows_cost_few_calls() {
+    testkit::require_root!();
+    let lab = Lab::new("calls");
+    let calls = |filter: &str| {
+        let ran = netwren_in(&lab, &["sockets", "--no-owner", "--cost", filter]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        number(&ran.stderr, " system calls")
+    };
+    lab.listen_tcp(10);
+    let few = calls("proto = tcp");
+    lab.listen_tcp(2_000);
+    let many = calls("proto = tcp");
+    assert!(many - few <= 14, "{few} calls for 10 rows, {many} for 2,010");
+}
+
+/// A command opens what it needs, nothing else.
+#[test]
+fn root_without_owners_no_process_is_looked_at() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = Lab::new("strace");
+    lab.listen_tcp(5);
+    let log = lab.dir().join("trace");
+    let netwren = testkit::program::netwren().display().to_string();
+    lab.output("strace", &["-f", "-o", &log.display().to_string(), &netwren, "sockets", "--no-owner", "proto = tcp"]);
+    let trace = std::fs::read_to_string(&log).unwrap();
+    let opened: Vec<&str> = trace.lines().filter(|l| l.contains("open")).filter(|l| l.contains("/proc/")).collect();
+    assert!(opened.iter().all(|l| l.contains("/proc/self/") || l.contains("/proc/thread-self/")), "{opened:?}");
+    let sockets = trace.lines().filter(|l| l.contains("socket(AF_NETLINK")).count();
+    assert_eq!(sockets, 1, "one dump for both families");
+}

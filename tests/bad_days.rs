@@ -29,7 +29,8 @@ fn root_without_netlink_proc_is_read() {
         assert!(fallen.stderr.contains("/proc"), "{}", fallen.stderr);
         let whole = netwren_in(&lab, &args).ok();
         assert_eq!(testkit::mask::sorted_lines(&fallen.stdout), testkit::mask::sorted_lines(&whole));
-        limited(&lab, &["sockets", "--via", "netlink", "--no-owner"], std::slice::from_ref(&limit)).says(4, &["cannot"]);
+        limited(&lab, &["sockets", "--via", "netlink", "--no-owner"], std::slice::from_ref(&limit))
+            .says(4, &["cannot"]);
     }
 }
 

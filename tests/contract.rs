@@ -45,7 +45,18 @@ fn root_mapped_addresses_are_unmapped() {
 fn root_csv_and_text_agree_with_json() {
     testkit::require_root!();
     let lab = furnished("formats");
-    let args = |format| ["sockets", "-o", format, "--no-owner", "--columns", "proto,state,local_port", "--sort", "proto,state,local_port"];
+    let args = |format| {
+        [
+            "sockets",
+            "-o",
+            format,
+            "--no-owner",
+            "--columns",
+            "proto,state,local_port",
+            "--sort",
+            "proto,state,local_port",
+        ]
+    };
     let csv = netwren_in(&lab, &args("csv")).ok();
     let text = netwren_in(&lab, &args("table")).ok();
     let json = rows(&netwren_in(&lab, &args("json")).ok());

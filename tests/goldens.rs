@@ -4,7 +4,7 @@ use crate::run::{command, netwren};
 use snapbox::{Data, assert_data_eq};
 use std::path::Path;
 
-fn golden(name: &str) -> Data {
+pub(crate) fn golden(name: &str) -> Data {
     Data::read_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name), None).raw()
 }
 

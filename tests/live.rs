@@ -26,7 +26,13 @@ fn root_a_filter_means_the_same_through_every_door() {
         "peer = null and proto = udp",
         "local_port in (1-65535) or path ~ stream",
     ] {
-        let base = ["sockets", "--no-owner", "--columns", "proto,family,state,local_addr,local_port,peer_addr,peer_port", filter];
+        let base = [
+            "sockets",
+            "--no-owner",
+            "--columns",
+            "proto,family,state,local_addr,local_port,peer_addr,peer_port",
+            filter,
+        ];
         let via = |door: &'static str| {
             let mut args = base.to_vec();
             args.extend(["--via", door]);
@@ -61,7 +67,8 @@ fn root_flows_fold_the_ephemeral_side() {
     let port = pairs[0].server.port();
     let columns = "direction,local_addr,local_port,peer_addr,peer_port,connections,established";
     let flows = netwren_in(&lab, &["flows", "-H", "--columns", columns, "--sort", "direction"]).ok();
-    let expected = format!("in\t127.0.0.1\t{port}\t127.0.0.1\tmany\t3\t3\nout\t127.0.0.1\tmany\t127.0.0.1\t{port}\t3\t3\n");
+    let expected =
+        format!("in\t127.0.0.1\t{port}\t127.0.0.1\tmany\t3\t3\nout\t127.0.0.1\tmany\t127.0.0.1\t{port}\t3\t3\n");
     assert_eq!(flows, expected);
 }
 
@@ -102,8 +109,8 @@ fn root_bytes_of_flows_are_summed_when_asked() {
         };
         [connect(), connect()]
     });
-    let args = ["flows", "-H", "--columns", "bytes_out,connections", "direction = out"];
-    lab.wait_until("the bytes are acknowledged", || netwren_in(&lab, &args).ok() == "24\t2\n");
+    let args = ["flows", "-H", "--columns", "bytes_in,connections", "direction = in"];
+    lab.wait_until("the bytes have arrived", || netwren_in(&lab, &args).ok() == "24\t2\n");
 }
 
 #[test]
@@ -114,7 +121,17 @@ fn root_another_namespace_by_name_pid_and_path() {
     let pid = lab.spawn("sleep", &["60"]).to_string();
     let path = lab.path().display().to_string();
     for written in [lab.name(), &path, &pid] {
-        let args = ["sockets", "-H", "--no-owner", "--netns", written, "--columns", "local_port,netns", "--sort", "local_port"];
+        let args = [
+            "sockets",
+            "-H",
+            "--no-owner",
+            "--netns",
+            written,
+            "--columns",
+            "local_port,netns",
+            "--sort",
+            "local_port",
+        ];
         let mut expected = ports.clone();
         expected.sort_unstable();
         let expected: String = expected.iter().map(|port| format!("{port}\t{}\n", lab.name())).collect();
@@ -149,7 +166,9 @@ fn root_a_name_that_attacks_terminals_is_harmless() {
     let lab = Lab::new("hostile");
     let path = lab.dir().join("\u{1b}[31m\nred \u{202e}");
     let _socket = lab.inside(|| std::os::unix::net::UnixListener::bind(&path).unwrap());
-    for args in [&["sockets", "--no-owner", "--columns", "path"][..], &["sockets", "-o", "json", "--no-owner"], &["ss", "-xl"]] {
+    for args in
+        [&["sockets", "--no-owner", "--columns", "path"][..], &["sockets", "-o", "json", "--no-owner"], &["ss", "-xl"]]
+    {
         let text = netwren_in(&lab, args).ok();
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{args:?}: {text}");
         assert_eq!(lines(&text).iter().filter(|l| l.contains("red")).count(), 1, "one line each: {text}");

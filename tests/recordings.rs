@@ -4,6 +4,7 @@ use crate::lab::furnished;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::run::{Ran, clean, command, netwren, netwren_in};
+use sys::sandbox::{Limit, confine};
 
 #[test]
 fn root_a_replay_shows_what_was_shown() {
@@ -52,7 +53,7 @@ fn root_a_replay_needs_no_root() {
         std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let mut child = command(&["sockets", "--replay", &tape.display().to_string()]);
-    sys::sandbox::confine(&mut child, &[sys::sandbox::Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
+    confine(&mut child, &[Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
     let live = netwren(&["sockets", "--replay", &tape.display().to_string()]).ok_but_owners();
     assert_eq!(Ran::of(child.output().unwrap()).ok_but_owners(), live);
 }
@@ -121,4 +122,56 @@ fn root_a_watched_recording_plays_its_rounds() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let replayed = netwren(&["sockets", "--no-owner", "-H", "--watch", "--replay", &tape, "state = listen"]).ok();
     assert!(replayed.lines().filter(|l| l.contains("listen")).count() >= 3, "{replayed}");
+}
+
+/// The recordings in fixtures/tape, made anew with `NETWREN_RECORD_FIXTURES=1 cargo test root_fixtures_can_be_made`.
+#[test]
+fn root_fixtures_can_be_made() {
+    testkit::require_root!();
+    let lab = furnished("fixture");
+    let dir = tempfile::tempdir().unwrap();
+    let keep = std::env::var_os("NETWREN_RECORD_FIXTURES").is_some();
+    let place = if keep { fixture("") } else { dir.path().to_owned() };
+    // The users of the machine that records are nobody's business.
+    let passwd = dir.path().join("passwd");
+    std::fs::write(&passwd, "root:x:0:0:root:/root:/bin/bash\n").unwrap();
+    let limits = [Limit::Network(lab.path()), Limit::Cover { with: passwd, place: "/etc/passwd".into() }];
+    for table in ["sockets", "flows"] {
+        let tape = place.join(format!("{table}.tape")).display().to_string();
+        let mut child = command(&[table, "-o", "json", "--record", &tape]);
+        confine(&mut child, &limits).unwrap();
+        let live = Ran::of(child.output().unwrap()).ok_but_owners();
+        assert_eq!(netwren(&[table, "-o", "json", "--replay", &tape]).ok_but_owners(), live);
+    }
+}
+
+fn fixture(name: &str) -> std::path::PathBuf {
+    testkit::program::workspace().join("fixtures/tape/6.18").join(name)
+}
+
+/// Every format from a recording: runs on any machine, byte by byte.
+#[test]
+fn replay_prints_what_it_always_printed() {
+    let tape = |name: &str| fixture(name).display().to_string();
+    for (golden, table, args) in [
+        ("replay-sockets.txt", "sockets", &[][..]),
+        ("replay-wide.txt", "sockets", &["-o", "wide"]),
+        ("replay-sockets.json", "sockets", &["-o", "json", "--stats"]),
+        ("replay-sockets.csv", "sockets", &["-o", "csv", "proto = unix"]),
+        ("replay-terminal.txt", "sockets", &["--color=always", "--no-owner"]),
+        ("replay-groups.txt", "sockets", &["--by", "proto,state", "--sum", "recv_q", "--sort", "proto,state"]),
+        ("replay-top.txt", "sockets", &["--sort", "local_port:desc,state", "--limit", "3", "proto = tcp"]),
+        ("replay-flows.txt", "flows", &[]),
+        ("replay-flows.json", "flows", &["-o", "json"]),
+        ("replay-explain.txt", "sockets", &["--explain", "state = listen and process ~ all"]),
+    ] {
+        let mut words = vec![table];
+        words.extend(args);
+        let file = tape(&format!("{table}.tape"));
+        words.extend(["--replay", &file]);
+        let mut ran = netwren(&words);
+        // CPU is what a run costs, not what it says.
+        ran.stdout = testkit::mask::json(&ran.stdout, &["cpu_ms"]);
+        snapbox::assert_data_eq!(ran.ok_but_owners(), crate::goldens::golden(golden));
+    }
 }

@@ -36,9 +36,13 @@ fn comparable(output: &Output) -> String {
 }
 
 /// Same lines, same exit code. `before` may be `--bug-compatible`.
+///
+/// A retransmission between the two runs changes a row: a difference must be there three times.
 #[track_caller]
 fn same(lab: &Lab, before: &[&str], line: &str) {
-    let (theirs, ours) = (theirs(lab, line), ours(lab, before, line));
+    let both = || (theirs(lab, line), ours(lab, before, line));
+    let differ = |(theirs, ours): &(Output, Output)| comparable(theirs) != comparable(ours);
+    let (theirs, ours) = (0..2).map(|_| both()).find(|outputs| !differ(outputs)).unwrap_or_else(both);
     assert_eq!(comparable(&theirs), comparable(&ours), "ss {line}: {}", text(&ours.stderr));
     assert_eq!(theirs.status.code(), ours.status.code(), "ss {line}");
 }
@@ -192,6 +196,82 @@ fn root_states() {
     }
 }
 
+/// Every production, for TCP and UDP.
+const EXPRESSIONS: &[&str] = &[
+    "sport = :7001",
+    "sport = 7001",
+    "sport :7001",
+    "sport == 7001",
+    "sport eq 0x1b59",
+    "dport = 0",
+    "dport != 0",
+    "dport ne 7001",
+    "dport neq 7001",
+    "sport >= 7001",
+    "sport ge 7001",
+    "sport geq 7001",
+    "sport > 7001",
+    "sport gt 7001",
+    "sport <= 7001",
+    "sport le 7001",
+    "sport leq 7001",
+    "sport < 7001",
+    "sport lt 7001",
+    "dport < 7001",
+    "dport le 0",
+    "sport = :http",
+    "sport = http",
+    "sport = :*",
+    "src 127.0.0.1",
+    "src = 127.0.0.0/8",
+    "src 127/255.0.0.0",
+    "src 0.0.0.0",
+    "dst 0.0.0.0",
+    "dst 0.0.0.0/0",
+    "not dst 127.0.0.0/8",
+    "src any",
+    "dst *",
+    "src [::1]",
+    "src ::/0",
+    "dst ::/0",
+    "dst [::]",
+    "dst [::ffff:127.0.0.1]",
+    "dst ::ffff:0:0/96",
+    "src fe80::/10",
+    "src *:7001",
+    "dst 127.0.0.1:7001",
+    "dst 127.0.0.0/8:7001",
+    "dst [::1]:7001",
+    "src 127.0.0.1:*",
+    "src inet:127.0.0.1",
+    "src inet6:[::1]",
+    "src localhost",
+    "dev lo",
+    "dev = nwl0",
+    "dev != lo",
+    "dev 0",
+    "not dev 0",
+    "fwmark = 0",
+    "fwmark != 0",
+    "fwmark = 7",
+    "fwmark = 0/0x8",
+    "fwmark 0x1/0x1",
+    "not sport = 7001",
+    "! sport = 7001",
+    "! ! sport = 7001",
+    "( sport = 7001 )",
+    "sport = 7001 dport != 0",
+    "sport = 7001 and dport != 0",
+    "sport = 7001 & dport != 0",
+    "sport = 7001 && dport != 0",
+    "sport = 7001 or dport = 7001",
+    "sport = 7001 | dport = 7001",
+    "sport = 7001 || dport = 7001",
+    "sport = 7001 or dport = 7001 and dport = 0",
+    "sport = 7001 or ( dport = 7001 and dport = 0 )",
+    "not ( sport = 7001 or dport = 7001 )",
+];
+
 #[test]
 fn root_expressions() {
     require_root!();
@@ -201,80 +281,7 @@ fn root_expressions() {
     let listener = lab.listen((Ipv6Addr::UNSPECIFIED, 7001).into());
     lab.connect(&listener, Ipv4Addr::LOCALHOST.into(), 2);
     lab.connect(&listener, Ipv6Addr::LOCALHOST.into(), 2);
-    for expression in [
-        "sport = :7001",
-        "sport = 7001",
-        "sport :7001",
-        "sport == 7001",
-        "sport eq 0x1b59",
-        "dport = 0",
-        "dport != 0",
-        "dport ne 7001",
-        "dport neq 7001",
-        "sport >= 7001",
-        "sport ge 7001",
-        "sport geq 7001",
-        "sport > 7001",
-        "sport gt 7001",
-        "sport <= 7001",
-        "sport le 7001",
-        "sport leq 7001",
-        "sport < 7001",
-        "sport lt 7001",
-        "dport < 7001",
-        "dport le 0",
-        "sport = :http",
-        "sport = http",
-        "sport = :*",
-        "src 127.0.0.1",
-        "src = 127.0.0.0/8",
-        "src 127/255.0.0.0",
-        "src 0.0.0.0",
-        "dst 0.0.0.0",
-        "dst 0.0.0.0/0",
-        "not dst 127.0.0.0/8",
-        "src any",
-        "dst *",
-        "src [::1]",
-        "src ::/0",
-        "dst ::/0",
-        "dst [::]",
-        "dst [::ffff:127.0.0.1]",
-        "dst ::ffff:0:0/96",
-        "src fe80::/10",
-        "src *:7001",
-        "dst 127.0.0.1:7001",
-        "dst 127.0.0.0/8:7001",
-        "dst [::1]:7001",
-        "src 127.0.0.1:*",
-        "src inet:127.0.0.1",
-        "src inet6:[::1]",
-        "src localhost",
-        "dev lo",
-        "dev = nwl0",
-        "dev != lo",
-        "dev 0",
-        "not dev 0",
-        "fwmark = 0",
-        "fwmark != 0",
-        "fwmark = 7",
-        "fwmark = 0/0x8",
-        "fwmark 0x1/0x1",
-        "not sport = 7001",
-        "! sport = 7001",
-        "! ! sport = 7001",
-        "( sport = 7001 )",
-        "sport = 7001 dport != 0",
-        "sport = 7001 and dport != 0",
-        "sport = 7001 & dport != 0",
-        "sport = 7001 && dport != 0",
-        "sport = 7001 or dport = 7001",
-        "sport = 7001 | dport = 7001",
-        "sport = 7001 || dport = 7001",
-        "sport = 7001 or dport = 7001 and dport = 0",
-        "sport = 7001 or ( dport = 7001 and dport = 0 )",
-        "not ( sport = 7001 or dport = 7001 )",
-    ] {
+    for expression in EXPRESSIONS {
         same(&lab, &[], &format!("-tan {expression}"));
         same(&lab, &[], &format!("-uan {expression}"));
     }

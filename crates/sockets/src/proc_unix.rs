@@ -22,7 +22,7 @@ const CONNECTED: u64 = 3;
 /// One line, without its end, as a row that borrows the path.
 ///
 /// The state is folded as the file folds it: listen, established, unconn; a connection that waits for accept is
-/// established and has inode 0. A path that starts with `@` may be an abstract name: [`restore_abstract`].
+/// established and has inode 0. A path that starts with `@` stands for the NUL of an abstract name, or for itself.
 pub fn parse_proc_unix_line(line: &[u8], netns_id: u64) -> Result<Socket<'_>, DecodeError> {
     let mut words = Words::new(line);
     let address = words.word("Num")?;

@@ -70,14 +70,15 @@ impl<'h> SocketSource<'h> {
 
     /// The tables with their doors and filters, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Sockets>) -> Plan {
-        let replay = self.host.is_replay();
-        // A recording is filtered by the engine: what it holds may be all that there is.
-        let conjuncts = if replay { &[][..] } else { &demand.conjuncts };
-        let filters = |proto| !replay && self.choose(proto, demand.need).via == Via::Netlink;
-        let Split { tables, mut pushed } = split(conjuncts, &self.options.order, self.options.families, self, &filters);
-        pushed.resize(demand.conjuncts.len(), Push::No);
+        // A recording is filtered by the engine; only tables that cannot have such rows are left out.
+        let filters = |proto| !self.host.is_replay() && self.choose(proto, demand.need).via == Via::Netlink;
+        let Split { tables, pushed } = self.split(demand, &filters);
         let with_door = |filter: TableFilter| PlannedTable { choice: self.choose(filter.proto, demand.need), filter };
         Plan { tables: tables.into_iter().map(with_door).collect(), pushed }
+    }
+
+    fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
+        split(&demand.conjuncts, &self.options.order, self.options.families, self, filters)
     }
 
     fn choose(&self, proto: Proto, need: u64) -> Choice {
@@ -138,7 +139,7 @@ impl Source<Sockets> for SocketSource<'_> {
         let plan = self.plan(demand);
         let mut books = Books::default();
         if self.host.is_replay() {
-            for filter in self.recorded_filters() {
+            for filter in self.narrower_filters(demand) {
                 books.note(format!("the recording was made with a {filter}"));
             }
         }
@@ -164,6 +165,26 @@ fn explain_table(table: &PlannedTable) -> String {
 }
 
 impl SocketSource<'_> {
+    // What the recording lacks though this run wants it: the filters it was made with, of the tables read now, unless
+    // one of them is the very filter that this run would have asked the kernel for.
+    fn narrower_filters(&self, demand: &Demand<Sockets>) -> Vec<&str> {
+        let mut narrower: Vec<&str> = Vec::new();
+        for filter in self.split(demand, &|_| true).tables {
+            let wanted = [note_of(&filter, &[]), note_of(&filter, &[0])];
+            let both: &[Table] = if filter.proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
+            for table in both.iter().chain(keys::tables_of(filter.proto)) {
+                let key = self.key(*table, Via::Netlink);
+                let notes = || self.host.notes().iter().filter(|(of, _)| **of == *key).map(|(_, note)| &**note);
+                if !notes().any(|note| wanted.iter().any(|wanted| *wanted == note)) {
+                    narrower.extend(notes().filter(|note| !note.is_empty()));
+                }
+            }
+        }
+        narrower.sort_unstable();
+        narrower.dedup();
+        narrower
+    }
+
     // The notes of this namespace's streams that tell of a filter.
     fn recorded_filters(&self) -> impl Iterator<Item = &str> {
         let ours = |key: &str| keys::is_ours(key, self.options.netns_id);

@@ -5,6 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock;
+use crate::errno::{Errno, SysError};
+use crate::syscall::call;
 
 // Relaxed: nothing is ordered by these numbers, they are only shown. One locked add is about
 // 5 ns beside a system call of 100 ns and more.
@@ -44,18 +46,42 @@ impl Cost {
 
 /// Takes stock: one getrusage, one clock read.
 pub fn so_far() -> Cost {
-    let mut cost = Cost { at_ns: clock::monotonic_ns(), ..Cost::default() };
     // SAFETY: rusage is a plain struct of integers, for which all bits zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is a live, exclusively borrowed rusage for the kernel to fill.
-    if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } == 0 {
-        cost.user_us = microseconds(usage.ru_utime);
-        cost.system_us = microseconds(usage.ru_stime);
-        cost.rss_max_kib = u64::try_from(usage.ru_maxrss).unwrap_or(0);
-    }
+    // SAFETY: `usage` is a live, exclusively borrowed rusage for the kernel to fill. If it does not, it stays zero.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    let mut cost = of_usage(&usage);
     cost.syscalls = syscalls();
     cost.bytes_read = BYTES_READ.load(Relaxed);
     cost
+}
+
+/// Waits for the end of the child `pid` and takes stock of it: its status as wait(2) gives it, and its CPU and
+/// memory. For benches; system calls and bytes of another process are not known.
+pub fn reap(pid: u32) -> Result<(i32, Cost), SysError> {
+    // SAFETY: as in `so_far`.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let mut status = 0;
+    let waited = loop {
+        // SAFETY: both pointers are to live locals of the types that wait4 fills.
+        let wait = || unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage) }.into();
+        match call("wait4", wait) {
+            Err(Errno::INTR) => {}
+            other => break other,
+        }
+    };
+    waited.map_err(|errno| SysError::new("wait4", format!("process {pid}"), errno))?;
+    Ok((status, of_usage(&usage)))
+}
+
+fn of_usage(usage: &libc::rusage) -> Cost {
+    Cost {
+        user_us: microseconds(usage.ru_utime),
+        system_us: microseconds(usage.ru_stime),
+        rss_max_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+        at_ns: clock::monotonic_ns(),
+        ..Cost::default()
+    }
 }
 
 /// System calls made through this crate so far. Free.
@@ -90,5 +116,14 @@ mod tests {
         assert!(used.syscalls >= 3, "open, read, close: {used:?}");
         assert!(used.bytes_read >= into.len() as u64);
         assert!(used.rss_max_kib > 0);
+    }
+
+    #[test]
+    fn a_child_is_reaped_with_its_cost() {
+        let child = std::process::Command::new("true").spawn().unwrap();
+        let (status, cost) = reap(child.id()).unwrap();
+        assert_eq!(status, 0);
+        assert!(cost.rss_max_kib > 0);
+        assert_eq!(reap(child.id()).unwrap_err().errno.name(), "ECHILD");
     }
 }

@@ -6,10 +6,10 @@
 //!
 //! `weigh KEEP PROGRAM ARGS…`; KEEP is a file for the output, or `-` to count and drop it. Prints
 //! status (as waitpid gives it), user µs, system µs, peak KiB, wall µs, bytes.
-#![allow(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, Read, Result, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -31,10 +31,9 @@ fn main() -> Result<()> {
     let start = Instant::now();
     let mut child = command.spawn().map_err(|e| Error::new(e.kind(), format!("{program}: {e}")))?;
     let bytes = child.stdout.take().map_or(Ok(0), |out| drain(out, &mut file))?;
-    let (status, used) = wait(child.id())?;
-    let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
-    let (user, system, wall) = (micros(used.ru_utime), micros(used.ru_stime), start.elapsed().as_micros());
-    println!("{status} {user} {system} {} {wall} {bytes}", used.ru_maxrss);
+    let (status, used) = sys::cost::reap(child.id()).map_err(Error::other)?;
+    let wall = start.elapsed().as_micros();
+    println!("{status} {} {} {} {wall} {bytes}", used.user_us, used.system_us, used.rss_max_kib);
     Ok(())
 }
 
@@ -51,19 +50,4 @@ fn drain(mut out: impl Read, file: &mut Option<File>) -> Result<u64> {
             file.write_all(&buffer[..n])?;
         }
     }
-}
-
-/// Waits for the child `pid` and takes stock of it.
-fn wait(pid: u32) -> Result<(i32, libc::rusage)> {
-    // SAFETY: rusage is a plain struct of integers, for which all bits zero is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    let mut status = 0;
-    // SAFETY: both pointers are to live locals of the types that wait4 fills.
-    while unsafe { libc::wait4(pid as libc::pid_t, &raw mut status, 0, &raw mut usage) } < 0 {
-        let error = Error::last_os_error();
-        if error.kind() != ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    Ok((status, usage))
 }

@@ -32,7 +32,7 @@ const HOUSE: &[Place] = &[
         name: "xtask",
         layer: 10,
         ours: &["*"],
-        theirs: &["anyhow", "clap", "clap_complete", "clap_mangen", "libc", "serde_json"],
+        theirs: &["anyhow", "clap", "clap_complete", "clap_mangen", "serde_json"],
     },
 ];
 

@@ -173,7 +173,8 @@ proptest! {
     fn the_split_is_the_filter(conjuncts in prop::collection::vec(expr(), 0..4), rows in prop::collection::vec(any_row(), 1..20), marks: bool) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks }, &|_| true);
         prop_assert_eq!(split.pushed.len(), conjuncts.len());
-        for row in rows {
+        // A closed TCP socket is in no table of the kernel: the mask counts on it.
+        for row in rows.into_iter().filter(|row| row.proto != Proto::Tcp || row.state != State::CLOSE) {
             // Without the right nobody sees marks, we neither.
             let row = Socket { mark: row.mark.filter(|_| marks), ..row };
             let sent = split.tables.iter().any(|table| table.proto == row.proto && table.admits(&row));

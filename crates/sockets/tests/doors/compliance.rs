@@ -25,6 +25,9 @@ fn last_words(lab: &Lab) {
         half.shutdown(std::net::Shutdown::Write).unwrap();
         let arrived = std::io::Read::read(&mut &server, &mut [0]).unwrap();
         assert_eq!(arrived, 0);
+        // The answer to its FIN may be delayed: without it, it would stay in FIN_WAIT1.
+        let minisock = |row: &Kept| row.timer == 3 && row.state == State::FIN_WAIT2;
+        lab.wait_until("a minisock in FIN_WAIT2", || live(Proto::Tcp, None, 0).iter().any(minisock));
         lab.ip(&["link", "set", "lo", "down"]);
         // Both are orphans now, whose FIN is not answered.
         drop((closing, server));

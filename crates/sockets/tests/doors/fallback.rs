@@ -169,12 +169,21 @@ fn refused_program() {
     let seven = crate::rows::test("mark", record::Op::Eq, record::Operand::Number(7));
     let other = crate::rows::test("local_port", record::Op::Eq, record::Operand::Number(port.into()));
     let filter = record::Expr::Or(vec![seven, other]);
-    let host = Host::live();
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("tape");
+    let host = Host::live().recording(&tape).unwrap();
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let demand = demand(0, vec![filter]);
     assert_eq!(SocketSource::new(&host, options.clone()).offer(&demand).pushed, [record::Push::Exact]);
-    let (rows, books) = read(&host, options, &demand);
+    let (rows, books) = read(&host, options.clone(), &demand);
     assert_eq!(rows.iter().map(|row| row.local.1).collect::<Vec<_>>(), [port]);
+    assert_eq!((&books.via[..], books.is_partial()), (&["netlink"][..], false));
+    host.finish().unwrap();
+    // The second request went out without the program, and its answer is what a replay shows.
+    let replay = Host::replaying(&tape).unwrap();
+    assert!(replay.holds(&format!("sockets/tcp/netlink-unfiltered@{}", options.netns_id)));
+    let (again, books) = read(&replay, options, &demand);
+    assert!(again.contains(&rows[0]));
     assert_eq!((&books.via[..], books.is_partial()), (&["netlink"][..], false));
 }
 

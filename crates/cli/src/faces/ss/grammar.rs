@@ -11,8 +11,9 @@ use super::token::{Compare, Subject, Token, split, token};
 use super::world::World;
 use std::collections::VecDeque;
 
-/// Brackets, `not` and changes between `and` and `or` in one expression: what may nest. ss gives up at some thousands.
-const DEPTH_MAX: usize = 500;
+/// Brackets, `not` and changes between `and` and `or` in one expression: what may nest on a stack
+/// of 2 MiB. ss gives up at some thousands.
+const DEPTH_MAX: usize = 100;
 
 /// Reads the expression; None if there is none. Families that it names narrow `asked`.
 pub(super) fn parse(args: &[Vec<u8>], asked: &mut Asked, world: &dyn World) -> Result<Option<Condition>, Stop> {

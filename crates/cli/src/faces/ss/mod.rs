@@ -6,7 +6,7 @@
 
 mod condition;
 mod flags;
-mod getopt;
+pub(in crate::faces) mod getopt;
 mod grammar;
 mod live;
 mod number;
@@ -19,7 +19,7 @@ mod summary;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(in crate::faces) mod text;
 mod token;
 mod translate;
 mod world;

@@ -11,9 +11,11 @@ use record::text::{put_face, put_u64};
 
 /// Bits of `tcpi_options` (include/uapi/linux/tcp.h, `TCPI_OPT_*`).
 const WSCALE: u8 = 4;
-/// The words of those bits in ss's order; the last one is not known to 6.1.
+/// Not known to 6.1.
+const USEC_TS: u8 = 64;
+/// The words of those bits in ss's order.
 const OPTIONS: [(u8, &str); 6] =
-    [(1, " ts"), (64, " usec_ts"), (2, " sack"), (8, " ecn"), (16, " ecnseen"), (32, " fastopen")];
+    [(1, " ts"), (USEC_TS, " usec_ts"), (2, " sack"), (8, " ecn"), (16, " ecnseen"), (32, " fastopen")];
 /// The initial timeout of a fresh connection: not worth a word.
 const RTO_INITIAL_US: u32 = 3_000_000;
 /// What the kernel assumes before it saw reordering: not shown.
@@ -49,13 +51,9 @@ fn milliseconds(out: &mut Vec<u8>, words: &str, us: Option<u32>) {
 
 fn put_negotiated(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, options: &Options) {
     let bits = info.options().unwrap_or(0);
-    for (bit, word) in OPTIONS {
-        let known = bit != 64 || options.layout == Layout::V6_15;
-        if options.timers || options.details {
-            if bits & bit != 0 && known {
-                out.extend_from_slice(word.as_bytes());
-            }
-        }
+    let shown = OPTIONS.iter().filter(|(bit, _)| *bit != USEC_TS || options.layout == Layout::V6_15);
+    for (_, word) in shown.filter(|(bit, _)| (options.timers || options.details) && bits & bit != 0) {
+        out.extend_from_slice(word.as_bytes());
     }
     if let Some(name) = row.cong.filter(|name| !name.is_empty()) {
         out.push(b' ');

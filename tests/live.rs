@@ -107,7 +107,9 @@ fn root_bytes_of_flows_are_summed_when_asked() {
             client.write_all(b"twelve bytes").unwrap();
             (client, listener.accept().unwrap().0)
         };
-        [connect(), connect()]
+        let pairs = [connect(), connect()];
+        // Without its listener nothing would tell that the connections came in.
+        (pairs, listener)
     });
     let args = ["flows", "-H", "--columns", "bytes_in,connections", "direction = in"];
     lab.wait_until("the bytes have arrived", || netwren_in(&lab, &args).ok() == "24\t2\n");
@@ -185,4 +187,20 @@ fn root_names_come_from_hosts_without_delay() {
     let known = std::fs::read_to_string("/etc/hosts").unwrap();
     let name = known.lines().find_map(|l| l.strip_prefix("127.0.0.1")).and_then(|l| l.split_whitespace().next());
     assert!(stdout.lines().all(|line| line == name.unwrap_or("127.0.0.1")), "{stdout}");
+}
+
+/// Bound, neither listening nor connected: shown when named (6.8 and later), never in a plain list.
+#[test]
+fn root_bound_but_inactive_is_shown_when_named() {
+    testkit::require_root!();
+    let lab = Lab::new("bound_inactive");
+    let _bound = lab.inside(|| {
+        let socket = sys::socket::open(2, 1, 0).unwrap();
+        sys::socket::bind(&socket, &"127.0.0.1:4711".parse().unwrap()).unwrap();
+        socket
+    });
+    let args = |filter: &'static str| ["sockets", "-H", "--no-owner", "--columns", "state,local_port", filter];
+    assert_eq!(netwren_in(&lab, &args("proto = tcp")).ok(), "");
+    assert_eq!(netwren_in(&lab, &args("state in (listen, bound_inactive)")).ok(), "bound_inactive\t4711\n");
+    assert!(netwren_in(&lab, &["ss", "-HtanB"]).ok().contains("127.0.0.1:4711"));
 }

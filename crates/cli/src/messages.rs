@@ -26,11 +26,12 @@ pub(crate) fn footer(books: &Accounting) {
 /// The footer's lines: one for counted losses, one a reason.
 pub(crate) fn footer_lines(books: &Accounting) -> Vec<String> {
     let mut lines = Vec::new();
-    let counted: Vec<String> = [("lost", books.lost), ("unreadable", books.failed), ("shown once though read twice", books.doubled)]
-        .iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(word, n)| format!("{n} {word}"))
-        .collect();
+    let counted: Vec<String> =
+        [("lost", books.lost), ("unreadable", books.failed), ("shown once though read twice", books.doubled)]
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(word, n)| format!("{n} {word}"))
+            .collect();
     if !counted.is_empty() {
         lines.push(format!("of {} rows read: {}", books.seen, counted.join(", ")));
     }

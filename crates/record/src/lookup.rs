@@ -38,14 +38,8 @@ impl LookupId {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them.
-    pub const ALL: [LookupId; 6] = [
-        LookupId::Owners,
-        LookupId::Users,
-        LookupId::Ifaces,
-        LookupId::Cgroups,
-        LookupId::Netns,
-        LookupId::Hosts,
-    ];
+    pub const ALL: [LookupId; 6] =
+        [LookupId::Owners, LookupId::Users, LookupId::Ifaces, LookupId::Cgroups, LookupId::Netns, LookupId::Hosts];
 }
 
 /// Answers of one kind. Filled before the pass, bounded; never reads the kernel while a row waits.

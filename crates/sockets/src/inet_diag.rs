@@ -174,6 +174,12 @@ impl InetDecoder {
         result
     }
 
+    // Replies call a TCP socket that is bound and nothing else closed; a closed one is in no table.
+    #[inline(always)]
+    fn state_of(&self, number: u8) -> State {
+        if number == State::CLOSE.0 && self.proto == Proto::Tcp { State::BOUND_INACTIVE } else { State(number) }
+    }
+
     // Always inlined: the row has some 400 bytes, and every return of it would be a copy (a third of the whole).
     #[inline(always)]
     fn fixed_part<'b>(&self, msg: &[u8; MSG], local: Addr, peer: Addr) -> Socket<'b> {
@@ -183,7 +189,7 @@ impl InetDecoder {
         Socket {
             proto: self.proto,
             family: msg[0],
-            state: State(msg[1]),
+            state: self.state_of(msg[1]),
             timer: Timer(msg[2]),
             retrans: msg[3],
             local: Endpoint { addr: local, port: port_of(4) },

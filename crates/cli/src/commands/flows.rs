@@ -8,8 +8,8 @@ use crate::messages::say;
 use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns, filter};
-use host::ports::LocalPorts;
 use flows::{Conjunct, Ephemeral, FlowSource};
+use host::ports::LocalPorts;
 use record::rows::{Flow, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
 use sockets::{Options, SocketSource, Via};
@@ -75,10 +75,11 @@ impl Reads<Flows> for Reading {
         let mut sockets =
             SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) });
         let lookups = &lookups;
-        let conjuncts = self.conjuncts.iter().zip(&self.tests).map(|(expr, test)| Conjunct {
-            expr: expr.clone(),
-            test: Box::new(move |row| test.matches(row, lookups)),
-        });
+        let conjuncts = self
+            .conjuncts
+            .iter()
+            .zip(&self.tests)
+            .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
         let options = flows::Options {
             ephemeral: ephemeral(session, books),
             conjuncts: conjuncts.collect(),

@@ -10,7 +10,12 @@ const PARTS: [(&str, &str, &[&str]); 2] = [
     (
         "Listeners",
         "sockets",
-        &["--columns", "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user", "--sort", "proto,local_port"],
+        &[
+            "--columns",
+            "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user",
+            "--sort",
+            "proto,local_port",
+        ],
     ),
     ("Flows", "flows", &["--limit", "20"]),
 ];

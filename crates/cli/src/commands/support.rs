@@ -61,7 +61,11 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
 
 fn owners() -> Option<Line> {
     let words = "descriptors in /proc/PID/fd, a system call each".to_owned();
-    Some(Line { feature: "owners via proc".to_owned(), works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(), words })
+    Some(Line {
+        feature: "owners via proc".to_owned(),
+        works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(),
+        words,
+    })
 }
 
 fn rights() -> impl Iterator<Item = Line> {

@@ -98,8 +98,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
     fn wait(&self, clock: &mut Rounds) -> bool {
         let due = clock.next(now());
         let wait_ns = u64::try_from(due.wait.as_nanos()).unwrap_or(u64::MAX);
-        self.session.host().is_replay()
-            || self.session.sleep_until(sys::clock::monotonic_ns().saturating_add(wait_ns))
+        self.session.host().is_replay() || self.session.sleep_until(sys::clock::monotonic_ns().saturating_add(wait_ns))
     }
 
     fn round(

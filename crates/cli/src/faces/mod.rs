@@ -3,9 +3,11 @@
 //! A face is thin: it parses its switches into the same demand that the native command makes and hands typed rows
 //! to a writer in `sinks::face`. Nothing here reads the kernel.
 
+mod getopt;
 pub(crate) mod lstf;
 pub(crate) mod netstat;
 pub(crate) mod ss;
+mod text;
 
 use std::ffi::OsString;
 

@@ -34,6 +34,7 @@ fn holds(filter: &str, row: &Socket<'_>) -> bool {
 }
 
 #[test]
+// long: one table of cases.
 fn every_operator_and_kind() {
     for (filter, expected) in [
         ("", true),

@@ -92,8 +92,11 @@ fn owner_value<'r>(owners: &'r [Owner], part: fn(&'r Owner) -> Value<'r>) -> Val
 
 macro_rules! state_field {
     ($name:literal, $state:expr) => {
-        F::own($name, Kind::Count, |row| Value::U64(row.states[$state.0 as usize].into()))
-            .doc(concat!("Connections in state ", $name, "."))
+        F::own($name, Kind::Count, |row| Value::U64(row.states[$state.0 as usize].into())).doc(concat!(
+            "Connections in state ",
+            $name,
+            "."
+        ))
     };
 }
 
@@ -102,9 +105,7 @@ const FIELDS: &[Field<Flows>] = &[
         .doc("Name of the network namespace; its number where it has none.")
         .show(Show::Wide),
     F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name()))
-        .doc("Protocol.")
-        .show(Show::Default),
+    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Default),
     F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
         .doc("Who opened the connections: in (the peer), out (we), unknown.")
         .show(Show::Default),
@@ -163,10 +164,8 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_OWNERS)
         .doc("Process that holds the connections, the first one of several.")
         .show(Show::Default),
-    F::own("owners", Kind::Owners, |row| {
-        if row.owners.is_empty() { Value::Null } else { Value::List(row.owners) }
-    })
-    .needs(Flow::NEED_OWNERS)
-    .doc("Holders with different process names: pid, process, fd.")
-    .show(Show::Wide),
+    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::List(row.owners) })
+        .needs(Flow::NEED_OWNERS)
+        .doc("Holders with different process names: pid, process, fd.")
+        .show(Show::Wide),
 ];

@@ -105,8 +105,18 @@ mod tests {
     #[test]
     fn ipv6_by_example() {
         for text in [
-            "::", "::1", "1::", "2001:db8::1", "2001:db8:0:1:1:1:1:1", "fe80::ff:fe00:120", "::ffff:127.0.0.1",
-            "::1.2.3.4", "1:0:0:2::3", "a:b:c:d:e:f:1:0", "0:1:2:3:4:5:6:7", "2001:db8:2:0:bbbb:cccc:dddd:eeee",
+            "::",
+            "::1",
+            "1::",
+            "2001:db8::1",
+            "2001:db8:0:1:1:1:1:1",
+            "fe80::ff:fe00:120",
+            "::ffff:127.0.0.1",
+            "::1.2.3.4",
+            "1:0:0:2::3",
+            "a:b:c:d:e:f:1:0",
+            "0:1:2:3:4:5:6:7",
+            "2001:db8:2:0:bbbb:cccc:dddd:eeee",
         ] {
             let Addr::V6(octets) = text.parse().unwrap() else { continue };
             assert_eq!(v6(octets), text);
@@ -117,8 +127,8 @@ mod tests {
         #[test]
         fn reads_back(octets: [u8; 16], zeros: u16, four: [u8; 4]) {
             let mut holed = octets;
-            for i in 0..16 {
-                if zeros >> i & 1 == 1 { holed[i] = 0; }
+            for (i, octet) in holed.iter_mut().enumerate() {
+                if zeros >> i & 1 == 1 { *octet = 0; }
             }
             for o in [octets, holed] {
                 prop_assert_eq!(v6(o).parse::<Addr>().unwrap(), Addr::V6(o));

@@ -93,7 +93,7 @@ impl TableFilter {
     pub(crate) fn words(&self) -> String {
         let mut parts = Vec::new();
         if self.states != STATES_ALL {
-            let named = (1..=11u8).filter(|n| self.states & 1 << n != 0);
+            let named = (1..=11u8).chain([13]).filter(|n| self.states & 1 << n != 0);
             let named: Vec<&str> = named.map(|n| State(n).name(self.proto)).collect();
             parts.push(format!("state in ({})", named.join(", ")));
         }
@@ -177,7 +177,8 @@ impl TableBuilder<'_> {
             return Some(Push::No);
         }
         if let Some(states) = states_of(&part, self.filter.proto) {
-            self.filter.states &= states;
+            // A state that is no part of everything comes in only by its name.
+            self.filter.states = if self.filter.states == STATES_ALL { states } else { self.filter.states & states };
             return (self.filter.states != 0).then_some(Push::Exact);
         }
         if self.filter.proto == Proto::Unix {
@@ -223,12 +224,29 @@ fn states_of(part: &Expr, proto: Proto) -> Option<u32> {
     if mask & 1 << State::SYN_RECV.0 != 0 {
         mask |= 1 << State::NEW_SYN_RECV.0;
     }
+    // Bound but neither listening nor connected (6.8): asked for only by its name, it costs a table of its own.
+    if proto == Proto::Tcp && names_bound_inactive(part) {
+        let value = State::BOUND_INACTIVE.name(proto).as_bytes();
+        if decide(part, &|test| known::word_test(test, (field_name(test) == "state").then_some(value)?))? {
+            mask |= 1 << State::BOUND_INACTIVE.0;
+        }
+    }
     // A TCP socket leaves the kernel's tables before it is called closed, so none is ever found there; but asking for
     // one beside listeners makes the kernel cross the table of connections: 20 times the price (`ss -l` pays it).
     if proto == Proto::Tcp && mask == (1 << State::LISTEN.0 | 1 << State::CLOSE.0) {
         mask = 1 << State::LISTEN.0;
     }
     Some(mask)
+}
+
+fn names_bound_inactive(part: &Expr) -> bool {
+    let mut named = false;
+    part.for_each_test(&mut |test| {
+        if let (Op::Eq, Operand::Words(words)) = (test.op, &test.operand) {
+            named |= words.iter().any(|word| **word == *State::NAMES[usize::from(State::BOUND_INACTIVE.0)].as_bytes());
+        }
+    });
+    named
 }
 
 // For a part that speaks of families alone: whether it holds for inet, for inet6.

@@ -8,12 +8,7 @@ mod programs;
 mod statistics;
 mod switches;
 
-// One reader of switches for all faces.
-#[path = "../ss/getopt.rs"]
-mod getopt;
-#[path = "../ss/text.rs"]
-mod text;
-
+use super::text::printable;
 use crate::stdout::Stdout;
 use sinks::Out;
 use std::os::unix::ffi::OsStrExt;
@@ -89,7 +84,7 @@ fn print(words: &str, code: u8) -> u8 {
 
 /// Says `netstat: WORDS` on stderr; the exit code.
 fn complain(words: &str, code: u8) -> u8 {
-    let line = format!("netstat: {}\n", text::printable(words.as_bytes()));
+    let line = format!("netstat: {}\n", printable(words.as_bytes()));
     let _ = sys::out::Out::stderr().write_all(line.as_bytes());
     code
 }

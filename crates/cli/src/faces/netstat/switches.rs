@@ -1,6 +1,7 @@
 //! netstat's switches as a request.
 
-use super::getopt::{Getopt, Spec};
+use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::text::printable;
 use sinks::face::netstat::{Counted, Options, Show};
 use sockets::Families;
 
@@ -191,7 +192,7 @@ fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
             _ => None,
         });
         let means = if name == b"ip6" { Some("inet6") } else { means };
-        let Some(means) = means else { return Err(Refusal::UnknownFamily(super::text::printable(name))) };
+        let Some(means) = means else { return Err(Refusal::UnknownFamily(printable(name))) };
         given.families.push(means);
     }
     Ok(())

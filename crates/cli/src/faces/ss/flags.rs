@@ -1,10 +1,10 @@
 //! The switches of ss: from words to what is asked and how it is shown.
 
 use super::Stop;
-use super::getopt::{Getopt, Spec};
 use super::states;
 use super::tables::{Asked, Db, FAMILIES, Family};
-use super::text::printable;
+use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::text::printable;
 use sinks::face::ss::{Layout, Options};
 
 /// A switch.

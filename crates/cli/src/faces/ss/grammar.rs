@@ -6,9 +6,9 @@ use super::Stop;
 use super::condition::{Condition, Side};
 use super::operand::{self, Kind};
 use super::tables::Asked;
-use super::text::printable;
 use super::token::{Compare, Subject, Token, split, token};
 use super::world::World;
+use crate::faces::text::printable;
 use std::collections::VecDeque;
 
 /// Brackets, `not` and changes between `and` and `or` in one expression: what may nest on a stack

@@ -6,7 +6,6 @@
 
 mod condition;
 mod flags;
-pub(in crate::faces) mod getopt;
 mod grammar;
 mod live;
 mod number;
@@ -19,7 +18,6 @@ mod summary;
 mod tables;
 #[cfg(test)]
 mod tests;
-pub(in crate::faces) mod text;
 mod token;
 mod translate;
 mod world;
@@ -71,7 +69,7 @@ fn no_namespace(netns: Option<&str>, error: &OpenError) -> Stop {
                 OpenError::Host(host::HostError::NoNetns { .. }) => "No such file or directory".to_owned(),
                 other => other.to_string(),
             };
-            let name = text::printable(netns.as_bytes());
+            let name = super::text::printable(netns.as_bytes());
             Stop::operand(&format!("Cannot open network namespace \"{name}\": {why}"))
         }
         None => Stop::operand(&format!("ss: {error}")),

@@ -4,8 +4,8 @@ use super::Stop;
 use super::condition::{HostCond, Hosts};
 use super::number;
 use super::tables::{Asked, Db, Family};
-use super::text::printable;
 use super::world::World;
+use crate::faces::text::printable;
 use record::{Addr, Prefix, Proto};
 
 /// What a bare word is: the newest left side says.

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 
 /// One switch: letter (0 for none), long name (empty for none), whether it takes a value, what it is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::faces) struct Spec<T> {
-    pub(in crate::faces) letter: u8,
-    pub(in crate::faces) long: &'static str,
-    pub(in crate::faces) value: bool,
-    pub(in crate::faces) what: T,
+pub(super) struct Spec<T> {
+    pub(super) letter: u8,
+    pub(super) long: &'static str,
+    pub(super) value: bool,
+    pub(super) what: T,
 }
 
 /// Reads the words of a command line one switch at a time.
-pub(in crate::faces) struct Getopt<'s, T> {
+pub(super) struct Getopt<'s, T> {
     specs: &'s [Spec<T>],
     words: VecDeque<Vec<u8>>,
     /// Letters left of the cluster that is being read.
@@ -24,12 +24,12 @@ pub(in crate::faces) struct Getopt<'s, T> {
 }
 
 impl<'s, T: Copy + PartialEq> Getopt<'s, T> {
-    pub(in crate::faces) fn new(specs: &'s [Spec<T>], words: Vec<Vec<u8>>) -> Getopt<'s, T> {
+    pub(super) fn new(specs: &'s [Spec<T>], words: Vec<Vec<u8>>) -> Getopt<'s, T> {
         Getopt { specs, words: words.into(), cluster: Vec::new(), rest: Vec::new() }
     }
 
     /// The next switch and its value; None at the end. An error is getopt's message without the program's name.
-    pub(in crate::faces) fn next(&mut self) -> Result<Option<(T, Vec<u8>)>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<(T, Vec<u8>)>, String> {
         loop {
             if !self.cluster.is_empty() {
                 return self.letter().map(Some);
@@ -50,7 +50,7 @@ impl<'s, T: Copy + PartialEq> Getopt<'s, T> {
     }
 
     /// The words that were no switches.
-    pub(in crate::faces) fn into_rest(self) -> Vec<Vec<u8>> {
+    pub(super) fn into_rest(self) -> Vec<Vec<u8>> {
         self.rest
     }
 

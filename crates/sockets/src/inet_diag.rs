@@ -132,6 +132,17 @@ impl Wanted<'_> {
     }
 }
 
+/// `need` bits whose answers are attributes.
+const IN_ATTRIBUTES: u64 = need::TCP_INFO
+    | need::CONG
+    | need::CONG_INFO
+    | need::SKMEM
+    | need::TOS
+    | need::CGROUP
+    | need::SOCKOPT
+    | need::IFACE_MARK
+    | need::SHUTDOWN;
+
 /// `idiag_timer` of time-wait sockets, also of those whose state says FIN_WAIT2.
 pub(crate) const TIMER_TIME_WAIT: u8 = 3;
 
@@ -140,6 +151,8 @@ pub(crate) const TIMER_TIME_WAIT: u8 = 3;
 pub struct InetDecoder {
     proto: Proto,
     netns_id: u64,
+    /// Whether anything behind the fixed part is wanted.
+    attributes: bool,
     /// Attributes of a newer kernel that were skipped so far.
     pub unknown_attrs: u64,
 }
@@ -147,7 +160,13 @@ pub struct InetDecoder {
 impl InetDecoder {
     /// A decoder for the answers to a request for `proto` (TCP or UDP) in namespace `netns_id`.
     pub fn new(proto: Proto, netns_id: u64) -> InetDecoder {
-        InetDecoder { proto, netns_id, unknown_attrs: 0 }
+        InetDecoder { proto, netns_id, attributes: true, unknown_attrs: 0 }
+    }
+
+    /// The same for a demand with these `need` bits: where none of them is an attribute, none is looked at. Four come
+    /// with every row whether one asks or not, and cost an eighth of a plain list's time in this process.
+    pub fn needing(self, need: u64) -> InetDecoder {
+        InetDecoder { attributes: need & IN_ATTRIBUTES != 0, ..self }
     }
 
     /// One message's payload as a row that borrows it.
@@ -167,7 +186,7 @@ impl InetDecoder {
         // The result is made first and filled in place: wrapping a finished row would copy it.
         let mut result = Ok(self.fixed_part(msg, local, peer));
         if let Ok(row) = &mut result {
-            for attr in Attrs::new(attrs) {
+            for attr in Attrs::new(if self.attributes { attrs } else { &[] }) {
                 self.attribute(row, &attr?)?;
             }
         }

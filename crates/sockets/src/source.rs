@@ -366,7 +366,7 @@ impl Run<'_, '_, '_, '_> {
             });
             (end, decoder.unknown_attrs)
         } else {
-            let mut decoder = InetDecoder::new(table.proto(), netns_id);
+            let mut decoder = InetDecoder::new(table.proto(), netns_id).needing(self.need);
             // By reference: a row of 400 bytes is not moved for nothing.
             let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
                 Ok(row) => rows.row(row, row.cookie),

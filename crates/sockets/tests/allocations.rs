@@ -1,10 +1,8 @@
 //! A row costs no allocation: counted, not timed.
 //!
 //! A file of its own, because the counting allocator serves the whole process.
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use netlink::Messages;
 use record::rows::Sockets;
 use record::{Demand, Next, Proto, Source};
@@ -12,40 +10,13 @@ use sockets::{Options, SocketSource, Via, decode_inet};
 use sys::Host;
 use testkit::netns::Lab;
 
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator with the same arguments; counting touches a
-// thread-local without a destructor and without memory of its own, so it cannot call back into here.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of System's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: `block` came from `alloc` above, that is from System, with this layout.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: `block` came from System with this layout; the caller keeps the rest of the contract.
-        unsafe { System.realloc(block, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static HEAP: testkit::heap::Counting = testkit::heap::Counting;
 
 fn allocations(work: impl FnOnce()) -> u64 {
-    let before = COUNT.get();
+    let before = testkit::heap::allocations();
     work();
-    COUNT.get() - before
+    testkit::heap::allocations() - before
 }
 
 // Allocations and rows of one run in the calling thread's namespace.

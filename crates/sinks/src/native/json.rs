@@ -12,9 +12,9 @@ use std::io::Write;
 pub struct Json<W> {
     out: Out<W>,
     options: Options,
-    /// All keys behind one another, each with its punctuation: `{"proto":` first, then `,"state":`.
+    /// All keys behind one another, each with its punctuation and `null`: `{"proto":null`, then `,"state":null`.
     keys: Vec<u8>,
-    /// Where each key ends in `keys`.
+    /// Where each key ends in `keys`, with the `null` behind it.
     ends: Vec<usize>,
     line: Line,
 }
@@ -38,7 +38,7 @@ impl<W: Write> Sink for Json<W> {
         for (i, column) in columns.0.iter().enumerate() {
             self.keys.extend_from_slice(if i == 0 { b"{\"" } else { b",\"" });
             text::put_json(&mut self.keys, column.name.as_bytes());
-            self.keys.extend_from_slice(b"\":");
+            self.keys.extend_from_slice(b"\":null");
             self.ends.push(self.keys.len());
         }
         if let Some(round) = round {
@@ -52,8 +52,12 @@ impl<W: Write> Sink for Json<W> {
         let (line, buf) = (&mut self.line, self.out.buf());
         let mut from = 0;
         for (&end, &cell) in self.ends.iter().zip(cells) {
-            put_key(line, buf, self.keys.get(from..end).unwrap_or_default());
-            put_fast(line, buf, cell);
+            // Half of the cells of a wide row are null: key and null are one piece.
+            let key_end = if cell.is_null() { end } else { end - NULL };
+            put_key(line, buf, self.keys.get(from..key_end).unwrap_or_default());
+            if !cell.is_null() {
+                put_fast(line, buf, cell);
+            }
             from = end;
         }
         line.short(if from == 0 { b"{}\n" } else { b"}\n" });
@@ -84,7 +88,6 @@ fn put_key(line: &mut Line, buf: &mut Vec<u8>, key: &[u8]) {
 #[inline]
 fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
-        Value::Null => line.short(b"null"),
         Value::U64(n) => line.decimal(n),
         Value::Name(word) if word.len() <= SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
         Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
@@ -116,6 +119,9 @@ fn put_rare(buf: &mut Vec<u8>, cell: Value<'_>) {
         Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
     }
 }
+
+/// Length of the `null` behind each key.
+const NULL: usize = 4;
 
 /// One of our own words: nothing to escape.
 fn put_word(buf: &mut Vec<u8>, word: &str) {

@@ -8,7 +8,7 @@ use sockets::Via;
 use testkit::netns::Lab;
 
 use crate::odd_sockets;
-use crate::rows::{Kept, live};
+use crate::rows::{ATTRIBUTES, Kept, live};
 
 /// Connections whose ends are in FIN_WAIT1 (client) and LAST_ACK (server): closed when no packet gets through.
 fn last_words(lab: &Lab) {
@@ -69,9 +69,9 @@ fn timers_agree(a: &[Kept], b: &[Kept]) {
 // What /proc said between two equal answers of netlink: nothing moved meanwhile.
 fn quiet(proto: Proto) -> (Vec<Kept>, Vec<Kept>) {
     for _ in 0..50 {
-        let before = live(proto, Some(Via::Netlink), need::UNIX_NAME);
+        let before = live(proto, Some(Via::Netlink), need::UNIX_NAME | ATTRIBUTES);
         let by_proc = live(proto, Some(Via::Proc), 0);
-        if common(&before) == common(&live(proto, Some(Via::Netlink), need::UNIX_NAME)) {
+        if common(&before) == common(&live(proto, Some(Via::Netlink), need::UNIX_NAME | ATTRIBUTES)) {
             return (before, by_proc);
         }
     }
@@ -168,7 +168,7 @@ fn root_the_legacy_dump_is_the_sum_of_both() {
     lab.inside(|| {
         let of = |families| {
             let options = sockets::Options { families, order: vec![Proto::Tcp], ..crate::rows::here() };
-            crate::rows::read(&sys::Host::live(), options, &crate::rows::demand(0, Vec::new())).0
+            crate::rows::read(&sys::Host::live(), options, &crate::rows::demand(need::IFACE_MARK, Vec::new())).0
         };
         let both = of(sockets::Families::Both);
         let mut each = of(sockets::Families::Only4);

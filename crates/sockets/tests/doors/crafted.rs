@@ -3,7 +3,7 @@ use record::{Accounting, Proto};
 use sockets::Options;
 use sys::{Blocks, Host, SysError};
 
-use crate::rows::{Kept, demand, read};
+use crate::rows::{ATTRIBUTES, Kept, demand, read};
 
 const NETNS: u64 = 7;
 const DUMP_INTERRUPTED: u16 = 0x10;
@@ -34,7 +34,7 @@ fn replay(streams: Vec<Stream>) -> (Vec<Kept>, Accounting) {
     }
     host.finish().unwrap();
     let options = Options { order: vec![Proto::Tcp], ..Options::new(NETNS) };
-    read(&Host::replaying(&tape).unwrap(), options, &demand(0, Vec::new()))
+    read(&Host::replaying(&tape).unwrap(), options, &demand(ATTRIBUTES, Vec::new()))
 }
 
 fn message(kind: u16, flags: u16, payload: &[u8]) -> Vec<u8> {

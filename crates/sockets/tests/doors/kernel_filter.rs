@@ -7,7 +7,7 @@ use sys::Host;
 use testkit::netns::Lab;
 
 use crate::odd_sockets;
-use crate::rows::{Kept, demand, here, is, read, test};
+use crate::rows::{ATTRIBUTES, Kept, demand, here, is, read, test};
 
 fn prefix(text: &str) -> Operand {
     Operand::Prefixes(vec![text.parse::<Prefix>().unwrap()])
@@ -22,11 +22,11 @@ fn ranges(ranges: &[(u64, u64)]) -> Operand {
 fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
     let host = Host::live();
     let options = Options { order: vec![Proto::Tcp, Proto::Udp], ..here() };
-    let demand = demand(0, vec![filter.clone()]);
-    let offer = SocketSource::new(&host, options.clone()).offer(&demand);
+    let filtered = demand(ATTRIBUTES, vec![filter.clone()]);
+    let offer = SocketSource::new(&host, options.clone()).offer(&filtered);
     assert_eq!(offer.pushed, [pushed], "{:?}", offer.explain);
-    let all = read(&host, options.clone(), &crate::rows::demand(0, Vec::new())).0;
-    let (mut got, books) = read(&host, options, &demand);
+    let all = read(&host, options.clone(), &demand(ATTRIBUTES, Vec::new())).0;
+    let (mut got, books) = read(&host, options, &filtered);
     assert_eq!(books.via, ["netlink"]);
     let mut expected: Vec<Kept> = all.into_iter().filter(keep).collect();
     for row in got.iter_mut().chain(&mut expected) {
@@ -94,7 +94,11 @@ fn root_programs_mean_what_they_say() {
             row.mark.is_some_and(|m| m & 1 == 1)
         });
         check(test("mark", Op::Eq, Operand::Null), Exact, |row| row.mark.unwrap_or(0) == 0);
-        let group = read(&Host::live(), here(), &demand(0, Vec::new())).0.iter().find_map(|row| row.cgroup_id).unwrap();
+        let group = read(&Host::live(), here(), &demand(ATTRIBUTES, Vec::new()))
+            .0
+            .iter()
+            .find_map(|row| row.cgroup_id)
+            .unwrap();
         check(test("cgroup_id", Op::Eq, Operand::Number(group)), Exact, |row| row.cgroup_id == Some(group));
         check(is("family", "inet6"), Exact, |row| row.family == 10);
         check(Expr::Not(Box::new(test("local_addr", Op::Eq, prefix("127.0.0.0/8")))), Exact, |row| {
@@ -138,7 +142,7 @@ fn root_few_system_calls() {
         let calls = |filter: Vec<Expr>| {
             let before = sys::cost::so_far();
             let options = Options { order: vec![Proto::Tcp], ..here() };
-            let rows = read(&Host::live(), options, &demand(0, filter)).0.len() as u64;
+            let rows = read(&Host::live(), options, &demand(ATTRIBUTES, filter)).0.len() as u64;
             (rows, sys::cost::so_far().since(&before).syscalls)
         };
         let (rows, count) = calls(Vec::new());

@@ -57,6 +57,9 @@ impl Kept {
 }
 
 /// A demand for `need`, filtered.
+/// A `need` that has the rows' attributes decoded.
+pub(crate) const ATTRIBUTES: u64 = record::rows::need::SOCKOPT;
+
 pub(crate) fn demand(need: u64, conjuncts: Vec<Expr>) -> Demand<Sockets> {
     let mut demand = Demand::new(&[], conjuncts);
     demand.need |= need;

@@ -1,7 +1,7 @@
 //! Missing rights, missing kernel parts, processes that go away: each made for real, in a child.
 
 use crate::lab::furnished;
-use crate::run::{Ran, command, netwren_in};
+use crate::run::{Ran, command, command_for_anyone, netwren_in};
 use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
@@ -10,7 +10,7 @@ use testkit::netns::Lab;
 const SOCK_DIAG: (i32, i32) = (16, 4);
 
 fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
-    let mut child = command(args);
+    let mut child = command_for_anyone(args);
     let mut all = vec![Limit::Network(lab.path())];
     all.extend_from_slice(limits);
     confine(&mut child, &all).expect("the limits can be set");

@@ -3,7 +3,7 @@
 use crate::lab::furnished;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::run::{Ran, clean, command, netwren, netwren_in};
+use crate::run::{Ran, clean, command, command_for_anyone, netwren, netwren_in};
 use sys::sandbox::{Limit, confine};
 
 #[test]
@@ -52,7 +52,7 @@ fn root_a_replay_needs_no_root() {
     for open in [dir.path(), &tape] {
         std::fs::set_permissions(open, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let mut child = command(&["sockets", "--replay", &tape.display().to_string()]);
+    let mut child = command_for_anyone(&["sockets", "--replay", &tape.display().to_string()]);
     confine(&mut child, &[Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
     let live = netwren(&["sockets", "--replay", &tape.display().to_string()]).ok_but_owners();
     assert_eq!(Ran::of(child.output().unwrap()).ok_but_owners(), live);

@@ -1,6 +1,9 @@
 //! Running the binary and taking what it says.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 /// What a run left.
 pub(crate) struct Ran {
@@ -56,6 +59,13 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     command.env("LC_ALL", "C").env("TZ", "UTC")
 }
 
+/// The same for a child that may become another user.
+pub(crate) fn command_for_anyone(args: &[&str]) -> Command {
+    let mut command = Command::new(anyones_binary());
+    clean(&mut command).args(args);
+    command
+}
+
 /// Runs `netwren ARGS` here.
 pub(crate) fn netwren(args: &[&str]) -> Ran {
     Ran::of(command(args).output().expect("netwren starts"))
@@ -66,4 +76,18 @@ pub(crate) fn netwren_in(lab: &testkit::netns::Lab, args: &[&str]) -> Ran {
     let mut command = lab.command(testkit::program::netwren());
     clean(&mut command).args(args);
     Ran::of(command.output().expect("netwren starts"))
+}
+
+/// A copy of the binary that any user may run: the checkout may lie in a folder that is root's alone. Named like a
+/// lab's folder, it is removed by the next run that makes a lab.
+fn anyones_binary() -> &'static Path {
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    COPY.get_or_init(|| {
+        let dir = std::env::temp_dir().join(format!("nw-binary-{}-0", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a folder can be made");
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let copy = dir.join("netwren");
+        std::fs::copy(testkit::program::netwren(), &copy).expect("the binary can be copied");
+        copy
+    })
 }

@@ -1,10 +1,10 @@
 //! `netwren flows`: the filter's parts about sockets choose sockets before they are grouped, the others choose flows.
 
+use super::Outcome;
 use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
 use crate::flags::Request;
-use crate::messages::say;
 use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns, filter};
@@ -15,16 +15,13 @@ use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
 use sockets::{Options, SocketSource, Via};
 
 /// Runs the command.
-pub(super) fn run(request: &Request) -> Exit {
+pub(super) fn run(request: &Request) -> Outcome {
     if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Flows>());
+        return output::print(&columns::help::<Flows>()).into();
     }
     match prepare(request) {
         Ok((plan, reading)) => table::run(request, &plan, &reading),
-        Err(wrong) => {
-            say(&wrong.to_string());
-            Exit::Usage
-        }
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
 }
 

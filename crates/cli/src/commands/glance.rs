@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 
+use crate::messages::say;
 use crate::output;
 use std::ffi::OsString;
 
@@ -23,9 +24,9 @@ const PARTS: [(&str, &str, &[&str]); 2] = [
 /// Which sockets take what anybody sends.
 const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
-/// Shows both tables; the worse exit code of the two.
+/// Shows both tables; the worse exit code of the two. What both have to say is said once, at the end.
 pub(crate) fn glance() -> Exit {
-    let mut worst = Exit::Ok;
+    let (mut worst, mut says) = (Exit::Ok, Vec::new());
     for (i, (title, table, flags)) in PARTS.iter().enumerate() {
         let space = if i == 0 { "" } else { "\n" };
         let told = output::print(&format!("{space}{title}\n"));
@@ -33,9 +34,11 @@ pub(crate) fn glance() -> Exit {
         if *table == "sockets" {
             words.push(LISTENERS.into());
         }
-        let exit = super::run(table, words.into_iter()).unwrap_or(Exit::Usage);
-        worst = [worst, told, exit].into_iter().max_by_key(|exit| *exit as u8).unwrap_or(worst);
+        let part = super::outcome(table, words.into_iter()).unwrap_or(Exit::Usage.into());
+        says.extend(part.says.into_iter().filter(|line| !says.contains(line)).collect::<Vec<_>>());
+        worst = [worst, told, part.exit].into_iter().max_by_key(|exit| *exit as u8).unwrap_or(worst);
     }
+    says.iter().for_each(|line| say(line));
     worst
 }
 

@@ -11,21 +11,48 @@ pub(crate) use glance::glance;
 
 use crate::exit::Exit;
 use crate::flags::Request;
+use crate::messages::say;
 use std::ffi::OsString;
 
-/// Runs the native command called `name`; `None` if there is none of that name.
+/// How a command ended, and what it has to say about it on stderr.
+pub(crate) struct Outcome {
+    exit: Exit,
+    says: Vec<String>,
+}
+
+impl Outcome {
+    /// An end with one line.
+    fn because(exit: Exit, line: impl ToString) -> Outcome {
+        Outcome { exit, says: vec![line.to_string()] }
+    }
+}
+
+impl From<Exit> for Outcome {
+    fn from(exit: Exit) -> Outcome {
+        Outcome { exit, says: Vec::new() }
+    }
+}
+
+/// Runs the native command called `name` and says what it has to say; `None` if there is none of that name.
 pub(crate) fn run(name: &str, args: impl Iterator<Item = OsString>) -> Option<Exit> {
-    let command: fn(&Request) -> Exit = match name {
+    let Outcome { exit, says } = outcome(name, args)?;
+    says.iter().for_each(|line| say(line));
+    Some(exit)
+}
+
+/// Runs the native command called `name`; its last words are left to the caller.
+fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> {
+    let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,
         "flows" => flows::run,
-        "support" => return Some(support::run(args)),
+        "support" => return Some(support::run(args).into()),
         _ => return None,
     };
     Some(match Request::parse(name, args) {
         Ok(request) => command(&request),
         Err(error) => {
             let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+            if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() }
         }
     })
 }

@@ -1,10 +1,10 @@
 //! `netwren sockets`.
 
+use super::Outcome;
 use super::plan::plan;
 use super::table::{self, Reads};
 use crate::exit::Exit;
 use crate::flags::Request;
-use crate::messages::say;
 use crate::output;
 use crate::session::Session;
 use engine::columns;
@@ -13,17 +13,14 @@ use record::{Accounting, LookupId, Lookups, Source};
 use sockets::{Options, SocketSource, Via};
 
 /// Runs the command.
-pub(super) fn run(request: &Request) -> Exit {
+pub(super) fn run(request: &Request) -> Outcome {
     if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Sockets>());
+        return output::print(&columns::help::<Sockets>()).into();
     }
     let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(request, &ast));
     match plan {
         Ok(plan) => table::run(request, &plan, &Reading { via: request.via }),
-        Err(wrong) => {
-            say(&wrong.to_string());
-            Exit::Usage
-        }
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
 }
 

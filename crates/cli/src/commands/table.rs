@@ -1,9 +1,10 @@
 //! A table command from its plan to its exit code: what sockets, flows and later tables have in common.
 
+use super::Outcome;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::{Format, Repeat, Request};
-use crate::messages::{books_line, cost_line, footer, say};
+use crate::messages::{books_line, cost_line, footer_lines};
 use crate::names::DnsNames;
 use crate::output;
 use crate::session::{Place, Session};
@@ -28,7 +29,7 @@ pub(super) trait Reads<T: Table> {
 }
 
 /// Runs the plan as often as the request says and tells how it went.
-pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
+pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Outcome {
     let place = Place {
         netns: request.netns.as_deref(),
         record: request.record.as_deref(),
@@ -37,13 +38,10 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Read
     };
     let session = match Session::open(place) {
         Ok(session) => session,
-        Err(error) => {
-            say(&error.to_string());
-            return error.exit();
-        }
+        Err(error) => return Outcome::because(error.exit(), error),
     };
     if request.explain {
-        return explain(&session, plan, reads);
+        return explain(&session, plan, reads).into();
     }
     let before = cost::so_far();
     let mut sink = output::sink(request, T::NAME);
@@ -126,28 +124,29 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
     }
 }
 
-fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Exit {
-    let mut result = Exit::Ok;
+fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
+    let (mut result, mut says) = (Exit::Ok, Vec::new());
     let Run { mut books, ended } = outcome.unwrap_or_else(|error| {
-        say(&describe(&error));
+        says.push(describe(&error));
         result = Exit::Failed;
         Run { books: Accounting::default(), ended: Ended::Whole }
     });
     session.finish(&mut books);
-    footer(&books);
+    says.extend(footer_lines(&books));
     if request.stats && result == Exit::Ok && request.format != Format::Json {
-        say(&books_line(&books));
+        says.push(books_line(&books));
     }
     if request.cost {
-        say(&cost_line(&cost::so_far().since(before), &books));
+        says.push(cost_line(&cost::so_far().since(before), &books));
     }
-    match result {
+    let exit = match result {
         // A reader that went away has what it wanted.
         Exit::Ok if ended == Ended::Closed => Exit::Ok,
         Exit::Ok if books.is_partial() => Exit::Partial,
         Exit::Ok if request.exit_code && books.emitted + books.grouped == 0 => Exit::NoMatch,
         other => other,
-    }
+    };
+    Outcome { exit, says }
 }
 
 /// The error with the way out, where there is one.

@@ -186,7 +186,7 @@ impl Grouping {
     /// Hands every flow to `each`, in an order that depends on the flows alone: most connections first, then by
     /// protocol, local address and port, peer address and port, direction, namespace.
     pub fn emit(&self, each: &mut dyn for<'r, 'b> FnMut(&'r Flow<'b>) -> Next) -> u64 {
-        let mut order: Vec<([u64; 2], u32)> =
+        let mut order: Vec<(u128, u32)> =
             (0..self.flows.len() as u32).map(|at| (self.rank(self.flows.get(at)), at)).collect();
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare(a.1, b.1)));
         let mut handed_out = 0;
@@ -199,8 +199,9 @@ impl Grouping {
         handed_out
     }
 
-    /// The first bits of the order, so that sorting seldom has to fetch two flows (it took 5 times as long).
-    fn rank(&self, flow: &Packed) -> [u64; 2] {
+    /// The first bits of the order in one number, so that sorting seldom has to fetch two flows (it took 5 times as
+    /// long).
+    fn rank(&self, flow: &Packed) -> u128 {
         let connections = u32::try_from(flow.tally().total(&self.spill)).unwrap_or(u32::MAX);
         let ends = unpacked(flow, &self.pairs);
         let proto = u64::from(flow.kind.proto() as u8);
@@ -211,13 +212,14 @@ impl Grouping {
         let first = u64::from(!connections) << 32 | proto << 31 | family << 30 | u64::from(local >> 2);
         if family == 1 {
             // The rest of the address is cut off: nothing may follow it.
-            return [first, 0];
+            return u128::from(first) << 64;
         }
         let peer = match ends.peer {
             Addr::V4(octets) => u32::from_be_bytes(octets),
             Addr::V6(_) => u32::MAX,
         };
-        [first, u64::from(local & 3) << 62 | u64::from(flow.ports[0]) << 32 | u64::from(peer)]
+        u128::from(first) << 64
+            | u128::from(u64::from(local & 3) << 62 | u64::from(flow.ports[0]) << 32 | u64::from(peer))
     }
 
     fn compare(&self, a: u32, b: u32) -> Ordering {

@@ -199,27 +199,26 @@ impl Grouping {
         handed_out
     }
 
-    /// The first bits of the order in one number, so that sorting seldom has to fetch two flows (it took 5 times as
-    /// long).
+    /// The order of IPv4 flows but for direction and namespace in one number, and the beginning of that of others:
+    /// sorting seldom has to fetch two flows (it took 5 times as long). From the top: 30 bits of connections, protocol,
+    /// family, 32 of the local address, 16 of its port, 32 of the peer's address, 16 of its port.
     fn rank(&self, flow: &Packed) -> u128 {
-        let connections = u32::try_from(flow.tally().total(&self.spill)).unwrap_or(u32::MAX);
+        const MOST: u64 = (1 << 30) - 1;
+        let fewer = MOST - flow.tally().total(&self.spill).min(MOST);
         let ends = unpacked(flow, &self.pairs);
-        let proto = u64::from(flow.kind.proto() as u8);
-        let (family, local) = match ends.local {
-            Addr::V4(octets) => (0, u32::from_be_bytes(octets)),
-            Addr::V6([a, b, c, d, ..]) => (1, u32::from_be_bytes([a, b, c, d])),
-        };
-        let first = u64::from(!connections) << 32 | proto << 31 | family << 30 | u64::from(local >> 2);
-        if family == 1 {
+        let head = u128::from(fewer) << 98 | u128::from(flow.kind.proto() as u8) << 97;
+        match (ends.local, ends.peer) {
             // The rest of the address is cut off: nothing may follow it.
-            return u128::from(first) << 64;
+            (Addr::V6([a, b, c, d, ..]), _) => head | 1 << 96 | u128::from(u32::from_be_bytes([a, b, c, d])) << 64,
+            (Addr::V4(local), peer) => {
+                let (peer, port) = match peer {
+                    Addr::V4(peer) => (u32::from_be_bytes(peer), flow.ports[1]),
+                    Addr::V6(_) => (u32::MAX, u16::MAX),
+                };
+                let local = u128::from(u32::from_be_bytes(local)) << 64 | u128::from(flow.ports[0]) << 48;
+                head | local | u128::from(peer) << 16 | u128::from(port)
+            }
         }
-        let peer = match ends.peer {
-            Addr::V4(octets) => u32::from_be_bytes(octets),
-            Addr::V6(_) => u32::MAX,
-        };
-        u128::from(first) << 64
-            | u128::from(u64::from(local & 3) << 62 | u64::from(flow.ports[0]) << 32 | u64::from(peer))
     }
 
     fn compare(&self, a: u32, b: u32) -> Ordering {

@@ -73,7 +73,9 @@ pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> 
 }
 
 /// True if this is root with all of [`Cap::ALL`]. Else says on stderr that `what` is skipped; panics
-/// with NETWREN_REQUIRE_ROOT=1, so that a missing privilege is no silent success. For `root_` tests.
+/// with NETWREN_REQUIRE_ROOT=1, so that a missing privilege is no silent success. For the `root_` tests of the crates
+/// below testkit; the program never calls it.
+// A test fails by panicking: no byte from outside decides over it.
 #[allow(clippy::panic)]
 pub fn root_or_skip(what: &str) -> bool {
     if caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap))) {

@@ -1,12 +1,16 @@
 //! The tables: one module each, with the row and its field table.
 
 mod flow;
+mod link;
+mod route;
 mod skmem;
 mod socket;
 mod socket_fields;
 mod tcp_info;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
+pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use route::{Route, rtf};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use tcp_info::TcpInfo;

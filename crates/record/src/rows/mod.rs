@@ -2,6 +2,9 @@
 
 mod flow;
 mod link;
+mod nested;
+mod rare;
+mod rare_fields;
 mod route;
 mod skmem;
 mod socket;
@@ -10,6 +13,7 @@ mod tcp_info;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use netlink::{Ask, DumpEnd, DumpError, Request};
 use record::rows::need::{NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, field_index};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, Table as _};
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, NetNs, SysError};
 
@@ -22,7 +22,7 @@ use crate::proc_door::{self, ProcFile};
 use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
-use crate::pushdown::{Families, Split, TableFilter, World, split};
+use crate::pushdown::{Families, Split, TableFilter, World, only_in, split};
 use crate::unix_diag::{self, UnixDecoder};
 use crate::window::Window;
 
@@ -45,13 +45,16 @@ pub struct Options {
     pub if_named: &'static [Proto],
     /// Nobody named a table: what this kernel lacks is not told, but for TCP, UDP and unix sockets.
     pub quiet: bool,
+    /// What the kernel sends twice is handed out twice, as the old tools show it: netlink sockets of groups.
+    pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
 }
 
 impl Options {
-    /// Every table, both families, any door. Netlink and UDP-Lite sockets are read if the filter names them: every
-    /// process that ever asked for an interface's name has one of the former, nobody one of the latter.
+    /// Every table, both families, any door. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
+    /// the first the kernel crosses the whole host's table of tokens (2.4 ms where all the rest takes 0.7), nobody has
+    /// one of the second, and the third are many and of little interest (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
         let order = vec![
             Proto::Tcp,
@@ -63,8 +66,9 @@ impl Options {
             Proto::Unix,
             Proto::Netlink,
         ];
-        let if_named = &[Proto::UdpLite, Proto::Netlink];
-        Options { via: None, netns_id, order, if_named, quiet: false, families: Families::Both }
+        let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
+        let families = Families::Both;
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families }
     }
 
     /// Only this table.
@@ -136,12 +140,14 @@ impl World for SocketSource<'_> {
     }
 }
 
-// Whether the filter speaks of protocols, or the demand of what that table alone has.
+// Whether the filter speaks of protocols or of what that table alone has, or such a column has to be asked for.
 fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
-    let field = field_index::<Sockets>("proto");
     let mut named = proto == Proto::Netlink && demand.need & NETLINK != 0;
     for part in &demand.conjuncts {
-        part.for_each_test(&mut |test| named |= Some(test.field) == field);
+        part.for_each_test(&mut |test| {
+            let name = Sockets::FIELDS.get(test.field).map_or("", |field| field.name);
+            named |= name == "proto" || only_in(name) == Some(proto);
+        });
     }
     named
 }
@@ -407,7 +413,8 @@ impl Run<'_, '_, '_, '_> {
         filter_here: Option<&TableFilter>,
     ) -> Result<DumpEnd, DumpError> {
         let netns_id = self.source.options.netns_id;
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, window: Window::new() };
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, as_sent, window };
         let (host, proto) = (self.source.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
         let (end, unknown) = match proto {
@@ -452,7 +459,8 @@ impl Run<'_, '_, '_, '_> {
         let netns_id = source.options.netns_id;
         let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
         let rows_before = self.books.rows();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, window: Window::new() };
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
         let mut text = Vec::new();
         let end = file.read(|line| {
@@ -506,6 +514,8 @@ struct Rows<'r, 'f> {
     books: &'r mut Books,
     /// What the kernel was not asked or could not do.
     filter: Option<&'r TableFilter>,
+    /// Twice what comes twice by design.
+    as_sent: bool,
     window: Window,
 }
 
@@ -537,8 +547,7 @@ impl Rows<'_, '_> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
             return ControlFlow::Continue(());
         }
-        if self.window.is_double(key) {
-            self.books.doubled();
+        if self.window.is_double(key) && self.leaves_out(row.proto) {
             return ControlFlow::Continue(());
         }
         self.books.row();
@@ -546,6 +555,17 @@ impl Rows<'_, '_> {
             Next::More => ControlFlow::Continue(()),
             Next::Stop => ControlFlow::Break(()),
         }
+    }
+
+    /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
+    /// netlink_diag (net/netlink/diag.c, 6.18) sends both: that is no sign of a table that changed.
+    #[cold]
+    fn leaves_out(&mut self, proto: Proto) -> bool {
+        if proto == Proto::Netlink {
+            return !self.as_sent;
+        }
+        self.books.doubled();
+        true
     }
 
     #[cold]

@@ -10,6 +10,7 @@ mod grammar;
 mod live;
 mod number;
 mod operand;
+mod rare;
 mod request;
 mod run;
 mod states;

@@ -91,7 +91,19 @@ impl Session {
         loop {
             match interrupt.wait_until(deadline_ns) {
                 Ok(sys::signal::Woke::Deadline) => return true,
-                Ok(sys::signal::Woke::Resized) => {}
+                Ok(sys::signal::Woke::Resized | sys::signal::Woke::Readable) => {}
+                Ok(sys::signal::Woke::Interrupted) | Err(_) => return false,
+            }
+        }
+    }
+
+    /// Waits until `source` has something to read; false if the run shall end instead.
+    pub(crate) fn wait_readable(&self, source: std::os::fd::BorrowedFd<'_>) -> bool {
+        let Some(interrupt) = self.interrupt else { return true };
+        loop {
+            match interrupt.wait_readable(source, u64::MAX) {
+                Ok(sys::signal::Woke::Readable) => return true,
+                Ok(sys::signal::Woke::Resized | sys::signal::Woke::Deadline) => {}
                 Ok(sys::signal::Woke::Interrupted) | Err(_) => return false,
             }
         }

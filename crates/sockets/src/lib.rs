@@ -10,6 +10,7 @@ mod books;
 mod bytecode;
 mod choose;
 mod destroy;
+mod destroyed;
 mod error;
 mod fuzz;
 mod ifindex;
@@ -27,6 +28,7 @@ mod window;
 
 pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
 pub use destroy::{Closing, Target, close, probe_closing};
+pub use destroyed::{Destroyed, Groups, Heard};
 pub use error::DecodeError;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};

@@ -1,7 +1,7 @@
 //! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
 
 use crate::session::Session;
-use host::{Cgroups, Ifaces, NetnsNames, Owners, Users};
+use host::{Cgroups, HostError, Ifaces, NetnsNames, Owners, Users};
 use record::{Accounting, LookupId, Lookups};
 
 /// What surrounds the rows of one round.
@@ -23,8 +23,14 @@ impl Enrichment {
             match id {
                 LookupId::Owners => all.owners = kept(Owners::read(host), books),
                 LookupId::Users => all.users = kept(Users::read(host), books),
-                LookupId::Ifaces => all.ifaces = kept(Ifaces::read(host, netns_id), books),
-                LookupId::Netns => all.netns = kept(NetnsNames::read(host, &[netns_id]), books),
+                LookupId::Ifaces => all.ifaces = ifaces(session, books),
+                LookupId::Netns => {
+                    let names = match session.namespaces() {
+                        Some(namespaces) => NetnsNames::of(&namespaces, &|_| None),
+                        None => NetnsNames::read(host, &[netns_id]),
+                    };
+                    all.netns = kept(names, books);
+                }
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), books),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
@@ -62,6 +68,26 @@ impl Enrichment {
         }
         lookups
     }
+}
+
+/// The interfaces of the namespace, or of all. One whose interfaces cannot be had costs their names, and a line.
+fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
+    let Some(namespaces) = session.namespaces() else {
+        return kept(Ifaces::read(session.host(), session.netns_id()), books);
+    };
+    let mut ifaces = Ifaces::new();
+    for namespace in namespaces.list() {
+        let added = match namespace.open(session.host(), session.netns_id()) {
+            Ok(inside) => ifaces.add(session.host(), namespace.inode, inside.as_ref()),
+            Err(error) => Err(error),
+        };
+        match added {
+            // It could not be entered, or had gone: its rows are missing too, and their source says so.
+            Err(HostError::Sys(_)) | Ok(()) => {}
+            Err(error) => books.because(1, format!("names of interfaces are missing: {error}")),
+        }
+    }
+    Some(ifaces)
 }
 
 /// The value, or none and a line in the books.

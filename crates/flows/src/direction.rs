@@ -27,6 +27,43 @@ impl Ephemeral {
     }
 }
 
+/// The range of each namespace.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ranges {
+    usual: Ephemeral,
+    /// Namespaces with another range, ascending.
+    others: Vec<(u64, Ephemeral)>,
+}
+
+impl From<Ephemeral> for Ranges {
+    fn from(usual: Ephemeral) -> Ranges {
+        Ranges { usual, others: Vec::new() }
+    }
+}
+
+impl Ranges {
+    /// The same with the range of the namespace whose inode is `netns_id`.
+    pub fn with(mut self, netns_id: u64, range: Ephemeral) -> Ranges {
+        let at = self.others.partition_point(|other| other.0 < netns_id);
+        self.others.retain(|other| other.0 != netns_id);
+        if range != self.usual {
+            self.others.insert(at.min(self.others.len()), (netns_id, range));
+        }
+        self
+    }
+
+    /// The range of a namespace.
+    #[inline]
+    pub fn of(&self, netns_id: u64) -> Ephemeral {
+        // Hardly any host has a second range.
+        if self.others.is_empty() {
+            return self.usual;
+        }
+        let found = self.others.binary_search_by_key(&netns_id, |other| other.0);
+        found.ok().and_then(|at| self.others.get(at)).map_or(self.usual, |other| other.1)
+    }
+}
+
 /// A direction and how sure it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {

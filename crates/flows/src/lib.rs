@@ -27,7 +27,7 @@ mod source;
 mod steps;
 mod tally;
 
-pub use direction::{Ephemeral, Verdict, direction, direction_of_lstf};
+pub use direction::{Ephemeral, Ranges, Verdict, direction, direction_of_lstf};
 pub use grouping::Grouping;
 pub use holders::HOLDERS_MAX;
 pub use listeners::{Listeners, Service};

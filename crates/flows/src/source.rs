@@ -1,7 +1,7 @@
 //! The table of flows as a source: first the listeners, then the connections.
 
 use crate::steps::{self, OURS};
-use crate::{Ephemeral, Grouping, Listeners, Verdict, direction, direction_of_lstf};
+use crate::{Grouping, Listeners, Ranges, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
     Accounting, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError, State,
@@ -29,8 +29,8 @@ pub struct Conjunct<'a> {
 /// How flows are made.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// The range of ports that the kernel gives out.
-    pub ephemeral: Ephemeral,
+    /// The ports that the kernel gives out, by namespace.
+    pub ephemeral: Ranges,
     /// Which connections count: all parts must hold. Listeners are never filtered.
     pub conjuncts: Vec<Conjunct<'a>>,
     /// The rule of directions.
@@ -86,7 +86,7 @@ impl<'a> FlowSource<'a> {
         let exact = self.sockets.offer(step).pushed;
         let mut tests: Vec<_> = self.options.conjuncts.iter_mut().enumerate().collect();
         tests.retain(|(i, _)| exact.get(i + OURS) != Some(&Push::Exact));
-        let (rule, ephemeral) = (self.options.rule, self.options.ephemeral);
+        let (rule, ranges) = (self.options.rule, &self.options.ephemeral);
         let (listeners, grouping, lookups) = (&self.listeners, &mut self.grouping, &self.lookups);
         let mut filtered = 0u64;
         let read = self.sockets.run(step, &mut |row| {
@@ -95,7 +95,7 @@ impl<'a> FlowSource<'a> {
                 return Next::More;
             }
             let verdict = match rule {
-                Rule::Right => direction(row, listeners, ephemeral),
+                Rule::Right => direction(row, listeners, ranges.of(row.netns_id)),
                 Rule::Lstf => direction_of_lstf(row, listeners),
             };
             let holders = if owners { holders_of(row, verdict, rule, listeners, lookups) } else { &[] };

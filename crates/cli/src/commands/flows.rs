@@ -8,11 +8,12 @@ use crate::flags::Request;
 use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns, filter};
-use flows::{Conjunct, Ephemeral, FlowSource};
+use flows::{Conjunct, Ephemeral, FlowSource, Ranges};
 use host::ports::LocalPorts;
 use record::rows::{Flow, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
-use sockets::{Options, SocketSource, Via};
+use sockets::Via;
+use sys::NetNs;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
@@ -69,8 +70,6 @@ impl Reads<Flows> for Reading {
         books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Flows>) -> R,
     ) -> R {
-        let mut sockets =
-            SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) });
         let lookups = &lookups;
         let conjuncts = self
             .conjuncts
@@ -82,17 +81,32 @@ impl Reads<Flows> for Reading {
             conjuncts: conjuncts.collect(),
             ..flows::Options::default()
         };
-        then(&mut FlowSource::new(&mut sockets, *lookups, options))
+        session.with_sockets(self.via, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
     }
 }
 
-/// The namespace's range of ephemeral ports; the kernel's default, and a note, where it cannot be read.
-fn ephemeral(session: &Session, books: &mut Accounting) -> Ephemeral {
-    match LocalPorts::read(session.host(), session.netns_id(), None) {
+/// The ranges of ephemeral ports; the kernel's default, and a note, where one cannot be read.
+fn ephemeral(session: &Session, books: &mut Accounting) -> Ranges {
+    let own = session.netns_id();
+    let Some(namespaces) = session.namespaces() else { return range(session, own, None, books).into() };
+    let mut ranges = Ranges::default();
+    for namespace in namespaces.list() {
+        // Where it cannot be entered, no row is read either, and the reading says so.
+        if let Ok(inside) = namespace.open(session.host(), own) {
+            ranges = ranges.with(namespace.inode, range(session, namespace.inode, inside.as_ref(), books));
+        }
+    }
+    ranges
+}
+
+fn range(session: &Session, netns_id: u64, inside: Option<&NetNs>, books: &mut Accounting) -> Ephemeral {
+    match LocalPorts::read(session.host(), netns_id, inside) {
         Ok(ports) => {
             let (first, last) = ports.range();
             Ephemeral { first, last }
         }
+        // It could not be entered when this was recorded: no row of it is there, either.
+        Err(error) if error.is_not_recorded() && session.namespaces().is_some() => Ephemeral::default(),
         Err(error) => {
             books.because(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
             Ephemeral::default()

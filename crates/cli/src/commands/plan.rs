@@ -43,7 +43,11 @@ impl From<PlanError> for Wrong {
 pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>, Wrong> {
     let shown = &request.shown;
     let base = if shown.wide { Base::Wide } else { Base::Default };
-    let columns = columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner).map_err(Wrong::Column)?;
+    let spec = shown.columns.as_deref();
+    let mut columns = columns::resolve::<T>(spec, base, !shown.no_owner).map_err(Wrong::Column)?;
+    if request.all_netns && changes_the_usual(spec) {
+        columns.splice(0..0, record::field_index::<T>("netns").filter(|netns| !columns.contains(netns)));
+    }
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
@@ -57,6 +61,12 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
         limit: shown.limit,
         repeated: request.repeat != Repeat::Once,
     })?)
+}
+
+/// True if the value of `--columns` starts from the usual columns and does not leave out `netns`.
+fn changes_the_usual(spec: Option<&str>) -> bool {
+    let spec = spec.unwrap_or("").trim();
+    (spec.is_empty() || spec.starts_with(['+', '-'])) && !spec.split(',').any(|item| item.trim() == "-netns")
 }
 
 fn names_in(list: Option<&str>) -> impl Iterator<Item = Box<str>> {

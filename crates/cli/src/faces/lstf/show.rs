@@ -94,7 +94,7 @@ impl Face<'_> {
         let wanted: &[LookupId] = if self.switches.processes { &[LookupId::Owners] } else { &[] };
         let enrichment = Enrichment::read(self.session, wanted, &mut books);
         let options = flows::Options {
-            ephemeral: self.ephemeral(),
+            ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
         };

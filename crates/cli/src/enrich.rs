@@ -1,7 +1,7 @@
 //! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
 
 use crate::session::Session;
-use host::{Cgroups, HostError, Ifaces, NetnsNames, Owners, Users};
+use host::{Cgroups, Ifaces, NetnsNames, Owners, Users};
 use record::{Accounting, LookupId, Lookups};
 
 /// What surrounds the rows of one round.
@@ -70,23 +70,19 @@ impl Enrichment {
     }
 }
 
-/// The interfaces of the namespace, or of all. One whose interfaces cannot be had costs their names, and a line.
+/// The interfaces of every namespace that is read.
 fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
-    let Some(namespaces) = session.namespaces() else {
+    if session.namespaces().is_none() {
         return kept(Ifaces::read(session.host(), session.netns_id()), books);
-    };
-    let mut ifaces = Ifaces::new();
-    for namespace in namespaces.list() {
-        let added = match namespace.open(session.host(), session.netns_id()) {
-            Ok(inside) => ifaces.add(session.host(), namespace.inode, inside.as_ref()),
-            Err(error) => Err(error),
-        };
-        match added {
-            // It could not be entered, or had gone: its rows are missing too, and their source says so.
-            Err(HostError::Sys(_)) | Ok(()) => {}
-            Err(error) => books.because(1, format!("names of interfaces are missing: {error}")),
-        }
     }
+    let mut ifaces = Ifaces::new();
+    session.in_each_namespace(&mut |netns_id| match ifaces.add(session.host(), netns_id, None) {
+        // Not entered when this was recorded: no row is there, either.
+        Err(error) if !error.is_not_recorded() => {
+            books.because(1, format!("names of interfaces are missing: {error}"));
+        }
+        _ => {}
+    });
     Some(ifaces)
 }
 

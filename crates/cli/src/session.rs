@@ -113,6 +113,17 @@ impl Session {
         self.netns_id
     }
 
+    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a
+    /// replay nothing is entered.
+    pub(crate) fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
+        let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
+        for namespace in namespaces.list() {
+            let Ok(opened) = namespace.open(&self.host, self.netns_id) else { continue };
+            let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
+            each(namespace.inode);
+        }
+    }
+
     /// Runs `then` with the sockets of the namespace that is read, or of all.
     pub(crate) fn with_sockets<R>(&self, via: Option<Via>, then: impl FnOnce(&mut dyn Source<Sockets>) -> R) -> R {
         let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };

@@ -6,6 +6,7 @@
 //! costs cells, never the run.
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod cgroups;
 pub mod counters;
 mod error;

@@ -97,6 +97,7 @@ impl Face<'_> {
             ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
+            homes: None,
         };
         let mut sockets = SocketSource::new(self.session.host(), sockets::Options::new(self.session.netns_id()));
         let mut source = FlowSource::new(&mut sockets, enrichment.lookups(), options);

@@ -10,6 +10,7 @@ mod books;
 mod bytecode;
 mod choose;
 mod error;
+mod everywhere;
 mod fuzz;
 mod ifindex;
 mod inet_diag;
@@ -26,6 +27,7 @@ mod window;
 
 pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
 pub use error::DecodeError;
+pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};
 pub use probe::{Probe, probe, sees_marks};

@@ -223,6 +223,7 @@ fn flows_are_filtered_too() {
     let owners = [owner(1, "a")];
     let flow = Flow {
         netns_id: 1,
+        peer_netns_id: 0,
         proto: record::Proto::Tcp,
         direction: record::rows::Direction::In,
         guessed: false,
@@ -233,6 +234,7 @@ fn flows_are_filtered_too() {
         connections: 12,
         states: &states,
         owners: &owners,
+        peer_owners: &[],
         bytes_in: None,
         bytes_out: Some(5),
         retrans_total: None,

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod churn;
+mod closing;
 mod compliance;
 mod crafted;
 mod fallback;

@@ -9,6 +9,7 @@
 mod books;
 mod bytecode;
 mod choose;
+mod destroyed;
 mod error;
 mod everywhere;
 mod fuzz;
@@ -26,6 +27,7 @@ mod unix_diag;
 mod window;
 
 pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
+pub use destroyed::Destroyed;
 pub use error::DecodeError;
 pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};

@@ -92,11 +92,7 @@ mod tests {
             Offer::default()
         }
 
-        fn next(
-            &mut self,
-            _: &Demand<SocketEvents>,
-            each: &mut Each<'_, SocketEvents>,
-        ) -> Result<Tide, SourceError> {
+        fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
             let rows = self.0.remove(0);
             for cookie in 0..rows {
                 if each(&SocketEvent { cookie, ..SocketEvent::EMPTY }) == Next::Stop {

@@ -7,6 +7,7 @@
 mod churn;
 mod compliance;
 mod crafted;
+mod destroyed;
 mod fallback;
 mod fixtures;
 mod kernel_filter;

@@ -4,20 +4,28 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::Resolver;
-use host::hosts::Options;
-use record::Accounting;
+use host::{Namespace, Namespaces, Resolver};
+use record::rows::Sockets;
+use record::{Accounting, Source};
+use sockets::{EverySocket, SocketSource, Via};
+use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
+use std::rc::Rc;
 use sys::Host;
 use sys::netns::Inside;
 use sys::{Integrity, Interrupt, TapeError};
+
+/// What is said of namespaces that are there but cannot be entered by anything we may look at.
+const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
 
 /// Where a session reads.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place<'a> {
     /// Network namespace by name, process or path; none: the caller's.
     pub(crate) netns: Option<&'a str>,
+    /// True for every network namespace of the host.
+    pub(crate) all_netns: bool,
     /// File that everything read is saved to.
     pub(crate) record: Option<&'a Path>,
     /// File that is read instead of the kernel.
@@ -30,6 +38,7 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Session {
     host: Host,
     netns_id: u64,
+    everywhere: Option<RefCell<Rc<Namespaces>>>,
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
     troubles: Vec<String>,
@@ -47,7 +56,7 @@ impl Session {
         let (mut resolver, mut troubles) = (None, Vec::new());
         if place.resolve {
             // Before another namespace is entered: the name servers are those of the caller's.
-            match Resolver::start(&host, &Options::default()) {
+            match Resolver::start(&host, &host::hosts::Options::default()) {
                 Ok(started) => resolver = Some(started),
                 Err(error) => troubles.push(error.to_string()),
             }
@@ -62,7 +71,31 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        Ok(Session { host, netns_id, interrupt, resolver, troubles, _inside: inside })
+        let everywhere = place.all_netns.then(RefCell::default);
+        Ok(Session { host, netns_id, everywhere, interrupt, resolver, troubles, _inside: inside })
+    }
+
+    /// Looks which namespaces there are, if all are read. Once a round: they come and go.
+    pub(crate) fn find_namespaces(&self, books: &mut Accounting) {
+        let Some(everywhere) = &self.everywhere else { return };
+        match Namespaces::read(&self.host) {
+            Ok(found) => {
+                if found.hidden() > 0 {
+                    books.incomplete = true;
+                    books.because(found.hidden(), HIDDEN);
+                }
+                everywhere.replace(Rc::new(found));
+            }
+            Err(error) => {
+                books.incomplete = true;
+                books.because(1, error.to_string());
+            }
+        }
+    }
+
+    /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
+    pub(crate) fn namespaces(&self) -> Option<Rc<Namespaces>> {
+        self.everywhere.as_ref().map(|everywhere| Rc::clone(&everywhere.borrow()))
     }
 
     /// The host that is read.
@@ -80,6 +113,27 @@ impl Session {
         self.netns_id
     }
 
+    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a
+    /// replay nothing is entered.
+    pub(crate) fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
+        let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
+        for namespace in namespaces.list() {
+            let Ok(opened) = namespace.open(&self.host, self.netns_id) else { continue };
+            let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
+            each(namespace.inode);
+        }
+    }
+
+    /// Runs `then` with the sockets of the namespace that is read, or of all.
+    pub(crate) fn with_sockets<R>(&self, via: Option<Via>, then: impl FnOnce(&mut dyn Source<Sockets>) -> R) -> R {
+        let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
+        let Some(namespaces) = self.namespaces() else {
+            return then(&mut SocketSource::new(&self.host, options));
+        };
+        let place = |namespace| place_of(namespace, self.netns_id);
+        then(&mut EverySocket::new(&self.host, options, namespaces.list().iter().map(place).collect()))
+    }
+
     /// True once Ctrl-C or a termination asked for the end.
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupt.is_some_and(|i| i.requested().is_some())
@@ -91,19 +145,7 @@ impl Session {
         loop {
             match interrupt.wait_until(deadline_ns) {
                 Ok(sys::signal::Woke::Deadline) => return true,
-                Ok(sys::signal::Woke::Resized | sys::signal::Woke::Readable) => {}
-                Ok(sys::signal::Woke::Interrupted) | Err(_) => return false,
-            }
-        }
-    }
-
-    /// Waits until `source` has something to read; false if the run shall end instead.
-    pub(crate) fn wait_readable(&self, source: std::os::fd::BorrowedFd<'_>) -> bool {
-        let Some(interrupt) = self.interrupt else { return true };
-        loop {
-            match interrupt.wait_readable(source, u64::MAX) {
-                Ok(sys::signal::Woke::Readable) => return true,
-                Ok(sys::signal::Woke::Resized | sys::signal::Woke::Deadline) => {}
+                Ok(sys::signal::Woke::Resized) => {}
                 Ok(sys::signal::Woke::Interrupted) | Err(_) => return false,
             }
         }
@@ -123,6 +165,15 @@ impl Session {
             books.incomplete = true;
             books.because(1, format!("the recording is not whole: {integrity}"));
         }
+    }
+}
+
+fn place_of(namespace: &Namespace, own: u64) -> sockets::Place<'_> {
+    sockets::Place {
+        netns_id: namespace.inode,
+        is_here: namespace.inode == own,
+        path: namespace.path(),
+        pid: namespace.pid,
     }
 }
 

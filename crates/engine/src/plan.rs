@@ -191,7 +191,7 @@ impl<T: Table> Plan<T> {
     /// True if any field that is shown, filtered or grouped by is found in this lookup: only then it must be filled.
     pub fn needs_lookup(&self, id: LookupId) -> bool {
         let fields = self.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
-        fields.into_iter().any(|field| field.lookup() == Some(id))
+        fields.into_iter().any(|field| field.needs_lookup(id))
     }
 
     /// True if every row goes out as it comes.

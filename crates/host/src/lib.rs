@@ -6,6 +6,7 @@
 //! costs cells, never the run.
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod cgroups;
 pub mod counters;
 mod error;
@@ -13,6 +14,7 @@ pub mod hosts;
 pub mod ifaces;
 mod inside;
 mod mounts;
+pub mod namespaces;
 pub mod netns;
 pub mod owners;
 pub mod ports;
@@ -25,6 +27,7 @@ pub use counters::Counters;
 pub use error::HostError;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
+pub use namespaces::{Namespace, Namespaces};
 pub use netns::NetnsNames;
 pub use owners::{Owners, OwnersReport};
 pub use ports::LocalPorts;

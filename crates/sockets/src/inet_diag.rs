@@ -35,7 +35,7 @@ const _: () = assert!(REQ == 4 + SOCKID + 4 + 4);
 pub(crate) const REQ_V2: usize = 56;
 const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 /// `struct inet_diag_msg`: family, state, timer, retrans, id, five u32.
-pub(crate) const MSG: usize = 72;
+const MSG: usize = 72;
 const _: () = assert!(MSG == 4 + SOCKID + 5 * 4);
 
 /// Every state that a listing wants: 1–12. Bit 13 (BOUND_INACTIVE, 6.8) is not asked for.

@@ -12,6 +12,7 @@ mod choose;
 mod destroy;
 mod destroyed;
 mod error;
+mod everywhere;
 mod fuzz;
 mod ifindex;
 mod inet_diag;
@@ -28,8 +29,9 @@ mod window;
 
 pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
 pub use destroy::{Closing, Target, close, probe_closing};
-pub use destroyed::{Destroyed, Groups, Heard};
+pub use destroyed::Destroyed;
 pub use error::DecodeError;
+pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};
 pub use probe::{Probe, probe, sees_marks};

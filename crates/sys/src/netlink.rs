@@ -1,6 +1,5 @@
 //! A netlink socket: bytes out, messages in. Knows no message.
 use std::mem::size_of;
-use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::cost;
 use crate::errno::{Errno, SysError};
@@ -53,6 +52,44 @@ impl NetlinkSocket {
         self.protocol
     }
 
+    /// Takes part in the multicast groups of this mask (bit 0 is group 1): from now on the kernel sends what happens.
+    pub fn join(&self, groups: u32) -> Result<(), SysError> {
+        // SAFETY: sockaddr_nl holds integers, for which all bits zero is a value.
+        let mut own: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        own.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        own.nl_groups = groups;
+        let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: the pointer is to a live sockaddr_nl of that size.
+        call("bind", || unsafe { libc::bind(self.fd.raw(), (&raw const own).cast(), size) }.into())
+            .map_err(|errno| SysError::new("bind", shown(self.protocol), errno))?;
+        Ok(())
+    }
+
+    /// Asks for a receive buffer of so many bytes: beyond the system's limit with CAP_NET_ADMIN, else up to it.
+    pub fn make_room(&self, bytes: i32) {
+        let (value, size) = ((&raw const bytes).cast(), size_of::<libc::c_int>() as libc::socklen_t);
+        for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+            // SAFETY: `value` points to a live int of `size` bytes.
+            let set = call("setsockopt", || unsafe {
+                libc::setsockopt(self.fd.raw(), libc::SOL_SOCKET, option, value, size).into()
+            });
+            if set.is_ok() {
+                break;
+            }
+        }
+    }
+
+    /// Waits until something can be received, for `timeout_ms` at most; false if nothing came or a signal did.
+    pub fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
+        let mut poll = libc::pollfd { fd: self.fd.raw(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live pollfd.
+        match call("poll", || unsafe { libc::poll(&raw mut poll, 1, timeout_ms) }.into()) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(SysError::new("poll", shown(self.protocol), errno)),
+        }
+    }
+
     /// Sends one request to the kernel.
     pub fn send(&self, request: &[u8]) -> Result<(), SysError> {
         let (from, size) = (request.as_ptr().cast(), request.len());
@@ -67,72 +104,14 @@ impl NetlinkSocket {
         Ok(())
     }
 
-    /// Takes part in a multicast group: its messages come like answers, without a request.
-    pub fn join(&self, group: u32) -> Result<(), SysError> {
-        // Without a port of its own a socket is taken for the kernel's, which is not told what it says itself.
-        self.bind()?;
-        let (value, size) = ((&raw const group).cast(), size_of::<u32>() as libc::socklen_t);
-        let option = libc::NETLINK_ADD_MEMBERSHIP;
-        // SAFETY: `value` points to a live number of `size` bytes.
-        call("setsockopt", || unsafe {
-            libc::setsockopt(self.fd.raw(), libc::SOL_NETLINK, option, value, size).into()
-        })
-        .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))?;
-        Ok(())
-    }
-
-    // Takes a free port; again is no error.
-    fn bind(&self) -> Result<(), SysError> {
-        if self.port_id()? != 0 {
-            return Ok(());
-        }
-        // SAFETY: sockaddr_nl holds integers, for which all bits zero is a value.
-        let mut own: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-        own.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-        let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-        // SAFETY: the pointer is to a live address of `size` bytes.
-        call("bind", || unsafe { libc::bind(self.fd.raw(), (&raw const own).cast(), size) }.into())
-            .map_err(|errno| SysError::new("bind", shown(self.protocol), errno))?;
-        Ok(())
-    }
-
-    /// Asks for a receive buffer of so many bytes: beyond the system's limit with CAP_NET_ADMIN, up to it without.
-    pub fn receive_buffer(&self, bytes: u32) -> Result<(), SysError> {
-        let (value, size) = ((&raw const bytes).cast(), size_of::<u32>() as libc::socklen_t);
-        let set = |option| {
-            // SAFETY: `value` points to a live number of `size` bytes.
-            call("setsockopt", || unsafe {
-                libc::setsockopt(self.fd.raw(), libc::SOL_SOCKET, option, value, size).into()
-            })
-        };
-        let forced = set(libc::SO_RCVBUFFORCE);
-        forced
-            .or_else(|_| set(libc::SO_RCVBUF))
-            .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))?;
-        Ok(())
-    }
-
-    /// Puts a message that is there into `into`; `None` if there is none. Like [`NetlinkSocket::recv`] otherwise;
-    /// ENOBUFS says once that messages were dropped because they were not read in time.
-    pub fn recv_now(&self, into: &mut [u8]) -> Result<Option<usize>, SysError> {
-        match self.recv_with(into, libc::MSG_DONTWAIT) {
-            Err(error) if error.errno == Errno::AGAIN => Ok(None),
-            other => other.map(Some),
-        }
-    }
-
     /// Waits for the next answer from the kernel and puts it into `into`; returns its length.
     ///
     /// Interruptions are retried, messages that other processes send us are dropped. A message
     /// longer than `into` is EMSGSIZE: its end is lost for good.
     pub fn recv(&self, into: &mut [u8]) -> Result<usize, SysError> {
-        self.recv_with(into, 0)
-    }
-
-    fn recv_with(&self, into: &mut [u8], flags: libc::c_int) -> Result<usize, SysError> {
         let failed = |errno| SysError::new("recvmsg", shown(self.protocol), errno);
         loop {
-            let (got, sender, cut) = self.recv_any(into, flags).map_err(failed)?;
+            let (got, sender, cut) = self.recv_any(into).map_err(failed)?;
             if sender != 0 {
                 continue;
             }
@@ -145,7 +124,7 @@ impl NetlinkSocket {
     }
 
     // One message: length, port id of its sender (0 = kernel), whether its end was cut off.
-    fn recv_any(&self, into: &mut [u8], flags: libc::c_int) -> Result<(usize, u32, bool), Errno> {
+    fn recv_any(&self, into: &mut [u8]) -> Result<(usize, u32, bool), Errno> {
         let most = fault::shortened("recvmsg", into.len());
         // SAFETY: sockaddr_nl and msghdr hold integers and pointers, for which all bits zero is a value.
         let (mut from, mut header): (libc::sockaddr_nl, libc::msghdr) = unsafe { std::mem::zeroed() };
@@ -156,7 +135,7 @@ impl NetlinkSocket {
         header.msg_iovlen = 1;
         // SAFETY: `header` points to `from` and `part`, which live on this stack frame, and `part`
         // to `most` exclusively borrowed bytes of `into`.
-        let got = retried("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, flags) } as i64)?;
+        let got = retried("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, 0) } as i64)?;
         Ok((length(got, most), from.nl_pid, header.msg_flags & libc::MSG_TRUNC != 0))
     }
 
@@ -171,12 +150,6 @@ impl NetlinkSocket {
         })
         .map_err(|errno| SysError::new("getsockname", shown(self.protocol), errno))?;
         Ok(own.nl_pid)
-    }
-}
-
-impl AsFd for NetlinkSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 }
 
@@ -229,20 +202,6 @@ mod tests {
         let error = socket.recv(&mut into);
         disarm_all();
         assert_eq!(error.unwrap_err().errno, Errno::MSGSIZE);
-    }
-
-    #[test]
-    fn nothing_there_is_no_error() {
-        let socket = NetlinkSocket::open(libc::NETLINK_ROUTE).unwrap();
-        socket.receive_buffer(1 << 16).unwrap();
-        socket.join(1).unwrap();
-        let port = socket.port_id().unwrap();
-        assert_ne!(port, 0);
-        socket.join(2).unwrap();
-        assert_eq!(socket.port_id().unwrap(), port);
-        assert_eq!(socket.join(10_000).unwrap_err().errno, Errno::INVAL);
-        let quiet = NetlinkSocket::open(libc::NETLINK_ROUTE).unwrap();
-        assert_eq!(quiet.recv_now(&mut [0; 64]).unwrap(), None);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //!
 //! The handler stores a number and pokes an eventfd, nothing else. Waiting polls that eventfd,
 //! so a signal that arrives just before the wait begins still ends it.
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 
 use crate::clock;
@@ -27,8 +26,6 @@ pub enum Woke {
     Interrupted,
     /// SIGWINCH: the terminal has a new size.
     Resized,
-    /// There is something to read (only from [`Interrupt::wait_readable`]).
-    Readable,
 }
 
 impl Interrupt {
@@ -72,15 +69,6 @@ impl Interrupt {
 
     /// Sleeps until `deadline_ns` of [`clock::monotonic_ns`], or until a signal.
     pub fn wait_until(self, deadline_ns: u64) -> Result<Woke, SysError> {
-        self.wait(None, deadline_ns)
-    }
-
-    /// The same, but no longer than until `source` has something to read, or is broken.
-    pub fn wait_readable(self, source: BorrowedFd<'_>, deadline_ns: u64) -> Result<Woke, SysError> {
-        self.wait(Some(source), deadline_ns)
-    }
-
-    fn wait(self, source: Option<BorrowedFd<'_>>, deadline_ns: u64) -> Result<Woke, SysError> {
         loop {
             if self.requested().is_some() {
                 return Ok(Woke::Interrupted);
@@ -92,10 +80,8 @@ impl Interrupt {
             if left == 0 {
                 return Ok(Woke::Deadline);
             }
-            match sleep_or_poke(source, left) {
-                // A signal that came as well is found by the next call.
-                Ok(true) => return Ok(Woke::Readable),
-                Ok(false) | Err(Errno::INTR) => drain(),
+            match sleep_or_poke(left) {
+                Ok(()) | Err(Errno::INTR) => drain(),
                 Err(errno) => return Err(SysError::new("ppoll", "the next round", errno)),
             }
         }
@@ -119,18 +105,15 @@ extern "C" fn on_signal(signal: libc::c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-// True if `source` has something to read.
-fn sleep_or_poke(source: Option<BorrowedFd<'_>>, left_ns: u64) -> Result<bool, Errno> {
-    // A negative descriptor is none to the kernel.
-    let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut polls = [poll(POKE.load(SeqCst)), poll(source.map_or(-1, |fd| fd.as_raw_fd()))];
+fn sleep_or_poke(left_ns: u64) -> Result<(), Errno> {
+    let mut poll = libc::pollfd { fd: POKE.load(SeqCst), events: libc::POLLIN, revents: 0 };
     let left = libc::timespec {
         tv_sec: libc::time_t::try_from(left_ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
         tv_nsec: (left_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: two live pollfds, one live timespec, no signal mask.
-    call("ppoll", || unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const left, std::ptr::null()) }.into())?;
-    Ok(polls[1].revents != 0)
+    // SAFETY: one live pollfd, one live timespec, no signal mask.
+    call("ppoll", || unsafe { libc::ppoll(&raw mut poll, 1, &raw const left, std::ptr::null()) }.into())?;
+    Ok(())
 }
 
 fn drain() {
@@ -143,7 +126,6 @@ fn drain() {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use std::os::fd::AsFd;
 
     // One test, because signals are the whole process's.
     #[test]
@@ -156,10 +138,6 @@ mod tests {
         assert_eq!(interrupt.wait_until(0).unwrap(), Woke::Deadline, "a deadline in the past does not wait");
 
         let far = clock::monotonic_ns() + 60_000_000_000;
-        let (read, write) = crate::out::pipe().unwrap();
-        assert_eq!(interrupt.wait_readable(read.as_fd(), 1).unwrap(), Woke::Deadline);
-        crate::Out::from_fd(write, "pipe").write_all(b"x").unwrap();
-        assert_eq!(interrupt.wait_readable(read.as_fd(), far).unwrap(), Woke::Readable);
         // SAFETY: raise sends a signal whose handler was just installed.
         assert_eq!(unsafe { libc::raise(libc::SIGWINCH) }, 0);
         assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Resized, "also when it came before the wait");

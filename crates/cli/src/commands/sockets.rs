@@ -10,7 +10,7 @@ use crate::session::Session;
 use engine::columns;
 use record::rows::Sockets;
 use record::{Accounting, LookupId, Lookups, Source};
-use sockets::{Options, SocketSource, Via};
+use sockets::Via;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
@@ -40,6 +40,6 @@ impl Reads<Sockets> for Reading {
         _books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
-        then(&mut SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) }))
+        session.with_sockets(self.via, then)
     }
 }

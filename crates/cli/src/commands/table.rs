@@ -46,6 +46,7 @@ pub(super) fn run_through<T: Table>(
 ) -> Outcome {
     let place = Place {
         netns: request.netns.as_deref(),
+        all_netns: request.all_netns,
         record: request.record.as_deref(),
         replay: request.replay.as_deref(),
         resolve: request.resolve.is_some(),
@@ -64,7 +65,9 @@ pub(super) fn run_through<T: Table>(
 }
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
-    let text = reads.with_source(session, Lookups::none(), &mut Accounting::default(), |source| {
+    let mut books = Accounting::default();
+    session.find_namespaces(&mut books);
+    let text = reads.with_source(session, Lookups::none(), &mut books, |source| {
         engine::explain(plan, &source.offer(plan.demand()))
     });
     output::print(&text)
@@ -119,6 +122,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         all: &mut Run,
     ) -> Result<(), RunError> {
         let mut notes = Accounting::default();
+        self.session.find_namespaces(&mut notes);
         let wanted: Vec<LookupId> =
             LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes);

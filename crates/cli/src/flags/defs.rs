@@ -98,6 +98,13 @@ pub(super) const FLAGS: &[Flag] = &[
         WHERE,
         "The network namespace of that name, of that process or behind that path",
     ),
+    flag(
+        "all-netns",
+        None,
+        Nothing,
+        WHERE,
+        "Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`",
+    ),
     flag("via", None, Word(&["netlink", "proc"]), WHERE, "Read by this kernel interface instead of the best one"),
     flag("owners-via", None, Word(&["proc"]), WHERE, "Find owners by this interface"),
     flag(

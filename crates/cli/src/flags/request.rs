@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) resolve: Option<Duration>,
     /// `--netns`
     pub(crate) netns: Option<String>,
+    /// `--all-netns`
+    pub(crate) all_netns: bool,
     /// `--via`
     pub(crate) via: Option<sockets::Via>,
     /// `--record`
@@ -117,6 +119,7 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         repeat,
         resolve: seconds(matches, "resolve")?,
         netns: text(matches, "netns"),
+        all_netns: matches.get_flag("all-netns"),
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
@@ -139,7 +142,10 @@ impl Request {
             return Err("--record and --replay exclude each other".to_owned());
         }
         if self.replay.is_some() && self.netns.is_some() {
-            return Err("a recording holds one namespace: leave out --netns".to_owned());
+            return Err("a recording holds the namespaces it was made in: leave out --netns".to_owned());
+        }
+        if self.all_netns && self.netns.is_some() {
+            return Err("--netns and --all-netns exclude each other".to_owned());
         }
         if self.shown.by.is_none() && self.shown.aggregates.iter().any(Option::is_some) {
             return Err("--sum, --max and --avg need --by".to_owned());
@@ -204,6 +210,7 @@ mod tests {
     fn what_cannot_be_together_is_said() {
         for (line, says) in [
             ("--record a --replay b", "exclude each other"),
+            ("--all-netns --netns a", "exclude each other"),
             ("--sum recv_q", "need --by"),
             ("--limit x", "takes a number"),
             ("--watch=0", "takes seconds"),

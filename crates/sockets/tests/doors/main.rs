@@ -8,6 +8,7 @@ mod churn;
 mod closing;
 mod compliance;
 mod crafted;
+mod destroyed;
 mod fallback;
 mod fixtures;
 mod kernel_filter;

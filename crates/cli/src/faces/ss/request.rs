@@ -9,7 +9,6 @@ use super::world::World;
 use super::{grammar, states};
 use record::{Expr, Op, Operand, Proto};
 use sinks::face::ss::Options;
-use sockets::Groups;
 
 /// Everything that a run needs.
 #[derive(Debug)]
@@ -21,9 +20,17 @@ pub(super) struct Request {
     /// `-K`: rows are closed, and shown if that went well.
     pub(super) kill: bool,
     /// `-E`: these sockets are shown as they end.
-    pub(super) events: Option<Groups>,
+    pub(super) events: Option<Ending>,
     /// Tables that are meant but cannot be read yet.
     pub(super) unreadable: Vec<&'static str>,
+}
+
+/// Sockets whose end is waited for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Ending {
+    pub(super) protos: Vec<Proto>,
+    pub(super) inet: bool,
+    pub(super) inet6: bool,
 }
 
 /// The rows of one table.
@@ -58,13 +65,16 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
             questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }
-    let groups = || Groups {
-        tcp: asked.has(Db::Tcp),
-        udp: asked.has(Db::Udp),
+    let ending = || Ending {
+        protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
+            .into_iter()
+            .filter(|(db, _)| asked.has(*db))
+            .map(|(_, proto)| proto)
+            .collect(),
         inet: asked.shows(Family::Inet),
         inet6: asked.shows(Family::Inet6),
     };
-    let events = flags.events.then(groups);
+    let events = flags.events.then(ending);
     let unreadable = if flags.events { Vec::new() } else { asked.unreadable() };
     Ok(Request { options, questions, kill: flags.kill, events, unreadable })
 }

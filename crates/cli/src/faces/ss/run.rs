@@ -117,8 +117,8 @@ fn write(
         of(proto).or_else(|| if any { of(Proto::Tcp).or_else(|| of(Proto::Udp)) } else { None })
     };
     let mut writer = Writer::new(request.options, &services, Stdout::new());
-    if let Some(groups) = request.events {
-        return events::follow(session, request, groups, &lookups, &mut writer, books);
+    if let Some(ending) = &request.events {
+        return events::follow(session, request, ending, &lookups, &mut writer, books);
     }
     let mut killer = request.kill.then(|| Killer::new(session, &request.options));
     let mut outcome = Ok(());

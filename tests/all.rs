@@ -11,3 +11,4 @@ mod live;
 mod recordings;
 mod run;
 mod syscalls;
+mod watch;

@@ -134,6 +134,15 @@ impl Session {
         then(&mut EverySocket::new(&self.host, options, namespaces.list().iter().map(place).collect()))
     }
 
+    /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.
+    pub(crate) fn steady_ns(&self) -> u64 {
+        if !self.host.is_replay() {
+            return sys::clock::monotonic_ns();
+        }
+        let now = self.host.now();
+        u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(now.nanos.into())
+    }
+
     /// True once Ctrl-C or a termination asked for the end.
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupt.is_some_and(|i| i.requested().is_some())

@@ -32,6 +32,7 @@ const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need
 
 /// `need` bits that /proc/net/tcp, tcp6, udp and udp6 have no answer for.
 pub const PROC_LACKS_INET: u64 = need::TCP_INFO
+    | need::COUNTERS
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM

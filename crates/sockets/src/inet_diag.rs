@@ -64,10 +64,11 @@ const LAST_KNOWN: u16 = SOCKOPT;
 
 /// The extension bits that fetch the fields behind these `need` bits: `1 << (attribute - 1)`.
 pub(crate) fn ext_of(demanded: u64) -> u8 {
-    let bits: [(u64, &[u16]); 5] = [
+    let bits: [(u64, &[u16]); 6] = [
         (need::TCP_INFO, &[INFO]),
         (need::CONG, &[CONG]),
         (need::CONG_INFO, &[VEGASINFO]),
+        (need::COUNTERS, &[INFO]),
         (need::SKMEM, &[SKMEMINFO]),
         (need::TOS, &[TOS, TCLASS]),
     ];
@@ -139,6 +140,7 @@ impl Wanted<'_> {
 
 /// `need` bits whose answers are attributes.
 const IN_ATTRIBUTES: u64 = need::TCP_INFO
+    | need::COUNTERS
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM

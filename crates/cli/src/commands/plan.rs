@@ -51,6 +51,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     let base = if shown.wide { Base::Wide } else { Base::Default };
     let columns =
         with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
+    let columns = with_rounds::<T>(request, columns);
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
@@ -85,6 +86,31 @@ fn with_namespaces<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<
         let owner = T::FIELDS.get(index).is_some_and(columns::is_owner_field);
         if !columns.contains(&index) && !(owner && request.shown.no_owner) {
             columns.push(index);
+        }
+    }
+    columns
+}
+
+/// Columns of `--watch`, the first before all others and the rest behind them; the last three only with many columns.
+const OF_ROUNDS: &[&str] =
+    &["change", "bytes_in_per_s", "bytes_out_per_s", "segs_in_per_s", "segs_out_per_s", "retrans_per_s"];
+/// How many of them stand in the plain table.
+const OF_ROUNDS_PLAIN: usize = 3;
+
+/// The columns that were resolved; if they are the usual ones of repeated rounds, with those that compare rounds.
+fn with_rounds<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
+    let spec = request.shown.columns.as_deref().unwrap_or("").trim();
+    if request.repeat == Repeat::Once || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
+        return columns;
+    }
+    let left_out = |name: &str| spec.split(',').any(|item| item.trim().strip_prefix('-') == Some(name));
+    let shown = if request.shown.wide { OF_ROUNDS.len() } else { OF_ROUNDS_PLAIN };
+    for name in OF_ROUNDS.iter().take(shown).filter(|name| !left_out(name)) {
+        match record::field_index::<T>(name) {
+            Some(index) if columns.contains(&index) => {}
+            Some(index) if *name == "change" => columns.insert(0, index),
+            Some(index) => columns.push(index),
+            None => {}
         }
     }
     columns

@@ -6,9 +6,13 @@ mod socket;
 mod socket_event;
 mod socket_fields;
 mod tcp_info;
+mod watched;
+mod watched_socket;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;
+pub use watched::{Change, Counters, Identity, Pace, Watchable, Watched};
+pub use watched_socket::SocketKept;

@@ -1,6 +1,6 @@
 //! The record of a socket.
 
-use super::{SkMem, TcpInfo};
+use super::{SkMem, TcpInfo, Watched};
 use crate::{Addr, Field, Proto, State, Table, Timer};
 
 /// The table of sockets.
@@ -49,6 +49,9 @@ pub mod need {
     pub const UNIX_REFS: u64 = 1 << 15;
     /// Shutdown bits (INET_DIAG_SHUTDOWN).
     pub const SHUTDOWN: u64 = 1 << 16;
+    /// Bytes, segments and retransmissions so far, from wherever the door has them cheapest: by netlink that is
+    /// INET_DIAG_INFO. Only `--watch` asks.
+    pub const COUNTERS: u64 = 1 << 50;
 }
 
 /// One end of a connection as the kernel gave it.
@@ -169,6 +172,8 @@ pub struct Socket<'b> {
     pub md5sig: Option<&'b [u8]>,
     /// What only unix sockets have.
     pub unix: Option<UnixPart<'b>>,
+    /// What is known of the round before; only in rows of `--watch`.
+    pub watched: Option<&'b Watched>,
 }
 
 impl Socket<'_> {
@@ -206,6 +211,7 @@ impl Socket<'_> {
         ulp: None,
         md5sig: None,
         unix: None,
+        watched: None,
     };
 
     /// True for a listening TCP or unix socket, whose queues count connections.

@@ -1,7 +1,7 @@
 //! The field table of sockets: what stands here is a column, a filter word, a JSON key and a line of the schema.
 
 use super::tcp_info::MEMBERS;
-use super::{Endpoint, Socket, Sockets, UnixType, need};
+use super::{Change, Endpoint, Pace, Socket, Sockets, UnixType, Watched, need};
 use crate::{Field, Key, Kind, LookupId, Owner, Proto, Show, State, Timer, Value};
 
 type F = Field<Sockets>;
@@ -287,6 +287,24 @@ const FLAT: &[Field<Sockets>] =
             .needs(need::SKMEM)
             .kernel("SK_MEMINFO_DROPS")
             .doc("Packets dropped at this socket."),
+        F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched))
+            .needs(need::COOKIE)
+            .doc("With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is gone is not shown."),
+        F::own("bytes_in_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_in_per_s))
+            .needs(need::COUNTERS | need::COOKIE)
+            .doc("With --watch: bytes received per second since the round before; null for what was not there."),
+        F::own("bytes_out_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_out_per_s))
+            .needs(need::COUNTERS | need::COOKIE)
+            .doc("With --watch: bytes sent per second since the round before, retransmitted ones included."),
+        F::own("segs_in_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_in_per_s))
+            .needs(need::COUNTERS | need::COOKIE)
+            .doc("With --watch: segments received per second since the round before."),
+        F::own("segs_out_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_out_per_s))
+            .needs(need::COUNTERS | need::COOKIE)
+            .doc("With --watch: segments sent per second since the round before."),
+        F::own("retrans_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::retrans_per_s))
+            .needs(need::COUNTERS | need::COOKIE)
+            .doc("With --watch: segments retransmitted per second since the round before."),
     ];
 
 /// Both parts: the ordinary fields, then the members of `tcp_info`.

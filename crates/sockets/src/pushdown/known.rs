@@ -6,12 +6,18 @@ use super::{family_word, field_name};
 use crate::unix_diag::AF_UNIX;
 
 /// `need` bits whose fields are null in every unix socket.
-const NOT_IN_UNIX: u64 =
-    need::TCP_INFO | need::CONG | need::CONG_INFO | need::TOS | need::CGROUP | need::SOCKOPT | need::IFACE_MARK;
+const NOT_IN_UNIX: u64 = need::TCP_INFO
+    | need::COUNTERS
+    | need::CONG
+    | need::CONG_INFO
+    | need::TOS
+    | need::CGROUP
+    | need::SOCKOPT
+    | need::IFACE_MARK;
 /// The same for TCP and UDP.
 const NOT_IN_INET: u64 = need::UNIX_NAME | need::UNIX_PEER;
 /// The same for everything but TCP.
-const ONLY_IN_TCP: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO;
+const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::CONG | need::CONG_INFO;
 
 /// Fields without such a bit that are null in every unix socket.
 const NAMES_NOT_IN_UNIX: &[&str] =

@@ -26,7 +26,7 @@ unsafe impl Sync for Mapped {}
 
 impl Mapped {
     pub(super) fn of(fd: &Fd, bytes: usize, offset: usize) -> Result<Mapped, Errno> {
-        Ok(Mapped { start: map(fd, bytes, offset, libc::PROT_READ)?, bytes })
+        Ok(Mapped { start: map(fd, bytes, offset, libc::PROT_READ, libc::MAP_SHARED)?, bytes })
     }
 
     /// The memory.
@@ -55,18 +55,24 @@ pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
     if bytes == 0 || bytes > fs::FILE_BYTES_MAX || !path.starts_with("/sys/kernel/btf") {
         return Err(failed(Errno::NODEV));
     }
-    let mapped = Mapped::of(&fd, bytes, 0).map_err(failed)?;
+    // Private: the kernel refuses to share it (kernel/bpf/sysfs_btf.c), and nobody writes anyway.
+    let start = map(&fd, bytes, 0, libc::PROT_READ, libc::MAP_PRIVATE).map_err(failed)?;
     crate::cost::count_read(bytes);
-    Ok(mapped)
+    Ok(Mapped { start, bytes })
 }
 
-/// A shared mapping of `bytes` bytes, rounded up to pages.
-pub(super) fn map(fd: &Fd, bytes: usize, offset: usize, rights: libc::c_int) -> Result<NonNull<u8>, Errno> {
+/// A mapping of `bytes` bytes, rounded up to pages.
+pub(super) fn map(
+    fd: &Fd,
+    bytes: usize,
+    offset: usize,
+    rights: libc::c_int,
+    flags: libc::c_int,
+) -> Result<NonNull<u8>, Errno> {
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;
     // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
-    let start = call("mmap", || unsafe {
-        libc::mmap(std::ptr::null_mut(), bytes, rights, libc::MAP_SHARED, fd.raw(), offset) as i64
-    })?;
+    let start =
+        call("mmap", || unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, flags, fd.raw(), offset) as i64 })?;
     NonNull::new(start as *mut u8).ok_or(Errno::NOMEM)
 }
 

@@ -35,8 +35,8 @@ impl Ring {
     pub(super) fn of(map_fd: &Fd, data_bytes: usize) -> Result<Ring, Errno> {
         let fd = duplicate(map_fd)?;
         let page = page_bytes();
-        let ours = map(&fd, page, 0, libc::PROT_READ | libc::PROT_WRITE)?;
-        let theirs = map(&fd, page + 2 * data_bytes, page, libc::PROT_READ).inspect_err(|_| {
+        let ours = map(&fd, page, 0, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED)?;
+        let theirs = map(&fd, page + 2 * data_bytes, page, libc::PROT_READ, libc::MAP_SHARED).inspect_err(|_| {
             // SAFETY: `ours` was mapped with this length just above and is used by nobody yet.
             unsafe { unmap(ours, page) }
         })?;

@@ -7,6 +7,7 @@ mod contract;
 mod goldens;
 mod lab;
 mod live;
+mod namespaces;
 mod recordings;
 mod run;
 mod syscalls;

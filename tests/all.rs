@@ -5,6 +5,7 @@
 mod bad_days;
 mod contract;
 mod goldens;
+mod kill;
 mod lab;
 mod live;
 mod namespaces;

@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// The static release binary: `NETWREN_BIN`, or where `./netwren.sh build` leaves it.
-fn binary() -> Result<PathBuf> {
+pub(crate) fn binary() -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root::path().join("target"), PathBuf::from);
     let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target.join("netwren"), PathBuf::from);
     ensure!(binary.is_file(), "no {}: run ./netwren.sh build first", binary.display());

@@ -27,12 +27,12 @@ const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 
 /// `struct inet_diag_sockid`: ports, addresses, interface, cookie.
-const SOCKID: usize = 48;
+pub(crate) const SOCKID: usize = 48;
 /// `struct inet_diag_req` (legacy): family, src_len, dst_len, ext, id, states u32, dbs u32.
 const REQ: usize = 60;
 const _: () = assert!(REQ == 4 + SOCKID + 4 + 4);
 /// `struct inet_diag_req_v2`: family, protocol, ext, pad, states u32, id.
-const REQ_V2: usize = 56;
+pub(crate) const REQ_V2: usize = 56;
 const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 /// `struct inet_diag_msg`: family, state, timer, retrans, id, five u32.
 const MSG: usize = 72;
@@ -73,6 +73,11 @@ pub(crate) fn ext_of(demanded: u64) -> u8 {
     ];
     let wanted = bits.iter().filter(|(need, _)| demanded & need != 0);
     wanted.flat_map(|(_, attrs)| attrs.iter()).fold(0, |ext, attr| ext | 1 << (attr - 1))
+}
+
+/// The protocol's number (`IPPROTO_…`).
+pub(crate) fn number_of(proto: Proto) -> u8 {
+    if proto == Proto::Udp { IPPROTO_UDP } else { IPPROTO_TCP }
 }
 
 /// What a dump is asked for.
@@ -122,7 +127,7 @@ impl Wanted<'_> {
     pub(crate) fn by_family(&self, family: u8, proto: Proto) -> Request {
         let mut body = [0; REQ_V2];
         body[0] = family;
-        body[1] = if proto == Proto::Udp { IPPROTO_UDP } else { IPPROTO_TCP };
+        body[1] = number_of(proto);
         body[2] = self.ext;
         body[4..8].copy_from_slice(&self.states.to_ne_bytes());
         body[8..8 + SOCKID].copy_from_slice(&self.sockid());

@@ -9,6 +9,8 @@
 mod books;
 mod bytecode;
 mod choose;
+mod destroy;
+mod destroyed;
 mod error;
 mod everywhere;
 mod fuzz;
@@ -26,6 +28,8 @@ mod unix_diag;
 mod window;
 
 pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
+pub use destroy::{Closing, Target, close, probe_closing};
+pub use destroyed::Destroyed;
 pub use error::DecodeError;
 pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};

@@ -58,7 +58,7 @@ struct Reading {
 impl Reads<Flows> for Reading {
     fn needs_lookup(&self, id: LookupId) -> bool {
         let demand = Demand::<Sockets>::new(&[], self.conjuncts.clone());
-        let filtered = demand.fields.iter().any(|&i| Sockets::FIELDS.get(i).and_then(|f| f.lookup()) == Some(id));
+        let filtered = demand.fields.iter().any(|&i| Sockets::FIELDS.get(i).is_some_and(|f| f.needs_lookup(id)));
         filtered || (id == LookupId::Owners && self.owners)
     }
 

@@ -50,6 +50,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
             words: probe.words,
         })
         .chain(owners())
+        .chain([closing(&host)])
         .chain(rights());
     let printed = output::print(&render(lines, json));
     if blind.is_empty() {
@@ -66,6 +67,11 @@ fn owners() -> Option<Line> {
         works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(),
         words,
     })
+}
+
+fn closing(host: &Host) -> Line {
+    let (works, words) = sockets::probe_closing(host);
+    Line { feature: "closing sockets".to_owned(), works, words }
 }
 
 fn rights() -> impl Iterator<Item = Line> {

@@ -30,6 +30,20 @@ pub(super) trait Reads<T: Table> {
 
 /// Runs the plan as often as the request says and tells how it went.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Outcome {
+    run_through(request, plan, reads, |_, mut sink, rounds| rounds(&mut *sink))
+}
+
+/// All rounds into a sink.
+pub(super) type AllRounds<'r> = &'r mut dyn FnMut(&mut dyn Sink) -> Result<Run, RunError>;
+
+/// The same with something of the caller's between the engine and the sink: `through` gets the request's sink and
+/// calls the rounds with its own; what it adds to the books stands in the footer.
+pub(super) fn run_through<T: Table>(
+    request: &Request,
+    plan: &Plan<T>,
+    reads: &impl Reads<T>,
+    through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
+) -> Outcome {
     let place = Place {
         netns: request.netns.as_deref(),
         all_netns: request.all_netns,
@@ -45,10 +59,8 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Read
         return explain(&session, plan, reads).into();
     }
     let before = cost::so_far();
-    let mut sink = output::sink(request, T::NAME);
     let watching = Watching { request, session: &session, plan, reads };
-    let outcome = watching.rounds(&mut *sink);
-    drop(sink);
+    let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &before)
 }
 

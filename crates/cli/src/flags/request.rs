@@ -98,7 +98,8 @@ fn text(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.get_one::<String>(name).cloned()
 }
 
-fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
+/// The request of parsed words.
+pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
     let output = text(matches, "output").unwrap_or_else(|| "table".to_owned());
     let format = match output.as_str() {
         "json" => Format::Json,

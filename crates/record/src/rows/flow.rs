@@ -94,6 +94,11 @@ fn owner_value<'r>(owners: &'r [Owner], part: fn(&'r Owner) -> Value<'r>) -> Val
     owners.first().map_or(Value::Null, part)
 }
 
+// What surrounds a flow's first owner.
+fn by_pid(row: &Flow<'_>) -> Key {
+    row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
+}
+
 macro_rules! state_field {
     ($name:literal, $state:expr) => {
         F::own($name, Kind::Count, |row| Value::U64(row.states[$state.0 as usize].into())).doc(concat!(
@@ -188,6 +193,18 @@ const FIELDS: &[Field<Flows>] = &[
     })
     .needs(Flow::NEED_OWNERS)
     .doc("With --all-netns, the holders of the other end: pid, process, fd."),
+    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Command line of the first holder, its words joined by blanks."),
+    F::joined("container", Kind::Text, LookupId::Containers, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Container of the first holder: its name, else the start of its id."),
+    F::joined("pod", Kind::Text, LookupId::Pods, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown."),
+    F::joined("unit", Kind::Text, LookupId::Units, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Innermost systemd unit of the first holder."),
 ];
 
 fn peer_netns(row: &Flow<'_>) -> Option<u64> {

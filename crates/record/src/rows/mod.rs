@@ -3,10 +3,12 @@
 mod flow;
 mod skmem;
 mod socket;
+mod socket_event;
 mod socket_fields;
 mod tcp_info;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
+pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;

@@ -8,6 +8,7 @@ mod goldens;
 mod kill;
 mod lab;
 mod live;
+mod namespaces;
 mod recordings;
 mod run;
 mod syscalls;

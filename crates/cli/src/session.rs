@@ -124,14 +124,20 @@ impl Session {
         }
     }
 
-    /// Runs `then` with the sockets of the namespace that is read, or of all.
-    pub(crate) fn with_sockets<R>(&self, via: Option<Via>, then: impl FnOnce(&mut dyn Source<Sockets>) -> R) -> R {
+    /// Runs `then` with the sockets of the namespace that is read or, of all, those that are `wanted` by their inode.
+    pub(crate) fn with_sockets<R>(
+        &self,
+        via: Option<Via>,
+        wanted: &dyn Fn(u64) -> bool,
+        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+    ) -> R {
         let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
         let Some(namespaces) = self.namespaces() else {
             return then(&mut SocketSource::new(&self.host, options));
         };
-        let place = |namespace| place_of(namespace, self.netns_id);
-        then(&mut EverySocket::new(&self.host, options, namespaces.list().iter().map(place).collect()))
+        let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
+        let places = chosen.map(|namespace| place_of(namespace, self.netns_id)).collect();
+        then(&mut EverySocket::new(&self.host, options, places))
     }
 
     /// True once Ctrl-C or a termination asked for the end.

@@ -34,6 +34,12 @@ impl Enrichment {
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), books),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
+                // From all owners at once, below.
+                LookupId::Cmdlines
+                | LookupId::Containers
+                | LookupId::Pods
+                | LookupId::Units
+                | LookupId::ContainerPids => {}
             }
         }
         if let Some(report) = all.owners.as_ref().map(Owners::report) {

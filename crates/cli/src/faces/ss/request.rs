@@ -17,8 +17,20 @@ pub(super) struct Request {
     pub(super) options: Options,
     /// One question a socket table, in the order of the output.
     pub(super) questions: Vec<Question>,
+    /// `-K`: rows are closed, and shown if that went well.
+    pub(super) kill: bool,
+    /// `-E`: these sockets are shown as they end.
+    pub(super) events: Option<Ending>,
     /// Tables that are meant but cannot be read yet.
     pub(super) unreadable: Vec<&'static str>,
+}
+
+/// Sockets whose end is waited for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Ending {
+    pub(super) protos: Vec<Proto>,
+    pub(super) inet: bool,
+    pub(super) inet6: bool,
 }
 
 /// The rows of one table.
@@ -45,15 +57,26 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     }
     let options = Options { netid: asked.several_tables(), state: asked.several_states(), ..flags.options };
     let mut questions = Vec::new();
-    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) {
-        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world));
+    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && !flags.events {
+        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
     }
     for (db, proto) in [(Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp)] {
         if asked.has(db) && asked.inet() != (false, false) {
-            questions.push(question(proto, &asked, condition.as_ref(), world));
+            questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }
-    Ok(Request { options, questions, unreadable: asked.unreadable() })
+    let ending = || Ending {
+        protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
+            .into_iter()
+            .filter(|(db, _)| asked.has(*db))
+            .map(|(_, proto)| proto)
+            .collect(),
+        inet: asked.shows(Family::Inet),
+        inet6: asked.shows(Family::Inet6),
+    };
+    let events = flags.events.then(ending);
+    let unreadable = if flags.events { Vec::new() } else { asked.unreadable() };
+    Ok(Request { options, questions, kill: flags.kill, events, unreadable })
 }
 
 fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
@@ -61,9 +84,11 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
     test(field, Op::Eq, Operand::Words(words))
 }
 
-fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World) -> Question {
+fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World, flags: &Flags) -> Question {
     let mut filter = vec![words("proto", [proto.name()])];
-    if let Some(states) = states::filter_words(asked.states, proto) {
+    // A socket ends in whatever state: with `-E` ss does not look at it.
+    let states = if flags.events { None } else { states::filter_words(asked.states, proto) };
+    if let Some(states) = states {
         filter.push(test("state", Op::Eq, Operand::Words(states)));
     }
     match (proto, asked.inet()) {

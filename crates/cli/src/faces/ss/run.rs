@@ -1,5 +1,7 @@
 //! From questions to lines: the source, the filter's rest, the writer.
 
+use super::events;
+use super::kill::Killer;
 use super::live::{LazyIfaces, Live};
 use super::request::{Question, Request};
 use crate::messages::{footer, say};
@@ -108,14 +110,29 @@ fn write(
     if let Some(hosts) = &around.hosts {
         lookups = lookups.with(LookupId::Hosts, hosts);
     }
-    let services = |proto, port| service(around.services.as_ref(), live, proto, port);
+    // Of the protocols of events ss takes no notice: whatever has that port gives the name.
+    let any = request.events.is_some() && request.options.bug_compatible;
+    let services = |proto, port| {
+        let of = |proto| service(around.services.as_ref(), live, proto, port);
+        of(proto).or_else(|| if any { of(Proto::Tcp).or_else(|| of(Proto::Udp)) } else { None })
+    };
     let mut writer = Writer::new(request.options, &services, Stdout::new());
+    if let Some(ending) = &request.events {
+        return events::follow(session, request, ending, &lookups, &mut writer, books);
+    }
+    let mut killer = request.kill.then(|| Killer::new(session, &request.options));
     let mut outcome = Ok(());
     for question in &request.questions {
-        let read = ask(session, question, &request.options, &lookups, &mut |row| {
+        let mut show = |row: &Socket<'_>| {
             outcome = writer.row(row, &lookups);
             if outcome.is_ok() { Next::More } else { Next::Stop }
-        });
+        };
+        let mut each =
+            |rows: &mut dyn FnMut(&Socket<'_>) -> Next| ask(session, question, &request.options, &lookups, rows);
+        let read = match killer.as_mut() {
+            None => each(&mut show),
+            Some(killer) => killer.close_all(question.proto, &mut each, &mut show),
+        };
         match read {
             Ok(part) => books.add(&part),
             Err(says) => {
@@ -126,6 +143,9 @@ fn write(
         if outcome.is_err() || session.interrupted() {
             break;
         }
+    }
+    if let Some(killer) = killer {
+        killer.tell(books);
     }
     outcome?;
     writer.finish()

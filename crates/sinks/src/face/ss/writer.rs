@@ -4,10 +4,10 @@ use super::address::{Style, put_local, put_path, put_peer};
 use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
-use super::render::{Look, Widths};
+use super::render::{Look, Widths, queue_len};
 use crate::Out;
 use record::rows::{Endpoint, Socket, UnixPart, UnixType};
-use record::text::{put_u64, u64_len};
+use record::text::put_u64;
 use record::{Addr, Lookups, Owner, Proto, SinkError};
 use std::io::Write;
 
@@ -196,8 +196,8 @@ impl<'s, W: Write> Writer<'s, W> {
         let widths = Widths {
             netid: 3,
             state: state_name(row.state.0).len(),
-            recv_q: u64_len(queues.0.into()).max(6),
-            send_q: u64_len(queues.1.into()).max(6),
+            recv_q: queue_len(queues.0).max(6),
+            send_q: queue_len(queues.1).max(6),
             local: octets_len(here) + 1,
             local_port: port_len(row.local.port),
             peer: octets_len(there) + 1,
@@ -237,8 +237,8 @@ impl<'s, W: Write> Writer<'s, W> {
         let widths = Widths {
             netid: Netid::NAMES.get(netid(row) as usize).map_or(0, |name| name.len()),
             state: state_name(row.state.0).len(),
-            recv_q: u64_len(queues.0.into()).max(6),
-            send_q: u64_len(queues.1.into()).max(6),
+            recv_q: queue_len(queues.0).max(6),
+            send_q: queue_len(queues.1).max(6),
             local: self.local.len() + 1,
             local_port: if named { self.local_port.len() } else { port_len(here) },
             peer: self.peer.len() + 1,

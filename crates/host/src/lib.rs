@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cgroups;
+pub mod containers;
 pub mod counters;
 mod error;
 pub mod hosts;
@@ -16,17 +17,20 @@ mod mounts;
 pub mod netns;
 pub mod owners;
 pub mod ports;
+pub mod processes;
 pub mod services;
 mod texts;
 pub mod users;
 
 pub use cgroups::{Cgroups, CgroupsReport};
+pub use containers::Containers;
 pub use counters::Counters;
 pub use error::HostError;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
 pub use netns::NetnsNames;
-pub use owners::{Owners, OwnersReport};
+pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
+pub use processes::{ProcessParts, Processes};
 pub use services::Services;
 pub use users::Users;

@@ -21,7 +21,7 @@ const HOUSE: &[Place] = &[
     Place { name: "netlink", layer: 1, ours: &["sys"], theirs: &[] },
     Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
     Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
-    Place { name: "host", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &["hashbrown", "foldhash"] },
+    Place { name: "host", layer: 2, ours: &["record", "sys", "netlink", "packet", "bpf"], theirs: &["hashbrown", "foldhash", "serde_json"] },
     Place { name: "flows", layer: 3, ours: &["record"], theirs: &["hashbrown", "foldhash"] },
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
     Place { name: "sinks", layer: 4, ours: &["record", "packet"], theirs: &["anstyle", "unicode-width"] },

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use sys::Errno;
 use sys::fault::{Fault, arm, disarm_all};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
@@ -23,6 +24,10 @@ fn inode(socket: &impl AsRawFd) -> u64 {
 
 fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     owners.of(inode).iter().map(|owner| (owner.pid, owner.fd)).collect()
+}
+
+fn by_proc(host: &Host) -> Result<Owners, HostError> {
+    OwnersReader::new(Some(Door::Proc)).read(host)
 }
 
 fn listener() -> TcpListener {
@@ -48,7 +53,7 @@ fn child() {
     let number: u64 = number.parse().unwrap();
     match task {
         "look" => {
-            let owners = Owners::read(&Host::live()).unwrap();
+            let owners = by_proc(&Host::live()).unwrap();
             let found = owners.of(number).len();
             println!("\nsaw {found} {:?} {}", owners.report, owners.report.lines().join(" | "));
         }
@@ -83,7 +88,7 @@ fn one_socket_held_twice_here_and_once_by_a_child() {
     // Or the command would hold the child's stdin, and with it the socket, a third time.
     drop(command);
     assert_eq!(line_of(&mut child, "ready"), "ready");
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     let mine = std::process::id();
     let (a, b) = (socket.as_raw_fd() as u32, twin.as_raw_fd() as u32);
     let mut expected = vec![(mine, a.min(b)), (mine, a.max(b)), (child.id(), 0)];
@@ -106,9 +111,9 @@ fn a_recording_tells_the_same_anywhere() {
     let tmp = tempfile::tempdir().unwrap();
     let tape = tmp.path().join("tape");
     let host = Host::live().recording(&tape).unwrap();
-    let live = Owners::read(&host).unwrap();
+    let live = by_proc(&host).unwrap();
     host.finish().unwrap();
-    let replayed = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
+    let replayed = by_proc(&Host::replaying(&tape).unwrap()).unwrap();
     assert_eq!(seen(&replayed, inode(&socket)), [(std::process::id(), socket.as_raw_fd() as u32)]);
     assert_eq!(replayed.of(inode(&socket)), live.of(inode(&socket)));
     assert_eq!(replayed.report, live.report);
@@ -120,18 +125,18 @@ fn a_recording_that_is_cut_keeps_what_it_has_and_says_so() {
     let proc = fake_proc(tmp.path(), 7, 15_000);
     let tape = tmp.path().join("tape");
     let host = proc.recording(&tape).unwrap();
-    Owners::read(&host).unwrap();
+    by_proc(&host).unwrap();
     host.finish().unwrap();
     let bytes = std::fs::read(&tape).unwrap();
     std::fs::write(&tape, &bytes[..bytes.len() / 2]).unwrap();
-    let cut = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
+    let cut = by_proc(&Host::replaying(&tape).unwrap()).unwrap();
     assert!((1..15_000).contains(&cut.report.sockets), "{:?}", cut.report);
     assert!(cut.report.is_partial());
     assert_eq!(
         cut.report.lines(),
         ["owners of sockets are incomplete: cannot replay owners@proc: the recording breaks off here"]
     );
-    let error = Owners::read(&Host::replaying(&empty_tape(tmp.path())).unwrap()).unwrap_err();
+    let error = by_proc(&Host::replaying(&empty_tape(tmp.path())).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "cannot replay owners@proc: not in the recording");
 }
 
@@ -151,8 +156,10 @@ proptest::proptest! {
 #[test]
 fn garbled_blocks_are_an_error_with_a_place() {
     let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
-    let error = add(&[2, 0, 0], &mut gather, &mut report).unwrap_err();
+    let error = add(Door::Proc, &[2, 0, 0], &mut gather, &mut report).unwrap_err();
     assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 0");
+    let error = add(Door::Bpf, &[1, 0, 0, 0, 3, 0, 0, 0, 9], &mut gather, &mut report).unwrap_err();
+    assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 8");
 }
 
 /// A directory in memory, if there is such a place: a hundred thousand links take their time on a disk.
@@ -176,7 +183,7 @@ fn fake_proc(dir: &Path, pid: u32, count: u32) -> Host {
 #[test]
 fn a_hundred_thousand_descriptors_in_one_process() {
     let tmp = temp_memory();
-    let owners = Owners::read(&fake_proc(tmp.path(), 4242, 100_000)).unwrap();
+    let owners = by_proc(&fake_proc(tmp.path(), 4242, 100_000)).unwrap();
     let report = owners.report();
     assert_eq!((report.processes, report.fds, report.sockets), (1, 100_000, 90_000));
     for fd in 0..100_000 {
@@ -198,7 +205,7 @@ fn root_a_hundred_thousand_descriptors_of_a_living_process() {
         let line = format!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)\n", numbers[1]);
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     let found = owners.of(numbers[0]);
     assert_eq!(found.len() as u64, numbers[1]);
     assert!(found.iter().all(|owner| owner.pid == child.id()));
@@ -213,10 +220,10 @@ fn processes_that_vanish_or_refuse_cost_their_owners_only() {
     // The first openat is /proc, the next ones are processes: one is gone, one refuses.
     arm("openat", 1, 1, Fault::Fails(Errno::NOENT));
     arm("openat", 1, 1, Fault::Fails(Errno::ACCES));
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     disarm_all();
     assert!(owners.report.vanished >= 1 && owners.report.unreadable >= 1, "{:?}", owners.report);
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     assert_eq!(seen(&owners, inode(&socket)).len(), 1);
 }
 
@@ -225,16 +232,16 @@ fn a_process_that_goes_while_its_descriptors_are_read() {
     let tmp = tempfile::tempdir().unwrap();
     let host = fake_proc(tmp.path(), 9, 30);
     arm("readlinkat", 10, 1000, Fault::Fails(Errno::NOENT));
-    let owners = Owners::read(&host).unwrap();
+    let owners = by_proc(&host).unwrap();
     disarm_all();
     assert_eq!((owners.report.sockets, owners.report.unreadable), (9, 0), "{:?}", owners.report);
     arm("readlinkat", 0, 1000, Fault::Fails(Errno::ACCES));
-    let owners = Owners::read(&host).unwrap();
+    let owners = by_proc(&host).unwrap();
     disarm_all();
     assert_eq!((owners.report.sockets, owners.report.unreadable), (0, 1), "{:?}", owners.report);
     // The name went with the process: the owner is still known by number.
     std::fs::remove_file(tmp.path().join("proc/9/comm")).unwrap();
-    let owners = Owners::read(&host).unwrap();
+    let owners = by_proc(&host).unwrap();
     assert_eq!(owners.of(1_000_000), [Owner { pid: 9, fd: 0, process: record::Comm::default() }]);
 }
 
@@ -242,7 +249,7 @@ fn a_process_that_goes_while_its_descriptors_are_read() {
 fn no_proc_at_all_is_an_error() {
     let tmp = tempfile::tempdir().unwrap();
     let host = Host::with_roots(tmp.path().join("none"), "/sys".into(), "/etc".into());
-    let error = Owners::read(&host).unwrap_err().to_string();
+    let error = by_proc(&host).unwrap_err().to_string();
     assert!(error.starts_with("cannot open ") && error.ends_with(": no such file or directory"), "{error}");
 }
 
@@ -289,7 +296,7 @@ fn root_the_same_owners_as_ss() {
     lab.unaccepted(2);
     lab.time_wait(2);
     let text = lab.output("ss", &["-Htanpe"]);
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     let mut compared = 0;
     for line in text.lines() {
         let number = |mark: &str| line.split(mark).nth(1)?.split([' ', ',', ')']).next()?.parse::<u64>().ok();

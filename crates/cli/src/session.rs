@@ -4,7 +4,7 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::Resolver;
+use host::{OwnersReader, Resolver};
 use host::hosts::Options;
 use record::Accounting;
 use std::fmt;
@@ -24,6 +24,8 @@ pub(crate) struct Place<'a> {
     pub(crate) replay: Option<&'a Path>,
     /// True if names of hosts will be asked for.
     pub(crate) resolve: bool,
+    /// How owners are found; none: the cheaper way.
+    pub(crate) owners_via: Option<host::Door>,
 }
 
 /// An opened place.
@@ -32,6 +34,7 @@ pub(crate) struct Session {
     netns_id: u64,
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
+    owners: OwnersReader,
     troubles: Vec<String>,
     _inside: Option<Inside>,
 }
@@ -62,7 +65,8 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        Ok(Session { host, netns_id, interrupt, resolver, troubles, _inside: inside })
+        let owners = OwnersReader::new(place.owners_via);
+        Ok(Session { host, netns_id, interrupt, resolver, owners, troubles, _inside: inside })
     }
 
     /// The host that is read.
@@ -73,6 +77,11 @@ impl Session {
     /// Who asks for names of hosts, if [`Place::resolve`] wanted it and a thread could be had.
     pub(crate) fn resolver(&self) -> Option<&Resolver> {
         self.resolver.as_ref()
+    }
+
+    /// Who reads owners, round by round.
+    pub(crate) fn owners(&self) -> &OwnersReader {
+        &self.owners
     }
 
     /// Inode of the network namespace that is read.

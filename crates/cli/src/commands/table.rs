@@ -35,6 +35,7 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Read
         record: request.record.as_deref(),
         replay: request.replay.as_deref(),
         resolve: request.resolve.is_some(),
+        owners_via: request.owners_via,
     };
     let session = match Session::open(place) {
         Ok(session) => session,

@@ -99,7 +99,13 @@ pub(super) const FLAGS: &[Flag] = &[
         "The network namespace of that name, of that process or behind that path",
     ),
     flag("via", None, Word(&["netlink", "proc"]), WHERE, "Read by this kernel interface instead of the best one"),
-    flag("owners-via", None, Word(&["proc"]), WHERE, "Find owners by this interface"),
+    flag(
+        "owners-via",
+        None,
+        Word(&["bpf", "proc"]),
+        WHERE,
+        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody",
+    ),
     flag(
         "record",
         None,

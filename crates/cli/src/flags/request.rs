@@ -65,6 +65,8 @@ pub(crate) struct Request {
     pub(crate) netns: Option<String>,
     /// `--via`
     pub(crate) via: Option<sockets::Via>,
+    /// `--owners-via`
+    pub(crate) owners_via: Option<host::Door>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
     /// `--replay`
@@ -119,6 +121,11 @@ fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
+            _ => None,
+        }),
+        owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {
+            "bpf" => Some(host::Door::Bpf),
+            "proc" => Some(host::Door::Proc),
             _ => None,
         }),
         record: text(matches, "record").map(PathBuf::from),

@@ -8,6 +8,7 @@
 
 pub mod addresses;
 pub mod cgroups;
+pub mod containers;
 pub mod counters;
 mod error;
 pub mod hosts;
@@ -18,18 +19,21 @@ pub mod namespaces;
 pub mod netns;
 pub mod owners;
 pub mod ports;
+pub mod processes;
 pub mod services;
 mod texts;
 pub mod users;
 
 pub use cgroups::{Cgroups, CgroupsReport};
+pub use containers::Containers;
 pub use counters::Counters;
 pub use error::HostError;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
 pub use namespaces::{Namespace, Namespaces};
 pub use netns::NetnsNames;
-pub use owners::{Owners, OwnersReport};
+pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
+pub use processes::{ProcessParts, Processes};
 pub use services::Services;
 pub use users::Users;

@@ -50,6 +50,7 @@ pub(super) fn run_through<T: Table>(
         record: request.record.as_deref(),
         replay: request.replay.as_deref(),
         resolve: request.resolve.is_some(),
+        owners_via: request.owners_via,
     };
     let session = match Session::open(place) {
         Ok(session) => session,

@@ -67,6 +67,8 @@ pub(crate) struct Request {
     pub(crate) all_netns: bool,
     /// `--via`
     pub(crate) via: Option<sockets::Via>,
+    /// `--owners-via`
+    pub(crate) owners_via: Option<host::Door>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
     /// `--replay`
@@ -123,6 +125,11 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
+            _ => None,
+        }),
+        owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {
+            "bpf" => Some(host::Door::Bpf),
+            "proc" => Some(host::Door::Proc),
             _ => None,
         }),
         record: text(matches, "record").map(PathBuf::from),

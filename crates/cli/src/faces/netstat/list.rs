@@ -146,7 +146,7 @@ impl Known {
         let (host, options) = (session.host(), list.options);
         let mut known = Known::default();
         if options.programs {
-            match Owners::read(host) {
+            match session.owners().read(host) {
                 Ok(owners) => {
                     warn_of_hidden(owners.report());
                     known.owners = Some(owners);

@@ -60,7 +60,7 @@ fn read_around(session: &Session, options: &Options, books: &mut Accounting) -> 
     let mut around = Around::default();
     let mut noted = |error: host::HostError| books.because(1, error.to_string());
     if options.processes {
-        around.owners = Owners::read(host).map_err(&mut noted).ok();
+        around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
         around.cgroups = Cgroups::read(host).map_err(&mut noted).ok();

@@ -54,6 +54,7 @@ fn row<'b>(numbers: Numbers, bytes: &'b [u8]) -> Socket<'b> {
         vfs: None,
         refs: None,
         flags: Some(uid),
+        icons: None,
     };
     Socket {
         proto,

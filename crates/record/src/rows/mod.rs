@@ -1,6 +1,9 @@
 //! The tables: one module each, with the row and its field table.
 
 mod flow;
+mod nested;
+mod rare;
+mod rare_fields;
 mod skmem;
 mod socket;
 mod socket_event;
@@ -8,6 +11,7 @@ mod socket_fields;
 mod tcp_info;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
+pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};

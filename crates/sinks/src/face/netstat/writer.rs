@@ -28,9 +28,9 @@ impl Show {
             return false;
         }
         let connected = match row.proto {
-            Proto::Tcp => row.peer.port != 0,
-            Proto::Udp => !row.peer.addr.is_unspecified(),
-            Proto::Unix => !row.is_listener(),
+            Proto::Tcp | Proto::Mptcp => row.peer.port != 0,
+            Proto::Udp | Proto::UdpLite | Proto::Raw => !row.peer.addr.is_unspecified(),
+            Proto::Unix | Proto::Packet | Proto::Netlink => !row.is_listener(),
         };
         match self {
             Show::All => true,
@@ -51,7 +51,7 @@ impl Show {
 /// The layout that the switches ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The block of TCP and UDP is there.
+    /// The block of TCP, UDP, UDP-Lite and raw sockets is there.
     pub internet: bool,
     /// The block of unix sockets is there.
     pub unix: bool,
@@ -85,15 +85,16 @@ pub struct Names<'n> {
     pub argv0: &'n dyn Fn(u32, &mut Vec<u8>) -> bool,
 }
 
-/// Lists sockets as netstat does: tcp, tcp6, udp, udp6, unix, each in the order they came.
+/// Lists sockets as netstat does: tcp, tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix, each in the order they came. Of
+/// other tables it has none: their rows are left out.
 ///
 /// Rows may come in any order: TCP over IPv4 streams, the others are held, formatted, until [`Writer::end`].
 pub struct Writer<'n, W> {
     out: Out<W>,
     options: Options,
     names: Names<'n>,
-    /// tcp6, udp, udp6, unix.
-    held: [Vec<u8>; 4],
+    /// tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix.
+    held: [Vec<u8>; 8],
 }
 
 /// Columns of "PID/Program name".
@@ -130,12 +131,17 @@ impl<'n, W: Write> Writer<'n, W> {
     /// One socket. Costs no allocation once the buffers have their size.
     pub fn row(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> Result<(), SinkError> {
         let six = row.family == AF_INET6;
-        let [tcp6, udp, udp6, unix] = &mut self.held;
+        let [tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix] = &mut self.held;
         let (to, name): (_, &[u8]) = match (row.proto, six) {
             (Proto::Tcp, false) => (self.out.buf(), b"tcp  "),
             (Proto::Tcp, true) => (tcp6, b"tcp6 "),
             (Proto::Udp, false) => (udp, b"udp  "),
             (Proto::Udp, true) => (udp6, b"udp6 "),
+            (Proto::UdpLite, false) => (udpl, b"udpl "),
+            (Proto::UdpLite, true) => (udpl6, b"udpl6"),
+            (Proto::Raw, false) => (raw, b"raw  "),
+            (Proto::Raw, true) => (raw6, b"raw6 "),
+            (Proto::Mptcp | Proto::Packet | Proto::Netlink, _) => return Ok(()),
             (Proto::Unix, _) => {
                 put_unix(unix, row, &self.options, &self.names, lookups);
                 return Ok(());
@@ -226,7 +232,10 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
         b"LISTEN",
         b"CLOSING",
     ];
+    // Of a raw socket netstat prints the number.
+    const RAW: [&[u8]; 12] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"10", b"11"];
     match (row.proto, row.state.0) {
+        (Proto::Raw, n) => RAW.get(usize::from(n)).copied().unwrap_or(b"12"),
         (Proto::Tcp, 12) => b"SYN_RECV",
         (Proto::Tcp, n) => TCP.get(usize::from(n)).copied().unwrap_or(b"UNKNOWN"),
         (_, 1) => b"ESTABLISHED",
@@ -498,6 +507,7 @@ mod tests {
             vfs: None,
             refs: Some(2),
             flags: Some(0),
+            icons: None,
         };
         let rows = [
             unix_row(part(1, Some(b"/run/x/sock1")), State::LISTEN, 1_164_065),

@@ -8,6 +8,7 @@ mod block;
 mod chunks;
 mod extras;
 mod float;
+mod rare;
 mod render;
 mod security;
 mod summary;
@@ -17,4 +18,4 @@ mod tests;
 mod writer;
 
 pub use summary::{OwnTcp, SockStat, put_summary};
-pub use writer::{Layout, Options, Services, Writer};
+pub use writer::{Layout, Options, Processes, Services, Writer};

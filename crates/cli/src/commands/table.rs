@@ -30,14 +30,7 @@ pub(super) trait Reads<T: Table> {
 
 /// Runs the plan as often as the request says and tells how it went.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Outcome {
-    let place = Place {
-        netns: request.netns.as_deref(),
-        all_netns: request.all_netns,
-        record: request.record.as_deref(),
-        replay: request.replay.as_deref(),
-        resolve: request.resolve.is_some(),
-    };
-    let session = match Session::open(place) {
+    let session = match Session::open(place(request)) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -50,6 +43,17 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Read
     let outcome = watching.rounds(&mut *sink);
     drop(sink);
     finish(request, &session, outcome, &before)
+}
+
+/// Where the request reads.
+pub(super) fn place(request: &Request) -> Place<'_> {
+    Place {
+        netns: request.netns.as_deref(),
+        all_netns: request.all_netns,
+        record: request.record.as_deref(),
+        replay: request.replay.as_deref(),
+        resolve: request.resolve.is_some(),
+    }
 }
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
@@ -128,7 +132,8 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
     }
 }
 
-fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
+/// Closes the session and the books of a run, and tells what is to be said.
+pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
     let (mut result, mut says) = (Exit::Ok, Vec::new());
     let Run { mut books, ended } = outcome.unwrap_or_else(|error| {
         says.push(describe(&error));

@@ -68,7 +68,9 @@ impl<'h> Destroyed<'h> {
     pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<Tide, SysError> {
         let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
         self.books.used("netlink");
-        let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEAD>() else { return Ok(Tide::In) };
+        let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEAD>() else {
+            return Ok(Tide::In);
+        };
         self.wall_ns = u64::from_le_bytes(*time);
         if overrun != 0 {
             // ENOBUFS tells that messages are missing, not how many.

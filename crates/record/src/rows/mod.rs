@@ -1,6 +1,7 @@
 //! The tables: one module each, with the row and its field table.
 
 mod flow;
+mod flow_event;
 mod skmem;
 mod socket;
 mod socket_event;
@@ -8,6 +9,7 @@ mod socket_fields;
 mod tcp_info;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
+pub use flow_event::{FlowEvent, FlowEvents};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};

@@ -93,7 +93,9 @@ fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 
 impl Stream<SocketEvents> for LiveConnections<'_> {
     fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
         let (door, line) = match &self.door {
-            Door::Told(_) => (DOOR_BPF, "connections by bpf: every change of state, owners from connect, accept, close"),
+            Door::Told(_) => {
+                (DOOR_BPF, "connections by bpf: every change of state, owners from connect, accept, close")
+            }
             Door::Polled(_) => (Via::Netlink.name(), "connections by netlink: closings as told, openings by polling"),
         };
         Offer { door, explain: vec![line.into()], ..Offer::default() }

@@ -10,9 +10,9 @@ use sys::Host;
 
 use super::moment::Moments;
 use super::{Follow, error_of};
+use crate::Via;
 use crate::destroyed::Destroyed;
 use crate::source::{Options, SocketSource};
-use crate::Via;
 
 /// The shortest time between two looks.
 const LOOK_MS: u64 = 250;
@@ -147,10 +147,8 @@ impl<'h> Polled<'h> {
     fn look(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
         let is_first = self.looks == 0;
         self.looks += 1;
-        let mut source = SocketSource::new(
-            self.host,
-            Options { order: vec![Proto::Tcp], ..Options::new(self.netns_id) },
-        );
+        let mut source =
+            SocketSource::new(self.host, Options { order: vec![Proto::Tcp], ..Options::new(self.netns_id) });
         let mut demand = Demand::new(&[], Vec::new());
         demand.need = need::COOKIE;
         let mut fresh = Vec::new();
@@ -205,8 +203,12 @@ impl<'h> Polled<'h> {
     /// Closings that nobody tells of: connections that the last look did not find.
     fn miss(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
         let look = self.looks;
-        let gone: Vec<(u64, Known)> =
-            self.known.iter().filter(|(_, known)| known.look != look).map(|(cookie, known)| (*cookie, *known)).collect();
+        let gone: Vec<(u64, Known)> = self
+            .known
+            .iter()
+            .filter(|(_, known)| known.look != look)
+            .map(|(cookie, known)| (*cookie, *known))
+            .collect();
         for (cookie, known) in gone {
             self.known.remove(&cookie);
             self.rows += 1;
@@ -312,14 +314,8 @@ fn direction_of(ports: &HashSet<u16>, local: Endpoint) -> Direction {
 
 /// True in the states that a connection has between its opening and its closing, as the BPF door sees them.
 fn is_open(socket: &Socket<'_>) -> bool {
-    const OPEN: [State; 6] = [
-        State::ESTABLISHED,
-        State::FIN_WAIT1,
-        State::FIN_WAIT2,
-        State::CLOSE_WAIT,
-        State::LAST_ACK,
-        State::CLOSING,
-    ];
+    const OPEN: [State; 6] =
+        [State::ESTABLISHED, State::FIN_WAIT1, State::FIN_WAIT2, State::CLOSE_WAIT, State::LAST_ACK, State::CLOSING];
     // A time-wait is in FIN_WAIT2 too, without an owner.
     OPEN.contains(&socket.state) && socket.cookie != 0 && socket.uid.is_some()
 }

@@ -170,8 +170,14 @@ mod tests {
                     assert_eq!(row.peer.addr, Addr::V4([10, 0, 0, 2]));
                     let holder = row.holder.unwrap();
                     assert_eq!((holder.pid, holder.process.as_bytes()), (812, &b"nginx"[..]));
-                    assert_eq!((row.uid, row.bytes_in, row.bytes_out, row.rtt_us), (Some(33), Some(10), Some(20), Some(150)));
-                    assert_eq!((row.retrans_total, row.segs_in, row.segs_out, row.cookie), (Some(1), Some(6), Some(7), 77));
+                    assert_eq!(
+                        (row.uid, row.bytes_in, row.bytes_out, row.rtt_us),
+                        (Some(33), Some(10), Some(20), Some(150))
+                    );
+                    assert_eq!(
+                        (row.retrans_total, row.segs_in, row.segs_out, row.cookie),
+                        (Some(1), Some(6), Some(7), 77)
+                    );
                 }
                 Next::More
             })
@@ -191,7 +197,8 @@ mod tests {
     #[test]
     fn events_become_rows_and_the_books_balance() {
         let head = Head { epoch_ns: 1_000_000_000, ..Head::default() };
-        let (rows, books) = read(vec![block(head, &[event(1, 1, 0), event(2, State::LAST_ACK.0, 0)]), block(head, &[])]);
+        let (rows, books) =
+            read(vec![block(head, &[event(1, 1, 0), event(2, State::LAST_ACK.0, 0)]), block(head, &[])]);
         assert_eq!(rows.len(), 2);
         assert!(rows[1].contains(&format!("{:?}", Reason::Fin)), "{}", rows[1]);
         assert_eq!((books.seen, books.failed, books.is_partial()), (2, 0, false));
@@ -228,7 +235,8 @@ mod tests {
             (State::ESTABLISHED, 103, Reason::Killed),
             (State::ESTABLISHED, 113, Reason::Error),
         ] {
-            let (rows, _) = read(vec![block(Head { epoch_ns: 1_000_000_000, ..Head::default() }, &[event(2, state.0, error)])]);
+            let (rows, _) =
+                read(vec![block(Head { epoch_ns: 1_000_000_000, ..Head::default() }, &[event(2, state.0, error)])]);
             assert!(rows[0].contains(&format!("reason: Some({reason:?})")), "{}", rows[0]);
         }
     }

@@ -59,6 +59,8 @@ pub(crate) struct Request {
     pub(crate) color: Option<bool>,
     /// `--watch`
     pub(crate) repeat: Repeat,
+    /// `--follow`: how often flows are summed up.
+    pub(crate) follow: Option<Duration>,
     /// `--resolve`
     pub(crate) resolve: Option<Duration>,
     /// `--netns`
@@ -119,6 +121,7 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
             _ => None,
         }),
         repeat,
+        follow: seconds(matches, "follow")?,
         resolve: seconds(matches, "resolve")?,
         netns: text(matches, "netns"),
         all_netns: matches.get_flag("all-netns"),
@@ -153,6 +156,12 @@ impl Request {
         }
         if self.all_netns && self.netns.is_some() {
             return Err("--netns and --all-netns exclude each other".to_owned());
+        }
+        if self.follow.is_some() && self.repeat != Repeat::Once {
+            return Err("--follow and --watch exclude each other".to_owned());
+        }
+        if self.follow.is_some() && (self.shown.by.is_some() || self.shown.sort.is_some()) {
+            return Err("--follow shows rows as they come: leave out --by and --sort".to_owned());
         }
         if self.shown.by.is_none() && self.shown.aggregates.iter().any(Option::is_some) {
             return Err("--sum, --max and --avg need --by".to_owned());
@@ -218,6 +227,8 @@ mod tests {
         for (line, says) in [
             ("--record a --replay b", "exclude each other"),
             ("--all-netns --netns a", "exclude each other"),
+            ("--follow --watch", "exclude each other"),
+            ("--follow --sort pid", "as they come"),
             ("--sum recv_q", "need --by"),
             ("--limit x", "takes a number"),
             ("--watch=0", "takes seconds"),

@@ -39,7 +39,12 @@ fn again(dir: &Path, task: &str) -> Command {
     let copy = dir.join("again");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = Command::new(copy);
+    told(copy, task)
+}
+
+/// This program, told to do `task` in [`child`].
+fn told(program: std::path::PathBuf, task: &str) -> Command {
+    let mut command = Command::new(program);
     command.args(["--exact", "owners::tests::child", "--nocapture", "--test-threads=1"]);
     command.env(CHILD, task).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
     command
@@ -464,8 +469,7 @@ fn root_processes_in_pid_namespaces_have_two_numbers() {
 fn root_a_pid_that_is_used_again() {
     testkit::require_root!();
     testkit::require_tool!("unshare");
-    let tmp = tempfile::tempdir().unwrap();
-    let inner = again(tmp.path(), "reuse 0");
+    let inner = told(std::env::current_exe().unwrap(), "reuse 0");
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc"]).arg(inner.get_program()).args(inner.get_args());
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir("/");
@@ -514,7 +518,8 @@ fn root_nobody_is_unreadable_by_bpf() {
     }
     let socket = listener();
     let owners = read_by(Door::Bpf);
-    assert_eq!(seen(&owners, inode(&socket)), [(std::process::id(), socket.as_raw_fd() as u32)]);
+    // Other tests fork: their children have it, too, until they exec.
+    assert!(seen(&owners, inode(&socket)).contains(&(std::process::id(), socket.as_raw_fd() as u32)));
     assert!(owners.report.lines().is_empty() && !owners.report.is_partial(), "{:?}", owners.report);
     assert!(owners.report.fds > owners.report.sockets && owners.report.processes > 0, "{:?}", owners.report);
 }
@@ -555,9 +560,8 @@ fn calls_for_idle(processes: u32) {
 
 #[test]
 fn three_thousand_idle_processes_cost_a_fixed_number_of_calls_each() {
-    let tmp = tempfile::tempdir().unwrap();
     let calls = |processes: u32| -> u64 {
-        let mut child = again(tmp.path(), &format!("idle {processes}")).spawn().unwrap();
+        let mut child = told(std::env::current_exe().unwrap(), &format!("idle {processes}")).spawn().unwrap();
         let line = line_of(&mut child, "calls ");
         child.wait().unwrap();
         line.split(' ').nth(1).unwrap().parse().unwrap()

@@ -37,7 +37,7 @@ pub mod need {
     pub const UNIX_UID: u64 = 1 << 9;
     /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
     pub const CGROUP: u64 = 1 << 10;
-    /// v6only and the socket options byte: netlink sends them unasked, /proc has them not.
+    /// The socket options bytes: netlink sends them unasked, nobody else has them.
     pub const SOCKOPT: u64 = 1 << 11;
     /// The cookie: /proc has it not.
     pub const COOKIE: u64 = 1 << 12;
@@ -49,6 +49,8 @@ pub mod need {
     pub const UNIX_REFS: u64 = 1 << 15;
     /// Shutdown bits (INET_DIAG_SHUTDOWN).
     pub const SHUTDOWN: u64 = 1 << 16;
+    /// v6only of a listener (INET_DIAG_SKV6ONLY): /proc has it not.
+    pub const V6ONLY: u64 = 1 << 40;
 }
 
 /// One end of a connection as the kernel gave it.

@@ -7,7 +7,7 @@ use crate::unix_diag::AF_UNIX;
 
 /// `need` bits whose fields are null in every unix socket.
 const NOT_IN_UNIX: u64 =
-    need::TCP_INFO | need::CONG | need::CONG_INFO | need::TOS | need::CGROUP | need::SOCKOPT | need::IFACE_MARK;
+    need::TCP_INFO | need::CONG | need::CONG_INFO | need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::IFACE_MARK;
 /// The same for TCP and UDP.
 const NOT_IN_INET: u64 = need::UNIX_NAME | need::UNIX_PEER;
 /// The same for everything but TCP.

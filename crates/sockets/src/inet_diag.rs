@@ -174,6 +174,7 @@ const IN_ATTRIBUTES: u64 = need::TCP_INFO
     | need::TOS
     | need::CGROUP
     | need::SOCKOPT
+    | need::V6ONLY
     | need::IFACE_MARK
     | need::SHUTDOWN
     | need::ULP

@@ -37,7 +37,7 @@ pub mod need {
     pub const UNIX_UID: u64 = 1 << 9;
     /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
     pub const CGROUP: u64 = 1 << 10;
-    /// v6only and the socket options byte: netlink sends them unasked, /proc has them not.
+    /// The socket options bytes: netlink sends them unasked, nobody else has them.
     pub const SOCKOPT: u64 = 1 << 11;
     /// The cookie: /proc has it not.
     pub const COOKIE: u64 = 1 << 12;
@@ -61,6 +61,8 @@ pub mod need {
     pub const STORAGES: u64 = 1 << 36;
     /// Inodes of the connections that wait at a unix listener (UDIAG_SHOW_ICONS): only the ss face asks.
     pub const UNIX_ICONS: u64 = 1 << 37;
+    /// v6only of a listener (INET_DIAG_SKV6ONLY): /proc has it not.
+    pub const V6ONLY: u64 = 1 << 40;
 }
 
 /// One end of a connection as the kernel gave it.

@@ -230,7 +230,7 @@ const FLAT: &[Field<Sockets>] = &[
         .kernel("INET_DIAG_CGROUP_ID")
         .doc("Number of that cgroup."),
     F::own("v6only", Kind::Bool, |row| row.v6only.map_or(Value::Null, Value::Bool))
-        .needs(need::SOCKOPT)
+        .needs(need::V6ONLY)
         .kernel("INET_DIAG_SKV6ONLY")
         .doc("True if an IPv6 socket takes no IPv4."),
     F::own("shutdown", Kind::Name(&["none", "recv", "send", "both"]), |row| match row.shutdown.map(|s| s & 3) {

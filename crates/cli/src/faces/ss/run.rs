@@ -189,8 +189,8 @@ pub(super) fn ask(
 fn needs(proto: Proto, options: &Options) -> u64 {
     let mut needs = match proto {
         Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES,
-        // A wildcard address prints differently when it is v6-only: SOCKOPT.
-        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::SOCKOPT,
+        // A wildcard address prints differently when it is v6-only.
+        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY,
     };
     let details = match proto {
         Proto::Unix => need::UNIX_VFS | need::SHUTDOWN,
@@ -201,6 +201,7 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         (options.memory, need::SKMEM),
         (options.info && proto == Proto::Tcp, need::TCP_INFO | need::CONG | need::CONG_INFO),
         (options.tos, need::TOS),
+        (options.sockopt, need::SOCKOPT),
         (options.cgroup, need::CGROUP),
     ];
     more.iter().filter(|(asked, _)| *asked).for_each(|(_, bits)| needs |= bits);

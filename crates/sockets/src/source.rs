@@ -45,6 +45,8 @@ pub struct Options {
     pub if_named: &'static [Proto],
     /// Nobody named a table: what this kernel lacks is not told, but for TCP, UDP and unix sockets.
     pub quiet: bool,
+    /// What the kernel sends twice is handed out twice, as the old tools show it: netlink sockets of groups.
+    pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
 }
@@ -64,7 +66,8 @@ impl Options {
             Proto::Netlink,
         ];
         let if_named = &[Proto::UdpLite, Proto::Netlink];
-        Options { via: None, netns_id, order, if_named, quiet: false, families: Families::Both }
+        let families = Families::Both;
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families }
     }
 
     /// Only this table.
@@ -407,7 +410,8 @@ impl Run<'_, '_, '_, '_> {
         filter_here: Option<&TableFilter>,
     ) -> Result<DumpEnd, DumpError> {
         let netns_id = self.source.options.netns_id;
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, window: Window::new() };
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, as_sent, window };
         let (host, proto) = (self.source.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
         let (end, unknown) = match proto {
@@ -452,7 +456,8 @@ impl Run<'_, '_, '_, '_> {
         let netns_id = source.options.netns_id;
         let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
         let rows_before = self.books.rows();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, window: Window::new() };
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
         let mut text = Vec::new();
         let end = file.read(|line| {
@@ -506,6 +511,8 @@ struct Rows<'r, 'f> {
     books: &'r mut Books,
     /// What the kernel was not asked or could not do.
     filter: Option<&'r TableFilter>,
+    /// Twice what comes twice by design.
+    as_sent: bool,
     window: Window,
 }
 
@@ -537,8 +544,7 @@ impl Rows<'_, '_> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
             return ControlFlow::Continue(());
         }
-        if self.window.is_double(key) {
-            self.books.doubled();
+        if self.window.is_double(key) && self.leaves_out(row.proto) {
             return ControlFlow::Continue(());
         }
         self.books.row();
@@ -546,6 +552,17 @@ impl Rows<'_, '_> {
             Next::More => ControlFlow::Continue(()),
             Next::Stop => ControlFlow::Break(()),
         }
+    }
+
+    /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
+    /// netlink_diag (net/netlink/diag.c, 6.18) sends both: that is no sign of a table that changed.
+    #[cold]
+    fn leaves_out(&mut self, proto: Proto) -> bool {
+        if proto == Proto::Netlink {
+            return !self.as_sent;
+        }
+        self.books.doubled();
+        true
     }
 
     #[cold]

@@ -133,6 +133,10 @@ const FLAT: &[Field<Sockets>] = &[
         .kernel("idiag_if")
         .doc("Interface that the socket is bound to.")
         .show(Show::Wide),
+    F::own("ifindex", Kind::Id, |row| nonzero(row.ifindex.into()))
+        .needs(need::IFACE_MARK)
+        .kernel("idiag_if")
+        .doc("Number of that interface."),
     F::own("mark", Kind::Hex, |row| nonzero(row.mark.unwrap_or(0).into()))
         .needs(need::IFACE_MARK)
         .kernel("INET_DIAG_MARK")

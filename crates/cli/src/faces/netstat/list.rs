@@ -34,7 +34,7 @@ pub(super) fn run(list: &List) -> u8 {
         Ok(session) => session,
         Err(error) => return complain(&error.to_string(), 1),
     };
-    let services = if list.options.numeric_ports { None } else { Services::read(session.host()).ok() };
+    let services = if list.options.numeric_ports { None } else { services(&session, list) };
     let service = |proto, port| services.as_ref().and_then(|s| s.name(proto, port));
     let programs = Programs::new(session.host());
     let argv0 = |pid, out: &mut Vec<u8>| programs.put_argv0(pid, out);
@@ -103,10 +103,25 @@ fn groups(session: &Session, list: &List) -> Result<Groups, ()> {
     Ok(groups)
 }
 
+/// Names of ports, and of IP protocols where raw sockets are listed.
+fn services(session: &Session, list: &List) -> Option<Services> {
+    let mut services = Services::read(session.host()).ok()?;
+    if list.raw {
+        // Without the file every protocol is a number.
+        let _ = services.add_protocols(session.host());
+    }
+    Some(services)
+}
+
 fn tables(list: &List) -> impl Iterator<Item = Proto> {
-    [(list.tcp, Proto::Tcp), (list.udp, Proto::Udp), (list.unix, Proto::Unix)]
-        .into_iter()
-        .filter_map(|(wanted, proto)| wanted.then_some(proto))
+    let all = [
+        (list.tcp, Proto::Tcp),
+        (list.udp, Proto::Udp),
+        (list.udplite, Proto::UdpLite),
+        (list.raw, Proto::Raw),
+        (list.unix, Proto::Unix),
+    ];
+    all.into_iter().filter_map(|(wanted, proto)| wanted.then_some(proto))
 }
 
 /// Hands the sockets of one table that netstat would list to `each`.
@@ -116,7 +131,8 @@ fn read(
     proto: Proto,
     each: &mut dyn FnMut(&Socket<'_>) -> Next,
 ) -> Result<Accounting, SourceError> {
-    let options = Options { order: vec![proto], families: list.families, ..Options::new(session.netns_id()) };
+    // netstat reads the kernel's files: of those that are not there it says nothing.
+    let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
     let mut source = SocketSource::new(session.host(), options);
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());

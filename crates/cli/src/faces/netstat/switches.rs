@@ -27,6 +27,8 @@ pub(super) enum Asked {
 pub(super) struct List {
     pub(super) tcp: bool,
     pub(super) udp: bool,
+    pub(super) udplite: bool,
+    pub(super) raw: bool,
     pub(super) unix: bool,
     pub(super) families: Families,
     /// Again every second (`-c`).
@@ -356,8 +358,6 @@ impl Given {
         let known = |name: &&str| matches!(*name, "inet" | "inet6" | "unix");
         let not_here = [
             self.not_here,
-            self.raw.then_some(("-w", "`ss -w`")),
-            self.udplite.then_some(("-U", "`/proc/net/udplite`")),
             self.sctp.then_some(("-S", "`ss -S`")),
             self.families.iter().find(|name| !known(name)).map(|name| (*name, "nothing in netwren")),
         ];
@@ -365,9 +365,9 @@ impl Given {
             return Err(Refusal::NotHere { switch, instead });
         }
         let (four, six, unix) = (self.has("inet"), self.has("inet6"), self.has("unix"));
-        let some = self.tcp || self.udp || four || six;
+        let named = self.tcp || self.udp || self.udplite || self.raw;
+        let some = named || four || six;
         let nothing = !some && !unix && !self.groups;
-        let both = !(self.tcp || self.udp);
         let families = match (four, six) {
             (true, false) => Families::Only4,
             (false, true) => Families::Only6,
@@ -393,8 +393,10 @@ impl Given {
             bug_compatible,
         };
         Ok(List {
-            tcp: options.internet && (self.tcp || both),
-            udp: options.internet && (self.udp || both),
+            tcp: options.internet && (self.tcp || !named),
+            udp: options.internet && (self.udp || !named),
+            udplite: options.internet && (self.udplite || !named),
+            raw: options.internet && (self.raw || !named),
             unix: options.unix,
             families,
             continuous: self.continuous,
@@ -433,7 +435,7 @@ mod tests {
         }
     }
 
-    /// tcp, udp, unix and the families, in letters.
+    /// tcp, udp, udplite, raw, unix and the families, in letters.
     fn tables(line: &str) -> String {
         let list = list(line);
         let flag = |on: bool, letter: &'static str| if on { letter } else { "" };
@@ -442,27 +444,31 @@ mod tests {
             Families::Only4 => "4",
             Families::Only6 => "6",
         };
-        [flag(list.tcp, "t"), flag(list.udp, "u"), flag(list.unix, "x"), families].concat()
+        let both = [flag(list.tcp, "t"), flag(list.udp, "u"), flag(list.udplite, "l"), flag(list.raw, "w")].concat();
+        [&both, flag(list.unix, "x"), families].concat()
     }
 
     #[test]
     fn which_tables() {
         for (line, expected) in [
-            ("", "tux46"),
-            ("-an", "tux46"),
+            ("", "tulwx46"),
+            ("-an", "tulwx46"),
             ("-t", "t46"),
             ("-tulpn", "tu46"),
-            ("-4", "tu4"),
-            ("--inet6", "tu6"),
+            ("-4", "tulw4"),
+            ("--inet6", "tulw6"),
             ("-t -6", "t6"),
             ("-x", "x46"),
             ("-xt4", "tx4"),
-            ("-x -4", "tux4"),
-            ("-A inet,unix", "tux4"),
-            ("--protocol=ip6", "tu6"),
-            ("-46", "tu46"),
+            ("-x -4", "tulwx4"),
+            ("-A inet,unix", "tulwx4"),
+            ("--protocol=ip6", "tulw6"),
+            ("-46", "tulw46"),
             ("--tcp --udp --lis", "tu46"),
             ("--tcpip -u", "u4"),
+            ("-w", "w46"),
+            ("-U6", "l6"),
+            ("-wt", "tw46"),
         ] {
             assert_eq!(tables(line), expected, "{line}");
         }
@@ -567,7 +573,6 @@ mod tests {
             ("-rr", Refusal::Usage(None)),
             ("-ir", Refusal::Usage(None)),
             ("-r --ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
-            ("-tw", Refusal::NotHere { switch: "-w", instead: "`ss -w`" }),
             ("--ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
             ("-A foo", Refusal::UnknownFamily("foo".into())),
         ] {

@@ -17,5 +17,6 @@ mod tcp;
 mod tests;
 mod writer;
 
+pub use rare::{ethertype_of, netlink_protocol_of};
 pub use summary::{OwnTcp, SockStat, put_summary};
 pub use writer::{Layout, Options, Processes, Services, Writer};

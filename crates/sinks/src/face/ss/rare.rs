@@ -61,6 +61,22 @@ const ETHERTYPES: &[(u16, &str)] = &[
     (0x8902, "cfm"),
 ];
 
+/// The protocol of frames by its word, in any case.
+pub fn ethertype_of(word: &[u8]) -> Option<u16> {
+    let known = |(_, name): &&(u16, &str)| name.as_bytes().eq_ignore_ascii_case(word);
+    match word.to_ascii_lowercase().as_slice() {
+        b"all" => Some(ETH_P_ALL),
+        b"ipv4" => Some(0x0800),
+        _ => ETHERTYPES.iter().find(known).map(|(number, _)| *number),
+    }
+}
+
+/// The number of a netlink protocol by its word.
+pub fn netlink_protocol_of(word: &[u8]) -> Option<u8> {
+    let at = PROTOCOLS.iter().position(|name| !name.is_empty() && name.as_bytes() == word)?;
+    u8::try_from(at).ok()
+}
+
 /// Every protocol.
 const ETH_P_ALL: u16 = 3;
 

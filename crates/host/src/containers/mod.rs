@@ -45,11 +45,7 @@ pub struct Containers {
 impl Containers {
     /// Takes the cgroup files of processes and the paths of all cgroups apart, and asks the runtimes' state files for
     /// names: one file a container. A state file that is missing or makes no sense costs a name: then the id is shown.
-    pub fn read<'c>(
-        host: &Host,
-        files: impl Iterator<Item = (u32, &'c [u8])>,
-        groups: Option<&Cgroups>,
-    ) -> Containers {
+    pub fn read<'c>(host: &Host, files: impl Iterator<Item = (u32, &'c [u8])>, groups: Option<&Cgroups>) -> Containers {
         Containers::read_below(host, "", files, groups)
     }
 

@@ -10,8 +10,7 @@ use crate::unix_diag::AF_UNIX;
 /// What only TCP has, MPTCP not counted.
 const ONLY_IN_TCP: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO;
 /// What every socket with an IP address may have and others have not.
-const ONLY_IN_INET: u64 =
-    need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::ULP | need::STORAGES;
+const ONLY_IN_INET: u64 = need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::ULP | need::STORAGES;
 /// What only unix sockets have.
 const ONLY_IN_UNIX: u64 = need::UNIX_NAME | need::UNIX_PEER;
 /// What only packet sockets have.

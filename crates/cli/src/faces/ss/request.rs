@@ -60,17 +60,17 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     // Sockets without a state are unconnected.
     let stateless = asked.states & states::UNCONNECTED != 0;
     // The kernel tells of the end of TCP and UDP sockets alone.
-    let tells_nothing = !flags.events;
-    if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && tells_nothing {
+    let lists = !flags.events;
+    if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && lists {
         questions.push(question(Proto::Netlink, &asked, condition.as_ref(), world, flags));
     }
-    if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless && tells_nothing {
+    if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless && lists {
         let types = packet_types(&asked, flags.options.bug_compatible);
         let mut packets = question(Proto::Packet, &asked, condition.as_ref(), world, flags);
         packets.filter.extend(types);
         questions.push(packets);
     }
-    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && tells_nothing {
+    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
         questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
     }
     let internet = [(Db::Raw, Proto::Raw), (Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp), (Db::Mptcp, Proto::Mptcp)];

@@ -129,8 +129,7 @@ fn write(
             outcome = writer.row(row, &lookups);
             if outcome.is_ok() { Next::More } else { Next::Stop }
         };
-        let mut each =
-            |rows: &mut dyn FnMut(&Socket<'_>) -> Next| ask(session, question, request, &lookups, rows);
+        let mut each = |rows: &mut dyn FnMut(&Socket<'_>) -> Next| ask(session, question, request, &lookups, rows);
         let read = match killer.as_mut() {
             None => each(&mut show),
             Some(killer) => killer.close_all(question.proto, &mut each, &mut show),

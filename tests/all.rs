@@ -4,10 +4,12 @@
 
 mod bad_days;
 mod contract;
+mod follow;
 mod goldens;
 mod kill;
 mod lab;
 mod live;
+mod namespaces;
 mod recordings;
 mod run;
 mod syscalls;

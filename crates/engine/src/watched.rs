@@ -47,6 +47,7 @@ pub struct Memory<T: Watchable> {
     free: Vec<u32>,
     index: HashTable<u32>,
     hasher: RandomState,
+    secret: u64,
     /// 0 before the first.
     round: u32,
     now_ns: u64,
@@ -67,12 +68,14 @@ impl<T: Watchable> Default for Memory<T> {
 impl<T: Watchable> Memory<T> {
     /// A memory of at most `rows_max` rows.
     pub fn with_rows(rows_max: usize) -> Memory<T> {
+        let hasher = RandomState::default();
         Memory {
             rows_max: rows_max.min(NONE as usize),
             rows: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
-            hasher: RandomState::default(),
+            secret: hasher.hash_one(NONE),
+            hasher,
             round: 0,
             now_ns: 0,
             last: NONE,
@@ -93,7 +96,7 @@ impl<T: Watchable> Memory<T> {
     /// What is known of this row; from now on it is remembered.
     #[inline]
     fn meet(&mut self, row: &T::Row<'_>) -> Watched {
-        let (identity, counters) = (T::identity(row), T::counters(row));
+        let (identity, counters) = (T::identity(row, self.secret), T::counters(row));
         let Some(place) = self.find(identity) else { return self.add(row, identity, counters) };
         self.link(place);
         let (round, now_ns) = (self.round, self.now_ns);
@@ -102,13 +105,15 @@ impl<T: Watchable> Memory<T> {
             // It came twice: what is known of it was said the first time.
             return Watched { change: (round > 1).then_some(Change::Kept), pace: None };
         }
+        let same = T::is_same(&entry.kept, row);
         let interval_ns = now_ns.saturating_sub(entry.seen_ns);
         let pace = match (entry.counters, counters) {
-            (Some(before), Some(now)) => Some(Pace { before, now, interval_ns }),
+            (Some(before), Some(now)) if same => Some(Pace { before, now, interval_ns }),
             _ => None,
         };
         (entry.round, entry.seen_ns, entry.counters, entry.kept) = (round, now_ns, counters, T::keep(row));
-        Watched { change: Some(Change::Kept), pace }
+        // What was there under this identity is gone, and this row took its place: it is shown, the other is not.
+        Watched { change: Some(if same { Change::Kept } else { Change::New }), pace }
     }
 
     /// The place of a row: guessed from the order of the round before, else looked up.

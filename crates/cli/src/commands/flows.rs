@@ -77,7 +77,7 @@ impl Reads<Flows> for Reading {
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
         let (ephemeral, homes) = surroundings(session, books);
         let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
-        session.with_sockets(self.via, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
+        session.with_sockets(self.via, &|_| true, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
     }
 }
 

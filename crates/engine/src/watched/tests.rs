@@ -18,7 +18,8 @@ fn info(bytes_in: u64, bytes_out: u64, segs_out: u32) -> &'static [u8] {
 
 fn with(cookie: u64, counters: Option<(u64, u64, u32)>) -> Socket<'static> {
     let tcp_info = counters.map(|(i, o, s)| TcpInfo::new(info(i, o, s)));
-    Socket { cookie, tcp_info, ..socket(State::ESTABLISHED, 80, "192.0.2.2", 9) }
+    let local_port = u16::try_from(cookie).unwrap();
+    Socket { cookie, tcp_info, ..socket(State::ESTABLISHED, local_port, "192.0.2.2", 9) }
 }
 
 /// The sockets of one round: shown as `cookie change in out segs`.
@@ -52,6 +53,15 @@ fn rounds_by_example() {
         round(&mut memory, 4 * SECOND, &mut canned(rows)),
         ["2 new - - -", "4 kept - 1 0", "1 kept 0 0 0", "3 gone - - -"]
     );
+}
+
+#[test]
+fn a_connection_that_took_the_ports_of_another_is_new() {
+    let mut memory = Memory::default();
+    round(&mut memory, 0, &mut canned(vec![with(1, Some((0, 0, 0)))]));
+    let again = Socket { cookie: 9, ..with(1, Some((50, 0, 0))) };
+    assert_eq!(round(&mut memory, SECOND, &mut canned(vec![again])), ["9 new - - -"]);
+    assert_eq!(round(&mut memory, 2 * SECOND, &mut canned(vec![again])), ["9 kept 0 0 0"]);
 }
 
 #[test]
@@ -126,7 +136,7 @@ fn filters_and_orders_work_on_rates_and_changes() {
     let mut source = canned(rows(2).split_off(4));
     let mut watching = Watching::new(&mut source, &mut memory, 2 * SECOND);
     plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
-    assert_eq!(sink.rows, ["1 80 192.0.2.2", "2 80 192.0.2.2", "3 80 192.0.2.2", "4 80 192.0.2.2"]);
+    assert_eq!(sink.rows, ["1 1 192.0.2.2", "2 2 192.0.2.2", "3 3 192.0.2.2", "4 4 192.0.2.2"]);
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Watched {
 pub struct Identity {
     /// Network namespace.
     pub netns_id: u64,
-    /// Unique in it.
+    /// Nearly unique in it: [`Watchable::is_same`] tells the rest.
     pub id: u64,
 }
 
@@ -132,8 +132,11 @@ pub trait Watchable: Table {
     /// What is kept of a row for the time when it is gone.
     type Kept;
 
-    /// Which row it is.
-    fn identity(row: &Self::Row<'_>) -> Identity;
+    /// Which row it is; `secret` keeps strangers from choosing addresses that pass for others.
+    fn identity(row: &Self::Row<'_>, secret: u64) -> Identity;
+
+    /// False if another row has the identity of the one that was kept.
+    fn is_same(kept: &Self::Kept, row: &Self::Row<'_>) -> bool;
 
     /// Its counters, if the door has them.
     fn counters(row: &Self::Row<'_>) -> Option<Counters>;

@@ -9,6 +9,7 @@ mod closing;
 mod compliance;
 mod crafted;
 mod destroyed;
+mod everywhere;
 mod fallback;
 mod fixtures;
 mod kernel_filter;

@@ -12,6 +12,7 @@ mod kill;
 mod live;
 mod number;
 mod operand;
+mod rare;
 mod request;
 mod run;
 mod states;

@@ -190,6 +190,11 @@ fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8) {
             pad(out, width, octets_len(octets) + 1);
             put_v4(out, octets);
         }
+        // A socket that cannot be connected has no peer, and a `*` where others have a colon.
+        Host::Text(b"") => {
+            pad(out, width, 1);
+            return out.push(b'*');
+        }
         Host::Text(text) => {
             pad(out, width, text.len() + 1);
             out.extend_from_slice(text);

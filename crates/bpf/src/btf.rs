@@ -275,3 +275,90 @@ pub(crate) fn essential(name: &str) -> &str {
         _ => name,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::made::Made;
+
+    #[test]
+    fn every_type_is_found_again() {
+        let mut made = Made::new();
+        let int = made.int("int", 4, true);
+        let ids: Vec<u32> = (0..100).map(|n| made.array(int, n)).collect();
+        let bytes = made.bytes();
+        let types = Types::parse_all(&bytes).unwrap();
+        for (n, id) in (0..100).zip(ids) {
+            assert_eq!(types.get(id).unwrap().array(), Some((int, n)));
+            assert_eq!(types.size(id), Some(n * 4));
+        }
+        assert!(types.get(102).is_none());
+        assert_eq!(types.get(0).unwrap().kind, Kind::VOID);
+        assert!(types.get(int).unwrap().is_signed());
+    }
+
+    #[test]
+    fn sizes_behind_typedefs_and_arrays() {
+        let mut made = Made::new();
+        let short = made.int("u16", 2, false);
+        let (pointer, constant) = (made.pointer(short), made.constant(short));
+        let named = made.typedef("port_t", constant);
+        let (row, structure) = (made.array(named, 3), made.structure("pair", 12, &[]));
+        let table = made.array(row, 5);
+        let bytes = made.bytes();
+        let types = Types::parse_all(&bytes).unwrap();
+        let size = |id| types.size(id);
+        assert_eq!((size(short), size(pointer), size(named)), (Some(2), Some(8), Some(2)));
+        assert_eq!((size(row), size(table), size(structure), size(0)), (Some(6), Some(30), Some(12), None));
+        assert_eq!(types.bare(named).unwrap().0, short);
+    }
+
+    #[test]
+    fn rings_of_types_end() {
+        let mut made = Made::new();
+        made.typedef("a", 2);
+        made.typedef("b", 1);
+        made.array(3, 2);
+        let bytes = made.bytes();
+        let types = Types::parse_all(&bytes).unwrap();
+        assert!(types.bare(1).is_none());
+        assert_eq!((types.size(1), types.size(3)), (None, None));
+    }
+
+    #[test]
+    fn broken_types_are_refused() {
+        let mut made = Made::new();
+        made.structure("pair", 8, &[("a", 0, 0, 0)]);
+        let good = made.bytes();
+        for length in 0..good.len() {
+            assert!(Types::parse_all(&good[..length]).is_err(), "cut to {length}");
+        }
+        let mut unknown = good.clone();
+        unknown[24 + 7] = 30;
+        assert!(Types::parse_all(&unknown).unwrap_err().to_string().ends_with("an unknown kind of type"));
+        let mut foreign = good;
+        foreign.swap(0, 1);
+        assert!(Types::parse_all(&foreign).is_err());
+    }
+
+    #[test]
+    fn shapes_of_a_type_share_a_name() {
+        let essentials = ["sock", "sock___old", "a___b___c", "___x", "x___", "a__b"].map(essential);
+        assert_eq!(essentials, ["sock", "sock", "a___b", "___x", "x___", "a__b"]);
+    }
+
+    /// The live kernel's types: what everybody with /sys can check.
+    #[test]
+    fn the_kernels_own() {
+        let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else {
+            println!("skipped: this kernel has no BTF");
+            return;
+        };
+        let types = Types::parse_all(&bytes).unwrap();
+        let structs = (1..).map_while(|id| types.get(id)).filter(|found| found.kind == Kind::STRUCT);
+        let in6_addr = structs.filter(|found| types.is_named(found.name, "in6_addr")).collect::<Vec<_>>();
+        assert_eq!(in6_addr.len(), 1);
+        assert_eq!((in6_addr[0].size_or_type, in6_addr[0].members().count()), (16, 1));
+    }
+}

@@ -50,6 +50,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
             words: probe.words,
         })
         .chain(owners())
+        .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
     if blind.is_empty() {
@@ -66,6 +67,26 @@ fn owners() -> Option<Line> {
         works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(),
         words,
     })
+}
+
+/// What BPF programs of ours would find: one line an ability.
+#[cfg(feature = "bpf")]
+fn bpf_lines(host: &Host) -> Vec<Line> {
+    let line = |probe: bpf::Probe| {
+        let words = match &probe.error {
+            None => probe.ability.serves().to_owned(),
+            Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),
+            Some(error) => error.to_string(),
+        };
+        Line { feature: format!("bpf: {}", probe.ability.name()), works: probe.error.is_none(), words }
+    };
+    bpf::probe(host).into_iter().map(line).collect()
+}
+
+#[cfg(not(feature = "bpf"))]
+fn bpf_lines(_host: &Host) -> Vec<Line> {
+    let words = "this netwren was built without the feature bpf".to_owned();
+    vec![Line { feature: "bpf: programs".to_owned(), works: false, words }]
 }
 
 fn rights() -> impl Iterator<Item = Line> {

@@ -18,6 +18,8 @@ mod fuzz;
 mod kernel_types;
 mod link;
 mod load;
+#[cfg(test)]
+mod made;
 mod maps;
 mod object;
 mod owners_files;

@@ -4,6 +4,7 @@
 
 mod bad_days;
 mod contract;
+mod follow;
 mod goldens;
 mod kill;
 mod lab;

@@ -8,6 +8,7 @@ mod fresh;
 mod fuzz;
 mod generate;
 mod kernels;
+mod objects;
 mod root;
 mod tidy;
 
@@ -35,6 +36,7 @@ fn chore() -> Result<()> {
     match matches.subcommand() {
         Some(("tidy", _)) => tidy::run(),
         Some(("gen", _)) => generate::run(),
+        Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
@@ -55,6 +57,7 @@ fn commands() -> Command {
         .subcommand_required(true)
         .subcommand(Command::new("tidy").about("Rules that no compiler checks: layers, sizes, words, generated files"))
         .subcommand(Command::new("gen").about("Writes man pages, completions and docs/schema.md"))
+        .subcommand(bpf_command())
         .subcommand(fuzz_command())
         .subcommand(fresh_command())
         .subcommand(kernels_command())
@@ -65,6 +68,12 @@ fn commands() -> Command {
                 .hide(true)
                 .arg(Arg::new("args").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)),
         )
+}
+
+fn bpf_command() -> Command {
+    Command::new("bpf")
+        .about("Builds the BPF objects that are committed in crates/bpf/objects (clang 14)")
+        .arg(Arg::new("any-clang").long("any-clang").num_args(0).help("take whatever clang is there; not for commits"))
 }
 
 fn fuzz_command() -> Command {

@@ -4,7 +4,7 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::{Namespace, Namespaces, Resolver};
+use host::{Namespace, Namespaces, OwnersReader, Resolver};
 use record::rows::Sockets;
 use record::{Accounting, Source};
 use sockets::{EverySocket, SocketSource, Via};
@@ -32,6 +32,8 @@ pub(crate) struct Place<'a> {
     pub(crate) replay: Option<&'a Path>,
     /// True if names of hosts will be asked for.
     pub(crate) resolve: bool,
+    /// How owners are found; none: the cheaper way.
+    pub(crate) owners_via: Option<host::Door>,
 }
 
 /// An opened place.
@@ -41,6 +43,7 @@ pub(crate) struct Session {
     everywhere: Option<RefCell<Rc<Namespaces>>>,
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
+    owners: OwnersReader,
     troubles: Vec<String>,
     _inside: Option<Inside>,
 }
@@ -72,7 +75,8 @@ impl Session {
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
         let everywhere = place.all_netns.then(RefCell::default);
-        Ok(Session { host, netns_id, everywhere, interrupt, resolver, troubles, _inside: inside })
+        let owners = OwnersReader::new(place.owners_via);
+        Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, _inside: inside })
     }
 
     /// Looks which namespaces there are, if all are read. Once a round: they come and go.
@@ -106,6 +110,11 @@ impl Session {
     /// Who asks for names of hosts, if [`Place::resolve`] wanted it and a thread could be had.
     pub(crate) fn resolver(&self) -> Option<&Resolver> {
         self.resolver.as_ref()
+    }
+
+    /// Who reads owners, round by round.
+    pub(crate) fn owners(&self) -> &OwnersReader {
+        &self.owners
     }
 
     /// Inode of the network namespace that is read.

@@ -51,7 +51,7 @@ pub fn is_connection(row: &Socket<'_>) -> bool {
     match row.proto {
         Proto::Tcp => row.state != State::LISTEN && !row.peer.is_none(),
         Proto::Udp => row.state == State::ESTABLISHED,
-        Proto::Unix => false,
+        _ => false,
     }
 }
 
@@ -60,6 +60,6 @@ pub fn is_service(row: &Socket<'_>) -> bool {
     match row.proto {
         Proto::Tcp => row.state == State::LISTEN,
         Proto::Udp => row.state != State::ESTABLISHED && row.local.port != 0,
-        Proto::Unix => false,
+        _ => false,
     }
 }

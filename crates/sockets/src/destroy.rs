@@ -187,7 +187,7 @@ fn verdict(error: &DumpError) -> Closing {
 fn is_there(host: &Host, target: &Target) -> bool {
     // A listener that was closed is left as a bound port of its program: what was to be closed is gone.
     let states = if target.state == State::BOUND_INACTIVE { 1 << State::BOUND_INACTIVE.0 } else { STATES_ALL };
-    let wanted = Wanted { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[] };
+    let wanted = Wanted { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[], storages: false };
     let request = wanted.by_family(target.family, target.proto);
     let what = if target.proto == Proto::Udp { Table::Udp4.what() } else { Table::Tcp.what() };
     let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy/check", note: "", netns: None };

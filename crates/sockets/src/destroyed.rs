@@ -32,10 +32,11 @@ pub struct Destroyed<'h> {
     books: Books,
     netns_id: u64,
     unknown_attrs: u64,
+    wall_ns: u64,
 }
 
 impl<'h> Destroyed<'h> {
-    /// Begins to listen; what happens from now on is not missed.
+    /// Begins to listen; what happens from now on is not missed. Without `protos` there are only ticks.
     ///
     /// [`Destroyed::next`] comes back every `tick_ms` even if nothing has happened (for a caller with something to
     /// do at times); 0: only when there is something. `stop` is asked some twenty times a second.
@@ -49,24 +50,30 @@ impl<'h> Destroyed<'h> {
         let groups = protos.iter().fold(0, |groups, proto| match proto {
             Proto::Tcp => groups | TCP4 | TCP6,
             Proto::Udp => groups | UDP4 | UDP6,
-            Proto::Unix => groups,
+            // sock_diag has no group for any other: net/core/sock_diag.c.
+            _ => groups,
         });
         let blocks = host.stream(&format!("sockets/destroyed@{netns_id}"), "", || {
             let socket = NetlinkSocket::open(NETLINK_SOCK_DIAG)?;
             socket.make_room(ROOM);
-            socket.join(groups)?;
-            let buffer = vec![0; SocketBlocks::BUFFER].into_boxed_slice();
+            if groups != 0 {
+                socket.join(groups)?;
+            }
+            let buffer = vec![0; HEAD + SocketBlocks::BUFFER].into_boxed_slice();
             Ok(Box::new(Live { socket, buffer, tick_ms, stop, after_stop: 0 }))
         })?;
-        Ok(Destroyed { blocks, books: Books::default(), netns_id, unknown_attrs: 0 })
+        Ok(Destroyed { blocks, books: Books::default(), netns_id, unknown_attrs: 0, wall_ns: 0 })
     }
 
     /// Waits for the next sockets, or a tick, and hands them to `each` in their last state.
     pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<Tide, SysError> {
         let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
         self.books.used("netlink");
-        let Some((overrun, messages)) = block.split_first() else { return Ok(Tide::In) };
-        if *overrun != 0 {
+        let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEAD>() else {
+            return Ok(Tide::In);
+        };
+        self.wall_ns = u64::from_le_bytes(*time);
+        if overrun != 0 {
             // ENOBUFS tells that messages are missing, not how many.
             let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
             self.books.incomplete(1, text.into());
@@ -100,10 +107,16 @@ impl<'h> Destroyed<'h> {
         Ok(Tide::In)
     }
 
+    /// When the last block was received: nanoseconds since 1970, UTC.
+    pub fn wall_ns(&self) -> u64 {
+        self.wall_ns
+    }
+
     /// What became of every message.
-    pub fn close(mut self) -> Accounting {
-        self.books.unknown_attrs(self.unknown_attrs);
-        self.books.close()
+    pub fn close(self) -> Accounting {
+        let mut books = self.books;
+        books.unknown_attrs(self.unknown_attrs);
+        books.close()
     }
 }
 
@@ -116,7 +129,10 @@ fn proto_of(payload: &[u8]) -> Proto {
     if number == Some(IPPROTO_UDP) { Proto::Udp } else { Proto::Tcp }
 }
 
-/// Blocks of the live socket: a byte that says whether messages were lost before, then messages.
+/// Before the messages of a block: whether messages were lost before it (u8), the wall clock in ns (u64, LE).
+const HEAD: usize = 9;
+
+/// Blocks of the live socket.
 struct Live<'h> {
     socket: NetlinkSocket,
     buffer: Box<[u8]>,
@@ -142,12 +158,8 @@ impl Blocks for Live<'_> {
             let left_ms = due.saturating_sub(clock::monotonic_ns()) / 1_000_000;
             let patience = if self.tick_ms == 0 { LOOK_MS } else { i32::try_from(left_ms).unwrap_or(0).min(LOOK_MS) };
             if self.socket.wait(if stopped { 0 } else { patience })? {
-                let (head, room) = self.buffer.split_at_mut(1);
-                match self.socket.recv(room) {
-                    Ok(got) => {
-                        head.fill(overrun);
-                        return Ok(self.buffer.get(..=got));
-                    }
+                match self.socket.recv(self.buffer.get_mut(HEAD..).unwrap_or_default()) {
+                    Ok(got) => return Ok(self.block(overrun, got)),
                     Err(error) if error.errno == Errno::NOBUFS => overrun = 1,
                     Err(error) => return Err(error),
                 }
@@ -157,9 +169,19 @@ impl Blocks for Live<'_> {
                 return Ok(None);
             }
             if overrun != 0 || (self.tick_ms > 0 && left_ms == 0) {
-                self.buffer.iter_mut().take(1).for_each(|head| *head = overrun);
-                return Ok(self.buffer.get(..1));
+                return Ok(self.block(overrun, 0));
             }
         }
+    }
+}
+
+impl Live<'_> {
+    fn block(&mut self, overrun: u8, got: usize) -> Option<&[u8]> {
+        let now = clock::wall();
+        let ns = now.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
+        let (head, _) = self.buffer.split_first_chunk_mut::<HEAD>()?;
+        let [lost, time @ ..] = head;
+        (*lost, *time) = (overrun, ns.to_le_bytes());
+        self.buffer.get(..HEAD + got)
     }
 }

@@ -134,6 +134,13 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     Ok(limit.rlim_cur)
 }
 
+/// Takes off the limit of locked memory (RLIMIT_MEMLOCK), which kernels before 5.11 count BPF maps against.
+/// Needs CAP_SYS_RESOURCE.
+pub fn raise_locked_memory() -> Result<(), SysError> {
+    limit_resource(libc::RLIMIT_MEMLOCK, libc::RLIM64_INFINITY, libc::RLIM64_INFINITY)
+        .map_err(|errno| SysError::new("setrlimit", "limit of locked memory", errno))
+}
+
 /// A limit with everything allocated that applying it needs.
 enum Step {
     Caps(Vec<Cap>),

@@ -1,6 +1,7 @@
 //! The native commands.
 
 mod flows;
+mod follow;
 mod glance;
 mod kill;
 mod plan;

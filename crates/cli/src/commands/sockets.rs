@@ -1,6 +1,7 @@
 //! `netwren sockets`.
 
 use super::Outcome;
+use super::follow;
 use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
@@ -14,6 +15,9 @@ use sockets::Via;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
+    if request.follow.is_some() {
+        return follow::sockets(request);
+    }
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Sockets>()).into();
     }

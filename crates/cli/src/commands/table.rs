@@ -44,14 +44,7 @@ pub(super) fn run_through<T: Table>(
     reads: &impl Reads<T>,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
-    let place = Place {
-        netns: request.netns.as_deref(),
-        all_netns: request.all_netns,
-        record: request.record.as_deref(),
-        replay: request.replay.as_deref(),
-        resolve: request.resolve.is_some(),
-    };
-    let session = match Session::open(place) {
+    let session = match Session::open(place(request)) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -62,6 +55,18 @@ pub(super) fn run_through<T: Table>(
     let watching = Watching { request, session: &session, plan, reads };
     let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &before)
+}
+
+/// Where the request reads.
+pub(super) fn place(request: &Request) -> Place<'_> {
+    Place {
+        netns: request.netns.as_deref(),
+        all_netns: request.all_netns,
+        record: request.record.as_deref(),
+        replay: request.replay.as_deref(),
+        resolve: request.resolve.is_some(),
+        owners_via: request.owners_via,
+    }
 }
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
@@ -140,7 +145,8 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
     }
 }
 
-fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
+/// Closes the session and the books of a run, and tells what is to be said.
+pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
     let (mut result, mut says) = (Exit::Ok, Vec::new());
     let Run { mut books, ended } = outcome.unwrap_or_else(|error| {
         says.push(describe(&error));

@@ -190,6 +190,7 @@ fn shell_patterns_of_the_faces() {
         vfs: None,
         refs: None,
         flags: None,
+        icons: None,
     };
     let row = Socket { unix: Some(unix), ..Socket::EMPTY };
     for (op, pattern, expected) in [

@@ -2,7 +2,7 @@
 
 use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::plan::Plan;
-use record::{Accounting, Lookups, Next, Sink, SinkError, Stream, Table, Tide, Value};
+use record::{Lookups, Next, Sink, Stream, Table, Tide, Value};
 use std::mem;
 
 impl<T: Table> Plan<T> {
@@ -82,7 +82,7 @@ mod tests {
     use crate::plan::Request;
     use crate::run::Ended;
     use record::rows::{SocketEvent, SocketEvents};
-    use record::{Columns, Demand, Each, Offer, Round, SourceError, field_index};
+    use record::{Accounting, Columns, Demand, Each, Offer, Round, SinkError, SourceError, field_index};
 
     /// As many rows at a time as the numbers say.
     struct Tides(Vec<u64>);

@@ -23,6 +23,7 @@ mod object;
 mod patch;
 mod probe;
 mod program;
+pub mod sockets_walk;
 
 pub use error::BpfError;
 pub use fuzz::{fuzz_btf, fuzz_object};

@@ -33,6 +33,7 @@ pub(crate) struct Session {
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
     troubles: Vec<String>,
+    doors: sockets::Doors,
     _inside: Option<Inside>,
 }
 
@@ -62,7 +63,7 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        Ok(Session { host, netns_id, interrupt, resolver, troubles, _inside: inside })
+        Ok(Session { host, netns_id, interrupt, resolver, troubles, doors: sockets::Doors::new(), _inside: inside })
     }
 
     /// The host that is read.
@@ -78,6 +79,11 @@ impl Session {
     /// Inode of the network namespace that is read.
     pub(crate) fn netns_id(&self) -> u64 {
         self.netns_id
+    }
+
+    /// What stays open from one reading of the sockets to the next.
+    pub(crate) fn doors(&self) -> &sockets::Doors {
+        &self.doors
     }
 
     /// True once Ctrl-C or a termination asked for the end.

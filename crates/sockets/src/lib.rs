@@ -7,8 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod books;
+mod bpf_door;
+mod bpf_rows;
 mod bytecode;
 mod choose;
+mod expected;
 mod error;
 mod fuzz;
 mod ifindex;
@@ -24,7 +27,8 @@ mod source;
 mod unix_diag;
 mod window;
 
-pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
+pub use bpf_door::Doors;
+pub use choose::{BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
 pub use error::DecodeError;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};

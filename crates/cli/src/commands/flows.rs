@@ -69,8 +69,8 @@ impl Reads<Flows> for Reading {
         books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Flows>) -> R,
     ) -> R {
-        let mut sockets =
-            SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) });
+        let from = Options { via: self.via, ..Options::new(session.netns_id()) };
+        let mut sockets = SocketSource::new(session.host(), from).keeping(session.doors());
         let lookups = &lookups;
         let conjuncts = self
             .conjuncts

@@ -40,6 +40,7 @@ impl Reads<Sockets> for Reading {
         _books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
-        then(&mut SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) }))
+        let options = Options { via: self.via, ..Options::new(session.netns_id()) };
+        then(&mut SocketSource::new(session.host(), options).keeping(session.doors()))
     }
 }

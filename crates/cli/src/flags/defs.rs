@@ -98,7 +98,7 @@ pub(super) const FLAGS: &[Flag] = &[
         WHERE,
         "The network namespace of that name, of that process or behind that path",
     ),
-    flag("via", None, Word(&["netlink", "proc"]), WHERE, "Read by this kernel interface instead of the best one"),
+    flag("via", None, Word(&["netlink", "proc", "bpf"]), WHERE, "Read by this kernel interface instead of the best one"),
     flag("owners-via", None, Word(&["proc"]), WHERE, "Find owners by this interface"),
     flag(
         "record",

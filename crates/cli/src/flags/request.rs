@@ -119,6 +119,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
+            "bpf" => Some(sockets::Via::Bpf),
             _ => None,
         }),
         record: text(matches, "record").map(PathBuf::from),

@@ -116,7 +116,7 @@ fn read(
     each: &mut dyn FnMut(&Socket<'_>) -> Next,
 ) -> Result<Accounting, SourceError> {
     let options = Options { order: vec![proto], families: list.families, ..Options::new(session.netns_id()) };
-    let mut source = SocketSource::new(session.host(), options);
+    let mut source = SocketSource::new(session.host(), options).keeping(session.doors());
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;

@@ -151,7 +151,8 @@ pub(super) fn ask(
     let mut source = SocketSource::new(
         session.host(),
         sockets::Options { order: vec![question.proto], ..sockets::Options::new(session.netns_id()) },
-    );
+    )
+    .keeping(session.doors());
     let offer = source.offer(&demand);
     let rest = predicate.rest(&offer.pushed);
     let mut rows = 0u64;

@@ -33,7 +33,7 @@ pub use error::DecodeError;
 pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};
-pub use live::{Follow, LiveConnections};
+pub use live::{FlowSums, Follow, LiveConnections};
 pub use probe::{Probe, probe, sees_marks};
 pub use proc_tcp::parse_proc_line;
 pub use proc_unix::parse_proc_unix_line;

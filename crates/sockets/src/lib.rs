@@ -44,7 +44,7 @@ pub use error::DecodeError;
 pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};
-pub use live::{Follow, LiveConnections};
+pub use live::{FlowSums, Follow, LiveConnections};
 pub use netlink_diag::NetlinkDecoder;
 pub use packet_diag::PacketDecoder;
 pub use probe::{Probe, probe, sees_marks};

@@ -388,3 +388,49 @@ fn root_a_recording_replays() {
         assert_eq!(replayed, shown, "{}", ran.stderr);
     }
 }
+
+/// The kernel adds up: what all intervals show together is what there was, on both sides.
+#[test]
+fn root_flows_add_up_to_what_there_was() {
+    testkit::require_root!();
+    let lab = Lab::new("flowfollow");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    for via in [None, Some("netlink")] {
+        let columns = "direction,local_port,peer_port,opened,closed,bytes_in,bytes_out,retrans_total";
+        let tape = lab.dir().join("flows").display().to_string();
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(["flows", "--follow=0.1", "--columns", columns, "--record", &tape]);
+        via.iter().for_each(|via| drop(command.args(["--via", via])));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert_eq!(lines.next(), Some(columns.replace(',', "\t")));
+        let talked = client(&lab, &addr.to_string(), 500);
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let closed = |rows: &[Vec<String>]| rows.iter().map(|row| row[4].parse::<u64>().unwrap()).sum::<u64>();
+        while closed(&rows) < 1000 {
+            let line = lines.next().expect("rows come as long as it runs");
+            rows.push(line.split('\t').map(str::to_owned).collect());
+        }
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        rows.extend(lines.map(|line| line.split('\t').map(str::to_owned).collect()));
+        child.wait().unwrap();
+        assert_eq!(closed(&rows), talked.accepted.len() as u64 * 2);
+        let port = addr.port().to_string();
+        for (side, bytes) in [(["in", &port, "many"], [3000, 2000]), (["out", "many", &port], [2000, 3000])] {
+            let ours = rows.iter().filter(|row| row[..3] == side);
+            let sum = |at: usize| ours.clone().map(|row| row[at].parse::<u64>().unwrap()).sum::<u64>();
+            assert_eq!(sum(4), 500, "{side:?} {via:?}");
+            // sock_diag counts the FIN of the peer as a byte.
+            let fins = if via.is_some() { 500 } else { 0 };
+            assert_eq!([sum(5) - fins, sum(6)], bytes, "{side:?} {via:?}");
+            assert!(via.is_some() || sum(3) == 500, "every opening is seen by BPF");
+        }
+        let again = netwren(&["flows", "--follow=0.1", "-H", "--columns", columns, "--replay", &tape]);
+        let shown: String = rows.iter().map(|row| row.join("\t") + "\n").collect();
+        assert_eq!(again.stdout, shown, "{}", again.stderr);
+    }
+}

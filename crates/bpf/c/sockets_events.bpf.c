@@ -196,9 +196,11 @@ INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn
 	key.netns = sk->__sk_common.skc_net.net->ns.inum;
 	key.family = sk->__sk_common.skc_family;
 	key.direction = conn->direction;
-	/* The service's port; the other one is of the moment. */
-	key.port = bswap16(conn->direction == DIRECTION_IN ? tp->inet_conn.icsk_inet.inet_sport :
-							      sk->__sk_common.skc_dport);
+	/* The service's port; the other one is of the moment. Nobody knows which one of an older connection. */
+	if (conn->direction == DIRECTION_IN)
+		key.port = bswap16(tp->inet_conn.icsk_inet.inet_sport);
+	else if (conn->direction == DIRECTION_OUT)
+		key.port = bswap16(sk->__sk_common.skc_dport);
 	ends_of(sk, key.local, key.peer);
 	sum = odd && (*odd & 1) ? sum_in(&flows_odd, &key) : sum_in(&flows_even, &key);
 	if (!sum) {

@@ -18,12 +18,15 @@ mod fuzz;
 mod kernel_types;
 mod link;
 mod load;
+#[cfg(test)]
+mod made;
 mod maps;
 mod object;
 mod owners_files;
 mod patch;
 mod probe;
 mod program;
+pub mod sockets_walk;
 
 pub use error::BpfError;
 pub use fuzz::{fuzz_btf, fuzz_object};

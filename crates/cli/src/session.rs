@@ -45,6 +45,7 @@ pub(crate) struct Session {
     resolver: Option<Resolver>,
     owners: OwnersReader,
     troubles: Vec<String>,
+    doors: sockets::Doors,
     _inside: Option<Inside>,
 }
 
@@ -76,7 +77,8 @@ impl Session {
         let interrupt = Interrupt::install().ok();
         let everywhere = place.all_netns.then(RefCell::default);
         let owners = OwnersReader::new(place.owners_via);
-        Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, _inside: inside })
+        let doors = sockets::Doors::new();
+        Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, doors, _inside: inside })
     }
 
     /// Looks which namespaces there are, if all are read. Once a round: they come and go.
@@ -120,6 +122,11 @@ impl Session {
     /// Inode of the network namespace that is read.
     pub(crate) fn netns_id(&self) -> u64 {
         self.netns_id
+    }
+
+    /// What stays open from one reading of the sockets to the next.
+    pub(crate) fn doors(&self) -> &sockets::Doors {
+        &self.doors
     }
 
     /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a

@@ -77,7 +77,7 @@ pub const BPF_HAS: u64 = need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | UN
 const UNIX_BESIDE: u64 = need::UNIX_QUEUES | need::UNIX_UID;
 
 /// What the choice depends on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Facts<'f> {
     pub(crate) proto: Proto,
     /// The demanded `need` bits.

@@ -1,6 +1,7 @@
 //! `netwren flows`: the filter's parts about sockets choose sockets before they are grouped, the others choose flows.
 
 use super::Outcome;
+use super::follow;
 use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
@@ -16,6 +17,9 @@ use sockets::Via;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
+    if let Some(interval) = request.follow {
+        return follow::flows(request, interval);
+    }
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Flows>()).into();
     }

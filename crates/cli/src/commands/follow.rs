@@ -11,9 +11,10 @@ use crate::names::DnsNames;
 use crate::output;
 use crate::session::Session;
 use engine::{HoldForNames, Plan, Run, RunError, columns};
-use record::rows::SocketEvents;
+use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, LookupId, Sink, Stream, Table};
-use sockets::{Follow, LiveConnections};
+use sockets::{FlowSums, Follow, LiveConnections};
+use std::time::Duration;
 use sys::cost;
 
 /// `netwren sockets --follow`.
@@ -27,12 +28,33 @@ pub(super) fn sockets(request: &Request) -> Outcome {
     };
     run(request, &plan, |session, then| {
         let stop = || session.interrupted();
-        let follow =
-            Follow { via: request.via, netns_id: session.netns_id(), everywhere: request.all_netns, stop: &stop };
-        let mut live = LiveConnections::open(session.host(), follow).map_err(RunError::Source)?;
+        let mut live =
+            LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
         let caveat = live.caveat();
         then(&mut live, caveat)
     })
+}
+
+/// `netwren flows --follow`.
+pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
+    if request.shown.columns.as_deref() == Some("help") {
+        return output::print(&columns::help::<FlowEvents>()).into();
+    }
+    let plan = match planned::<FlowEvents>(request) {
+        Ok(plan) => plan,
+        Err(wrong) => return Outcome::because(Exit::Usage, wrong),
+    };
+    run(request, &plan, |session, then| {
+        let stop = || session.interrupted();
+        let mut sums =
+            FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
+        let caveat = sums.caveat();
+        then(&mut sums, caveat)
+    })
+}
+
+fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool) -> Follow<'h> {
+    Follow { via: request.via, netns_id: session.netns_id(), everywhere: request.all_netns, stop }
 }
 
 /// The plan of a request that follows `T`.

@@ -52,8 +52,10 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
             works: probe.works,
             words: probe.words,
         })
+        .chain([not_read()])
         .chain(owners())
         .chain([closing(&host)])
+        .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
     if blind.is_empty() {
@@ -61,6 +63,12 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
     }
     say(&format!("no way to read sockets of: {}", blind.join(", ")));
     Exit::Failed
+}
+
+/// Families that no kernel could be recorded for so far.
+fn not_read() -> Line {
+    let words = "not read by this version".to_owned();
+    Line { feature: "sctp, dccp, tipc, vsock, xdp and ping sockets".to_owned(), works: false, words }
 }
 
 fn owners() -> Option<Line> {
@@ -75,6 +83,26 @@ fn owners() -> Option<Line> {
 fn closing(host: &Host) -> Line {
     let (works, words) = sockets::probe_closing(host);
     Line { feature: "closing sockets".to_owned(), works, words }
+}
+
+/// What BPF programs of ours would find: one line an ability.
+#[cfg(feature = "bpf")]
+fn bpf_lines(host: &Host) -> Vec<Line> {
+    let line = |probe: bpf::Probe| {
+        let words = match &probe.error {
+            None => probe.ability.serves().to_owned(),
+            Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),
+            Some(error) => error.to_string(),
+        };
+        Line { feature: format!("bpf: {}", probe.ability.name()), works: probe.error.is_none(), words }
+    };
+    bpf::probe(host).into_iter().map(line).collect()
+}
+
+#[cfg(not(feature = "bpf"))]
+fn bpf_lines(_host: &Host) -> Vec<Line> {
+    let words = "this netwren was built without the feature bpf".to_owned();
+    vec![Line { feature: "bpf: programs".to_owned(), works: false, words }]
 }
 
 fn rights() -> impl Iterator<Item = Line> {

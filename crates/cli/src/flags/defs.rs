@@ -112,7 +112,13 @@ pub(super) const FLAGS: &[Flag] = &[
         WHERE,
         "Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`",
     ),
-    flag("via", None, Word(&["netlink", "proc"]), WHERE, "Read by this kernel interface instead of the best one"),
+    flag(
+        "via",
+        None,
+        Word(&["netlink", "proc", "bpf"]),
+        WHERE,
+        "Read by this kernel interface instead of the best one",
+    ),
     flag(
         "owners-via",
         None,

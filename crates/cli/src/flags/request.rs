@@ -128,6 +128,7 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
+            "bpf" => Some(sockets::Via::Bpf),
             _ => None,
         }),
         owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {

@@ -3,7 +3,7 @@
 use super::nested;
 use super::rare::{FANOUT_NAMES, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart};
 use super::{Socket, Sockets, need};
-use crate::{Addr, Field, Kind, Value};
+use crate::{Addr, Field, Kind, Show, Value};
 
 type F = Field<Sockets>;
 
@@ -115,13 +115,16 @@ pub(super) const OPTIONS: &[Field<Sockets>] = &option_fields! {
 pub(super) const RARE: &[Field<Sockets>] = &[
     F::own("ip_protocol", Kind::Id, |row| Value::number(row.rare.and_then(|r| r.ip_protocol)))
         .kernel("inet_num")
-        .doc("IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any."),
+        .doc("IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any.")
+        .show(Show::Wide),
     F::own("packet_type", Kind::Name(PacketType::NAMES), |row| name(packet(row).map(|p| p.kind.name())))
         .kernel("pdiag_type")
-        .doc("Type of a packet socket: raw with the link layer's header, dgram without."),
+        .doc("Type of a packet socket: raw with the link layer's header, dgram without.")
+        .show(Show::Wide),
     F::own("ethertype", Kind::Hex, |row| Value::number(packet(row).map(|p| p.ethertype)))
         .kernel("pdiag_num")
-        .doc("Protocol of the frames that a packet socket takes; 0x3 is every one."),
+        .doc("Protocol of the frames that a packet socket takes; 0x3 is every one.")
+        .show(Show::Wide),
     F::own("packet_version", Kind::Count, |row| {
         Value::number(packet(row).and_then(|p| p.version).map(|v| v.saturating_add(1)))
     })
@@ -157,19 +160,17 @@ pub(super) const RARE: &[Field<Sockets>] = &[
         .kernel("PACKET_DIAG_FILTER")
         .doc("That filter: code, jumps and constant of each instruction."),
     F::own("netlink_protocol", Kind::Name(NetlinkProtocol::NAMES), |row| name(netlink(row).map(|n| n.protocol.name())))
-        .needs(need::NETLINK)
         .kernel("ndiag_protocol")
-        .doc("Which of the kernel's parts a netlink socket speaks to."),
+        .doc("Which of the kernel's parts a netlink socket speaks to.")
+        .show(Show::Wide),
     F::own("portid", Kind::Id, |row| Value::number(netlink(row).map(|n| n.portid)))
-        .needs(need::NETLINK)
         .kernel("ndiag_portid")
-        .doc("Address of a netlink socket, often its process's pid; 0 is the kernel's own."),
+        .doc("Address of a netlink socket, often its process's pid; 0 is the kernel's own.")
+        .show(Show::Wide),
     F::own("dst_portid", Kind::Id, |row| Value::number(netlink(row).map(|n| n.dst_portid)))
-        .needs(need::NETLINK)
         .kernel("ndiag_dst_portid")
         .doc("Address that a netlink socket is connected to."),
     F::own("dst_group", Kind::Id, |row| Value::number(netlink(row).map(|n| n.dst_group)))
-        .needs(need::NETLINK)
         .kernel("ndiag_dst_group")
         .doc("Group that a netlink socket sends to; 0 is none."),
     F::own("groups", Kind::Text, |row| netlink(row).map_or(Value::Null, |n| written(n.groups_text)))

@@ -56,7 +56,7 @@ pub mod need {
     pub const PACKET: u64 = 1 << 32;
     /// The filter of a packet socket (PACKET_DIAG_FILTER).
     pub const FILTER: u64 = 1 << 33;
-    /// What only netlink sockets have, groups and flags among it.
+    /// Groups and flags of a netlink socket (NETLINK_DIAG_GROUPS, NETLINK_DIAG_FLAGS).
     pub const NETLINK: u64 = 1 << 34;
     /// Upper layer protocol, MD5 keys, MPTCP: INET_DIAG_INFO brings them along.
     pub const ULP: u64 = 1 << 35;

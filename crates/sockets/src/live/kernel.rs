@@ -6,7 +6,7 @@ use super::Follow;
 use super::told::{HEAD, Head};
 
 /// Built from crates/bpf/c/sockets_events.bpf.c.
-static OBJECT: &[u8] = include_bytes!("../../../bpf/objects/sockets_events.o");
+pub(super) static OBJECT: &[u8] = include_bytes!("../../../bpf/objects/sockets_events.o");
 
 /// What cannot be left out.
 const NEEDED: [&str; 2] = ["on_state", "stamp"];
@@ -38,10 +38,7 @@ pub(super) struct Kernel<'h> {
 
 impl<'h> Kernel<'h> {
     pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, SysError> {
-        Kernel::attach(host, follow).map_err(|error| match error {
-            BpfError::Io(error) => error,
-            other => SysError::new("bpf", other.to_string(), other.errno().unwrap_or(Errno::NOSYS)),
-        })
+        Kernel::attach(host, follow).map_err(into_sys)
     }
 
     fn attach(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, BpfError> {
@@ -65,11 +62,9 @@ impl<'h> Kernel<'h> {
 
     /// The head of the block that is handed on now.
     fn head(&self) -> Result<Head, BpfError> {
-        let wall = clock::wall();
-        let wall_ns = wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into());
         let count = |name| self.loaded.counter(name);
         Ok(Head {
-            epoch_ns: wall_ns.wrapping_sub(clock::monotonic_ns()),
+            epoch_ns: wall_ns().wrapping_sub(clock::monotonic_ns()),
             lost_ring: count("lost_ring")?,
             lost_map: count("lost_map")?,
             failed: count("failed")?,
@@ -122,10 +117,29 @@ impl Blocks for Kernel<'_> {
     }
 }
 
+/// The error of a door that could not be opened or read.
+pub(super) fn into_sys(error: BpfError) -> SysError {
+    match error {
+        BpfError::Io(error) => error,
+        other => SysError::new("bpf", other.to_string(), other.errno().unwrap_or(Errno::NOSYS)),
+    }
+}
+
+/// The namespace that the programs look at; 0 is all.
+pub(super) fn only_netns(follow: &Follow<'_>) -> u32 {
+    if follow.everywhere { 0 } else { u32::try_from(follow.netns_id).unwrap_or(0) }
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn wall_ns() -> u64 {
+    let wall = clock::wall();
+    wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
+}
+
 /// Loads what this kernel and these rights allow; the names of the optional programs among it.
 fn load(host: &Host, follow: &Follow<'_>) -> Result<(Loaded, Vec<&'static str>), BpfError> {
     let types = KernelTypes::read(host)?;
-    let only_netns = if follow.everywhere { 0 } else { u32::try_from(follow.netns_id).unwrap_or(0) };
+    let only_netns = only_netns(follow);
     let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns.to_ne_bytes())];
     let mut first_error = None;
     for optional in [[&NAMES[..], &USES[..]].concat(), USES.to_vec(), NAMES.to_vec(), Vec::new()] {

@@ -6,8 +6,11 @@
 mod event;
 #[cfg(feature = "bpf")]
 mod kernel;
+#[cfg(feature = "bpf")]
+mod kernel_sums;
 mod moment;
 mod polled;
+mod sums;
 mod told;
 
 use record::rows::SocketEvents;
@@ -15,6 +18,8 @@ use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, 
 use sys::{Host, SysError};
 
 use crate::choose::Via;
+pub use sums::FlowSums;
+
 use polled::Polled;
 use told::Told;
 
@@ -39,8 +44,8 @@ pub struct Follow<'h> {
 /// Connections of one namespace, or of all, from now on.
 pub struct LiveConnections<'h> {
     door: Door<'h>,
-    /// What the user must know about the door, said at the end.
-    notes: Vec<String>,
+    /// Why the better door is shut.
+    shut: Option<String>,
 }
 
 enum Door<'h> {
@@ -53,25 +58,38 @@ impl<'h> LiveConnections<'h> {
     ///
     /// Fails if no door opens: BPF needs CAP_BPF and CAP_PERFMON, the other way nothing but sock_diag.
     pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<LiveConnections<'h>, SourceError> {
-        let mut notes = Vec::new();
+        let mut shut = None;
         let key = key(&follow);
         let by_bpf = if host.is_replay() { host.holds(&key) } else { follow.via != Some(Via::Netlink) };
         if by_bpf {
             match host.stream(&key, "", || open_kernel(host, &follow)) {
-                Ok(blocks) => return Ok(LiveConnections { door: Door::Told(Told::new(blocks)), notes }),
+                Ok(blocks) => return Ok(LiveConnections { door: Door::Told(Told::new(blocks)), shut }),
                 Err(error) if follow.everywhere || host.is_replay() => return Err(error_of(error)),
-                Err(error) => notes.push(format!("connections are not followed by BPF: {error}")),
+                Err(error) => shut = Some(error.to_string()),
             }
         }
         let polled = Polled::open(host, &follow)?;
-        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), notes })
+        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut })
     }
 
     /// What the door may miss, for the user to know from the start; `None` if nothing.
     pub fn caveat(&self) -> Option<String> {
         match &self.door {
             Door::Told(_) => None,
-            Door::Polled(polled) => Some(polled.caveat()),
+            Door::Polled(polled) => Some(match &self.shut {
+                None => polled.caveat(),
+                Some(why) => format!("{why}; {}", polled.caveat()),
+            }),
+        }
+    }
+}
+
+impl LiveConnections<'_> {
+    /// When the last event happened or the last look was, in ns since 1970.
+    fn wall_ns(&self) -> u64 {
+        match &self.door {
+            Door::Told(told) => told.wall_ns(),
+            Door::Polled(polled) => polled.wall_ns(),
         }
     }
 }
@@ -87,7 +105,12 @@ fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::B
 
 #[cfg(not(feature = "bpf"))]
 fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, SysError> {
-    Err(SysError::new("bpf", "connections (this build has no BPF)", sys::Errno::NOSYS))
+    Err(no_bpf())
+}
+
+#[cfg(not(feature = "bpf"))]
+fn no_bpf() -> SysError {
+    SysError::new("bpf", "connections (built without the feature bpf)", sys::Errno::NOSYS)
 }
 
 impl Stream<SocketEvents> for LiveConnections<'_> {
@@ -109,12 +132,10 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        let mut books = match &mut self.door {
+        match &mut self.door {
             Door::Told(told) => told.close(),
             Door::Polled(polled) => polled.close(),
-        };
-        self.notes.drain(..).for_each(|note| books.because(0, note));
-        books
+        }
     }
 }
 

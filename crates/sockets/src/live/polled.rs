@@ -112,6 +112,11 @@ impl<'h> Polled<'h> {
         Ok(tide)
     }
 
+    /// When the last block came.
+    pub(super) fn wall_ns(&self) -> u64 {
+        self.destroyed.as_ref().map_or(0, Destroyed::wall_ns)
+    }
+
     /// A socket that the kernel told us is no more.
     fn closed(&mut self, ended: &Ended, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Next {
         let known = self.known.remove(&ended.cookie);
@@ -125,7 +130,8 @@ impl<'h> Polled<'h> {
             duration_us: opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000),
             netns_id: self.netns_id,
             family: ended.family,
-            direction: known.map_or_else(|| direction_of(&self.ports, ended.local), |known| known.direction),
+            direction: known
+                .map_or_else(|| direction_of(&self.ports, ended.local, ended.peer), |known| known.direction),
             local: ended.local,
             peer: ended.peer,
             uid: known.and_then(|known| known.uid),
@@ -186,7 +192,7 @@ impl<'h> Polled<'h> {
     fn announce(&mut self, fresh: &[u64], now_ns: u64, is_first: bool, each: &mut Each<'_, SocketEvents>) -> Next {
         for cookie in fresh {
             let Some(known) = self.known.get_mut(cookie) else { continue };
-            known.direction = direction_of(&self.ports, known.local);
+            known.direction = direction_of(&self.ports, known.local, known.peer);
             if is_first {
                 continue;
             }
@@ -237,7 +243,6 @@ impl<'h> Polled<'h> {
         if self.deaf.is_some() {
             books.incomplete = true;
         }
-        books.because(0, self.caveat());
         books
     }
 }
@@ -308,8 +313,16 @@ impl Known {
     }
 }
 
-fn direction_of(ports: &HashSet<u16>, local: Endpoint) -> Direction {
-    if ports.contains(&local.port) { Direction::In } else { Direction::Out }
+/// To a port that is listened on it came in. Else it went out, unless the ports look the other way round: then there
+/// was a listener that lived too shortly to be seen.
+fn direction_of(ports: &HashSet<u16>, local: Endpoint, peer: Endpoint) -> Direction {
+    if ports.contains(&local.port) {
+        Direction::In
+    } else if ports.contains(&peer.port) || peer.port < local.port {
+        Direction::Out
+    } else {
+        Direction::Unknown
+    }
 }
 
 /// True in the states that a connection has between its opening and its closing, as the BPF door sees them.

@@ -43,7 +43,7 @@ impl Head {
             .for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
     }
 
-    fn parse(bytes: &[u8]) -> Option<Head> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Head> {
         let number = |index: usize| u64_at(bytes, index * 8);
         Some(Head {
             epoch_ns: number(0)?,
@@ -63,11 +63,12 @@ pub(super) struct Told<'h> {
     moments: Moments,
     books: Books,
     last: Head,
+    wall_ns: u64,
 }
 
 impl<'h> Told<'h> {
     pub(super) fn new(blocks: Box<dyn Blocks + 'h>) -> Told<'h> {
-        Told { blocks, moments: Moments::new(), books: Books::default(), last: Head::default() }
+        Told { blocks, moments: Moments::new(), books: Books::default(), last: Head::default(), wall_ns: 0 }
     }
 
     pub(super) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
@@ -84,7 +85,10 @@ impl<'h> Told<'h> {
                 self.books.failed(DecodeError::Short { what: "event", claims: EVENT, has: event.len() });
                 continue;
             };
-            let time = self.moments.text(happened_ns(event).wrapping_add(head.epoch_ns));
+            let time = {
+                self.wall_ns = happened_ns(event).wrapping_add(head.epoch_ns);
+                self.moments.text(self.wall_ns)
+            };
             match &decode(event, time) {
                 Ok(row) => {
                     self.books.row();
@@ -96,6 +100,11 @@ impl<'h> Told<'h> {
             }
         }
         Ok(Tide::In)
+    }
+
+    /// When the last event happened.
+    pub(super) fn wall_ns(&self) -> u64 {
+        self.wall_ns
     }
 
     pub(super) fn close(&mut self) -> Accounting {
@@ -112,13 +121,15 @@ impl<'h> Told<'h> {
         if last.lost_ring > 0 {
             books.because(last.lost_ring, "events lost because they came faster than they were read");
         }
-        let Head { opened, closed, failed, .. } = last;
-        books.because(
-            0,
-            format!("{opened} connections opened, {closed} closed, {failed} attempts came to nothing since the start"),
-        );
+        books.because(0, totals(&last));
         books
     }
+}
+
+/// The line that ends a run.
+pub(super) fn totals(head: &Head) -> String {
+    let Head { opened, closed, failed, .. } = head;
+    format!("{opened} connections opened, {closed} closed, {failed} attempts came to nothing since the start")
 }
 
 fn failed(error: SysError) -> SourceError {

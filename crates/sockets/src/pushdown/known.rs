@@ -35,11 +35,12 @@ fn never(proto: Proto) -> u64 {
 }
 
 /// Fields that one table alone has.
-fn only_in(name: &str) -> Option<Proto> {
+pub(crate) fn only_in(name: &str) -> Option<Proto> {
     match name {
         "unix_type" => Some(Proto::Unix),
         "ip_protocol" => Some(Proto::Raw),
         "packet_type" | "ethertype" => Some(Proto::Packet),
+        "netlink_protocol" | "portid" | "dst_portid" | "dst_group" | "groups" | "dump_running" => Some(Proto::Netlink),
         _ => None,
     }
 }

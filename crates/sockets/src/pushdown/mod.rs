@@ -19,6 +19,8 @@ use crate::unix_diag::AF_UNIX;
 
 mod conditions;
 mod known;
+
+pub(crate) use known::only_in;
 #[cfg(test)]
 mod tests;
 

@@ -99,7 +99,8 @@ impl Face<'_> {
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
             homes: None,
         };
-        let mut sockets = SocketSource::new(self.session.host(), sockets::Options::new(self.session.netns_id()));
+        let all = sockets::Options::new(self.session.netns_id());
+        let mut sockets = SocketSource::new(self.session.host(), all).keeping(self.session.doors());
         let mut source = FlowSource::new(&mut sockets, enrichment.lookups(), options);
         books.add(&self.show(&mut source)?);
         self.out.flush().map_err(Failure::Sink)?;

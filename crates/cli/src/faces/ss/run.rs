@@ -189,7 +189,8 @@ pub(super) fn ask(
             as_sent: request.options.bug_compatible,
             ..sockets::Options::only(question.proto, session.netns_id())
         },
-    );
+    )
+    .keeping(session.doors());
     let offer = source.offer(&demand);
     let rest = predicate.rest(&offer.pushed);
     let mut rows = 0u64;

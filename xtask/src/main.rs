@@ -7,6 +7,8 @@ mod bench;
 mod fresh;
 mod fuzz;
 mod generate;
+mod kernels;
+mod objects;
 mod root;
 mod tidy;
 
@@ -34,8 +36,10 @@ fn chore() -> Result<()> {
     match matches.subcommand() {
         Some(("tidy", _)) => tidy::run(),
         Some(("gen", _)) => generate::run(),
+        Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
+        Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some((bench::generator::NAME, args)) => bench::generator::main(
             &args
@@ -53,8 +57,10 @@ fn commands() -> Command {
         .subcommand_required(true)
         .subcommand(Command::new("tidy").about("Rules that no compiler checks: layers, sizes, words, generated files"))
         .subcommand(Command::new("gen").about("Writes man pages, completions and docs/schema.md"))
+        .subcommand(bpf_command())
         .subcommand(fuzz_command())
         .subcommand(fresh_command())
+        .subcommand(kernels_command())
         .subcommand(bench_command())
         .subcommand(
             Command::new(bench::generator::NAME)
@@ -62,6 +68,12 @@ fn commands() -> Command {
                 .hide(true)
                 .arg(Arg::new("args").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true)),
         )
+}
+
+fn bpf_command() -> Command {
+    Command::new("bpf")
+        .about("Builds the BPF objects that are committed in crates/bpf/objects (clang 14)")
+        .arg(Arg::new("any-clang").long("any-clang").num_args(0).help("take whatever clang is there; not for commits"))
 }
 
 fn fuzz_command() -> Command {
@@ -83,6 +95,12 @@ fn fresh_command() -> Command {
                 .action(clap::ArgAction::Append)
                 .help("what to run in the clone; default: './netwren.sh run', then './netwren.sh test'"),
         )
+}
+
+fn kernels_command() -> Command {
+    Command::new("kernels")
+        .about("Boots Debian's kernels in an emulator and compares every door there (needs qemu and busybox)")
+        .arg(Arg::new("kernel").num_args(0..).value_parser(kernels::NAMES.to_vec()).help("default: all"))
 }
 
 fn bench_command() -> Command {

@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) program: &'static str,
     pub(super) args: &'static str,
     pub(super) shape: Shape,
+    /// 0: a whole run is weighed. Else what one further round of `--watch` costs, the mean of this many.
+    pub(super) rounds: u32,
 }
 
 /// One question that several programs answer.
@@ -32,6 +34,8 @@ pub(super) struct Task {
     pub(super) title: &'static str,
     /// Sizes (from, to) at which it is asked.
     pub(super) sizes: (u64, u64),
+    /// Among how many network namespaces the sockets are spread.
+    pub(super) namespaces: u64,
     /// Whether all print who holds a socket, so that this is compared as well.
     pub(super) owned: bool,
     pub(super) peers: &'static [Entry],
@@ -60,11 +64,16 @@ pub(super) const OURS: &str = "netwren";
 const ALWAYS: u64 = u64::MAX;
 
 const fn peer(label: &'static str, program: &'static str, args: &'static str, shape: Shape) -> Entry {
-    Entry { label, program, args, shape }
+    Entry { label, program, args, shape, rounds: 0 }
 }
 
 const fn ours(label: &'static str, args: &'static str, shape: Shape) -> Entry {
-    Entry { label, program: OURS, args, shape }
+    Entry { label, program: OURS, args, shape, rounds: 0 }
+}
+
+/// The same command again and again, from the second round on.
+const fn refresh(label: &'static str, args: &'static str, shape: Shape) -> Entry {
+    Entry { rounds: 20, ..ours(label, args, shape) }
 }
 
 const SS: Entry = peer("ss -atn", "ss", "-atn", Shape::Ss);
@@ -79,6 +88,7 @@ pub(super) fn of(name: &str) -> &'static [Task] {
         "start" => START,
         "sockets" => SOCKETS,
         "flows" => FLOWS,
+        "namespaces" => NAMESPACES,
         _ => OWNERS,
     }
 }
@@ -87,6 +97,7 @@ const START: &[Task] = &[Task {
     id: "start",
     title: "10 sockets, start to end",
     sizes: (1, 999),
+    namespaces: 1,
     owned: false,
     peers: &[SS, NETSTAT],
     ours: &[ours("native", NATIVE, Shape::Table), ours("face ss", "ss -atn", Shape::Ss)],
@@ -99,6 +110,7 @@ const SOCKETS: &[Task] = &[
         id: "list",
         title: "list all TCP as text",
         sizes: (1, ALWAYS),
+        namespaces: 1,
         owned: false,
         peers: &[SS, NETSTAT],
         ours: &[
@@ -123,6 +135,7 @@ const SOCKETS: &[Task] = &[
         id: "json",
         title: "list all TCP as JSON",
         sizes: (1_000, ALWAYS),
+        namespaces: 1,
         owned: false,
         peers: &[SS],
         ours: &[ours("JSON", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json)],
@@ -133,6 +146,7 @@ const SOCKETS: &[Task] = &[
         id: "port",
         title: "one port",
         sizes: (10_000, 100_000),
+        namespaces: 1,
         owned: false,
         peers: &[peer("ss sport = :443", "ss", "-atn 'sport = :443'", Shape::Ss)],
         ours: &[
@@ -146,6 +160,7 @@ const SOCKETS: &[Task] = &[
         id: "listeners",
         title: "listeners only",
         sizes: (10_000, 100_000),
+        namespaces: 1,
         owned: false,
         peers: &[peer("ss -ltn", "ss", "-ltn", Shape::Ss)],
         ours: &[
@@ -161,6 +176,7 @@ const FLOWS: &[Task] = &[Task {
     id: "flows",
     title: "host-to-host flows",
     sizes: (10, ALWAYS),
+    namespaces: 1,
     owned: false,
     peers: &[LSTF],
     ours: &[
@@ -181,6 +197,7 @@ const OWNERS: &[Task] = &[Task {
     id: "owners",
     title: "list all TCP with processes",
     sizes: (1_000, 100_000),
+    namespaces: 1,
     owned: true,
     peers: &[peer("ss -atnp", "ss", "-atnp", Shape::Ss), peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat)],
     ours: &[
@@ -195,3 +212,52 @@ const OWNERS: &[Task] = &[Task {
     ],
     memory: &[],
 }];
+
+/// The old way: one after the other, by name.
+const SS_IN_TURN: Entry =
+    peer("ss -N in turn", "sh", "-c 'for n in /run/netns/nw-bench-*; do ss -Hatn -N ${n##*/}; done'", Shape::Ss);
+
+const EVERYWHERE: &str = "sockets --all-netns --no-owner 'proto = tcp and netns ~ \"^nw-bench-\"'";
+const EVERYWHERE_BY_NETLINK: &str =
+    "sockets --all-netns --no-owner --via netlink 'proto = tcp and netns ~ \"^nw-bench-\"'";
+
+const NAMESPACES: &[Task] = &[
+    Task {
+        id: "all-netns-50",
+        title: "50 namespaces with 1,000 sockets each",
+        sizes: (50_000, 50_000),
+        namespaces: 50,
+        owned: false,
+        peers: &[SS_IN_TURN],
+        ours: &[
+            ours("native", EVERYWHERE, Shape::Table),
+            ours("by netlink", EVERYWHERE_BY_NETLINK, Shape::Table),
+            refresh("refresh", EVERYWHERE, Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -N in turn", 50_000, 18.0),
+            ("by netlink", "ss -N in turn", 50_000, 1.8),
+            ("refresh", "ss -N in turn", 50_000, 60.0),
+        ],
+        memory: &[],
+    },
+    Task {
+        id: "all-netns-200",
+        title: "200 namespaces with 200 sockets each",
+        sizes: (40_000, 40_000),
+        namespaces: 200,
+        owned: false,
+        peers: &[SS_IN_TURN],
+        ours: &[
+            ours("native", EVERYWHERE, Shape::Table),
+            ours("by netlink", EVERYWHERE_BY_NETLINK, Shape::Table),
+            refresh("refresh", EVERYWHERE, Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -N in turn", 40_000, 55.0),
+            ("by netlink", "ss -N in turn", 40_000, 1.8),
+            ("refresh", "ss -N in turn", 40_000, 200.0),
+        ],
+        memory: &[],
+    },
+];

@@ -33,6 +33,8 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
+    Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
+    Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
     Target::new("links", host::links::fuzz_links, &[], LINKS),
     Target::new("routes", host::routes::fuzz_routes, &[], ROUTES),
@@ -114,6 +116,22 @@ const PROC_LINES: &[&[u8]] = &[
 
 /// Magic and version, then nothing: what a mutation needs to get past the first check.
 const TAPES: &[&[u8]] = &[b"NETWREN-TAPE\x01\0"];
+
+/// The committed BPF objects.
+fn objects() -> Vec<Vec<u8>> {
+    let folder = crate::root::path().join("crates/bpf/objects");
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| std::fs::read(file.path()).ok()).collect()
+}
+
+/// Their types: what begins with the magic, a version and no flags.
+fn objects_types() -> Vec<Vec<u8>> {
+    let types = |object: Vec<u8>| {
+        let at = object.windows(8).position(|head| head == [0x9f, 0xeb, 1, 0, 24, 0, 0, 0])?;
+        Some(object[at..].to_vec())
+    };
+    objects().into_iter().filter_map(types).collect()
+}
 
 /// A whole recording of three small files.
 fn recordings() -> Vec<Vec<u8>> {

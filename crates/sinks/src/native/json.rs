@@ -66,6 +66,10 @@ impl<W: Write> Sink for Json<W> {
         Ok(Next::More)
     }
 
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         if self.options.stats || totals.is_partial() {
             put_accounting(self.out.buf(), totals, self.options.cpu_us.map(|ask| ask()));

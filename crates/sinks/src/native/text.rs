@@ -51,6 +51,10 @@ impl<W: Write> Sink for Text<W> {
         Ok(Next::More)
     }
 
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+
     fn end(&mut self, _totals: &Accounting) -> Result<(), SinkError> {
         self.out.flush()
     }

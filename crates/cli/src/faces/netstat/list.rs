@@ -133,7 +133,7 @@ fn read(
 ) -> Result<Accounting, SourceError> {
     // netstat reads the kernel's files: of those that are not there it says nothing.
     let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
-    let mut source = SocketSource::new(session.host(), options);
+    let mut source = SocketSource::new(session.host(), options).keeping(session.doors());
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;
@@ -163,7 +163,7 @@ impl Known {
         let (host, options) = (session.host(), list.options);
         let mut known = Known::default();
         if options.programs {
-            match Owners::read(host) {
+            match session.owners().read(host) {
                 Ok(owners) => {
                     warn_of_hidden(owners.report());
                     known.owners = Some(owners);

@@ -73,8 +73,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let tasks = tasks::of(name);
         for rows in &options.rows {
             let now: Vec<&Task> = tasks.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(rows)).collect();
-            if !now.is_empty() {
-                outcomes.extend(at_size(&now, *rows, options, &binary)?);
+            let mut crowds: Vec<u64> = now.iter().map(|task| task.idle).collect();
+            crowds.sort_unstable();
+            crowds.dedup();
+            for idle in crowds {
+                let these: Vec<&Task> = now.iter().copied().filter(|task| task.idle == idle).collect();
+                outcomes.extend(at_size(&these, *rows, options, &binary)?);
             }
         }
         if outcomes.is_empty() {
@@ -94,12 +98,17 @@ fn binary() -> Result<PathBuf> {
     Ok(binary.canonicalize()?)
 }
 
+/// Open files of a process that has nothing to do with the network.
+const IDLE_FILES: u64 = 20;
+
 /// Opens the sockets once and runs all tasks of that size on them.
 fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::path::Path) -> Result<Vec<Outcome<'t>>> {
     let lab = Lab::new("bench");
     lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]);
-    let load = Load { rows, v6_percent: options.v6, ..Load::default() }.filled();
-    println!("bench: opening {rows} sockets in {} processes", load.processes);
+    let idle = tasks.first().map_or(0, |task| task.idle);
+    let files = if idle > 0 { IDLE_FILES } else { 0 };
+    let load = Load { rows, v6_percent: options.v6, idle, files, ..Load::default() }.filled();
+    println!("bench: opening {rows} sockets in {} processes, {idle} idle ones beside them", load.processes);
     let running = lab.inside(|| Running::start(&load))?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));

@@ -4,8 +4,8 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::{OwnersReader, Resolver};
 use host::hosts::Options;
+use host::{OwnersReader, Resolver};
 use record::Accounting;
 use std::fmt;
 use std::path::Path;

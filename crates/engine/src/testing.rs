@@ -141,7 +141,10 @@ impl Lookup for Known {
 
 impl Known {
     pub(crate) fn lookups(&self) -> Lookups<'_> {
-        Lookups::none().with(LookupId::Owners, self).with(LookupId::Users, self).with(LookupId::Containers, &self.containers)
+        Lookups::none()
+            .with(LookupId::Owners, self)
+            .with(LookupId::Users, self)
+            .with(LookupId::Containers, &self.containers)
     }
 }
 

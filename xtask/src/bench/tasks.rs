@@ -32,6 +32,8 @@ pub(super) struct Task {
     pub(super) title: &'static str,
     /// Sizes (from, to) at which it is asked.
     pub(super) sizes: (u64, u64),
+    /// Processes besides that hold 20 open files each and no socket.
+    pub(super) idle: u64,
     /// Whether all print who holds a socket, so that this is compared as well.
     pub(super) owned: bool,
     pub(super) peers: &'static [Entry],
@@ -87,6 +89,7 @@ const START: &[Task] = &[Task {
     id: "start",
     title: "10 sockets, start to end",
     sizes: (1, 999),
+    idle: 0,
     owned: false,
     peers: &[SS, NETSTAT],
     ours: &[ours("native", NATIVE, Shape::Table), ours("face ss", "ss -atn", Shape::Ss)],
@@ -99,6 +102,7 @@ const SOCKETS: &[Task] = &[
         id: "list",
         title: "list all TCP as text",
         sizes: (1, ALWAYS),
+        idle: 0,
         owned: false,
         peers: &[SS, NETSTAT],
         ours: &[
@@ -123,6 +127,7 @@ const SOCKETS: &[Task] = &[
         id: "json",
         title: "list all TCP as JSON",
         sizes: (1_000, ALWAYS),
+        idle: 0,
         owned: false,
         peers: &[SS],
         ours: &[ours("JSON", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json)],
@@ -133,6 +138,7 @@ const SOCKETS: &[Task] = &[
         id: "port",
         title: "one port",
         sizes: (10_000, 100_000),
+        idle: 0,
         owned: false,
         peers: &[peer("ss sport = :443", "ss", "-atn 'sport = :443'", Shape::Ss)],
         ours: &[
@@ -146,6 +152,7 @@ const SOCKETS: &[Task] = &[
         id: "listeners",
         title: "listeners only",
         sizes: (10_000, 100_000),
+        idle: 0,
         owned: false,
         peers: &[peer("ss -ltn", "ss", "-ltn", Shape::Ss)],
         ours: &[
@@ -161,6 +168,7 @@ const FLOWS: &[Task] = &[Task {
     id: "flows",
     title: "host-to-host flows",
     sizes: (10, ALWAYS),
+    idle: 0,
     owned: false,
     peers: &[LSTF],
     ours: &[
@@ -177,21 +185,45 @@ const FLOWS: &[Task] = &[Task {
     memory: &[("native", 1_000_000, 50.0), ("face lstf", 1_000_000, 50.0)],
 }];
 
-const OWNERS: &[Task] = &[Task {
-    id: "owners",
-    title: "list all TCP with processes",
-    sizes: (1_000, 100_000),
-    owned: true,
-    peers: &[peer("ss -atnp", "ss", "-atnp", Shape::Ss), peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat)],
-    ours: &[
-        ours("native", "sockets --via netlink 'proto = tcp'", Shape::Table),
-        ours("face ss", "ss -atnp", Shape::Ss),
-    ],
-    ratios: &[
-        ("native", "ss -atnp", 10_000, 1.8),
-        ("native", "ss -atnp", 100_000, 5.5),
-        ("face ss", "ss -atnp", 10_000, 1.8),
-        ("face ss", "ss -atnp", 100_000, 5.5),
-    ],
-    memory: &[],
-}];
+const SS_OWNERS: Entry = peer("ss -atnp", "ss", "-atnp", Shape::Ss);
+const NETSTAT_OWNERS: Entry = peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat);
+
+const OWNERS: &[Task] = &[
+    Task {
+        id: "owners",
+        title: "list all TCP with processes",
+        sizes: (1_000, 250_000),
+        idle: 0,
+        owned: true,
+        peers: &[SS_OWNERS, NETSTAT_OWNERS],
+        ours: &[
+            ours("native", "sockets 'proto = tcp'", Shape::Table),
+            ours("face ss", "ss -atnp", Shape::Ss),
+            ours("/proc owners", "sockets --owners-via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -atnp", 10_000, 4.0),
+            ("native", "ss -atnp", 100_000, 25.0),
+            ("native", "ss -atnp", 250_000, 100.0),
+            ("face ss", "ss -atnp", 10_000, 4.0),
+            ("face ss", "ss -atnp", 100_000, 25.0),
+            ("face ss", "ss -atnp", 250_000, 100.0),
+        ],
+        memory: &[],
+    },
+    Task {
+        id: "crowd",
+        title: "1 000 sockets with processes among 3 000 idle ones",
+        sizes: (1_000, 1_000),
+        idle: 3_000,
+        owned: true,
+        peers: &[SS_OWNERS, NETSTAT_OWNERS],
+        ours: &[
+            ours("native", "sockets 'proto = tcp'", Shape::Table),
+            ours("face ss", "ss -atnp", Shape::Ss),
+            ours("/proc owners", "sockets --owners-via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[("native", "ss -atnp", 1_000, 6.0), ("face ss", "ss -atnp", 1_000, 6.0)],
+        memory: &[],
+    },
+];

@@ -45,11 +45,7 @@ pub struct Containers {
 impl Containers {
     /// Takes the cgroup files of processes and the paths of all cgroups apart, and asks the runtimes' state files for
     /// names: one file a container. A state file that is missing or makes no sense costs a name: then the id is shown.
-    pub fn read<'c>(
-        host: &Host,
-        files: impl Iterator<Item = (u32, &'c [u8])>,
-        groups: Option<&Cgroups>,
-    ) -> Containers {
+    pub fn read<'c>(host: &Host, files: impl Iterator<Item = (u32, &'c [u8])>, groups: Option<&Cgroups>) -> Containers {
         Containers::read_below(host, "", files, groups)
     }
 
@@ -197,6 +193,15 @@ impl Finder<'_> {
             Runtime::Unknown => states.docker(id).or_else(|| states.podman(id)),
         };
         found.container = name.or_else(|| id.get(..SHORT_ID).map(Box::from));
+    }
+}
+
+/// Takes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor fail to end.
+pub fn fuzz_cgroup(data: &[u8]) {
+    for (path, _) in paths(data) {
+        let found = place(path);
+        assert!(found.pod_uid.is_none_or(|uid| (32..=36).contains(&uid.len())));
+        assert!(found.unit.is_none_or(|unit| unit.len() <= path.len()));
     }
 }
 

@@ -149,7 +149,10 @@ mod tests {
             ("/machine.slice/libpod-ID.scope/container", id(Runtime::Podman)),
             ("/libpod_parent/libpod-ID", id(Runtime::Podman)),
             ("/libpod_parent/conmon", Some(Container::Perhaps(b"libpod_parent", b"conmon"))),
-            ("/machine.slice/libpod-conmon-ID.scope", Some(Container::Perhaps(b"machine.slice", b"libpod-conmon-ID.scope"))),
+            (
+                "/machine.slice/libpod-conmon-ID.scope",
+                Some(Container::Perhaps(b"machine.slice", b"libpod-conmon-ID.scope")),
+            ),
             ("/kubepods/burstable/podc0ffee00-1234-4abc-8def-0123456789ab/ID", id(Runtime::Cri)),
             ("/system.slice/containerd.service/kubepods-burstable-podx.slice:cri-containerd:ID", id(Runtime::Cri)),
             ("/a/b/ID", id(Runtime::Unknown)),

@@ -235,7 +235,8 @@ mod tests {
         gather.socket(4, 102);
         let (index, _) = gather.finish();
         let index = &index;
-        let seen = |inode: u64| index.get(inode).iter().map(move |o| (o.pid, o.fd, index.thread(inode << 32 | 10, o.fd)));
+        let seen =
+            |inode: u64| index.get(inode).iter().map(move |o| (o.pid, o.fd, index.thread(inode << 32 | 10, o.fd)));
         assert_eq!(seen(100).collect::<Vec<_>>(), [(10, 3, 10)]);
         assert_eq!(seen(101).collect::<Vec<_>>(), [(10, 4, 12)]);
         assert_eq!(seen(102).collect::<Vec<_>>(), [(10, 4, 10)]);

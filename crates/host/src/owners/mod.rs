@@ -5,6 +5,9 @@
 mod block;
 #[cfg(feature = "bpf")]
 mod bpf_door;
+#[cfg(not(feature = "bpf"))]
+#[path = "no_bpf_door.rs"]
+mod bpf_door;
 mod choose;
 mod hidden;
 mod index;
@@ -12,9 +15,6 @@ mod probe;
 mod report;
 mod rows;
 mod walk;
-#[cfg(not(feature = "bpf"))]
-#[path = "no_bpf_door.rs"]
-mod bpf_door;
 
 use record::{Key, Lookup, Owner, Value};
 use sys::Host;

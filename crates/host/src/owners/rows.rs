@@ -87,8 +87,11 @@ mod tests {
         prop_oneof![
             (1u32.., any::<u32>()).prop_map(|(inode, fd)| Row::Socket { inode, fd }),
             any::<u64>().prop_map(|files| Row::End { files }),
-            (any::<u32>(), any::<u32>(), prop::collection::vec(1u8.., 0..16))
-                .prop_map(|(tid, pid, name)| Row::Task { tid, pid, comm: Comm::new(&name) }),
+            (any::<u32>(), any::<u32>(), prop::collection::vec(1u8.., 0..16)).prop_map(|(tid, pid, name)| Row::Task {
+                tid,
+                pid,
+                comm: Comm::new(&name)
+            }),
         ]
     }
 

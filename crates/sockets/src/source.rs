@@ -8,7 +8,6 @@ use record::rows::need::{self, NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
 use record::{
     Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _,
-    field_index,
 };
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};

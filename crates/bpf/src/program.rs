@@ -74,6 +74,7 @@ impl<'a> Sort<'a> {
             Sort::Iterator(_) => ("iter", "5.8"),
             Sort::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
             Sort::Cgroup(_) => ("cgroup/sock_create", "4.10"),
+            Sort::PeerName(_) => ("cgroup/getpeername", "5.8"),
         }
     }
 

@@ -30,7 +30,7 @@ mod window;
 pub use bpf_door::Doors;
 pub use choose::{BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
 pub use error::DecodeError;
-pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
+pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use inet_diag::{InetDecoder, decode_inet};
 pub use probe::{Probe, probe, sees_marks};
 pub use proc_tcp::parse_proc_line;

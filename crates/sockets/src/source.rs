@@ -42,12 +42,15 @@ pub struct Options {
     pub order: Vec<Proto>,
     /// Address families of TCP and UDP.
     pub families: Families,
+    /// TCP sockets from which the walk pays; `None` is what was measured.
+    pub walk_from: Option<u64>,
 }
 
 impl Options {
     /// TCP, UDP, unix, both families, any door.
     pub fn new(netns_id: u64) -> Options {
-        Options { via: None, netns_id, order: vec![Proto::Tcp, Proto::Udp, Proto::Unix], families: Families::Both }
+        let order = vec![Proto::Tcp, Proto::Udp, Proto::Unix];
+        Options { via: None, netns_id, order, families: Families::Both, walk_from: None }
     }
 }
 
@@ -128,6 +131,7 @@ impl<'h> SocketSource<'h> {
             (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
             (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
+        let least = self.options.walk_from.unwrap_or(least);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }

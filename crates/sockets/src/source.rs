@@ -54,6 +54,8 @@ pub struct Options {
     pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
+    /// TCP sockets from which the walk pays; `None` is what was measured.
+    pub walk_from: Option<u64>,
 }
 
 impl Options {
@@ -73,7 +75,7 @@ impl Options {
         ];
         let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
         let families = Families::Both;
-        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families }
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families, walk_from: None }
     }
 
     /// Only this table.
@@ -166,6 +168,7 @@ impl<'h> SocketSource<'h> {
             (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
             (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
+        let least = self.options.walk_from.unwrap_or(least);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }

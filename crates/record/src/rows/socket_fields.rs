@@ -257,7 +257,7 @@ const FLAT: &[Field<Sockets>] = &[
         .needs(need::SKMEM)
         .kernel("SK_MEMINFO_BACKLOG")
         .doc("Memory of packets that wait while the socket is locked."),
-    F::own("socket_drops", Kind::Count, |row| drops(row))
+    F::own("socket_drops", Kind::Count, drops)
         .needs(need::SKMEM)
         .kernel("SK_MEMINFO_DROPS")
         .doc("Packets dropped at this socket."),

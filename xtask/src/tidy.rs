@@ -8,7 +8,7 @@ mod licences;
 mod names;
 mod scan;
 
-use crate::{generate, root};
+use crate::{generate, objects, root};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(crate) type Findings = Vec<String>;
 pub(crate) fn run() -> Result<()> {
     let metadata = metadata()?;
     let files = root::files()?;
-    let checks: [(&str, Findings); 8] = [
+    let checks: [(&str, Findings); 9] = [
         ("layers", layers::check(&metadata)),
         ("dependency counts", budget::check()?),
         ("licences", licences::check(&metadata)?),
@@ -28,6 +28,7 @@ pub(crate) fn run() -> Result<()> {
         ("file names", names::check_names(&files)),
         ("words", names::check_words(&files)?),
         ("generated files", generate::check()?),
+        ("BPF objects", objects::check()?),
     ];
     let mut total = 0;
     for (name, findings) in checks {

@@ -40,12 +40,12 @@ const IPPROTO_MPTCP: u32 = 262;
 const IPPROTO_NONE_SUCH: u8 = 254;
 
 /// `struct inet_diag_sockid`: ports, addresses, interface, cookie.
-const SOCKID: usize = 48;
+pub(crate) const SOCKID: usize = 48;
 /// `struct inet_diag_req` (legacy): family, src_len, dst_len, ext, id, states u32, dbs u32.
 const REQ: usize = 60;
 const _: () = assert!(REQ == 4 + SOCKID + 4 + 4);
 /// `struct inet_diag_req_v2`: family, protocol, ext, pad, states u32, id.
-const REQ_V2: usize = 56;
+pub(crate) const REQ_V2: usize = 56;
 const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 /// `struct inet_diag_msg`: family, state, timer, retrans, id, five u32.
 const MSG: usize = 72;
@@ -79,7 +79,7 @@ const LAST_KNOWN: u16 = SOCKOPT;
 /// The extension bits that fetch the fields behind these `need` bits: `1 << (attribute - 1)`.
 pub(crate) fn ext_of(demanded: u64) -> u8 {
     let bits: [(u64, &[u16]); 5] = [
-        (need::TCP_INFO | need::ULP, &[INFO]),
+        (need::TCP_INFO | need::COUNTERS | need::ULP, &[INFO]),
         (need::CONG, &[CONG]),
         (need::CONG_INFO, &[VEGASINFO]),
         (need::SKMEM, &[SKMEMINFO]),
@@ -87,6 +87,18 @@ pub(crate) fn ext_of(demanded: u64) -> u8 {
     ];
     let wanted = bits.iter().filter(|(need, _)| demanded & need != 0);
     wanted.flat_map(|(_, attrs)| attrs.iter()).fold(0, |ext, attr| ext | 1 << (attr - 1))
+}
+
+/// The protocol's number (`IPPROTO_…`).
+pub(crate) fn number_of(proto: Proto) -> u8 {
+    match proto {
+        Proto::Udp => IPPROTO_UDP,
+        Proto::UdpLite => IPPROTO_UDPLITE,
+        Proto::Raw => IPPROTO_RAW,
+        // Its own number does not fit: it stands in an attribute.
+        Proto::Mptcp => IPPROTO_NONE_SUCH,
+        _ => IPPROTO_TCP,
+    }
 }
 
 /// What a dump is asked for.
@@ -141,13 +153,7 @@ impl Wanted<'_> {
     pub(crate) fn by_family(&self, family: u8, proto: Proto) -> Request {
         let mut body = [0; REQ_V2];
         body[0] = family;
-        body[1] = match proto {
-            Proto::Udp => IPPROTO_UDP,
-            Proto::UdpLite => IPPROTO_UDPLITE,
-            Proto::Raw => IPPROTO_RAW,
-            Proto::Mptcp => IPPROTO_NONE_SUCH,
-            _ => IPPROTO_TCP,
-        };
+        body[1] = number_of(proto);
         body[2] = self.ext;
         body[4..8].copy_from_slice(&self.states.to_ne_bytes());
         body[8..8 + SOCKID].copy_from_slice(&self.sockid());
@@ -162,12 +168,14 @@ impl Wanted<'_> {
 
 /// `need` bits whose answers are attributes.
 const IN_ATTRIBUTES: u64 = need::TCP_INFO
+    | need::COUNTERS
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM
     | need::TOS
     | need::CGROUP
     | need::SOCKOPT
+    | need::V6ONLY
     | need::IFACE_MARK
     | need::SHUTDOWN
     | need::ULP

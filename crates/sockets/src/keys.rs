@@ -128,6 +128,11 @@ pub(crate) fn unfiltered_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-unfiltered@{netns_id}", table.word())
 }
 
+/// The stream of the listeners that stand beside a walk of the connections.
+pub(crate) fn listeners_key(table: Table, netns_id: u64) -> String {
+    format!("sockets/{}/netlink-listen@{netns_id}", table.word())
+}
+
 /// True if a key is one of ours in this namespace.
 pub(crate) fn is_ours(key: &str, netns_id: u64) -> bool {
     key.strip_prefix("sockets/")

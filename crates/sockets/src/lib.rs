@@ -7,13 +7,20 @@
 #![forbid(unsafe_code)]
 
 mod books;
+mod bpf_door;
+mod bpf_rows;
 mod bytecode;
 mod choose;
+mod destroy;
+mod destroyed;
 mod error;
+mod everywhere;
+mod expected;
 mod fuzz;
 mod ifindex;
 mod inet_diag;
 mod keys;
+mod live;
 mod netlink_diag;
 mod packet_diag;
 mod probe;
@@ -27,10 +34,17 @@ mod source;
 mod unix_diag;
 mod window;
 
-pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via};
+pub use bpf_door::Doors;
+pub use choose::{
+    BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via,
+};
+pub use destroy::{Closing, Target, close, probe_closing};
+pub use destroyed::Destroyed;
 pub use error::DecodeError;
+pub use everywhere::{EverySocket, Place};
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
 pub use inet_diag::{InetDecoder, decode_inet};
+pub use live::{FlowSums, Follow, LiveConnections};
 pub use netlink_diag::NetlinkDecoder;
 pub use packet_diag::PacketDecoder;
 pub use probe::{Probe, probe, sees_marks};

@@ -4,17 +4,22 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use netlink::{Ask, DumpEnd, DumpError, Request};
-use record::rows::need::{NETLINK, STORAGES};
+use record::rows::need::{self, NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, Table as _};
+use record::{
+    Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _,
+};
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, NetNs, SysError};
+use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
+use crate::bpf_door::{self, Doors, WalkError};
+use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
-use crate::choose::{Choice, Facts, Via, choose};
+use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
 use crate::error::DecodeError;
-use crate::inet_diag::{AF_INET6, InetDecoder, Wanted, ext_of};
+use crate::expected::{self, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_WALKING};
+use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
 use crate::keys::{self, Table};
 use crate::netlink_diag::{self, NetlinkDecoder};
 use crate::packet_diag::{self, PacketDecoder};
@@ -83,12 +88,15 @@ pub struct SocketSource<'h> {
     host: &'h Host,
     options: Options,
     netns: Option<&'h NetNs>,
+    /// Where a loaded program is kept; its own place if nobody lends one.
+    doors: Option<&'h Doors>,
+    own_doors: Doors,
 }
 
 impl<'h> SocketSource<'h> {
     /// Sockets of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
-        SocketSource { host, options, netns: None }
+        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new() }
     }
 
     /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -97,12 +105,25 @@ impl<'h> SocketSource<'h> {
         self
     }
 
+    /// Keeps what is dear to open in `doors`, for the next source of the same session.
+    pub fn keeping(mut self, doors: &'h Doors) -> SocketSource<'h> {
+        self.doors = Some(doors);
+        self
+    }
+
+    fn doors(&self) -> &Doors {
+        self.doors.unwrap_or(&self.own_doors)
+    }
+
     /// The tables with their doors and filters, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Sockets>) -> Plan {
         // A recording is filtered by the engine; only tables that cannot have such rows are left out.
-        let filters = |proto| !self.host.is_replay() && self.choose(proto, demand.need).via == Via::Netlink;
+        let filters = |proto| !self.host.is_replay() && Choice::filters(self.choose(demand, proto, STATES_ALL).via);
         let Split { tables, pushed } = self.split(demand, &filters);
-        let with_door = |filter: TableFilter| PlannedTable { choice: self.choose(filter.proto, demand.need), filter };
+        let with_door = |filter: TableFilter| {
+            let choice = self.choose(demand, filter.proto, filter.states);
+            PlannedTable { choice, filter }
+        };
         Plan { tables: tables.into_iter().map(with_door).collect(), pushed }
     }
 
@@ -118,11 +139,44 @@ impl<'h> SocketSource<'h> {
         everywhere || (!self.options.quiet && is_named(demand, proto))
     }
 
-    fn choose(&self, proto: Proto, need: u64) -> Choice {
+    fn choose(&self, demand: &Demand<Sockets>, proto: Proto, states: u32) -> Choice {
         let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
-        let recorded = self.host.is_replay().then(|| (held(Via::Netlink), held(Via::Proc)));
-        choose(&Facts { proto, need, via: self.options.via, recorded })
+        let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
+        let counted = is_counted(demand);
+        let few_states = states & !IN_SMALL_TABLES == 0;
+        let walk = || self.walk(demand, parts_of(demand.need, counted));
+        let via = self.options.via;
+        choose(&Facts { proto, need: demand.need, counted, few_states, via, recorded, walk: &walk })
+    }
+
+    // Whether the walk of TCP's tables is possible and pays.
+    fn walk(&self, demand: &Demand<Sockets>, parts: u32) -> Walk {
+        if !cfg!(feature = "bpf") || self.netns.is_some() {
+            return Walk::TooFew;
+        }
+        // A table must not change its stream on the tape from round to round.
+        match self.doors().first().get().filter(|_| self.host.mode() == Mode::Recording) {
+            Some(Via::Bpf) => return Walk::Pays("as in the first round"),
+            Some(_) => return Walk::TooFew,
+            None => {}
+        }
+        let (least, why) = match (self.doors().is_loaded(parts), demand.repeated) {
+            (true, _) => (WORTH_WALKING, "the program is loaded"),
+            (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
+            (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
+        };
+        if expected::tcp_sockets(self.host, least) < least {
+            return Walk::TooFew;
+        }
+        if self.doors().was_refused() {
+            return Walk::No("the BPF program could not be loaded");
+        }
+        let held = caps::effective().unwrap_or_default();
+        if !held.has(Cap::SysAdmin) && !(held.has(Cap::Bpf) && held.has(Cap::Perfmon)) {
+            return Walk::No("bpf needs CAP_BPF and CAP_PERFMON");
+        }
+        Walk::Pays(why)
     }
 
     fn key(&self, table: Table, via: Via) -> String {
@@ -168,9 +222,13 @@ impl Source<Sockets> for SocketSource<'_> {
     fn offer(&self, demand: &Demand<Sockets>) -> Offer {
         let plan = self.plan(demand);
         let used = |via| plan.tables.iter().any(|table| table.choice.via == via);
-        let door = match (used(Via::Netlink), used(Via::Proc)) {
-            (true, true) => "netlink, proc",
-            (false, true) => Via::Proc.name(),
+        let door = match (used(Via::Bpf), used(Via::Netlink), used(Via::Proc)) {
+            (true, true, true) => "bpf, netlink, proc",
+            (true, true, false) => "bpf, netlink",
+            (true, false, true) => "bpf, proc",
+            (true, false, false) => Via::Bpf.name(),
+            (false, true, true) => "netlink, proc",
+            (false, false, true) => Via::Proc.name(),
             _ => Via::Netlink.name(),
         };
         let mut explain: Vec<String> = plan.tables.iter().map(explain_table).collect();
@@ -192,7 +250,18 @@ impl Source<Sockets> for SocketSource<'_> {
                 books.note(format!("the recording was made with a {filter}"));
             }
         }
-        let mut run = Run { source: self, need: demand.need, each, books, tells: true, stopped: false, failure: None };
+        let parts = parts_of(demand.need, is_counted(demand));
+        let mut run = Run {
+            source: self,
+            need: demand.need,
+            parts,
+            each,
+            books,
+            tells: true,
+            listeners: false,
+            stopped: false,
+            failure: None,
+        };
         for table in &plan.tables {
             run.tells = self.tells(demand, table.filter.proto);
             run.table(table);
@@ -209,9 +278,13 @@ fn explain_table(table: &PlannedTable) -> String {
     let words = filter.words();
     let kernel = match (choice.via, words.is_empty()) {
         (Via::Netlink, false) => format!("; the kernel filters {words}"),
+        (Via::Bpf, false) => {
+            format!("; filtered by {words}, the program does what concerns states, families and ports")
+        }
         _ => String::new(),
     };
-    format!("{} sockets by {} ({}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
+    let no_walk = choice.no_walk.map(|why| format!("; {why}")).unwrap_or_default();
+    format!("{} sockets by {} ({}{no_walk}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
 }
 
 impl SocketSource<'_> {
@@ -223,8 +296,9 @@ impl SocketSource<'_> {
             let wanted = [note_of(&filter, &[]), note_of(&filter, &[0])];
             let both: &[Table] = if filter.proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
             for table in both.iter().chain(keys::tables_of(filter.proto)) {
-                let key = self.key(*table, Via::Netlink);
-                let notes = || self.host.notes().iter().filter(|(of, _)| **of == *key).map(|(_, note)| &**note);
+                let keys = [self.key(*table, Via::Netlink), self.key(*table, Via::Bpf)];
+                let ours = |of: &str| keys.iter().any(|key| **key == *of);
+                let notes = || self.host.notes().iter().filter(|(of, _)| ours(of)).map(|(_, note)| &**note);
                 if !notes().any(|note| wanted.iter().any(|wanted| *wanted == note)) {
                     narrower.extend(notes().filter(|note| !note.is_empty()));
                 }
@@ -247,10 +321,14 @@ impl SocketSource<'_> {
 struct Run<'s, 'h, 'e, 'f> {
     source: &'s SocketSource<'h>,
     need: u64,
+    /// What the walk is to copy of each socket.
+    parts: u32,
     each: &'e mut Each<'f, Sockets>,
     books: Books,
     /// Whether it is worth a word if the table read now is one that this kernel lacks.
     tells: bool,
+    /// True while netlink reads what stands beside the walk.
+    listeners: bool,
     stopped: bool,
     /// The first table that gave nothing at all.
     failure: Option<SourceError>,
@@ -259,15 +337,25 @@ struct Run<'s, 'h, 'e, 'f> {
 impl Run<'_, '_, '_, '_> {
     fn table(&mut self, planned: &PlannedTable) {
         let filter = &planned.filter;
-        if planned.choice.via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
+        if filter.proto == Proto::Tcp && filter.states & !IN_SMALL_TABLES != 0 {
+            self.source.doors().first().set(Some(planned.choice.via));
+        }
+        if planned.choice.via == Via::Bpf {
+            return self.by_walk(filter);
+        }
+        self.by_files_or_dumps(planned.choice.via, filter);
+    }
+
+    fn by_files_or_dumps(&mut self, via: Via, filter: &TableFilter) {
+        if via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
             return;
         }
         for table in keys::tables_of(filter.proto).iter().copied() {
             if self.stopped || !filter.families.has(table.family()) {
                 continue;
             }
-            match planned.choice.via {
-                Via::Netlink => self.by_netlink(table, filter),
+            match via {
+                Via::Netlink | Via::Bpf => self.by_netlink(table, filter),
                 Via::Proc => {
                     if let Err(error) = self.by_proc(table, filter) {
                         self.proc_failed(table, error);
@@ -282,7 +370,7 @@ impl Run<'_, '_, '_, '_> {
         let host = self.source.host;
         let possible = if host.is_replay() {
             // It may have been made with more families than are wanted now.
-            host.holds(&self.source.key(Table::Tcp, Via::Netlink))
+            host.holds(&self.netlink_key(Table::Tcp))
         } else {
             filter.families == Families::Both
         };
@@ -358,11 +446,18 @@ impl Run<'_, '_, '_, '_> {
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
     }
 
+    fn netlink_key(&self, table: Table) -> String {
+        if self.listeners {
+            return keys::listeners_key(table, self.source.options.netns_id);
+        }
+        self.source.key(table, Via::Netlink)
+    }
+
     // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out, and what it
     // would have done is done here: the engine relies on it.
     fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
         let netns_id = self.source.options.netns_id;
-        let (key, unfiltered) = (self.source.key(table, Via::Netlink), keys::unfiltered_key(table, netns_id));
+        let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));
         if self.source.host.is_replay() {
             let key = if self.source.host.holds(&unfiltered) { unfiltered } else { key };
             return self.dump_until_quiet(table, &key, filter, &[], true);
@@ -453,6 +548,76 @@ impl Run<'_, '_, '_, '_> {
         end
     }
 
+    // TCP by the walk: listeners by netlink first, who finds them without crossing the table of connections (and knows
+    // those that are merely bound), then the connections.
+    fn by_walk(&mut self, filter: &TableFilter) {
+        let beside = filter.states & IN_SMALL_TABLES;
+        if beside != 0 || self.source.host.is_replay() {
+            self.listeners = true;
+            self.by_files_or_dumps(Via::Netlink, &TableFilter { states: beside, ..filter.clone() });
+            self.listeners = false;
+        }
+        if self.stopped || filter.states & !IN_SMALL_TABLES == 0 {
+            return;
+        }
+        let rows = self.books.rows();
+        match self.walk_connections(filter) {
+            Ok(stopped) => {
+                self.stopped |= stopped;
+                self.books.used(Via::Bpf.name());
+            }
+            Err(error) => self.walk_failed(filter, error, rows),
+        }
+    }
+
+    fn walk_connections(&mut self, filter: &TableFilter) -> Result<bool, WalkError> {
+        let source = self.source;
+        let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
+        let ask = bpf_door::Ask {
+            parts: self.parts,
+            // A socket that is closed leaves the table before it is called so: one that says it was just let go.
+            states: filter.states & !(1 << State::CLOSE.0) & !IN_SMALL_TABLES,
+            v4: filter.families.has(AF_INET),
+            v6: filter.families.has(AF_INET6),
+            sport: filter.sport,
+            dport: filter.dport,
+            key: &key,
+            note: &note,
+            netns_id: source.options.netns_id,
+        };
+        // The program has done the rest; a recording may have been made with less of a filter.
+        let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
+        let mut rows =
+            Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
+        source.doors().walk(source.host, &ask, &mut |row| match row {
+            Ok((row, key)) => rows.row(row, key),
+            Err(error) => rows.failed(error),
+        })
+    }
+
+    // The connections by another door, if no row of them is out and nobody insists on this one.
+    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64) {
+        let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
+            WalkError::Closed(cause) => (None, cause),
+            WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
+        };
+        if self.books.rows() > rows_before {
+            self.books.used(Via::Bpf.name());
+            return self.books.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+        }
+        if self.source.options.via == Some(Via::Bpf) && !self.source.host.is_replay() {
+            let fault = errno.map_or(SourceFault::Unsupported, |errno| fault_of(Some(errno)));
+            return self.fail(Table::Tcp, fault, cause);
+        }
+        if errno.is_some() {
+            self.books.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
+        }
+        self.by_files_or_dumps(
+            Via::Netlink,
+            &TableFilter { states: filter.states & !IN_SMALL_TABLES, ..filter.clone() },
+        );
+    }
+
     // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
     fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
         let source = self.source;
@@ -506,6 +671,26 @@ impl Run<'_, '_, '_, '_> {
             _ => Ok(self.books.close()),
         }
     }
+}
+
+/// States of sockets that netlink finds without crossing the table of connections.
+const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
+
+/// True if some of `tcp_info` is wanted, and nothing of it but what the walk copies.
+fn is_counted(demand: &Demand<Sockets>) -> bool {
+    let of_info = demand.fields.iter().filter_map(|&i| Sockets::FIELDS.get(i)).filter(|f| f.need & need::TCP_INFO != 0);
+    let mut any = false;
+    let all = of_info.map(|f| f.name).all(|name| {
+        any = true;
+        COUNTED.contains(&name)
+    });
+    all && any
+}
+
+/// What the walk has to copy for these `need` bits.
+fn parts_of(demanded: u64, counted: bool) -> u32 {
+    let counters = if counted && demanded & need::TCP_INFO != 0 { part::COUNTERS } else { 0 };
+    part::BOUND | part::TIMER | counters
 }
 
 /// Where decoded rows go.

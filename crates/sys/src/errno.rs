@@ -162,6 +162,18 @@ impl SysError {
             "bind" => "bind to",
             "connect" => "connect to",
             "listen" => "listen on",
+            "mmap" => "map",
+            "poll" => "wait for",
+            "bpf_map_create" => "create",
+            "bpf_map_lookup" | "bpf_map_lookup_batch" => "look into",
+            "bpf_map_update" => "write to",
+            "bpf_map_delete" => "delete from",
+            "bpf_map_freeze" => "freeze",
+            "bpf_prog_load" | "bpf_btf_load" => "load",
+            "bpf_prog_run" => "run",
+            "bpf_prog_next_id" => "read",
+            "bpf_raw_tracepoint_open" | "bpf_link_create" => "attach",
+            "bpf_iter_create" => "start",
             other => other,
         }
     }

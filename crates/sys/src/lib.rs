@@ -3,6 +3,7 @@
 //! The one crate (beside `bpf`) with `unsafe` in it: each wrapper is a few lines with its reason.
 //! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
 //! that a run reads goes through it.
+pub mod bpf;
 pub mod caps;
 pub mod clock;
 pub mod cost;

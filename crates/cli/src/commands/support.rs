@@ -54,6 +54,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         })
         .chain([not_read()])
         .chain(owners())
+        .chain([closing(&host)])
+        .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
     if blind.is_empty() {
@@ -76,6 +78,31 @@ fn owners() -> Option<Line> {
         works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(),
         words,
     })
+}
+
+fn closing(host: &Host) -> Line {
+    let (works, words) = sockets::probe_closing(host);
+    Line { feature: "closing sockets".to_owned(), works, words }
+}
+
+/// What BPF programs of ours would find: one line an ability.
+#[cfg(feature = "bpf")]
+fn bpf_lines(host: &Host) -> Vec<Line> {
+    let line = |probe: bpf::Probe| {
+        let words = match &probe.error {
+            None => probe.ability.serves().to_owned(),
+            Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),
+            Some(error) => error.to_string(),
+        };
+        Line { feature: format!("bpf: {}", probe.ability.name()), works: probe.error.is_none(), words }
+    };
+    bpf::probe(host).into_iter().map(line).collect()
+}
+
+#[cfg(not(feature = "bpf"))]
+fn bpf_lines(_host: &Host) -> Vec<Line> {
+    let words = "this netwren was built without the feature bpf".to_owned();
+    vec![Line { feature: "bpf: programs".to_owned(), works: false, words }]
 }
 
 fn rights() -> impl Iterator<Item = Line> {

@@ -1,6 +1,6 @@
 //! The record of a socket.
 
-use super::{Rare, SkMem, TcpInfo};
+use super::{Rare, SkMem, TcpInfo, Watched};
 use crate::{Addr, Field, Proto, State, Table, Timer};
 
 /// The table of sockets.
@@ -37,7 +37,7 @@ pub mod need {
     pub const UNIX_UID: u64 = 1 << 9;
     /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
     pub const CGROUP: u64 = 1 << 10;
-    /// v6only and the socket options byte: netlink sends them unasked, /proc has them not.
+    /// The socket options bytes: netlink sends them unasked, nobody else has them.
     pub const SOCKOPT: u64 = 1 << 11;
     /// The cookie: /proc has it not.
     pub const COOKIE: u64 = 1 << 12;
@@ -49,6 +49,9 @@ pub mod need {
     pub const UNIX_REFS: u64 = 1 << 15;
     /// Shutdown bits (INET_DIAG_SHUTDOWN).
     pub const SHUTDOWN: u64 = 1 << 16;
+    /// Bytes, segments and retransmissions so far, from wherever the door has them cheapest: by netlink that is
+    /// INET_DIAG_INFO. Only `--watch` asks.
+    pub const COUNTERS: u64 = 1 << 50;
     /// Version, flags, rings, fanout and memberships of a packet socket (PACKET_DIAG_INFO and so on).
     pub const PACKET: u64 = 1 << 32;
     /// The filter of a packet socket (PACKET_DIAG_FILTER).
@@ -61,6 +64,8 @@ pub mod need {
     pub const STORAGES: u64 = 1 << 36;
     /// Inodes of the connections that wait at a unix listener (UDIAG_SHOW_ICONS): only the ss face asks.
     pub const UNIX_ICONS: u64 = 1 << 37;
+    /// v6only of a listener (INET_DIAG_SKV6ONLY): /proc has it not.
+    pub const V6ONLY: u64 = 1 << 40;
 }
 
 /// One end of a connection as the kernel gave it.
@@ -186,6 +191,8 @@ pub struct Socket<'b> {
     pub storages: Option<&'b [u8]>,
     /// What only unix sockets have.
     pub unix: Option<UnixPart<'b>>,
+    /// What is known of the round before; only in rows of `--watch`.
+    pub watched: Option<&'b Watched>,
     /// What only raw, packet, netlink and MPTCP sockets have.
     pub rare: Option<&'b Rare<'b>>,
 }
@@ -226,6 +233,7 @@ impl Socket<'_> {
         md5sig: None,
         storages: None,
         unix: None,
+        watched: None,
         rare: None,
     };
 

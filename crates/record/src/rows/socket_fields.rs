@@ -2,8 +2,9 @@
 
 use super::rare_fields::{OPTIONS, RARE, RINGS};
 use super::tcp_info::MEMBERS;
+use super::watched_socket::ROUNDS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
-use crate::{Field, Key, Kind, LookupId, Proto, Show, State, Timer, Value};
+use crate::{Field, Key, Kind, LookupId, Owner, Proto, Show, State, Timer, Value};
 
 type F = Field<Sockets>;
 
@@ -40,6 +41,27 @@ fn nonzero<'r>(n: u64) -> Value<'r> {
 
 fn owners_key(row: &Socket<'_>) -> Key {
     if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) }
+}
+
+// A socket that nobody holds any more was still made in a cgroup.
+fn group_key(row: &Socket<'_>) -> Key {
+    row.cgroup_id.map_or(Key::None, |id| Key::Pair(id, 0))
+}
+
+fn no_key(_: &Socket<'_>) -> Key {
+    Key::None
+}
+
+fn by_pid(_: Key, owner: &Owner) -> Key {
+    Key::Id(owner.pid.into())
+}
+
+// Which thread's table: inode and pid side by side, and the descriptor.
+fn by_descriptor(socket: Key, owner: &Owner) -> Key {
+    match socket {
+        Key::Id(inode) => Key::Pair(inode << 32 | u64::from(owner.pid), owner.fd),
+        _ => Key::None,
+    }
 }
 
 fn iface_key(row: &Socket<'_>) -> Key {
@@ -187,6 +209,23 @@ const FLAT: &[Field<Sockets>] = &[
     F::owners("owners", Kind::Owners, owners_key, None)
         .doc("Every holder of the socket: pid, process, fd.")
         .show(Show::Wide),
+    F::owners_joined("tid", Kind::Id, LookupId::Owners, owners_key, by_descriptor, no_key).doc(
+        "Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own, \
+             which only BPF sees.",
+    ),
+    F::owners_joined("cmdline", Kind::Text, LookupId::Cmdlines, owners_key, by_pid, no_key)
+        .doc("Command line of that process, its words joined by blanks."),
+    F::owners_joined("container", Kind::Text, LookupId::Containers, owners_key, by_pid, group_key)
+        .needs(need::CGROUP)
+        .doc("Container of that process (docker, podman, containerd, LXC): its name, else the start of its id."),
+    F::owners_joined("pod", Kind::Text, LookupId::Pods, owners_key, by_pid, group_key)
+        .needs(need::CGROUP)
+        .doc("Kubernetes pod of that process as namespace/name; its uid where the name is unknown."),
+    F::owners_joined("unit", Kind::Text, LookupId::Units, owners_key, by_pid, group_key)
+        .needs(need::CGROUP)
+        .doc("Innermost systemd unit of that process."),
+    F::owners_joined("container_pid", Kind::Id, LookupId::ContainerPids, owners_key, by_pid, no_key)
+        .doc("Number of that process in its own pid namespace; null where that is ours."),
     F::joined("cgroup", Kind::Text, LookupId::Cgroups, |row| row.cgroup_id.map_or(Key::None, Key::Id))
         .needs(need::CGROUP)
         .kernel("INET_DIAG_CGROUP_ID")
@@ -196,7 +235,7 @@ const FLAT: &[Field<Sockets>] = &[
         .kernel("INET_DIAG_CGROUP_ID")
         .doc("Number of that cgroup."),
     F::own("v6only", Kind::Bool, |row| row.v6only.map_or(Value::Null, Value::Bool))
-        .needs(need::SOCKOPT)
+        .needs(need::V6ONLY)
         .kernel("INET_DIAG_SKV6ONLY")
         .doc("True if an IPv6 socket takes no IPv4."),
     F::own("shutdown", Kind::Name(&["none", "recv", "send", "both"]), |row| match row.shutdown.map(|s| s & 3) {
@@ -264,9 +303,9 @@ const FLAT: &[Field<Sockets>] = &[
 ];
 
 /// The parts in the order of the schema: the ordinary fields, the members of `tcp_info`, what few sockets have.
-const PARTS: [&[Field<Sockets>]; 5] = [FLAT, MEMBERS, OPTIONS, RARE, RINGS];
+const PARTS: [&[Field<Sockets>]; 6] = [FLAT, MEMBERS, OPTIONS, RARE, RINGS, ROUNDS];
 
-const COUNT: usize = FLAT.len() + MEMBERS.len() + OPTIONS.len() + RARE.len() + RINGS.len();
+const COUNT: usize = FLAT.len() + MEMBERS.len() + OPTIONS.len() + RARE.len() + RINGS.len() + ROUNDS.len();
 
 /// All of them.
 pub(super) const FIELDS: &[Field<Sockets>] = &joined();

@@ -35,6 +35,8 @@ enum Switch {
     NoQueues,
     SockOpt,
     Filters,
+    Kill,
+    Events,
     /// Not built: what the switch means, and what to use instead.
     Later(&'static str, &'static str),
 }
@@ -57,7 +59,7 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'p', "processes", false, Switch::Processes),
     spec(b'T', "threads", false, Switch::Later("threads", "`-p` shows processes")),
     spec(b'b', "bpf", false, Switch::Filters),
-    spec(b'E', "events", false, Switch::Later("events", "`netwren sockets --watch`")),
+    spec(b'E', "events", false, Switch::Events),
     spec(b'd', "dccp", false, Switch::Later("dccp sockets", OTHER_TABLES)),
     spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
     spec(b'S', "sctp", false, Switch::Later("sctp sockets", OTHER_TABLES)),
@@ -87,7 +89,7 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(0, "tipcinfo", false, Switch::Later("tipc sockets", OTHER_TABLES)),
     spec(0, "tos", false, Switch::Tos),
     spec(0, "cgroup", false, Switch::Cgroup),
-    spec(b'K', "kill", false, Switch::Later("closing sockets", "none")),
+    spec(b'K', "kill", false, Switch::Kill),
     spec(b'H', "no-header", false, Switch::NoHeader),
     spec(0, "xdp", false, Switch::Later("xdp sockets", OTHER_TABLES)),
     spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)),
@@ -111,6 +113,10 @@ pub(super) struct Flags {
     pub(super) netns: Option<Vec<u8>>,
     /// `-s`
     pub(super) summary: bool,
+    /// `-K`
+    pub(super) kill: bool,
+    /// `-E`
+    pub(super) events: bool,
     /// False if the summary is all that was asked for.
     pub(super) table: bool,
     /// No table and no family was named.
@@ -131,6 +137,8 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
         saw_tables: false,
         netns: None,
         summary: false,
+        kill: false,
+        events: false,
     };
     while let Some((switch, value)) = getopt.next().map_err(|says| Stop::usage(format!("ss: {says}")))? {
         reader.take(switch, &value)?;
@@ -146,6 +154,8 @@ struct Reader {
     saw_tables: bool,
     netns: Option<Vec<u8>>,
     summary: bool,
+    kill: bool,
+    events: bool,
 }
 
 impl Reader {
@@ -165,6 +175,8 @@ impl Reader {
             Switch::OneLine => show.one_line = true,
             Switch::NoQueues => show.queues = false,
             Switch::SockOpt => show.sockopt = true,
+            Switch::Kill => self.kill = true,
+            Switch::Events => self.events = true,
             Switch::Filters => show.filters = true,
             Switch::Table(db) => self.asked.add_table(db),
             Switch::Only(family) => self.asked.add_family(family),
@@ -232,8 +244,8 @@ impl Reader {
         }
         let by_default = self.asked.by_default;
         self.asked.settle(self.states);
-        let Reader { asked, options, netns, summary, .. } = self;
-        Ok(Flags { asked, options, netns, summary, table, by_default, expression: rest.collect() })
+        let Reader { asked, options, netns, summary, kill, events, .. } = self;
+        Ok(Flags { asked, options, netns, summary, kill, events, table, by_default, expression: rest.collect() })
     }
 }
 

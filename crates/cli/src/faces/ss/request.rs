@@ -17,8 +17,20 @@ pub(super) struct Request {
     pub(super) options: Options,
     /// One question a socket table, in the order of the output.
     pub(super) questions: Vec<Question>,
+    /// `-K`: rows are closed, and shown if that went well.
+    pub(super) kill: bool,
+    /// `-E`: these sockets are shown as they end.
+    pub(super) events: Option<Ending>,
     /// Nobody named a table: those that this kernel lacks are not spoken of.
     pub(super) by_default: bool,
+}
+
+/// Sockets whose end is waited for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Ending {
+    pub(super) protos: Vec<Proto>,
+    pub(super) inet: bool,
+    pub(super) inet6: bool,
 }
 
 /// The rows of one table.
@@ -47,25 +59,37 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     let mut questions = Vec::new();
     // Sockets without a state are unconnected.
     let stateless = asked.states & states::UNCONNECTED != 0;
-    if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless {
-        questions.push(question(Proto::Netlink, &asked, condition.as_ref(), world));
+    // The kernel tells of the end of TCP and UDP sockets alone.
+    let lists = !flags.events;
+    if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && lists {
+        questions.push(question(Proto::Netlink, &asked, condition.as_ref(), world, flags));
     }
-    if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless {
+    if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless && lists {
         let types = packet_types(&asked, flags.options.bug_compatible);
-        let mut packets = question(Proto::Packet, &asked, condition.as_ref(), world);
+        let mut packets = question(Proto::Packet, &asked, condition.as_ref(), world, flags);
         packets.filter.extend(types);
         questions.push(packets);
     }
-    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) {
-        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world));
+    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
+        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
     }
     let internet = [(Db::Raw, Proto::Raw), (Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp), (Db::Mptcp, Proto::Mptcp)];
     for (db, proto) in internet {
         if asked.has(db) && asked.inet() != (false, false) {
-            questions.push(question(proto, &asked, condition.as_ref(), world));
+            questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }
-    Ok(Request { options, questions, by_default: flags.by_default })
+    let ending = || Ending {
+        protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
+            .into_iter()
+            .filter(|(db, _)| asked.has(*db))
+            .map(|(_, proto)| proto)
+            .collect(),
+        inet: asked.shows(Family::Inet),
+        inet6: asked.shows(Family::Inet6),
+    };
+    let events = flags.events.then(ending);
+    Ok(Request { options, questions, kill: flags.kill, events, by_default: flags.by_default })
 }
 
 fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
@@ -73,9 +97,11 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
     test(field, Op::Eq, Operand::Words(words))
 }
 
-fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World) -> Question {
+fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World, flags: &Flags) -> Question {
     let mut filter = vec![words("proto", [proto.name()])];
-    let states = if matches!(proto, Proto::Packet | Proto::Netlink) { None } else { Some(asked.states) };
+    // A socket ends in whatever state: with `-E` ss does not look at it.
+    let has_none = flags.events || matches!(proto, Proto::Packet | Proto::Netlink);
+    let states = if has_none { None } else { Some(asked.states) };
     if let Some(states) = states.and_then(|states| states::filter_words(states, proto)) {
         filter.push(test("state", Op::Eq, Operand::Words(states)));
     }

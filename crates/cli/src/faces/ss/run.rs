@@ -1,5 +1,7 @@
 //! From questions to lines: the source, the filter's rest, the writer.
 
+use super::events;
+use super::kill::Killer;
 use super::live::{LazyIfaces, Live};
 use super::request::{Question, Request};
 use crate::messages::{footer, say};
@@ -57,7 +59,7 @@ fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> 
     let mut around = Around::default();
     let mut noted = |error: host::HostError| books.because(1, error.to_string());
     if options.processes {
-        around.owners = Owners::read(host).map_err(&mut noted).ok();
+        around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
         around.cgroups = Cgroups::read(host).map_err(&mut noted).ok();
@@ -109,15 +111,29 @@ fn write(
     if let Some(hosts) = &around.hosts {
         lookups = lookups.with(LookupId::Hosts, hosts);
     }
-    let services = |proto, port| service(around.services.as_ref(), live, proto, port);
+    // Of the protocols of events ss takes no notice: whatever has that port gives the name.
+    let any = request.events.is_some() && request.options.bug_compatible;
+    let services = |proto, port| {
+        let of = |proto| service(around.services.as_ref(), live, proto, port);
+        of(proto).or_else(|| if any { of(Proto::Tcp).or_else(|| of(Proto::Udp)) } else { None })
+    };
     let processes = |pid, name: &mut Vec<u8>| process(session, pid, name);
     let mut writer = Writer::new(request.options, &services, Stdout::new()).naming(&processes);
+    if let Some(ending) = &request.events {
+        return events::follow(session, request, ending, &lookups, &mut writer, books);
+    }
+    let mut killer = request.kill.then(|| Killer::new(session, &request.options));
     let mut outcome = Ok(());
     for question in &request.questions {
-        let read = ask(session, question, request, &lookups, &mut |row| {
+        let mut show = |row: &Socket<'_>| {
             outcome = writer.row(row, &lookups);
             if outcome.is_ok() { Next::More } else { Next::Stop }
-        });
+        };
+        let mut each = |rows: &mut dyn FnMut(&Socket<'_>) -> Next| ask(session, question, request, &lookups, rows);
+        let read = match killer.as_mut() {
+            None => each(&mut show),
+            Some(killer) => killer.close_all(question.proto, &mut each, &mut show),
+        };
         match read {
             Ok(part) => books.add(&part),
             Err(says) => {
@@ -128,6 +144,9 @@ fn write(
         if outcome.is_err() || session.interrupted() {
             break;
         }
+    }
+    if let Some(killer) = killer {
+        killer.tell(books);
     }
     outcome?;
     writer.finish()
@@ -170,7 +189,8 @@ pub(super) fn ask(
             as_sent: request.options.bug_compatible,
             ..sockets::Options::only(question.proto, session.netns_id())
         },
-    );
+    )
+    .keeping(session.doors());
     let offer = source.offer(&demand);
     let rest = predicate.rest(&offer.pushed);
     let mut rows = 0u64;
@@ -190,8 +210,8 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES,
         Proto::Packet => need::IFACE_MARK | need::UNIX_QUEUES,
         Proto::Netlink => need::NETLINK | need::UNIX_QUEUES,
-        // A wildcard address prints differently when it is v6-only: SOCKOPT.
-        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::SOCKOPT,
+        // A wildcard address prints differently when it is v6-only.
+        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY,
     };
     let details = match proto {
         Proto::Unix => need::UNIX_VFS | need::UNIX_ICONS | need::SHUTDOWN,
@@ -206,6 +226,7 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         (options.info && proto == Proto::Mptcp, need::ULP),
         (options.filters && proto == Proto::Packet, need::FILTER),
         (options.tos, need::TOS),
+        (options.sockopt, need::SOCKOPT),
         (options.cgroup, need::CGROUP),
     ];
     more.iter().filter(|(asked, _)| *asked).for_each(|(_, bits)| needs |= bits);

@@ -68,6 +68,7 @@ Usage: ss [OPTIONS] [state STATE | exclude STATE]... [EXPRESSION]
   columns  -p --processes  -o --options  -e --extended  -m --memory  -i --info
            -b --bpf  --tos  --cgroup  --inet-sockopt  -Q --no-queues
   form     -n --numeric  -r --resolve  -H --no-header  -O --oneline
+  do       -K --kill  -E --events
   other    -s --summary  -N --net=NAMESPACE  -V --version  -h --help
   EXPRESSION  {dst|src} [=] HOST[:PORT]   {dport|sport} OP [HOST]:PORT   {dev|fwmark|cgroup} {=|!=} VALUE
               autobound   joined by and, or, not, ( ), from left to right

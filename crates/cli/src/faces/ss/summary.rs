@@ -54,7 +54,13 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
     ];
     let mut closed = 0;
     let question = Question { proto: Proto::Tcp, filter };
-    let request = Request { options: Options::plain(Layout::V6_15), questions: Vec::new(), by_default: true };
+    let request = Request {
+        options: Options::plain(Layout::V6_15),
+        questions: Vec::new(),
+        by_default: true,
+        events: None,
+        kill: false,
+    };
     let count = ask(session, &question, &request, &Lookups::none(), &mut |_| {
         closed += 1;
         Next::More

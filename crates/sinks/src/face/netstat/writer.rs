@@ -1,10 +1,11 @@
 //! The writer of sockets: headings, lines, and the order of the protocols.
 
 use super::address::{fill, put_endpoint};
+use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
 use crate::Out;
-use record::rows::Socket;
+use record::rows::{Membership, Socket};
 use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value, text};
 use std::io::Write;
 
@@ -55,6 +56,8 @@ pub struct Options {
     pub internet: bool,
     /// The block of unix sockets is there.
     pub unix: bool,
+    /// The block of multicast groups is there (`-g`).
+    pub groups: bool,
     /// Which sockets the headings speak of; the rows given are printed whatever they are.
     pub show: Show,
     /// User and inode (`-e`).
@@ -95,6 +98,8 @@ pub struct Writer<'n, W> {
     names: Names<'n>,
     /// tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix.
     held: [Vec<u8>; 8],
+    /// Lines of groups, which come between.
+    groups: Vec<u8>,
 }
 
 /// Columns of "PID/Program name".
@@ -103,7 +108,7 @@ const PROGRAM_WIDTH: usize = 20;
 impl<'n, W: Write> Writer<'n, W> {
     /// A writer into `out`.
     pub fn new(out: Out<W>, options: Options, names: Names<'n>) -> Writer<'n, W> {
-        Writer { out, options, names, held: Default::default() }
+        Writer { out, options, names, held: Default::default(), groups: Vec::new() }
     }
 
     /// The headings of the first block; again for each round of `-c`.
@@ -152,11 +157,21 @@ impl<'n, W: Write> Writer<'n, W> {
         self.out.line_done()
     }
 
+    /// One membership in a multicast group.
+    pub fn membership(&mut self, row: &Membership<'_>, lookups: &Lookups<'_>) {
+        let options = &self.options;
+        put_membership(&mut self.groups, row, options.numeric_hosts, options.bug_compatible, lookups);
+    }
+
     /// Everything held back goes out. Another round may begin.
     pub fn end(&mut self) -> Result<(), SinkError> {
         let [internet @ .., unix] = &mut self.held;
         for held in internet {
             put_held(&mut self.out, held)?;
+        }
+        if self.options.groups {
+            self.out.buf().extend_from_slice(GROUPS_HEADING);
+            put_held(&mut self.out, &mut self.groups)?;
         }
         if self.options.unix {
             put_unix_heading(self.out.buf(), &self.options);
@@ -328,6 +343,7 @@ mod tests {
     const PLAIN: Options = Options {
         internet: true,
         unix: false,
+        groups: false,
         show: Show::All,
         extended: false,
         programs: false,

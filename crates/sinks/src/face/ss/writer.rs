@@ -5,10 +5,10 @@ use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
 use super::rare;
-use super::render::{Look, Widths};
+use super::render::{Look, Widths, queue_len};
 use crate::Out;
 use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, Socket, UnixPart, UnixType};
-use record::text::{put_u64, u64_len};
+use record::text::put_u64;
 use record::{Addr, Lookups, Owner, Proto, SinkError, State};
 use std::io::Write;
 
@@ -211,8 +211,8 @@ impl<'s, W: Write> Writer<'s, W> {
         let widths = Widths {
             netid: 3,
             state: state_name(row.state.0).len(),
-            recv_q: u64_len(queues.0.into()).max(6),
-            send_q: u64_len(queues.1.into()).max(6),
+            recv_q: queue_len(queues.0).max(6),
+            send_q: queue_len(queues.1).max(6),
             local: octets_len(here) + 1,
             local_port: port_len(row.local.port),
             peer: octets_len(there) + 1,
@@ -254,8 +254,8 @@ impl<'s, W: Write> Writer<'s, W> {
         let widths = Widths {
             netid: Netid::NAMES.get(netid(row) as usize).map_or(0, |name| name.len()),
             state: state_name(shown_state(row)).len(),
-            recv_q: u64_len(queues.0.into()).max(6),
-            send_q: u64_len(queues.1.into()).max(6),
+            recv_q: queue_len(queues.0).max(6),
+            send_q: queue_len(queues.1).max(6),
             local: self.local.len() + 1,
             local_port: if named { self.local_port.len() } else { port_len(here) },
             peer: self.peer.len() + 1,

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Dual BSD/GPL
+ *
+ * The kernel's types, as far as we read them.
+ *
+ * Each struct lists only the members we touch. The compiler leaves a note for every access (CORE), and the loader puts
+ * in the offset that the running kernel has: order, size and completeness mean nothing here, names and nesting do.
+ * Rules that cost a day when forgotten:
+ *  - a member that is an enum must be declared as an enum; an integer of another size is fine;
+ *  - a second shape of a type (another kernel's) is called `name___what`: the loader cuts from the `___` on;
+ *  - structs with a fixed layout (contexts of programs, headers on the wire) must not carry CORE.
+ */
+#pragma once
+#include "helpers.h"
+
+#define CORE __attribute__((preserve_access_index))
+
+enum socket_family { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10, AF_NETLINK = 16, AF_PACKET = 17 };
+enum socket_kind { SOCK_STREAM = 1, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_SEQPACKET = 5 };
+enum socket_protocol {
+	IPPROTO_ICMP = 1,
+	IPPROTO_TCP = 6,
+	IPPROTO_UDP = 17,
+	IPPROTO_ICMPV6 = 58,
+	IPPROTO_UDPLITE = 136,
+	IPPROTO_RAW = 255,
+	IPPROTO_MPTCP = 262,
+};
+/* include/net/tcp_states.h */
+enum tcp_state {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT,
+	TCP_SYN_RECV,
+	TCP_FIN_WAIT1,
+	TCP_FIN_WAIT2,
+	TCP_TIME_WAIT,
+	TCP_CLOSE,
+	TCP_CLOSE_WAIT,
+	TCP_LAST_ACK,
+	TCP_LISTEN,
+	TCP_CLOSING,
+	TCP_NEW_SYN_RECV,
+	TCP_BOUND_INACTIVE,
+};
+
+/* ---- links of tables ---- */
+struct list_head { struct list_head *next, *prev; } CORE;
+struct hlist_node { struct hlist_node *next, **pprev; } CORE;
+struct hlist_head { struct hlist_node *first; } CORE;
+/* `next` and `first` as void: the end of such a chain is an odd number, not a pointer. */
+struct hlist_nulls_node { void *next, **pprev; } CORE;
+struct hlist_nulls_head { void *first; } CORE;
+/* A type that begins with a plain word: reading a chain's link as a number (a pointer would be followed). */
+struct rb_node { unsigned long __rb_parent_color; } CORE;
+#define WORD_AT(address) (CAST(struct rb_node, address)->__rb_parent_color)
+typedef struct { int counter; } CORE atomic_t;
+typedef struct { s64 counter; } CORE atomic64_t;
+typedef struct refcount_struct { atomic_t refs; } CORE refcount_t;
+
+/* ---- processes, namespaces, files ---- */
+typedef struct { u32 val; } CORE kuid_t;
+typedef struct { u32 val; } CORE kgid_t;
+struct proc_ns_operations;
+struct ns_common { u32 inum; const struct proc_ns_operations *ops; } CORE;
+struct net;
+struct pid_namespace { unsigned int level; struct ns_common ns; } CORE;
+struct upid { int nr; struct pid_namespace *ns; } CORE;
+struct pid { unsigned int level; struct upid numbers[1]; } CORE;
+struct nsproxy { struct net *net_ns; struct pid_namespace *pid_ns_for_children; } CORE;
+struct kernfs_node { u64 id; } CORE;
+struct cgroup { struct kernfs_node *kn; } CORE;
+struct css_set { struct cgroup *dfl_cgrp; } CORE;
+struct cred { kuid_t uid, euid; } CORE;
+struct files_struct { int next_fd; } CORE;
+struct task_struct {
+	int pid, tgid;
+	char comm[16];
+	u64 start_time, start_boottime;
+	struct task_struct *group_leader, *real_parent;
+	struct files_struct *files;
+	struct nsproxy *nsproxy;
+	const struct cred *cred;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
+} CORE;
+struct timer_list { struct hlist_node entry; unsigned long expires; } CORE;
+struct inode { unsigned long i_ino; } CORE;
+struct file { struct inode *f_inode; void *private_data; } CORE;
+
+/* ---- network namespaces and TCP's tables ---- */
+struct inet_listen_hashbucket { int lock; struct hlist_nulls_head nulls_head; } CORE;
+struct inet_bind_hashbucket { struct hlist_head chain; } CORE;
+struct inet_ehash_bucket { struct hlist_nulls_head chain; } CORE;
+struct inet_hashinfo {
+	struct inet_ehash_bucket *ehash;
+	u32 ehash_mask;
+	u32 bhash_size;
+	struct inet_bind_hashbucket *bhash, *bhash2;
+	u32 lhash2_mask;
+	struct inet_listen_hashbucket *lhash2;
+	bool pernet; /* 6.1 */
+} CORE;
+struct inet_timewait_death_row { struct inet_hashinfo *hashinfo; } CORE;
+struct netns_ipv4 { struct inet_timewait_death_row tcp_death_row; } CORE;
+/* 5.10 to 6.0: the row is a pointer. */
+struct inet_timewait_death_row___pointed { struct inet_hashinfo *hashinfo; } CORE;
+struct netns_ipv4___pointed { struct inet_timewait_death_row___pointed *tcp_death_row; } CORE;
+struct net { struct ns_common ns; u64 net_cookie; struct netns_ipv4 ipv4; struct list_head list; } CORE;
+typedef struct { struct net *net; } CORE possible_net_t;
+
+/* ---- sockets ---- */
+struct in6_addr { union { u8 u6_addr8[16]; u32 u6_addr32[4]; } in6_u; } CORE;
+struct proto { char name[32]; } CORE;
+struct inet_bind_bucket { unsigned short port; } CORE;
+struct sock_common {
+	u32 skc_daddr, skc_rcv_saddr;
+	u32 skc_hash;
+	u16 skc_dport, skc_num;
+	u16 skc_family;
+	volatile u8 skc_state;
+	unsigned long skc_flags;
+	u8 skc_reuse : 4, skc_reuseport : 1, skc_ipv6only : 1;
+	int skc_bound_dev_if;
+	struct proto *skc_prot;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
+	struct hlist_nulls_node skc_nulls_node;
+	struct hlist_node skc_node, skc_bind_node;
+	refcount_t skc_refcnt;
+} CORE;
+struct socket;
+struct sk_buff_head { u32 qlen; } CORE;
+struct sk_buff_backlog { int len; } CORE;
+struct sock_cgroup_data { struct cgroup *cgroup; } CORE;
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol, sk_type;
+	u8 sk_shutdown;
+	kuid_t sk_uid;
+	unsigned long sk_ino; /* 6.18; before, ask the inode that embeds sk_socket */
+	u32 sk_ack_backlog, sk_max_ack_backlog;
+	u32 sk_mark, sk_priority;
+	int sk_rcvbuf, sk_sndbuf, sk_wmem_queued, sk_forward_alloc;
+	refcount_t sk_wmem_alloc;
+	atomic_t sk_drops, sk_omem_alloc;
+	struct sk_buff_head sk_receive_queue, sk_write_queue;
+	struct sock_cgroup_data sk_cgrp_data;
+	struct socket *sk_socket;
+	struct hlist_node sk_bind2_node; /* up to 6.7 */
+	struct timer_list sk_timer;
+	struct timer_list tcp_retransmit_timer; /* after 6.18 */
+	u64 sk_pacing_rate;
+	int sk_err;
+} CORE;
+struct socket { short type; struct sock *sk; struct file *file; } CORE;
+/* A socket and its inode are one object: from the first to the second. */
+struct socket_alloc { struct socket socket; struct inode vfs_inode; } CORE;
+struct inet_sock { struct sock sk; u16 inet_sport; u32 inet_saddr; u16 inet_num; u8 tos; } CORE;
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	unsigned long icsk_timeout; /* up to 6.17 */
+	struct timer_list icsk_retransmit_timer;
+	struct timer_list icsk_keepalive_timer; /* after 6.18 */
+	u8 icsk_ca_state, icsk_retransmits, icsk_pending, icsk_backoff, icsk_probes_out;
+	u32 icsk_rto;
+} CORE;
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 rcv_nxt, copied_seq, write_seq, snd_una, snd_nxt;
+	u32 snd_cwnd, snd_ssthresh, srtt_us, mdev_us, total_retrans, retrans_out, lost_out, packets_out;
+	u64 bytes_received, bytes_acked, bytes_sent, bytes_retrans;
+	u32 segs_in, segs_out, data_segs_in, data_segs_out;
+} CORE;
+struct inet_timewait_sock {
+	struct sock_common __tw_common;
+	volatile u8 tw_substate;
+	u32 tw_mark;
+	struct timer_list tw_timer;
+} CORE;
+struct request_sock {
+	struct sock_common __req_common;
+	struct sock *rsk_listener;
+	u8 num_timeout, num_retrans;
+	struct timer_list rsk_timer;
+} CORE;
+struct inet_request_sock { struct request_sock req; u32 ir_mark; } CORE;
+struct udp_sock { struct inet_sock inet; u8 encap_type; } CORE;
+struct raw_sock { struct inet_sock inet; } CORE;
+struct unix_address { int len; struct { u16 sun_family; char sun_path[108]; } name[1]; } CORE;
+struct unix_sock { struct sock sk; struct unix_address *addr; struct sock *peer; } CORE;
+
+/* ---- contexts of iterators: their layout is fixed by the kernel, but their members are read through CO-RE too ---- */
+struct bpf_iter_meta { struct seq_file *seq; u64 session_id, seq_num; } CORE;
+struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; } CORE;
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+} CORE;
+struct bpf_iter__tcp { struct bpf_iter_meta *meta; struct sock_common *sk_common; u32 uid; } CORE;
+struct bpf_iter__udp { struct bpf_iter_meta *meta; struct udp_sock *udp_sk; u32 uid; int bucket; } CORE;
+struct bpf_iter__unix { struct bpf_iter_meta *meta; struct unix_sock *unix_sk; u32 uid; } CORE;
+/* Context of programs at cgroups' sockets: the kernel's uapi, a fixed layout. */
+struct bpf_sock {
+	u32 bound_dev_if, family, type, protocol, mark, priority, src_ip4, src_ip6[4], src_port;
+	u16 dst_port, pad;
+	u32 dst_ip4, dst_ip6[4], state;
+	s32 rx_queue_mapping;
+};
+/* Context of programs at the addresses of cgroups' sockets: uapi, too. */
+struct bpf_sock_addr {
+	u32 user_family, user_ip4, user_ip6[4], user_port, family, type, protocol, msg_src_ip4, msg_src_ip6[4];
+	struct bpf_sock *sk;
+};

@@ -1,0 +1,381 @@
+//! Types as the kernel and clang write them down (BTF): a list of records of different lengths, numbered from 1.
+//!
+//! Documentation/bpf/btf.rst; include/uapi/linux/btf.h. Reads any bytes without panicking.
+use crate::error::BpfError;
+use crate::object::{slice, u16_at, u32_at};
+
+const MAGIC: u16 = 0xeb9f;
+const HEADER_BYTES: usize = 24;
+/// Name, kind and count, size or type.
+const HEAD: usize = 12;
+/// Every so many types one place is kept: 130,000 types cost 32 KiB, and to reach one at most 15 others are passed.
+const STEP: u32 = 16;
+/// `const volatile struct x` in a row, arrays of arrays: no compiler makes chains this long; hostile bytes make rings.
+const CHAIN_MAX: usize = 32;
+
+/// `BTF_KIND_*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind(pub(crate) u8);
+
+/// Bytes behind the head by kind: (always, for each member). A table, because the kinds come in no order that a branch
+/// could foresee: it takes a third off the pass over all types.
+const TAILS: [(u8, u8); 32] = {
+    let mut tails = [(UNKNOWN, 0); 32];
+    let mut kind = Kind::PTR.0;
+    // What has nothing behind its head: pointers, forwards, typedefs, modifiers, functions, floats, type tags.
+    while kind <= 18 {
+        tails[kind as usize] = (0, 0);
+        kind += 1;
+    }
+    tails[Kind::INT.0 as usize] = (4, 0);
+    tails[Kind::VARIABLE.0 as usize] = (4, 0);
+    tails[Kind::DECL_TAG.0 as usize] = (4, 0);
+    tails[Kind::ARRAY.0 as usize] = (12, 0);
+    tails[Kind::STRUCT.0 as usize] = (0, 12);
+    tails[Kind::UNION.0 as usize] = (0, 12);
+    tails[Kind::SECTION.0 as usize] = (0, 12);
+    tails[Kind::ENUM64.0 as usize] = (0, 12);
+    tails[Kind::ENUM.0 as usize] = (0, 8);
+    tails[Kind::PROTOTYPE.0 as usize] = (0, 8);
+    tails
+};
+const UNKNOWN: u8 = 255;
+
+impl Kind {
+    pub(crate) const VOID: Kind = Kind(0);
+    pub(crate) const INT: Kind = Kind(1);
+    pub(crate) const PTR: Kind = Kind(2);
+    pub(crate) const ARRAY: Kind = Kind(3);
+    pub(crate) const STRUCT: Kind = Kind(4);
+    pub(crate) const UNION: Kind = Kind(5);
+    pub(crate) const ENUM: Kind = Kind(6);
+    pub(crate) const FORWARD: Kind = Kind(7);
+    pub(crate) const TYPEDEF: Kind = Kind(8);
+    pub(crate) const FUNCTION: Kind = Kind(12);
+    const PROTOTYPE: Kind = Kind(13);
+    const VARIABLE: Kind = Kind(14);
+    const SECTION: Kind = Kind(15);
+    pub(crate) const FLOAT: Kind = Kind(16);
+    const DECL_TAG: Kind = Kind(17);
+    pub(crate) const ENUM64: Kind = Kind(19);
+
+    /// Bytes behind the head for `count` members; None for a kind we do not know, whose length nobody can tell.
+    #[inline]
+    fn tail(self, count: usize) -> Option<usize> {
+        let (fixed, each) = TAILS[usize::from(self.0 & 31)];
+        (fixed != UNKNOWN).then_some(usize::from(fixed) + usize::from(each) * count)
+    }
+
+    /// volatile, const, restrict, type tag: say something about another type.
+    fn is_modifier(self) -> bool {
+        matches!(self.0, 9..=11 | 18)
+    }
+
+    pub(crate) fn is_composite(self) -> bool {
+        self == Kind::STRUCT || self == Kind::UNION
+    }
+
+    pub(crate) fn is_enum(self) -> bool {
+        self == Kind::ENUM || self == Kind::ENUM64
+    }
+}
+
+/// One type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Type<'a> {
+    /// Offset of the name in the strings; 0: none.
+    pub(crate) name: u32,
+    pub(crate) kind: Kind,
+    flag: bool,
+    /// Bytes, or the id of another type, as the kind wants.
+    pub(crate) size_or_type: u32,
+    tail: &'a [u8],
+}
+
+/// A member of a struct or union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: u32,
+    pub(crate) type_id: u32,
+    pub(crate) bit_offset: u32,
+    /// 0: not a bit field.
+    pub(crate) bits: u32,
+}
+
+impl<'a> Type<'a> {
+    const VOID: Type<'static> = Type { name: 0, kind: Kind::VOID, flag: false, size_or_type: 0, tail: &[] };
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = Member> + 'a {
+        let (tail, flag) = (if self.kind.is_composite() { self.tail } else { &[] }, self.flag);
+        tail.chunks_exact(12).filter_map(move |raw| {
+            let offset = u32_at(raw, 8)?;
+            let (bits, bit_offset) = if flag { (offset >> 24, offset & 0xff_ffff) } else { (0, offset) };
+            Some(Member { name: u32_at(raw, 0)?, type_id: u32_at(raw, 4)?, bit_offset, bits })
+        })
+    }
+
+    /// (element's type, number of elements) of an array.
+    pub(crate) fn array(&self) -> Option<(u32, u32)> {
+        (self.kind == Kind::ARRAY).then_some((u32_at(self.tail, 0)?, u32_at(self.tail, 8)?))
+    }
+
+    /// (name, value) of an enum's constants.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u32, u64)> + 'a {
+        let wide = self.kind == Kind::ENUM64;
+        let (tail, signed) = (if self.kind.is_enum() { self.tail } else { &[] }, self.flag);
+        tail.chunks_exact(if wide { 12 } else { 8 }).filter_map(move |raw| {
+            let low = u32_at(raw, 4)?;
+            let value = match (wide, signed) {
+                (true, _) => u64::from(low) | u64::from(u32_at(raw, 8)?) << 32,
+                (false, true) => low as i32 as i64 as u64,
+                (false, false) => u64::from(low),
+            };
+            Some((u32_at(raw, 0)?, value))
+        })
+    }
+
+    /// Whether an integer or enum may be negative.
+    pub(crate) fn is_signed(&self) -> bool {
+        match self.kind {
+            // BTF_INT_SIGNED in the encoding, bits 24 to 27.
+            Kind::INT => u32_at(self.tail, 0).is_some_and(|word| word >> 24 & 1 != 0),
+            kind => kind.is_enum() && self.flag,
+        }
+    }
+
+    /// Whether an integer begins inside its bytes: a bit field of an old compiler.
+    pub(crate) fn is_old_bit_field(&self) -> bool {
+        self.kind == Kind::INT && u32_at(self.tail, 0).is_some_and(|word| word >> 16 & 0xff != 0)
+    }
+
+    /// Variables of a section: their types (which are of kind variable).
+    pub(crate) fn variables(&self) -> impl Iterator<Item = u32> + 'a {
+        let tail = if self.kind == Kind::SECTION { self.tail } else { &[] };
+        tail.chunks_exact(12).filter_map(|raw| u32_at(raw, 0))
+    }
+}
+
+/// A whole set of types.
+#[derive(Debug, Clone)]
+pub(crate) struct Types<'a> {
+    types: &'a [u8],
+    pub(crate) strings: &'a [u8],
+    /// Where the types 1, 1 + STEP, 1 + 2·STEP … begin, as far as [`Types::walk`] has come.
+    marks: Vec<u32>,
+}
+
+pub(crate) fn wrong(why: &'static str) -> BpfError {
+    BpfError::Malformed { what: "BTF", why }
+}
+
+impl<'a> Types<'a> {
+    /// Takes the two parts apart; reads no type yet.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
+        if u16_at(bytes, 0) != Some(MAGIC) {
+            return Err(wrong("no types in this byte order"));
+        }
+        let head = |at| u32_at(bytes, at).map(|number| number as usize).ok_or(wrong("cut short"));
+        let header = head(4)?;
+        if header < HEADER_BYTES {
+            return Err(wrong("a short header"));
+        }
+        let part = |at: usize, length: usize| {
+            slice(bytes, header.saturating_add(at), length).ok_or(wrong("a part behind the end"))
+        };
+        let (types, strings) = (part(head(8)?, head(12)?)?, part(head(16)?, head(20)?)?);
+        if strings.last() != Some(&0) {
+            return Err(wrong("strings without an end"));
+        }
+        Ok(Types { types, strings, marks: Vec::new() })
+    }
+
+    /// The same, and passes all types once, so that [`Types::get`] finds each.
+    pub(crate) fn parse_all(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
+        let mut types = Types::parse(bytes)?;
+        types.walk(|_, _, _| {})?;
+        Ok(types)
+    }
+
+    /// Passes all types in order and remembers the way: (id, kind, name). The one loop over 130,000 kernel types: a
+    /// head is read, its length added, nothing else.
+    pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, Kind, u32)) -> Result<(), BpfError> {
+        self.marks.clear();
+        let (mut at, mut id) = (0, 1u32);
+        while let Some(head) = self.types.get(at..).and_then(|rest| rest.first_chunk::<HEAD>()) {
+            if id % STEP == 1 {
+                self.marks.push(at as u32);
+            }
+            let [a, b, c, d, e, f, _, h, ..] = *head;
+            let kind = Kind(h & 0x1f);
+            let tail = kind.tail(usize::from(u16::from_le_bytes([e, f]))).ok_or(wrong("an unknown kind of type"))?;
+            each(id, kind, u32::from_le_bytes([a, b, c, d]));
+            at += HEAD + tail;
+            id += 1;
+        }
+        if at == self.types.len() { Ok(()) } else { Err(wrong("the last type is cut short")) }
+    }
+
+    /// The type `id`; 0 is void.
+    pub(crate) fn get(&self, id: u32) -> Option<Type<'a>> {
+        let Some(index) = id.checked_sub(1) else { return Some(Type::VOID) };
+        let mut at = *self.marks.get((index / STEP) as usize)? as usize;
+        for _ in 0..index % STEP {
+            at += HEAD + self.read(at)?.tail.len();
+        }
+        self.read(at)
+    }
+
+    fn read(&self, at: usize) -> Option<Type<'a>> {
+        let word = u32_at(self.types, at + 4)?;
+        let kind = Kind((word >> 24 & 0x1f) as u8);
+        Some(Type {
+            name: u32_at(self.types, at)?,
+            kind,
+            flag: word >> 31 != 0,
+            size_or_type: u32_at(self.types, at + 8)?,
+            tail: slice(self.types, at + HEAD, kind.tail((word & 0xffff) as usize)?)?,
+        })
+    }
+
+    /// The name at `offset`; empty if there is none.
+    pub(crate) fn name(&self, offset: u32) -> &'a str {
+        crate::object::text(self.strings, offset as usize).unwrap_or("")
+    }
+
+    /// Whether the name at `offset` is `name`. Cheaper than reading it.
+    pub(crate) fn is_named(&self, offset: u32, name: &str) -> bool {
+        let rest = self.strings.get(offset as usize..).unwrap_or_default();
+        rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// Behind const, volatile and the like, and behind typedefs.
+    pub(crate) fn bare(&self, mut id: u32) -> Option<(u32, Type<'a>)> {
+        for _ in 0..CHAIN_MAX {
+            let found = self.get(id)?;
+            if !found.kind.is_modifier() && found.kind != Kind::TYPEDEF {
+                return Some((id, found));
+            }
+            id = found.size_or_type;
+        }
+        None
+    }
+
+    /// Bytes of a type.
+    pub(crate) fn size(&self, mut id: u32) -> Option<u32> {
+        let mut elements = 1u32;
+        for _ in 0..CHAIN_MAX {
+            let found = self.get(id)?;
+            match found.kind {
+                Kind::INT | Kind::STRUCT | Kind::UNION | Kind::ENUM | Kind::ENUM64 | Kind::FLOAT | Kind::SECTION => {
+                    return elements.checked_mul(found.size_or_type);
+                }
+                Kind::PTR => return elements.checked_mul(8),
+                Kind::ARRAY => {
+                    let (element, count) = found.array()?;
+                    elements = elements.checked_mul(count)?;
+                    id = element;
+                }
+                kind if kind.is_modifier() || kind == Kind::TYPEDEF || kind == Kind::VARIABLE => {
+                    id = found.size_or_type;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// The part of a name that counts: `sock___old` is another shape of `sock`.
+pub(crate) fn essential(name: &str) -> &str {
+    match name.rfind("___") {
+        Some(at) if at > 0 && at + 3 < name.len() => name.get(..at).unwrap_or(name),
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::made::Made;
+
+    #[test]
+    fn every_type_is_found_again() {
+        let mut made = Made::new();
+        let int = made.int("int", 4, true);
+        let ids: Vec<u32> = (0..100).map(|n| made.array(int, n)).collect();
+        let bytes = made.bytes();
+        let types = Types::parse_all(&bytes).unwrap();
+        for (n, id) in (0..100).zip(ids) {
+            assert_eq!(types.get(id).unwrap().array(), Some((int, n)));
+            assert_eq!(types.size(id), Some(n * 4));
+        }
+        assert!(types.get(102).is_none());
+        assert_eq!(types.get(0).unwrap().kind, Kind::VOID);
+        assert!(types.get(int).unwrap().is_signed());
+    }
+
+    #[test]
+    fn sizes_behind_typedefs_and_arrays() {
+        let mut made = Made::new();
+        let short = made.int("u16", 2, false);
+        let (pointer, constant) = (made.pointer(short), made.constant(short));
+        let named = made.typedef("port_t", constant);
+        let (row, structure) = (made.array(named, 3), made.structure("pair", 12, &[]));
+        let table = made.array(row, 5);
+        let bytes = made.bytes();
+        let types = Types::parse_all(&bytes).unwrap();
+        let size = |id| types.size(id);
+        assert_eq!((size(short), size(pointer), size(named)), (Some(2), Some(8), Some(2)));
+        assert_eq!((size(row), size(table), size(structure), size(0)), (Some(6), Some(30), Some(12), None));
+        assert_eq!(types.bare(named).unwrap().0, short);
+    }
+
+    #[test]
+    fn rings_of_types_end() {
+        let mut made = Made::new();
+        made.typedef("a", 2);
+        made.typedef("b", 1);
+        made.array(3, 2);
+        let bytes = made.bytes();
+        let types = Types::parse_all(&bytes).unwrap();
+        assert!(types.bare(1).is_none());
+        assert_eq!((types.size(1), types.size(3)), (None, None));
+    }
+
+    #[test]
+    fn broken_types_are_refused() {
+        let mut made = Made::new();
+        made.structure("pair", 8, &[("a", 0, 0, 0)]);
+        let good = made.bytes();
+        for length in 0..good.len() {
+            assert!(Types::parse_all(&good[..length]).is_err(), "cut to {length}");
+        }
+        let mut unknown = good.clone();
+        unknown[24 + 7] = 30;
+        assert!(Types::parse_all(&unknown).unwrap_err().to_string().ends_with("an unknown kind of type"));
+        let mut foreign = good;
+        foreign.swap(0, 1);
+        assert!(Types::parse_all(&foreign).is_err());
+    }
+
+    #[test]
+    fn shapes_of_a_type_share_a_name() {
+        let essentials = ["sock", "sock___old", "a___b___c", "___x", "x___", "a__b"].map(essential);
+        assert_eq!(essentials, ["sock", "sock", "a___b", "___x", "x___", "a__b"]);
+    }
+
+    /// The live kernel's types: what everybody with /sys can check.
+    #[test]
+    fn the_kernels_own() {
+        let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else {
+            println!("skipped: this kernel has no BTF");
+            return;
+        };
+        let types = Types::parse_all(&bytes).unwrap();
+        let structs = (1..).map_while(|id| types.get(id)).filter(|found| found.kind == Kind::STRUCT);
+        let in6_addr = structs.filter(|found| types.is_named(found.name, "in6_addr")).collect::<Vec<_>>();
+        assert_eq!(in6_addr.len(), 1);
+        assert_eq!((in6_addr[0].size_or_type, in6_addr[0].members().count()), (16, 1));
+    }
+}

@@ -1,0 +1,127 @@
+//! Why a program could not be loaded, run or read.
+use std::fmt;
+
+use sys::{Errno, SysError};
+
+/// What stands between a program and the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BpfError {
+    /// The rights are missing.
+    Denied {
+        /// What was tried (`BPF program walk_ehash`).
+        what: Box<str>,
+        /// The rights it takes.
+        needs: &'static str,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// A kernel before 5.11 counts maps against the limit of locked memory, and it is used up.
+    Locked {
+        /// The map that did not fit.
+        what: Box<str>,
+    },
+    /// The kernel does not tell its types.
+    NoTypes(SysError),
+    /// This kernel has not got something that the program needs.
+    Missing {
+        /// What sort of thing: `function`, `field`, `type`, `iterator`, `tracepoint`, `instruction`, `helper`.
+        sort: &'static str,
+        /// Its name.
+        name: Box<str>,
+        /// The kernel that brought it, as far as we know.
+        since: Option<&'static str>,
+    },
+    /// The verifier refused the program.
+    Refused {
+        /// Its name.
+        program: Box<str>,
+        /// The error.
+        errno: Errno,
+        /// The last lines of the verifier's log, escaped.
+        log: Box<str>,
+    },
+    /// A map has as many entries as it may have.
+    Full {
+        /// Its name.
+        map: Box<str>,
+    },
+    /// Bytes that are no object file, or no types; the embedded ones are fine, so these came from elsewhere.
+    Malformed {
+        /// In what.
+        what: &'static str,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The object has no program, map or variable of that name, or not one of that sort.
+    NoSuch {
+        /// `program`, `map`, `variable`.
+        sort: &'static str,
+        /// The name.
+        name: Box<str>,
+    },
+    /// Any other call that failed.
+    Io(SysError),
+}
+
+impl BpfError {
+    /// The errno behind it, if there is one.
+    pub fn errno(&self) -> Option<Errno> {
+        match self {
+            BpfError::Denied { errno, .. } | BpfError::Refused { errno, .. } => Some(*errno),
+            BpfError::NoTypes(error) | BpfError::Io(error) => Some(error.errno),
+            _ => None,
+        }
+    }
+
+    /// True if rights, or parts of the kernel, are missing: another door should be tried, silently. Else something
+    /// is wrong that somebody should see.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            BpfError::Denied { .. }
+            | BpfError::Locked { .. }
+            | BpfError::NoTypes(_)
+            | BpfError::Missing { .. }
+            | BpfError::Refused { .. } => true,
+            BpfError::Io(error) => error.errno.is_denied() || error.errno == Errno::NOSYS,
+            _ => false,
+        }
+    }
+}
+
+impl From<SysError> for BpfError {
+    fn from(error: SysError) -> BpfError {
+        BpfError::Io(error)
+    }
+}
+
+impl fmt::Display for BpfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BpfError::Denied { what, needs, errno } => {
+                write!(f, "cannot load {what}: {errno} (needs {needs}; see `netwren support`)")
+            }
+            BpfError::Locked { what } => write!(
+                f,
+                "cannot create {what}: the limit of locked memory is used up (kernels before 5.11 count BPF maps; raise `ulimit -l`)"
+            ),
+            BpfError::NoTypes(error) if error.errno.is_gone() => {
+                write!(f, "{error}: this kernel was built without CONFIG_DEBUG_INFO_BTF")
+            }
+            BpfError::NoTypes(error) => write!(f, "{error}"),
+            BpfError::Missing { sort, name, since: Some(since) } => {
+                write!(f, "this kernel has no {sort} {name} (Linux {since} has)")
+            }
+            BpfError::Missing { sort, name, since: None } => write!(f, "this kernel has no {sort} {name}"),
+            BpfError::Refused { program, errno, log } => {
+                write!(f, "the kernel refused BPF program {program}: {errno}: {log}")
+            }
+            BpfError::Full { map } => write!(f, "BPF map {map} is full"),
+            BpfError::Malformed { what, why } => write!(f, "cannot read {what}: {why}"),
+            BpfError::NoSuch { sort, name } => write!(f, "the BPF object has no {sort} {name}"),
+            BpfError::Io(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for BpfError {}

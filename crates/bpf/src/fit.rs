@@ -1,0 +1,545 @@
+//! Answers a note: what number does the running kernel have where the compiler put the object's?
+//!
+//! The object's types are a selection of the kernel's: the same names, fewer members, other offsets. A way through them
+//! (`sock`, member `__sk_common`, member `skc_net`, …) is walked again in the kernel's types by names.
+use crate::btf::{Kind, Member, Types, essential};
+use crate::core_notes::{Note, Question};
+use crate::error::BpfError;
+
+/// Anonymous structs inside anonymous unions inside …: the kernel has four levels.
+const NESTING_MAX: usize = 16;
+/// Members of a struct and of its anonymous ones that are looked at before giving up: bounds hostile types.
+const LOOKS_MAX: u32 = 10_000;
+
+/// A number with what must be known to write it into an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) number: u64,
+    /// Bytes that an instruction with this offset reads, and whether they may become more or fewer: only unsigned
+    /// integers and pointers mean the same when read wider.
+    pub(crate) width: Option<(u32, Stretch)>,
+    /// The instruction must hold this number now. Bit fields are read in ways that the compiler chooses.
+    pub(crate) exact: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stretch {
+    Number,
+    Pointer,
+    Fixed,
+}
+
+/// Both sides of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) local: Reading,
+    /// None: the kernel has no such thing, and no number stands for that.
+    pub(crate) kernel: Option<Reading>,
+}
+
+/// One step of a way.
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Element(u32),
+    /// Its name and type.
+    Member(&'a str, u32),
+}
+
+/// The end of a way.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    bit_offset: u64,
+    type_id: u32,
+    /// Width of the bit field; 0: none.
+    bits: u32,
+    /// The way ended in an element of an array.
+    element: bool,
+}
+
+fn wrong(why: &'static str) -> BpfError {
+    BpfError::Malformed { what: "notes of the BPF object", why }
+}
+
+/// `candidates`: the kernel's types with the name and kind of the note's type.
+pub(crate) fn answer(
+    note: &Note<'_>,
+    local: &Types<'_>,
+    kernel: &Types<'_>,
+    candidates: &[(u32, Kind)],
+) -> Result<Answer, BpfError> {
+    let (own, steps) = own_reading(note, local).ok_or(wrong("a way that does not fit its type"))?;
+    let mut found: Option<Reading> = None;
+    for (id, _) in candidates {
+        let Some(reading) = kernel_reading(note, local, &steps, kernel, *id) else { continue };
+        // Two types of one name that differ where we look: neither may be guessed.
+        if found.is_some_and(|found| found != reading) {
+            let name = describe(note, local).1;
+            return Err(BpfError::Missing { sort: "unambiguous type", name, since: None });
+        }
+        found = Some(reading);
+    }
+    let none = |number| Reading { number, width: None, exact: true };
+    let kernel = match note.question {
+        Question::LocalTypeId => Some(own),
+        // No, it does not exist; a type that is not there has the size and the number 0.
+        Question::FieldExists
+        | Question::TypeExists
+        | Question::ValueExists
+        | Question::TypeId
+        | Question::TypeSize => Some(found.unwrap_or(none(0))),
+        _ => found,
+    };
+    Ok(Answer { local: own, kernel })
+}
+
+/// What a note asks for, in words: (`field`, `sock.sk_ino`).
+pub(crate) fn describe(note: &Note<'_>, local: &Types<'_>) -> (&'static str, Box<str>) {
+    let root = local.get(note.type_id).map_or("", |root| essential(local.name(root.name)));
+    if note.question.is_about_field() {
+        let mut text = String::from(root);
+        for step in walk_own(note, local).map(|(_, steps)| steps).unwrap_or_default() {
+            if let Step::Member(name, _) = step {
+                text.push('.');
+                text.push_str(name);
+            }
+        }
+        return ("field", text.into());
+    }
+    match note.question {
+        Question::Value | Question::ValueExists => {
+            let value = own_value(note, local).map_or("", |(name, _)| name);
+            ("constant", format!("{root}.{value}").into())
+        }
+        _ => ("type", root.into()),
+    }
+}
+
+fn own_reading<'a>(note: &Note<'_>, local: &Types<'a>) -> Option<(Reading, Vec<Step<'a>>)> {
+    let plain = |number| Reading { number, width: None, exact: true };
+    Some(match note.question {
+        Question::LocalTypeId | Question::TypeId => (plain(note.type_id.into()), Vec::new()),
+        Question::TypeExists => (plain(1), Vec::new()),
+        // The compiler writes the size of what may be incomplete here: not compared.
+        Question::TypeSize => (Reading { exact: false, ..plain(0) }, Vec::new()),
+        Question::ValueExists => (plain(1), Vec::new()),
+        Question::Value => (plain(own_value(note, local)?.1), Vec::new()),
+        question => {
+            let (place, steps) = walk_own(note, local)?;
+            (read_place(local, &place, question)?, steps)
+        }
+    })
+}
+
+fn kernel_reading(
+    note: &Note<'_>,
+    local: &Types<'_>,
+    steps: &[Step<'_>],
+    kernel: &Types<'_>,
+    id: u32,
+) -> Option<Reading> {
+    let plain = |number| Reading { number, width: None, exact: true };
+    Some(match note.question {
+        Question::LocalTypeId => return None,
+        Question::TypeId => plain(id.into()),
+        Question::TypeExists => plain(1),
+        Question::TypeSize => plain(kernel.size(id)?.into()),
+        Question::ValueExists | Question::Value => {
+            let (wanted, _) = own_value(note, local)?;
+            let constants = kernel.get(id)?;
+            let (_, value) = constants.values().find(|(name, _)| essential(kernel.name(*name)) == essential(wanted))?;
+            plain(if note.question == Question::Value { value } else { 1 })
+        }
+        question => {
+            let place = walk_kernel(local, steps, kernel, id)?;
+            read_place(kernel, &place, question)?
+        }
+    })
+}
+
+/// Name and value of the constant that a note names.
+fn own_value<'a>(note: &Note<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
+    let index: usize = note.path.parse().ok()?;
+    let (_, constants) = local.bare(note.type_id)?;
+    let (name, value) = constants.values().nth(index)?;
+    Some((local.name(name), value))
+}
+
+/// Follows the indexes of a note.
+fn walk_own<'a>(note: &Note<'_>, types: &Types<'a>) -> Option<(Place, Vec<Step<'a>>)> {
+    let mut path = note.path.split(':').map(|index| index.parse::<u32>().ok());
+    let first = path.next()??;
+    let mut place = Place { bit_offset: 0, type_id: note.type_id, bits: 0, element: true };
+    place.bit_offset += element_bits(types, place.type_id, first)?;
+    let mut steps = vec![Step::Element(first)];
+    for index in path {
+        let index = index?;
+        let (_, here) = types.bare(place.type_id)?;
+        if let Some((element, _)) = here.array() {
+            place.bit_offset += element_bits(types, element, index)?;
+            place = Place { type_id: element, bits: 0, element: true, ..place };
+            steps.push(Step::Element(index));
+            continue;
+        }
+        let member = here.members().nth(index as usize)?;
+        place = into(&place, &member);
+        // Anonymous ones are not steps: the kernel may nest them in another way.
+        if member.name != 0 {
+            steps.push(Step::Member(types.name(member.name), member.type_id));
+        }
+    }
+    Some((place, steps))
+}
+
+/// Goes the same way by names.
+fn walk_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, id: u32) -> Option<Place> {
+    let mut place = Place { bit_offset: 0, type_id: id, bits: 0, element: true };
+    for (number, step) in steps.iter().enumerate() {
+        match *step {
+            Step::Element(index) if number == 0 => place.bit_offset += element_bits(kernel, id, index)?,
+            Step::Element(index) => {
+                let (element, count) = kernel.bare(place.type_id)?.1.array()?;
+                // An array of 0 elements is one without a bound, at the end of a struct.
+                if count != 0 && index >= count {
+                    return None;
+                }
+                place.bit_offset += element_bits(kernel, element, index)?;
+                place = Place { type_id: element, bits: 0, element: true, ..place };
+            }
+            Step::Member(name, type_id) => {
+                let mut looks = LOOKS_MAX;
+                let found = find_member(kernel, place.type_id, name, NESTING_MAX, &mut looks)?;
+                if !alike(local, type_id, kernel, found.type_id) {
+                    return None;
+                }
+                place = Place { bit_offset: place.bit_offset + found.bit_offset, ..found };
+            }
+        }
+    }
+    Some(place)
+}
+
+/// The member `name` of `id` or of an anonymous struct or union in it; its offset counts from `id`.
+fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut u32) -> Option<Place> {
+    let (_, here) = types.bare(id)?;
+    let start = Place { bit_offset: 0, type_id: id, bits: 0, element: false };
+    for member in here.members() {
+        *looks = looks.checked_sub(1)?;
+        if member.name != 0 {
+            if types.is_named(member.name, name) {
+                return Some(into(&start, &member));
+            }
+            continue;
+        }
+        if depth == 0 {
+            continue;
+        }
+        if let Some(found) = find_member(types, member.type_id, name, depth - 1, looks) {
+            return Some(Place { bit_offset: found.bit_offset + u64::from(member.bit_offset), ..found });
+        }
+    }
+    None
+}
+
+fn into(place: &Place, member: &Member) -> Place {
+    let bit_offset = place.bit_offset + u64::from(member.bit_offset);
+    Place { bit_offset, type_id: member.type_id, bits: member.bits, element: false }
+}
+
+fn element_bits(types: &Types<'_>, id: u32, index: u32) -> Option<u64> {
+    // An incomplete type has no size, and needs none for its first element.
+    if index == 0 { Some(0) } else { Some(u64::from(types.size(id)?) * u64::from(index) * 8) }
+}
+
+/// Whether a member of the kernel can be read as the one we declared.
+fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -> bool {
+    // Arrays of arrays have few levels.
+    for _ in 0..NESTING_MAX {
+        let (Some((_, a)), Some((_, b))) = (local.bare(own), kernel.bare(theirs)) else { return false };
+        if a.kind.is_composite() && b.kind.is_composite() {
+            return true;
+        }
+        if a.kind != b.kind && !(a.kind.is_enum() && b.kind.is_enum()) {
+            return false;
+        }
+        if let (Some((from, _)), Some((to, _))) = (a.array(), b.array()) {
+            (own, theirs) = (from, to);
+            continue;
+        }
+        if a.kind.is_enum() {
+            let (one, other) = (essential(local.name(a.name)), essential(kernel.name(b.name)));
+            return one.is_empty() || other.is_empty() || one == other;
+        }
+        return match a.kind {
+            Kind::INT => !a.is_old_bit_field() && !b.is_old_bit_field(),
+            Kind::PTR | Kind::FLOAT | Kind::FORWARD => true,
+            _ => false,
+        };
+    }
+    false
+}
+
+fn read_place(types: &Types<'_>, place: &Place, question: Question) -> Option<Reading> {
+    let plain = |number| Some(Reading { number, width: None, exact: true });
+    if question == Question::FieldExists {
+        return plain(1);
+    }
+    let (_, bare) = types.bare(place.type_id)?;
+    let is_field = place.bits > 0;
+    let (byte, bytes) =
+        if is_field { storage(types, place)? } else { (place.bit_offset / 8, size_of_place(types, place)?) };
+    let bits = if is_field { u64::from(place.bits) } else { u64::from(bytes) * 8 };
+    // Instructions that read bit fields are not compared: the compiler shifts as it likes.
+    let loose = |number| Some(Reading { number, width: None, exact: false });
+    match question {
+        Question::ByteOffset if is_field => loose(byte),
+        Question::ByteOffset => {
+            let stretch = match bare.kind {
+                Kind::PTR => Stretch::Pointer,
+                Kind::INT if !bare.is_signed() => Stretch::Number,
+                _ => Stretch::Fixed,
+            };
+            let width = (!place.element).then_some((bytes, stretch));
+            Some(Reading { number: byte, width, exact: true })
+        }
+        Question::ByteSize if is_field => loose(bytes.into()),
+        Question::ByteSize => plain(bytes.into()),
+        Question::Signed => loose(bare.is_signed().into()),
+        // A word as loaded on a little-endian machine: left until the top bit of the field is the top bit of 64, then
+        // right until its lowest is the lowest.
+        Question::LeftShift => loose(64u64.checked_sub(place.bit_offset.checked_add(bits)?.checked_sub(byte * 8)?)?),
+        Question::RightShift => loose(64u64.checked_sub(bits)?),
+        _ => None,
+    }
+}
+
+/// Size of what lies there. A struct that is only read through has none that matters.
+fn size_of_place(types: &Types<'_>, place: &Place) -> Option<u32> {
+    types.size(place.type_id)
+}
+
+/// The aligned word around a bit field: (byte offset, bytes).
+fn storage(types: &Types<'_>, place: &Place) -> Option<(u64, u32)> {
+    let mut bytes = types.size(place.type_id)?;
+    loop {
+        let byte = (place.bit_offset / 8).checked_div(bytes.into())? * u64::from(bytes);
+        if place.bit_offset + u64::from(place.bits) <= (byte + u64::from(bytes)) * 8 {
+            return Some((byte, bytes));
+        }
+        if bytes >= 8 {
+            return None;
+        }
+        bytes *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::made::{Made, Part};
+    use proptest::prelude::*;
+
+    /// Asks about `path` of `type_id` of `local`, where the kernel's candidates are `theirs`.
+    fn ask(local: &Made, type_id: u32, path: &str, kernel: &Made, theirs: &[u32], question: Question) -> Answer {
+        try_ask(local, type_id, path, kernel, theirs, question).unwrap()
+    }
+
+    fn try_ask(
+        local: &Made,
+        type_id: u32,
+        path: &str,
+        kernel: &Made,
+        theirs: &[u32],
+        question: Question,
+    ) -> Result<Answer, BpfError> {
+        let (own, their) = (local.bytes(), kernel.bytes());
+        let (own, their) = (Types::parse_all(&own).unwrap(), Types::parse_all(&their).unwrap());
+        let candidates: Vec<_> = theirs.iter().map(|id| (*id, their.get(*id).unwrap().kind)).collect();
+        answer(&Note { offset: 0, type_id, path, question }, &own, &their, &candidates)
+    }
+
+    fn number(answer: Answer) -> Option<u64> {
+        answer.kernel.map(|reading| reading.number)
+    }
+
+    /// `struct thing` with these members, on both sides; the first id is u32's, the second u64's, the third s32's.
+    fn pair(own: &[Part<'_>], theirs: &[Part<'_>]) -> (Made, u32, Made, u32) {
+        let make = |members: &[Part<'_>]| {
+            let mut made = Made::new();
+            made.int("u32", 4, false);
+            made.int("u64", 8, false);
+            made.int("s32", 4, true);
+            let id = made.structure("thing", 64, members);
+            (made, id)
+        };
+        let ((local, a), (kernel, b)) = (make(own), make(theirs));
+        (local, a, kernel, b)
+    }
+
+    #[test]
+    fn a_member_that_moved() {
+        let (local, own, kernel, theirs) =
+            pair(&[("a", 1, 0, 0), ("b", 1, 32, 0)], &[("b", 1, 160, 0), ("x", 1, 192, 0), ("a", 1, 8, 0)]);
+        let answer = ask(&local, own, "0:1", &kernel, &[theirs], Question::ByteOffset);
+        assert_eq!((answer.local.number, number(answer)), (4, Some(20)));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(1));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteSize)), Some(4));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::Signed)), Some(0));
+    }
+
+    #[test]
+    fn a_member_that_is_gone_or_renamed() {
+        let (local, own, kernel, theirs) = pair(&[("old_name", 1, 0, 0)], &[("new_name", 1, 0, 0)]);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset)), None);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(0));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[], Question::FieldExists)), Some(0), "no such type");
+        let bytes = local.bytes();
+        let note = Note { offset: 0, type_id: own, path: "0:0", question: Question::ByteOffset };
+        assert_eq!(describe(&note, &Types::parse_all(&bytes).unwrap()), ("field", "thing.old_name".into()));
+    }
+
+    #[test]
+    fn a_member_that_became_another_sort_of_thing() {
+        let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 4, 0, 0)]);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(0));
+        let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 2, 64, 0)]);
+        let wider = ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset);
+        assert_eq!(wider.local.width, Some((4, Stretch::Number)));
+        assert_eq!(wider.kernel.unwrap().width, Some((8, Stretch::Number)));
+        let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 3, 0, 0)]);
+        let signed = ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset);
+        assert_eq!(signed.kernel.unwrap().width, Some((4, Stretch::Fixed)));
+    }
+
+    #[test]
+    fn members_of_anonymous_unions() {
+        let mut local = Made::new();
+        let int = local.int("u32", 4, false);
+        let own = local.structure("sock_common", 8, &[("skc_daddr", int, 0, 0), ("skc_hash", int, 32, 0)]);
+        let mut kernel = Made::new();
+        let int = kernel.int("unsigned int", 4, false);
+        let inner = kernel.structure("", 8, &[("skc_daddr", int, 0, 0), ("skc_rcv_saddr", int, 32, 0)]);
+        let union = kernel.union("", 8, &[("skc_addrpair", int, 0, 0), ("", inner, 0, 0)]);
+        let hashes = kernel.union("", 4, &[("skc_hash", int, 0, 0)]);
+        let theirs =
+            kernel.structure("sock_common", 32, &[("pad", int, 0, 0), ("", union, 64, 0), ("", hashes, 128, 0)]);
+        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], Question::ByteOffset));
+        assert_eq!((offset("0:0"), offset("0:1")), (Some(8), Some(16)));
+    }
+
+    #[test]
+    fn the_same_anonymous_nesting_on_our_side() {
+        let mut local = Made::new();
+        let int = local.int("u32", 4, false);
+        let inner = local.union("", 4, &[("u6_addr32", int, 0, 0)]);
+        let own = local.structure("in6_addr", 4, &[("", inner, 0, 0)]);
+        let mut kernel = Made::new();
+        let int = kernel.int("u32", 4, false);
+        let theirs = kernel.structure("in6_addr", 8, &[("x", int, 0, 0), ("u6_addr32", int, 32, 0)]);
+        assert_eq!(number(ask(&local, own, "0:0:0", &kernel, &[theirs], Question::ByteOffset)), Some(4));
+    }
+
+    #[test]
+    fn elements_of_arrays() {
+        let make = |elements: u32, at: u32| {
+            let mut made = Made::new();
+            let int = made.int("u32", 4, false);
+            let array = made.array(int, elements);
+            let id = made.structure("thing", 64, &[("list", array, at, 0)]);
+            (made, id)
+        };
+        let ((local, own), (kernel, theirs)) = (make(4, 0), make(3, 64));
+        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], Question::ByteOffset));
+        assert_eq!((offset("0:0"), offset("0:0:2"), offset("0:0:3")), (Some(8), Some(16), None));
+        assert_eq!(offset("2:0:1"), Some(2 * 64 + 12), "the third thing");
+        let (kernel, theirs) = make(0, 64);
+        assert_eq!(number(ask(&local, own, "0:0:3", &kernel, &[theirs], Question::ByteOffset)), Some(20), "no bound");
+    }
+
+    #[test]
+    fn bit_fields() {
+        let (local, own, kernel, theirs) = pair(
+            &[("reuse", 1, 0, 4), ("port", 1, 4, 1), ("s", 3, 8, 3)],
+            &[("reuse", 1, 36, 4), ("port", 1, 63, 1), ("s", 3, 64, 3)],
+        );
+        let ask = |path, question| number(ask(&local, own, path, &kernel, &[theirs], question)).unwrap();
+        assert_eq!((ask("0:0", Question::ByteOffset), ask("0:0", Question::ByteSize)), (4, 4));
+        // Value 0b1011 in bits 4 to 7 of the word at byte 4.
+        let word = 0b1011u64 << 4 | 0xf;
+        let (left, right) = (ask("0:0", Question::LeftShift), ask("0:0", Question::RightShift));
+        assert_eq!(word << left >> right, 0b1011);
+        let (left, right) = (ask("0:1", Question::LeftShift), ask("0:1", Question::RightShift));
+        assert_eq!((1u64 << 31) << left >> right, 1);
+        assert_eq!((ask("0:2", Question::Signed), ask("0:1", Question::Signed)), (1, 0));
+        assert_eq!(ask("0:2", Question::ByteOffset), 8);
+    }
+
+    #[test]
+    fn types_and_constants() {
+        let mut local = Made::new();
+        let own = local.structure("sock___here", 4, &[]);
+        let named = local.enumeration("reason", &[("A", 1), ("B", 2)]);
+        let mut kernel = Made::new();
+        kernel.int("u32", 4, false);
+        let theirs = kernel.structure("sock", 760, &[]);
+        let values = kernel.enumeration("reason", &[("X", 0), ("B", 77)]);
+        let wide = kernel.wide_enumeration("reason", &[("A", 1 << 40)]);
+        let about = |question, found: &[u32]| number(ask(&local, own, "0", &kernel, found, question));
+        assert_eq!(about(Question::TypeId, &[theirs]), Some(theirs.into()));
+        assert_eq!(about(Question::TypeSize, &[theirs]), Some(760));
+        assert_eq!((about(Question::TypeExists, &[theirs]), about(Question::TypeExists, &[])), (Some(1), Some(0)));
+        let value = |path, question, found| number(ask(&local, named, path, &kernel, &[found], question));
+        assert_eq!(value("1", Question::Value, values), Some(77));
+        assert_eq!((value("0", Question::Value, values), value("0", Question::ValueExists, values)), (None, Some(0)));
+        assert_eq!(value("0", Question::Value, wide), Some(1 << 40));
+    }
+
+    #[test]
+    fn two_types_of_one_name() {
+        let (local, own, mut kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 1, 64, 0)]);
+        let same = kernel.structure("thing", 16, &[("a", 1, 64, 0)]);
+        let without = kernel.structure("thing", 16, &[("b", 1, 64, 0)]);
+        let found = ask(&local, own, "0:0", &kernel, &[theirs, same, without], Question::ByteOffset);
+        assert_eq!(number(found), Some(8), "they agree as far as they have it");
+        let other = kernel.structure("thing", 16, &[("a", 1, 96, 0)]);
+        let error = try_ask(&local, own, "0:0", &kernel, &[theirs, other], Question::ByteOffset).unwrap_err();
+        assert_eq!(error.to_string(), "this kernel has no unambiguous type thing.a");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+        /// Whatever the kernel's order and gaps, and however deep its anonymous structs are, each member is found.
+        #[test]
+        fn any_layout(gaps in prop::collection::vec((1u32..40, 0u32..4), 1..30), pick in prop::collection::vec(any::<prop::sample::Index>(), 1..10)) {
+            let mut kernel = Made::new();
+            let int = kernel.int("u32", 4, false);
+            let mut members = Vec::new();
+            let mut offsets = Vec::new();
+            let mut at = 0;
+            for (n, (gap, depth)) in gaps.iter().enumerate() {
+                at += gap * 32;
+                let name = format!("m{n}");
+                let (mut id, mut label) = (int, name.clone());
+                for _ in 0..*depth {
+                    id = kernel.structure("", 8, &[(&label, id, 32, 0)]);
+                    label = String::new();
+                }
+                members.push((label, id, at));
+                offsets.push((name, at / 8 + depth * 4));
+                at += 32 * (depth + 1);
+            }
+            let parts: Vec<_> = members.iter().map(|(name, id, at)| (name.as_str(), *id, *at, 0)).collect();
+            let theirs = kernel.structure("thing", 4096, &parts);
+            let mut local = Made::new();
+            let int = local.int("u32", 4, false);
+            let wanted: Vec<_> = pick.iter().map(|index| index.get(&offsets)).collect();
+            let parts: Vec<_> = wanted.iter().map(|(name, _)| (name.as_str(), int, 0, 0)).collect();
+            let own = local.structure("thing", 4, &parts);
+            for (n, (_, offset)) in wanted.iter().enumerate() {
+                let found = ask(&local, own, &format!("0:{n}"), &kernel, &[theirs], Question::ByteOffset);
+                prop_assert_eq!(number(found), Some(u64::from(*offset)));
+            }
+        }
+    }
+}

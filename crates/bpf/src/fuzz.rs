@@ -1,0 +1,104 @@
+//! Doors for the fuzzer: any bytes as object file and as types. None may panic or fail to end.
+use std::hint::black_box;
+
+use crate::btf::{Kind, Types};
+use crate::fit::{answer, describe};
+use crate::kernel_types::{Wanted, kinds};
+use crate::load::{draft, own_types};
+use crate::maps::declared;
+use crate::object::{Object, SymbolKind};
+
+/// Types that are walked one by one at most: each costs its members.
+const TYPES_MAX: u32 = 2_000;
+
+/// Reads bytes as an object file, and fits its programs to its own types, as if they were the kernel's.
+pub fn fuzz_object(data: &[u8]) {
+    let Ok(object) = Object::parse(data) else { return };
+    let Ok(own) = own_types(&object) else { return };
+    _ = black_box(declared(&object, &own));
+    let names = object.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Function).map(|symbol| symbol.name);
+    for name in names.take(16) {
+        let mut wanted = Wanted::new();
+        let Ok(mut draft) = draft(&object, &own, name, &mut wanted) else { continue };
+        let Some((_, section)) = object.section(".BTF") else { continue };
+        let Ok(mut kernel) = Types::parse(section.bytes) else { continue };
+        let strings = kernel.strings;
+        _ = kernel.walk(|id, kind, name| wanted.meet(id, kind, strings, name));
+        _ = black_box(draft.fit(&own, &kernel, &wanted));
+    }
+}
+
+/// Reads bytes as types: every type, member, constant and size.
+pub fn fuzz_btf(data: &[u8]) {
+    let Ok(types) = Types::parse_all(data) else { return };
+    let mut wanted = Wanted::new();
+    let number = wanted.add("sock", kinds(&[Kind::STRUCT]));
+    for id in 0..TYPES_MAX {
+        let Some(found) = types.get(id) else { break };
+        black_box((types.size(id), types.bare(id).map(|(id, _)| id), types.name(found.name), found.is_signed()));
+        black_box((found.members().count(), found.values().count(), found.variables().count(), found.array()));
+    }
+    for path in ["0", "0:0", "0:1:0", "4:0:0:0"] {
+        for question in crate::core_notes::ALL {
+            for type_id in 1..20 {
+                let note = crate::core_notes::Note { offset: 0, type_id, path, question };
+                let candidates = [(type_id, Kind::STRUCT), (type_id + 1, Kind::STRUCT)];
+                _ = black_box(answer(&note, &types, &types, &candidates));
+                black_box(describe(&note, &types));
+            }
+        }
+    }
+    black_box(wanted.found(number));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    static SELFTEST: &[u8] = include_bytes!("../objects/selftest.o");
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+        #[test]
+        fn changed_objects(changes in prop::collection::vec((0..SELFTEST.len(), any::<u8>()), 1..20), cut in 0..SELFTEST.len()) {
+            let mut changed = SELFTEST.to_vec();
+            for (at, byte) in changes {
+                changed[at] = byte;
+            }
+            fuzz_object(&changed);
+            fuzz_object(&changed[..cut]);
+            let object = Object::parse(SELFTEST).unwrap();
+            let (_, section) = object.section(".BTF").unwrap();
+            let at = section.bytes.as_ptr() as usize - SELFTEST.as_ptr() as usize;
+            fuzz_btf(&changed[at..at + section.bytes.len()]);
+        }
+
+        #[test]
+        fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..200)) {
+            fuzz_object(&data);
+            let mut types = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+            types.extend(&data);
+            fuzz_btf(&types);
+        }
+    }
+
+    /// Where the kernel's types are the object's own, fitting changes nothing.
+    #[test]
+    fn an_object_fits_its_own_types() {
+        let object = Object::parse(SELFTEST).unwrap();
+        let own = own_types(&object).unwrap();
+        for name in ["tasks", "changed", "fill"] {
+            let mut wanted = Wanted::new();
+            let mut draft = draft(&object, &own, name, &mut wanted).unwrap();
+            let before = format!("{draft:?}");
+            let mut kernel = own.clone();
+            let strings = kernel.strings;
+            kernel.walk(|id, kind, name| wanted.meet(id, kind, strings, name)).unwrap();
+            draft.fit(&own, &kernel, &wanted).unwrap();
+            assert_eq!(format!("{draft:?}"), before);
+        }
+    }
+}

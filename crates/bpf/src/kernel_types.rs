@@ -1,0 +1,225 @@
+//! The running kernel's types (`/sys/kernel/btf/vmlinux`, 4 to 6 MB), asked for a few names.
+use sys::bpf::{Mapped, map_file};
+use sys::{Errno, Host, SysError, fs};
+
+use crate::btf::{Kind, Types};
+use crate::error::BpfError;
+
+const FILE: &str = "kernel/btf/vmlinux";
+
+/// The types of the kernel, read once; several loads may share them.
+#[derive(Debug)]
+pub struct KernelTypes(Bytes);
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mapped),
+    Read(Vec<u8>),
+}
+
+impl KernelTypes {
+    /// Maps them (Linux 6.16: two page tables, no copy), else reads them: a call a page, 1.5 ms.
+    ///
+    /// Not through the tape: they are no rows, and a replay loads nothing.
+    pub fn read(host: &Host) -> Result<KernelTypes, BpfError> {
+        let path = host.sys_path(FILE);
+        if host.is_replay() {
+            return Err(BpfError::NoTypes(SysError::new("openat", "the kernel's types", Errno::NOT_RECORDED)));
+        }
+        if let Ok(mapped) = map_file(&path) {
+            return Ok(KernelTypes(Bytes::Mapped(mapped)));
+        }
+        let mut bytes = Vec::new();
+        read_whole(&path, &mut bytes).map_err(BpfError::NoTypes)?;
+        Ok(KernelTypes(Bytes::Read(bytes)))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Mapped(mapped) => mapped.bytes(),
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+
+    /// Finds the wanted names in one pass over all types.
+    pub(crate) fn find(&self, wanted: &mut Wanted) -> Result<Types<'_>, BpfError> {
+        let mut types = Types::parse(self.bytes())?;
+        let strings = types.strings;
+        types.walk(|id, kind, name| wanted.meet(id, kind, strings, name))?;
+        Ok(types)
+    }
+}
+
+// `fs::read_file` grows its buffer as it goes; here the size is known.
+fn read_whole(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError> {
+    let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
+    let fd = fs::open(path)?;
+    let size = fs::stat_fd(&fd).map_err(failed)?.size;
+    let size = usize::try_from(size).unwrap_or(0).min(fs::FILE_BYTES_MAX);
+    into.reserve_exact(size + 1);
+    while fs::read_append(&fd, into, (size + 1).saturating_sub(into.len()).max(1)).map_err(failed)? > 0 {
+        if into.len() > fs::FILE_BYTES_MAX {
+            return Err(failed(Errno::FBIG));
+        }
+    }
+    Ok(())
+}
+
+/// Names that are looked for, and the types found.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    names: Vec<Name>,
+    /// Kinds that anybody wants, a bit each.
+    kinds: u32,
+    /// Bit per hash of a name's first eight bytes: turns away 99 of 100 other names at the price of one load.
+    sieve: [u64; SIEVE_WORDS],
+}
+
+const SIEVE_WORDS: usize = 64;
+
+#[derive(Debug)]
+struct Name {
+    text: Box<str>,
+    head: u64,
+    kinds: u32,
+    found: Vec<(u32, Kind)>,
+}
+
+/// A set of kinds.
+pub(crate) fn kinds(of: &[Kind]) -> u32 {
+    of.iter().fold(0, |set, kind| set | 1 << kind.0)
+}
+
+impl Wanted {
+    pub(crate) fn new() -> Wanted {
+        Wanted { names: Vec::new(), kinds: 0, sieve: [0; SIEVE_WORDS] }
+    }
+
+    /// Adds a name that counts for these kinds of types. The number is for [`Wanted::found`].
+    pub(crate) fn add(&mut self, name: &str, kinds: u32) -> usize {
+        self.kinds |= kinds;
+        if let Some(at) = self.names.iter().position(|have| &*have.text == name && have.kinds == kinds) {
+            return at;
+        }
+        let mut first = [0; 8];
+        for (to, from) in first.iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        let head = u64::from_le_bytes(first);
+        let (word, bit) = sieve_place(head);
+        if let Some(word) = self.sieve.get_mut(word) {
+            *word |= bit;
+        }
+        self.names.push(Name { text: name.into(), head, kinds, found: Vec::new() });
+        self.names.len() - 1
+    }
+
+    /// The types of that name: (id, kind).
+    pub(crate) fn found(&self, number: usize) -> &[(u32, Kind)] {
+        self.names.get(number).map_or(&[], |name| &name.found)
+    }
+
+    // Called for every type of the kernel.
+    #[inline]
+    pub(crate) fn meet(&mut self, id: u32, kind: Kind, strings: &[u8], name: u32) {
+        if self.kinds >> kind.0 & 1 == 0 || name == 0 {
+            return;
+        }
+        let Some(rest) = strings.get(name as usize..) else { return };
+        let head = rest.first_chunk().map_or_else(|| short_head(rest), |first| name_head(u64::from_le_bytes(*first)));
+        let (word, bit) = sieve_place(head);
+        if self.sieve.get(word).is_none_or(|word| word & bit == 0) {
+            return;
+        }
+        for wanted in self.names.iter_mut().filter(|wanted| wanted.head == head && wanted.kinds >> kind.0 & 1 != 0) {
+            let same = rest.strip_prefix(wanted.text.as_bytes()).is_some_and(|rest| rest.first() == Some(&0));
+            if same {
+                wanted.found.push((id, kind));
+            }
+        }
+    }
+}
+
+/// The first eight bytes of a name; what lies behind its end is zeroed.
+#[inline]
+fn name_head(word: u64) -> u64 {
+    // The lowest byte that is zero has its top bit set in `ends` (the classic trick; higher ones may be wrong).
+    let ends = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+    if ends == 0 { word } else { word & ((1 << (ends.trailing_zeros() - 7)) - 1) }
+}
+
+/// The same for a name in the last bytes of the strings.
+#[cold]
+fn short_head(rest: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    for (to, from) in first.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    name_head(u64::from_le_bytes(first))
+}
+
+#[inline]
+fn sieve_place(head: u64) -> (usize, u64) {
+    // Fibonacci hashing: the top bits of the product depend on all bytes.
+    let hash = head.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::made::Made;
+
+    #[test]
+    fn names_are_found_by_kind() {
+        let mut made = Made::new();
+        let names = ["sock", "socket", "sock_common", "a", "inet_timewait_sock", "inet_timewait_death_row", "tcp"];
+        let ids: Vec<u32> = names.iter().map(|name| made.structure(name, 4, &[])).collect();
+        let function = made.function("sock");
+        let twice = made.structure("sock", 8, &[]);
+        let types = KernelTypes(Bytes::Read(made.bytes()));
+        let mut wanted = Wanted::new();
+        let numbers = names.map(|name| wanted.add(name, kinds(&[Kind::STRUCT])));
+        let called = wanted.add("sock", kinds(&[Kind::FUNCTION]));
+        let absent = wanted.add("sock_", kinds(&[Kind::STRUCT, Kind::FUNCTION]));
+        assert_eq!(wanted.add("tcp", kinds(&[Kind::STRUCT])), numbers[6], "asked once");
+        types.find(&mut wanted).unwrap();
+        assert_eq!(wanted.found(numbers[0]), [(ids[0], Kind::STRUCT), (twice, Kind::STRUCT)]);
+        for at in 1..names.len() {
+            assert_eq!(wanted.found(numbers[at]), [(ids[at], Kind::STRUCT)], "{}", names[at]);
+        }
+        assert_eq!(wanted.found(called), [(function, Kind::FUNCTION)]);
+        assert!(wanted.found(absent).is_empty() && wanted.found(usize::MAX).is_empty());
+    }
+
+    #[test]
+    fn heads_of_names() {
+        let head = |bytes: &[u8; 8]| name_head(u64::from_le_bytes(*bytes)).to_le_bytes();
+        assert_eq!(&head(b"sock\0abc"), b"sock\0\0\0\0");
+        assert_eq!(&head(b"socketxy"), b"socketxy");
+        assert_eq!(&head(b"\0socketx"), &[0; 8]);
+        assert_eq!(&head(b"a\x01\0\x01\0\0\0\0"), b"a\x01\0\0\0\0\0\0");
+        assert_eq!(short_head(b"tcp\0").to_le_bytes(), *b"tcp\0\0\0\0\0");
+    }
+
+    #[test]
+    fn a_replay_asks_no_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let tape = folder.path().join("tape");
+        Host::live().recording(&tape).unwrap().finish().unwrap();
+        let host = Host::replaying(&tape).unwrap();
+        assert_eq!(KernelTypes::read(&host).unwrap_err().errno(), Some(Errno::NOT_RECORDED));
+    }
+
+    #[test]
+    fn mapped_and_read_are_the_same() {
+        let Ok(mapped) = map_file(std::path::Path::new("/sys/kernel/btf/vmlinux")) else {
+            println!("skipped: this kernel's types cannot be mapped");
+            return;
+        };
+        let mut read = Vec::new();
+        read_whole(std::path::Path::new("/sys/kernel/btf/vmlinux"), &mut read).unwrap();
+        assert!(mapped.bytes() == read, "{} and {} bytes", mapped.bytes().len(), read.len());
+    }
+}

@@ -1,0 +1,40 @@
+//! BPF programs of our own: read from an embedded object file, fitted to the running kernel, loaded.
+//!
+//! An object is what clang makes of `c/*.bpf.c`: ELF with instructions, the types it was compiled against (BTF) and a
+//! note for every place where it touches a kernel type (CO-RE). Loading means: pick the wanted programs, look up the
+//! named types in the kernel's BTF, write the real offsets into the instructions, create the maps, hand all of it to
+//! the verifier. Everything is dropped with [`Loaded`]; nothing is pinned. Knows nothing of sockets or rows.
+//! Start reading at [`load()`].
+//!
+//! Not here, because nothing needs it: functions called inside a program, callbacks, kernel configuration symbols,
+//! types of modules, other sorts of programs than those in `program.rs`.
+#![forbid(unsafe_code)]
+
+mod btf;
+mod core_notes;
+mod error;
+mod fit;
+mod fuzz;
+mod kernel_types;
+mod link;
+mod load;
+#[cfg(test)]
+mod made;
+mod maps;
+mod object;
+mod owners_files;
+mod patch;
+mod probe;
+mod program;
+pub mod sockets_walk;
+
+pub use error::BpfError;
+pub use fuzz::{fuzz_btf, fuzz_object};
+pub use kernel_types::KernelTypes;
+pub use link::{IterRows, Link};
+pub use load::{Loaded, Spec, load, load_with};
+pub use maps::Map;
+pub use owners_files::OwnersFiles;
+pub use probe::{Ability, Probe, probe};
+pub use program::Program;
+pub use sys::bpf::{Mapped, Ring};

@@ -1,0 +1,493 @@
+//! From object to loaded programs.
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd};
+
+use sys::bpf::{LOG_BYTES_MAX, MapShape, ProgramShape, load_program};
+use sys::caps::{self, Cap};
+use sys::{Errno, Host, sandbox};
+
+use crate::btf::{Kind, Types, essential};
+use crate::core_notes::{Note, Question, notes};
+use crate::error::BpfError;
+use crate::fit::{answer, describe};
+use crate::kernel_types::{KernelTypes, Wanted, kinds};
+use crate::maps::{Declared, Map, declared};
+use crate::object::{Object, Relocation, SymbolKind};
+use crate::patch::{CALL, Code, POISON};
+use crate::program::{Program, Sort};
+
+/// `R_BPF_64_64`: an address in a 64-bit constant. `R_BPF_64_32`: a call.
+const ADDRESS: u32 = 1;
+const CALLED: u32 = 10;
+/// `BPF_MAP_TYPE_ARRAY`; `BPF_F_RDONLY_PROG`
+const ARRAY: u32 = 2;
+const READ_ONLY: u32 = 1 << 7;
+
+/// What to load.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec<'a> {
+    /// The object file, embedded with `include_bytes!`.
+    pub object: &'a [u8],
+    /// Names of the programs to load; only these are looked at, and only the maps that they use are created.
+    pub programs: &'a [&'a str],
+    /// Values for `const volatile` variables: the verifier takes them as known and drops what they rule out.
+    pub constants: &'a [(&'a str, &'a [u8])],
+    /// Sizes of maps that differ from the declared ones (entries; bytes of a ring).
+    pub entries: &'a [(&'a str, u32)],
+}
+
+/// Loaded programs and their maps. Dropping it takes them back, but for what a [`crate::Link`] still holds.
+#[derive(Debug)]
+pub struct Loaded {
+    programs: Vec<Program>,
+    maps: Vec<Map>,
+    variables: Vec<Variable>,
+}
+
+/// A global variable: where its value is.
+#[derive(Debug)]
+struct Variable {
+    name: Box<str>,
+    /// Index into the maps.
+    map: usize,
+    offset: usize,
+    bytes: usize,
+}
+
+/// Loads the programs of `spec`. Reads the kernel's types once; some milliseconds, nearly all of them the verifier's.
+pub fn load(host: &Host, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
+    load_with(&KernelTypes::read(host)?, spec)
+}
+
+/// The same with types that were read before.
+pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
+    let object = Object::parse(spec.object)?;
+    let own = own_types(&object)?;
+    let mut wanted = Wanted::new();
+    let drafts = spec.programs.iter().map(|name| draft(&object, &own, name, &mut wanted));
+    let mut drafts = drafts.collect::<Result<Vec<_>, _>>()?;
+    let kernel = types.find(&mut wanted)?;
+    let mut tables = Tables { object: &object, declared: declared(&object, &own)?, spec, open: Vec::new() };
+    for draft in &mut drafts {
+        draft.fit(&own, &kernel, &wanted)?;
+        draft.link(&mut tables, &wanted)?;
+    }
+    let licence = CString::new(object.licence()).unwrap_or_default();
+    let programs = drafts.iter().map(|draft| draft.load(&licence, &wanted));
+    let programs = programs.collect::<Result<Vec<_>, _>>()?;
+    let variables = tables.variables();
+    Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables })
+}
+
+impl Loaded {
+    /// A program by its function's name.
+    pub fn program(&self, name: &str) -> Result<&Program, BpfError> {
+        let found = self.programs.iter().find(|program| program.name() == name);
+        found.ok_or_else(|| BpfError::NoSuch { sort: "program", name: name.into() })
+    }
+
+    /// A map by its name; only those that a loaded program uses are there.
+    pub fn map(&self, name: &str) -> Result<&Map, BpfError> {
+        let found = self.maps.iter().find(|map| map.name() == name);
+        found.ok_or_else(|| BpfError::NoSuch { sort: "map", name: name.into() })
+    }
+
+    /// The value of a global u64 or u32 that the programs count in. One call.
+    pub fn counter(&self, global: &str) -> Result<u64, BpfError> {
+        let missing = || BpfError::NoSuch { sort: "variable", name: global.into() };
+        let variable = self.variables.iter().find(|variable| &*variable.name == global).ok_or_else(missing)?;
+        let map = self.maps.get(variable.map).ok_or_else(missing)?;
+        let mut all = vec![0; map.value_bytes()];
+        map.get(&0u32.to_ne_bytes(), &mut all)?;
+        let bytes = crate::object::slice(&all, variable.offset, variable.bytes).ok_or_else(missing)?;
+        match *bytes {
+            [a, b, c, d] => Ok(u32::from_ne_bytes([a, b, c, d]).into()),
+            [a, b, c, d, e, f, g, h] => Ok(u64::from_ne_bytes([a, b, c, d, e, f, g, h])),
+            _ => Err(missing()),
+        }
+    }
+}
+
+pub(crate) fn own_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> {
+    match object.section(".BTF") {
+        Some((_, section)) => Types::parse_all(section.bytes),
+        None => Err(BpfError::Malformed { what: "BPF object file", why: "no types" }),
+    }
+}
+
+fn wrong(why: &'static str) -> BpfError {
+    BpfError::Malformed { what: "BPF object file", why }
+}
+
+/// A program on its way into the kernel.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    name: &'a str,
+    sort: Sort<'a>,
+    code: Code,
+    /// Places to link, and notes to answer with their wanted name; offsets count from the program's start.
+    places: Vec<(Relocation, Callee)>,
+    notes: Vec<(Note<'a>, usize)>,
+    /// The wanted name of its target.
+    target: Option<usize>,
+    /// What is missing, by the number in the poison: (sort, name).
+    missing: Vec<(&'static str, Box<str>)>,
+}
+
+/// What a place refers to, if that is outside the object: the wanted name of a kernel function.
+type Callee = Option<usize>;
+
+/// Cuts a program out of its section, and adds to `wanted` what must be known of the kernel.
+pub(crate) fn draft<'a>(
+    object: &Object<'a>,
+    own: &Types<'a>,
+    name: &str,
+    wanted: &mut Wanted,
+) -> Result<Draft<'a>, BpfError> {
+    let missing = || BpfError::NoSuch { sort: "program", name: name.into() };
+    let function = |s: &&crate::object::Symbol<'_>| s.kind == SymbolKind::Function && s.name == name && s.section != 0;
+    let symbol = object.symbols.iter().find(function).ok_or_else(missing)?;
+    let section = object.sections.get(symbol.section).ok_or_else(missing)?;
+    let sort = Sort::of_section(section.name).ok_or(wrong("a program of a sort that we do not know"))?;
+    let code = crate::object::slice(section.bytes, symbol.offset, symbol.size).ok_or(wrong("a program cut short"))?;
+    if code.len() % 8 != 0 || code.is_empty() {
+        return Err(wrong("a program of broken instructions"));
+    }
+    let within = |offset: usize| offset.checked_sub(symbol.offset).filter(|offset| *offset < symbol.size);
+    let mut places = Vec::new();
+    for place in object.relocations(symbol.section)? {
+        let Some(offset) = within(place.offset) else { continue };
+        let target = object.symbols.get(place.symbol);
+        let outside = target.filter(|target| target.section == 0);
+        let callee = outside.map(|target| wanted.add(target.name, kinds(&[Kind::FUNCTION])));
+        places.push((Relocation { offset, ..place }, callee));
+    }
+    let ext = object.section(".BTF.ext").map_or(&[][..], |(_, section)| section.bytes);
+    let mut found = Vec::new();
+    for note in if ext.is_empty() { Vec::new() } else { notes(ext, own, section.name)? } {
+        let Some(offset) = within(note.offset) else { continue };
+        found.push((Note { offset, ..note }, want_type(own, &note, wanted)));
+    }
+    let target = sort.target().map(|(name, kind, ..)| wanted.add(&name, kinds(&[kind])));
+    Ok(Draft { name: symbol.name, sort, code: Code::new(code), places, notes: found, target, missing: Vec::new() })
+}
+
+/// Adds the type that a note is about, by name and kind.
+fn want_type(own: &Types<'_>, note: &Note<'_>, wanted: &mut Wanted) -> usize {
+    let Some(root) = own.get(note.type_id) else { return usize::MAX };
+    let name = essential(own.name(root.name));
+    if name.is_empty() || note.question == Question::LocalTypeId {
+        return usize::MAX;
+    }
+    let kinds = if root.kind.is_enum() { kinds(&[Kind::ENUM, Kind::ENUM64]) } else { kinds(&[root.kind]) };
+    wanted.add(name, kinds)
+}
+
+impl Draft<'_> {
+    /// Writes the kernel's offsets, sizes and numbers into the instructions.
+    pub(crate) fn fit(&mut self, own: &Types<'_>, kernel: &Types<'_>, wanted: &Wanted) -> Result<(), BpfError> {
+        for (note, name) in &self.notes {
+            let answer = answer(note, own, kernel, wanted.found(*name))?;
+            let nothing = note.question == Question::TypeId && wanted.found(*name).is_empty();
+            let fits = self.code.fit(note.offset, &answer)?;
+            if !fits || nothing {
+                self.missing.push(describe(note, own));
+            }
+            if !fits {
+                self.code.poison(note.offset, self.missing.len() as u32 - 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts maps, variables and the kernel's functions into the instructions.
+    fn link(&mut self, tables: &mut Tables<'_, '_>, wanted: &Wanted) -> Result<(), BpfError> {
+        for (place, callee) in &self.places {
+            let at = place.offset;
+            let symbol = tables.object.symbols.get(place.symbol).ok_or(wrong("a place without symbol"))?;
+            let found = callee.map(|callee| wanted.found(callee).first().map(|(id, _)| *id));
+            match (place.kind, found) {
+                (CALLED, Some(Some(id))) => self.code.put_call(at, id)?,
+                (CALLED, Some(None)) => {
+                    self.missing.push(("function", symbol.name.into()));
+                    self.code.poison(at, self.missing.len() as u32 - 1)?;
+                }
+                // `if (function)`: yes or no is all that is asked of its address.
+                (ADDRESS, Some(found)) if symbol.weak => self.code.put_number(at, found.is_some().into())?,
+                (ADDRESS, None) => {
+                    let offset = symbol.offset;
+                    let (map, is_value) = tables.open(symbol.section, offset, self.code.addend(at))?;
+                    let descriptor = map.inner().as_fd().as_raw_fd();
+                    self.code.put_map(at, descriptor, is_value.then_some(offset as u32))?;
+                }
+                (CALLED, None) if self.code.operation(at) == Some(CALL) => {
+                    return Err(wrong("a call of a function inside the program"));
+                }
+                _ => return Err(wrong("a place of a sort that we do not know")),
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, licence: &std::ffi::CStr, wanted: &Wanted) -> Result<Program, BpfError> {
+        let (kind, attach, flags) = self.sort.numbers();
+        let target = match (self.target, self.sort.target()) {
+            (Some(number), Some((_, _, sort, name))) => {
+                let found = wanted.found(number).first().map(|(id, _)| *id);
+                found.ok_or_else(|| BpfError::Missing { sort, name: name.into(), since: since(name) })?
+            }
+            _ => 0,
+        };
+        let instructions = self.code.bytes();
+        let shape = ProgramShape { name: self.name, kind, attach, flags, target, instructions, licence };
+        let mut loaded = load_program(&shape, &mut []);
+        if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.sort) {
+            // The one other meaning of EPERM, before 5.11: the limit of locked memory.
+            if sys::Kernel::running().version() < COUNTED_OTHERWISE && sandbox::raise_locked_memory().is_ok() {
+                loaded = load_program(&shape, &mut []);
+            }
+        }
+        match loaded {
+            Ok(fd) => Ok(Program::new(self.name, fd, self.sort)),
+            Err(error) if error.errno.is_denied() && !has_rights(self.sort) => Err(self.denied(error.errno)),
+            Err(error) => Err(self.refused(&shape, error.errno)),
+        }
+    }
+
+    fn denied(&self, errno: Errno) -> BpfError {
+        BpfError::Denied { what: format!("BPF program {}", self.name).into(), needs: self.sort.rights(), errno }
+    }
+
+    /// Asks the verifier again, for its words this time.
+    fn refused(&self, shape: &ProgramShape<'_>, errno: Errno) -> BpfError {
+        let mut log = vec![0; LOG_BYTES_MAX];
+        if load_program(shape, &mut log).is_err_and(|error| error.errno == Errno::NOSPC) {
+            // Before 6.4 the log keeps its beginning, and we want the end.
+            log = vec![0; LOG_BYTES_MAX * 16];
+            let _ = load_program(shape, &mut log);
+        }
+        let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+        if end == 0 && errno == Errno::INVAL {
+            // Turned away at the door, before the verifier: a sort that is not known.
+            let (name, since) = self.sort.named();
+            return BpfError::Missing { sort: "sort of program", name: name.into(), since: Some(since) };
+        }
+        explain(self.name, &self.missing, errno, log.get(..end).unwrap_or_default())
+    }
+}
+
+/// What the verifier's log means.
+pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno: Errno, log: &[u8]) -> BpfError {
+    let text = String::from_utf8_lossy(log);
+    let number = text.rsplit("unknown#").next().filter(|_| text.contains("unknown#"));
+    let digits = number.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+    if let Some(number) = digits.and_then(|digits| digits.parse::<u32>().ok()) {
+        let of_ours = number.checked_sub(POISON).and_then(|index| missing.get(index as usize));
+        let (sort, name) = match of_ours {
+            Some((sort, name)) => (*sort, name.clone()),
+            None => ("helper", format!("number {number}").into()),
+        };
+        let since = since(&name);
+        return BpfError::Missing { sort, name, since };
+    }
+    if text.contains("unknown opcode e5") {
+        return BpfError::Missing { sort: "instruction", name: "may_goto".into(), since: since("may_goto") };
+    }
+    // What matters is at the end; the very last lines are statistics.
+    let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("processed "));
+    let told: Vec<&str> = told.collect();
+    let last = told.get(told.len().saturating_sub(3)..).unwrap_or_default().join("; ");
+    let absent: String = missing.iter().map(|(sort, name)| format!(" [absent here: {sort} {name}]")).collect();
+    let log = sys::escaped(format!("{last}{absent}").as_bytes());
+    BpfError::Refused { program: program.into(), errno, log }
+}
+
+/// The kernel that brought what our programs use.
+fn since(name: &str) -> Option<&'static str> {
+    const YOUNG: &[(&str, &str)] = &[
+        ("may_goto", "6.9"),
+        ("bpf_rdonly_cast", "6.2"),
+        ("bpf_rcu_read_lock", "6.2"),
+        ("bpf_rcu_read_unlock", "6.2"),
+        ("task_file", "5.8"),
+        ("tcp", "5.9"),
+        ("udp", "5.9"),
+        ("unix", "5.15"),
+        ("number 158", "5.11"),
+        ("number 162", "5.11"),
+    ];
+    YOUNG.iter().find(|(young, _)| *young == name).map(|(_, since)| *since)
+}
+
+fn has_rights(sort: Sort<'_>) -> bool {
+    let held = caps::effective().unwrap_or_default();
+    let second = if matches!(sort, Sort::Cgroup(_) | Sort::PeerName(_)) { Cap::NetAdmin } else { Cap::Perfmon };
+    held.has(Cap::SysAdmin) || held.has(Cap::Bpf) && held.has(second)
+}
+
+/// The maps of an object that are open so far.
+struct Tables<'t, 'a> {
+    object: &'t Object<'a>,
+    declared: Vec<Declared>,
+    spec: &'t Spec<'t>,
+    /// With what each was made from: (section, offset); variables of a section share one map, at offset 0.
+    open: Vec<((usize, usize), Map)>,
+}
+
+impl Tables<'_, '_> {
+    /// The map behind a symbol, and whether the symbol is a variable in its value. Creates it if need be.
+    fn open(&mut self, section: usize, offset: usize, addend: u32) -> Result<(&Map, bool), BpfError> {
+        let place = self.object.sections.get(section).ok_or(wrong("an address of nothing"))?;
+        let (key, is_value) = match place.name {
+            // A symbol of the section itself leaves the rest of the way in the constant.
+            ".maps" => ((section, offset + addend as usize), false),
+            name if [".rodata", ".data", ".bss"].iter().any(|known| name.starts_with(known)) => ((section, 0), true),
+            _ => return Err(wrong("an address in a section that we do not know")),
+        };
+        let at = match self.open.iter().position(|(made, _)| *made == key) {
+            Some(at) => at,
+            None => {
+                let map = if is_value { self.variables_map(section)? } else { self.declared_map(key.1)? };
+                self.open.push((key, map));
+                self.open.len() - 1
+            }
+        };
+        self.open.get(at).map(|(_, map)| (map, is_value)).ok_or(wrong("a map that went"))
+    }
+
+    fn declared_map(&self, offset: usize) -> Result<Map, BpfError> {
+        let declared = self.declared.iter().find(|map| map.offset == offset).ok_or(wrong("an address of no map"))?;
+        let mut shape = declared.shape.clone();
+        if let Some((_, entries)) = self.spec.entries.iter().find(|(name, _)| *name == shape.name) {
+            shape.entries = *entries;
+        }
+        create(shape)
+    }
+
+    /// One array entry that holds a whole section of variables.
+    fn variables_map(&self, number: usize) -> Result<Map, BpfError> {
+        let section = self.object.sections.get(number).ok_or(wrong("variables of nothing"))?;
+        let constant = section.name.starts_with(".rodata");
+        let mut value = section.bytes.to_vec();
+        value.resize(section.size, 0);
+        if constant {
+            self.set_constants(number, &mut value)?;
+        }
+        let map = create(MapShape {
+            name: section.name.into(),
+            kind: ARRAY,
+            key_bytes: 4,
+            value_bytes: u32::try_from(section.size).map_err(|_| wrong("too many variables"))?,
+            entries: 1,
+            flags: if constant { READ_ONLY } else { 0 },
+        })?;
+        map.put(&0u32.to_ne_bytes(), &value)?;
+        if constant {
+            // Only a frozen map is known to the verifier.
+            map.inner().freeze()?;
+        }
+        Ok(map)
+    }
+
+    fn set_constants(&self, number: usize, value: &mut [u8]) -> Result<(), BpfError> {
+        for symbol in self.object.symbols.iter().filter(|s| s.section == number && s.kind == SymbolKind::Variable) {
+            let Some((_, set)) = self.spec.constants.iter().find(|(name, _)| *name == symbol.name) else { continue };
+            let place = symbol.offset.checked_add(symbol.size).and_then(|end| value.get_mut(symbol.offset..end));
+            match place {
+                Some(place) if place.len() == set.len() => place.copy_from_slice(set),
+                _ => return Err(BpfError::NoSuch { sort: "constant of that size", name: symbol.name.into() }),
+            }
+        }
+        Ok(())
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        let variable = |symbol: &&crate::object::Symbol<'_>| symbol.kind == SymbolKind::Variable;
+        let found = self.object.symbols.iter().filter(variable).filter_map(|symbol| {
+            let map = self.open.iter().position(|((section, _), map)| {
+                *section == symbol.section && map.inner().shape().kind == ARRAY && map.name().starts_with('.')
+            })?;
+            Some(Variable { name: symbol.name.into(), map, offset: symbol.offset, bytes: symbol.size })
+        });
+        found.collect()
+    }
+}
+
+/// Kernels from here on count maps against the memory of the cgroup, not against RLIMIT_MEMLOCK.
+const COUNTED_OTHERWISE: (u32, u32) = (5, 11);
+
+fn create(shape: MapShape) -> Result<Map, BpfError> {
+    create_on(shape, sys::Kernel::running().version())
+}
+
+/// Creates a map; takes off the limit of locked memory where the kernel counts maps against it.
+fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
+    let what: Box<str> = format!("BPF map {}", shape.name).into();
+    let errno = match Map::create(shape.clone()) {
+        Err(BpfError::Io(error)) if error.errno.is_denied() => error.errno,
+        other => return other,
+    };
+    let held = caps::effective().unwrap_or_default();
+    if !held.has(Cap::SysAdmin) && !held.has(Cap::Bpf) {
+        return Err(BpfError::Denied { what, needs: "CAP_BPF and CAP_PERFMON", errno });
+    }
+    if kernel >= COUNTED_OTHERWISE {
+        // The rights are there: a security module, or the host's setting against all of bpf(2).
+        return Err(BpfError::Denied { what, needs: "bpf(2), which something on this host forbids", errno });
+    }
+    let _ = sandbox::raise_locked_memory();
+    Map::create(shape).map_err(|error| match error {
+        BpfError::Io(error) if error.errno == Errno::PERM => BpfError::Locked { what },
+        other => other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use sys::fault::{Fault, arm, disarm_all};
+
+    #[test]
+    fn root_locked_memory_is_raised_once_and_then_said() {
+        if !sandbox::root_or_skip("BPF maps") {
+            return;
+        }
+        let create = |refusals, kernel| {
+            arm("bpf_map_create", 0, refusals, Fault::Fails(Errno::PERM));
+            let shape = MapShape { name: "nw".into(), kind: 2, key_bytes: 4, value_bytes: 8, entries: 1, flags: 0 };
+            let made = create_on(shape, kernel).map(drop).map_err(|error| error.to_string());
+            disarm_all();
+            made
+        };
+        assert_eq!(create(1, (5, 10)), Ok(()));
+        let locked = "cannot create BPF map nw: the limit of locked memory is used up (kernels before 5.11 count BPF maps; raise `ulimit -l`)";
+        assert_eq!(create(2, (5, 10)), Err(locked.into()));
+        assert!(create(1, (6, 1)).unwrap_err().contains("something on this host forbids"));
+    }
+
+    #[test]
+    fn words_of_the_verifier() {
+        let missing = [("field", "sock.sk_ino".into()), ("function", "bpf_rdonly_cast".into())];
+        let explain = |log: &str| explain("walk", &missing, Errno::INVAL, log.as_bytes()).to_string();
+        let field = explain("3: (85) call unknown#195887104\ninvalid func unknown#195887104\nprocessed 4 insns\n");
+        assert_eq!(field, "this kernel has no field sock.sk_ino");
+        assert_eq!(
+            explain("invalid func unknown#195887105\n"),
+            "this kernel has no function bpf_rdonly_cast (Linux 6.2 has)"
+        );
+        assert_eq!(explain("invalid func unknown#162\n"), "this kernel has no helper number 162 (Linux 5.11 has)");
+        assert_eq!(explain("unknown opcode e5\n"), "this kernel has no instruction may_goto (Linux 6.9 has)");
+        let other = explain("0: R1=ctx()\n1: (61) r0 = 5\nR2 \u{1b}[31minvalid\nprocessed 2 insns (limit 1000000)\n");
+        assert_eq!(
+            other,
+            "the kernel refused BPF program walk: invalid argument: 0: R1=ctx(); 1: (61) r0 = 5; R2 \\u{1b}[31minvalid [absent here: field sock.sk_ino] [absent here: function bpf_rdonly_cast]"
+        );
+        assert!(explain("").starts_with("the kernel refused"));
+    }
+
+    #[test]
+    fn poison_has_the_number_that_the_log_shows() {
+        assert_eq!(POISON, 195_887_104);
+    }
+}

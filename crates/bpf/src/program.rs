@@ -1,0 +1,164 @@
+//! Programs: their sorts, running them, attaching them.
+use sys::{Fd, SysError, bpf};
+
+use crate::btf::Kind;
+use crate::error::BpfError;
+use crate::link::Link;
+
+/// What a program hangs on, as its section's name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort<'a> {
+    /// `syscall`: run by us.
+    Called,
+    /// `tp_btf/NAME`: a tracepoint with typed arguments.
+    Tracepoint(&'a str),
+    /// `iter/NAME`: a row for each thing of the kernel.
+    Iterator(&'a str),
+    /// `cgroup/sock_create` and the like: the attach type.
+    Cgroup(u32),
+    /// `cgroup/getpeername4` and 6: the attach type.
+    PeerName(u32),
+}
+
+/// `BPF_F_SLEEPABLE`
+const SLEEPABLE: u32 = 1 << 4;
+/// `BPF_CGROUP_INET_SOCK_CREATE`, `BPF_CGROUP_INET_SOCK_RELEASE`
+const SOCK_CREATE: u32 = 2;
+const SOCK_RELEASE: u32 = 34;
+/// `BPF_CGROUP_INET4_GETPEERNAME`, `BPF_CGROUP_INET6_GETPEERNAME` (Linux 5.8)
+const GETPEERNAME4: u32 = 29;
+const GETPEERNAME6: u32 = 30;
+
+impl<'a> Sort<'a> {
+    pub(crate) const CREATE: Sort<'static> = Sort::Cgroup(SOCK_CREATE);
+
+    pub(crate) fn of_section(section: &'a str) -> Option<Sort<'a>> {
+        let sort = match section.split_once('/') {
+            None if section == "syscall" => Sort::Called,
+            Some(("tp_btf", name)) => Sort::Tracepoint(name),
+            Some(("iter", name)) => Sort::Iterator(name),
+            Some(("cgroup", "sock_create")) => Sort::Cgroup(SOCK_CREATE),
+            Some(("cgroup", "sock_release")) => Sort::Cgroup(SOCK_RELEASE),
+            Some(("cgroup", "getpeername4")) => Sort::PeerName(GETPEERNAME4),
+            Some(("cgroup", "getpeername6")) => Sort::PeerName(GETPEERNAME6),
+            _ => return None,
+        };
+        Some(sort)
+    }
+
+    /// (`enum bpf_prog_type`, `enum bpf_attach_type`, flags).
+    pub(crate) fn numbers(self) -> (u32, u32, u32) {
+        match self {
+            Sort::Called => (31, 0, SLEEPABLE),
+            Sort::Tracepoint(_) => (26, 23, 0),
+            Sort::Iterator(_) => (26, 28, 0),
+            Sort::Cgroup(attach) => (9, attach, 0),
+            Sort::PeerName(attach) => (18, attach, 0),
+        }
+    }
+
+    /// Name and kind of the kernel's type that stands for the target, and what to call the target in an error.
+    pub(crate) fn target(self) -> Option<(String, Kind, &'static str, &'a str)> {
+        match self {
+            Sort::Tracepoint(name) => Some((format!("btf_trace_{name}"), Kind::TYPEDEF, "tracepoint", name)),
+            Sort::Iterator(name) => Some((format!("bpf_iter_{name}"), Kind::FUNCTION, "iterator", name)),
+            Sort::Called | Sort::Cgroup(_) | Sort::PeerName(_) => None,
+        }
+    }
+
+    /// What it is called, and the kernel that brought it.
+    pub(crate) fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Sort::Called => ("syscall", "5.14"),
+            Sort::Tracepoint(_) => ("tp_btf", "5.5"),
+            Sort::Iterator(_) => ("iter", "5.8"),
+            Sort::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
+            Sort::Cgroup(_) => ("cgroup/sock_create", "4.10"),
+            Sort::PeerName(_) => ("cgroup/getpeername", "5.8"),
+        }
+    }
+
+    pub(crate) fn rights(self) -> &'static str {
+        match self {
+            Sort::Cgroup(_) | Sort::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
+            _ => "CAP_BPF and CAP_PERFMON",
+        }
+    }
+}
+
+/// A loaded program.
+#[derive(Debug)]
+pub struct Program {
+    name: Box<str>,
+    fd: Fd,
+    attach: Attach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attach {
+    None,
+    Tracepoint,
+    Iterator(u32),
+    Cgroup(u32),
+}
+
+impl Program {
+    pub(crate) fn new(name: &str, fd: Fd, sort: Sort<'_>) -> Program {
+        let (_, number, _) = sort.numbers();
+        let attach = match sort {
+            Sort::Called => Attach::None,
+            Sort::Tracepoint(_) => Attach::Tracepoint,
+            Sort::Iterator(_) => Attach::Iterator(number),
+            Sort::Cgroup(_) | Sort::PeerName(_) => Attach::Cgroup(number),
+        };
+        Program { name: name.into(), fd, attach }
+    }
+
+    /// Its name in the object.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs a `syscall` program once on `context`, which it may change; returns what it returned. One call.
+    /// May be called from several threads at once.
+    pub fn run(&self, context: &mut [u8]) -> Result<u32, BpfError> {
+        if self.attach != Attach::None {
+            return Err(self.not("program that can be run"));
+        }
+        bpf::run(&self.fd, context).map_err(|errno| self.failed("bpf_prog_run", errno))
+    }
+
+    /// Attaches a `tp_btf` or `iter` program; dropping the link detaches it.
+    pub fn attach(&self) -> Result<Link, BpfError> {
+        match self.attach {
+            Attach::Tracepoint => {
+                let link = bpf::attach_raw_tracepoint(&self.fd);
+                Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_raw_tracepoint_open", errno))?, false))
+            }
+            Attach::Iterator(_) => self.attach_narrowed(&[]),
+            _ => Err(self.not("tp_btf or iter program")),
+        }
+    }
+
+    /// Attaches an `iter` program narrowed to a task or map: `which` is a `union bpf_iter_link_info`.
+    pub fn attach_narrowed(&self, which: &[u8]) -> Result<Link, BpfError> {
+        let Attach::Iterator(attach) = self.attach else { return Err(self.not("iter program")) };
+        let link = bpf::attach_iterator(&self.fd, attach, which);
+        Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, true))
+    }
+
+    /// Attaches a `cgroup/…` program to a directory of cgroup 2; dropping the link detaches it.
+    pub fn attach_cgroup(&self, cgroup: &Fd) -> Result<Link, BpfError> {
+        let Attach::Cgroup(attach) = self.attach else { return Err(self.not("cgroup program")) };
+        let link = bpf::attach_to(&self.fd, cgroup, attach);
+        Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, false))
+    }
+
+    fn not(&self, sort: &'static str) -> BpfError {
+        BpfError::NoSuch { sort, name: self.name.clone() }
+    }
+
+    fn failed(&self, call: &'static str, errno: sys::Errno) -> BpfError {
+        BpfError::Io(SysError::new(call, format!("BPF program {}", self.name), errno))
+    }
+}

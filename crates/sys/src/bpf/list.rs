@@ -1,0 +1,76 @@
+//! The programs that are loaded on this host.
+use super::call::{Command, bpf};
+use crate::errno::{Errno, SysError, escaped};
+use crate::fd::Fd;
+
+/// A program of anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedProgram {
+    /// The kernel's number of it.
+    pub id: u32,
+    /// `enum bpf_prog_type`.
+    pub kind: u32,
+    /// Name as the kernel keeps it, escaped.
+    pub name: Box<str>,
+}
+
+#[repr(C)]
+struct IdAttr {
+    id: u32,
+    next: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct FactsAttr {
+    fd: u32,
+    bytes: u32,
+    facts: u64,
+}
+
+/// Most programs that are listed: a bound for the loop, far above what hosts have.
+const PROGRAMS_MAX: usize = 1 << 16;
+/// `struct bpf_prog_info`: type, id, …, name at 64.
+const FACTS_BYTES: usize = 80;
+const NAME_AT: usize = 64;
+
+/// All programs loaded on this host. Needs CAP_SYS_ADMIN. Three calls a program.
+pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
+    let failed = |errno| SysError::new(Command::ProgNextId.name(), "the list of BPF programs", errno);
+    let mut found = Vec::new();
+    let mut id = 0;
+    while found.len() < PROGRAMS_MAX {
+        let mut attr = IdAttr { id, next: 0, flags: 0 };
+        // SAFETY: IdAttr is the layout of PROG_GET_NEXT_ID and holds no address.
+        match unsafe { bpf(Command::ProgNextId, &mut attr) } {
+            Ok(_) => id = attr.next,
+            Err(Errno::NOENT) => break,
+            Err(errno) => return Err(failed(errno)),
+        }
+        match facts(id) {
+            Ok(program) => found.push(program),
+            // It went while we looked.
+            Err(errno) if errno.is_gone() => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+    Ok(found)
+}
+
+fn facts(id: u32) -> Result<LoadedProgram, Errno> {
+    let mut attr = IdAttr { id, next: 0, flags: 0 };
+    // SAFETY: as in `loaded_programs`.
+    let fd = unsafe { bpf(Command::ProgById, &mut attr) }?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    let fd = unsafe { Fd::take(fd) };
+    let mut facts = [0u64; FACTS_BYTES / 8];
+    let mut attr = FactsAttr { fd: fd.raw() as u32, bytes: FACTS_BYTES as u32, facts: facts.as_mut_ptr() as u64 };
+    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is of FACTS_BYTES bytes to be written. What
+    // is zero in them (addresses of lists) asks for nothing.
+    unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
+    let bytes: Vec<u8> = facts.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let name = bytes.get(NAME_AT..).unwrap_or_default();
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let kind = bytes.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
+    Ok(LoadedProgram { id, kind, name: escaped(name) })
+}

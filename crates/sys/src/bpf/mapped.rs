@@ -1,0 +1,90 @@
+//! Memory of the kernel mapped for reading.
+use std::path::Path;
+use std::ptr::NonNull;
+
+use crate::errno::{Errno, SysError, escaped};
+use crate::fd::Fd;
+use crate::fs;
+use crate::syscall::call;
+
+/// A read-only mapping. It stays valid when what it was made from is closed.
+///
+/// A program may write to the memory behind it while it runs. Read only what no running program writes: wait for
+/// `run` to return, or read what nobody writes any more. Every byte pattern is a valid `u8`, so the worst that a
+/// mistake gives are torn values, and what is read is judged like any outside bytes.
+#[derive(Debug)]
+pub struct Mapped {
+    start: NonNull<u8>,
+    /// Bytes that may be read; the mapping itself goes to the end of the page.
+    bytes: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and this one is only ever read through `&self`.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    pub(super) fn of(fd: &Fd, bytes: usize, offset: usize) -> Result<Mapped, Errno> {
+        Ok(Mapped { start: map(fd, bytes, offset, libc::PROT_READ, libc::MAP_SHARED)?, bytes })
+    }
+
+    /// The memory.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` is the start of a readable mapping of at least `bytes` bytes, made in `of` and unmapped only
+        // in `drop`. See the type's comment for who may write to it.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: made by `map` with this length; no slice outlives `self`.
+        unsafe { unmap(self.start, self.bytes) }
+    }
+}
+
+/// Maps a whole file that does not change (the kernel's types, since 6.16). ENODEV where it cannot be mapped.
+pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
+    let name = path.as_os_str().as_encoded_bytes();
+    let fd = fs::open(path)?;
+    let stat = fs::stat_fd(&fd).map_err(|errno| SysError::on_bytes("fstat", name, errno))?;
+    let failed = |errno| SysError::new("mmap", escaped(name), errno);
+    let bytes = usize::try_from(stat.size).map_err(|_| failed(Errno::FBIG))?;
+    // Another file could shrink under the mapping, and reading it then is SIGBUS: these are made at boot.
+    if bytes == 0 || bytes > fs::FILE_BYTES_MAX || !path.starts_with("/sys/kernel/btf") {
+        return Err(failed(Errno::NODEV));
+    }
+    // Private: the kernel refuses to share it (kernel/bpf/sysfs_btf.c), and nobody writes anyway.
+    let start = map(&fd, bytes, 0, libc::PROT_READ, libc::MAP_PRIVATE).map_err(failed)?;
+    crate::cost::count_read(bytes);
+    Ok(Mapped { start, bytes })
+}
+
+/// A mapping of `bytes` bytes, rounded up to pages.
+pub(super) fn map(
+    fd: &Fd,
+    bytes: usize,
+    offset: usize,
+    rights: libc::c_int,
+    flags: libc::c_int,
+) -> Result<NonNull<u8>, Errno> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;
+    // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
+    let start =
+        call("mmap", || unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, flags, fd.raw(), offset) as i64 })?;
+    NonNull::new(start as *mut u8).ok_or(Errno::NOMEM)
+}
+
+/// # Safety
+/// `start` came from [`map`] with the same `bytes`, and nothing refers to the memory any more.
+pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller vouches for it. It cannot fail for a mapping that exists.
+    let _ = call("munmap", || unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into());
+}
+
+/// Bytes of a page.
+pub(super) fn page_bytes() -> usize {
+    // SAFETY: sysconf takes an integer.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}

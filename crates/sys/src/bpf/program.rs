@@ -1,0 +1,267 @@
+//! Programs: loading, running, attaching.
+use std::ffi::CStr;
+
+use super::call::{Command, address, address_mut, bpf, short_name};
+use crate::errno::{Errno, SysError};
+use crate::fd::Fd;
+
+/// The verifier's log may have this much; what matters is at its end.
+pub const LOG_BYTES_MAX: usize = 1 << 20;
+
+/// What a program is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgramShape<'a> {
+    /// Name, as far as the kernel keeps it (15 bytes).
+    pub name: &'a str,
+    /// `enum bpf_prog_type`.
+    pub kind: u32,
+    /// `enum bpf_attach_type` it will be attached with.
+    pub attach: u32,
+    /// `BPF_F_SLEEPABLE` and the like.
+    pub flags: u32,
+    /// Id in the kernel's types of what it will be attached to; 0: none.
+    pub target: u32,
+    /// Instructions, 8 bytes each.
+    pub instructions: &'a [u8],
+    /// Licence; some helpers want one that goes with the GPL.
+    pub licence: &'a CStr,
+}
+
+#[repr(C)]
+struct LoadAttr {
+    kind: u32,
+    instructions: u32,
+    first: u64,
+    licence: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    ifindex: u32,
+    attach: u32,
+    btf: u32,
+    function_bytes: u32,
+    functions: u64,
+    function_count: u32,
+    line_bytes: u32,
+    lines: u64,
+    line_count: u32,
+    target: u32,
+    target_program: u32,
+    rest: u32,
+}
+const _: () = assert!(size_of::<LoadAttr>() == 120);
+
+/// Has the kernel check and take a program. `log`, if it has room, is filled with the verifier's words (cut at its
+/// length; level 1); that costs time, so ask for it only when a first try failed.
+pub fn load_program(shape: &ProgramShape<'_>, log: &mut [u8]) -> Result<Fd, SysError> {
+    let failed = |errno| SysError::new(Command::ProgLoad.name(), format!("BPF program {}", shape.name), errno);
+    let count = u32::try_from(shape.instructions.len() / 8).map_err(|_| failed(Errno::FBIG))?;
+    let mut attr = LoadAttr {
+        kind: shape.kind,
+        instructions: count,
+        first: address(shape.instructions),
+        licence: shape.licence.as_ptr() as u64,
+        log_level: u32::from(!log.is_empty()),
+        log_bytes: u32::try_from(log.len()).map_err(|_| failed(Errno::FBIG))?,
+        log: address_mut(log),
+        kernel_version: 0,
+        flags: shape.flags,
+        name: short_name(shape.name),
+        ifindex: 0,
+        attach: shape.attach,
+        btf: 0,
+        function_bytes: 0,
+        functions: 0,
+        function_count: 0,
+        line_bytes: 0,
+        lines: 0,
+        line_count: 0,
+        target: shape.target,
+        target_program: 0,
+        rest: 0,
+    };
+    // EAGAIN: the verifier was interrupted by a signal; it asks to be called again.
+    let mut tries = 0;
+    let fd = loop {
+        // SAFETY: LoadAttr is the layout of PROG_LOAD; the addresses are of `count` whole instructions and a
+        // NUL-terminated licence to be read, and of `log_bytes` exclusively borrowed bytes to be written.
+        match unsafe { bpf(Command::ProgLoad, &mut attr) } {
+            Err(Errno::AGAIN) if tries < 5 => tries += 1,
+            other => break other.map_err(failed)?,
+        }
+    };
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+#[repr(C)]
+struct RunAttr {
+    program: u32,
+    returned: u32,
+    data_in_bytes: u32,
+    data_out_bytes: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    context_in_bytes: u32,
+    context_out_bytes: u32,
+    context_in: u64,
+    context_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch: u32,
+    rest: u32,
+}
+const _: () = assert!(size_of::<RunAttr>() == 80);
+
+/// Runs a program of type `syscall` once; it may change `context`. Returns what it returned.
+pub fn run(program: &Fd, context: &mut [u8]) -> Result<u32, Errno> {
+    let mut attr = RunAttr {
+        program: program.raw() as u32,
+        returned: 0,
+        data_in_bytes: 0,
+        data_out_bytes: 0,
+        data_in: 0,
+        data_out: 0,
+        repeat: 0,
+        duration: 0,
+        context_in_bytes: u32::try_from(context.len()).map_err(|_| Errno::INVAL)?,
+        context_out_bytes: 0,
+        context_in: address_mut(context),
+        context_out: 0,
+        flags: 0,
+        cpu: 0,
+        batch: 0,
+        rest: 0,
+    };
+    // SAFETY: RunAttr is the layout of PROG_TEST_RUN; the one address is of `context`, exclusively borrowed, which the
+    // kernel reads and, for programs of this type, writes back.
+    unsafe { bpf(Command::ProgRun, &mut attr) }?;
+    Ok(attr.returned)
+}
+
+#[repr(C)]
+struct RawTracepointAttr {
+    name: u64,
+    program: u32,
+    rest: u32,
+}
+
+/// Attaches a program to the raw tracepoint it was loaded for; it is detached when the result is dropped.
+pub fn attach_raw_tracepoint(program: &Fd) -> Result<Fd, Errno> {
+    let mut attr = RawTracepointAttr { name: 0, program: program.raw() as u32, rest: 0 };
+    // SAFETY: RawTracepointAttr is the layout of RAW_TRACEPOINT_OPEN and holds no address: a program with a target of
+    // its own needs no name.
+    let fd = unsafe { bpf(Command::RawTracepointOpen, &mut attr) }?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+#[repr(C)]
+struct LinkAttr {
+    program: u32,
+    target: u32,
+    attach: u32,
+    flags: u32,
+    iterator: u64,
+    iterator_bytes: u32,
+    rest: u32,
+}
+const _: () = assert!(size_of::<LinkAttr>() == 32);
+
+fn link(mut attr: LinkAttr) -> Result<Fd, Errno> {
+    // SAFETY: LinkAttr is the layout of LINK_CREATE; its address is 0 or, from `attach_iterator`, that of
+    // `iterator_bytes` borrowed bytes.
+    let fd = unsafe { bpf(Command::LinkCreate, &mut attr) }?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+/// Attaches a program to a cgroup (a directory of cgroup 2) by a link that ends when the result is dropped.
+pub fn attach_to(program: &Fd, target: &Fd, attach: u32) -> Result<Fd, Errno> {
+    let (program, target) = (program.raw() as u32, target.raw() as u32);
+    link(LinkAttr { program, target, attach, flags: 0, iterator: 0, iterator_bytes: 0, rest: 0 })
+}
+
+/// Makes an iterator program ready for [`open_iterator`]. `which` is a `union bpf_iter_link_info` that narrows it
+/// (to a task, a map), or empty.
+pub fn attach_iterator(program: &Fd, attach: u32, which: &[u8]) -> Result<Fd, Errno> {
+    let iterator_bytes = u32::try_from(which.len()).map_err(|_| Errno::INVAL)?;
+    let program = program.raw() as u32;
+    link(LinkAttr { program, target: 0, attach, flags: 0, iterator: address(which), iterator_bytes, rest: 0 })
+}
+
+#[repr(C)]
+struct IteratorAttr {
+    link: u32,
+    flags: u32,
+}
+
+/// Starts a pass of an iterator: a file to be read, whole records a read.
+pub fn open_iterator(link: &Fd) -> Result<Fd, Errno> {
+    let mut attr = IteratorAttr { link: link.raw() as u32, flags: 0 };
+    // SAFETY: IteratorAttr is the layout of ITER_CREATE and holds no address.
+    let fd = unsafe { bpf(Command::IterCreate, &mut attr) }?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::sandbox::root_or_skip;
+
+    /// r0 = 7; *(u32 *)(r1 + 4) = 9 by way of r2; exit.
+    const SEVEN: [[u8; 8]; 4] = [
+        [0xb7, 0, 0, 0, 7, 0, 0, 0],
+        [0xb7, 2, 0, 0, 9, 0, 0, 0],
+        [0x63, 0x21, 4, 0, 0, 0, 0, 0],
+        [0x95, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    const SYSCALL: u32 = 31;
+    const SLEEPABLE: u32 = 1 << 4;
+
+    fn shape(instructions: &[u8]) -> ProgramShape<'_> {
+        ProgramShape {
+            name: "nw_seven",
+            kind: SYSCALL,
+            attach: 0,
+            flags: SLEEPABLE,
+            target: 0,
+            instructions,
+            licence: c"Dual BSD/GPL",
+        }
+    }
+
+    #[test]
+    fn root_a_program_runs_and_writes_its_context() {
+        if !root_or_skip("BPF programs") {
+            return;
+        }
+        let program = load_program(&shape(SEVEN.as_flattened()), &mut []).unwrap();
+        let mut context = [0; 8];
+        assert_eq!(run(&program, &mut context).unwrap(), 7);
+        assert_eq!(context, [0, 0, 0, 0, 9, 0, 0, 0]);
+        assert_eq!(run(&program, &mut context[..4]).unwrap_err(), Errno::INVAL, "less than it touches");
+        let own = super::super::loaded_programs().unwrap();
+        assert!(own.iter().any(|program| &*program.name == "nw_seven"));
+        assert_eq!(attach_raw_tracepoint(&program).unwrap_err(), Errno::INVAL);
+    }
+
+    #[test]
+    fn root_the_verifier_says_why() {
+        if !root_or_skip("BPF programs") {
+            return;
+        }
+        let endless = SEVEN[..3].as_flattened();
+        let mut log = vec![0; 4096];
+        let error = load_program(&shape(endless), &mut log).unwrap_err();
+        assert_eq!(error.to_string(), "cannot load BPF program nw_seven: invalid argument");
+        assert!(String::from_utf8_lossy(&log).contains("last insn is not an exit"));
+    }
+}

@@ -121,6 +121,7 @@ struct sock_common {
 	u16 skc_dport, skc_num;
 	u16 skc_family;
 	volatile u8 skc_state;
+	unsigned long skc_flags;
 	u8 skc_reuse : 4, skc_reuseport : 1, skc_ipv6only : 1;
 	int skc_bound_dev_if;
 	struct proto *skc_prot;
@@ -153,6 +154,7 @@ struct sock {
 	struct timer_list sk_timer;
 	struct timer_list tcp_retransmit_timer; /* after 6.18 */
 	u64 sk_pacing_rate;
+	int sk_err;
 } CORE;
 struct socket { short type; struct sock *sk; struct file *file; } CORE;
 /* A socket and its inode are one object: from the first to the second. */
@@ -209,4 +211,9 @@ struct bpf_sock {
 	u16 dst_port, pad;
 	u32 dst_ip4, dst_ip6[4], state;
 	s32 rx_queue_mapping;
+};
+/* Context of programs at the addresses of cgroups' sockets: uapi, too. */
+struct bpf_sock_addr {
+	u32 user_family, user_ip4, user_ip6[4], user_port, family, type, protocol, msg_src_ip4, msg_src_ip6[4];
+	struct bpf_sock *sk;
 };

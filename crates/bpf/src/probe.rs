@@ -57,6 +57,20 @@ impl Ability {
         }
     }
 
+    /// What netwren does with it.
+    pub fn serves(self) -> &'static str {
+        match self {
+            Ability::Types => "programs are fitted to this kernel",
+            Ability::Programs => "rights and kernel allow them",
+            Ability::Casts => "socket tables are walked in the kernel",
+            Ability::Loops => "a table is walked in few calls",
+            Ability::FileIterator => "owners of sockets are found without /proc",
+            Ability::SocketIterators => "sockets are read without netlink",
+            Ability::Tracepoints => "connections are followed as they open and close",
+            Ability::CgroupSockets => "new connections carry their owner from the start",
+        }
+    }
+
     /// The first kernel that has it.
     pub fn since(self) -> &'static str {
         match self {

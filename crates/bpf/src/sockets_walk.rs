@@ -55,8 +55,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Every socket of the calling thread's namespace.
-    pub const ALL: Wanted =
-        Wanted { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
+    pub const ALL: Wanted = Wanted { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
 }
 
 /// What a loaded walk can be asked for: less is verified faster.
@@ -269,7 +268,8 @@ fn list(host: &Host, secret: [u64; 2], into: &mut Vec<u8>) -> Result<(), BpfErro
 }
 
 fn parse(bytes: &[u8]) -> Vec<Namespace> {
-    let word = |row: &[u8], at| u32::from_ne_bytes(row.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; 4]));
+    let word =
+        |row: &[u8], at| u32::from_ne_bytes(row.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; 4]));
     let each = |row: &[u8]| Namespace {
         netns_id: word(row, 0),
         own_table: word(row, 4) != 0,

@@ -160,7 +160,11 @@ impl WalkDecoder {
         while let Some(words) = rest.first() {
             let size = usize::from(*words) * 4;
             let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
-                return each(Err(DecodeError::Short { what: "row of the walk", claims: size.max(BASE), has: rest.len() }));
+                return each(Err(DecodeError::Short {
+                    what: "row of the walk",
+                    claims: size.max(BASE),
+                    has: rest.len(),
+                }));
             };
             rest = behind;
             match self.fill(&mut row, bytes, &head) {

@@ -30,10 +30,11 @@ impl Via {
 }
 
 /// `need` bits that only unix sockets can have.
-const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need::UNIX_REFS;
+const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need::UNIX_REFS | need::UNIX_ICONS;
 
-/// `need` bits that /proc/net/tcp, tcp6, udp and udp6 have no answer for.
+/// `need` bits that /proc/net/tcp, udp, udplite, raw and their IPv6 brothers have no answer for.
 pub const PROC_LACKS_INET: u64 = need::TCP_INFO
+    | need::COUNTERS
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM
@@ -44,7 +45,15 @@ pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::COOKIE
     | need::IFACE_MARK
     | need::ACCEPT_MAX
-    | need::SHUTDOWN;
+    | need::SHUTDOWN
+    | need::ULP
+    | need::STORAGES;
+
+/// `need` bits that /proc/net/packet has no answer for: of rings, fanout and memberships it tells nothing.
+pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::PACKET | need::FILTER;
+
+/// `need` bits that /proc/net/netlink has no answer for.
+pub const PROC_LACKS_NETLINK: u64 = need::SKMEM | need::COOKIE;
 
 /// `need` bits that /proc/net/unix has no answer for.
 pub const PROC_LACKS_UNIX: u64 = need::SKMEM
@@ -54,7 +63,8 @@ pub const PROC_LACKS_UNIX: u64 = need::SKMEM
     | need::UNIX_PEER
     | need::UNIX_QUEUES
     | need::UNIX_VFS
-    | need::UNIX_UID;
+    | need::UNIX_UID
+    | need::UNIX_ICONS;
 
 /// `need` bits that unix_diag has no answer for.
 pub const NETLINK_LACKS_UNIX: u64 = need::UNIX_REFS;
@@ -165,6 +175,8 @@ fn lacks(via: Via, proto: Proto) -> u64 {
         (Via::Netlink, Proto::Unix) => NETLINK_LACKS_UNIX,
         (Via::Netlink, _) => 0,
         (Via::Proc, Proto::Unix) => PROC_LACKS_UNIX,
+        (Via::Proc, Proto::Packet) => PROC_LACKS_PACKET,
+        (Via::Proc, Proto::Netlink) => PROC_LACKS_NETLINK,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
 }
@@ -188,7 +200,7 @@ mod tests {
     #[test]
     fn the_whole_table() {
         use Via::{Netlink, Proc};
-        for proto in [Proto::Tcp, Proto::Udp, Proto::Unix] {
+        for proto in Proto::ALL {
             assert_eq!(of(proto, 0, None, None), (Netlink, 0));
             assert_eq!(of(proto, 0, Some(Proc), None), (Proc, 0));
             assert_eq!(of(proto, need::COOKIE, Some(Proc), None), (Proc, need::COOKIE));

@@ -4,8 +4,11 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use netlink::{Ask, DumpEnd, DumpError, Request};
-use record::rows::{Socket, Sockets, need};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _};
+use record::rows::need::{self, NETLINK, STORAGES};
+use record::rows::{Rare, Socket, Sockets};
+use record::{
+    Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _,
+};
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
@@ -18,10 +21,13 @@ use crate::error::DecodeError;
 use crate::expected::{self, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_WALKING};
 use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
 use crate::keys::{self, Table};
+use crate::netlink_diag::{self, NetlinkDecoder};
+use crate::packet_diag::{self, PacketDecoder};
 use crate::proc_door::{self, ProcFile};
+use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
-use crate::pushdown::{Families, Split, TableFilter, World, split};
+use crate::pushdown::{Families, Split, TableFilter, World, only_in, split};
 use crate::unix_diag::{self, UnixDecoder};
 use crate::window::Window;
 
@@ -40,6 +46,12 @@ pub struct Options {
     pub netns_id: u64,
     /// The tables in the order in which their rows shall come, as far as the filter does not rule them out.
     pub order: Vec<Proto>,
+    /// Those of them that are read only if the filter speaks of protocols, or of fields that they alone have.
+    pub if_named: &'static [Proto],
+    /// Nobody named a table: what this kernel lacks is not told, but for TCP, UDP and unix sockets.
+    pub quiet: bool,
+    /// What the kernel sends twice is handed out twice, as the old tools show it: netlink sockets of groups.
+    pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
     /// TCP sockets from which the walk pays; `None` is what was measured.
@@ -47,10 +59,28 @@ pub struct Options {
 }
 
 impl Options {
-    /// TCP, UDP, unix, both families, any door.
+    /// Every table, both families, any door. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
+    /// the first the kernel crosses the whole host's table of tokens (2.4 ms where all the rest takes 0.7), nobody has
+    /// one of the second, and the third are many and of little interest (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
-        let order = vec![Proto::Tcp, Proto::Udp, Proto::Unix];
-        Options { via: None, netns_id, order, families: Families::Both, walk_from: None }
+        let order = vec![
+            Proto::Tcp,
+            Proto::Mptcp,
+            Proto::Udp,
+            Proto::UdpLite,
+            Proto::Raw,
+            Proto::Packet,
+            Proto::Unix,
+            Proto::Netlink,
+        ];
+        let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
+        let families = Families::Both;
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families, walk_from: None }
+    }
+
+    /// Only this table.
+    pub fn only(proto: Proto, netns_id: u64) -> Options {
+        Options { order: vec![proto], if_named: &[], ..Options::new(netns_id) }
     }
 }
 
@@ -100,14 +130,21 @@ impl<'h> SocketSource<'h> {
     }
 
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
-        split(&demand.conjuncts, &self.options.order, self.options.families, self, filters)
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || is_named(demand, *proto);
+        let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
+        split(&demand.conjuncts, &order, self.options.families, self, filters)
+    }
+
+    // Whether a table that cannot be read is worth a word.
+    fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
+        let everywhere = matches!(proto, Proto::Tcp | Proto::Udp | Proto::Unix);
+        everywhere || (!self.options.quiet && is_named(demand, proto))
     }
 
     fn choose(&self, demand: &Demand<Sockets>, proto: Proto, states: u32) -> Choice {
         let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
-        let recorded =
-            self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
+        let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
         let counted = is_counted(demand);
         let few_states = states & !IN_SMALL_TABLES == 0;
         let walk = || self.walk(demand, parts_of(demand.need, counted));
@@ -160,6 +197,18 @@ impl World for SocketSource<'_> {
     }
 }
 
+// Whether the filter speaks of protocols or of what that table alone has, or such a column has to be asked for.
+fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
+    let mut named = proto == Proto::Netlink && demand.need & NETLINK != 0;
+    for part in &demand.conjuncts {
+        part.for_each_test(&mut |test| {
+            let name = Sockets::FIELDS.get(test.field).map_or("", |field| field.name);
+            named |= name == "proto" || only_in(name) == Some(proto);
+        });
+    }
+    named
+}
+
 #[derive(Debug)]
 struct Plan {
     tables: Vec<PlannedTable>,
@@ -205,9 +254,19 @@ impl Source<Sockets> for SocketSource<'_> {
             }
         }
         let parts = parts_of(demand.need, is_counted(demand));
-        let mut run =
-            Run { source: self, need: demand.need, parts, each, books, listeners: false, stopped: false, failure: None };
+        let mut run = Run {
+            source: self,
+            need: demand.need,
+            parts,
+            each,
+            books,
+            tells: true,
+            listeners: false,
+            stopped: false,
+            failure: None,
+        };
         for table in &plan.tables {
+            run.tells = self.tells(demand, table.filter.proto);
             run.table(table);
             if run.stopped {
                 break;
@@ -222,7 +281,9 @@ fn explain_table(table: &PlannedTable) -> String {
     let words = filter.words();
     let kernel = match (choice.via, words.is_empty()) {
         (Via::Netlink, false) => format!("; the kernel filters {words}"),
-        (Via::Bpf, false) => format!("; filtered by {words}, the program does what concerns states, families and ports"),
+        (Via::Bpf, false) => {
+            format!("; filtered by {words}, the program does what concerns states, families and ports")
+        }
         _ => String::new(),
     };
     let no_walk = choice.no_walk.map(|why| format!("; {why}")).unwrap_or_default();
@@ -267,6 +328,8 @@ struct Run<'s, 'h, 'e, 'f> {
     parts: u32,
     each: &'e mut Each<'f, Sockets>,
     books: Books,
+    /// Whether it is worth a word if the table read now is one that this kernel lacks.
+    tells: bool,
     /// True while netlink reads what stands beside the walk.
     listeners: bool,
     stopped: bool,
@@ -332,12 +395,14 @@ impl Run<'_, '_, '_, '_> {
         match self.dump(table, filter) {
             Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
                 match self.by_proc(table, filter) {
+                    Ok(true) if !self.tells => {}
                     Ok(true) => {
                         let what = table.what();
                         self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
                     }
                     // A kernel without this family: neither door can have it.
                     Ok(false) => {}
+                    Err(proc) if !self.tells && lacks_table(proc.errno) => {}
                     Err(proc) => {
                         let fault = fault_of(Some(proc.errno));
                         self.fail(table, fault, Box::new(NoDoor { netlink: error, proc }));
@@ -357,6 +422,9 @@ impl Run<'_, '_, '_, '_> {
         let Err(error) = result else { return };
         if self.books.rows() > rows_before {
             return self.books.incomplete(0, error.to_string());
+        }
+        if !self.tells && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
+            return;
         }
         if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {
             return self.not_recorded(table);
@@ -397,7 +465,7 @@ impl Run<'_, '_, '_, '_> {
             let key = if self.source.host.holds(&unfiltered) { unfiltered } else { key };
             return self.dump_until_quiet(table, &key, filter, &[], true);
         }
-        let program = if table == Table::Unix { None } else { filter.code.compile() };
+        let program = if table.proto().is_inet() { filter.code.compile() } else { None };
         let program = program.unwrap_or_default();
         match self.dump_until_quiet(table, &key, filter, &program, false) {
             Err(DumpError::Refused { errno, .. }) if !program.is_empty() && refuses_programs(errno) => {
@@ -443,23 +511,40 @@ impl Run<'_, '_, '_, '_> {
         filter_here: Option<&TableFilter>,
     ) -> Result<DumpEnd, DumpError> {
         let netns_id = self.source.options.netns_id;
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, window: Window::new() };
-        let (end, unknown) = if table == Table::Unix {
-            let mut decoder = UnixDecoder::new(netns_id);
-            // By reference: a row of 400 bytes is not moved for nothing.
-            let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
-                Ok(row) => rows.row(row, row.cookie),
-                Err(error) => rows.failed(*error),
-            });
-            (end, decoder.unknown_attrs)
-        } else {
-            let mut decoder = InetDecoder::new(table.proto(), netns_id).needing(self.need);
-            // By reference: a row of 400 bytes is not moved for nothing.
-            let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
-                Ok(row) => rows.row(row, row.cookie),
-                Err(error) => rows.failed(*error),
-            });
-            (end, decoder.unknown_attrs)
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, as_sent, window };
+        let (host, proto) = (self.source.host, table.proto());
+        // Rows go by reference: 400 bytes are not moved for nothing.
+        let (end, unknown) = match proto {
+            Proto::Unix => {
+                let mut decoder = UnixDecoder::new(netns_id);
+                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Packet => {
+                let mut decoder = PacketDecoder::new(netns_id);
+                let end =
+                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Netlink => {
+                let mut decoder = NetlinkDecoder::new(netns_id);
+                let end =
+                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Raw | Proto::Mptcp => {
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.need);
+                let end = netlink::dump(host, ask, |part| {
+                    rows.take(&decoder.decode_rare(part.payload, &mut Rare::default()))
+                });
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Tcp | Proto::Udp | Proto::UdpLite => {
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.need);
+                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                (end, decoder.unknown_attrs)
+            }
         };
         self.books.unknown_attrs(unknown);
         self.stopped |= end.as_ref().is_ok_and(|end| end.stopped);
@@ -505,7 +590,8 @@ impl Run<'_, '_, '_, '_> {
         };
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new() };
+        let mut rows =
+            Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
         source.doors().walk(source.host, &ask, &mut |row| match row {
             Ok((row, key)) => rows.row(row, key),
             Err(error) => rows.failed(error),
@@ -541,20 +627,21 @@ impl Run<'_, '_, '_, '_> {
         let netns_id = source.options.netns_id;
         let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
         let rows_before = self.books.rows();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, window: Window::new() };
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
+        let mut text = Vec::new();
         let end = file.read(|line| {
-            let row = match table {
-                Table::Unix => {
+            let mut rare = Rare::default();
+            rows.take_line(match table.proto() {
+                Proto::Unix => {
                     restore_abstract(line);
                     parse_proc_unix_line(line, netns_id)
                 }
-                _ => parse_proc_line(line, table.proto(), netns_id),
-            };
-            match row {
-                Ok(row) => rows.row(&row, proc_door::key_of(&row)),
-                Err(error) => rows.failed(error),
-            }
+                Proto::Packet => parse_proc_packet_line(line, netns_id, &mut rare),
+                Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut rare, &mut text),
+                proto => parse_proc_line(line, proto, netns_id),
+            })
         });
         match end {
             Ok(stopped) => {
@@ -574,6 +661,7 @@ impl Run<'_, '_, '_, '_> {
 
     fn proc_failed(&mut self, table: Table, error: SysError) {
         match error.errno {
+            errno if !self.tells && lacks_table(errno) => {}
             Errno::NOT_RECORDED => self.not_recorded(table),
             Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
             errno => self.fail(table, fault_of(Some(errno)), Box::new(error)),
@@ -614,17 +702,40 @@ struct Rows<'r, 'f> {
     books: &'r mut Books,
     /// What the kernel was not asked or could not do.
     filter: Option<&'r TableFilter>,
+    /// Twice what comes twice by design.
+    as_sent: bool,
     window: Window,
 }
 
 impl Rows<'_, '_> {
+    /// What a decoder made of a message.
+    #[inline(always)]
+    fn take(&mut self, decoded: &Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        match decoded {
+            Ok(row) => self.row(row, row.cookie),
+            Err(error) => self.failed(*error),
+        }
+    }
+
+    /// What a line was made into. A raw socket's line has its protocol where others have ports.
+    fn take_line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        match parsed {
+            Ok(row) if row.proto == Proto::Raw => {
+                let rare = Rare { ip_protocol: u8::try_from(row.local.port).ok(), ..Rare::EMPTY };
+                let row = Socket { rare: Some(&rare), ..row };
+                self.row(&row, proc_door::key_of(&row))
+            }
+            Ok(row) => self.row(&row, proc_door::key_of(&row)),
+            Err(error) => self.failed(error),
+        }
+    }
+
     #[inline]
     fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
             return ControlFlow::Continue(());
         }
-        if self.window.is_double(key) {
-            self.books.doubled();
+        if self.window.is_double(key) && self.leaves_out(row.proto) {
             return ControlFlow::Continue(());
         }
         self.books.row();
@@ -632,6 +743,17 @@ impl Rows<'_, '_> {
             Next::More => ControlFlow::Continue(()),
             Next::Stop => ControlFlow::Break(()),
         }
+    }
+
+    /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
+    /// netlink_diag (net/netlink/diag.c, 6.18) sends both: that is no sign of a table that changed.
+    #[cold]
+    fn leaves_out(&mut self, proto: Proto) -> bool {
+        if proto == Proto::Netlink {
+            return !self.as_sent;
+        }
+        self.books.doubled();
+        true
     }
 
     #[cold]
@@ -682,6 +804,11 @@ fn fault_of(errno: Option<Errno>) -> SourceFault {
     }
 }
 
+// The kernel has no such table, or the run that was recorded found none.
+fn lacks_table(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOT_RECORDED)
+}
+
 // EPERM: marks without CAP_NET_ADMIN. EINVAL: an operation that an old kernel does not have.
 fn refuses_programs(errno: Errno) -> bool {
     matches!(errno, Errno::PERM | Errno::INVAL)
@@ -694,12 +821,21 @@ fn note_of(filter: &TableFilter, program: &[u8]) -> String {
     if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
+// bpf_capable() in the kernel.
+fn may_ask_storages() -> bool {
+    caps::effective().is_ok_and(|set| set.has(Cap::Bpf) || set.has(Cap::SysAdmin))
+}
+
 fn request_of(table: Table, filter: &TableFilter, program: &[u8], need: u64) -> Request {
     let TableFilter { states, sport, dport, .. } = *filter;
-    let wanted = Wanted { ext: ext_of(need), states, sport, dport, bytecode: program };
+    // Without the right the kernel would refuse the whole request.
+    let storages = need & STORAGES != 0 && may_ask_storages();
+    let wanted = Wanted { ext: ext_of(need), states, sport, dport, bytecode: program, storages };
     match table {
         Table::Tcp => wanted.legacy(),
         Table::Unix => unix_diag::request(states, unix_diag::show_of(need)),
+        Table::Packet => packet_diag::request(packet_diag::show_of(need)),
+        Table::Netlink => netlink_diag::request(netlink_diag::show_of(need)),
         table => wanted.by_family(table.family(), table.proto()),
     }
 }

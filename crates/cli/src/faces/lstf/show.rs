@@ -94,9 +94,10 @@ impl Face<'_> {
         let wanted: &[LookupId] = if self.switches.processes { &[LookupId::Owners] } else { &[] };
         let enrichment = Enrichment::read(self.session, wanted, &mut books);
         let options = flows::Options {
-            ephemeral: self.ephemeral(),
+            ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
+            homes: None,
         };
         let all = sockets::Options::new(self.session.netns_id());
         let mut sockets = SocketSource::new(self.session.host(), all).keeping(self.session.doors());

@@ -16,4 +16,5 @@ mod kernel_filter;
 mod odd_sockets;
 mod peers;
 mod rows;
+mod storages;
 mod tape;

@@ -321,7 +321,7 @@ fn since(name: &str) -> Option<&'static str> {
 
 fn has_rights(sort: Sort<'_>) -> bool {
     let held = caps::effective().unwrap_or_default();
-    let second = if matches!(sort, Sort::Cgroup(_)) { Cap::NetAdmin } else { Cap::Perfmon };
+    let second = if matches!(sort, Sort::Cgroup(_) | Sort::PeerName(_)) { Cap::NetAdmin } else { Cap::Perfmon };
     held.has(Cap::SysAdmin) || held.has(Cap::Bpf) && held.has(second)
 }
 

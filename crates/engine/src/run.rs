@@ -26,6 +26,7 @@
 //! `seen` is their sum. Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
 //! `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit without an order is reached,
 //! the source is stopped: the rows it did not read are not known and therefore not `cut`.
+mod follow;
 mod outcome;
 
 use crate::group::Grouper;
@@ -314,6 +315,11 @@ fn cell<'r, T: Table>(get: &Get<T>, row: &'r T::Row<'_>, lookups: &Lookups<'r>) 
             (owners, None) => Value::List(owners),
             ([first, ..], Some(part)) => part(first),
         },
+        Get::OwnersJoined { key, of, orphan, lookup } => {
+            let key = key(row);
+            let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
+            lookups.value(lookup, found)
+        }
     }
 }
 

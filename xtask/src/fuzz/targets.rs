@@ -36,6 +36,63 @@ pub(crate) const ALL: &[Target] = &[
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
+    Target::new("links", host::links::fuzz_links, &[], LINKS),
+    Target::new("routes", host::routes::fuzz_routes, &[], ROUTES),
+    Target::new("groups", host::groups::fuzz_groups, &[], GROUPS),
+    Target::new("owners", host::owners::fuzz_owners, &[], OWNERS),
+    Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
+    Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
+];
+
+/// An interface with its name and counters that end early; an IPv4 address and its label; a line of if_inet6.
+const LINKS: &[&[u8]] = &[
+    b"\0\0\x01\0\x02\0\0\0\x43\x10\0\0\0\0\0\0\x09\0\x03\0eth0\0\0\0\0\x0c\0\x17\0\x01\0\0\0\0\0\0\0",
+    b"\x02\x18\0\0\x02\0\0\0\x08\0\x02\0\xc0\0\x02\x01\x09\0\x03\0eth0\0\0\0\0",
+    b"fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n",
+];
+
+/// A route with metrics; one with two next hops, the second of them cut; a line of ipv6_route.
+const ROUTES: &[&[u8]] = &[
+    b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x08\0\x01\0\xcb\0\x71\0\x0c\0\x08\0\x08\0\x08\0\xb0\x04\0\0",
+    b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x18\0\x09\0\x10\0\0\0\x02\0\0\0\x08\0\x05\0\xc0\0\x02\x01\x10\0\0\0",
+    b"20010db8000000000000000000000000 40 00000000000000000000000000000000 00 \
+      fe800000000000000000000000000001 ffffffff 00000003 00000000 80200003     eth0\n",
+];
+
+/// Both files of groups.
+const GROUPS: &[&[u8]] = &[
+    b"Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n\
+      1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n",
+    b"1    lo              ff020000000000000000000000000001     1 0000000C 0\n",
+];
+
+/// A process with one socket and the totals, as /proc's walk writes them; a task with a socket and the end, as the BPF
+/// program does.
+const OWNERS: &[&[u8]] = &[
+    &[
+        1, 7, 0, 0, 0, 2, b's', b'h', 1, 0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ],
+    &[
+        0, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, b's', b'h', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0,
+        0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0,
+    ],
+];
+
+/// A command line, a cgroup file and a status of one process; what was unreadable.
+const PROCESSES: &[&[u8]] = &[
+    &[
+        7, 0, 0, 0, 0, 5, 0, 0, 0, b's', b'h', 0, b'x', 0, 7, 0, 0, 0, 1, 5, 0, 0, 0, b'0', b':', b':', b'/', b'a', 7,
+        0, 0, 0, 2, 10, 0, 0, 0, b'N', b'S', b'p', b'i', b'd', b':', b'7', b' ', b'1', b'\n',
+    ],
+    &[0, 0, 0, 0, 0, 2, 0, 0, 0, 13, 0, 0, 0],
+];
+
+/// The forms of paths that are known.
+const CGROUPS: &[&[u8]] = &[
+    b"0::/system.slice/docker-01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e.scope\n",
+    b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e\n",
+    b"0::/lxc.payload.box/system.slice/ssh.service\n4:pids:/default/plain1\n",
 ];
 
 /// Two attributes, the second one nested; one that claims more than is there; the length 0.

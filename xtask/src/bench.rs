@@ -75,8 +75,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let spread: Vec<u64> = tasks.iter().filter(|task| task.namespaces > 1).map(|task| task.sizes.0).collect();
         for rows in if spread.is_empty() { &options.rows } else { &spread } {
             let now: Vec<&Task> = tasks.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(rows)).collect();
-            if !now.is_empty() {
-                outcomes.extend(at_size(&now, *rows, options, &binary)?);
+            let mut crowds: Vec<u64> = now.iter().map(|task| task.idle).collect();
+            crowds.sort_unstable();
+            crowds.dedup();
+            for idle in crowds {
+                let these: Vec<&Task> = now.iter().copied().filter(|task| task.idle == idle).collect();
+                outcomes.extend(at_size(&these, *rows, options, &binary)?);
             }
         }
         if outcomes.is_empty() {
@@ -96,14 +100,21 @@ pub(crate) fn binary() -> Result<PathBuf> {
     Ok(binary.canonicalize()?)
 }
 
+/// Open files of a process that has nothing to do with the network.
+const IDLE_FILES: u64 = 20;
+
 /// Opens the sockets once and runs all tasks of that size on them.
 fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::path::Path) -> Result<Vec<Outcome<'t>>> {
     let count = tasks.iter().map(|task| task.namespaces).max().unwrap_or(1);
     let labs: Vec<Lab> = (0..count).map(|_| Lab::new("bench")).collect();
     let lab = labs.first().context("a task has a namespace")?;
     labs.iter().for_each(|lab| lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]));
-    let load = load(rows, count, options);
-    println!("bench: opening {rows} sockets in {count} namespaces, {} processes in each", load.processes);
+    let idle = tasks.first().map_or(0, |task| task.idle);
+    let load = load(rows, count, idle, options);
+    println!(
+        "bench: opening {rows} sockets in {count} namespaces, {} processes in each, {idle} idle ones",
+        load.processes
+    );
     let running = labs.iter().map(|lab| lab.inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));
@@ -115,8 +126,9 @@ fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::p
 }
 
 /// What one namespace of `count` holds.
-fn load(rows: u64, count: u64, options: &Options) -> Load {
-    let load = Load { rows: rows / count, v6_percent: options.v6, ..Load::default() };
+fn load(rows: u64, count: u64, idle: u64, options: &Options) -> Load {
+    let files = if idle > 0 { IDLE_FILES } else { 0 };
+    let load = Load { rows: rows / count, v6_percent: options.v6, idle, files, ..Load::default() };
     // Hundreds of namespaces have a process each, as containers do.
     if count > 1 { Load { processes: 1, listeners: 1, ..load } } else { load }.filled()
 }

@@ -112,7 +112,7 @@ fn bench_command() -> Command {
                 .long("rows")
                 .value_delimiter(',')
                 .value_parser(value_parser!(u64).range(2..=1_000_000))
-                .help("numbers of sockets; default 10,1000,10000,100000,1000000"),
+                .help("numbers of sockets; default 10,1000,10000,100000,250000,1000000"),
         )
         .arg(
             Arg::new("runs")
@@ -141,7 +141,7 @@ fn fuzz_options(args: &ArgMatches) -> fuzz::Options {
 fn bench_options(args: &ArgMatches) -> Result<bench::Options> {
     let quick = args.get_flag("quick");
     let rows = args.get_many("rows").map(|rows| rows.copied().collect());
-    let usual = || if quick { vec![10, 1_000, 10_000] } else { vec![10, 1_000, 10_000, 100_000, 1_000_000] };
+    let usual = || if quick { vec![10, 1_000, 10_000] } else { vec![10, 1_000, 10_000, 100_000, 250_000, 1_000_000] };
     let runs = args.get_one("runs").copied().or(quick.then_some(3));
     let v6 = args.get_one("v6").copied().unwrap_or(0);
     Ok(bench::Options { names: strings(args, "name"), rows: rows.unwrap_or_else(usual), runs, v6, quick })

@@ -144,5 +144,11 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 		bpf_probe_read_kernel(&read_, sizeof(read_), __builtin_preserve_access_index(&(object)->field)); \
 		read_;                                                                                          \
 	})
-/* A number as a pointer that may be read through, where faults read as zero (6.2). */
+/*
+ * A number as a pointer that may be read through, where faults read as zero (6.2).
+ *
+ * Worth it also for a pointer that is one already (the current task, an argument of a tracepoint): from those the
+ * verifier trusts, and at every further pointer it follows from there it looks for a type by name four times through
+ * all of the kernel's types: 1 ms of load for each such line (btf_nested_type_is_trusted in kernel/bpf/verifier.c).
+ */
 #define CAST(type, address) ((type *)bpf_rdonly_cast((const void *)(address), type_id(type)))

@@ -167,7 +167,7 @@ fn root_groups_are_netstats() {
     for words in ["-g", "-gn", "-gan", "-gxn", "-gtn", "-gn --unix --tcp", "--groups --numeric-hosts"] {
         same(&lab, words, true);
     }
-    // A family alone asks for its sockets too; of these raw ones are not ours yet, and there are none.
+    // A family alone asks for its sockets too.
     for words in ["-g4n", "-g6n"] {
         same(&lab, words, true);
     }

@@ -36,6 +36,8 @@ pub(super) struct Task {
     pub(super) sizes: (u64, u64),
     /// Among how many network namespaces the sockets are spread.
     pub(super) namespaces: u64,
+    /// Processes besides that hold 20 open files each and no socket.
+    pub(super) idle: u64,
     /// Whether all print who holds a socket, so that this is compared as well.
     pub(super) owned: bool,
     pub(super) peers: &'static [Entry],
@@ -98,6 +100,7 @@ const START: &[Task] = &[Task {
     title: "10 sockets, start to end",
     sizes: (1, 999),
     namespaces: 1,
+    idle: 0,
     owned: false,
     peers: &[SS, NETSTAT],
     ours: &[ours("native", NATIVE, Shape::Table), ours("face ss", "ss -atn", Shape::Ss)],
@@ -111,6 +114,7 @@ const SOCKETS: &[Task] = &[
         title: "list all TCP as text",
         sizes: (1, ALWAYS),
         namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[SS, NETSTAT],
         ours: &[
@@ -136,6 +140,7 @@ const SOCKETS: &[Task] = &[
         title: "list all TCP as JSON",
         sizes: (1_000, ALWAYS),
         namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[SS],
         ours: &[ours("JSON", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json)],
@@ -147,6 +152,7 @@ const SOCKETS: &[Task] = &[
         title: "one port",
         sizes: (10_000, 100_000),
         namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[peer("ss sport = :443", "ss", "-atn 'sport = :443'", Shape::Ss)],
         ours: &[
@@ -161,6 +167,7 @@ const SOCKETS: &[Task] = &[
         title: "listeners only",
         sizes: (10_000, 100_000),
         namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[peer("ss -ltn", "ss", "-ltn", Shape::Ss)],
         ours: &[
@@ -177,6 +184,7 @@ const FLOWS: &[Task] = &[Task {
     title: "host-to-host flows",
     sizes: (10, ALWAYS),
     namespaces: 1,
+    idle: 0,
     owned: false,
     peers: &[LSTF],
     ours: &[
@@ -193,25 +201,50 @@ const FLOWS: &[Task] = &[Task {
     memory: &[("native", 1_000_000, 50.0), ("face lstf", 1_000_000, 50.0)],
 }];
 
-const OWNERS: &[Task] = &[Task {
-    id: "owners",
-    title: "list all TCP with processes",
-    sizes: (1_000, 100_000),
-    namespaces: 1,
-    owned: true,
-    peers: &[peer("ss -atnp", "ss", "-atnp", Shape::Ss), peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat)],
-    ours: &[
-        ours("native", "sockets --via netlink 'proto = tcp'", Shape::Table),
-        ours("face ss", "ss -atnp", Shape::Ss),
-    ],
-    ratios: &[
-        ("native", "ss -atnp", 10_000, 1.8),
-        ("native", "ss -atnp", 100_000, 5.5),
-        ("face ss", "ss -atnp", 10_000, 1.8),
-        ("face ss", "ss -atnp", 100_000, 5.5),
-    ],
-    memory: &[],
-}];
+const SS_OWNERS: Entry = peer("ss -atnp", "ss", "-atnp", Shape::Ss);
+const NETSTAT_OWNERS: Entry = peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat);
+
+const OWNERS: &[Task] = &[
+    Task {
+        id: "owners",
+        title: "list all TCP with processes",
+        sizes: (1_000, 250_000),
+        namespaces: 1,
+        idle: 0,
+        owned: true,
+        peers: &[SS_OWNERS, NETSTAT_OWNERS],
+        ours: &[
+            ours("native", "sockets 'proto = tcp'", Shape::Table),
+            ours("face ss", "ss -atnp", Shape::Ss),
+            ours("/proc owners", "sockets --owners-via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -atnp", 10_000, 4.0),
+            ("native", "ss -atnp", 100_000, 25.0),
+            ("native", "ss -atnp", 250_000, 100.0),
+            ("face ss", "ss -atnp", 10_000, 4.0),
+            ("face ss", "ss -atnp", 100_000, 25.0),
+            ("face ss", "ss -atnp", 250_000, 100.0),
+        ],
+        memory: &[],
+    },
+    Task {
+        id: "crowd",
+        title: "1 000 sockets with processes among 3 000 idle ones",
+        sizes: (1_000, 1_000),
+        namespaces: 1,
+        idle: 3_000,
+        owned: true,
+        peers: &[SS_OWNERS, NETSTAT_OWNERS],
+        ours: &[
+            ours("native", "sockets 'proto = tcp'", Shape::Table),
+            ours("face ss", "ss -atnp", Shape::Ss),
+            ours("/proc owners", "sockets --owners-via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[("native", "ss -atnp", 1_000, 6.0), ("face ss", "ss -atnp", 1_000, 6.0)],
+        memory: &[],
+    },
+];
 
 /// The old way: one after the other, by name.
 const SS_IN_TURN: Entry =
@@ -227,6 +260,7 @@ const NAMESPACES: &[Task] = &[
         title: "50 namespaces with 1,000 sockets each",
         sizes: (50_000, 50_000),
         namespaces: 50,
+        idle: 0,
         owned: false,
         peers: &[SS_IN_TURN],
         ours: &[
@@ -246,6 +280,7 @@ const NAMESPACES: &[Task] = &[
         title: "200 namespaces with 200 sockets each",
         sizes: (40_000, 40_000),
         namespaces: 200,
+        idle: 0,
         owned: false,
         peers: &[SS_IN_TURN],
         ours: &[

@@ -196,5 +196,14 @@ impl Finder<'_> {
     }
 }
 
+/// Takes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor fail to end.
+pub fn fuzz_cgroup(data: &[u8]) {
+    for (path, _) in paths(data) {
+        let found = place(path);
+        assert!(found.pod_uid.is_none_or(|uid| (32..=36).contains(&uid.len())));
+        assert!(found.unit.is_none_or(|unit| unit.len() <= path.len()));
+    }
+}
+
 #[cfg(test)]
 mod tests;

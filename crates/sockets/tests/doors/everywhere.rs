@@ -19,7 +19,7 @@ fn tcp() -> Options {
 /// Namespaces of the rows, with how many each has, and the footer.
 fn read(host: &Host, places: Vec<Place<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     let mut counts: Vec<(u64, usize)> = Vec::new();
-    let books = EverySocket::new(host, tcp(), places)
+    let books = EverySocket::new(host, tcp(), places, &Doors::new())
         .run(&demand(0, Vec::new()), &mut |row: &Socket<'_>| {
             match counts.iter_mut().find(|count| count.0 == row.netns_id) {
                 Some(count) => count.1 += 1,
@@ -95,7 +95,8 @@ fn a_namespace_that_has_gone_is_no_error() {
     let closed = tempfile::tempdir().unwrap();
     let missing = closed.path().join("missing");
     let gone = Place { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
-    let books = EverySocket::new(&host, tcp(), vec![gone]).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap();
+    let books =
+        EverySocket::new(&host, tcp(), vec![gone], &doors).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap();
     assert_eq!((books.seen, books.why.len()), (0, 1));
 }
 

@@ -17,3 +17,7 @@ mod odd_sockets;
 mod peers;
 mod rows;
 mod tape;
+#[cfg(feature = "bpf")]
+mod walk;
+#[cfg(feature = "bpf")]
+mod walk_churn;

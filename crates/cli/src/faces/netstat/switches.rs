@@ -554,7 +554,7 @@ mod tests {
             let options = list(line).options;
             assert_eq!((options.internet, options.groups, options.unix), blocks, "{line}");
         }
-        assert_eq!(tables("-g6"), "tu6");
+        assert_eq!(tables("-g6"), "tulw6");
         assert_eq!(tables("-g"), "46");
     }
 

@@ -687,7 +687,8 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
 
 /// What the walk has to copy for these `need` bits.
 pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
-    let counters = if counted && demanded & need::TCP_INFO != 0 { part::COUNTERS } else { 0 };
+    let wanted = demanded & need::COUNTERS != 0 || counted && demanded & need::TCP_INFO != 0;
+    let counters = if wanted { part::COUNTERS } else { 0 };
     part::BOUND | part::TIMER | counters
 }
 

@@ -4,9 +4,13 @@
 
 mod bad_days;
 mod contract;
+mod follow;
 mod goldens;
+mod kill;
 mod lab;
 mod live;
+mod namespaces;
 mod recordings;
 mod run;
 mod syscalls;
+mod watch;

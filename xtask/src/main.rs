@@ -7,6 +7,7 @@ mod bench;
 mod fresh;
 mod fuzz;
 mod generate;
+mod kernels;
 mod objects;
 mod root;
 mod tidy;
@@ -38,6 +39,7 @@ fn chore() -> Result<()> {
         Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
+        Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some((bench::generator::NAME, args)) => bench::generator::main(
             &args
@@ -58,6 +60,7 @@ fn commands() -> Command {
         .subcommand(bpf_command())
         .subcommand(fuzz_command())
         .subcommand(fresh_command())
+        .subcommand(kernels_command())
         .subcommand(bench_command())
         .subcommand(
             Command::new(bench::generator::NAME)
@@ -92,6 +95,12 @@ fn fresh_command() -> Command {
                 .action(clap::ArgAction::Append)
                 .help("what to run in the clone; default: './netwren.sh run', then './netwren.sh test'"),
         )
+}
+
+fn kernels_command() -> Command {
+    Command::new("kernels")
+        .about("Boots Debian's kernels in an emulator and compares every door there (needs qemu and busybox)")
+        .arg(Arg::new("kernel").num_args(0..).value_parser(kernels::NAMES.to_vec()).help("default: all"))
 }
 
 fn bench_command() -> Command {

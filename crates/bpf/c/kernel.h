@@ -59,7 +59,8 @@ typedef struct refcount_struct { atomic_t refs; } CORE refcount_t;
 /* ---- processes, namespaces, files ---- */
 typedef struct { u32 val; } CORE kuid_t;
 typedef struct { u32 val; } CORE kgid_t;
-struct ns_common { u32 inum; } CORE;
+struct proc_ns_operations;
+struct ns_common { u32 inum; const struct proc_ns_operations *ops; } CORE;
 struct net;
 struct pid_namespace { unsigned int level; struct ns_common ns; } CORE;
 struct upid { int nr; struct pid_namespace *ns; } CORE;
@@ -81,6 +82,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct css_set *cgroups;
 } CORE;
+struct timer_list { struct hlist_node entry; unsigned long expires; } CORE;
 struct inode { unsigned long i_ino; } CORE;
 struct file { struct inode *f_inode; void *private_data; } CORE;
 
@@ -115,6 +117,7 @@ struct sock_common {
 	u16 skc_dport, skc_num;
 	u16 skc_family;
 	volatile u8 skc_state;
+	unsigned long skc_flags;
 	u8 skc_reuse : 4, skc_reuseport : 1, skc_ipv6only : 1;
 	int skc_bound_dev_if;
 	struct proto *skc_prot;
@@ -144,7 +147,10 @@ struct sock {
 	struct sock_cgroup_data sk_cgrp_data;
 	struct socket *sk_socket;
 	struct hlist_node sk_bind2_node; /* up to 6.7 */
+	struct timer_list sk_timer;
+	struct timer_list tcp_retransmit_timer; /* after 6.18 */
 	u64 sk_pacing_rate;
+	int sk_err;
 } CORE;
 struct socket { short type; struct sock *sk; struct file *file; } CORE;
 /* A socket and its inode are one object: from the first to the second. */
@@ -152,6 +158,9 @@ struct socket_alloc { struct socket socket; struct inode vfs_inode; } CORE;
 struct inet_sock { struct sock sk; u16 inet_sport; u32 inet_saddr; u16 inet_num; u8 tos; } CORE;
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	unsigned long icsk_timeout; /* up to 6.17 */
+	struct timer_list icsk_retransmit_timer;
+	struct timer_list icsk_keepalive_timer; /* after 6.18 */
 	u8 icsk_ca_state, icsk_retransmits, icsk_pending, icsk_backoff, icsk_probes_out;
 	u32 icsk_rto;
 } CORE;
@@ -162,8 +171,19 @@ struct tcp_sock {
 	u64 bytes_received, bytes_acked, bytes_sent, bytes_retrans;
 	u32 segs_in, segs_out, data_segs_in, data_segs_out;
 } CORE;
-struct inet_timewait_sock { struct sock_common __tw_common; volatile u8 tw_substate; } CORE;
-struct request_sock { struct sock_common __req_common; struct sock *rsk_listener; u8 num_timeout, num_retrans; } CORE;
+struct inet_timewait_sock {
+	struct sock_common __tw_common;
+	volatile u8 tw_substate;
+	u32 tw_mark;
+	struct timer_list tw_timer;
+} CORE;
+struct request_sock {
+	struct sock_common __req_common;
+	struct sock *rsk_listener;
+	u8 num_timeout, num_retrans;
+	struct timer_list rsk_timer;
+} CORE;
+struct inet_request_sock { struct request_sock req; u32 ir_mark; } CORE;
 struct udp_sock { struct inet_sock inet; u8 encap_type; } CORE;
 struct raw_sock { struct inet_sock inet; } CORE;
 struct unix_address { int len; struct { u16 sun_family; char sun_path[108]; } name[1]; } CORE;
@@ -187,4 +207,9 @@ struct bpf_sock {
 	u16 dst_port, pad;
 	u32 dst_ip4, dst_ip6[4], state;
 	s32 rx_queue_mapping;
+};
+/* Context of programs at the addresses of cgroups' sockets: uapi, too. */
+struct bpf_sock_addr {
+	u32 user_family, user_ip4, user_ip6[4], user_port, family, type, protocol, msg_src_ip4, msg_src_ip6[4];
+	struct bpf_sock *sk;
 };

@@ -240,7 +240,14 @@ impl Draft<'_> {
         };
         let instructions = self.code.bytes();
         let shape = ProgramShape { name: self.name, kind, attach, flags, target, instructions, licence };
-        match load_program(&shape, &mut []) {
+        let mut loaded = load_program(&shape, &mut []);
+        if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.sort) {
+            // The one other meaning of EPERM, before 5.11: the limit of locked memory.
+            if sys::Kernel::running().version() < COUNTED_OTHERWISE && sandbox::raise_locked_memory().is_ok() {
+                loaded = load_program(&shape, &mut []);
+            }
+        }
+        match loaded {
             Ok(fd) => Ok(Program::new(self.name, fd, self.sort)),
             Err(error) if error.errno.is_denied() && !has_rights(self.sort) => Err(self.denied(error.errno)),
             Err(error) => Err(self.refused(&shape, error.errno)),
@@ -260,6 +267,11 @@ impl Draft<'_> {
             let _ = load_program(shape, &mut log);
         }
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+        if end == 0 && errno == Errno::INVAL {
+            // Turned away at the door, before the verifier: a sort that is not known.
+            let (name, since) = self.sort.named();
+            return BpfError::Missing { sort: "sort of program", name: name.into(), since: Some(since) };
+        }
         explain(self.name, &self.missing, errno, log.get(..end).unwrap_or_default())
     }
 }
@@ -309,7 +321,7 @@ fn since(name: &str) -> Option<&'static str> {
 
 fn has_rights(sort: Sort<'_>) -> bool {
     let held = caps::effective().unwrap_or_default();
-    let second = if matches!(sort, Sort::Cgroup(_)) { Cap::NetAdmin } else { Cap::Perfmon };
+    let second = if matches!(sort, Sort::Cgroup(_) | Sort::PeerName(_)) { Cap::NetAdmin } else { Cap::Perfmon };
     held.has(Cap::SysAdmin) || held.has(Cap::Bpf) && held.has(second)
 }
 

@@ -16,6 +16,8 @@ pub(crate) enum Sort<'a> {
     Iterator(&'a str),
     /// `cgroup/sock_create` and the like: the attach type.
     Cgroup(u32),
+    /// `cgroup/getpeername4` and 6: the attach type.
+    PeerName(u32),
 }
 
 /// `BPF_F_SLEEPABLE`
@@ -23,6 +25,9 @@ const SLEEPABLE: u32 = 1 << 4;
 /// `BPF_CGROUP_INET_SOCK_CREATE`, `BPF_CGROUP_INET_SOCK_RELEASE`
 const SOCK_CREATE: u32 = 2;
 const SOCK_RELEASE: u32 = 34;
+/// `BPF_CGROUP_INET4_GETPEERNAME`, `BPF_CGROUP_INET6_GETPEERNAME` (Linux 5.8)
+const GETPEERNAME4: u32 = 29;
+const GETPEERNAME6: u32 = 30;
 
 impl<'a> Sort<'a> {
     pub(crate) const CREATE: Sort<'static> = Sort::Cgroup(SOCK_CREATE);
@@ -34,6 +39,8 @@ impl<'a> Sort<'a> {
             Some(("iter", name)) => Sort::Iterator(name),
             Some(("cgroup", "sock_create")) => Sort::Cgroup(SOCK_CREATE),
             Some(("cgroup", "sock_release")) => Sort::Cgroup(SOCK_RELEASE),
+            Some(("cgroup", "getpeername4")) => Sort::PeerName(GETPEERNAME4),
+            Some(("cgroup", "getpeername6")) => Sort::PeerName(GETPEERNAME6),
             _ => return None,
         };
         Some(sort)
@@ -46,6 +53,7 @@ impl<'a> Sort<'a> {
             Sort::Tracepoint(_) => (26, 23, 0),
             Sort::Iterator(_) => (26, 28, 0),
             Sort::Cgroup(attach) => (9, attach, 0),
+            Sort::PeerName(attach) => (18, attach, 0),
         }
     }
 
@@ -54,13 +62,25 @@ impl<'a> Sort<'a> {
         match self {
             Sort::Tracepoint(name) => Some((format!("btf_trace_{name}"), Kind::TYPEDEF, "tracepoint", name)),
             Sort::Iterator(name) => Some((format!("bpf_iter_{name}"), Kind::FUNCTION, "iterator", name)),
-            Sort::Called | Sort::Cgroup(_) => None,
+            Sort::Called | Sort::Cgroup(_) | Sort::PeerName(_) => None,
+        }
+    }
+
+    /// What it is called, and the kernel that brought it.
+    pub(crate) fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Sort::Called => ("syscall", "5.14"),
+            Sort::Tracepoint(_) => ("tp_btf", "5.5"),
+            Sort::Iterator(_) => ("iter", "5.8"),
+            Sort::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
+            Sort::Cgroup(_) => ("cgroup/sock_create", "4.10"),
+            Sort::PeerName(_) => ("cgroup/getpeername", "5.8"),
         }
     }
 
     pub(crate) fn rights(self) -> &'static str {
         match self {
-            Sort::Cgroup(_) => "CAP_BPF and CAP_NET_ADMIN",
+            Sort::Cgroup(_) | Sort::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
             _ => "CAP_BPF and CAP_PERFMON",
         }
     }
@@ -89,7 +109,7 @@ impl Program {
             Sort::Called => Attach::None,
             Sort::Tracepoint(_) => Attach::Tracepoint,
             Sort::Iterator(_) => Attach::Iterator(number),
-            Sort::Cgroup(_) => Attach::Cgroup(number),
+            Sort::Cgroup(_) | Sort::PeerName(_) => Attach::Cgroup(number),
         };
         Program { name: name.into(), fd, attach }
     }

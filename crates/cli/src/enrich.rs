@@ -25,8 +25,14 @@ impl Enrichment {
             match id {
                 LookupId::Owners => all.owners = kept(session.owners().read(host), books),
                 LookupId::Users => all.users = kept(Users::read(host), books),
-                LookupId::Ifaces => all.ifaces = kept(Ifaces::read(host, netns_id), books),
-                LookupId::Netns => all.netns = kept(NetnsNames::read(host, &[netns_id]), books),
+                LookupId::Ifaces => all.ifaces = ifaces(session, books),
+                LookupId::Netns => {
+                    let names = match session.namespaces() {
+                        Some(namespaces) => NetnsNames::of(&namespaces, &|_| None),
+                        None => NetnsNames::read(host, &[netns_id]),
+                    };
+                    all.netns = kept(names, books);
+                }
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), books),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
@@ -114,6 +120,22 @@ impl Enrichment {
         }
         lookups
     }
+}
+
+/// The interfaces of every namespace that is read.
+fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
+    if session.namespaces().is_none() {
+        return kept(Ifaces::read(session.host(), session.netns_id()), books);
+    }
+    let mut ifaces = Ifaces::new();
+    session.in_each_namespace(&mut |netns_id| match ifaces.add(session.host(), netns_id, None) {
+        // Not entered when this was recorded: no row is there, either.
+        Err(error) if !error.is_not_recorded() => {
+            books.because(1, format!("names of interfaces are missing: {error}"));
+        }
+        _ => {}
+    });
+    Some(ifaces)
 }
 
 /// The value, or none and a line in the books.

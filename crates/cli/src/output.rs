@@ -16,7 +16,7 @@ pub(crate) fn sink(request: &Request, table: &str) -> Box<dyn Sink> {
     let options = Options {
         header: request.header,
         color: request.color.unwrap_or_else(|| terminal && colour_is_welcome()),
-        null_words: if table == "flows" { MANY } else { &[] },
+        null_words: if table.starts_with("flows") { MANY } else { &[] },
         stats: request.stats,
         cpu_us: Some(cpu_us),
     };

@@ -4,20 +4,28 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::hosts::Options;
-use host::{OwnersReader, Resolver};
-use record::Accounting;
+use host::{Namespace, Namespaces, OwnersReader, Resolver};
+use record::rows::Sockets;
+use record::{Accounting, Source};
+use sockets::{EverySocket, SocketSource, Via};
+use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
+use std::rc::Rc;
 use sys::Host;
 use sys::netns::Inside;
 use sys::{Integrity, Interrupt, TapeError};
+
+/// What is said of namespaces that are there but cannot be entered by anything we may look at.
+const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
 
 /// Where a session reads.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place<'a> {
     /// Network namespace by name, process or path; none: the caller's.
     pub(crate) netns: Option<&'a str>,
+    /// True for every network namespace of the host.
+    pub(crate) all_netns: bool,
     /// File that everything read is saved to.
     pub(crate) record: Option<&'a Path>,
     /// File that is read instead of the kernel.
@@ -32,10 +40,12 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Session {
     host: Host,
     netns_id: u64,
+    everywhere: Option<RefCell<Rc<Namespaces>>>,
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
     owners: OwnersReader,
     troubles: Vec<String>,
+    doors: sockets::Doors,
     _inside: Option<Inside>,
 }
 
@@ -50,7 +60,7 @@ impl Session {
         let (mut resolver, mut troubles) = (None, Vec::new());
         if place.resolve {
             // Before another namespace is entered: the name servers are those of the caller's.
-            match Resolver::start(&host, &Options::default()) {
+            match Resolver::start(&host, &host::hosts::Options::default()) {
                 Ok(started) => resolver = Some(started),
                 Err(error) => troubles.push(error.to_string()),
             }
@@ -65,8 +75,33 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
+        let everywhere = place.all_netns.then(RefCell::default);
         let owners = OwnersReader::new(place.owners_via);
-        Ok(Session { host, netns_id, interrupt, resolver, owners, troubles, _inside: inside })
+        let doors = sockets::Doors::new();
+        Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, doors, _inside: inside })
+    }
+
+    /// Looks which namespaces there are, if all are read. Once a round: they come and go.
+    pub(crate) fn find_namespaces(&self, books: &mut Accounting) {
+        let Some(everywhere) = &self.everywhere else { return };
+        match Namespaces::read(&self.host) {
+            Ok(found) => {
+                if found.hidden() > 0 {
+                    books.incomplete = true;
+                    books.because(found.hidden(), HIDDEN);
+                }
+                everywhere.replace(Rc::new(found));
+            }
+            Err(error) => {
+                books.incomplete = true;
+                books.because(1, error.to_string());
+            }
+        }
+    }
+
+    /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
+    pub(crate) fn namespaces(&self) -> Option<Rc<Namespaces>> {
+        self.everywhere.as_ref().map(|everywhere| Rc::clone(&everywhere.borrow()))
     }
 
     /// The host that is read.
@@ -87,6 +122,47 @@ impl Session {
     /// Inode of the network namespace that is read.
     pub(crate) fn netns_id(&self) -> u64 {
         self.netns_id
+    }
+
+    /// What stays open from one reading of the sockets to the next.
+    pub(crate) fn doors(&self) -> &sockets::Doors {
+        &self.doors
+    }
+
+    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a
+    /// replay nothing is entered.
+    pub(crate) fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
+        let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
+        for namespace in namespaces.list() {
+            let Ok(opened) = namespace.open(&self.host, self.netns_id) else { continue };
+            let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
+            each(namespace.inode);
+        }
+    }
+
+    /// Runs `then` with the sockets of the namespace that is read or, of all, those that are `wanted` by their inode.
+    pub(crate) fn with_sockets<R>(
+        &self,
+        via: Option<Via>,
+        wanted: &dyn Fn(u64) -> bool,
+        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+    ) -> R {
+        let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
+        let Some(namespaces) = self.namespaces() else {
+            return then(&mut SocketSource::new(&self.host, options));
+        };
+        let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
+        let places = chosen.map(|namespace| place_of(namespace, self.netns_id)).collect();
+        then(&mut EverySocket::new(&self.host, options, places))
+    }
+
+    /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.
+    pub(crate) fn steady_ns(&self) -> u64 {
+        if !self.host.is_replay() {
+            return sys::clock::monotonic_ns();
+        }
+        let now = self.host.now();
+        u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(now.nanos.into())
     }
 
     /// True once Ctrl-C or a termination asked for the end.
@@ -120,6 +196,15 @@ impl Session {
             books.incomplete = true;
             books.because(1, format!("the recording is not whole: {integrity}"));
         }
+    }
+}
+
+fn place_of(namespace: &Namespace, own: u64) -> sockets::Place<'_> {
+    sockets::Place {
+        netns_id: namespace.inode,
+        is_here: namespace.inode == own,
+        path: namespace.path(),
+        pid: namespace.pid,
     }
 }
 

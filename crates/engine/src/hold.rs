@@ -135,6 +135,15 @@ impl Sink for HoldForNames<'_> {
         self.release()
     }
 
+    /// Waiting for names has an end at each flush: what is not known by then stays a number.
+    fn flush(&mut self) -> Result<(), SinkError> {
+        if !self.rows.is_empty() {
+            self.names.settle();
+            let _ = self.release()?;
+        }
+        self.inner.flush()
+    }
+
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         if !self.passing {
             // Nobody waits for names of rows that are not there.

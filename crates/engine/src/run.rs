@@ -26,6 +26,7 @@
 //! `seen` is their sum. Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
 //! `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit without an order is reached,
 //! the source is stopped: the rows it did not read are not known and therefore not `cut`.
+mod follow;
 mod outcome;
 
 use crate::group::Grouper;

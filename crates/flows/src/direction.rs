@@ -27,6 +27,44 @@ impl Ephemeral {
     }
 }
 
+/// The range of each namespace; the kernel's default where none was set.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ranges {
+    usual: Ephemeral,
+    /// Namespaces with another range, ascending.
+    others: Vec<(u64, Ephemeral)>,
+}
+
+impl From<Ephemeral> for Ranges {
+    fn from(usual: Ephemeral) -> Ranges {
+        Ranges { usual, others: Vec::new() }
+    }
+}
+
+impl Ranges {
+    /// Sets the range of the namespace whose inode is `netns_id`.
+    pub fn set(&mut self, netns_id: u64, range: Ephemeral) {
+        let at = self.others.binary_search_by_key(&netns_id, |other| other.0);
+        match (at, range == self.usual) {
+            (Ok(at), true) => drop(self.others.remove(at)),
+            (Ok(at), false) => self.others[at].1 = range,
+            (Err(at), false) => self.others.insert(at, (netns_id, range)),
+            (Err(_), true) => {}
+        }
+    }
+
+    /// The range of a namespace.
+    #[inline]
+    pub fn of(&self, netns_id: u64) -> Ephemeral {
+        // Hardly any host has a second range.
+        if self.others.is_empty() {
+            return self.usual;
+        }
+        let found = self.others.binary_search_by_key(&netns_id, |other| other.0);
+        found.ok().and_then(|at| self.others.get(at)).map_or(self.usual, |other| other.1)
+    }
+}
+
 /// A direction and how sure it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verdict {

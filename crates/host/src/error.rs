@@ -1,7 +1,8 @@
 //! What can go wrong around the rows.
 use std::fmt;
 
-use sys::SysError;
+use netlink::DumpError;
+use sys::{Errno, SysError};
 
 /// A part of the host that could not be read, or a namespace that does not exist.
 #[derive(Debug)]
@@ -25,6 +26,16 @@ pub enum HostError {
         /// Names that there are, escaped.
         have: Vec<Box<str>>,
     },
+}
+
+impl HostError {
+    /// True if a replay was asked for something that the recorded run did not read.
+    pub fn is_not_recorded(&self) -> bool {
+        match self {
+            HostError::Sys(error) | HostError::Netlink(DumpError::Io(error)) => error.errno == Errno::NOT_RECORDED,
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for HostError {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 /// One mount; borrows the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount<'l> {
+    /// What of the file system is mounted: a directory of it, the name of a namespace.
+    pub(crate) root: &'l [u8],
     /// Where it is mounted.
     pub(crate) place: Cow<'l, [u8]>,
     /// Type of the file system.
@@ -23,11 +25,12 @@ impl Mount<'_> {
 pub(crate) fn mounts(text: &[u8]) -> impl Iterator<Item = Mount<'_>> {
     text.split(|&b| b == b'\n').filter_map(|line| {
         let mut words = line.split(|&b| b == b' ');
-        let place = unescaped(words.nth(4)?);
+        let root = words.nth(3)?;
+        let place = unescaped(words.next()?);
         // Optional fields end with a dash.
         let mut words = words.skip_while(|&word| word != b"-").skip(1);
         let kind = words.next()?;
-        Some(Mount { place, kind, options: words.nth(1)? })
+        Some(Mount { root, place, kind, options: words.nth(1)? })
     })
 }
 

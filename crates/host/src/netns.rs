@@ -9,17 +9,11 @@ use record::{Key, Lookup, Value};
 use sys::{Errno, Host, NetNs, SysError, fs, netns};
 
 use crate::HostError;
+use crate::namespaces::{INIT, INIT_INODE, Namespaces, PID_PREFIX};
 use crate::texts::Texts;
 
 /// Where Docker keeps its namespaces; readable by root only.
-const DOCKER: &str = "/run/docker/netns";
-
-/// What the namespace of process 1 is called.
-const INIT: &[u8] = b"init";
-
-/// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
-/// allowed to look at process 1.
-const INIT_INODE: u64 = 0xefff_fff9;
+pub(crate) const DOCKER: &str = "/run/docker/netns";
 
 /// Names kept at most. A host with more namespaces shows the numbers of the rest.
 const NAMES_MAX: usize = 1 << 16;
@@ -60,6 +54,13 @@ impl NetnsNames {
         let mut names = NetnsNames { names: parse_names(bytes)?, numbers: Vec::new() };
         names.prepare(used);
         Ok(names)
+    }
+
+    /// The names of these namespaces; `of_process` names one by a process in it (see [`Namespaces::names`]).
+    pub fn of(namespaces: &Namespaces, of_process: &dyn Fn(u32) -> Option<Box<[u8]>>) -> Result<NetnsNames, HostError> {
+        let mut bytes = Vec::new();
+        namespaces.names(of_process).for_each(|(inode, name)| put_name(&mut bytes, inode, &name));
+        Ok(NetnsNames { names: parse_names(bytes)?, numbers: Vec::new() })
     }
 
     /// Makes sure that each of these has a text: its number if it has no name.
@@ -192,6 +193,10 @@ fn open(written: &str) -> Result<NetNs, SysError> {
     // As names these would open the directory of names.
     if matches!(written, "" | "." | "..") {
         return Err(SysError::new("openat", written, Errno::NOENT));
+    }
+    // The name of a namespace that has nothing but a process.
+    if let Some(Ok(pid)) = written.strip_prefix(PID_PREFIX).map(str::parse) {
+        return NetNs::open_pid(pid);
     }
     match NetNs::open(written) {
         Err(error) if error.errno == Errno::NOENT && !written.contains('/') => {

@@ -9,6 +9,7 @@ use crate::texts::Texts;
 #[derive(Debug, Default)]
 pub struct Services {
     names: Texts<(Proto, u16)>,
+    protocols: Texts<u16>,
 }
 
 impl Services {
@@ -20,23 +21,48 @@ impl Services {
         Ok(Services::parse(text))
     }
 
-    fn parse(text: Vec<u8>) -> Services {
-        let mut places = Vec::new();
-        let mut start = 0;
-        for line in text.split(|&b| b == b'\n') {
-            if let Some((key, from, length)) = entry(line) {
-                // Files are at most 64 MiB long.
-                places.push((key, (start + from) as u32, (start + from + length) as u32));
-            }
-            start += line.len() + 1;
-        }
-        Services { names: Texts::new(text, places) }
+    /// Adds the IP protocols of /etc/protocols: they stand under [`Proto::Raw`] and their number.
+    pub fn add_protocols(&mut self, host: &Host) -> Result<(), HostError> {
+        let mut text = Vec::new();
+        host.read_file("/etc/protocols", &mut text)?;
+        let places = places(&text, protocol);
+        self.protocols = Texts::new(text, places);
+        Ok(())
     }
 
-    /// What a port of a protocol is called.
-    pub fn name(&self, proto: Proto, port: u16) -> Option<&[u8]> {
-        self.names.get((proto, port))
+    fn parse(text: Vec<u8>) -> Services {
+        let places = places(&text, entry);
+        Services { names: Texts::new(text, places), protocols: Texts::default() }
     }
+
+    /// What a port of a protocol is called; of raw sockets the IP protocol itself.
+    pub fn name(&self, proto: Proto, port: u16) -> Option<&[u8]> {
+        if proto == Proto::Raw { self.protocols.get(port) } else { self.names.get((proto, port)) }
+    }
+}
+
+// The keys of a file's lines, and where the names stand.
+fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<(K, usize, usize)>) -> Vec<(K, u32, u32)> {
+    let mut places = Vec::new();
+    let mut start = 0;
+    for line in text.split(|&b| b == b'\n') {
+        if let Some((key, from, length)) = entry(line) {
+            // Files are at most 64 MiB long.
+            places.push((key, (start + from) as u32, (start + from + length) as u32));
+        }
+        start += line.len() + 1;
+    }
+    places
+}
+
+// `name number aliases # comment`: number, where the name begins, its length.
+fn protocol(line: &[u8]) -> Option<(u16, usize, usize)> {
+    let line = line.split(|&b| b == b'#').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let name = words.next()?;
+    let number = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    let from = line.iter().position(|b| !b.is_ascii_whitespace())?;
+    Some((number, from, name.len()))
 }
 
 // `name port/protocol aliases # comment`: key, where the name begins, its length.

@@ -18,6 +18,9 @@ pub struct SocketBlocks {
 }
 
 impl SocketBlocks {
+    /// Bytes that a receive buffer must have for any message.
+    pub const BUFFER: usize = BUFFER;
+
     /// Opens a socket in the calling thread's network namespace and sends the request.
     pub fn open(protocol: i32, request: &[u8]) -> Result<SocketBlocks, SysError> {
         let socket = NetlinkSocket::open(protocol)?;

@@ -34,6 +34,12 @@ pub trait Sink {
     /// The planned cells of one row; they borrow the receive buffer: copy what you keep.
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError>;
 
+    /// Rows come slowly (`--follow`) and for now there are no more: what was handed over must reach the reader.
+    /// A sink without a buffer has nothing to do.
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
     /// The round is over: everything written so far must reach the reader.
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError>;
 }

@@ -19,6 +19,30 @@ pub trait Source<T: Table> {
     fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError>;
 }
 
+/// A producer of rows that come when something happens: it has no end of its own.
+pub trait Stream<T: Table> {
+    /// Which door it uses, which parts of the filter it does itself.
+    fn offer(&self, demand: &Demand<T>) -> Offer;
+
+    /// Waits until something has happened, or a moment, and hands what there is to `each`, until that says stop.
+    ///
+    /// Whoever made the stream gave it a way to learn that the run shall end: then the last rows come with
+    /// [`Tide::Out`].
+    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Tide, SourceError>;
+
+    /// The books: what was lost, what the user should know. Called once, after the last row.
+    fn close(&mut self) -> Accounting;
+}
+
+/// Whether more can come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tide {
+    /// Ask again.
+    In,
+    /// That was all.
+    Out,
+}
+
 /// Why a source gave nothing at all. (Partial results are an [`Accounting`] with reasons.)
 #[derive(Debug)]
 pub struct SourceError {

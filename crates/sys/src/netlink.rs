@@ -52,6 +52,44 @@ impl NetlinkSocket {
         self.protocol
     }
 
+    /// Takes part in the multicast groups of this mask (bit 0 is group 1): from now on the kernel sends what happens.
+    pub fn join(&self, groups: u32) -> Result<(), SysError> {
+        // SAFETY: sockaddr_nl holds integers, for which all bits zero is a value.
+        let mut own: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        own.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        own.nl_groups = groups;
+        let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: the pointer is to a live sockaddr_nl of that size.
+        call("bind", || unsafe { libc::bind(self.fd.raw(), (&raw const own).cast(), size) }.into())
+            .map_err(|errno| SysError::new("bind", shown(self.protocol), errno))?;
+        Ok(())
+    }
+
+    /// Asks for a receive buffer of so many bytes: beyond the system's limit with CAP_NET_ADMIN, else up to it.
+    pub fn make_room(&self, bytes: i32) {
+        let (value, size) = ((&raw const bytes).cast(), size_of::<libc::c_int>() as libc::socklen_t);
+        for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+            // SAFETY: `value` points to a live int of `size` bytes.
+            let set = call("setsockopt", || unsafe {
+                libc::setsockopt(self.fd.raw(), libc::SOL_SOCKET, option, value, size).into()
+            });
+            if set.is_ok() {
+                break;
+            }
+        }
+    }
+
+    /// Waits until something can be received, for `timeout_ms` at most; false if nothing came or a signal did.
+    pub fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
+        let mut poll = libc::pollfd { fd: self.fd.raw(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live pollfd.
+        match call("poll", || unsafe { libc::poll(&raw mut poll, 1, timeout_ms) }.into()) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(SysError::new("poll", shown(self.protocol), errno)),
+        }
+    }
+
     /// Sends one request to the kernel.
     pub fn send(&self, request: &[u8]) -> Result<(), SysError> {
         let (from, size) = (request.as_ptr().cast(), request.len());

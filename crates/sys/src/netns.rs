@@ -66,6 +66,23 @@ impl NetNs {
         }
     }
 
+    /// The namespace with this inode, by a file or else by a process; ENOENT if neither is that namespace any more.
+    pub fn open_known(inode: u64, path: Option<&Path>, pid: Option<u32>) -> Result<NetNs, SysError> {
+        let mut failure = SysError::new("openat", format!("net:[{inode}]"), Errno::NOENT);
+        let by_path = || path.map(NetNs::open_path);
+        let by_pid = || pid.map(NetNs::open_pid);
+        let ways: [&dyn Fn() -> Option<Result<NetNs, SysError>>; 2] = [&by_path, &by_pid];
+        for opened in ways.iter().filter_map(|open| open()) {
+            match opened {
+                Ok(netns) if netns.inode == inode => return Ok(netns),
+                // The name or the number is another one's now.
+                Ok(_) => {}
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
     /// Inode number: what `ls -L -i` and `lsns` show, and what identifies a namespace while it lives.
     pub fn inode(&self) -> u64 {
         self.inode
@@ -171,6 +188,20 @@ mod tests {
         assert_eq!(NetNs::open(&std::process::id().to_string()).unwrap().inode(), own.inode());
         // Entering the own one needs no privilege.
         own.enter().unwrap().leave().unwrap();
+    }
+
+    #[test]
+    fn by_whatever_still_leads_to_it() {
+        let inode = current_inode().unwrap();
+        let own = Path::new(OWN);
+        let pid = std::process::id();
+        assert_eq!(NetNs::open_known(inode, Some(own), None).unwrap().inode(), inode);
+        for wrong in ["/no/such", "/proc/self/ns/mnt"] {
+            assert_eq!(NetNs::open_known(inode, Some(Path::new(wrong)), Some(pid)).unwrap().inode(), inode);
+        }
+        for (path, pid) in [(None, None), (None, Some(pid)), (Some(own), Some(4_194_999))] {
+            assert_eq!(NetNs::open_known(7, path, pid).unwrap_err().errno, Errno::NOENT);
+        }
     }
 
     #[test]

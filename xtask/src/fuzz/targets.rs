@@ -36,9 +36,34 @@ pub(crate) const ALL: &[Target] = &[
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
+    Target::new("links", host::links::fuzz_links, &[], LINKS),
+    Target::new("routes", host::routes::fuzz_routes, &[], ROUTES),
+    Target::new("groups", host::groups::fuzz_groups, &[], GROUPS),
     Target::new("owners", host::owners::fuzz_owners, &[], OWNERS),
     Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
+];
+
+/// An interface with its name and counters that end early; an IPv4 address and its label; a line of if_inet6.
+const LINKS: &[&[u8]] = &[
+    b"\0\0\x01\0\x02\0\0\0\x43\x10\0\0\0\0\0\0\x09\0\x03\0eth0\0\0\0\0\x0c\0\x17\0\x01\0\0\0\0\0\0\0",
+    b"\x02\x18\0\0\x02\0\0\0\x08\0\x02\0\xc0\0\x02\x01\x09\0\x03\0eth0\0\0\0\0",
+    b"fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n",
+];
+
+/// A route with metrics; one with two next hops, the second of them cut; a line of ipv6_route.
+const ROUTES: &[&[u8]] = &[
+    b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x08\0\x01\0\xcb\0\x71\0\x0c\0\x08\0\x08\0\x08\0\xb0\x04\0\0",
+    b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x18\0\x09\0\x10\0\0\0\x02\0\0\0\x08\0\x05\0\xc0\0\x02\x01\x10\0\0\0",
+    b"20010db8000000000000000000000000 40 00000000000000000000000000000000 00 \
+      fe800000000000000000000000000001 ffffffff 00000003 00000000 80200003     eth0\n",
+];
+
+/// Both files of groups.
+const GROUPS: &[&[u8]] = &[
+    b"Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n\
+      1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n",
+    b"1    lo              ff020000000000000000000000000001     1 0000000C 0\n",
 ];
 
 /// A process with one socket and the totals, as /proc's walk writes them; a task with a socket and the end, as the BPF

@@ -1,6 +1,7 @@
 //! `netwren flows`: the filter's parts about sockets choose sockets before they are grouped, the others choose flows.
 
 use super::Outcome;
+use super::follow;
 use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
@@ -8,14 +9,17 @@ use crate::flags::Request;
 use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns, filter};
-use flows::{Conjunct, Ephemeral, FlowSource};
+use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
 use host::ports::LocalPorts;
 use record::rows::{Flow, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
-use sockets::{Options, SocketSource, Via};
+use sockets::Via;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
+    if let Some(interval) = request.follow {
+        return follow::flows(request, interval);
+    }
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Flows>()).into();
     }
@@ -69,35 +73,48 @@ impl Reads<Flows> for Reading {
         books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Flows>) -> R,
     ) -> R {
-        let mut sockets =
-            SocketSource::new(session.host(), Options { via: self.via, ..Options::new(session.netns_id()) });
         let lookups = &lookups;
         let conjuncts = self
             .conjuncts
             .iter()
             .zip(&self.tests)
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
-        let options = flows::Options {
-            ephemeral: ephemeral(session, books),
-            conjuncts: conjuncts.collect(),
-            ..flows::Options::default()
-        };
-        then(&mut FlowSource::new(&mut sockets, *lookups, options))
+        let (ephemeral, homes) = surroundings(session, books);
+        let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
+        session.with_sockets(self.via, &|_| true, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
     }
 }
 
-/// The namespace's range of ephemeral ports; the kernel's default, and a note, where it cannot be read.
-fn ephemeral(session: &Session, books: &mut Accounting) -> Ephemeral {
-    match LocalPorts::read(session.host(), session.netns_id(), None) {
-        Ok(ports) => {
-            let (first, last) = ports.range();
-            Ephemeral { first, last }
+/// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
+/// addresses. What cannot be read costs certainty, and a note.
+fn surroundings(session: &Session, books: &mut Accounting) -> (Ranges, Option<Homes>) {
+    let (host, several) = (session.host(), session.namespaces().is_some());
+    let (mut ranges, mut homes) = (Ranges::default(), several.then(Homes::new));
+    session.in_each_namespace(&mut |netns_id| {
+        match LocalPorts::read(host, netns_id, None) {
+            Ok(ports) => {
+                let (first, last) = ports.range();
+                ranges.set(netns_id, Ephemeral { first, last });
+            }
+            // Not entered when this was recorded: no row is there, either.
+            Err(error) if several && error.is_not_recorded() => {}
+            Err(error) => {
+                books.because(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
+            }
         }
-        Err(error) => {
-            books.because(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
-            Ephemeral::default()
+        let Some(homes) = &mut homes else { return };
+        match host::addresses::read(host, netns_id, None, &mut |addr| homes.add(netns_id, addr)) {
+            Err(error) if !error.is_not_recorded() => {
+                books.because(1, format!("{error}; connections with that namespace stay two flows"));
+            }
+            _ => {}
         }
+    });
+    let left_out = homes.as_ref().map_or(0, Homes::left_out);
+    if left_out > 0 {
+        books.because(left_out, "too many addresses: connections with the others stay two flows");
     }
+    (ranges, homes)
 }
 
 #[cfg(test)]

@@ -81,6 +81,13 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("no-header", Some('H'), Nothing, HOW, "No header line"),
     flag("color", None, Word(&["auto", "always", "never"]), HOW, "Colour; auto: on a terminal unless NO_COLOR is set"),
     flag("watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
+    flag(
+        "follow",
+        None,
+        Maybe("SECONDS", "1"),
+        HOW,
+        "Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS",
+    ),
     flag("stats", None, Nothing, HOW, "The books of the run at the end: rows seen, shown, filtered, lost"),
     flag("cost", None, Nothing, HOW, "What the run itself cost: CPU, system calls, bytes read, memory, the door used"),
     flag(
@@ -98,7 +105,20 @@ pub(super) const FLAGS: &[Flag] = &[
         WHERE,
         "The network namespace of that name, of that process or behind that path",
     ),
-    flag("via", None, Word(&["netlink", "proc"]), WHERE, "Read by this kernel interface instead of the best one"),
+    flag(
+        "all-netns",
+        None,
+        Nothing,
+        WHERE,
+        "Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`",
+    ),
+    flag(
+        "via",
+        None,
+        Word(&["netlink", "proc", "bpf"]),
+        WHERE,
+        "Read by this kernel interface instead of the best one",
+    ),
     flag(
         "owners-via",
         None,

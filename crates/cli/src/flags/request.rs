@@ -59,10 +59,14 @@ pub(crate) struct Request {
     pub(crate) color: Option<bool>,
     /// `--watch`
     pub(crate) repeat: Repeat,
+    /// `--follow`: how often flows are summed up.
+    pub(crate) follow: Option<Duration>,
     /// `--resolve`
     pub(crate) resolve: Option<Duration>,
     /// `--netns`
     pub(crate) netns: Option<String>,
+    /// `--all-netns`
+    pub(crate) all_netns: bool,
     /// `--via`
     pub(crate) via: Option<sockets::Via>,
     /// `--owners-via`
@@ -98,7 +102,8 @@ fn text(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.get_one::<String>(name).cloned()
 }
 
-fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
+/// The request of parsed words.
+pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
     let output = text(matches, "output").unwrap_or_else(|| "table".to_owned());
     let format = match output.as_str() {
         "json" => Format::Json,
@@ -116,11 +121,14 @@ fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
             _ => None,
         }),
         repeat,
+        follow: seconds(matches, "follow")?,
         resolve: seconds(matches, "resolve")?,
         netns: text(matches, "netns"),
+        all_netns: matches.get_flag("all-netns"),
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
+            "bpf" => Some(sockets::Via::Bpf),
             _ => None,
         }),
         owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {
@@ -145,7 +153,16 @@ impl Request {
             return Err("--record and --replay exclude each other".to_owned());
         }
         if self.replay.is_some() && self.netns.is_some() {
-            return Err("a recording holds one namespace: leave out --netns".to_owned());
+            return Err("a recording holds the namespaces it was made in: leave out --netns".to_owned());
+        }
+        if self.all_netns && self.netns.is_some() {
+            return Err("--netns and --all-netns exclude each other".to_owned());
+        }
+        if self.follow.is_some() && self.repeat != Repeat::Once {
+            return Err("--follow and --watch exclude each other".to_owned());
+        }
+        if self.follow.is_some() && (self.shown.by.is_some() || self.shown.sort.is_some()) {
+            return Err("--follow shows rows as they come: leave out --by and --sort".to_owned());
         }
         if self.shown.by.is_none() && self.shown.aggregates.iter().any(Option::is_some) {
             return Err("--sum, --max and --avg need --by".to_owned());
@@ -210,6 +227,9 @@ mod tests {
     fn what_cannot_be_together_is_said() {
         for (line, says) in [
             ("--record a --replay b", "exclude each other"),
+            ("--all-netns --netns a", "exclude each other"),
+            ("--follow --watch", "exclude each other"),
+            ("--follow --sort pid", "as they come"),
             ("--sum recv_q", "need --by"),
             ("--limit x", "takes a number"),
             ("--watch=0", "takes seconds"),

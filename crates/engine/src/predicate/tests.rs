@@ -190,6 +190,7 @@ fn shell_patterns_of_the_faces() {
         vfs: None,
         refs: None,
         flags: None,
+        icons: None,
     };
     let row = Socket { unix: Some(unix), ..Socket::EMPTY };
     for (op, pattern, expected) in [
@@ -239,6 +240,7 @@ fn flows_are_filtered_too() {
     let owners = [owner(1, "a")];
     let flow = Flow {
         netns_id: 1,
+        peer_netns_id: 0,
         proto: record::Proto::Tcp,
         direction: record::rows::Direction::In,
         guessed: false,
@@ -249,6 +251,7 @@ fn flows_are_filtered_too() {
         connections: 12,
         states: &states,
         owners: &owners,
+        peer_owners: &[],
         bytes_in: None,
         bytes_out: Some(5),
         retrans_total: None,

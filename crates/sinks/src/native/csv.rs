@@ -61,6 +61,10 @@ impl<W: Write> Sink for Csv<W> {
         Ok(Next::More)
     }
 
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+
     fn end(&mut self, _totals: &Accounting) -> Result<(), SinkError> {
         self.out.flush()
     }

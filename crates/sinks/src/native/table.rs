@@ -16,7 +16,7 @@ const GAP: usize = 2;
 /// A table with aligned columns, headings in words and, if asked for, colour.
 ///
 /// Widths come from the first 200 rows (or all, if there are fewer); a longer cell later pushes its line to the
-/// right. Nothing is cut. Rows after the sample are written as they come.
+/// right. Nothing is cut. Rows after the sample are written as they come. A flush ends the sample early.
 pub struct Table<W> {
     out: Out<W>,
     options: Options,
@@ -132,6 +132,16 @@ impl<W: Write> Sink for Table<W> {
             self.end_sample()?;
         }
         Ok(Next::More)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        if self.sampling && self.rows_held == 0 {
+            return Ok(());
+        }
+        if self.sampling {
+            self.end_sample()?;
+        }
+        self.out.flush()
     }
 
     fn end(&mut self, _totals: &Accounting) -> Result<(), SinkError> {

@@ -1,9 +1,9 @@
 //! Text for pipes: a header line, then cells between tabs. The contract that scripts rely on.
 
 use super::cell::Form;
-use super::line::Line;
 use super::{Options, round};
 use crate::Out;
+use record::text::Line;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
 
@@ -49,6 +49,10 @@ impl<W: Write> Sink for Text<W> {
         put_row(self.out.buf(), &mut self.line, &self.forms, cells);
         self.out.line_done()?;
         Ok(Next::More)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.out.flush()
     }
 
     fn end(&mut self, _totals: &Accounting) -> Result<(), SinkError> {

@@ -5,8 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod churn;
+mod closing;
 mod compliance;
 mod crafted;
+mod destroyed;
+mod everywhere;
 mod fallback;
 mod fixtures;
 mod kernel_filter;

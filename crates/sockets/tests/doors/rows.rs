@@ -58,7 +58,7 @@ impl Kept {
 
 /// A demand for `need`, filtered.
 /// A `need` that has the rows' attributes decoded.
-pub(crate) const ATTRIBUTES: u64 = record::rows::need::SOCKOPT;
+pub(crate) const ATTRIBUTES: u64 = record::rows::need::V6ONLY;
 
 pub(crate) fn demand(need: u64, conjuncts: Vec<Expr>) -> Demand<Sockets> {
     let mut demand = Demand::new(&[], conjuncts);

@@ -1,0 +1,163 @@
+//! Following a stream: rows go out as they come, and reach the reader whenever there are no more for now.
+
+use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
+use crate::plan::Plan;
+use record::{Lookups, Next, Sink, Stream, Table, Tide, Value};
+use std::mem;
+
+impl<T: Table> Plan<T> {
+    /// Hands the rows of `stream` to `sink` until the stream ends, the limit is reached or the reader goes away.
+    ///
+    /// The plan must be streaming (see [`Plan::is_streaming`]): order and groups need a last row, so they are not
+    /// looked at. The books are those of [`Plan::run`].
+    pub fn follow(
+        &self,
+        stream: &mut dyn Stream<T>,
+        lookups: &Lookups<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<Run, RunError> {
+        let offer = stream.offer(&self.demand);
+        // The stream knows itself when to end, and what it has read by then shall be shown.
+        let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop: &|| false };
+        let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
+        let mut pass = Pass::new();
+        if self.limit == Some(0) {
+            pass.ended = Ended::Limit;
+        } else {
+            // A reader may wait for the header to know that it has begun.
+            out.flush();
+            self.tides(stream, &gate, &mut out, &mut pass)?;
+        }
+        let from_stream = stream.close();
+        self.close(out, pass, from_stream)
+    }
+
+    fn tides(
+        &self,
+        stream: &mut dyn Stream<T>,
+        gate: &Gate<'_, T>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+    ) -> Result<(), RunError> {
+        let mut spare = vec![Value::Null; self.cells.len()];
+        let limit = self.limit.unwrap_or(u64::MAX);
+        while pass.ended == Ended::Whole && out.fault.is_none() {
+            let tide = stream.next(&self.demand, &mut |row| {
+                if !gate.admits(row, pass) {
+                    return pass.next();
+                }
+                let mut cells = mem::take(&mut spare);
+                fill(&self.cells, row, gate.lookups, &mut cells);
+                // The answer is in `pass`, too.
+                let _: Next = out.row(&cells, pass);
+                spare = recycled(cells);
+                if pass.books.emitted >= limit && pass.ended == Ended::Whole {
+                    pass.ended = Ended::Limit;
+                }
+                pass.next()
+            });
+            let tide = tide.map_err(RunError::Source)?;
+            out.flush();
+            if tide == Tide::Out {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Out<'_> {
+    /// What waits reaches the reader; a reader that went away is learnt here, too.
+    fn flush(&mut self) {
+        if self.fault.is_none() {
+            self.fault = self.begin().and_then(|()| self.sink.flush()).err();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::plan::Request;
+    use crate::run::Ended;
+    use record::rows::{SocketEvent, SocketEvents};
+    use record::{Accounting, Columns, Demand, Each, Offer, Round, SinkError, SourceError, field_index};
+
+    /// As many rows at a time as the numbers say.
+    struct Tides(Vec<u64>);
+
+    impl Stream<SocketEvents> for Tides {
+        fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
+            Offer::default()
+        }
+
+        fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+            let rows = self.0.remove(0);
+            for cookie in 0..rows {
+                if each(&SocketEvent { cookie, ..SocketEvent::EMPTY }) == Next::Stop {
+                    return Ok(Tide::In);
+                }
+            }
+            Ok(if self.0.is_empty() { Tide::Out } else { Tide::In })
+        }
+
+        fn close(&mut self) -> Accounting {
+            Accounting { lost: 7, ..Accounting::default() }
+        }
+    }
+
+    /// Writes down what it is called for; the reader goes away at the flush given.
+    #[derive(Default)]
+    struct Log {
+        calls: String,
+        flushes: u32,
+        closed_at: u32,
+    }
+
+    impl Sink for Log {
+        fn begin(&mut self, _: &Columns, _: Option<Round>) -> Result<(), SinkError> {
+            self.calls.push('b');
+            Ok(())
+        }
+        fn row(&mut self, _: &[Value<'_>]) -> Result<Next, SinkError> {
+            self.calls.push('r');
+            Ok(Next::More)
+        }
+        fn flush(&mut self) -> Result<(), SinkError> {
+            self.calls.push('f');
+            self.flushes += 1;
+            if self.flushes == self.closed_at { Err(SinkError::Closed) } else { Ok(()) }
+        }
+        fn end(&mut self, _: &Accounting) -> Result<(), SinkError> {
+            self.calls.push('e');
+            Ok(())
+        }
+    }
+
+    fn follow(rows: &[u64], limit: Option<u64>, closed_at: u32) -> (String, Run) {
+        let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
+        let plan = Plan::<SocketEvents>::new(Request { columns, limit, ..Request::default() }).unwrap();
+        let mut log = Log { closed_at, ..Log::default() };
+        let run = plan.follow(&mut Tides(rows.to_vec()), &Lookups::none(), &mut log).unwrap();
+        assert!(run.books.balances());
+        (log.calls, run)
+    }
+
+    #[test]
+    fn every_batch_reaches_the_reader_before_the_next_is_awaited() {
+        let (calls, run) = follow(&[2, 0, 1], None, 0);
+        assert_eq!(calls, "bfrrffrfe");
+        assert_eq!((run.books.emitted, run.books.lost, run.ended), (3, 7, Ended::Whole));
+    }
+
+    #[test]
+    fn a_limit_and_a_closed_pipe_end_it() {
+        let (calls, run) = follow(&[2, 2, 2], Some(3), 0);
+        assert_eq!((&*calls, run.ended), ("bfrrfrfe", Ended::Limit));
+        let (calls, run) = follow(&[1, 1, 1], None, 2);
+        assert_eq!((&*calls, run.ended), ("bfrf", Ended::Closed));
+        let (calls, _) = follow(&[1], Some(0), 0);
+        assert_eq!(calls, "be");
+    }
+}

@@ -1,0 +1,213 @@
+//! Looking for namespaces: mounts, links, processes.
+use std::path::{Path, PathBuf};
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+use sys::{Errno, Fd, Host, fs, netns};
+
+use super::{INIT, INIT_INODE, Namespace, Namespaces};
+use crate::mounts::mounts;
+use crate::netns::DOCKER;
+
+/// Namespaces kept at most; a host has some hundreds.
+const NAMESPACES_MAX: usize = 1 << 16;
+
+/// How good a name is: the first kind wins. Also the order of the ways in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// `ip netns` knows it by this name.
+    IpNetns,
+    /// It is that of process 1.
+    Init,
+    /// Docker made the file.
+    Docker,
+    /// Somebody else did.
+    Mount,
+    /// A process is in it, or it is ours.
+    Process,
+}
+
+/// One way to a namespace.
+struct Found {
+    inode: u64,
+    kind: Kind,
+    path: Box<[u8]>,
+    pid: Option<u32>,
+}
+
+pub(super) fn find(host: &Host, own: u64) -> Namespaces {
+    let mut found = mounted(host);
+    linked(&mut found);
+    let processes = Processes::look(host);
+    found.extend(processes.first.iter().map(|(&inode, &pid)| by_process(inode, Some(pid))));
+    found.push(by_process(own, None));
+    let init = processes.of_first.unwrap_or(INIT_INODE);
+    if found.iter().any(|one| one.inode == init) {
+        found.push(Found { inode: init, kind: Kind::Init, path: Box::default(), pid: None });
+    }
+    let mut list = merged(found);
+    list.sort_by(|a, b| order(a, own).cmp(&order(b, own)));
+    list.truncate(NAMESPACES_MAX);
+    Namespaces { list, hidden: processes.hidden }
+}
+
+fn by_process(inode: u64, pid: Option<u32>) -> Found {
+    Found { inode, kind: Kind::Process, path: Box::default(), pid }
+}
+
+fn order(namespace: &Namespace, own: u64) -> (bool, bool, &[u8], u64) {
+    (namespace.inode != own, namespace.name.is_empty(), &namespace.name, namespace.inode)
+}
+
+/// One entry for each namespace: the best name, the best file, the lowest process.
+fn merged(mut found: Vec<Found>) -> Vec<Namespace> {
+    found.sort_by(|a, b| (a.inode, a.kind, &a.path).cmp(&(b.inode, b.kind, &b.path)));
+    let mut list: Vec<Namespace> = Vec::new();
+    for Found { inode, kind, path, pid } in found {
+        if list.last().is_none_or(|last| last.inode != inode) {
+            list.push(Namespace::numbered(inode));
+        }
+        let Some(last) = list.last_mut() else { continue };
+        if last.name.is_empty() {
+            last.name = name_of(kind, &path).into();
+        }
+        if last.path.is_empty() {
+            last.path = path;
+        }
+        last.pid = match (last.pid, pid) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    list
+}
+
+fn name_of(kind: Kind, path: &[u8]) -> &[u8] {
+    match kind {
+        Kind::Init => INIT,
+        Kind::Process => b"",
+        Kind::IpNetns | Kind::Docker | Kind::Mount => path.rsplit(|&b| b == b'/').next().unwrap_or_default(),
+    }
+}
+
+/// Every nsfs mount that is a network namespace: the kernel tells its inode, no file needs to be touched.
+fn mounted(host: &Host) -> Vec<Found> {
+    let mut text = Vec::new();
+    // Without the file the links of /run/netns are left, and the processes.
+    let _ = fs::read_file(&host.real_path("/proc/self/mountinfo"), &mut text);
+    let namespaces = mounts(&text).filter(|mount| mount.kind == b"nsfs");
+    let found = namespaces.filter_map(|mount| {
+        let inode = inode_in(mount.root)?;
+        let kind = kind_of(&mount.place);
+        Some(Found { inode, kind, path: mount.place.into_owned().into(), pid: None })
+    });
+    found.take(NAMESPACES_MAX).collect()
+}
+
+fn kind_of(path: &[u8]) -> Kind {
+    let end = path.iter().rposition(|&b| b == b'/').unwrap_or(0);
+    match path.get(..end).unwrap_or_default() {
+        b"/run/netns" | b"/var/run/netns" => Kind::IpNetns,
+        dir if dir == DOCKER.as_bytes() => Kind::Docker,
+        _ => Kind::Mount,
+    }
+}
+
+/// `net:[4026531840]`: what links and mounts of network namespaces say.
+fn inode_in(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The names of `ip netns` that are no mounts of ours: links to a process, or files mounted where we cannot see it.
+fn linked(found: &mut Vec<Found>) {
+    use std::os::unix::ffi::OsStrExt;
+    let known: HashSet<Box<[u8]>, RandomState> = found.iter().map(|one| one.path.clone()).collect();
+    let names = netns::named().into_iter().map(|(_, path)| path);
+    let new: Vec<PathBuf> = names.filter(|path| !known.contains(path.as_os_str().as_bytes())).collect();
+    if new.is_empty() {
+        return;
+    }
+    // What is no namespace (a file left over) lies on another file system.
+    let Ok(own) = fs::stat(Path::new("/proc/thread-self/ns/net")) else { return };
+    for path in new {
+        if let Some(stat) = fs::stat(&path).ok().filter(|stat| stat.device == own.device) {
+            let path = path.as_os_str().as_bytes().into();
+            found.push(Found { inode: stat.inode, kind: Kind::IpNetns, path, pid: None });
+        }
+    }
+}
+
+/// What the processes told.
+#[derive(Default)]
+struct Processes {
+    /// Namespace → lowest process.
+    first: HashMap<u64, u32, RandomState>,
+    /// The namespace of process 1.
+    of_first: Option<u64>,
+    /// Namespaces of processes that may not be looked into and are nobody else's.
+    hidden: u64,
+}
+
+impl Processes {
+    fn look(host: &Host) -> Processes {
+        let mut processes = Processes::default();
+        let Ok(dir) = fs::open_dir(&host.proc_path("")) else { return processes };
+        let (mut entries, mut path) = (fs::Entries::new(), fs::CPath::new());
+        let mut unreadable = Vec::new();
+        while let Ok(Some(entry)) = entries.next(&dir) {
+            let Some(pid) = entry.number() else { continue };
+            let mut target = [0; 32];
+            match fs::read_link_at(&dir, path.set(&[entry.bytes(), b"/ns/net"]), &mut target) {
+                Ok(target) => processes.add(pid, target),
+                Err(errno) if errno.is_denied() => unreadable.push(pid),
+                // It ended meanwhile, or is a zombie.
+                Err(_) => {}
+            }
+        }
+        if !unreadable.is_empty() {
+            processes.compare(&dir, &unreadable);
+        }
+        processes
+    }
+
+    fn add(&mut self, pid: u32, target: &[u8]) {
+        let Some(inode) = inode_in(target) else { return };
+        if pid == 1 {
+            self.of_first = Some(inode);
+        }
+        if self.first.len() < NAMESPACES_MAX {
+            self.first.entry(inode).and_modify(|lowest| *lowest = pid.min(*lowest)).or_insert(pid);
+        }
+    }
+
+    /// Whether processes that may not be looked into are in namespaces of others.
+    ///
+    /// /proc/PID/net may be read of everybody, and its files are one set for each namespace: their inode numbers (of
+    /// procfs, not of nsfs) tell the sets apart.
+    fn compare(&mut self, dir: &Fd, unreadable: &[u32]) {
+        let mut path = fs::CPath::new();
+        let mut set_of = |pid: u32| {
+            let stat = fs::stat_at(dir, path.set(&[pid.to_string().as_bytes(), b"/net/dev"]));
+            match stat {
+                Ok(stat) => Some(stat.inode),
+                // Even that may be hidden (hidepid): then each process counts as a namespace of its own.
+                Err(Errno::NOENT | Errno::SRCH | Errno::INVAL) => None,
+                Err(_) => Some(u64::from(pid) << 32),
+            }
+        };
+        let known: HashMap<u64, u64, RandomState> =
+            self.first.iter().filter_map(|(&inode, &pid)| Some((set_of(pid)?, inode))).collect();
+        let mut strange: HashSet<u64, RandomState> = HashSet::default();
+        for &pid in unreadable {
+            match set_of(pid) {
+                Some(set) if !known.contains_key(&set) => {
+                    strange.insert(set);
+                }
+                Some(set) if pid == 1 => self.of_first = known.get(&set).copied(),
+                _ => {}
+            }
+        }
+        self.hidden = strange.len() as u64;
+    }
+}

@@ -1,0 +1,146 @@
+//! Every network namespace of this host that can be found, with the ways into it and a name.
+//!
+//! Three kinds are found from outside the kernel: those bound to a file (an nsfs mount or a link in /run/netns), those
+//! of a process, and the caller's own. One that is held only by a socket or a descriptor has no name that a path could
+//! reach; whoever hears of it from the kernel adds it by its number ([`Namespaces::also`]). A thread that has left its
+//! process's namespace counts among these.
+//!
+//! Knows nothing of sockets. The search is in `find`, what it leaves on a tape in `tape`.
+mod find;
+mod tape;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use record::text::put_u64;
+use sys::{Errno, Host, NetNs};
+
+use crate::HostError;
+
+/// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
+/// allowed to look at process 1.
+pub(crate) const INIT_INODE: u64 = 0xefff_fff9;
+
+/// What the namespace of process 1 is called.
+pub(crate) const INIT: &[u8] = b"init";
+
+/// Stands before the process id in the name of a namespace that has no better one.
+pub(crate) const PID_PREFIX: &str = "pid:";
+
+/// Key of the list on a tape.
+const KEY: &str = "netns-all";
+
+/// A network namespace, the ways into it, its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespace {
+    /// Inode number, what identifies it.
+    pub inode: u64,
+    /// The process with the lowest number among those in it.
+    pub pid: Option<u32>,
+    path: Box<[u8]>,
+    name: Box<[u8]>,
+}
+
+impl Namespace {
+    /// One that has nothing but its number.
+    fn numbered(inode: u64) -> Namespace {
+        Namespace { inode, pid: None, path: Box::default(), name: Box::default() }
+    }
+
+    /// A file that is this namespace, if one was found. It may have become another one since: compare inodes.
+    pub fn path(&self) -> Option<&Path> {
+        (!self.path.is_empty()).then(|| Path::new(OsStr::from_bytes(&self.path)))
+    }
+
+    /// The namespace, to be entered; `None` if nothing needs to be: it is the caller's (`own`), or this is a replay.
+    pub fn open(&self, host: &Host, own: u64) -> Result<Option<NetNs>, HostError> {
+        if self.inode == own || host.is_replay() {
+            return Ok(None);
+        }
+        Ok(Some(NetNs::open_known(self.inode, self.path(), self.pid)?))
+    }
+
+    /// The name it was given: by `ip netns`, by Docker, by whoever mounted it; `init` for that of process 1. Hostile.
+    pub fn name(&self) -> Option<&[u8]> {
+        (!self.name.is_empty()).then_some(&*self.name)
+    }
+}
+
+/// The namespaces, the caller's first, then those with a name in the order of names, then the others by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespaces {
+    list: Vec<Namespace>,
+    hidden: u64,
+}
+
+impl Namespaces {
+    /// Finds them, or reads what a recording found; a recording of one namespace holds that one.
+    ///
+    /// One file for all mounts and a link for each process (1.5 µs); nothing is opened or entered. Needs no privilege, but
+    /// without CAP_SYS_PTRACE only the user's own processes tell (see [`Namespaces::hidden`]).
+    pub fn read(host: &Host) -> Result<Namespaces, HostError> {
+        let own = crate::netns::current(host)?;
+        let mut bytes = Vec::new();
+        let result = host.bytes(KEY, "", &mut bytes, |into| {
+            tape::put(into, &find::find(host, own));
+            Ok(())
+        });
+        match result {
+            Ok(()) => tape::parse(&bytes),
+            Err(error) if error.errno == Errno::NOT_RECORDED => Ok(Namespaces::only(own)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The caller's namespace alone.
+    fn only(own: u64) -> Namespaces {
+        let name = if own == INIT_INODE { INIT.into() } else { Box::default() };
+        Namespaces { list: vec![Namespace { name, ..Namespace::numbered(own) }], hidden: 0 }
+    }
+
+    /// All of them in order.
+    pub fn list(&self) -> &[Namespace] {
+        &self.list
+    }
+
+    /// How many namespaces there are at least that are known only to have processes which nobody may look into.
+    pub fn hidden(&self) -> u64 {
+        self.hidden
+    }
+
+    /// Adds namespaces that the kernel told of, without a way into them, as far as they are not in the list.
+    pub fn also(&mut self, inodes: &[u64]) {
+        let mut known: Vec<u64> = self.list.iter().map(|namespace| namespace.inode).collect();
+        known.sort_unstable();
+        let mut new: Vec<u64> = inodes.iter().copied().filter(|inode| known.binary_search(inode).is_err()).collect();
+        new.sort_unstable();
+        new.dedup();
+        self.list.extend(new.into_iter().map(Namespace::numbered));
+    }
+
+    /// What each is called, for the rows: its name; else what `of_process` makes of its process (a container's name);
+    /// else `pid:` and the process; else its number.
+    pub fn names(&self, of_process: &dyn Fn(u32) -> Option<Box<[u8]>>) -> impl Iterator<Item = (u64, Box<[u8]>)> {
+        self.list.iter().map(move |namespace| {
+            let given = || (!namespace.name.is_empty()).then(|| namespace.name.clone());
+            let by_process = || namespace.pid.map(|pid| of_process(pid).unwrap_or_else(|| pid_name(pid)));
+            (namespace.inode, given().or_else(by_process).unwrap_or_else(|| number(namespace.inode)))
+        })
+    }
+}
+
+fn pid_name(pid: u32) -> Box<[u8]> {
+    let mut name = PID_PREFIX.as_bytes().to_vec();
+    put_u64(&mut name, pid.into());
+    name.into()
+}
+
+fn number(inode: u64) -> Box<[u8]> {
+    let mut name = Vec::new();
+    put_u64(&mut name, inode);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests;

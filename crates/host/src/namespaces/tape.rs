@@ -1,0 +1,49 @@
+//! The list of namespaces as bytes, as it stands on a tape.
+//!
+//! `hidden` u64; then for each: inode u64, pid u32 (0 for none), length of the path u16, path, length of the name u16,
+//! name. Little endian.
+use super::{Namespace, Namespaces};
+use crate::HostError;
+
+pub(super) fn put(into: &mut Vec<u8>, namespaces: &Namespaces) {
+    into.extend_from_slice(&namespaces.hidden.to_le_bytes());
+    for Namespace { inode, pid, path, name } in &namespaces.list {
+        into.extend_from_slice(&inode.to_le_bytes());
+        into.extend_from_slice(&pid.unwrap_or(0).to_le_bytes());
+        put_text(into, path);
+        put_text(into, name);
+    }
+}
+
+// A path has at most 4,095 bytes; one that claims more is no way into anything.
+fn put_text(into: &mut Vec<u8>, text: &[u8]) {
+    let text = if text.len() > usize::from(u16::MAX) { b"" } else { text };
+    into.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    into.extend_from_slice(text);
+}
+
+pub(super) fn parse(bytes: &[u8]) -> Result<Namespaces, HostError> {
+    let garbled = |rest: &[u8]| HostError::Garbled { what: "network namespaces", at: bytes.len() - rest.len() };
+    let (hidden, mut rest) = bytes.split_first_chunk().ok_or_else(|| garbled(bytes))?;
+    let mut namespaces = Namespaces { list: Vec::new(), hidden: u64::from_le_bytes(*hidden) };
+    while !rest.is_empty() {
+        let (namespace, after) = parse_one(rest).ok_or_else(|| garbled(rest))?;
+        namespaces.list.push(namespace);
+        rest = after;
+    }
+    Ok(namespaces)
+}
+
+fn parse_one(bytes: &[u8]) -> Option<(Namespace, &[u8])> {
+    let (inode, rest) = bytes.split_first_chunk()?;
+    let (pid, rest) = rest.split_first_chunk()?;
+    let (path, rest) = parse_text(rest)?;
+    let (name, rest) = parse_text(rest)?;
+    let pid = Some(u32::from_le_bytes(*pid)).filter(|pid| *pid != 0);
+    Some((Namespace { inode: u64::from_le_bytes(*inode), pid, path: path.into(), name: name.into() }, rest))
+}
+
+fn parse_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))
+}

@@ -1,0 +1,130 @@
+//! The record of what happened to a flow in an interval: connections that opened, connections that closed.
+
+use super::Direction;
+use crate::{Addr, Field, Key, Kind, LookupId, Proto, Scope, Show, Table, Value};
+
+/// The table of flows as they change (`flows --follow`).
+#[derive(Clone, Copy, Debug)]
+pub enum FlowEvents {}
+
+impl Table for FlowEvents {
+    type Row<'b> = FlowEvent<'b>;
+    const NAME: &'static str = "flows --follow";
+    const FIELDS: &'static [Field<FlowEvents>] = FIELDS;
+}
+
+/// One flow in one interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowEvent<'b> {
+    /// The end of the interval, as RFC 3339 with nanoseconds in UTC.
+    pub time: &'b [u8],
+    /// How long the interval was.
+    pub interval_us: u64,
+    /// Inode of the network namespace.
+    pub netns_id: u64,
+    /// TCP.
+    pub proto: Proto,
+    /// 2 AF_INET, 10 AF_INET6 (also for dual-stack sockets).
+    pub family: u8,
+    /// Who opened the connections.
+    pub direction: Direction,
+    /// Our address.
+    pub local_addr: Addr,
+    /// Our port, if it is the service's.
+    pub local_port: Option<u16>,
+    /// The other host's address.
+    pub peer_addr: Addr,
+    /// The other host's port, if it is the service's.
+    pub peer_port: Option<u16>,
+    /// Connections that opened.
+    pub opened: u64,
+    /// Connections that closed.
+    pub closed: u64,
+    /// Bytes that the closed ones received, from their opening on; `None` if unknown, as for the rest.
+    pub bytes_in: Option<u64>,
+    /// Bytes that the closed ones sent.
+    pub bytes_out: Option<u64>,
+    /// Segments that the closed ones retransmitted.
+    pub retrans_total: Option<u64>,
+    /// How long the closed ones lasted, added up.
+    pub lasted_us: u64,
+}
+
+impl FlowEvent<'_> {
+    /// Mean duration of the closed connections.
+    fn duration_us(&self) -> Option<u64> {
+        self.lasted_us.checked_div(self.closed).filter(|_| self.lasted_us > 0)
+    }
+}
+
+type F = Field<FlowEvents>;
+
+const FIELDS: &[Field<FlowEvents>] = &[
+    F::own("time", Kind::Text, |row| Value::Bytes(row.time))
+        .doc("The end of the interval: RFC 3339 in UTC.")
+        .show(Show::Default),
+    F::own("interval_us", Kind::DurationUs, |row| Value::U64(row.interval_us)).doc("How long the interval was."),
+    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
+        .doc("Name of the network namespace; its number where it has none.")
+        .show(Show::Wide),
+    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
+    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Wide),
+    F::own("family", Kind::Name(&["inet", "inet6"]), |row| match row.family {
+        10 => Value::Name("inet6"),
+        _ => Value::Name("inet"),
+    })
+    .doc("Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.")
+    .show(Show::Wide),
+    F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
+        .doc("Who opened the connections: in (the peer), out (we), unknown (they are older than this program).")
+        .show(Show::Default),
+    F::own("local_addr", Kind::Addr, |row| Value::Addr(row.local_addr.unmapped()))
+        .doc("Our address.")
+        .show(Show::Default),
+    F::own("local_port", Kind::Port, |row| Value::number(row.local_port))
+        .doc("Our port where the peers connect to it; null where many are folded into one flow.")
+        .show(Show::Default),
+    F::own("peer_addr", Kind::Addr, |row| Value::Addr(row.peer_addr.unmapped()))
+        .doc("The other host's address.")
+        .show(Show::Default),
+    F::own("peer_port", Kind::Port, |row| Value::number(row.peer_port))
+        .doc("The other host's port where we connect to it; null where many are folded into one flow.")
+        .show(Show::Default),
+    F::own("peer_scope", Kind::Name(Scope::NAMES), |row| Value::Name(row.peer_addr.scope().name()))
+        .doc("How far the peer's address reaches.")
+        .show(Show::Wide),
+    F::own("opened", Kind::Count, |row| Value::U64(row.opened))
+        .doc("Connections that opened in the interval.")
+        .show(Show::Default),
+    F::own("closed", Kind::Count, |row| Value::U64(row.closed))
+        .doc("Connections that closed in the interval.")
+        .show(Show::Default),
+    F::own("bytes_in", Kind::Bytes, |row| Value::number(row.bytes_in))
+        .kernel("bytes_received")
+        .doc("Bytes that the closed connections received, over their whole lives.")
+        .show(Show::Default),
+    F::own("bytes_out", Kind::Bytes, |row| Value::number(row.bytes_out))
+        .kernel("bytes_sent")
+        .doc("Bytes that the closed connections sent, over their whole lives.")
+        .show(Show::Default),
+    F::own("retrans_total", Kind::Count, |row| Value::number(row.retrans_total))
+        .kernel("total_retrans")
+        .doc("Segments that the closed connections retransmitted, over their whole lives.")
+        .show(Show::Default),
+    F::own("avg_duration_us", Kind::DurationUs, |row| Value::number(row.duration_us()))
+        .doc("How long the closed connections lasted, on average.")
+        .show(Show::Default),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_documented() {
+        for (i, field) in FIELDS.iter().enumerate() {
+            assert!(!field.doc.is_empty(), "{} has no sentence", field.name);
+            assert!(FIELDS[..i].iter().all(|f| f.name != field.name), "{} stands twice", field.name);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The BPF program's end in this process: loaded, attached, its ring emptied into blocks.
+use bpf::{BpfError, KernelTypes, Link, Loaded, Ring, Spec, load_with};
+use sys::{Blocks, Errno, Host, SysError, clock, fs};
+
+use super::Follow;
+use super::told::{HEAD, Head};
+
+/// Built from crates/bpf/c/sockets_events.bpf.c.
+pub(super) static OBJECT: &[u8] = include_bytes!("../../../bpf/objects/sockets_events.o");
+
+/// What cannot be left out.
+const NEEDED: [&str; 2] = ["on_state", "stamp"];
+/// accept(2) that asks for the peer's name: needs CAP_NET_ADMIN and cgroup v2.
+const NAMES: [&str; 2] = ["on_name4", "on_name6"];
+/// The first use of a socket: kernel 6.3.
+const USES: [&str; 2] = ["on_send", "on_receive"];
+
+/// The ring is looked at so often even if nobody woke us: programs wake only when 64 KiB wait.
+const LOOK_MS: i32 = 10;
+/// A block is handed on when it has so many bytes, so that a flood does not keep us from writing.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Blocks after the end was asked for: what was on its way still comes, but a flood does not keep us for ever.
+const BLOCKS_AFTER_STOP: u32 = 64;
+
+/// Where cgroup v2 is mounted: alone, or beside v1.
+const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// The attached programs and their ring.
+pub(super) struct Kernel<'h> {
+    loaded: Loaded,
+    _links: Vec<Link>,
+    ring: Ring,
+    block: Vec<u8>,
+    stop: &'h dyn Fn() -> bool,
+    after_stop: u32,
+    last: Head,
+}
+
+impl<'h> Kernel<'h> {
+    pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, SysError> {
+        Kernel::attach(host, follow).map_err(into_sys)
+    }
+
+    fn attach(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, BpfError> {
+        let (loaded, optional) = load(host, follow)?;
+        // Changes first: what happens while older sockets are looked up is seen, too.
+        let mut links = vec![loaded.program("on_state")?.attach()?];
+        for name in optional {
+            let program = loaded.program(name)?;
+            if USES.contains(&name) {
+                links.push(program.attach()?);
+            } else if let Some(link) = cgroup_root(host).and_then(|root| program.attach_cgroup(&root).ok()) {
+                // Without it the owner of an accepted socket is known from its first use, or its close.
+                links.push(link);
+            }
+        }
+        stamp(&loaded)?;
+        let ring = loaded.map("events")?.ring()?;
+        let block = Vec::with_capacity(BLOCK_BYTES);
+        Ok(Kernel { loaded, _links: links, ring, block, stop: follow.stop, after_stop: 0, last: Head::default() })
+    }
+
+    /// The head of the block that is handed on now.
+    fn head(&self) -> Result<Head, BpfError> {
+        let count = |name| self.loaded.counter(name);
+        Ok(Head {
+            epoch_ns: wall_ns().wrapping_sub(clock::monotonic_ns()),
+            lost_ring: count("lost_ring")?,
+            lost_map: count("lost_map")?,
+            failed: count("failed")?,
+            // Counted up and down on several CPUs: for a moment it may be below zero.
+            waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
+            opened: count("opened")?,
+            closed: count("closed")?,
+        })
+    }
+
+    /// Empties the ring behind the place of the head; true if there was something.
+    fn fill(&mut self) -> Result<bool, SysError> {
+        self.block.clear();
+        self.block.resize(HEAD, 0);
+        let block = &mut self.block;
+        self.ring.consume(&mut |event| block.extend_from_slice(event))?;
+        Ok(self.block.len() > HEAD)
+    }
+
+    fn finished(&mut self) -> Option<&[u8]> {
+        // The counters cost a call each: a block that cannot read them takes the last ones.
+        if let Ok(head) = self.head() {
+            self.last = head;
+        }
+        let mut head = Vec::with_capacity(HEAD);
+        self.last.put(&mut head);
+        self.block.get_mut(..HEAD)?.copy_from_slice(&head);
+        Some(&self.block)
+    }
+}
+
+impl Blocks for Kernel<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        loop {
+            let stopped = (self.stop)();
+            self.after_stop += u32::from(stopped);
+            if self.after_stop > BLOCKS_AFTER_STOP {
+                return Ok(None);
+            }
+            if self.fill()? {
+                return Ok(self.finished());
+            }
+            if stopped {
+                // The last counters, without events.
+                self.after_stop = BLOCKS_AFTER_STOP;
+                return Ok(self.finished());
+            }
+            self.ring.wait(LOOK_MS)?;
+        }
+    }
+}
+
+/// The error of a door that could not be opened or read.
+pub(super) fn into_sys(error: BpfError) -> SysError {
+    match error {
+        BpfError::Io(error) => error,
+        other => SysError::new("bpf", other.to_string(), other.errno().unwrap_or(Errno::NOSYS)),
+    }
+}
+
+/// The namespace that the programs look at; 0 is all.
+pub(super) fn only_netns(follow: &Follow<'_>) -> u32 {
+    if follow.everywhere { 0 } else { u32::try_from(follow.netns_id).unwrap_or(0) }
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn wall_ns() -> u64 {
+    let wall = clock::wall();
+    wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
+}
+
+/// Loads what this kernel and these rights allow; the names of the optional programs among it.
+fn load(host: &Host, follow: &Follow<'_>) -> Result<(Loaded, Vec<&'static str>), BpfError> {
+    let types = KernelTypes::read(host)?;
+    let only_netns = only_netns(follow);
+    let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns.to_ne_bytes())];
+    let mut first_error = None;
+    for optional in [[&NAMES[..], &USES[..]].concat(), USES.to_vec(), NAMES.to_vec(), Vec::new()] {
+        let programs = [&NEEDED[..], &optional].concat();
+        match load_with(&types, &Spec { object: OBJECT, programs: &programs, constants: &constants, entries: &[] }) {
+            Ok(loaded) => return Ok((loaded, optional)),
+            Err(error) if !error.is_unavailable() => return Err(error),
+            Err(error) => first_error = Some(error),
+        }
+    }
+    // The last set is the smallest one: its error is what is missing for good.
+    Err(first_error.unwrap_or(BpfError::NoSuch { sort: "program", name: "on_state".into() }))
+}
+
+fn cgroup_root(host: &Host) -> Option<sys::Fd> {
+    let is_v2 = |path: &str| fs::stat(&host.real_path(path).join("cgroup.controllers")).is_ok();
+    let path = CGROUP_ROOTS.iter().find(|path| is_v2(path))?;
+    fs::open_dir(&host.real_path(path)).ok()
+}
+
+/// Notes who holds the sockets that are older than we. The iterator writes no rows.
+fn stamp(loaded: &Loaded) -> Result<(), BpfError> {
+    let mut rows = loaded.program("stamp")?.attach()?.iterate()?;
+    while rows.read(&mut [0; 64])? > 0 {}
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Connections as they open and close: what `sockets --follow` shows.
+//!
+//! Two doors. The BPF program tells of every opening and closing with its owner and misses none. Without it the
+//! kernel's word of destroyed sockets gives the closings, and looking at the table again and again the openings: then
+//! short connections show only their end, and nobody tells who held them. Start reading at [`LiveConnections`].
+mod event;
+#[cfg(feature = "bpf")]
+mod kernel;
+#[cfg(feature = "bpf")]
+mod kernel_sums;
+mod moment;
+mod polled;
+mod sums;
+mod told;
+
+use record::rows::SocketEvents;
+use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, Tide};
+use sys::{Host, SysError};
+
+use crate::choose::Via;
+pub use sums::FlowSums;
+
+use polled::Polled;
+use told::Told;
+
+/// Name of the door in the books.
+const DOOR_BPF: &str = "bpf";
+/// What is read, in messages.
+const WHAT: &str = "connections";
+
+/// What a [`LiveConnections`] follows.
+#[derive(Clone, Copy)]
+pub struct Follow<'h> {
+    /// The door; `None` chooses. `Via::Proc` has nothing to follow and chooses, too.
+    pub via: Option<Via>,
+    /// Inode of the network namespace that the calling thread is in.
+    pub netns_id: u64,
+    /// True for every namespace of the host: only by BPF.
+    pub everywhere: bool,
+    /// True once the run shall end. Asked some twenty times a second.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+/// Connections of one namespace, or of all, from now on.
+pub struct LiveConnections<'h> {
+    door: Door<'h>,
+    /// Why the better door is shut.
+    shut: Option<String>,
+}
+
+enum Door<'h> {
+    Told(Told<'h>),
+    Polled(Box<Polled<'h>>),
+}
+
+impl<'h> LiveConnections<'h> {
+    /// Begins to follow. Everything that happens after this returns is seen, as far as the door sees it.
+    ///
+    /// Fails if no door opens: BPF needs CAP_BPF and CAP_PERFMON, the other way nothing but sock_diag.
+    pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<LiveConnections<'h>, SourceError> {
+        let mut shut = None;
+        let key = key(&follow);
+        let by_bpf = if host.is_replay() { host.holds(&key) } else { follow.via != Some(Via::Netlink) };
+        if by_bpf {
+            match host.stream(&key, "", || open_kernel(host, &follow)) {
+                Ok(blocks) => return Ok(LiveConnections { door: Door::Told(Told::new(blocks)), shut }),
+                Err(error) if follow.everywhere || host.is_replay() => return Err(error_of(error)),
+                Err(error) => shut = Some(error.to_string()),
+            }
+        }
+        let polled = Polled::open(host, &follow)?;
+        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut })
+    }
+
+    /// What the door may miss, for the user to know from the start; `None` if nothing.
+    pub fn caveat(&self) -> Option<String> {
+        match &self.door {
+            Door::Told(_) => None,
+            Door::Polled(polled) => Some(match &self.shut {
+                None => polled.caveat(),
+                Some(why) => format!("{why}; {}", polled.caveat()),
+            }),
+        }
+    }
+}
+
+impl LiveConnections<'_> {
+    /// When the last event happened or the last look was, in ns since 1970.
+    fn wall_ns(&self) -> u64 {
+        match &self.door {
+            Door::Told(told) => told.wall_ns(),
+            Door::Polled(polled) => polled.wall_ns(),
+        }
+    }
+}
+
+fn key(follow: &Follow<'_>) -> String {
+    if follow.everywhere { "connections/bpf".into() } else { format!("connections/bpf@{}", follow.netns_id) }
+}
+
+#[cfg(feature = "bpf")]
+fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, SysError> {
+    Ok(Box::new(kernel::Kernel::open(host, follow)?))
+}
+
+#[cfg(not(feature = "bpf"))]
+fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, SysError> {
+    Err(no_bpf())
+}
+
+#[cfg(not(feature = "bpf"))]
+fn no_bpf() -> SysError {
+    SysError::new("bpf", "connections (built without the feature bpf)", sys::Errno::NOSYS)
+}
+
+impl Stream<SocketEvents> for LiveConnections<'_> {
+    fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
+        let (door, line) = match &self.door {
+            Door::Told(_) => {
+                (DOOR_BPF, "connections by bpf: every change of state, owners from connect, accept, close")
+            }
+            Door::Polled(_) => (Via::Netlink.name(), "connections by netlink: closings as told, openings by polling"),
+        };
+        Offer { door, explain: vec![line.into()], ..Offer::default() }
+    }
+
+    fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+        match &mut self.door {
+            Door::Told(told) => told.next(each),
+            Door::Polled(polled) => polled.next(each),
+        }
+    }
+
+    fn close(&mut self) -> Accounting {
+        match &mut self.door {
+            Door::Told(told) => told.close(),
+            Door::Polled(polled) => polled.close(),
+        }
+    }
+}
+
+fn error_of(error: SysError) -> SourceError {
+    let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+    SourceError { what: WHAT, fault, cause: Box::new(error) }
+}

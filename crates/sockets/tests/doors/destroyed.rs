@@ -1,0 +1,66 @@
+//! The listener to closed sockets.
+use record::rows::TcpInfo;
+use record::{Next, Proto, State, Tide};
+use sockets::Destroyed;
+use std::cell::Cell;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use sys::Host;
+use testkit::netns::Lab;
+
+/// Both ends of a connection, with their bytes; a listener is told of too. The recording tells the same again.
+#[test]
+fn root_closed_sockets_are_told_of_with_their_bytes() {
+    testkit::require_root!();
+    let lab = Lab::new("destroyed");
+    let tape = lab.dir().join("tape");
+    let seen = lab.inside(|| {
+        let host = Host::live().recording(&tape).unwrap();
+        let stop = Cell::new(false);
+        let stop_asked = || stop.get();
+        let mut destroyed = Destroyed::open(&host, 7, &[Proto::Tcp], 20, &stop_asked).unwrap();
+        let listener = TcpListener::bind("[::1]:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"five!").unwrap();
+        let server = listener.accept().unwrap().0;
+        drop((client, server, listener));
+        let mut seen = Vec::new();
+        testkit::wait_until("three sockets are gone", || {
+            assert_eq!(read(&mut destroyed, port, &mut seen), Tide::In);
+            seen.len() >= 3
+        });
+        stop.set(true);
+        while read(&mut destroyed, port, &mut seen) == Tide::In {}
+        let books = destroyed.close();
+        assert!(books.balances() || books.seen >= 3, "{books:?}");
+        assert_eq!((books.failed, books.incomplete), (0, false), "{books:?}");
+        host.finish().unwrap();
+        (seen, port)
+    });
+    let (mut seen, port) = seen;
+    let host = Host::replaying(&tape).unwrap();
+    let mut again = Vec::new();
+    let never = || false;
+    let mut destroyed = Destroyed::open(&host, 7, &[Proto::Tcp], 20, &never).unwrap();
+    while read(&mut destroyed, port, &mut again) == Tide::In {}
+    assert_eq!(again, seen);
+    seen.sort_unstable();
+    assert_eq!(seen, [(false, 0), (false, 0), (true, 5)]);
+}
+
+/// (this is the server's end of a connection, bytes that it received), for sockets of this port.
+fn read(destroyed: &mut Destroyed<'_>, port: u16, seen: &mut Vec<(bool, u64)>) -> Tide {
+    let next = destroyed.next(&mut |row| {
+        assert_eq!((row.proto, row.family, row.state), (Proto::Tcp, 10, State::CLOSE));
+        let bytes = row.tcp_info.as_ref().and_then(TcpInfo::bytes_received).unwrap_or(0);
+        if row.local.port == port {
+            // The kernel counts the FIN as a byte; a listener has none.
+            seen.push((row.peer.port != 0, bytes.saturating_sub(u64::from(row.peer.port != 0))));
+        } else if row.peer.port == port {
+            seen.push((false, 0));
+        }
+        Next::More
+    });
+    next.unwrap()
+}

@@ -1,0 +1,436 @@
+//! `sockets --follow`: every opening and closing, with the right process on both ends.
+
+mod workers;
+
+use crate::run::{Ran, clean, netwren};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+use workers::{acceptor, client, keeper};
+
+const COLUMNS: &str = "event,direction,local_port,peer_port,pid,bytes_in,bytes_out,duration_us,reason,cookie,family";
+
+/// One line of output.
+#[derive(Debug, Clone)]
+struct Event {
+    event: String,
+    direction: String,
+    local: u16,
+    peer: u16,
+    pid: Option<u32>,
+    bytes_in: Option<u64>,
+    bytes_out: Option<u64>,
+    lasted: bool,
+    reason: String,
+    cookie: u64,
+    family: String,
+}
+
+fn parse(line: &str) -> Event {
+    let cells: Vec<&str> = line.split('\t').collect();
+    assert_eq!(cells.len(), 11, "{line}");
+    Event {
+        event: cells[0].into(),
+        direction: cells[1].into(),
+        local: cells[2].parse().unwrap(),
+        peer: cells[3].parse().unwrap(),
+        pid: cells[4].parse().ok(),
+        bytes_in: cells[5].parse().ok(),
+        bytes_out: cells[6].parse().ok(),
+        lasted: cells[7] != "-",
+        reason: cells[8].into(),
+        cookie: cells[9].parse().unwrap(),
+        family: cells[10].into(),
+    }
+}
+
+/// A running `netwren`, its lines read as they come.
+struct Following {
+    child: Child,
+    lines: Receiver<String>,
+    events: Vec<Event>,
+}
+
+impl Following {
+    /// Starts it and waits for its header: from then on nothing is missed.
+    fn start(lab: &Lab, args: &[&str], limits: &[Limit]) -> Following {
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(["sockets", "--follow", "--columns", COLUMNS]).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut all = vec![Limit::Network(lab.path())];
+        all.extend_from_slice(limits);
+        confine(&mut command, &all).unwrap();
+        let mut child = command.spawn().unwrap();
+        let (sender, lines) = channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let header = lines.recv_timeout(Duration::from_secs(60));
+        let mut said = String::new();
+        if header.is_err() {
+            let _ = child.kill();
+            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
+        }
+        assert_eq!(header.as_deref(), Ok(COLUMNS.replace(',', "\t").as_str()), "{said}");
+        Following { child, lines, events: Vec::new() }
+    }
+
+    fn by_bpf(lab: &Lab) -> Following {
+        Following::start(lab, &[], &[])
+    }
+
+    /// Reads until `enough` of what was read.
+    #[track_caller]
+    fn read_until(&mut self, what: &str, enough: impl Fn(&[Event]) -> bool) {
+        testkit::wait_until(what, || {
+            self.events.extend(self.lines.try_iter().map(|line| parse(&line)));
+            enough(&self.events)
+        });
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Ctrl-C, then what it still has to say.
+    fn end(mut self) -> (Vec<Event>, Ran) {
+        self.signal("-INT");
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.events.extend(self.lines.iter().map(|line| parse(&line)));
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (std::mem::take(&mut self.events), Ran { stdout: String::new(), stderr, code })
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(lab: &Lab, addr: &str) -> (TcpListener, SocketAddr) {
+    let listener = lab.inside(|| TcpListener::bind(addr)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    (listener, addr)
+}
+
+fn count(events: &[Event], event: &str) -> usize {
+    events.iter().filter(|e| e.event == event).count()
+}
+
+/// Every opening and closing of these connections, both ends, once, with who connected and who accepted.
+#[track_caller]
+fn check(events: &[Event], server: u16, talked: &workers::Talked) {
+    let accepted: HashMap<u16, u32> = talked.accepted.iter().copied().collect();
+    assert_eq!(accepted.len(), talked.accepted.len(), "a port came twice: the test cannot tell the connections apart");
+    let mut seen: HashMap<(u16, &str, &str), &Event> = HashMap::new();
+    for event in events {
+        let is_client = event.peer == server;
+        let port = if is_client { event.local } else { event.peer };
+        let expected = if is_client { ("out", Some(talked.pid)) } else { ("in", accepted.get(&port).copied()) };
+        assert_eq!((event.direction.as_str(), event.pid), expected, "{event:?}");
+        let bytes = if event.event == "open" { None } else { Some(if is_client { (4, 6) } else { (6, 4) }) };
+        if let Some((bytes_in, bytes_out)) = bytes {
+            assert_eq!((event.bytes_in, event.bytes_out), (Some(bytes_in), Some(bytes_out)), "{event:?}");
+            assert!(event.lasted && event.reason == "fin", "{event:?}");
+        }
+        let before = seen.insert((port, &event.direction, &event.event), event);
+        assert!(before.is_none(), "twice: {event:?} {before:?}");
+    }
+    assert_eq!(seen.len(), talked.accepted.len() * 4);
+    for ((port, direction, event), open) in &seen {
+        if *event == "open" {
+            assert_eq!(open.cookie, seen[&(*port, *direction, "close")].cookie, "one number for both");
+        }
+    }
+}
+
+/// The listener was made by this process; four others accept from it.
+#[test]
+fn root_every_connection_is_told_of_with_the_right_process_on_both_ends() {
+    testkit::require_root!();
+    let lab = Lab::new("follow");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let workers: Vec<_> = (0..4).map(|_| acceptor(&lab, &listener)).collect();
+    drop(listener);
+    let mut following = Following::by_bpf(&lab);
+    let talked = client(&lab, &addr.to_string(), 2000);
+    following.read_until("8000 events", |events| events.len() >= 8000);
+    let (events, ran) = following.end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    check(&events, addr.port(), &talked);
+    let pids: std::collections::HashSet<u32> = talked.accepted.iter().map(|(_, pid)| *pid).collect();
+    assert!(pids.iter().all(|pid| workers.iter().any(|worker| worker.pid() == *pid)));
+    assert!(ran.stderr.contains("4000 connections opened, 4000 closed, 0 attempts"), "{}", ran.stderr);
+}
+
+/// Without CAP_NET_ADMIN nothing may hang on a cgroup: the first use of a socket tells who accepted it.
+#[test]
+fn root_the_first_use_tells_who_accepted() {
+    testkit::require_root!();
+    let lab = Lab::new("followuse");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    let mut following = Following::start(&lab, &[], &[Limit::WithoutCaps(vec![sys::caps::Cap::NetAdmin])]);
+    let talked = client(&lab, &addr.to_string(), 100);
+    following.read_until("400 events", |events| events.len() >= 400);
+    check(&following.end().0, addr.port(), &talked);
+}
+
+#[test]
+fn root_ipv6_and_mapped_addresses() {
+    testkit::require_root!();
+    let lab = Lab::new("follow6");
+    let (listener, addr) = listen(&lab, "[::]:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    for server in ["[::1]", "127.0.0.1"] {
+        let mut following = Following::by_bpf(&lab);
+        let talked = client(&lab, &format!("{server}:{}", addr.port()), 20);
+        following.read_until("80 events", |events| events.len() >= 80);
+        let (events, _) = following.end();
+        check(&events, addr.port(), &talked);
+        let family = |direction: &str| events.iter().find(|e| e.direction == direction).unwrap().family.clone();
+        assert_eq!(family("in"), "inet6");
+        assert_eq!(family("out"), if server == "[::1]" { "inet6" } else { "inet" });
+    }
+}
+
+/// Connections that are older than we: no opening, but the close knows its holder, also one that got it passed on.
+#[test]
+fn root_older_connections_close_with_their_owner() {
+    testkit::require_root!();
+    let lab = Lab::new("followold");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let kept = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    let reset = listener.accept().unwrap().0;
+    let kept = keeper(&lab, kept);
+    let mut following = Following::by_bpf(&lab);
+    let pid = kept.pid();
+    drop(kept);
+    // Unread bytes there are none: it ends by FIN here, and there when we let go.
+    drop(reset);
+    following.read_until("both ends", |events| count(events, "close") >= 2);
+    let (events, _) = following.end();
+    assert_eq!(count(&events, "open"), 0, "{events:?}");
+    let of = |peer: u16| events.iter().find(|e| e.peer == peer).unwrap();
+    assert_eq!(of(addr.port()).pid, Some(pid));
+    let ours = events.iter().find(|e| e.local == addr.port()).unwrap();
+    assert_eq!((ours.pid, ours.direction.as_str(), ours.lasted), (Some(std::process::id()), "unknown", false));
+}
+
+/// A connection is made here, and another process ends it: the opening is ours, the closing is theirs.
+#[test]
+fn root_who_lets_go_last_owns_the_close() {
+    testkit::require_root!();
+    let lab = Lab::new("followpass");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let mut following = Following::by_bpf(&lab);
+    let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    let held = listener.accept().unwrap().0;
+    let keeper = keeper(&lab, stream);
+    let pid = keeper.pid();
+    drop(keeper);
+    drop(held);
+    following.read_until("four events", |events| events.len() >= 4);
+    let (events, _) = following.end();
+    let out = |event: &str| events.iter().find(|e| e.direction == "out" && e.event == event).unwrap();
+    assert_eq!((out("open").pid, out("close").pid), (Some(std::process::id()), Some(pid)));
+}
+
+/// Nobody accepts it: both events come when the listener goes, without an owner.
+#[test]
+fn root_a_connection_that_nobody_accepts() {
+    testkit::require_root!();
+    let lab = Lab::new("followback");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let mut following = Following::by_bpf(&lab);
+    let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    following.read_until("the client's end", |events| count(events, "open") >= 1);
+    drop(listener);
+    following.read_until("all events", |events| events.len() >= 4);
+    drop(stream);
+    let (events, _) = following.end();
+    let passive: Vec<&Event> = events.iter().filter(|e| e.direction == "in").collect();
+    assert_eq!(passive.len(), 2, "{events:?}");
+    assert!(passive.iter().all(|e| e.pid.is_none()), "{passive:?}");
+    assert_eq!(passive[1].reason, "abort");
+    let ours = events.iter().find(|e| e.direction == "out" && e.event == "close").unwrap();
+    assert_eq!((ours.reason.as_str(), ours.pid), ("reset", Some(std::process::id())));
+}
+
+/// The reader is stopped until the ring is full: what is shown and what is lost is all there was.
+#[test]
+fn root_a_full_ring_is_counted() {
+    testkit::require_root!();
+    let lab = Lab::new("followfull");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    let following = Following::start(&lab, &["--stats"], &[]);
+    following.signal("-STOP");
+    let talked = client(&lab, &addr.to_string(), 20_000);
+    following.signal("-CONT");
+    let (events, ran) = following.end();
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let lost = ran.stderr.split_once("; lost ").unwrap().1.split_once(';').unwrap().0.parse::<usize>().unwrap();
+    assert!(lost > 0, "{}", ran.stderr);
+    // The last connection's server may not have closed when the client was gone.
+    let total = talked.accepted.len() * 4;
+    assert!((total - 1..=total).contains(&(events.len() + lost)), "{} and {lost}: {}", events.len(), ran.stderr);
+}
+
+#[test]
+fn root_nothing_is_left_behind_after_kill_9() {
+    testkit::require_root!();
+    let lab = Lab::new("followkill");
+    let loaded = || -> Vec<u32> { sys::bpf::loaded_programs().unwrap().iter().map(|program| program.id).collect() };
+    let before = loaded();
+    let mut following = Following::by_bpf(&lab);
+    let ours: Vec<u32> = loaded().into_iter().filter(|id| !before.contains(id)).collect();
+    assert!(!ours.is_empty());
+    following.child.kill().unwrap();
+    following.child.wait().unwrap();
+    testkit::wait_until("every program is gone", || !loaded().iter().any(|id| ours.contains(id)));
+}
+
+/// Without BPF: closings with their bytes, openings of connections that last; said from the start.
+#[test]
+fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("followpoll");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    let mut following = Following::start(&lab, &["--via", "netlink"], &[]);
+    let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    following.read_until("both ends are seen", |events| count(events, "open") >= 2);
+    drop(stream);
+    following.read_until("both ends are gone", |events| count(events, "close") >= 2);
+    let talked = client(&lab, &addr.to_string(), 50);
+    following.read_until("all closings", |events| count(events, "close") >= 102);
+    let (events, ran) = following.end();
+    assert!(ran.stderr.contains("without BPF"), "{}", ran.stderr);
+    let closed = |port: &u16| events.iter().filter(|e| e.event == "close" && [e.local, e.peer].contains(port)).count();
+    assert!(talked.accepted.iter().all(|(port, _)| closed(port) == 2), "{events:?}");
+    let direction = |local: bool| {
+        let mut found = events.iter().filter(|e| (e.local == addr.port()) == local);
+        found.all(|e| e.direction == if local { "in" } else { "out" })
+    };
+    assert!(direction(true) && direction(false), "{events:?}");
+}
+
+#[test]
+fn root_a_filter_a_limit_and_another_namespace() {
+    testkit::require_root!();
+    let (lab, other) = (Lab::new("followhere"), Lab::new("followthere"));
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    let (there, there_addr) = listen(&other, "127.0.0.1:0");
+    let _other_worker = acceptor(&other, &there);
+    drop((listener, there));
+    let mut everywhere = Following::start(&other, &["--all-netns", "--limit", "8", "event = open"], &[]);
+    let mut following = Following::start(&lab, &["event = close and direction = in", "--limit", "2"], &[]);
+    client(&other, &there_addr.to_string(), 2);
+    client(&lab, &addr.to_string(), 2);
+    following.read_until("two closings here", |events| events.len() >= 2);
+    testkit::wait_until("the limit ends it", || following.child.try_wait().unwrap().is_some());
+    assert!(following.events.iter().all(|e| e.event == "close" && e.local == addr.port()), "{:?}", following.events);
+    // Other tests run on this host, so more than ours may be there.
+    everywhere.read_until("openings of both", |events| events.len() >= 8);
+    assert!(everywhere.events.iter().all(|e| e.event == "open"));
+}
+
+/// The first event is there within a second after the start; of three tries, because the machine may be busy.
+#[test]
+fn root_the_first_event_comes_soon() {
+    testkit::require_root!();
+    let lab = Lab::new("followsoon");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let soonest = (0..3).map(|_| {
+        let start = Instant::now();
+        let mut following = Following::by_bpf(&lab);
+        let _stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        following.read_until("the first event", |events| !events.is_empty());
+        start.elapsed()
+    });
+    let soonest = soonest.min().unwrap();
+    assert!(soonest < Duration::from_secs(1), "{soonest:?}");
+    drop(listener);
+}
+
+/// A recording holds the blocks of the ring: replayed, the same rows come.
+#[test]
+fn root_a_recording_replays() {
+    testkit::require_root!();
+    let lab = Lab::new("followtape");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    for via in [&[][..], &["--via", "netlink"]] {
+        let tape = lab.dir().join("tape").display().to_string();
+        let args: Vec<&str> = via.iter().copied().chain(["--record", &tape, "local_port > 0"]).collect();
+        let mut following = Following::start(&lab, &args, &[]);
+        client(&lab, &addr.to_string(), 3);
+        following.read_until("closings", |events| count(events, "close") >= 6);
+        let (events, _) = following.end();
+        let ran = netwren(&["sockets", "--follow", "-H", "--columns", COLUMNS, "--replay", &tape]);
+        let replayed: Vec<String> = ran.stdout.lines().map(|line| format!("{:?}", parse(line))).collect();
+        let shown: Vec<String> = events.iter().map(|event| format!("{event:?}")).collect();
+        assert_eq!(replayed, shown, "{}", ran.stderr);
+    }
+}
+
+/// The kernel adds up: what all intervals show together is what there was, on both sides.
+#[test]
+fn root_flows_add_up_to_what_there_was() {
+    testkit::require_root!();
+    let lab = Lab::new("flowfollow");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &listener);
+    drop(listener);
+    for via in [None, Some("netlink")] {
+        let columns = "direction,local_port,peer_port,opened,closed,bytes_in,bytes_out,retrans_total";
+        let tape = lab.dir().join("flows").display().to_string();
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(["flows", "--follow=0.1", "--columns", columns, "--record", &tape]);
+        via.iter().for_each(|via| drop(command.args(["--via", via])));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert_eq!(lines.next(), Some(columns.replace(',', "\t")));
+        let talked = client(&lab, &addr.to_string(), 500);
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let closed = |rows: &[Vec<String>]| rows.iter().map(|row| row[4].parse::<u64>().unwrap()).sum::<u64>();
+        while closed(&rows) < 1000 {
+            let line = lines.next().expect("rows come as long as it runs");
+            rows.push(line.split('\t').map(str::to_owned).collect());
+        }
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        rows.extend(lines.map(|line| line.split('\t').map(str::to_owned).collect()));
+        child.wait().unwrap();
+        assert_eq!(closed(&rows), talked.accepted.len() as u64 * 2);
+        let port = addr.port().to_string();
+        for (side, bytes) in [(["in", &port, "many"], [3000, 2000]), (["out", "many", &port], [2000, 3000])] {
+            let ours = rows.iter().filter(|row| row[..3] == side);
+            let sum = |at: usize| ours.clone().map(|row| row[at].parse::<u64>().unwrap()).sum::<u64>();
+            assert_eq!(sum(4), 500, "{side:?} {via:?}");
+            // sock_diag counts the FIN of the peer as a byte.
+            let fins = if via.is_some() { 500 } else { 0 };
+            assert_eq!([sum(5) - fins, sum(6)], bytes, "{side:?} {via:?}");
+            assert!(via.is_some() || sum(3) == 500, "every opening is seen by BPF");
+        }
+        let again = netwren(&["flows", "--follow=0.1", "-H", "--columns", columns, "--replay", &tape]);
+        let shown: String = rows.iter().map(|row| row.join("\t") + "\n").collect();
+        assert_eq!(again.stdout, shown, "{}", again.stderr);
+    }
+}

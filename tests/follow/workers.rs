@@ -1,0 +1,121 @@
+//! Processes with sockets: this test binary again, as a server's worker or as a client.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+use testkit::netns::Lab;
+
+/// What a child shall do.
+const ROLE: &str = "NETWREN_TEST_ROLE";
+
+/// A child that is killed with its test.
+pub(super) struct Worker(Child);
+
+impl Worker {
+    pub(super) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn again(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a test has a path"));
+    command.args(["--exact", "follow::workers::work", "--nocapture", "--test-threads=1"]).env(ROLE, role);
+    command
+}
+
+/// A worker that accepts on a listener which somebody else made.
+pub(super) fn acceptor(lab: &Lab, listener: &TcpListener) -> Worker {
+    let listener = listener.as_fd().try_clone_to_owned().expect("a descriptor can be doubled");
+    let mut command = again("accept");
+    command.stdin(listener).stdout(Stdio::null());
+    Worker(lab.inside(|| command.spawn()).expect("the worker starts"))
+}
+
+/// A process that holds a connection which somebody else made, until it is killed.
+pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
+    let mut command = again("keep");
+    command.stdin(std::os::fd::OwnedFd::from(stream)).stdout(Stdio::piped());
+    let mut child = lab.inside(|| command.spawn()).expect("the keeper starts");
+    // It says that it is there: until then the parent may not let go.
+    let mut out = child.stdout.take().expect("it is piped");
+    let mut said = Vec::new();
+    while !said.ends_with(b"kept\n") {
+        let mut byte = [0];
+        assert_eq!(out.read(&mut byte).expect("the keeper speaks"), 1, "it went away");
+        said.push(byte[0]);
+    }
+    Worker(child)
+}
+
+/// What a client was told: its own port, the pid of who accepted, for each of `count` connections.
+pub(super) struct Talked {
+    pub(super) pid: u32,
+    pub(super) accepted: Vec<(u16, u32)>,
+}
+
+pub(super) fn client(lab: &Lab, server: &str, count: usize) -> Talked {
+    let mut command = again(&format!("connect {count} {server}"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = lab.inside(|| command.spawn()).expect("the client starts");
+    let pid = child.id();
+    let out = child.wait_with_output().expect("the client ends");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{text}");
+    let talked = |line: &str| {
+        let (port, pid) = line.strip_prefix("conn ")?.split_once(' ')?;
+        Some((port.parse().ok()?, pid.parse().ok()?))
+    };
+    Talked { pid, accepted: text.lines().filter_map(talked).collect() }
+}
+
+/// Not a test of its own: what a child does.
+#[test]
+fn work() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let words: Vec<&str> = role.split(' ').collect();
+    match words[..] {
+        ["accept"] => accept(),
+        ["keep"] => {
+            // The harness may have begun a line.
+            println!("\nkept");
+            std::io::stdout().flush().expect("the parent listens");
+            loop {
+                std::thread::park();
+            }
+        }
+        ["connect", count, server] => connect(count.parse().expect("a number"), server),
+        _ => panic!("no such role: {role}"),
+    }
+}
+
+fn accept() {
+    let listener = std::io::stdin().as_fd().try_clone_to_owned().expect("stdin is the listener");
+    for stream in TcpListener::from(listener).incoming() {
+        let mut stream = stream.expect("accept works");
+        stream.write_all(&std::process::id().to_le_bytes()).expect("the client reads");
+        // The client closes first: its end has the time-wait, the listener's port stays free.
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+}
+
+fn connect(count: usize, server: &str) {
+    let mut out = String::new();
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(server).expect("the server listens");
+        let mut pid = [0; 4];
+        stream.read_exact(&mut pid).expect("the server says its pid");
+        stream.write_all(b"thanks").expect("the server reads");
+        let port = stream.local_addr().expect("it is bound").port();
+        out.push_str(&format!("conn {port} {}\n", u32::from_le_bytes(pid)));
+    }
+    print!("\n{out}");
+}

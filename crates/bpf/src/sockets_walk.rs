@@ -209,7 +209,7 @@ impl Context {
     const BUCKETS: usize = 52;
     const PERNET: usize = 56;
     const STATUS: usize = 60;
-    const BYTES: usize = 128;
+    const BYTES: usize = 136;
 
     fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
         let port = |port: u16| [u32::from(port), if port == 0 { 0 } else { 0xffff }];

@@ -41,8 +41,11 @@ impl Services {
     }
 }
 
+/// Key of a line, where the name begins in it, the name's length.
+type Place<K> = (K, usize, usize);
+
 // The keys of a file's lines, and where the names stand.
-fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<(K, usize, usize)>) -> Vec<(K, u32, u32)> {
+fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<Place<K>>) -> Vec<(K, u32, u32)> {
     let mut places = Vec::new();
     let mut start = 0;
     for line in text.split(|&b| b == b'\n') {
@@ -56,7 +59,7 @@ fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<(K, usize, usize)>) -> Vec<
 }
 
 // `name number aliases # comment`: number, where the name begins, its length.
-fn protocol(line: &[u8]) -> Option<(u16, usize, usize)> {
+fn protocol(line: &[u8]) -> Option<Place<u16>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let name = words.next()?;
@@ -66,7 +69,7 @@ fn protocol(line: &[u8]) -> Option<(u16, usize, usize)> {
 }
 
 // `name port/protocol aliases # comment`: key, where the name begins, its length.
-fn entry(line: &[u8]) -> Option<((Proto, u16), usize, usize)> {
+fn entry(line: &[u8]) -> Option<Place<(Proto, u16)>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let name = words.next()?;
@@ -100,6 +103,16 @@ mod tests {
         assert_eq!(services.name(Proto::Udp, 22), None);
         assert_eq!(services.name(Proto::Tcp, 9), None);
         assert_eq!(services.names.len(), 4);
+    }
+
+    #[test]
+    fn protocols_stand_under_raw() {
+        let text = b"# c\nicmp\t1\tICMP # x\n  ospf 89 OSPFIGP\nbad x\nhuge 70000\nfirst 1\n";
+        let places = places(text, protocol);
+        let services = Services { names: Texts::default(), protocols: Texts::new(text.to_vec(), places) };
+        assert_eq!(services.name(Proto::Raw, 1), Some(&b"icmp"[..]));
+        assert_eq!(services.name(Proto::Raw, 89), Some(&b"ospf"[..]));
+        assert_eq!((services.name(Proto::Raw, 2), services.name(Proto::Tcp, 1)), (None, None));
     }
 
     proptest! {

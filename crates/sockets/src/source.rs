@@ -52,6 +52,8 @@ pub struct Options {
     pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
+    /// TCP sockets from which the walk pays; `None` is what was measured.
+    pub walk_from: Option<u64>,
 }
 
 impl Options {
@@ -71,7 +73,7 @@ impl Options {
         ];
         let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
         let families = Families::Both;
-        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families }
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families, walk_from: None }
     }
 
     /// Only this table.
@@ -164,6 +166,7 @@ impl<'h> SocketSource<'h> {
             (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
             (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
+        let least = self.options.walk_from.unwrap_or(least);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }
@@ -684,7 +687,8 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
 
 /// What the walk has to copy for these `need` bits.
 pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
-    let counters = if counted && demanded & need::TCP_INFO != 0 { part::COUNTERS } else { 0 };
+    let wanted = demanded & need::COUNTERS != 0 || counted && demanded & need::TCP_INFO != 0;
+    let counters = if wanted { part::COUNTERS } else { 0 };
     part::BOUND | part::TIMER | counters
 }
 

@@ -30,6 +30,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("netlink_attrs", |data| _ = netlink::fuzz_attrs(data), &["nl"], ATTRS),
     Target::new("netlink_dump", |data| netlink::fuzz_dump(data, 4096), &["nl"], MESSAGES),
     Target::new("sock_diag", sockets::fuzz_sock_diag, &["nl"], SOCK_DIAG),
+    Target::new("walk_block", sockets::fuzz_walk_block, &[], WALK_ROWS),
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
@@ -114,6 +115,13 @@ const MESSAGES: &[&[u8]] = &[
     ],
 ];
 
+/// A row of 32 bytes, IPv4, without parts; one whose length is 0; one that claims more than there is.
+const WALK_ROWS: &[&[u8]] = &[
+    &[8, 2, 1, 0, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1],
+    &[0, 2, 1, 0],
+    &[200, 10, 6, 1, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+];
+
 /// A question for one PTR name and its answer, the name compressed; a name that points to itself.
 const DNS: &[&[u8]] = &[
     b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x011\x010\x010\x03127\x07in-addr\x04arpa\0\0\x0c\0\x01\xc0\x0c\0\x0c\0\x01\0\0\0\x3c\0\x0b\x09localhost\0",
@@ -136,6 +144,12 @@ const SOCK_DIAG: &[&[u8]] = &[
         5, 0, 8, 0, 0, 0, 0, 0, 10, 0, 4, 0, b'c', b'u', b'b', b'i', b'c', 0, 0, 0,
     ],
     &[1, 1, 10, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, b'/', b'a', b'/', b'b'],
+    // packet_diag_msg with a fanout group and a filter of one instruction; netlink_diag_msg with groups 1 and 5.
+    &[17, 3, 3, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 4, 0, 7, 0, 1, 0, 12, 0, 7, 0, 6, 0, 0, 0, 255, 0, 0, 0],
+    &[
+        16, 3, 0, 0, 57, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 12, 0, 1, 0, 17, 0, 0,
+        0, 0, 0, 0, 0,
+    ],
 ];
 
 /// A line of each file, the column of the sl number overflown in one.
@@ -143,6 +157,8 @@ const PROC_LINES: &[&[u8]] = &[
     b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 31337 1 0000000000000000 100 0 0 10 0\n",
     b"10000: 00000000000000000000000001000000:0050 00000000000000000000000001000000:C350 01 00000010:00000020 02:000AF3C8 00000001  1000        0 31338 2 0000000000000000 20 4 24 10 -1\n",
     b"  12: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 31339 2 0000000000000000 0\n",
+    b"0000000011111111 3      3    0003   2     1 0      0      12345 \n",
+    b"0000000022222222 0   1234       00000011 0        0        0     2        0        12346   \n",
     b"0000000000000000: 00000002 00000000 00010000 0001 01 31340 /run/x/sock1\n0000000000000000: 00000003 00000000 00000000 0002 03 31341 @abstract\n",
 ];
 

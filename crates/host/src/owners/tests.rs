@@ -549,10 +549,10 @@ fn root_hundreds_of_idle_processes() {
 /// In a process of its own, because calls are counted for all threads.
 fn calls_for_idle(processes: u32) {
     let tmp = temp_memory();
-    let hosts = (1..=processes).map(|pid| fake_proc(tmp.path(), pid, 20));
-    let host = hosts.last().unwrap();
+    let hosts: Vec<Host> = (1..=processes).map(|pid| fake_proc(tmp.path(), pid, 20)).collect();
+    let host = &hosts[0];
     let before = sys::cost::syscalls();
-    let report = by_proc(&host).unwrap().report;
+    let report = by_proc(host).unwrap().report;
     let calls = sys::cost::syscalls() - before;
     assert_eq!((report.processes, report.fds), (processes, 20 * u64::from(processes)));
     println!("\ncalls {calls}");

@@ -70,8 +70,6 @@ impl<'h> Kernel<'h> {
             failed: count("failed")?,
             // Counted up and down on several CPUs: for a moment it may be below zero.
             waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
-            opened: count("opened")?,
-            closed: count("closed")?,
         })
     }
 

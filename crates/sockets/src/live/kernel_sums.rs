@@ -87,8 +87,6 @@ impl<'h> KernelSums<'h> {
             lost_map: count("lost_map")?,
             failed: count("failed")?,
             waiting: 0,
-            opened: count("opened")?,
-            closed: count("closed")?,
         };
         let mut bytes = Vec::with_capacity(HEAD + SPAN);
         head.put(&mut bytes);

@@ -48,6 +48,8 @@ pub struct FlowSums<'h> {
     books: Books,
     /// Why the better door is shut.
     shut: Option<String>,
+    opened: u64,
+    closed: u64,
 }
 
 enum Door<'h> {
@@ -60,7 +62,15 @@ enum Door<'h> {
 impl<'h> FlowSums<'h> {
     /// Begins to follow. Fails if no door opens, see [`LiveConnections::open`].
     pub fn open(host: &'h Host, follow: Follow<'h>, interval: Duration) -> Result<FlowSums<'h>, SourceError> {
-        let of = |door, shut| FlowSums { door, interval, moments: Moments::new(), books: Books::default(), shut };
+        let of = |door, shut| FlowSums {
+            door,
+            interval,
+            moments: Moments::new(),
+            books: Books::default(),
+            shut,
+            opened: 0,
+            closed: 0,
+        };
         let key = key(&follow);
         let mut shut = None;
         if if host.is_replay() { host.holds(&key) } else { follow.via != Some(Via::Netlink) } {
@@ -103,6 +113,8 @@ impl<'h> FlowSums<'h> {
             };
             match row(&key, &sums, time, span_ns) {
                 Ok(row) => {
+                    self.opened += row.opened;
+                    self.closed += row.closed;
                     self.books.row();
                     if each(&row) == Next::Stop {
                         break;
@@ -195,7 +207,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                     let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
                     books.because(last.lost_ring, text);
                 }
-                books.because(0, totals(last));
+                books.because(0, totals(self.opened, self.closed, last.failed));
                 books
             }
             Door::Events { live, lost, .. } => {

@@ -16,4 +16,9 @@ mod kernel_filter;
 mod odd_sockets;
 mod peers;
 mod rows;
+mod storages;
 mod tape;
+#[cfg(feature = "bpf")]
+mod walk;
+#[cfg(feature = "bpf")]
+mod walk_churn;

@@ -111,7 +111,10 @@ fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::p
     labs.iter().for_each(|lab| lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]));
     let idle = tasks.first().map_or(0, |task| task.idle);
     let load = load(rows, count, idle, options);
-    println!("bench: opening {rows} sockets in {count} namespaces, {} processes in each, {idle} idle ones", load.processes);
+    println!(
+        "bench: opening {rows} sockets in {count} namespaces, {} processes in each, {idle} idle ones",
+        load.processes
+    );
     let running = labs.iter().map(|lab| lab.inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));

@@ -6,9 +6,7 @@ use std::ops::ControlFlow;
 use netlink::{Ask, DumpEnd, DumpError, Request};
 use record::rows::need::{self, NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
-use record::{
-    Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _,
-};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _};
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 

@@ -42,7 +42,8 @@ impl Enrichment {
                 | LookupId::Containers
                 | LookupId::Pods
                 | LookupId::Units
-                | LookupId::ContainerPids => {}
+                | LookupId::ContainerPids
+                | LookupId::Contexts => {}
             }
         }
         all.read_processes(session, wanted, books);
@@ -68,6 +69,7 @@ impl Enrichment {
             cmdlines: wants(&[LookupId::Cmdlines]),
             cgroups: placed,
             container_pids: wants(&[LookupId::ContainerPids]),
+            contexts: wants(&[LookupId::Contexts]),
         };
         if parts == ProcessParts::default() {
             return;
@@ -111,7 +113,8 @@ impl Enrichment {
         if let Some(processes) = &self.processes {
             lookups = lookups
                 .with(LookupId::Cmdlines, processes.cmdlines())
-                .with(LookupId::ContainerPids, processes.container_pids());
+                .with(LookupId::ContainerPids, processes.container_pids())
+                .with(LookupId::Contexts, processes.contexts());
         }
         if let Some(containers) = &self.containers {
             lookups = lookups

@@ -7,11 +7,11 @@ use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, Soc
 use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
 use std::collections::HashMap;
 use std::time::Duration;
-use sys::{Blocks, Host, SysError};
+use sys::{Blocks, Host};
 
 use super::moment::Moments;
 use super::told::{HEAD, Head, totals};
-use super::{DOOR_BPF, Follow, LiveConnections, error_of};
+use super::{Cause, DOOR_BPF, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 use crate::books::Books;
 use crate::error::DecodeError;
@@ -73,11 +73,18 @@ impl<'h> FlowSums<'h> {
         };
         let key = key(&follow);
         let mut shut = None;
-        if if host.is_replay() { host.holds(&key) } else { follow.via != Some(Via::Netlink) } {
-            match host.stream(&key, "", || open_kernel(host, &follow, interval)) {
-                Ok(blocks) => return Ok(of(Door::Kernel { blocks, last: Head::default() }, None)),
-                Err(error) if follow.everywhere || host.is_replay() => return Err(error_of(error)),
-                Err(error) => shut = Some(error.to_string()),
+        if host.is_replay() && host.holds(&key) {
+            let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
+            return Ok(of(Door::Kernel { blocks, last: Head::default() }, None));
+        }
+        if !host.is_replay() && follow.via != Some(Via::Netlink) {
+            match open_kernel(host, &follow, interval) {
+                Ok(blocks) => {
+                    let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
+                    return Ok(of(Door::Kernel { blocks, last: Head::default() }, None));
+                }
+                Err(cause) if follow.everywhere => return Err(shut_out(cause)),
+                Err(cause) => shut = Some(cause.to_string()),
             }
         }
         let via = if host.is_replay() { follow.via } else { Some(Via::Netlink) };
@@ -168,13 +175,13 @@ fn key(follow: &Follow<'_>) -> String {
 }
 
 #[cfg(feature = "bpf")]
-fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, SysError> {
+fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
     Ok(Box::new(super::kernel_sums::KernelSums::open(host, follow, interval)?))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, SysError> {
-    Err(super::no_bpf())
+fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
+    Err(super::NO_BPF.into())
 }
 
 impl Stream<FlowEvents> for FlowSums<'_> {

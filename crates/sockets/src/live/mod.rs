@@ -49,7 +49,7 @@ pub struct LiveConnections<'h> {
 }
 
 enum Door<'h> {
-    Told(Told<'h>),
+    Told(Box<Told<'h>>),
     Polled(Box<Polled<'h>>),
 }
 
@@ -62,13 +62,13 @@ impl<'h> LiveConnections<'h> {
         let key = key(&follow);
         if host.is_replay() && host.holds(&key) {
             let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
-            return Ok(LiveConnections { door: Door::Told(Told::new(blocks)), shut });
+            return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
         }
         if !host.is_replay() && follow.via != Some(Via::Netlink) {
             match open_kernel(host, &follow) {
                 Ok(blocks) => {
                     let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
-                    return Ok(LiveConnections { door: Door::Told(Told::new(blocks)), shut });
+                    return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
                 }
                 Err(cause) if follow.everywhere => return Err(shut_out(cause)),
                 Err(cause) => shut = Some(cause.to_string()),

@@ -44,3 +44,35 @@ fn root_without_owners_no_process_is_looked_at() {
     let sockets = trace.lines().filter(|l| l.contains("socket(AF_NETLINK")).count();
     assert_eq!(sockets, 1, "one dump for both families");
 }
+
+/// What has no use for BPF pays nothing for it: no library of it, no types of the kernel, no call.
+#[test]
+fn root_without_bpf_nothing_of_it_is_touched() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = Lab::new("nobpf");
+    lab.listen_tcp(5);
+    let log = lab.dir().join("trace").display().to_string();
+    let netwren = testkit::program::netwren().display().to_string();
+    let commands: [&[&str]; 6] = [
+        &["--version"],
+        &["sockets", "--columns", "help"],
+        &["sockets", "--no-owner"],
+        &["sockets", "--no-owner", "-o", "json", "state = listen"],
+        &["ss", "-tln"],
+        &["netstat", "-tln"],
+    ];
+    for command in commands {
+        let strace = ["-f", "-e", "trace=bpf,open,openat", "-o", &log, &netwren];
+        lab.output("strace", &[&strace[..], command].concat());
+        let trace = std::fs::read_to_string(&log).unwrap();
+        assert!(trace.contains("openat("), "{command:?}: a trace at all");
+        let touched: Vec<&str> = trace
+            .lines()
+            .filter(|line| ["bpf(", "/btf/", "libbpf", "libelf", "libz."].iter().any(|word| line.contains(word)))
+            .collect();
+        assert!(touched.is_empty(), "{command:?}: {touched:?}");
+    }
+}

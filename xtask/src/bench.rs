@@ -26,7 +26,7 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 5] = ["start", "sockets", "flows", "owners", "live"];
+pub(crate) const NAMES: [&str; 6] = ["start", "sockets", "flows", "owners", "namespaces", "live"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -76,10 +76,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         let mut outcomes = Vec::new();
         let tasks = tasks::of(name);
-        for rows in &options.rows {
+        // Where they are spread, the task says how many.
+        let spread: Vec<u64> = tasks.iter().filter(|task| task.namespaces > 1).map(|task| task.sizes.0).collect();
+        for rows in if spread.is_empty() { &options.rows } else { &spread } {
             let now: Vec<&Task> = tasks.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(rows)).collect();
-            if !now.is_empty() {
-                outcomes.extend(at_size(&now, *rows, options, &binary)?);
+            let mut crowds: Vec<u64> = now.iter().map(|task| task.idle).collect();
+            crowds.sort_unstable();
+            crowds.dedup();
+            for idle in crowds {
+                let these: Vec<&Task> = now.iter().copied().filter(|task| task.idle == idle).collect();
+                outcomes.extend(at_size(&these, *rows, options, &binary)?);
             }
         }
         if outcomes.is_empty() {
@@ -92,27 +98,44 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// The static release binary: `NETWREN_BIN`, or where `./netwren.sh build` leaves it.
-fn binary() -> Result<PathBuf> {
+pub(crate) fn binary() -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root::path().join("target"), PathBuf::from);
     let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target.join("netwren"), PathBuf::from);
     ensure!(binary.is_file(), "no {}: run ./netwren.sh build first", binary.display());
     Ok(binary.canonicalize()?)
 }
 
+/// Open files of a process that has nothing to do with the network.
+const IDLE_FILES: u64 = 20;
+
 /// Opens the sockets once and runs all tasks of that size on them.
 fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::path::Path) -> Result<Vec<Outcome<'t>>> {
-    let lab = Lab::new("bench");
-    lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]);
-    let load = Load { rows, v6_percent: options.v6, ..Load::default() }.filled();
-    println!("bench: opening {rows} sockets in {} processes", load.processes);
-    let running = lab.inside(|| Running::start(&load))?;
+    let count = tasks.iter().map(|task| task.namespaces).max().unwrap_or(1);
+    let labs: Vec<Lab> = (0..count).map(|_| Lab::new("bench")).collect();
+    let lab = labs.first().context("a task has a namespace")?;
+    labs.iter().for_each(|lab| lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]));
+    let idle = tasks.first().map_or(0, |task| task.idle);
+    let load = load(rows, count, idle, options);
+    println!(
+        "bench: opening {rows} sockets in {count} namespaces, {} processes in each, {idle} idle ones",
+        load.processes
+    );
+    let running = labs.iter().map(|lab| lab.inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));
-        one(&lab, task, rows, runs, &load, binary).with_context(|| format!("{} at {rows} rows", task.id))
+        one(lab, task, rows, runs, &load, binary).with_context(|| format!("{} at {rows} rows", task.id))
     });
     let outcomes = outcomes.collect::<Result<Vec<_>>>();
     drop(running);
     outcomes
+}
+
+/// What one namespace of `count` holds.
+fn load(rows: u64, count: u64, idle: u64, options: &Options) -> Load {
+    let files = if idle > 0 { IDLE_FILES } else { 0 };
+    let load = Load { rows: rows / count, v6_percent: options.v6, idle, files, ..Load::default() };
+    // Hundreds of namespaces have a process each, as containers do.
+    if count > 1 { Load { processes: 1, listeners: 1, ..load } } else { load }.filled()
 }
 
 fn one<'t>(
@@ -137,10 +160,30 @@ fn one<'t>(
     Ok(Outcome { task, rows, agreed, load: load.json(), weights, skipped })
 }
 
-/// One whole run inside; the output goes to `keep`, or is drained and counted (`-`).
+/// What a contestant costs: a whole run, or a further round of one that repeats itself.
 fn weigh(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
+    if contestant.rounds == 0 || keep != "-" {
+        return run_once(lab, contestant, keep);
+    }
+    let [first, all] =
+        [run_once(lab, contestant, "@1")?, run_once(lab, contestant, &format!("@{}", contestant.rounds + 1))?];
+    let each = |more: u64, less: u64| more.saturating_sub(less) / u64::from(contestant.rounds);
+    Ok(Weight {
+        cpu_us: each(all.cpu_us, first.cpu_us),
+        user_us: each(all.user_us, first.user_us),
+        wall_us: each(all.wall_us, first.wall_us),
+        bytes: each(all.bytes, first.bytes),
+        ..all
+    })
+}
+
+/// One run inside; the output goes to `keep`, is drained and counted (`-`), or ends after some rounds (`@N`).
+fn run_once(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
     let mut command = Command::new(scale()?);
     command.arg(keep).arg(&contestant.program).args(&contestant.args);
+    if keep.starts_with('@') {
+        command.arg("--watch=0.01");
+    }
     command.envs(contestant.env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let out = lab.inside(|| command.spawn()).context("cannot start the scale")?.wait_with_output()?;
     ensure!(out.status.success(), "the scale failed under {}", contestant.shown());

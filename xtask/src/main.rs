@@ -7,6 +7,7 @@ mod bench;
 mod fresh;
 mod fuzz;
 mod generate;
+mod kernels;
 mod objects;
 mod root;
 mod tidy;
@@ -40,6 +41,7 @@ fn chore() -> Result<()> {
         Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
+        Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some((bench::generator::NAME, args)) => bench::generator::main(
             &args
@@ -60,6 +62,7 @@ fn commands() -> Command {
         .subcommand(bpf_command())
         .subcommand(fuzz_command())
         .subcommand(fresh_command())
+        .subcommand(kernels_command())
         .subcommand(bench_command())
         .subcommand(
             Command::new(bench::generator::NAME)
@@ -96,6 +99,12 @@ fn fresh_command() -> Command {
         )
 }
 
+fn kernels_command() -> Command {
+    Command::new("kernels")
+        .about("Boots Debian's kernels in an emulator and compares every door there (needs qemu and busybox)")
+        .arg(Arg::new("kernel").num_args(0..).value_parser(kernels::NAMES.to_vec()).help("default: all"))
+}
+
 fn bench_command() -> Command {
     Command::new("bench")
         .about("Measures netwren against ss, netstat and lstf; writes bench/runs/ (root)")
@@ -105,7 +114,7 @@ fn bench_command() -> Command {
                 .long("rows")
                 .value_delimiter(',')
                 .value_parser(value_parser!(u64).range(2..=1_000_000))
-                .help("numbers of sockets; default 10,1000,10000,100000,1000000"),
+                .help("numbers of sockets; default 10,1000,10000,100000,250000,1000000"),
         )
         .arg(
             Arg::new("runs")
@@ -134,7 +143,7 @@ fn fuzz_options(args: &ArgMatches) -> fuzz::Options {
 fn bench_options(args: &ArgMatches) -> Result<bench::Options> {
     let quick = args.get_flag("quick");
     let rows = args.get_many("rows").map(|rows| rows.copied().collect());
-    let usual = || if quick { vec![10, 1_000, 10_000] } else { vec![10, 1_000, 10_000, 100_000, 1_000_000] };
+    let usual = || if quick { vec![10, 1_000, 10_000] } else { vec![10, 1_000, 10_000, 100_000, 250_000, 1_000_000] };
     let runs = args.get_one("runs").copied().or(quick.then_some(3));
     let v6 = args.get_one("v6").copied().unwrap_or(0);
     Ok(bench::Options { names: strings(args, "name"), rows: rows.unwrap_or_else(usual), runs, v6, quick })

@@ -68,6 +68,7 @@ static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, u64 f
 static long (*const bpf_sk_storage_delete)(void *map, void *sk) = (void *)108;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static long (*const bpf_seq_write)(struct seq_file *out, const void *from, u32 bytes) = (void *)127;
 static long (*const bpf_ringbuf_output)(void *ring, void *from, u64 bytes, u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
@@ -98,6 +99,8 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 #define memset(to, byte, bytes) __builtin_memset(to, byte, bytes)
 /* The compiler may not move reads or writes over this line. */
 #define BARRIER() asm volatile("" ::: "memory")
+/* The compiler may not know what this variable is: it then cannot turn reckoning with it into a branch. */
+#define OPAQUE(variable) asm volatile("" : "+r"(variable))
 
 /*
  * True while the kernel's budget for loops of this program run lasts (about 8 million steps): `while (LOOP_OK) …`.
@@ -125,6 +128,8 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
  * branch that does not apply. */
 #define field_exists(field) __builtin_preserve_field_info(field, 2)
 #define field_offset(type, field) __builtin_preserve_field_info(((type *)0)->field, 0)
+/* 0 its byte, 4 and 5 the shifts that cut a bit field out of the 8 bytes from there. */
+#define field_info(field, what) __builtin_preserve_field_info(field, what)
 #define field_size(field) __builtin_preserve_field_info(field, 1)
 #define type_exists(type) __builtin_preserve_type_info(*(type *)0, 0)
 #define type_size(type) __builtin_preserve_type_info(*(type *)0, 1)
@@ -139,5 +144,11 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 		bpf_probe_read_kernel(&read_, sizeof(read_), __builtin_preserve_access_index(&(object)->field)); \
 		read_;                                                                                          \
 	})
-/* A number as a pointer that may be read through, where faults read as zero (6.2). */
+/*
+ * A number as a pointer that may be read through, where faults read as zero (6.2).
+ *
+ * Worth it also for a pointer that is one already (the current task, an argument of a tracepoint): from those the
+ * verifier trusts, and at every further pointer it follows from there it looks for a type by name four times through
+ * all of the kernel's types: 1 ms of load for each such line (btf_nested_type_is_trusted in kernel/bpf/verifier.c).
+ */
 #define CAST(type, address) ((type *)bpf_rdonly_cast((const void *)(address), type_id(type)))

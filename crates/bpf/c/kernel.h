@@ -51,6 +51,10 @@ struct hlist_nulls_node { void *next, **pprev; } CORE;
 struct hlist_nulls_head { void *first; } CORE;
 /* A type that begins with a plain word: reading a chain's link as a number (a pointer would be followed). */
 struct rb_node { unsigned long __rb_parent_color; } CORE;
+/* Eight words in a row, in every kernel since 2.6.35: what they are called means nothing here. */
+struct rtnl_link_stats64 {
+	u64 rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped;
+} CORE;
 #define WORD_AT(address) (CAST(struct rb_node, address)->__rb_parent_color)
 typedef struct { int counter; } CORE atomic_t;
 typedef struct { s64 counter; } CORE atomic64_t;
@@ -59,7 +63,8 @@ typedef struct refcount_struct { atomic_t refs; } CORE refcount_t;
 /* ---- processes, namespaces, files ---- */
 typedef struct { u32 val; } CORE kuid_t;
 typedef struct { u32 val; } CORE kgid_t;
-struct ns_common { u32 inum; } CORE;
+struct proc_ns_operations;
+struct ns_common { u32 inum; const struct proc_ns_operations *ops; } CORE;
 struct net;
 struct pid_namespace { unsigned int level; struct ns_common ns; } CORE;
 struct upid { int nr; struct pid_namespace *ns; } CORE;
@@ -81,6 +86,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct css_set *cgroups;
 } CORE;
+struct timer_list { struct hlist_node entry; unsigned long expires; } CORE;
 struct inode { unsigned long i_ino; } CORE;
 struct file { struct inode *f_inode; void *private_data; } CORE;
 
@@ -145,6 +151,8 @@ struct sock {
 	struct sock_cgroup_data sk_cgrp_data;
 	struct socket *sk_socket;
 	struct hlist_node sk_bind2_node; /* up to 6.7 */
+	struct timer_list sk_timer;
+	struct timer_list tcp_retransmit_timer; /* after 6.18 */
 	u64 sk_pacing_rate;
 	int sk_err;
 } CORE;
@@ -154,6 +162,9 @@ struct socket_alloc { struct socket socket; struct inode vfs_inode; } CORE;
 struct inet_sock { struct sock sk; u16 inet_sport; u32 inet_saddr; u16 inet_num; u8 tos; } CORE;
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
+	unsigned long icsk_timeout; /* up to 6.17 */
+	struct timer_list icsk_retransmit_timer;
+	struct timer_list icsk_keepalive_timer; /* after 6.18 */
 	u8 icsk_ca_state, icsk_retransmits, icsk_pending, icsk_backoff, icsk_probes_out;
 	u32 icsk_rto;
 } CORE;
@@ -164,8 +175,19 @@ struct tcp_sock {
 	u64 bytes_received, bytes_acked, bytes_sent, bytes_retrans;
 	u32 segs_in, segs_out, data_segs_in, data_segs_out;
 } CORE;
-struct inet_timewait_sock { struct sock_common __tw_common; volatile u8 tw_substate; } CORE;
-struct request_sock { struct sock_common __req_common; struct sock *rsk_listener; u8 num_timeout, num_retrans; } CORE;
+struct inet_timewait_sock {
+	struct sock_common __tw_common;
+	volatile u8 tw_substate;
+	u32 tw_mark;
+	struct timer_list tw_timer;
+} CORE;
+struct request_sock {
+	struct sock_common __req_common;
+	struct sock *rsk_listener;
+	u8 num_timeout, num_retrans;
+	struct timer_list rsk_timer;
+} CORE;
+struct inet_request_sock { struct request_sock req; u32 ir_mark; } CORE;
 struct udp_sock { struct inet_sock inet; u8 encap_type; } CORE;
 struct raw_sock { struct inet_sock inet; } CORE;
 struct unix_address { int len; struct { u16 sun_family; char sun_path[108]; } name[1]; } CORE;

@@ -21,6 +21,7 @@ struct { MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE); MAP_NUMBER(map_flags, BPF_F_
 /* Members that no kernel has, and members that moved. */
 struct task_struct___absent { int no_such_member; } CORE;
 struct no_such_struct { int member; } CORE;
+extern void no_such_function(void) KSYM WEAK;
 enum bpf_map_type { BPF_MAP_TYPE_UNSPEC, BPF_MAP_TYPE_NONESUCH = 77 };
 
 struct facts {
@@ -28,6 +29,7 @@ struct facts {
 	u64 runs, begin;
 	u32 type_of_sock, size_of_sock, sk_type, events;
 	char comm[16];
+	u32 has_lock, has_none;
 };
 
 /* The context is ours: read and written by the caller of BPF_PROG_RUN. */
@@ -54,6 +56,12 @@ int look(struct facts *facts)
 	facts->type_of_sock = type_id(struct sock);
 	facts->size_of_sock = type_size(struct sock);
 	facts->events = enum_value_exists(enum bpf_map_type, BPF_MAP_TYPE_NONESUCH);
+	facts->has_lock = bpf_rcu_read_lock ? 1 : 0;
+	facts->has_none = 0;
+	if (no_such_function) {
+		no_such_function();
+		facts->has_none = 1;
+	}
 	facts->runs = __sync_fetch_and_add(&runs, step);
 	facts->begin = ++begin;
 	bpf_map_update_elem(&seen, &tgid, &one, BPF_ANY);

@@ -9,7 +9,7 @@ use crate::error::BpfError;
 /// Anonymous structs inside anonymous unions inside …: the kernel has four levels.
 const NESTING_MAX: usize = 16;
 /// Members of a struct and of its anonymous ones that are looked at before giving up: bounds hostile types.
-const LOOKS_MAX: u32 = 100_000;
+const LOOKS_MAX: u32 = 10_000;
 
 /// A number with what must be known to write it into an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -329,5 +329,217 @@ fn storage(types: &Types<'_>, place: &Place) -> Option<(u64, u32)> {
             return None;
         }
         bytes *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::made::{Made, Part};
+    use proptest::prelude::*;
+
+    /// Asks about `path` of `type_id` of `local`, where the kernel's candidates are `theirs`.
+    fn ask(local: &Made, type_id: u32, path: &str, kernel: &Made, theirs: &[u32], question: Question) -> Answer {
+        try_ask(local, type_id, path, kernel, theirs, question).unwrap()
+    }
+
+    fn try_ask(
+        local: &Made,
+        type_id: u32,
+        path: &str,
+        kernel: &Made,
+        theirs: &[u32],
+        question: Question,
+    ) -> Result<Answer, BpfError> {
+        let (own, their) = (local.bytes(), kernel.bytes());
+        let (own, their) = (Types::parse_all(&own).unwrap(), Types::parse_all(&their).unwrap());
+        let candidates: Vec<_> = theirs.iter().map(|id| (*id, their.get(*id).unwrap().kind)).collect();
+        answer(&Note { offset: 0, type_id, path, question }, &own, &their, &candidates)
+    }
+
+    fn number(answer: Answer) -> Option<u64> {
+        answer.kernel.map(|reading| reading.number)
+    }
+
+    /// `struct thing` with these members, on both sides; the first id is u32's, the second u64's, the third s32's.
+    fn pair(own: &[Part<'_>], theirs: &[Part<'_>]) -> (Made, u32, Made, u32) {
+        let make = |members: &[Part<'_>]| {
+            let mut made = Made::new();
+            made.int("u32", 4, false);
+            made.int("u64", 8, false);
+            made.int("s32", 4, true);
+            let id = made.structure("thing", 64, members);
+            (made, id)
+        };
+        let ((local, a), (kernel, b)) = (make(own), make(theirs));
+        (local, a, kernel, b)
+    }
+
+    #[test]
+    fn a_member_that_moved() {
+        let (local, own, kernel, theirs) =
+            pair(&[("a", 1, 0, 0), ("b", 1, 32, 0)], &[("b", 1, 160, 0), ("x", 1, 192, 0), ("a", 1, 8, 0)]);
+        let answer = ask(&local, own, "0:1", &kernel, &[theirs], Question::ByteOffset);
+        assert_eq!((answer.local.number, number(answer)), (4, Some(20)));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(1));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteSize)), Some(4));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::Signed)), Some(0));
+    }
+
+    #[test]
+    fn a_member_that_is_gone_or_renamed() {
+        let (local, own, kernel, theirs) = pair(&[("old_name", 1, 0, 0)], &[("new_name", 1, 0, 0)]);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset)), None);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(0));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[], Question::FieldExists)), Some(0), "no such type");
+        let bytes = local.bytes();
+        let note = Note { offset: 0, type_id: own, path: "0:0", question: Question::ByteOffset };
+        assert_eq!(describe(&note, &Types::parse_all(&bytes).unwrap()), ("field", "thing.old_name".into()));
+    }
+
+    #[test]
+    fn a_member_that_became_another_sort_of_thing() {
+        let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 4, 0, 0)]);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(0));
+        let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 2, 64, 0)]);
+        let wider = ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset);
+        assert_eq!(wider.local.width, Some((4, Stretch::Number)));
+        assert_eq!(wider.kernel.unwrap().width, Some((8, Stretch::Number)));
+        let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 3, 0, 0)]);
+        let signed = ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset);
+        assert_eq!(signed.kernel.unwrap().width, Some((4, Stretch::Fixed)));
+    }
+
+    #[test]
+    fn members_of_anonymous_unions() {
+        let mut local = Made::new();
+        let int = local.int("u32", 4, false);
+        let own = local.structure("sock_common", 8, &[("skc_daddr", int, 0, 0), ("skc_hash", int, 32, 0)]);
+        let mut kernel = Made::new();
+        let int = kernel.int("unsigned int", 4, false);
+        let inner = kernel.structure("", 8, &[("skc_daddr", int, 0, 0), ("skc_rcv_saddr", int, 32, 0)]);
+        let union = kernel.union("", 8, &[("skc_addrpair", int, 0, 0), ("", inner, 0, 0)]);
+        let hashes = kernel.union("", 4, &[("skc_hash", int, 0, 0)]);
+        let theirs =
+            kernel.structure("sock_common", 32, &[("pad", int, 0, 0), ("", union, 64, 0), ("", hashes, 128, 0)]);
+        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], Question::ByteOffset));
+        assert_eq!((offset("0:0"), offset("0:1")), (Some(8), Some(16)));
+    }
+
+    #[test]
+    fn the_same_anonymous_nesting_on_our_side() {
+        let mut local = Made::new();
+        let int = local.int("u32", 4, false);
+        let inner = local.union("", 4, &[("u6_addr32", int, 0, 0)]);
+        let own = local.structure("in6_addr", 4, &[("", inner, 0, 0)]);
+        let mut kernel = Made::new();
+        let int = kernel.int("u32", 4, false);
+        let theirs = kernel.structure("in6_addr", 8, &[("x", int, 0, 0), ("u6_addr32", int, 32, 0)]);
+        assert_eq!(number(ask(&local, own, "0:0:0", &kernel, &[theirs], Question::ByteOffset)), Some(4));
+    }
+
+    #[test]
+    fn elements_of_arrays() {
+        let make = |elements: u32, at: u32| {
+            let mut made = Made::new();
+            let int = made.int("u32", 4, false);
+            let array = made.array(int, elements);
+            let id = made.structure("thing", 64, &[("list", array, at, 0)]);
+            (made, id)
+        };
+        let ((local, own), (kernel, theirs)) = (make(4, 0), make(3, 64));
+        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], Question::ByteOffset));
+        assert_eq!((offset("0:0"), offset("0:0:2"), offset("0:0:3")), (Some(8), Some(16), None));
+        assert_eq!(offset("2:0:1"), Some(2 * 64 + 12), "the third thing");
+        let (kernel, theirs) = make(0, 64);
+        assert_eq!(number(ask(&local, own, "0:0:3", &kernel, &[theirs], Question::ByteOffset)), Some(20), "no bound");
+    }
+
+    #[test]
+    fn bit_fields() {
+        let (local, own, kernel, theirs) = pair(
+            &[("reuse", 1, 0, 4), ("port", 1, 4, 1), ("s", 3, 8, 3)],
+            &[("reuse", 1, 36, 4), ("port", 1, 63, 1), ("s", 3, 64, 3)],
+        );
+        let ask = |path, question| number(ask(&local, own, path, &kernel, &[theirs], question)).unwrap();
+        assert_eq!((ask("0:0", Question::ByteOffset), ask("0:0", Question::ByteSize)), (4, 4));
+        // Value 0b1011 in bits 4 to 7 of the word at byte 4.
+        let word = 0b1011u64 << 4 | 0xf;
+        let (left, right) = (ask("0:0", Question::LeftShift), ask("0:0", Question::RightShift));
+        assert_eq!(word << left >> right, 0b1011);
+        let (left, right) = (ask("0:1", Question::LeftShift), ask("0:1", Question::RightShift));
+        assert_eq!((1u64 << 31) << left >> right, 1);
+        assert_eq!((ask("0:2", Question::Signed), ask("0:1", Question::Signed)), (1, 0));
+        assert_eq!(ask("0:2", Question::ByteOffset), 8);
+    }
+
+    #[test]
+    fn types_and_constants() {
+        let mut local = Made::new();
+        let own = local.structure("sock___here", 4, &[]);
+        let named = local.enumeration("reason", &[("A", 1), ("B", 2)]);
+        let mut kernel = Made::new();
+        kernel.int("u32", 4, false);
+        let theirs = kernel.structure("sock", 760, &[]);
+        let values = kernel.enumeration("reason", &[("X", 0), ("B", 77)]);
+        let wide = kernel.wide_enumeration("reason", &[("A", 1 << 40)]);
+        let about = |question, found: &[u32]| number(ask(&local, own, "0", &kernel, found, question));
+        assert_eq!(about(Question::TypeId, &[theirs]), Some(theirs.into()));
+        assert_eq!(about(Question::TypeSize, &[theirs]), Some(760));
+        assert_eq!((about(Question::TypeExists, &[theirs]), about(Question::TypeExists, &[])), (Some(1), Some(0)));
+        let value = |path, question, found| number(ask(&local, named, path, &kernel, &[found], question));
+        assert_eq!(value("1", Question::Value, values), Some(77));
+        assert_eq!((value("0", Question::Value, values), value("0", Question::ValueExists, values)), (None, Some(0)));
+        assert_eq!(value("0", Question::Value, wide), Some(1 << 40));
+    }
+
+    #[test]
+    fn two_types_of_one_name() {
+        let (local, own, mut kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 1, 64, 0)]);
+        let same = kernel.structure("thing", 16, &[("a", 1, 64, 0)]);
+        let without = kernel.structure("thing", 16, &[("b", 1, 64, 0)]);
+        let found = ask(&local, own, "0:0", &kernel, &[theirs, same, without], Question::ByteOffset);
+        assert_eq!(number(found), Some(8), "they agree as far as they have it");
+        let other = kernel.structure("thing", 16, &[("a", 1, 96, 0)]);
+        let error = try_ask(&local, own, "0:0", &kernel, &[theirs, other], Question::ByteOffset).unwrap_err();
+        assert_eq!(error.to_string(), "this kernel has no unambiguous type thing.a");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+        /// Whatever the kernel's order and gaps, and however deep its anonymous structs are, each member is found.
+        #[test]
+        fn any_layout(gaps in prop::collection::vec((1u32..40, 0u32..4), 1..30), pick in prop::collection::vec(any::<prop::sample::Index>(), 1..10)) {
+            let mut kernel = Made::new();
+            let int = kernel.int("u32", 4, false);
+            let mut members = Vec::new();
+            let mut offsets = Vec::new();
+            let mut at = 0;
+            for (n, (gap, depth)) in gaps.iter().enumerate() {
+                at += gap * 32;
+                let name = format!("m{n}");
+                let (mut id, mut label) = (int, name.clone());
+                for _ in 0..*depth {
+                    id = kernel.structure("", 8, &[(&label, id, 32, 0)]);
+                    label = String::new();
+                }
+                members.push((label, id, at));
+                offsets.push((name, at / 8 + depth * 4));
+                at += 32 * (depth + 1);
+            }
+            let parts: Vec<_> = members.iter().map(|(name, id, at)| (name.as_str(), *id, *at, 0)).collect();
+            let theirs = kernel.structure("thing", 4096, &parts);
+            let mut local = Made::new();
+            let int = local.int("u32", 4, false);
+            let wanted: Vec<_> = pick.iter().map(|index| index.get(&offsets)).collect();
+            let parts: Vec<_> = wanted.iter().map(|(name, _)| (name.as_str(), int, 0, 0)).collect();
+            let own = local.structure("thing", 4, &parts);
+            for (n, (_, offset)) in wanted.iter().enumerate() {
+                let found = ask(&local, own, &format!("0:{n}"), &kernel, &[theirs], Question::ByteOffset);
+                prop_assert_eq!(number(found), Some(u64::from(*offset)));
+            }
+        }
     }
 }

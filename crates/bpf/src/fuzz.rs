@@ -50,3 +50,55 @@ pub fn fuzz_btf(data: &[u8]) {
     }
     black_box(wanted.found(number));
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    static SELFTEST: &[u8] = include_bytes!("../objects/selftest.o");
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+        #[test]
+        fn changed_objects(changes in prop::collection::vec((0..SELFTEST.len(), any::<u8>()), 1..20), cut in 0..SELFTEST.len()) {
+            let mut changed = SELFTEST.to_vec();
+            for (at, byte) in changes {
+                changed[at] = byte;
+            }
+            fuzz_object(&changed);
+            fuzz_object(&changed[..cut]);
+            let object = Object::parse(SELFTEST).unwrap();
+            let (_, section) = object.section(".BTF").unwrap();
+            let at = section.bytes.as_ptr() as usize - SELFTEST.as_ptr() as usize;
+            fuzz_btf(&changed[at..at + section.bytes.len()]);
+        }
+
+        #[test]
+        fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..200)) {
+            fuzz_object(&data);
+            let mut types = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+            types.extend(&data);
+            fuzz_btf(&types);
+        }
+    }
+
+    /// Where the kernel's types are the object's own, fitting changes nothing.
+    #[test]
+    fn an_object_fits_its_own_types() {
+        let object = Object::parse(SELFTEST).unwrap();
+        let own = own_types(&object).unwrap();
+        for name in ["tasks", "changed", "fill"] {
+            let mut wanted = Wanted::new();
+            let mut draft = draft(&object, &own, name, &mut wanted).unwrap();
+            let before = format!("{draft:?}");
+            let mut kernel = own.clone();
+            let strings = kernel.strings;
+            kernel.walk(|id, kind, name| wanted.meet(id, kind, strings, name)).unwrap();
+            draft.fit(&own, &kernel, &wanted).unwrap();
+            assert_eq!(format!("{draft:?}"), before);
+        }
+    }
+}

@@ -164,3 +164,62 @@ fn sieve_place(head: u64) -> (usize, u64) {
     let hash = head.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((hash >> 58) as usize, 1 << (hash >> 52 & 63))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::made::Made;
+
+    #[test]
+    fn names_are_found_by_kind() {
+        let mut made = Made::new();
+        let names = ["sock", "socket", "sock_common", "a", "inet_timewait_sock", "inet_timewait_death_row", "tcp"];
+        let ids: Vec<u32> = names.iter().map(|name| made.structure(name, 4, &[])).collect();
+        let function = made.function("sock");
+        let twice = made.structure("sock", 8, &[]);
+        let types = KernelTypes(Bytes::Read(made.bytes()));
+        let mut wanted = Wanted::new();
+        let numbers = names.map(|name| wanted.add(name, kinds(&[Kind::STRUCT])));
+        let called = wanted.add("sock", kinds(&[Kind::FUNCTION]));
+        let absent = wanted.add("sock_", kinds(&[Kind::STRUCT, Kind::FUNCTION]));
+        assert_eq!(wanted.add("tcp", kinds(&[Kind::STRUCT])), numbers[6], "asked once");
+        types.find(&mut wanted).unwrap();
+        assert_eq!(wanted.found(numbers[0]), [(ids[0], Kind::STRUCT), (twice, Kind::STRUCT)]);
+        for at in 1..names.len() {
+            assert_eq!(wanted.found(numbers[at]), [(ids[at], Kind::STRUCT)], "{}", names[at]);
+        }
+        assert_eq!(wanted.found(called), [(function, Kind::FUNCTION)]);
+        assert!(wanted.found(absent).is_empty() && wanted.found(usize::MAX).is_empty());
+    }
+
+    #[test]
+    fn heads_of_names() {
+        let head = |bytes: &[u8; 8]| name_head(u64::from_le_bytes(*bytes)).to_le_bytes();
+        assert_eq!(&head(b"sock\0abc"), b"sock\0\0\0\0");
+        assert_eq!(&head(b"socketxy"), b"socketxy");
+        assert_eq!(&head(b"\0socketx"), &[0; 8]);
+        assert_eq!(&head(b"a\x01\0\x01\0\0\0\0"), b"a\x01\0\0\0\0\0\0");
+        assert_eq!(short_head(b"tcp\0").to_le_bytes(), *b"tcp\0\0\0\0\0");
+    }
+
+    #[test]
+    fn a_replay_asks_no_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let tape = folder.path().join("tape");
+        Host::live().recording(&tape).unwrap().finish().unwrap();
+        let host = Host::replaying(&tape).unwrap();
+        assert_eq!(KernelTypes::read(&host).unwrap_err().errno(), Some(Errno::NOT_RECORDED));
+    }
+
+    #[test]
+    fn mapped_and_read_are_the_same() {
+        let Ok(mapped) = map_file(std::path::Path::new("/sys/kernel/btf/vmlinux")) else {
+            println!("skipped: this kernel's types cannot be mapped");
+            return;
+        };
+        let mut read = Vec::new();
+        read_whole(std::path::Path::new("/sys/kernel/btf/vmlinux"), &mut read).unwrap();
+        assert!(mapped.bytes() == read, "{} and {} bytes", mapped.bytes().len(), read.len());
+    }
+}

@@ -18,11 +18,15 @@ mod fuzz;
 mod kernel_types;
 mod link;
 mod load;
+#[cfg(test)]
+mod made;
 mod maps;
 mod object;
+mod owners_files;
 mod patch;
 mod probe;
 mod program;
+pub mod sockets_walk;
 
 pub use error::BpfError;
 pub use fuzz::{fuzz_btf, fuzz_object};
@@ -30,6 +34,7 @@ pub use kernel_types::KernelTypes;
 pub use link::{IterRows, Link};
 pub use load::{Loaded, Spec, load, load_with};
 pub use maps::Map;
+pub use owners_files::OwnersFiles;
 pub use probe::{Ability, Probe, probe};
 pub use program::Program;
 pub use sys::bpf::{Mapped, Ring};

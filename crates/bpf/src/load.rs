@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use sys::bpf::{LOG_BYTES_MAX, MapShape, ProgramShape, load_program};
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, SysError, sandbox};
+use sys::{Errno, Host, sandbox};
 
 use crate::btf::{Kind, Types, essential};
 use crate::core_notes::{Note, Question, notes};
@@ -240,7 +240,14 @@ impl Draft<'_> {
         };
         let instructions = self.code.bytes();
         let shape = ProgramShape { name: self.name, kind, attach, flags, target, instructions, licence };
-        match load_program(&shape, &mut []) {
+        let mut loaded = load_program(&shape, &mut []);
+        if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.sort) {
+            // The one other meaning of EPERM, before 5.11: the limit of locked memory.
+            if sys::Kernel::running().version() < COUNTED_OTHERWISE && sandbox::raise_locked_memory().is_ok() {
+                loaded = load_program(&shape, &mut []);
+            }
+        }
+        match loaded {
             Ok(fd) => Ok(Program::new(self.name, fd, self.sort)),
             Err(error) if error.errno.is_denied() && !has_rights(self.sort) => Err(self.denied(error.errno)),
             Err(error) => Err(self.refused(&shape, error.errno)),
@@ -260,6 +267,11 @@ impl Draft<'_> {
             let _ = load_program(shape, &mut log);
         }
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+        if end == 0 && errno == Errno::INVAL {
+            // Turned away at the door, before the verifier: a sort that is not known.
+            let (name, since) = self.sort.named();
+            return BpfError::Missing { sort: "sort of program", name: name.into(), since: Some(since) };
+        }
         explain(self.name, &self.missing, errno, log.get(..end).unwrap_or_default())
     }
 }
@@ -301,6 +313,8 @@ fn since(name: &str) -> Option<&'static str> {
         ("tcp", "5.9"),
         ("udp", "5.9"),
         ("unix", "5.15"),
+        ("sock_send_length", "6.3"),
+        ("sock_recv_length", "6.3"),
         ("number 158", "5.11"),
         ("number 162", "5.11"),
     ];
@@ -401,28 +415,81 @@ impl Tables<'_, '_> {
     }
 }
 
-/// Creates a map; takes off the limit of locked memory where a kernel before 5.11 counts maps against it.
+/// Kernels from here on count maps against the memory of the cgroup, not against RLIMIT_MEMLOCK.
+const COUNTED_OTHERWISE: (u32, u32) = (5, 11);
+
 fn create(shape: MapShape) -> Result<Map, BpfError> {
-    let what = format!("BPF map {}", shape.name);
-    let first = match Map::create(shape.clone()) {
-        Err(BpfError::Io(error)) if error.errno.is_denied() => error,
+    create_on(shape, sys::Kernel::running().version())
+}
+
+/// Creates a map; takes off the limit of locked memory where the kernel counts maps against it.
+fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
+    let what: Box<str> = format!("BPF map {}", shape.name).into();
+    let errno = match Map::create(shape.clone()) {
+        Err(BpfError::Io(error)) if error.errno.is_denied() => error.errno,
         other => return other,
     };
     let held = caps::effective().unwrap_or_default();
     if !held.has(Cap::SysAdmin) && !held.has(Cap::Bpf) {
-        return Err(BpfError::Denied { what: what.into(), needs: "CAP_BPF and CAP_PERFMON", errno: first.errno });
+        return Err(BpfError::Denied { what, needs: "CAP_BPF and CAP_PERFMON", errno });
     }
-    if sys::Kernel::running().version() >= (5, 11) {
-        return Err(refused_map(first));
+    if kernel >= COUNTED_OTHERWISE {
+        // The rights are there: a security module, or the host's setting against all of bpf(2).
+        return Err(BpfError::Denied { what, needs: "bpf(2), which something on this host forbids", errno });
     }
     let _ = sandbox::raise_locked_memory();
     Map::create(shape).map_err(|error| match error {
-        BpfError::Io(error) if error.errno == Errno::PERM => BpfError::Locked { what: what.into() },
+        BpfError::Io(error) if error.errno == Errno::PERM => BpfError::Locked { what },
         other => other,
     })
 }
 
-// EPERM although the rights are there: a security module, or the host's setting against all of bpf(2).
-fn refused_map(error: SysError) -> BpfError {
-    BpfError::Denied { what: error.object, needs: "bpf(2), which something on this host forbids", errno: error.errno }
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use sys::fault::{Fault, arm, disarm_all};
+
+    #[test]
+    fn root_locked_memory_is_raised_once_and_then_said() {
+        if !sandbox::root_or_skip("BPF maps") {
+            return;
+        }
+        let create = |refusals, kernel| {
+            arm("bpf_map_create", 0, refusals, Fault::Fails(Errno::PERM));
+            let shape = MapShape { name: "nw".into(), kind: 2, key_bytes: 4, value_bytes: 8, entries: 1, flags: 0 };
+            let made = create_on(shape, kernel).map(drop).map_err(|error| error.to_string());
+            disarm_all();
+            made
+        };
+        assert_eq!(create(1, (5, 10)), Ok(()));
+        let locked = "cannot create BPF map nw: the limit of locked memory is used up (kernels before 5.11 count BPF maps; raise `ulimit -l`)";
+        assert_eq!(create(2, (5, 10)), Err(locked.into()));
+        assert!(create(1, (6, 1)).unwrap_err().contains("something on this host forbids"));
+    }
+
+    #[test]
+    fn words_of_the_verifier() {
+        let missing = [("field", "sock.sk_ino".into()), ("function", "bpf_rdonly_cast".into())];
+        let explain = |log: &str| explain("walk", &missing, Errno::INVAL, log.as_bytes()).to_string();
+        let field = explain("3: (85) call unknown#195887104\ninvalid func unknown#195887104\nprocessed 4 insns\n");
+        assert_eq!(field, "this kernel has no field sock.sk_ino");
+        assert_eq!(
+            explain("invalid func unknown#195887105\n"),
+            "this kernel has no function bpf_rdonly_cast (Linux 6.2 has)"
+        );
+        assert_eq!(explain("invalid func unknown#162\n"), "this kernel has no helper number 162 (Linux 5.11 has)");
+        assert_eq!(explain("unknown opcode e5\n"), "this kernel has no instruction may_goto (Linux 6.9 has)");
+        let other = explain("0: R1=ctx()\n1: (61) r0 = 5\nR2 \u{1b}[31minvalid\nprocessed 2 insns (limit 1000000)\n");
+        assert_eq!(
+            other,
+            "the kernel refused BPF program walk: invalid argument: 0: R1=ctx(); 1: (61) r0 = 5; R2 \\u{1b}[31minvalid [absent here: field sock.sk_ino] [absent here: function bpf_rdonly_cast]"
+        );
+        assert!(explain("").starts_with("the kernel refused"));
+    }
+
+    #[test]
+    fn poison_has_the_number_that_the_log_shows() {
+        assert_eq!(POISON, 195_887_104);
+    }
 }

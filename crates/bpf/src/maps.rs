@@ -174,3 +174,33 @@ fn shape(types: &Types<'_>, name: &str, variable: &Type<'_>) -> Result<MapShape,
     }
     Ok(shape)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn what_the_object_declares() {
+        let object = Object::parse(include_bytes!("../objects/selftest.o")).unwrap();
+        let types = crate::load::own_types(&object).unwrap();
+        let found = declared(&object, &types).unwrap();
+        let shape = |name: &str| {
+            let shape = &found.iter().find(|map| map.shape.name == name).unwrap().shape;
+            (shape.kind, shape.key_bytes, shape.value_bytes, shape.entries, shape.flags)
+        };
+        assert_eq!(shape("seen"), (1, 4, 8, 8, 0));
+        assert_eq!(shape("events"), (27, 0, 0, 4096, 0));
+        assert_eq!(shape("out"), (2, 4, 32, 2, 1 << 10));
+        assert_eq!(shape("marks"), (24, 4, 16, 0, 1 | 1 << 9));
+        assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn types_of_storage_are_types() {
+        let bytes = value_types(48);
+        let types = Types::parse_all(&bytes).unwrap();
+        assert_eq!((types.size(1), types.size(2)), (Some(4), Some(48)));
+        assert_eq!((types.name(types.get(1).unwrap().name), types.name(types.get(2).unwrap().name)), ("int", "value"));
+    }
+}

@@ -196,3 +196,38 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    static SELFTEST: &[u8] = include_bytes!("../objects/selftest.o");
+
+    #[test]
+    fn the_committed_object() {
+        let object = Object::parse(SELFTEST).unwrap();
+        assert_eq!(object.licence(), "Dual BSD/GPL");
+        let (number, section) = object.section("syscall").unwrap();
+        assert_eq!(section.bytes.len() % 8, 0);
+        let functions = object.symbols.iter().filter(|s| s.kind == SymbolKind::Function && s.section == number);
+        assert_eq!(functions.map(|s| s.name).collect::<Vec<_>>(), ["look", "fill", "broken"]);
+        let relocations = object.relocations(number).unwrap();
+        let targets: Vec<_> = relocations.iter().map(|r| object.symbols[r.symbol].name).collect();
+        assert!(targets.contains(&"out") && targets.contains(&"step") && targets.contains(&"runs"), "{targets:?}");
+        let (_, bss) = object.section(".bss").unwrap();
+        assert_eq!((bss.bytes.len(), bss.size), (0, 16));
+    }
+
+    #[test]
+    fn cut_and_foreign_files_are_refused() {
+        for length in (0..SELFTEST.len()).step_by(97).chain(0..100) {
+            assert!(Object::parse(&SELFTEST[..length]).is_err(), "cut to {length}");
+        }
+        for (at, what) in [(4, "32 bits"), (5, "big-endian"), (18, "another machine")] {
+            let mut changed = SELFTEST.to_vec();
+            changed[at] ^= 3;
+            assert!(Object::parse(&changed).is_err(), "{what}");
+        }
+    }
+}

@@ -164,3 +164,87 @@ fn stretched(operation: u8, answer: &Answer) -> Option<u8> {
     };
     Some(operation & !0x18 | width)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::fit::Reading;
+
+    fn reading(number: u64, width: Option<(u32, Stretch)>) -> Reading {
+        Reading { number, width, exact: true }
+    }
+
+    fn answer(local: u64, kernel: u64) -> Answer {
+        Answer { local: reading(local, None), kernel: Some(reading(kernel, None)) }
+    }
+
+    #[test]
+    fn a_load_gets_its_offset_and_width() {
+        // r0 = *(u32 *)(r1 + 8)
+        let load = [0x61, 0x10, 8, 0, 0, 0, 0, 0];
+        let mut code = Code::new(&load);
+        assert!(code.fit(0, &answer(8, 0x1234)).unwrap());
+        assert_eq!(code.bytes(), [0x61, 0x10, 0x34, 0x12, 0, 0, 0, 0]);
+        let widths = |own, theirs| Answer { local: reading(8, Some(own)), kernel: Some(reading(16, Some(theirs))) };
+        let number = Stretch::Number;
+        for (bytes, operation) in [(1, 0x71), (2, 0x69), (4, 0x61), (8, 0x79)] {
+            let mut code = Code::new(&load);
+            assert!(code.fit(0, &widths((4, number), (bytes, number))).unwrap());
+            assert_eq!(code.operation(0), Some(operation), "{bytes} bytes");
+        }
+        let refused =
+            [widths((4, number), (3, number)), widths((4, Stretch::Fixed), (8, Stretch::Fixed)), answer(8, 40_000)];
+        for answer in refused {
+            assert!(!Code::new(&load).fit(0, &answer).unwrap(), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn constants_short_and_wide() {
+        // r1 += 8
+        let mut code = Code::new(&[0x07, 1, 0, 0, 8, 0, 0, 0]);
+        assert!(code.fit(0, &answer(8, 70_000)).unwrap());
+        assert_eq!(code.bytes()[4..], 70_000u32.to_le_bytes());
+        let mut wide = Code::new(&[0x18, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert!(wide.fit(0, &answer(8, 5 << 32 | 6)).unwrap());
+        assert_eq!((wide.immediate(0), wide.immediate(8)), (6, 5));
+    }
+
+    #[test]
+    fn a_note_must_fit_its_instruction() {
+        let load = [0x61, 0x10, 8, 0, 0, 0, 0, 0];
+        assert!(Code::new(&load).fit(0, &answer(9, 16)).is_err());
+        assert!(Code::new(&load).fit(8, &answer(8, 16)).is_err());
+        assert!(Code::new(&load).fit(4, &answer(8, 16)).is_err(), "not at an instruction");
+        // r0 = r1; exit
+        assert!(Code::new(&[0xbf, 0x10, 0, 0, 0, 0, 0, 0]).fit(0, &answer(0, 1)).is_err());
+        assert!(Code::new(&[0x95, 0, 0, 0, 0, 0, 0, 0]).fit(0, &answer(0, 1)).is_err());
+        let mut loose = answer(9, 16);
+        loose.local.exact = false;
+        assert!(Code::new(&load).fit(0, &loose).unwrap());
+    }
+
+    #[test]
+    fn what_is_missing_becomes_poison() {
+        let mut code = Code::new(&[0x18, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0]);
+        code.poison(0, 3).unwrap();
+        let number = (POISON | 3).to_le_bytes();
+        assert_eq!((code.operation(0), code.operation(8), code.operation(16)), (Some(CALL), Some(CALL), Some(0x95)));
+        assert_eq!((&code.bytes()[4..8], &code.bytes()[12..16]), (&number[..], &number[..]));
+        assert!(code.poison(24, 0).is_err());
+    }
+
+    #[test]
+    fn maps_and_calls() {
+        let mut code =
+            Code::new(&[0x18, 1, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 0x10, 7, 0, 0xff, 0xff, 0xff, 0xff]);
+        code.put_map(0, 9, Some(16)).unwrap();
+        assert_eq!((code.bytes()[1], code.immediate(0), code.immediate(8)), (0x21, 9, 20), "the addend counts");
+        code.put_map(0, 9, None).unwrap();
+        assert_eq!((code.bytes()[1], code.immediate(0), code.immediate(8)), (0x11, 9, 0));
+        code.put_call(16, 1234).unwrap();
+        assert_eq!(code.bytes()[16..], [0x85, 0x20, 0, 0, 0xd2, 4, 0, 0]);
+        assert!(code.put_map(16, 1, None).is_err() && code.put_call(0, 1).is_err());
+    }
+}

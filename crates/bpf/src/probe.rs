@@ -57,6 +57,20 @@ impl Ability {
         }
     }
 
+    /// What netwren does with it.
+    pub fn serves(self) -> &'static str {
+        match self {
+            Ability::Types => "programs are fitted to this kernel",
+            Ability::Programs => "rights and kernel allow them",
+            Ability::Casts => "socket tables are walked in the kernel",
+            Ability::Loops => "a table is walked in few calls",
+            Ability::FileIterator => "owners of sockets are found without /proc",
+            Ability::SocketIterators => "sockets are read without netlink",
+            Ability::Tracepoints => "connections are followed as they open and close",
+            Ability::CgroupSockets => "new connections carry their owner from the start",
+        }
+    }
+
     /// The first kernel that has it.
     pub fn since(self) -> &'static str {
         match self {
@@ -83,8 +97,8 @@ pub struct Probe {
 
 /// `r0 = 1; exit`: the smallest program that every sort takes.
 const SMALLEST: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 1, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
-/// The same behind a `may_goto` that goes to the next instruction.
-const LOOP: [[u8; 8]; 3] = [SMALLEST[0], [0xe5, 0, 0, 0, 0, 0, 0, 0], SMALLEST[1]];
+/// The same with a `may_goto` over one instruction; 6.12 refuses one that goes nowhere.
+const LOOP: [[u8; 8]; 4] = [SMALLEST[0], [0xe5, 0, 1, 0, 0, 0, 0, 0], SMALLEST[0], SMALLEST[1]];
 const LICENCE: &CStr = c"Dual BSD/GPL";
 
 /// Finds out all of [`Ability::ALL`]: the kernel's types are read once, four programs of three instructions are loaded

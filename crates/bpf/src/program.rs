@@ -66,6 +66,18 @@ impl<'a> Sort<'a> {
         }
     }
 
+    /// What it is called, and the kernel that brought it.
+    pub(crate) fn named(self) -> (&'static str, &'static str) {
+        match self {
+            Sort::Called => ("syscall", "5.14"),
+            Sort::Tracepoint(_) => ("tp_btf", "5.5"),
+            Sort::Iterator(_) => ("iter", "5.8"),
+            Sort::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
+            Sort::Cgroup(_) => ("cgroup/sock_create", "4.10"),
+            Sort::PeerName(_) => ("cgroup/getpeername", "5.8"),
+        }
+    }
+
     pub(crate) fn rights(self) -> &'static str {
         match self {
             Sort::Cgroup(_) | Sort::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",

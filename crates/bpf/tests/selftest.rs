@@ -26,7 +26,7 @@ fn cgroup2() -> Option<std::path::PathBuf> {
 }
 
 /// `struct facts` of the object.
-const FACTS: usize = 72;
+const FACTS: usize = 80;
 
 #[test]
 fn root_a_program_sees_its_caller() {
@@ -47,6 +47,8 @@ fn root_a_program_sees_its_caller() {
     assert_eq!(u32_at(&facts, 52), 0, "a constant that no kernel has");
     let comm = std::fs::read("/proc/thread-self/comm").unwrap();
     assert!(facts[56..].starts_with(comm.trim_ascii_end()));
+    let locks = sys::Kernel::running().version() >= (6, 2);
+    assert_eq!((u32_at(&facts, 72), u32_at(&facts, 76)), (u32::from(locks), 0), "functions of the kernel");
     assert_eq!(loaded.counter("runs").unwrap(), 15);
     assert_eq!(loaded.counter("begin").unwrap(), 44);
     assert!(matches!(loaded.counter("lost"), Ok(0)));

@@ -1,7 +1,7 @@
 //! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
 
 use crate::session::Session;
-use host::{Cgroups, HostError, Ifaces, NetnsNames, Owners, Users};
+use host::{Cgroups, Containers, Ifaces, NetnsNames, Owners, ProcessParts, Processes, Users};
 use record::{Accounting, LookupId, Lookups};
 
 /// What surrounds the rows of one round.
@@ -12,6 +12,8 @@ pub(crate) struct Enrichment {
     ifaces: Option<Ifaces>,
     netns: Option<NetnsNames>,
     cgroups: Option<Cgroups>,
+    processes: Option<Processes>,
+    containers: Option<Containers>,
 }
 
 impl Enrichment {
@@ -21,7 +23,7 @@ impl Enrichment {
         let mut all = Enrichment::default();
         for id in wanted {
             match id {
-                LookupId::Owners => all.owners = kept(Owners::read(host), books),
+                LookupId::Owners => all.owners = kept(session.owners().read(host), books),
                 LookupId::Users => all.users = kept(Users::read(host), books),
                 LookupId::Ifaces => all.ifaces = ifaces(session, books),
                 LookupId::Netns => {
@@ -34,18 +36,57 @@ impl Enrichment {
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), books),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
+                // From all owners at once, below.
+                LookupId::Cmdlines
+                | LookupId::Containers
+                | LookupId::Pods
+                | LookupId::Units
+                | LookupId::ContainerPids => {}
             }
         }
+        all.read_processes(session, wanted, books);
         if let Some(report) = all.owners.as_ref().map(Owners::report) {
+            books.used(report.via());
             if report.is_partial() {
                 books.incomplete = true;
                 report.lines().into_iter().for_each(|line| books.because(1, line));
             }
         }
-        for line in all.cgroups.iter().flat_map(|c| c.report().lines()) {
+        let shown = all.cgroups.iter().filter(|_| wanted.contains(&LookupId::Cgroups));
+        for line in shown.flat_map(|c| c.report().lines()) {
             books.because(1, line);
         }
         all
+    }
+
+    /// What surrounds the owners themselves, as far as it is wanted.
+    fn read_processes(&mut self, session: &Session, wanted: &[LookupId], books: &mut Accounting) {
+        let wants = |ids: &[LookupId]| ids.iter().any(|id| wanted.contains(id));
+        let placed = wants(&[LookupId::Containers, LookupId::Pods, LookupId::Units]);
+        let parts = ProcessParts {
+            cmdlines: wants(&[LookupId::Cmdlines]),
+            cgroups: placed,
+            container_pids: wants(&[LookupId::ContainerPids]),
+        };
+        if parts == ProcessParts::default() {
+            return;
+        }
+        let pids = self.owners.as_ref().map(Owners::pids).unwrap_or_default();
+        self.processes = kept(Processes::read(session.host(), &pids, parts), books);
+        let lines = self.processes.iter().flat_map(|processes| processes.report().lines());
+        lines.for_each(|line| {
+            books.incomplete = true;
+            books.because(1, line);
+        });
+        if !placed {
+            return;
+        }
+        if self.cgroups.is_none() {
+            // For sockets that nobody holds; without them such cells are empty.
+            self.cgroups = Cgroups::read(session.host()).ok();
+        }
+        let files = self.processes.iter().flat_map(Processes::cgroups);
+        self.containers = Some(Containers::read(session.host(), files, self.cgroups.as_ref()));
     }
 
     /// The lookups, borrowed for a pass.
@@ -66,27 +107,34 @@ impl Enrichment {
         if let Some(cgroups) = &self.cgroups {
             lookups = lookups.with(LookupId::Cgroups, cgroups);
         }
+        if let Some(processes) = &self.processes {
+            lookups = lookups
+                .with(LookupId::Cmdlines, processes.cmdlines())
+                .with(LookupId::ContainerPids, processes.container_pids());
+        }
+        if let Some(containers) = &self.containers {
+            lookups = lookups
+                .with(LookupId::Containers, containers.names())
+                .with(LookupId::Pods, containers.pods())
+                .with(LookupId::Units, containers.units());
+        }
         lookups
     }
 }
 
-/// The interfaces of the namespace, or of all. One whose interfaces cannot be had costs their names, and a line.
+/// The interfaces of every namespace that is read.
 fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
-    let Some(namespaces) = session.namespaces() else {
+    if session.namespaces().is_none() {
         return kept(Ifaces::read(session.host(), session.netns_id()), books);
-    };
-    let mut ifaces = Ifaces::new();
-    for namespace in namespaces.list() {
-        let added = match namespace.open(session.host(), session.netns_id()) {
-            Ok(inside) => ifaces.add(session.host(), namespace.inode, inside.as_ref()),
-            Err(error) => Err(error),
-        };
-        match added {
-            // It could not be entered, or had gone: its rows are missing too, and their source says so.
-            Err(HostError::Sys(_)) | Ok(()) => {}
-            Err(error) => books.because(1, format!("names of interfaces are missing: {error}")),
-        }
     }
+    let mut ifaces = Ifaces::new();
+    session.in_each_namespace(&mut |netns_id| match ifaces.add(session.host(), netns_id, None) {
+        // Not entered when this was recorded: no row is there, either.
+        Err(error) if !error.is_not_recorded() => {
+            books.because(1, format!("names of interfaces are missing: {error}"));
+        }
+        _ => {}
+    });
     Some(ifaces)
 }
 

@@ -4,7 +4,7 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::{Namespace, Namespaces, Resolver};
+use host::{Namespace, Namespaces, OwnersReader, Resolver};
 use record::rows::Sockets;
 use record::{Accounting, Source};
 use sockets::{EverySocket, SocketSource, Via};
@@ -32,6 +32,8 @@ pub(crate) struct Place<'a> {
     pub(crate) replay: Option<&'a Path>,
     /// True if names of hosts will be asked for.
     pub(crate) resolve: bool,
+    /// How owners are found; none: the cheaper way.
+    pub(crate) owners_via: Option<host::Door>,
 }
 
 /// An opened place.
@@ -41,7 +43,9 @@ pub(crate) struct Session {
     everywhere: Option<RefCell<Rc<Namespaces>>>,
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
+    owners: OwnersReader,
     troubles: Vec<String>,
+    doors: sockets::Doors,
     _inside: Option<Inside>,
 }
 
@@ -71,26 +75,34 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        let everywhere = place.all_netns.then(RefCell::default);
-        Ok(Session { host, netns_id, everywhere, interrupt, resolver, troubles, _inside: inside })
+        let all = place.all_netns || (host.is_replay() && Namespaces::are_recorded(&host));
+        let everywhere = all.then(RefCell::default);
+        let owners = OwnersReader::new(place.owners_via);
+        let doors = sockets::Doors::new();
+        Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, doors, _inside: inside })
     }
 
-    /// Looks which namespaces there are, if all are read. Once a round: they come and go.
-    pub(crate) fn find_namespaces(&self, books: &mut Accounting) {
+    /// Looks which namespaces there are, if all are read. Once a round: they come and go. Those that nothing leads to are
+    /// found if the kernel may be asked for its list, by the program that will then read them.
+    pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, books: &mut Accounting) {
         let Some(everywhere) = &self.everywhere else { return };
-        match Namespaces::read(&self.host) {
-            Ok(found) => {
-                if found.hidden() > 0 {
-                    books.incomplete = true;
-                    books.because(found.hidden(), HIDDEN);
-                }
-                everywhere.replace(Rc::new(found));
-            }
+        let mut found = match Namespaces::read(&self.host) {
+            Ok(found) => found,
             Err(error) => {
                 books.incomplete = true;
-                books.because(1, error.to_string());
+                return books.because(1, error.to_string());
             }
+        };
+        let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
+        match all {
+            Some(all) => found.also(&all),
+            None if found.hidden() > 0 => {
+                books.incomplete = true;
+                books.because(found.hidden(), HIDDEN);
+            }
+            None => {}
         }
+        everywhere.replace(Rc::new(found));
     }
 
     /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
@@ -108,19 +120,55 @@ impl Session {
         self.resolver.as_ref()
     }
 
+    /// Who reads owners, round by round.
+    pub(crate) fn owners(&self) -> &OwnersReader {
+        &self.owners
+    }
+
     /// Inode of the network namespace that is read.
     pub(crate) fn netns_id(&self) -> u64 {
         self.netns_id
     }
 
-    /// Runs `then` with the sockets of the namespace that is read, or of all.
-    pub(crate) fn with_sockets<R>(&self, via: Option<Via>, then: impl FnOnce(&mut dyn Source<Sockets>) -> R) -> R {
+    /// What stays open from one reading of the sockets to the next.
+    pub(crate) fn doors(&self) -> &sockets::Doors {
+        &self.doors
+    }
+
+    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a
+    /// replay nothing is entered.
+    pub(crate) fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
+        let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
+        for namespace in namespaces.list() {
+            let Ok(opened) = namespace.open(&self.host, self.netns_id) else { continue };
+            let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
+            each(namespace.inode);
+        }
+    }
+
+    /// Runs `then` with the sockets of the namespace that is read or, of all, those that are `wanted` by their inode.
+    pub(crate) fn with_sockets<R>(
+        &self,
+        via: Option<Via>,
+        wanted: &dyn Fn(u64) -> bool,
+        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+    ) -> R {
         let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
         let Some(namespaces) = self.namespaces() else {
-            return then(&mut SocketSource::new(&self.host, options));
+            return then(&mut SocketSource::new(&self.host, options).keeping(&self.doors));
         };
-        let place = |namespace| place_of(namespace, self.netns_id);
-        then(&mut EverySocket::new(&self.host, options, namespaces.list().iter().map(place).collect()))
+        let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
+        let places = chosen.map(|namespace| place_of(namespace, self.netns_id)).collect();
+        then(&mut EverySocket::new(&self.host, options, places, &self.doors))
+    }
+
+    /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.
+    pub(crate) fn steady_ns(&self) -> u64 {
+        if !self.host.is_replay() {
+            return sys::clock::monotonic_ns();
+        }
+        let now = self.host.now();
+        u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(now.nanos.into())
     }
 
     /// True once Ctrl-C or a termination asked for the end.

@@ -316,7 +316,8 @@ fn wrong_switches() {
     for (words, code, says) in [
         (&["--nosuch"][..], 3, "netstat: unrecognized option '--nosuch'\nusage: "),
         (&["-tj"], 3, "netstat: invalid option -- 'j'\nusage: "),
-        (&["-rn"], 2, "netstat: `-r` is not built in: `ip route` has it"),
+        (&["-M"], 2, "netstat: `-M` is not built in: `conntrack -L --any-nat` has it"),
+        (&["-ri"], 3, "usage: "),
         (&["-A", "no\u{1b}such"], 1, "netstat: unknown address family `no?such`"),
     ] {
         let out = run(words);

@@ -92,7 +92,7 @@ fn set<T: Table>(show: Show, owners: bool) -> Vec<usize> {
 
 /// True if the field costs a look at every process.
 pub fn is_owner_field<T: Table>(field: &Field<T>) -> bool {
-    field.lookup() == Some(LookupId::Owners) || field.need & Flow::NEED_OWNERS != 0
+    field.needs_lookup(LookupId::Owners) || field.need & Flow::NEED_OWNERS != 0
 }
 
 /// Names and kinds of these fields, for a sink.

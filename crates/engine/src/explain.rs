@@ -86,6 +86,11 @@ fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
         (LookupId::Cgroups, "cgroup paths"),
         (LookupId::Netns, "names of network namespaces"),
         (LookupId::Hosts, "host names"),
+        (LookupId::Cmdlines, "command lines"),
+        (LookupId::Containers, "containers"),
+        (LookupId::Pods, "pods"),
+        (LookupId::Units, "systemd units"),
+        (LookupId::ContainerPids, "pids in containers"),
     ];
     let needed = all.iter().filter(|(id, _)| plan.needs_lookup(*id));
     needed.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")

@@ -20,6 +20,7 @@ pub mod run;
 #[cfg(test)]
 mod testing;
 pub mod watch;
+pub mod watched;
 
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
@@ -29,3 +30,4 @@ pub use plan::{Fold, Plan, PlanError, Request, Sort};
 pub use predicate::{BadPattern, Predicate};
 pub use run::{Ended, Run, RunError};
 pub use watch::Rounds;
+pub use watched::{Memory, Watching};

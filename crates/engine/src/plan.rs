@@ -169,10 +169,29 @@ impl<T: Table> Plan<T> {
         &self.columns
     }
 
+    /// The same plan with the field called `name` as one more column behind the others, even if it stands among them
+    /// already: for a command that needs to know which row a line is. Nothing changes for groups and unknown names.
+    pub fn with_last_column(mut self, name: &str) -> Plan<T> {
+        let Some(index) = field_index::<T>(name) else { return self };
+        let Some(field) = T::FIELDS.get(index) else { return self };
+        if matches!(self.work, Work::Group(_)) {
+            return self;
+        }
+        let shown = self.columns.0.len();
+        self.cells.insert(shown, field.get);
+        self.columns.0.push(Column { name: field.name.into(), kind: field.kind });
+        if let Work::Sort(keys) = &mut self.work {
+            // Keys that are not shown stand behind the columns.
+            keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += 1);
+        }
+        self.demand.add(index);
+        self
+    }
+
     /// True if any field that is shown, filtered or grouped by is found in this lookup: only then it must be filled.
     pub fn needs_lookup(&self, id: LookupId) -> bool {
         let fields = self.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
-        fields.into_iter().any(|field| field.lookup() == Some(id))
+        fields.into_iter().any(|field| field.needs_lookup(id))
     }
 
     /// True if every row goes out as it comes.

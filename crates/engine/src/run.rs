@@ -315,6 +315,11 @@ fn cell<'r, T: Table>(get: &Get<T>, row: &'r T::Row<'_>, lookups: &Lookups<'r>) 
             (owners, None) => Value::List(owners),
             ([first, ..], Some(part)) => part(first),
         },
+        Get::OwnersJoined { key, of, orphan, lookup } => {
+            let key = key(row);
+            let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
+            lookups.value(lookup, found)
+        }
     }
 }
 

@@ -115,6 +115,17 @@ pub(crate) fn addr(text: &str) -> Addr {
 pub(crate) struct Known {
     pub(crate) owners: Vec<(u64, Vec<Owner>)>,
     pub(crate) users: Vec<(u64, Vec<u8>)>,
+    pub(crate) containers: Named,
+}
+
+/// Names under keys.
+#[derive(Default)]
+pub(crate) struct Named(pub(crate) Vec<(Key, Vec<u8>)>);
+
+impl Lookup for Named {
+    fn value(&self, key: Key) -> Value<'_> {
+        Value::text(self.0.iter().find(|(known, _)| *known == key).map(|(_, name)| name.as_slice()))
+    }
 }
 
 impl Lookup for Known {
@@ -130,7 +141,10 @@ impl Lookup for Known {
 
 impl Known {
     pub(crate) fn lookups(&self) -> Lookups<'_> {
-        Lookups::none().with(LookupId::Owners, self).with(LookupId::Users, self)
+        Lookups::none()
+            .with(LookupId::Owners, self)
+            .with(LookupId::Users, self)
+            .with(LookupId::Containers, &self.containers)
     }
 }
 

@@ -27,7 +27,7 @@ impl Ephemeral {
     }
 }
 
-/// The range of each namespace.
+/// The range of each namespace; the kernel's default where none was set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ranges {
     usual: Ephemeral,
@@ -42,14 +42,15 @@ impl From<Ephemeral> for Ranges {
 }
 
 impl Ranges {
-    /// The same with the range of the namespace whose inode is `netns_id`.
-    pub fn with(mut self, netns_id: u64, range: Ephemeral) -> Ranges {
-        let at = self.others.partition_point(|other| other.0 < netns_id);
-        self.others.retain(|other| other.0 != netns_id);
-        if range != self.usual {
-            self.others.insert(at.min(self.others.len()), (netns_id, range));
+    /// Sets the range of the namespace whose inode is `netns_id`.
+    pub fn set(&mut self, netns_id: u64, range: Ephemeral) {
+        let at = self.others.binary_search_by_key(&netns_id, |other| other.0);
+        match (at, range == self.usual) {
+            (Ok(at), true) => drop(self.others.remove(at)),
+            (Ok(at), false) => self.others[at].1 = range,
+            (Err(at), false) => self.others.insert(at, (netns_id, range)),
+            (Err(_), true) => {}
         }
-        self
     }
 
     /// The range of a namespace.

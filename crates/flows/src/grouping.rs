@@ -2,6 +2,7 @@
 
 use crate::Verdict;
 use crate::chunks::Chunks;
+use crate::connection::Connection;
 use crate::holders::{HOLDERS_MAX, Holders, nobody};
 use crate::packed::{Key, Kind, NONE, Packed, narrow};
 use crate::tally::Tally;
@@ -12,27 +13,47 @@ use record::{Addr, Next, Owner};
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
 
-/// What only some flows have: bytes that wait, and sums that were asked for.
-#[derive(Clone, Copy, Default, Debug)]
+/// The other end of a connection whose both ends are on this host, in different namespaces.
+pub(crate) struct OtherEnd<'o> {
+    /// Inode of its namespace.
+    pub(crate) netns_id: u64,
+    /// Who holds it.
+    pub(crate) owners: &'o [Owner],
+}
+
+/// What only some flows have: bytes that wait, sums that were asked for, holders of the other end.
+#[derive(Clone, Copy, Debug)]
 struct Sums {
     recv_q: u64,
     send_q: u64,
     bytes_in: Option<u64>,
     bytes_out: Option<u64>,
     retrans: Option<u64>,
+    /// Index of the first holder of the other end, or [`NONE`].
+    peer_holders: u32,
+}
+
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums { recv_q: 0, send_q: 0, bytes_in: None, bytes_out: None, retrans: None, peer_holders: NONE }
+    }
 }
 
 /// The flows of the connections added so far.
 ///
-/// 36 bytes a flow of IPv4 and 5 to 10 of index; 34 more where an address is IPv6, 64 where bytes wait in a queue or
-/// were asked for, 28 for each holder. Nothing is kept of a connection. A connection costs one hash and one probe.
+/// 36 bytes a flow of IPv4 and 5 to 10 of index; 34 more where an address is IPv6, 72 where bytes wait in a queue or
+/// were asked for or the other end has holders, 28 for each holder. Nothing is kept of a connection. A connection costs one hash and one probe.
 pub struct Grouping {
     index: HashTable<u32>,
     flows: Chunks<Packed>,
     /// Pairs of addresses that are not both IPv4.
     pairs: Chunks<(Addr, Addr)>,
-    /// Namespaces by the number that stands in the key. There are few: found by looking through them.
-    netns: Vec<u64>,
+    /// Namespaces of both ends (0 for one that is not on this host) by the number that stands in the key.
+    netns: Vec<(u64, u64)>,
+    /// The same, to find the number.
+    netns_index: HashTable<u32>,
+    /// The number found last.
+    netns_last: u32,
     /// Flows with more than two states.
     spill: Vec<FlowStates>,
     sums: Chunks<Sums>,
@@ -48,6 +69,8 @@ impl Default for Grouping {
             flows: Chunks::new(),
             pairs: Chunks::new(),
             netns: Vec::new(),
+            netns_index: HashTable::new(),
+            netns_last: 0,
             spill: Vec::new(),
             sums: Chunks::new(),
             holders: Holders::new(),
@@ -85,6 +108,7 @@ impl Grouping {
         self.flows.clear();
         self.pairs.clear();
         self.netns.clear();
+        self.netns_index.clear();
         self.spill.clear();
         self.sums.clear();
         self.holders.clear();
@@ -92,46 +116,73 @@ impl Grouping {
     }
 
     /// Adds one connection with its direction and its holders.
+    #[inline]
     pub fn add(&mut self, row: &Socket<'_>, verdict: Verdict, owners: &[Owner]) {
-        let key = self.key(row, verdict);
+        self.add_connection(&Connection::of(row), verdict, owners, None);
+    }
+
+    /// The same, of which the other end may be known, too.
+    pub(crate) fn add_connection(
+        &mut self,
+        connection: &Connection,
+        verdict: Verdict,
+        owners: &[Owner],
+        other: Option<OtherEnd<'_>>,
+    ) {
+        let key = self.key(connection, verdict, other.as_ref().map_or(0, |other| other.netns_id));
         let at = self.find_or_insert(&key);
         self.connections += 1;
         let flow = self.flows.get_mut(at);
         flow.guessed |= verdict.guessed;
         let mut tally = flow.tally();
-        tally.add(row.state, &mut self.spill);
+        tally.add(connection.state, &mut self.spill);
         flow.set_tally(tally);
-        if row.rqueue != 0 || row.wqueue.unwrap_or(0) != 0 || row.tcp_info.is_some() {
-            self.add_sums(at, row);
+        if connection.recv_q != 0 || connection.send_q != 0 || connection.counters.is_some() {
+            self.add_sums(at, connection);
         }
         for owner in owners {
             let flow = self.flows.get_mut(at);
             flow.holders = self.holders.add(flow.holders, owner);
         }
+        for owner in other.iter().flat_map(|other| other.owners) {
+            let first = self.sums(at).peer_holders;
+            let first = self.holders.add(first, owner);
+            self.sums(at).peer_holders = first;
+        }
     }
 
-    fn key(&mut self, row: &Socket<'_>, verdict: Verdict) -> Key {
-        let kind = Kind::new(row.proto, verdict.direction);
+    fn key(&mut self, connection: &Connection, verdict: Verdict, peer_netns: u64) -> Key {
+        let kind = Kind::new(connection.proto, verdict.direction);
         let port = |port: u16, folded: bool| if folded { 0 } else { port };
         Key {
-            local: row.local.addr.unmapped(),
-            peer: row.peer.addr.unmapped(),
-            netns: self.netns_number(row.netns_id),
-            ports: [port(row.local.port, kind.folds_local()), port(row.peer.port, kind.folds_peer())],
+            local: connection.local.addr,
+            peer: connection.peer.addr,
+            netns: self.netns_number((connection.netns_id, peer_netns)),
+            ports: [port(connection.local.port, kind.folds_local()), port(connection.peer.port, kind.folds_peer())],
             kind,
         }
     }
 
-    /// The number of a namespace. Rows come namespace by namespace, so the last one is looked at first.
+    /// The number of a namespace, or of a pair. Mostly it is the one of the row before.
     #[inline]
-    fn netns_number(&mut self, id: u64) -> u32 {
-        match self.netns.iter().rposition(|&known| known == id) {
-            Some(number) => number as u32,
-            None => {
-                self.netns.push(id);
-                (self.netns.len() - 1) as u32
-            }
+    fn netns_number(&mut self, ids: (u64, u64)) -> u32 {
+        if self.netns.get(self.netns_last as usize) != Some(&ids) {
+            self.netns_last = self.find_netns(ids);
         }
+        self.netns_last
+    }
+
+    fn find_netns(&mut self, ids: (u64, u64)) -> u32 {
+        let (netns, seed) = (&self.netns, &self.seed);
+        let hash = seed.hash_one(ids);
+        if let Some(&number) = self.netns_index.find(hash, |&number| netns.get(number as usize) == Some(&ids)) {
+            return number;
+        }
+        let number = netns.len() as u32;
+        let rehash = |&number: &u32| netns.get(number as usize).map_or(hash, |ids| seed.hash_one(ids));
+        self.netns_index.insert_unique(hash, number, rehash);
+        self.netns.push(ids);
+        number
     }
 
     fn find_or_insert(&mut self, key: &Key) -> u32 {
@@ -168,23 +219,27 @@ impl Grouping {
         })
     }
 
-    fn add_sums(&mut self, at: u32, row: &Socket<'_>) {
+    fn sums(&mut self, at: u32) -> &mut Sums {
         let flow = self.flows.get_mut(at);
         if flow.sums == NONE {
             flow.sums = self.sums.push(Sums::default());
         }
-        let sums = self.sums.get_mut(flow.sums);
-        sums.recv_q = sums.recv_q.saturating_add(row.rqueue.into());
-        sums.send_q = sums.send_q.saturating_add(row.wqueue.unwrap_or(0).into());
-        if let Some(info) = row.tcp_info {
-            sums.bytes_in = sum(sums.bytes_in, info.bytes_received());
-            sums.bytes_out = sum(sums.bytes_out, info.bytes_sent());
-            sums.retrans = sum(sums.retrans, info.total_retrans().map(u64::from));
+        self.sums.get_mut(flow.sums)
+    }
+
+    fn add_sums(&mut self, at: u32, connection: &Connection) {
+        let sums = self.sums(at);
+        sums.recv_q = sums.recv_q.saturating_add(connection.recv_q.into());
+        sums.send_q = sums.send_q.saturating_add(connection.send_q.into());
+        if let Some([bytes_in, bytes_out, retrans]) = connection.counters {
+            sums.bytes_in = sum(sums.bytes_in, bytes_in);
+            sums.bytes_out = sum(sums.bytes_out, bytes_out);
+            sums.retrans = sum(sums.retrans, retrans);
         }
     }
 
     /// Hands every flow to `each`, in an order that depends on the flows alone: most connections first, then by
-    /// protocol, local address and port, peer address and port, direction, namespace.
+    /// protocol, local address and port, peer address and port, direction, namespaces.
     pub fn emit(&self, each: &mut dyn for<'r, 'b> FnMut(&'r Flow<'b>) -> Next) -> u64 {
         let mut order: Vec<(u128, u32)> =
             (0..self.flows.len() as u32).map(|at| (self.rank(self.flows.get(at)), at)).collect();
@@ -239,9 +294,13 @@ impl Grouping {
         let mut owners = [nobody(); HOLDERS_MAX];
         let len = self.holders.list(flow.holders, &mut owners);
         let sums = if flow.sums == NONE { Sums::default() } else { *self.sums.get(flow.sums) };
+        let mut peer_owners = [nobody(); HOLDERS_MAX];
+        let peers = self.holders.list(sums.peer_holders, &mut peer_owners);
         let port = |folded: bool, port: u16| if folded { None } else { Some(port) };
+        let (netns_id, peer_netns_id) = self.netns[key.netns as usize];
         each(&Flow {
-            netns_id: self.netns[key.netns as usize],
+            netns_id,
+            peer_netns_id,
             proto: key.kind.proto(),
             direction: key.kind.direction(),
             guessed: flow.guessed,
@@ -252,6 +311,7 @@ impl Grouping {
             connections: flow.tally().total(&self.spill),
             states: &states,
             owners: &owners[..len],
+            peer_owners: &peer_owners[..peers],
             bytes_in: sums.bytes_in,
             bytes_out: sums.bytes_out,
             retrans_total: sums.retrans,

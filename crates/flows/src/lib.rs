@@ -9,6 +9,12 @@
 //! Every TCP socket that has a peer and does not listen (half-open ones too: they have their own columns), and every
 //! connected UDP socket. An unconnected UDP socket is a service, as a listener is. Unix sockets never count.
 //!
+//! # Several namespaces
+//! The two ends of a connection inside one namespace are two flows. If those of all namespaces are read
+//! ([`Options::homes`]), the two ends of a connection between two of them are one flow, seen by the end that opened it
+//! (direction `out`), with the holders of both, provided that no third socket on the host has the same two addresses
+//! and ports. Addresses that were translated on the way (NAT) are not followed.
+//!
 //! # The books
 //! Two kinds of rows are met on the way, and each is in one place. Of the sockets that the second step saw, those
 //! in a flow are `grouped`, the others (tested false, or no connection) `filtered`; `failed`, `doubled` and `lost` are
@@ -18,10 +24,13 @@
 #![forbid(unsafe_code)]
 
 mod chunks;
+mod connection;
 mod direction;
 mod grouping;
 mod holders;
+mod homes;
 mod listeners;
+mod mirror;
 mod packed;
 mod source;
 mod steps;
@@ -30,6 +39,7 @@ mod tally;
 pub use direction::{Ephemeral, Ranges, Verdict, direction, direction_of_lstf};
 pub use grouping::Grouping;
 pub use holders::HOLDERS_MAX;
+pub use homes::Homes;
 pub use listeners::{Listeners, Service};
 pub use source::{Conjunct, FlowSource, Options, Rule};
 
@@ -41,7 +51,7 @@ pub fn is_connection(row: &Socket<'_>) -> bool {
     match row.proto {
         Proto::Tcp => row.state != State::LISTEN && !row.peer.is_none(),
         Proto::Udp => row.state == State::ESTABLISHED,
-        Proto::Unix => false,
+        _ => false,
     }
 }
 
@@ -50,6 +60,6 @@ pub fn is_service(row: &Socket<'_>) -> bool {
     match row.proto {
         Proto::Tcp => row.state == State::LISTEN,
         Proto::Udp => row.state != State::ESTABLISHED && row.local.port != 0,
-        Proto::Unix => false,
+        _ => false,
     }
 }

@@ -1,7 +1,9 @@
 //! The table of flows as a source: first the listeners, then the connections.
 
+use crate::connection::Connection;
+use crate::mirror::Mirrors;
 use crate::steps::{self, OURS};
-use crate::{Grouping, Listeners, Ranges, Verdict, direction, direction_of_lstf};
+use crate::{Grouping, Homes, Listeners, Ranges, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
     Accounting, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError, State,
@@ -35,6 +37,9 @@ pub struct Options<'a> {
     pub conjuncts: Vec<Conjunct<'a>>,
     /// The rule of directions.
     pub rule: Rule,
+    /// The addresses of all namespaces, if those of several are read: then the two ends of one connection between two of
+    /// them are one flow, seen by the end that opened it.
+    pub homes: Option<Homes>,
 }
 
 /// Flows out of sockets. Memory is that of the flows ([`Grouping`]), not of the sockets.
@@ -57,7 +62,10 @@ impl<'a> FlowSource<'a> {
     }
 
     fn connections(&self, protos: &[Proto], wanted: &Demand<Flows>) -> Demand<Sockets> {
-        let user = self.options.conjuncts.iter().map(|c| c.expr.clone());
+        // To be sure of the other end of a connection one must have seen all: the filter is then applied here, and a flow
+        // is shown if either end passes.
+        let pushed = if self.options.homes.is_some() { &[] } else { self.options.conjuncts.as_slice() };
+        let user = pushed.iter().map(|c| c.expr.clone());
         steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user)
     }
 
@@ -86,11 +94,15 @@ impl<'a> FlowSource<'a> {
         let exact = self.sockets.offer(step).pushed;
         let mut tests: Vec<_> = self.options.conjuncts.iter_mut().enumerate().collect();
         tests.retain(|(i, _)| exact.get(i + OURS) != Some(&Push::Exact));
-        let (rule, ranges) = (self.options.rule, &self.options.ephemeral);
+        let (rule, ranges, homes) = (self.options.rule, &self.options.ephemeral, self.options.homes.as_ref());
         let (listeners, grouping, lookups) = (&self.listeners, &mut self.grouping, &self.lookups);
+        let mut mirrors = Mirrors::new();
         let mut filtered = 0u64;
         let read = self.sockets.run(step, &mut |row| {
-            if !counts(row, rule) || !tests.iter_mut().all(|(_, part)| (part.test)(row)) {
+            let counts = counts(row, rule);
+            let wanted = counts && tests.iter_mut().all(|(_, part)| (part.test)(row));
+            let between = counts && homes.is_some_and(|homes| leaves_for_another(row, homes));
+            if !wanted && !between {
                 filtered += 1;
                 return Next::More;
             }
@@ -99,14 +111,34 @@ impl<'a> FlowSource<'a> {
                 Rule::Lstf => direction_of_lstf(row, listeners),
             };
             let holders = if owners { holders_of(row, verdict, rule, listeners, lookups) } else { &[] };
-            grouping.add(row, verdict, holders);
+            if between && mirrors.keep(&Connection::of(row), verdict, holders, wanted) {
+                return Next::More;
+            }
+            match wanted {
+                true => grouping.add(row, verdict, holders),
+                false => filtered += 1,
+            }
             Next::More
         });
         let mut books = read?;
-        books.filtered += filtered;
-        books.grouped += self.grouping.connections();
+        let settled = mirrors.settle(&mut self.grouping);
+        books.filtered += filtered + settled.filtered;
+        // Both ends of a joined connection were seen, and are in its flow.
+        books.grouped += self.grouping.connections() + settled.joined;
+        if mirrors.left_alone() > 0 {
+            books.because(
+                mirrors.left_alone(),
+                "too many connections between namespaces: an end was left a flow of its own",
+            );
+        }
         Ok(books)
     }
+}
+
+/// True if the other end may be in another namespace of this host.
+#[inline]
+fn leaves_for_another(row: &Socket<'_>, homes: &Homes) -> bool {
+    homes.is_elsewhere(row.peer.addr.unmapped(), row.netns_id)
 }
 
 /// True if the row is folded into a flow.

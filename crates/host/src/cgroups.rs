@@ -69,6 +69,11 @@ impl Cgroups {
         self.paths.get(id)
     }
 
+    /// Every group: id and path, ascending by id.
+    pub fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.paths.each()
+    }
+
     /// What was read and what was not.
     pub fn report(&self) -> &CgroupsReport {
         &self.report

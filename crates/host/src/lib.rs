@@ -6,29 +6,42 @@
 //! costs cells, never the run.
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod cgroups;
+pub mod containers;
 pub mod counters;
 mod error;
+pub mod groups;
 pub mod hosts;
 pub mod ifaces;
 mod inside;
+pub mod links;
 mod mounts;
 pub mod namespaces;
 pub mod netns;
+pub mod networks;
 pub mod owners;
 pub mod ports;
+pub mod processes;
+pub mod routes;
 pub mod services;
 mod texts;
 pub mod users;
+mod words;
 
 pub use cgroups::{Cgroups, CgroupsReport};
+pub use containers::Containers;
 pub use counters::Counters;
 pub use error::HostError;
+pub use groups::Groups;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
+pub use links::Links;
 pub use namespaces::{Namespace, Namespaces};
 pub use netns::NetnsNames;
-pub use owners::{Owners, OwnersReport};
+pub use networks::Networks;
+pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
+pub use processes::{ProcessParts, Processes};
 pub use services::Services;
 pub use users::Users;

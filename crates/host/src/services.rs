@@ -9,6 +9,7 @@ use crate::texts::Texts;
 #[derive(Debug, Default)]
 pub struct Services {
     names: Texts<(Proto, u16)>,
+    protocols: Texts<u16>,
 }
 
 impl Services {
@@ -20,27 +21,55 @@ impl Services {
         Ok(Services::parse(text))
     }
 
-    fn parse(text: Vec<u8>) -> Services {
-        let mut places = Vec::new();
-        let mut start = 0;
-        for line in text.split(|&b| b == b'\n') {
-            if let Some((key, from, length)) = entry(line) {
-                // Files are at most 64 MiB long.
-                places.push((key, (start + from) as u32, (start + from + length) as u32));
-            }
-            start += line.len() + 1;
-        }
-        Services { names: Texts::new(text, places) }
+    /// Adds the IP protocols of /etc/protocols: they stand under [`Proto::Raw`] and their number.
+    pub fn add_protocols(&mut self, host: &Host) -> Result<(), HostError> {
+        let mut text = Vec::new();
+        host.read_file("/etc/protocols", &mut text)?;
+        let places = places(&text, protocol);
+        self.protocols = Texts::new(text, places);
+        Ok(())
     }
 
-    /// What a port of a protocol is called.
+    fn parse(text: Vec<u8>) -> Services {
+        let places = places(&text, entry);
+        Services { names: Texts::new(text, places), protocols: Texts::default() }
+    }
+
+    /// What a port of a protocol is called; of raw sockets the IP protocol itself.
     pub fn name(&self, proto: Proto, port: u16) -> Option<&[u8]> {
-        self.names.get((proto, port))
+        if proto == Proto::Raw { self.protocols.get(port) } else { self.names.get((proto, port)) }
     }
 }
 
+/// Key of a line, where the name begins in it, the name's length.
+type Place<K> = (K, usize, usize);
+
+// The keys of a file's lines, and where the names stand.
+fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<Place<K>>) -> Vec<(K, u32, u32)> {
+    let mut places = Vec::new();
+    let mut start = 0;
+    for line in text.split(|&b| b == b'\n') {
+        if let Some((key, from, length)) = entry(line) {
+            // Files are at most 64 MiB long.
+            places.push((key, (start + from) as u32, (start + from + length) as u32));
+        }
+        start += line.len() + 1;
+    }
+    places
+}
+
+// `name number aliases # comment`: number, where the name begins, its length.
+fn protocol(line: &[u8]) -> Option<Place<u16>> {
+    let line = line.split(|&b| b == b'#').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let name = words.next()?;
+    let number = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    let from = line.iter().position(|b| !b.is_ascii_whitespace())?;
+    Some((number, from, name.len()))
+}
+
 // `name port/protocol aliases # comment`: key, where the name begins, its length.
-fn entry(line: &[u8]) -> Option<((Proto, u16), usize, usize)> {
+fn entry(line: &[u8]) -> Option<Place<(Proto, u16)>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let name = words.next()?;
@@ -74,6 +103,16 @@ mod tests {
         assert_eq!(services.name(Proto::Udp, 22), None);
         assert_eq!(services.name(Proto::Tcp, 9), None);
         assert_eq!(services.names.len(), 4);
+    }
+
+    #[test]
+    fn protocols_stand_under_raw() {
+        let text = b"# c\nicmp\t1\tICMP # x\n  ospf 89 OSPFIGP\nbad x\nhuge 70000\nfirst 1\n";
+        let places = places(text, protocol);
+        let services = Services { names: Texts::default(), protocols: Texts::new(text.to_vec(), places) };
+        assert_eq!(services.name(Proto::Raw, 1), Some(&b"icmp"[..]));
+        assert_eq!(services.name(Proto::Raw, 89), Some(&b"ospf"[..]));
+        assert_eq!((services.name(Proto::Raw, 2), services.name(Proto::Tcp, 1)), (None, None));
     }
 
     proptest! {

@@ -31,6 +31,12 @@ impl<K: Ord + Copy> Texts<K> {
         self.arena.get(start as usize..end as usize)
     }
 
+    /// Every text with its key, ascending by key.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (K, &[u8])> {
+        let text = |&(key, start, end): &(K, u32, u32)| Some((key, self.arena.get(start as usize..end as usize)?));
+        self.places.iter().filter_map(text)
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.places.len()

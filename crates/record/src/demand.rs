@@ -29,6 +29,14 @@ impl<T: Table> Demand<T> {
         Demand { fields, need, conjuncts, repeated: false, _table: std::marker::PhantomData }
     }
 
+    /// Demands one field more.
+    pub fn add(&mut self, field: usize) {
+        if let Err(place) = self.fields.binary_search(&field) {
+            self.fields.insert(place, field);
+        }
+        self.need |= T::FIELDS.get(field).map_or(0, |f| f.need);
+    }
+
     /// True if the field called `name` is demanded.
     pub fn wants(&self, name: &str) -> bool {
         self.fields.iter().any(|&i| T::FIELDS.get(i).is_some_and(|f| f.name == name))

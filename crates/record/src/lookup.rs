@@ -9,7 +9,7 @@ pub enum Key {
     None,
     /// An inode, a uid, a cgroup id, a namespace.
     Id(u64),
-    /// An interface: network namespace inode and index.
+    /// Two numbers: network namespace inode and interface index, say.
     Pair(u64, u32),
     /// An address.
     Addr(Addr),
@@ -31,6 +31,16 @@ pub enum LookupId {
     Netns,
     /// Address → host name.
     Hosts,
+    /// pid → command line.
+    Cmdlines,
+    /// pid, or (cgroup v2 id, 0) → name of the container.
+    Containers,
+    /// The same → Kubernetes pod.
+    Pods,
+    /// The same → systemd unit.
+    Units,
+    /// pid → the process's number in its own pid namespace.
+    ContainerPids,
 }
 
 impl LookupId {
@@ -38,8 +48,19 @@ impl LookupId {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them.
-    pub const ALL: [LookupId; 6] =
-        [LookupId::Owners, LookupId::Users, LookupId::Ifaces, LookupId::Cgroups, LookupId::Netns, LookupId::Hosts];
+    pub const ALL: [LookupId; 11] = [
+        LookupId::Owners,
+        LookupId::Users,
+        LookupId::Ifaces,
+        LookupId::Cgroups,
+        LookupId::Netns,
+        LookupId::Hosts,
+        LookupId::Cmdlines,
+        LookupId::Containers,
+        LookupId::Pods,
+        LookupId::Units,
+        LookupId::ContainerPids,
+    ];
 }
 
 /// Answers of one kind. Filled before the pass, bounded; never reads the kernel while a row waits.

@@ -10,11 +10,25 @@ pub enum Proto {
     Udp,
     /// Unix domain.
     Unix,
+    /// IP below the transport protocols (SOCK_RAW).
+    Raw,
+    /// UDP-Lite (RFC 3828).
+    UdpLite,
+    /// Multipath TCP (RFC 8684): the connection as a program holds it; its subflows are TCP sockets.
+    Mptcp,
+    /// Frames of an interface (AF_PACKET).
+    Packet,
+    /// The kernel's own message bus (AF_NETLINK).
+    Netlink,
 }
 
 impl Proto {
+    /// Every one, in the order of their numbers.
+    pub const ALL: [Proto; 8] =
+        [Proto::Tcp, Proto::Udp, Proto::Unix, Proto::Raw, Proto::UdpLite, Proto::Mptcp, Proto::Packet, Proto::Netlink];
+
     /// The words of the field `proto`.
-    pub const NAMES: &'static [&'static str] = &["tcp", "udp", "unix"];
+    pub const NAMES: &'static [&'static str] = &["tcp", "udp", "unix", "raw", "udplite", "mptcp", "packet", "netlink"];
 
     /// The word of this protocol.
     pub fn name(self) -> &'static str {
@@ -22,7 +36,22 @@ impl Proto {
             Proto::Tcp => "tcp",
             Proto::Udp => "udp",
             Proto::Unix => "unix",
+            Proto::Raw => "raw",
+            Proto::UdpLite => "udplite",
+            Proto::Mptcp => "mptcp",
+            Proto::Packet => "packet",
+            Proto::Netlink => "netlink",
         }
+    }
+
+    /// True if its sockets have IP addresses.
+    pub fn is_inet(self) -> bool {
+        !matches!(self, Proto::Unix | Proto::Packet | Proto::Netlink)
+    }
+
+    /// True if its sockets have the states of TCP.
+    pub fn is_tcp_like(self) -> bool {
+        matches!(self, Proto::Tcp | Proto::Mptcp)
     }
 }
 
@@ -79,7 +108,7 @@ impl State {
 
     /// The native word; `unconn` for state 7 of anything but TCP.
     pub fn name(self, proto: Proto) -> &'static str {
-        if self == State::CLOSE && proto != Proto::Tcp {
+        if self == State::CLOSE && !proto.is_tcp_like() {
             return "unconn";
         }
         Self::NAMES[..14].get(self.0 as usize).copied().unwrap_or("unknown")

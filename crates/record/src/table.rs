@@ -44,6 +44,18 @@ pub enum Get<T: Table> {
         /// The part of an owner that this field shows; `None` for the whole list.
         part: Option<for<'r> fn(&'r Owner) -> Value<'r>>,
     },
+    /// Found by a key from each of the row's owners, its pid say: the cell shows what the first one's key gives, a
+    /// filter matches if any does.
+    OwnersJoined {
+        /// The key of the owners' lookup.
+        key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+        /// The key of one owner; the first argument is what `key` gave.
+        of: fn(Key, &Owner) -> Key,
+        /// The key for a row that has no owner.
+        orphan: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+        /// Where to look.
+        lookup: LookupId,
+    },
 }
 
 impl<T: Table> Clone for Get<T> {
@@ -97,6 +109,19 @@ impl<T: Table> Field<T> {
         Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get: Get::Owners { key, part } }
     }
 
+    /// A field found by a key from each of the row's owners; `orphan` is the key of a row without any.
+    pub const fn owners_joined(
+        name: &'static str,
+        kind: Kind,
+        lookup: LookupId,
+        key: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+        of: fn(Key, &Owner) -> Key,
+        orphan: for<'r, 'b> fn(&'r T::Row<'b>) -> Key,
+    ) -> Self {
+        let get = Get::OwnersJoined { key, of, orphan, lookup };
+        Field { name, kind, doc: "", kernel: "", show: Show::Asked, need: 0, get }
+    }
+
     /// The same field with its sentence.
     pub const fn doc(mut self, doc: &'static str) -> Self {
         self.doc = doc;
@@ -121,13 +146,19 @@ impl<T: Table> Field<T> {
         self
     }
 
-    /// The lookup this field needs, if any.
+    /// The lookup that this field's value comes from, if any.
     pub fn lookup(&self) -> Option<LookupId> {
         match self.get {
             Get::Own(_) => None,
-            Get::Joined { lookup, .. } => Some(lookup),
+            Get::Joined { lookup, .. } | Get::OwnersJoined { lookup, .. } => Some(lookup),
             Get::Owners { .. } => Some(LookupId::Owners),
         }
+    }
+
+    /// True if the lookup must be filled for this field.
+    pub fn needs_lookup(&self, id: LookupId) -> bool {
+        let by_owners = id == LookupId::Owners && matches!(self.get, Get::OwnersJoined { .. });
+        by_owners || self.lookup() == Some(id)
     }
 
     /// The cell of this field in `row`. Costs one indirect call, plus one in a lookup when joined.
@@ -137,6 +168,11 @@ impl<T: Table> Field<T> {
             Get::Own(get) => get(row),
             Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
             Get::Owners { key, part } => first_owner(lookups.owners(key(row)), part),
+            Get::OwnersJoined { key, of, orphan, lookup } => {
+                let key = key(row);
+                let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
+                lookups.value(lookup, found)
+            }
         }
     }
 }

@@ -132,6 +132,7 @@ fn a_line_of_netstat_allocates_nothing() {
     let options = netstat::Options {
         internet: true,
         unix: false,
+        groups: false,
         show: netstat::Show::All,
         extended: true,
         programs: true,

@@ -27,6 +27,7 @@ fn options(bits: u16, bug_compatible: bool) -> Options {
     Options {
         internet: true,
         unix: true,
+        groups: false,
         show: Show::All,
         extended: bit(0),
         programs: bit(1),
@@ -54,6 +55,7 @@ fn row<'b>(numbers: Numbers, bytes: &'b [u8]) -> Socket<'b> {
         vfs: None,
         refs: None,
         flags: Some(uid),
+        icons: None,
     };
     Socket {
         proto,

@@ -2,9 +2,8 @@
 //!
 //! A door that lacks a demanded field is out; among the rest the cheapest wins. Netlink beats /proc from the first
 //! socket on (ten sockets: 0.4 ms against 9.4 ms, because /proc crosses every empty bucket twice), so size does not
-//! matter between these two. The third door, a BPF walk of the hash table, will: it belongs in [`choose`], for TCP
-//! from some 40 000 sockets (`/proc/net/sockstat` tells for one read), with CAP_BPF and CAP_PERFMON, on kernels that
-//! have BTF.
+//! matter between these two. It does for the BPF walk of TCP's tables: a row costs a quarter, but first a program must
+//! be loaded. How many sockets pay for that is measured in docs/adr/0006.
 use record::Proto;
 use record::rows::need;
 
@@ -15,6 +14,8 @@ pub enum Via {
     Netlink,
     /// The files of /proc/net.
     Proc,
+    /// A walk of the kernel's tables by a BPF program: TCP only, other tables are read by netlink.
+    Bpf,
 }
 
 impl Via {
@@ -23,25 +24,36 @@ impl Via {
         match self {
             Via::Netlink => "netlink",
             Via::Proc => "proc",
+            Via::Bpf => "bpf",
         }
     }
 }
 
 /// `need` bits that only unix sockets can have.
-const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need::UNIX_REFS;
+const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need::UNIX_REFS | need::UNIX_ICONS;
 
-/// `need` bits that /proc/net/tcp, tcp6, udp and udp6 have no answer for.
+/// `need` bits that /proc/net/tcp, udp, udplite, raw and their IPv6 brothers have no answer for.
 pub const PROC_LACKS_INET: u64 = need::TCP_INFO
+    | need::COUNTERS
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM
     | need::TOS
     | need::CGROUP
     | need::SOCKOPT
+    | need::V6ONLY
     | need::COOKIE
     | need::IFACE_MARK
     | need::ACCEPT_MAX
-    | need::SHUTDOWN;
+    | need::SHUTDOWN
+    | need::ULP
+    | need::STORAGES;
+
+/// `need` bits that /proc/net/packet has no answer for: of rings, fanout and memberships it tells nothing.
+pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::PACKET | need::FILTER;
+
+/// `need` bits that /proc/net/netlink has no answer for.
+pub const PROC_LACKS_NETLINK: u64 = need::SKMEM | need::COOKIE;
 
 /// `need` bits that /proc/net/unix has no answer for.
 pub const PROC_LACKS_UNIX: u64 = need::SKMEM
@@ -51,21 +63,53 @@ pub const PROC_LACKS_UNIX: u64 = need::SKMEM
     | need::UNIX_PEER
     | need::UNIX_QUEUES
     | need::UNIX_VFS
-    | need::UNIX_UID;
+    | need::UNIX_UID
+    | need::UNIX_ICONS;
 
 /// `need` bits that unix_diag has no answer for.
 pub const NETLINK_LACKS_UNIX: u64 = need::UNIX_REFS;
 
+/// `need` bits that the walk of TCP's tables has an answer for. (Those of `tcp_info` that it has are no part of this:
+/// see [`Facts::counted`].) A bit that is not named here rules the walk out.
+pub const BPF_HAS: u64 = need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::COUNTERS | UNIX_ONLY | UNIX_BESIDE;
+
+/// `need` bits that mean unix sockets wherever they stand, so that TCP has nothing to lack.
+const UNIX_BESIDE: u64 = need::UNIX_QUEUES | need::UNIX_UID;
+
 /// What the choice depends on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts {
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'f> {
     pub(crate) proto: Proto,
     /// The demanded `need` bits.
     pub(crate) need: u64,
+    /// True if all that is wanted of `tcp_info` are members that the walk copies.
+    pub(crate) counted: bool,
+    /// True if only sockets are wanted that netlink finds without crossing the table of connections.
+    pub(crate) few_states: bool,
     /// What the user wants.
     pub(crate) via: Option<Via>,
-    /// In a replay: whether the recording holds this table by netlink, by /proc.
-    pub(crate) recorded: Option<(bool, bool)>,
+    /// In a replay: by which doors the recording holds this table.
+    pub(crate) recorded: Option<Recorded>,
+    /// Whether the walk is possible here and pays. Asked last: the answer costs a few system calls.
+    pub(crate) walk: &'f dyn Fn() -> Walk,
+}
+
+/// The doors by which a recording holds a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recorded {
+    pub(crate) netlink: bool,
+    pub(crate) bpf: bool,
+}
+
+/// What speaks for or against the walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// Enough sockets.
+    Pays(&'static str),
+    /// Too few sockets.
+    TooFew,
+    /// It cannot be done, though it would have paid.
+    No(&'static str),
 }
 
 /// The door and why.
@@ -73,28 +117,66 @@ pub(crate) struct Facts {
 pub(crate) struct Choice {
     pub(crate) via: Via,
     pub(crate) why: &'static str,
+    /// Why it is not the walk, though there are so many sockets.
+    pub(crate) no_walk: Option<&'static str>,
     /// Demanded bits that this door has no answer for.
     pub(crate) lacks: u64,
 }
 
-pub(crate) fn choose(facts: &Facts) -> Choice {
-    let (via, why) = match facts {
-        Facts { recorded: Some((true, _)), .. } => (Via::Netlink, "the recording has it"),
-        Facts { recorded: Some((false, _)), .. } => (Via::Proc, "the recording has it"),
-        Facts { via: Some(via), .. } => (*via, "as asked"),
-        Facts { proto: Proto::Unix, need, .. } if need & need::UNIX_REFS != 0 => {
-            (Via::Proc, "the only one with reference counts")
+impl Choice {
+    /// Whether the door leaves out rows by itself: what the kernel cannot, the source does behind it.
+    pub(crate) fn filters(via: Via) -> bool {
+        via != Via::Proc
+    }
+}
+
+pub(crate) fn choose(facts: &Facts<'_>) -> Choice {
+    let (via, why, no_walk) = decide(facts);
+    let mut lacks = lacks(via, facts.proto);
+    if via == Via::Bpf && facts.counted {
+        lacks &= !need::TCP_INFO;
+    }
+    Choice { via, why, no_walk, lacks: lacks & facts.need }
+}
+
+fn decide(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
+    let tcp = facts.proto == Proto::Tcp;
+    match (facts.recorded, facts.via) {
+        (Some(held), _) if tcp && held.bpf && (!facts.few_states || !held.netlink) => {
+            (Via::Bpf, "the recording has it", None)
         }
-        _ => (Via::Netlink, "the cheapest"),
-    };
-    Choice { via, why, lacks: lacks(via, facts.proto) & facts.need }
+        (Some(Recorded { netlink: true, .. }), _) => (Via::Netlink, "the recording has it", None),
+        (Some(_), _) => (Via::Proc, "the recording has it", None),
+        (None, Some(Via::Bpf)) if !tcp => (Via::Netlink, "only TCP is read by bpf", None),
+        (None, Some(via)) => (via, "as asked", None),
+        (None, None) => by_cost(facts),
+    }
+}
+
+fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
+    if facts.proto == Proto::Unix && facts.need & need::UNIX_REFS != 0 {
+        return (Via::Proc, "the only one with reference counts", None);
+    }
+    let counted = if facts.counted { need::TCP_INFO } else { 0 };
+    if facts.proto != Proto::Tcp || facts.few_states || facts.need & !(BPF_HAS | counted) != 0 {
+        return (Via::Netlink, "the cheapest", None);
+    }
+    match (facts.walk)() {
+        Walk::Pays(why) => (Via::Bpf, why, None),
+        Walk::TooFew => (Via::Netlink, "the cheapest", None),
+        Walk::No(why) => (Via::Netlink, "the cheapest that works", Some(why)),
+    }
 }
 
 fn lacks(via: Via, proto: Proto) -> u64 {
     match (via, proto) {
+        (Via::Bpf, Proto::Tcp) => !BPF_HAS,
+        (Via::Bpf, _) => 0,
         (Via::Netlink, Proto::Unix) => NETLINK_LACKS_UNIX,
         (Via::Netlink, _) => 0,
         (Via::Proc, Proto::Unix) => PROC_LACKS_UNIX,
+        (Via::Proc, Proto::Packet) => PROC_LACKS_PACKET,
+        (Via::Proc, Proto::Netlink) => PROC_LACKS_NETLINK,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
 }
@@ -103,8 +185,14 @@ fn lacks(via: Via, proto: Proto) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(proto: Proto, need: u64, via: Option<Via>, recorded: Option<(bool, bool)>) -> (Via, u64) {
-        let choice = choose(&Facts { proto, need, via, recorded });
+    const NETLINK: Option<Recorded> = Some(Recorded { netlink: true, bpf: false });
+    const PROC: Option<Recorded> = Some(Recorded { netlink: false, bpf: false });
+
+    fn of(proto: Proto, need: u64, via: Option<Via>, recorded: Option<Recorded>) -> (Via, u64) {
+        let never = || -> Walk { panic!("nobody may ask") };
+        let walk: &dyn Fn() -> Walk = if recorded.is_some() || via.is_some() { &never } else { &|| Walk::TooFew };
+        let facts = Facts { proto, need, counted: false, few_states: false, via, recorded, walk };
+        let choice = choose(&facts);
         assert!(!choice.why.is_empty());
         (choice.via, choice.lacks)
     }
@@ -112,14 +200,14 @@ mod tests {
     #[test]
     fn the_whole_table() {
         use Via::{Netlink, Proc};
-        for proto in [Proto::Tcp, Proto::Udp, Proto::Unix] {
+        for proto in Proto::ALL {
             assert_eq!(of(proto, 0, None, None), (Netlink, 0));
             assert_eq!(of(proto, 0, Some(Proc), None), (Proc, 0));
             assert_eq!(of(proto, need::COOKIE, Some(Proc), None), (Proc, need::COOKIE));
             assert_eq!(of(proto, need::COOKIE, Some(Netlink), None), (Netlink, 0));
             // A replay has no choice.
-            assert_eq!(of(proto, need::COOKIE, Some(Netlink), Some((false, true))), (Proc, need::COOKIE));
-            assert_eq!(of(proto, 0, Some(Proc), Some((true, true))), (Netlink, 0));
+            assert_eq!(of(proto, need::COOKIE, Some(Netlink), PROC), (Proc, need::COOKIE));
+            assert_eq!(of(proto, 0, Some(Proc), NETLINK), (Netlink, 0));
         }
         assert_eq!(of(Proto::Unix, need::UNIX_REFS, None, None), (Proc, 0));
         assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, None), (Proc, need::UNIX_UID));
@@ -127,5 +215,53 @@ mod tests {
         // The bits of one table do not move another.
         assert_eq!(of(Proto::Tcp, need::UNIX_REFS | need::UNIX_PEER, None, None), (Netlink, 0));
         assert_eq!(of(Proto::Udp, need::UNIX_PEER, Some(Proc), None), (Proc, 0));
+    }
+
+    #[test]
+    fn the_walk() {
+        let pays = || Walk::Pays("many");
+        let facts = Facts {
+            proto: Proto::Tcp,
+            need: need::IFACE_MARK | need::UNIX_QUEUES,
+            counted: false,
+            few_states: false,
+            via: None,
+            recorded: None,
+            walk: &pays,
+        };
+        let via = |facts: Facts<'_>| choose(&facts).via;
+        assert_eq!(choose(&facts), Choice { via: Via::Bpf, why: "many", no_walk: None, lacks: 0 });
+        // What it has not got, it is not chosen for.
+        assert_eq!(via(Facts { need: need::COOKIE, ..facts }), Via::Netlink);
+        assert_eq!(via(Facts { need: need::TCP_INFO, ..facts }), Via::Netlink);
+        assert_eq!(via(Facts { need: 1 << 63, ..facts }), Via::Netlink);
+        assert_eq!(via(Facts { need: need::TCP_INFO, counted: true, ..facts }), Via::Bpf);
+        assert_eq!(via(Facts { few_states: true, ..facts }), Via::Netlink);
+        assert_eq!(via(Facts { proto: Proto::Udp, ..facts }), Via::Netlink);
+        assert_eq!(via(Facts { walk: &|| Walk::TooFew, ..facts }), Via::Netlink);
+        let denied = choose(&Facts { walk: &|| Walk::No("rights"), ..facts });
+        assert_eq!((denied.via, denied.no_walk), (Via::Netlink, Some("rights")));
+        // Asked for, it does what it can.
+        let asked = Facts { via: Some(Via::Bpf), need: need::COOKIE | need::TCP_INFO, ..facts };
+        assert_eq!((via(asked), choose(&asked).lacks), (Via::Bpf, need::COOKIE | need::TCP_INFO));
+        assert_eq!(choose(&Facts { counted: true, ..asked }).lacks, need::COOKIE);
+        assert_eq!(via(Facts { proto: Proto::Unix, ..asked }), Via::Netlink);
+    }
+
+    #[test]
+    fn a_recorded_walk() {
+        let both = Facts {
+            proto: Proto::Tcp,
+            need: 0,
+            counted: false,
+            few_states: false,
+            via: Some(Via::Proc),
+            recorded: Some(Recorded { netlink: true, bpf: true }),
+            walk: &|| Walk::TooFew,
+        };
+        assert_eq!(choose(&both).via, Via::Bpf);
+        assert_eq!(choose(&Facts { few_states: true, ..both }).via, Via::Netlink);
+        let alone = Facts { few_states: true, recorded: Some(Recorded { netlink: false, bpf: true }), ..both };
+        assert_eq!(choose(&alone).via, Via::Bpf);
     }
 }

@@ -50,7 +50,8 @@ impl<'h> Destroyed<'h> {
         let groups = protos.iter().fold(0, |groups, proto| match proto {
             Proto::Tcp => groups | TCP4 | TCP6,
             Proto::Udp => groups | UDP4 | UDP6,
-            Proto::Unix => groups,
+            // sock_diag has no group for any other: net/core/sock_diag.c.
+            _ => groups,
         });
         let blocks = host.stream(&format!("sockets/destroyed@{netns_id}"), "", || {
             let socket = NetlinkSocket::open(NETLINK_SOCK_DIAG)?;

@@ -2,11 +2,15 @@
 use std::hint::black_box;
 
 use netlink::{Attrs, Messages};
-use record::rows::{Socket, Sockets};
+use record::rows::{Rare, Socket, Sockets};
 use record::{Lookups, Proto, Table};
 
+use crate::bpf_rows::WalkDecoder;
 use crate::inet_diag::InetDecoder;
+use crate::netlink_diag::NetlinkDecoder;
+use crate::packet_diag::PacketDecoder;
 use crate::proc_door::key_of;
+use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
 use crate::unix_diag::UnixDecoder;
@@ -24,12 +28,18 @@ fn walk(row: &Socket<'_>) {
 pub fn fuzz_sock_diag(data: &[u8]) {
     let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
     for payload in payloads.chain([data]) {
-        for proto in [Proto::Tcp, Proto::Udp] {
+        for proto in Proto::ALL.into_iter().filter(|proto| proto.is_inet()) {
             let mut decoder = InetDecoder::new(proto, 1);
-            if let Ok(row) = decoder.decode(payload) {
+            if let Ok(row) = decoder.decode_rare(payload, &mut Rare::default()) {
                 assert_eq!(row.proto, proto);
                 walk(&row);
             }
+        }
+        if let Ok(row) = PacketDecoder::new(1).decode(payload, &mut Rare::default()) {
+            walk(&row);
+        }
+        if let Ok(row) = NetlinkDecoder::new(1).decode(payload, &mut Rare::default()) {
+            walk(&row);
         }
         let mut decoder = UnixDecoder::new(1);
         if let Ok(row) = decoder.decode(payload) {
@@ -43,13 +53,35 @@ pub fn fuzz_sock_diag(data: &[u8]) {
     }
 }
 
-/// Reads bytes as lines of /proc/net/tcp, udp and unix.
+/// Reads bytes as a block of the walk, and as rows behind a good head with every set of parts.
+pub fn fuzz_walk_block(data: &[u8]) {
+    let mut decoder = WalkDecoder::new(1, 2);
+    let mut each = |row: Result<(&Socket<'_>, u64), _>| {
+        if let Ok((row, key)) = row {
+            assert_eq!((row.proto, key & 1), (Proto::Tcp, 1));
+            walk(row);
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let _ = decoder.block(data, &mut each);
+    for parts in 0..32u32 {
+        let _ = decoder.block(&[&crate::bpf_rows::head(parts)[..], data].concat(), &mut each);
+    }
+}
+
+/// Reads bytes as lines of /proc/net/tcp, udp, raw, unix, packet and netlink.
 pub fn fuzz_proc_line(data: &[u8]) {
     for line in data.split(|byte| *byte == b'\n') {
-        for proto in [Proto::Tcp, Proto::Udp] {
+        for proto in [Proto::Tcp, Proto::Udp, Proto::Raw] {
             if let Ok(row) = parse_proc_line(line, proto, 1) {
                 walk(&row);
             }
+        }
+        if let Ok(row) = parse_proc_packet_line(line, 1, &mut Rare::default()) {
+            walk(&row);
+        }
+        if let Ok(row) = parse_proc_netlink_line(line, 1, &mut Rare::default(), &mut Vec::new()) {
+            walk(&row);
         }
         let mut line = line.to_vec();
         restore_abstract(&mut line);
@@ -71,14 +103,23 @@ mod tests {
         fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..400)) {
             fuzz_sock_diag(&data);
             fuzz_proc_line(&data);
+            fuzz_walk_block(&data);
         }
 
         /// Messages that begin well: a family, then anything.
         #[test]
-        fn any_tail(family in prop::sample::select(vec![1u8, 2, 10]), data in prop::collection::vec(any::<u8>(), 16..200)) {
+        fn any_tail(family in prop::sample::select(vec![1u8, 2, 10, 16, 17]), data in prop::collection::vec(any::<u8>(), 16..200)) {
             let mut data = data;
             data[0] = family;
             fuzz_sock_diag(&data);
+        }
+
+        /// Rows whose length fits, of both families.
+        #[test]
+        fn any_row(words in 6u8..40, family in prop::sample::select(vec![2u8, 10, 7]), data in prop::collection::vec(any::<u8>(), 160..400)) {
+            let mut data = data;
+            (data[0], data[1]) = (words, family);
+            fuzz_walk_block(&data);
         }
 
         #[test]

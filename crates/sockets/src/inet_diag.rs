@@ -1,11 +1,11 @@
-//! inet_diag: requests for TCP and UDP sockets, and the messages that come back.
+//! inet_diag: requests for sockets with IP addresses, and the messages that come back.
 //!
 //! Layouts: include/uapi/linux/inet_diag.h. A message is a fixed struct of 72 bytes and attributes; time-wait and
 //! request sockets have hardly any. Knows no socket, no door, no filter language. Start reading at
 //! [`InetDecoder::decode`].
 use netlink::prefix::{array_at, be16_at, u32_at};
 use netlink::{Attr, Attrs, Request};
-use record::rows::{Endpoint, SkMem, Socket, TcpInfo, need};
+use record::rows::{Endpoint, MptcpPart, Rare, SkMem, Socket, TcpInfo, need};
 use record::{Addr, Proto, State, Timer};
 
 use crate::error::DecodeError;
@@ -21,18 +21,31 @@ const TCPDIAG_GETSOCK: u16 = 18;
 pub(crate) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// `INET_DIAG_REQ_BYTECODE`
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
+/// `INET_DIAG_REQ_SK_BPF_STORAGES`: empty for those of every map. Needs CAP_BPF.
+const INET_DIAG_REQ_SK_BPF_STORAGES: u16 = 2;
+/// `INET_DIAG_REQ_PROTOCOL`: a protocol that has no room in the request's eight bits.
+const INET_DIAG_REQ_PROTOCOL: u16 = 3;
 /// include/uapi/linux/in.h
 const IPPROTO_TCP: u8 = 6;
 /// include/uapi/linux/in.h
 const IPPROTO_UDP: u8 = 17;
+/// include/uapi/linux/in.h
+const IPPROTO_UDPLITE: u8 = 136;
+/// include/uapi/linux/in.h: in inet_diag's terms every raw socket, whatever its protocol.
+const IPPROTO_RAW: u8 = 255;
+/// include/uapi/linux/in.h
+const IPPROTO_MPTCP: u32 = 262;
+/// A protocol that nobody has (RFC 3692 keeps it for experiments): what a kernel before 5.9, which does not know the
+/// attribute, takes for the one that is wanted, and refuses.
+const IPPROTO_NONE_SUCH: u8 = 254;
 
 /// `struct inet_diag_sockid`: ports, addresses, interface, cookie.
-const SOCKID: usize = 48;
+pub(crate) const SOCKID: usize = 48;
 /// `struct inet_diag_req` (legacy): family, src_len, dst_len, ext, id, states u32, dbs u32.
 const REQ: usize = 60;
 const _: () = assert!(REQ == 4 + SOCKID + 4 + 4);
 /// `struct inet_diag_req_v2`: family, protocol, ext, pad, states u32, id.
-const REQ_V2: usize = 56;
+pub(crate) const REQ_V2: usize = 56;
 const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 /// `struct inet_diag_msg`: family, state, timer, retrans, id, five u32.
 const MSG: usize = 72;
@@ -42,7 +55,7 @@ const _: () = assert!(MSG == 4 + SOCKID + 5 * 4);
 pub(crate) const STATES_ALL: u32 = 0x1ffe;
 
 // enum of attributes, `INET_DIAG_…`. Those without a constant are known and have no place in a row:
-// 1 MEMINFO, 10 PROTOCOL, 12 LOCALS, 13 PEERS, 14 PAD, 20 SK_BPF_STORAGES.
+// 1 MEMINFO, 10 PROTOCOL, 12 LOCALS, 13 PEERS, 14 PAD.
 const INFO: u16 = 2;
 const VEGASINFO: u16 = 3;
 const CONG: u16 = 4;
@@ -57,6 +70,7 @@ const BBRINFO: u16 = 16;
 const CLASS_ID: u16 = 17;
 const MD5SIG: u16 = 18;
 const ULP_INFO: u16 = 19;
+const SK_BPF_STORAGES: u16 = 20;
 const CGROUP_ID: u16 = 21;
 const SOCKOPT: u16 = 22;
 /// The last attribute of 6.18; what is beyond comes from a newer kernel.
@@ -65,7 +79,7 @@ const LAST_KNOWN: u16 = SOCKOPT;
 /// The extension bits that fetch the fields behind these `need` bits: `1 << (attribute - 1)`.
 pub(crate) fn ext_of(demanded: u64) -> u8 {
     let bits: [(u64, &[u16]); 5] = [
-        (need::TCP_INFO, &[INFO]),
+        (need::TCP_INFO | need::COUNTERS | need::ULP, &[INFO]),
         (need::CONG, &[CONG]),
         (need::CONG_INFO, &[VEGASINFO]),
         (need::SKMEM, &[SKMEMINFO]),
@@ -73,6 +87,18 @@ pub(crate) fn ext_of(demanded: u64) -> u8 {
     ];
     let wanted = bits.iter().filter(|(need, _)| demanded & need != 0);
     wanted.flat_map(|(_, attrs)| attrs.iter()).fold(0, |ext, attr| ext | 1 << (attr - 1))
+}
+
+/// The protocol's number (`IPPROTO_…`).
+pub(crate) fn number_of(proto: Proto) -> u8 {
+    match proto {
+        Proto::Udp => IPPROTO_UDP,
+        Proto::UdpLite => IPPROTO_UDPLITE,
+        Proto::Raw => IPPROTO_RAW,
+        // Its own number does not fit: it stands in an attribute.
+        Proto::Mptcp => IPPROTO_NONE_SUCH,
+        _ => IPPROTO_TCP,
+    }
 }
 
 /// What a dump is asked for.
@@ -88,6 +114,8 @@ pub(crate) struct Wanted<'c> {
     pub(crate) dport: u16,
     /// Compiled filter; empty is none.
     pub(crate) bytecode: &'c [u8],
+    /// What BPF maps keep with the socket.
+    pub(crate) storages: bool,
 }
 
 impl Wanted<'_> {
@@ -103,6 +131,9 @@ impl Wanted<'_> {
     fn finish(&self, mut request: Request) -> Request {
         if !self.bytecode.is_empty() {
             request.attr(INET_DIAG_REQ_BYTECODE, self.bytecode);
+        }
+        if self.storages {
+            request.nested(INET_DIAG_REQ_SK_BPF_STORAGES, |_| {});
         }
         request
     }
@@ -122,26 +153,33 @@ impl Wanted<'_> {
     pub(crate) fn by_family(&self, family: u8, proto: Proto) -> Request {
         let mut body = [0; REQ_V2];
         body[0] = family;
-        body[1] = if proto == Proto::Udp { IPPROTO_UDP } else { IPPROTO_TCP };
+        body[1] = number_of(proto);
         body[2] = self.ext;
         body[4..8].copy_from_slice(&self.states.to_ne_bytes());
         body[8..8 + SOCKID].copy_from_slice(&self.sockid());
         let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
         request.body(&body);
+        if proto == Proto::Mptcp {
+            request.attr_u32(INET_DIAG_REQ_PROTOCOL, IPPROTO_MPTCP);
+        }
         self.finish(request)
     }
 }
 
 /// `need` bits whose answers are attributes.
 const IN_ATTRIBUTES: u64 = need::TCP_INFO
+    | need::COUNTERS
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM
     | need::TOS
     | need::CGROUP
     | need::SOCKOPT
+    | need::V6ONLY
     | need::IFACE_MARK
-    | need::SHUTDOWN;
+    | need::SHUTDOWN
+    | need::ULP
+    | need::STORAGES;
 
 /// `idiag_timer` of time-wait sockets, also of those whose state says FIN_WAIT2.
 pub(crate) const TIMER_TIME_WAIT: u8 = 3;
@@ -158,7 +196,7 @@ pub struct InetDecoder {
 }
 
 impl InetDecoder {
-    /// A decoder for the answers to a request for `proto` (TCP or UDP) in namespace `netns_id`.
+    /// A decoder for the answers to a request for `proto`, one that [`Proto::is_inet`], in namespace `netns_id`.
     pub fn new(proto: Proto, netns_id: u64) -> InetDecoder {
         InetDecoder { proto, netns_id, attributes: true, unknown_attrs: 0 }
     }
@@ -191,6 +229,23 @@ impl InetDecoder {
             }
         }
         result
+    }
+
+    /// The same for raw and MPTCP sockets, with `rare` for what only they have.
+    pub fn decode_rare<'b>(&mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+        let mut row = self.decode(payload)?;
+        *rare = Rare::EMPTY;
+        match self.proto {
+            Proto::Raw => rare.ip_protocol = u8::try_from(row.local.port).ok(),
+            Proto::Mptcp => {
+                let attrs = payload.get(MSG..).filter(|_| self.attributes).unwrap_or_default();
+                let info = Attrs::new(attrs).map_while(Result::ok).find(|attr| attr.kind == INFO);
+                rare.mptcp = info.map(|attr| MptcpPart::new(attr.payload));
+            }
+            _ => {}
+        }
+        row.rare = Some(rare);
+        Ok(row)
     }
 
     // Replies call a TCP socket that is bound and nothing else closed; a closed one is in no table.
@@ -243,7 +298,8 @@ impl InetDecoder {
 
     fn asked_attribute<'b>(&mut self, row: &mut Socket<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
-            INFO => row.tcp_info = Some(TcpInfo::new(attr.payload)),
+            // Of MPTCP the same attribute holds another struct.
+            INFO if self.proto != Proto::Mptcp => row.tcp_info = Some(TcpInfo::new(attr.payload)),
             SKMEMINFO => row.skmem = Some(SkMem::new(attr.payload)),
             CONG => row.cong = Some(attr.c_str()),
             VEGASINFO => row.vegas = Some(attr.payload),
@@ -254,6 +310,7 @@ impl InetDecoder {
             CLASS_ID => row.class_id = Some(attr.u32()?),
             ULP_INFO => row.ulp = Some(attr.payload),
             MD5SIG => row.md5sig = Some(attr.payload),
+            SK_BPF_STORAGES => row.storages = Some(attr.payload),
             known if known <= LAST_KNOWN => {}
             _ => self.unknown_attrs += 1,
         }

@@ -3,6 +3,8 @@ use record::Proto;
 
 use crate::choose::Via;
 use crate::inet_diag::{AF_INET, AF_INET6};
+use crate::netlink_diag::AF_NETLINK;
+use crate::packet_diag::AF_PACKET;
 use crate::unix_diag::AF_UNIX;
 
 /// One dump or one file.
@@ -15,6 +17,14 @@ pub(crate) enum Table {
     Udp4,
     Udp6,
     Unix,
+    Raw4,
+    Raw6,
+    UdpLite4,
+    UdpLite6,
+    Mptcp4,
+    Mptcp6,
+    Packet,
+    Netlink,
 }
 
 /// The tables of a protocol, one by one.
@@ -23,6 +33,11 @@ pub(crate) fn tables_of(proto: Proto) -> &'static [Table] {
         Proto::Tcp => &[Table::Tcp4, Table::Tcp6],
         Proto::Udp => &[Table::Udp4, Table::Udp6],
         Proto::Unix => &[Table::Unix],
+        Proto::Raw => &[Table::Raw4, Table::Raw6],
+        Proto::UdpLite => &[Table::UdpLite4, Table::UdpLite6],
+        Proto::Mptcp => &[Table::Mptcp4, Table::Mptcp6],
+        Proto::Packet => &[Table::Packet],
+        Proto::Netlink => &[Table::Netlink],
     }
 }
 
@@ -36,6 +51,14 @@ impl Table {
             Table::Udp4 => "UDP sockets (IPv4)",
             Table::Udp6 => "UDP sockets (IPv6)",
             Table::Unix => "unix sockets",
+            Table::Raw4 => "raw sockets (IPv4)",
+            Table::Raw6 => "raw sockets (IPv6)",
+            Table::UdpLite4 => "UDP-Lite sockets (IPv4)",
+            Table::UdpLite6 => "UDP-Lite sockets (IPv6)",
+            Table::Mptcp4 => "MPTCP sockets (IPv4)",
+            Table::Mptcp6 => "MPTCP sockets (IPv6)",
+            Table::Packet => "packet sockets",
+            Table::Netlink => "netlink sockets",
         }
     }
 
@@ -44,6 +67,11 @@ impl Table {
             Table::Tcp | Table::Tcp4 | Table::Tcp6 => Proto::Tcp,
             Table::Udp4 | Table::Udp6 => Proto::Udp,
             Table::Unix => Proto::Unix,
+            Table::Raw4 | Table::Raw6 => Proto::Raw,
+            Table::UdpLite4 | Table::UdpLite6 => Proto::UdpLite,
+            Table::Mptcp4 | Table::Mptcp6 => Proto::Mptcp,
+            Table::Packet => Proto::Packet,
+            Table::Netlink => Proto::Netlink,
         }
     }
 
@@ -51,9 +79,11 @@ impl Table {
     pub(crate) fn family(self) -> u8 {
         match self {
             Table::Tcp => 0,
-            Table::Tcp4 | Table::Udp4 => AF_INET,
-            Table::Tcp6 | Table::Udp6 => AF_INET6,
+            Table::Tcp4 | Table::Udp4 | Table::Raw4 | Table::UdpLite4 | Table::Mptcp4 => AF_INET,
+            Table::Tcp6 | Table::Udp6 | Table::Raw6 | Table::UdpLite6 | Table::Mptcp6 => AF_INET6,
             Table::Unix => AF_UNIX,
+            Table::Packet => AF_PACKET,
+            Table::Netlink => AF_NETLINK,
         }
     }
 
@@ -65,14 +95,24 @@ impl Table {
             Table::Udp4 => "udp4",
             Table::Udp6 => "udp6",
             Table::Unix => "unix",
+            Table::Raw4 => "raw4",
+            Table::Raw6 => "raw6",
+            Table::UdpLite4 => "udplite4",
+            Table::UdpLite6 => "udplite6",
+            Table::Mptcp4 => "mptcp4",
+            Table::Mptcp6 => "mptcp6",
+            Table::Packet => "packet",
+            Table::Netlink => "netlink",
         }
     }
 
-    /// The file below /proc/thread-self/net.
+    /// The file below /proc/thread-self/net. (Of MPTCP there is none: asking for it finds nothing.)
     pub(crate) fn file(self) -> &'static str {
         match self {
             Table::Tcp | Table::Tcp4 => "tcp",
             Table::Udp4 => "udp",
+            Table::Raw4 => "raw",
+            Table::UdpLite4 => "udplite",
             other => other.word(),
         }
     }
@@ -88,6 +128,21 @@ pub(crate) fn unfiltered_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-unfiltered@{netns_id}", table.word())
 }
 
+/// The stream of the listeners that stand beside a walk of the connections.
+pub(crate) fn listeners_key(table: Table, netns_id: u64) -> String {
+    format!("sockets/{}/netlink-listen@{netns_id}", table.word())
+}
+
+/// The stream of a walk of listeners; 0 for those of all namespaces.
+pub(crate) fn walked_listeners_key(netns_id: u64) -> String {
+    format!("sockets/tcp/bpf-listen@{netns_id}")
+}
+
+/// The stream of a walk of the table that several namespaces share, by its place among all such tables.
+pub(crate) fn shared_key(table: usize) -> String {
+    format!("sockets/tcp/bpf-shared-{table}@0")
+}
+
 /// True if a key is one of ours in this namespace.
 pub(crate) fn is_ours(key: &str, netns_id: u64) -> bool {
     key.strip_prefix("sockets/")
@@ -101,13 +156,13 @@ mod tests {
 
     #[test]
     fn keys_are_their_own() {
-        let mut keys: Vec<String> = [Table::Tcp, Table::Tcp4, Table::Tcp6, Table::Udp4, Table::Udp6, Table::Unix]
-            .iter()
+        let tables = Proto::ALL.iter().flat_map(|proto| tables_of(*proto)).chain(&[Table::Tcp]);
+        let mut keys: Vec<String> = tables
             .flat_map(|table| [key(*table, Via::Netlink, 7), key(*table, Via::Proc, 7), unfiltered_key(*table, 7)])
             .collect();
         assert!(keys.iter().all(|key| is_ours(key, 7) && !is_ours(key, 8)));
         keys.sort();
         keys.dedup();
-        assert_eq!(keys.len(), 18);
+        assert_eq!(keys.len(), 3 * 14);
     }
 }

@@ -1,25 +1,32 @@
 //! The kernel's socket tables as rows.
 //!
-//! TCP, UDP and unix sockets of one network namespace, by sock_diag or from /proc/net, live or from a recording, one
+//! Sockets of one network namespace, by sock_diag or from /proc/net, live or from a recording, one
 //! row at a time in a reused buffer. Knows both interfaces; knows nothing of processes, of what a user calls a
 //! filter, of output. Start reading at [`SocketSource`]; a new column begins in `record::rows` and ends in
-//! `inet_diag`, `unix_diag` or `proc_tcp`.
+//! `inet_diag`, `unix_diag`, `packet_diag`, `netlink_diag` or one of `proc_*`.
 #![forbid(unsafe_code)]
 
 mod books;
+mod bpf_door;
+mod bpf_rows;
 mod bytecode;
 mod choose;
+mod destroy;
 mod destroyed;
 mod error;
 mod everywhere;
+mod expected;
 mod fuzz;
 mod ifindex;
 mod inet_diag;
 mod keys;
 mod live;
+mod netlink_diag;
+mod packet_diag;
 mod probe;
 mod proc_door;
 mod proc_line;
+mod proc_packet;
 mod proc_tcp;
 mod proc_unix;
 mod pushdown;
@@ -27,14 +34,21 @@ mod source;
 mod unix_diag;
 mod window;
 
-pub use choose::{NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_UNIX, Via};
+pub use bpf_door::Doors;
+pub use choose::{
+    BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via,
+};
+pub use destroy::{Closing, Target, close, probe_closing};
 pub use destroyed::Destroyed;
 pub use error::DecodeError;
 pub use everywhere::{EverySocket, Place};
-pub use fuzz::{fuzz_proc_line, fuzz_sock_diag};
+pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use inet_diag::{InetDecoder, decode_inet};
 pub use live::{FlowSums, Follow, LiveConnections};
+pub use netlink_diag::NetlinkDecoder;
+pub use packet_diag::PacketDecoder;
 pub use probe::{Probe, probe, sees_marks};
+pub use proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 pub use proc_tcp::parse_proc_line;
 pub use proc_unix::parse_proc_unix_line;
 pub use pushdown::Families;

@@ -11,7 +11,7 @@ use crate::inet_diag::{AF_INET, Wanted};
 use crate::keys::Table;
 use crate::proc_door::ProcFile;
 use crate::source::NETLINK_SOCK_DIAG;
-use crate::unix_diag;
+use crate::{netlink_diag, packet_diag, unix_diag};
 
 /// What became of trying one door.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Probe {
 /// Some twenty system calls. In a replay nothing works: its kernel is not there to be asked.
 pub fn probe(host: &Host) -> Vec<Probe> {
     let mut probes = Vec::new();
-    for proto in [Proto::Tcp, Proto::Udp, Proto::Unix] {
+    for proto in Proto::ALL {
         probes.push(by_netlink(host, proto));
         probes.push(by_proc(host, proto));
     }
@@ -45,7 +45,7 @@ pub fn sees_marks() -> bool {
 
 fn by_netlink(host: &Host, proto: Proto) -> Probe {
     // No state at all: the kernel crosses no bucket and has nothing to answer but that it is done.
-    let wanted = Wanted { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[] };
+    let wanted = Wanted { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
     let tried = |request| {
         let what = table_of(proto).what();
         let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "probe", note: "", netns: None };
@@ -56,21 +56,36 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
             Ok(()) => (Ok(()), "one dump for both families"),
             Err(_) => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
         },
-        Proto::Udp => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
         Proto::Unix => (tried(unix_diag::request(0, 0)), "one dump"),
+        Proto::Packet => (tried(packet_diag::request(0)), "one dump"),
+        Proto::Netlink => (tried(netlink_diag::request(0)), "one dump for every protocol"),
+        _ => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
     };
     let words = match &result {
-        Ok(()) if proto == Proto::Unix || sees_marks() => how.to_owned(),
+        Ok(()) if !proto.is_inet() || sees_marks() => how.to_owned(),
         Ok(()) => format!("{how}, without marks (they need CAP_NET_ADMIN)"),
-        Err(error) => refused(error),
+        Err(error) => refused(error, proto),
     };
     Probe { proto, via: Via::Netlink, works: result.is_ok(), words }
 }
 
-fn refused(error: &DumpError) -> String {
+// What the kernel's configuration calls the door.
+fn module_of(proto: Proto) -> &'static str {
+    match proto {
+        Proto::Tcp => "CONFIG_INET_TCP_DIAG",
+        Proto::Udp | Proto::UdpLite => "CONFIG_INET_UDP_DIAG",
+        Proto::Unix => "CONFIG_UNIX_DIAG",
+        Proto::Raw => "CONFIG_INET_RAW_DIAG",
+        Proto::Mptcp => "CONFIG_INET_MPTCP_DIAG",
+        Proto::Packet => "CONFIG_PACKET_DIAG",
+        Proto::Netlink => "CONFIG_NETLINK_DIAG",
+    }
+}
+
+fn refused(error: &DumpError, proto: Proto) -> String {
     match error.errno() {
         Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => {
-            format!("{error} (the kernel has no module for it: CONFIG_INET_DIAG, CONFIG_UNIX_DIAG)")
+            format!("{error} (the kernel has no module for it: {})", module_of(proto))
         }
         _ => error.to_string(),
     }
@@ -82,6 +97,8 @@ fn by_proc(host: &Host, proto: Proto) -> Probe {
     let words = match (&result, proto) {
         (Err(error), _) => error.to_string(),
         (Ok(_), Proto::Unix) => "without peers, queues, owners' uids and cookies".to_owned(),
+        (Ok(_), Proto::Packet) => "without rings, fanout, memberships, filters, memory and cookies".to_owned(),
+        (Ok(_), Proto::Netlink) => "without memory and cookies, of the groups the first 32".to_owned(),
         (Ok(_), _) => "without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits".to_owned(),
     };
     Probe { proto, via: Via::Proc, works: result.is_ok(), words }
@@ -92,6 +109,11 @@ fn table_of(proto: Proto) -> Table {
         Proto::Tcp => Table::Tcp,
         Proto::Udp => Table::Udp4,
         Proto::Unix => Table::Unix,
+        Proto::Raw => Table::Raw4,
+        Proto::UdpLite => Table::UdpLite4,
+        Proto::Mptcp => Table::Mptcp4,
+        Proto::Packet => Table::Packet,
+        Proto::Netlink => Table::Netlink,
     }
 }
 
@@ -102,7 +124,7 @@ mod tests {
     #[test]
     fn this_host() {
         let probes = probe(&Host::live());
-        assert_eq!(probes.len(), 6);
+        assert_eq!(probes.len(), 2 * Proto::ALL.len());
         assert!(probes.iter().all(|probe| !probe.words.is_empty()));
         // Whatever a sandbox forbids, one of the two doors to TCP must be open where tests run.
         assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.works));

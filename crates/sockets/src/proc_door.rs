@@ -103,8 +103,11 @@ impl Lines {
 /// What makes a row of /proc the same as another, where there is no cookie: everything that names the socket, mixed.
 /// 0 if nothing does.
 pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
-    if row.proto == Proto::Unix {
-        return row.inode.into();
+    match row.rare.and_then(|rare| rare.netlink) {
+        // The kernel's own netlink sockets have inodes since 6.18 only.
+        Some(part) => return mix(u64::from(row.inode) << 8 | u64::from(part.protocol.0), part.portid.into()) | 1,
+        None if matches!(row.proto, Proto::Unix | Proto::Packet) => return row.inode.into(),
+        None => {}
     }
     let ports = u64::from(row.local.port) << 16 | u64::from(row.peer.port);
     let mut key = mix(u64::from(row.inode) << 32 | ports, u64::from(row.family));

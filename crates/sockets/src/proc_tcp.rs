@@ -1,4 +1,4 @@
-//! Lines of /proc/net/tcp, tcp6, udp and udp6 (net/ipv4/tcp_ipv4.c, tcp4_seq_show, and its three brothers).
+//! Lines of /proc/net/tcp, udp, udplite, raw and their IPv6 brothers (net/ipv4/tcp_ipv4.c, tcp4_seq_show, and others).
 //!
 //! ```text
 //!   sl  local_address rem_address   st tx_queue:rx_queue tr:tm->when retrnsmt   uid  timeout inode

@@ -4,21 +4,28 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use netlink::{Ask, DumpEnd, DumpError, Request};
-use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault};
+use record::rows::need::{self, NETLINK, STORAGES};
+use record::rows::{Rare, Socket, Sockets};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _};
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, NetNs, SysError};
+use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
+use crate::bpf_door::{self, Doors, WalkError, Whose};
+use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
-use crate::choose::{Choice, Facts, Via, choose};
+use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
 use crate::error::DecodeError;
-use crate::inet_diag::{AF_INET6, InetDecoder, Wanted, ext_of};
+use crate::expected::{self, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_WALKING};
+use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
 use crate::keys::{self, Table};
+use crate::netlink_diag::{self, NetlinkDecoder};
+use crate::packet_diag::{self, PacketDecoder};
 use crate::proc_door::{self, ProcFile};
+use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
-use crate::pushdown::{Families, Split, TableFilter, World, split};
+use crate::pushdown::{Families, Split, TableFilter, World, only_in, split};
 use crate::unix_diag::{self, UnixDecoder};
 use crate::window::Window;
 
@@ -37,14 +44,41 @@ pub struct Options {
     pub netns_id: u64,
     /// The tables in the order in which their rows shall come, as far as the filter does not rule them out.
     pub order: Vec<Proto>,
+    /// Those of them that are read only if the filter speaks of protocols, or of fields that they alone have.
+    pub if_named: &'static [Proto],
+    /// Nobody named a table: what this kernel lacks is not told, but for TCP, UDP and unix sockets.
+    pub quiet: bool,
+    /// What the kernel sends twice is handed out twice, as the old tools show it: netlink sockets of groups.
+    pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
+    /// TCP sockets from which the walk pays; `None` is what was measured.
+    pub walk_from: Option<u64>,
 }
 
 impl Options {
-    /// TCP, UDP, unix, both families, any door.
+    /// Every table, both families, any door. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
+    /// the first the kernel crosses the whole host's table of tokens (2.4 ms where all the rest takes 0.7), nobody has
+    /// one of the second, and the third are many and of little interest (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
-        Options { via: None, netns_id, order: vec![Proto::Tcp, Proto::Udp, Proto::Unix], families: Families::Both }
+        let order = vec![
+            Proto::Tcp,
+            Proto::Mptcp,
+            Proto::Udp,
+            Proto::UdpLite,
+            Proto::Raw,
+            Proto::Packet,
+            Proto::Unix,
+            Proto::Netlink,
+        ];
+        let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
+        let families = Families::Both;
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families, walk_from: None }
+    }
+
+    /// Only this table.
+    pub fn only(proto: Proto, netns_id: u64) -> Options {
+        Options { order: vec![proto], if_named: &[], ..Options::new(netns_id) }
     }
 }
 
@@ -54,12 +88,15 @@ pub struct SocketSource<'h> {
     host: &'h Host,
     options: Options,
     netns: Option<&'h NetNs>,
+    /// Where a loaded program is kept; its own place if nobody lends one.
+    doors: Option<&'h Doors>,
+    own_doors: Doors,
 }
 
 impl<'h> SocketSource<'h> {
     /// Sockets of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
-        SocketSource { host, options, netns: None }
+        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new() }
     }
 
     /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -68,24 +105,75 @@ impl<'h> SocketSource<'h> {
         self
     }
 
+    /// Keeps what is dear to open in `doors`, for the next source of the same session.
+    pub fn keeping(mut self, doors: &'h Doors) -> SocketSource<'h> {
+        self.doors = Some(doors);
+        self
+    }
+
+    fn doors(&self) -> &Doors {
+        self.doors.unwrap_or(&self.own_doors)
+    }
+
     /// The tables with their doors and filters, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Sockets>) -> Plan {
         // A recording is filtered by the engine; only tables that cannot have such rows are left out.
-        let filters = |proto| !self.host.is_replay() && self.choose(proto, demand.need).via == Via::Netlink;
+        let filters = |proto| !self.host.is_replay() && Choice::filters(self.choose(demand, proto, STATES_ALL).via);
         let Split { tables, pushed } = self.split(demand, &filters);
-        let with_door = |filter: TableFilter| PlannedTable { choice: self.choose(filter.proto, demand.need), filter };
+        let with_door = |filter: TableFilter| {
+            let choice = self.choose(demand, filter.proto, filter.states);
+            PlannedTable { choice, filter }
+        };
         Plan { tables: tables.into_iter().map(with_door).collect(), pushed }
     }
 
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
-        split(&demand.conjuncts, &self.options.order, self.options.families, self, filters)
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || is_named(demand, *proto);
+        let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
+        split(&demand.conjuncts, &order, self.options.families, self, filters)
     }
 
-    fn choose(&self, proto: Proto, need: u64) -> Choice {
+    // Whether a table that cannot be read is worth a word.
+    fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
+        let everywhere = matches!(proto, Proto::Tcp | Proto::Udp | Proto::Unix);
+        everywhere || (!self.options.quiet && is_named(demand, proto))
+    }
+
+    fn choose(&self, demand: &Demand<Sockets>, proto: Proto, states: u32) -> Choice {
         let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
-        let recorded = self.host.is_replay().then(|| (held(Via::Netlink), held(Via::Proc)));
-        choose(&Facts { proto, need, via: self.options.via, recorded })
+        let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
+        let counted = is_counted(demand);
+        let few_states = states & !IN_SMALL_TABLES == 0;
+        let walk = || self.walk(demand, parts_of(demand.need, counted));
+        let via = self.options.via;
+        choose(&Facts { proto, need: demand.need, counted, few_states, via, recorded, walk: &walk })
+    }
+
+    // Whether the walk of TCP's tables is possible and pays.
+    fn walk(&self, demand: &Demand<Sockets>, parts: u32) -> Walk {
+        if !cfg!(feature = "bpf") || self.netns.is_some() {
+            return Walk::TooFew;
+        }
+        // A table must not change its stream on the tape from round to round.
+        match self.doors().first().get().filter(|_| self.host.mode() == Mode::Recording) {
+            Some(Via::Bpf) => return Walk::Pays("as in the first round"),
+            Some(_) => return Walk::TooFew,
+            None => {}
+        }
+        let (least, why) = match (self.doors().is_loaded(parts), demand.repeated) {
+            (true, _) => (WORTH_WALKING, "the program is loaded"),
+            (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
+            (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
+        };
+        let least = self.options.walk_from.unwrap_or(least);
+        if expected::tcp_sockets(self.host, least) < least {
+            return Walk::TooFew;
+        }
+        match self.doors().why_not() {
+            Some(why_not) => Walk::No(why_not),
+            None => Walk::Pays(why),
+        }
     }
 
     fn key(&self, table: Table, via: Via) -> String {
@@ -103,6 +191,18 @@ impl World for SocketSource<'_> {
     }
 }
 
+// Whether the filter speaks of protocols or of what that table alone has, or such a column has to be asked for.
+pub(crate) fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
+    let mut named = proto == Proto::Netlink && demand.need & NETLINK != 0;
+    for part in &demand.conjuncts {
+        part.for_each_test(&mut |test| {
+            let name = Sockets::FIELDS.get(test.field).map_or("", |field| field.name);
+            named |= name == "proto" || only_in(name) == Some(proto);
+        });
+    }
+    named
+}
+
 #[derive(Debug)]
 struct Plan {
     tables: Vec<PlannedTable>,
@@ -110,18 +210,22 @@ struct Plan {
 }
 
 #[derive(Debug)]
-struct PlannedTable {
-    choice: Choice,
-    filter: TableFilter,
+pub(crate) struct PlannedTable {
+    pub(crate) choice: Choice,
+    pub(crate) filter: TableFilter,
 }
 
 impl Source<Sockets> for SocketSource<'_> {
     fn offer(&self, demand: &Demand<Sockets>) -> Offer {
         let plan = self.plan(demand);
         let used = |via| plan.tables.iter().any(|table| table.choice.via == via);
-        let door = match (used(Via::Netlink), used(Via::Proc)) {
-            (true, true) => "netlink, proc",
-            (false, true) => Via::Proc.name(),
+        let door = match (used(Via::Bpf), used(Via::Netlink), used(Via::Proc)) {
+            (true, true, true) => "bpf, netlink, proc",
+            (true, true, false) => "bpf, netlink",
+            (true, false, true) => "bpf, proc",
+            (true, false, false) => Via::Bpf.name(),
+            (false, true, true) => "netlink, proc",
+            (false, false, true) => Via::Proc.name(),
             _ => Via::Netlink.name(),
         };
         let mut explain: Vec<String> = plan.tables.iter().map(explain_table).collect();
@@ -143,8 +247,20 @@ impl Source<Sockets> for SocketSource<'_> {
                 books.note(format!("the recording was made with a {filter}"));
             }
         }
-        let mut run = Run { source: self, need: demand.need, each, books, stopped: false, failure: None };
+        let parts = parts_of(demand.need, is_counted(demand));
+        let mut run = Run {
+            source: self,
+            need: demand.need,
+            parts,
+            each,
+            books,
+            tells: true,
+            listeners: false,
+            stopped: false,
+            failure: None,
+        };
         for table in &plan.tables {
+            run.tells = self.tells(demand, table.filter.proto);
             run.table(table);
             if run.stopped {
                 break;
@@ -154,14 +270,18 @@ impl Source<Sockets> for SocketSource<'_> {
     }
 }
 
-fn explain_table(table: &PlannedTable) -> String {
+pub(crate) fn explain_table(table: &PlannedTable) -> String {
     let PlannedTable { choice, filter } = table;
     let words = filter.words();
     let kernel = match (choice.via, words.is_empty()) {
         (Via::Netlink, false) => format!("; the kernel filters {words}"),
+        (Via::Bpf, false) => {
+            format!("; filtered by {words}, the program does what concerns states, families and ports")
+        }
         _ => String::new(),
     };
-    format!("{} sockets by {} ({}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
+    let no_walk = choice.no_walk.map(|why| format!("; {why}")).unwrap_or_default();
+    format!("{} sockets by {} ({}{no_walk}){kernel}", filter.proto.name(), choice.via.name(), choice.why)
 }
 
 impl SocketSource<'_> {
@@ -173,8 +293,9 @@ impl SocketSource<'_> {
             let wanted = [note_of(&filter, &[]), note_of(&filter, &[0])];
             let both: &[Table] = if filter.proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
             for table in both.iter().chain(keys::tables_of(filter.proto)) {
-                let key = self.key(*table, Via::Netlink);
-                let notes = || self.host.notes().iter().filter(|(of, _)| **of == *key).map(|(_, note)| &**note);
+                let keys = [self.key(*table, Via::Netlink), self.key(*table, Via::Bpf)];
+                let ours = |of: &str| keys.iter().any(|key| **key == *of);
+                let notes = || self.host.notes().iter().filter(|(of, _)| ours(of)).map(|(_, note)| &**note);
                 if !notes().any(|note| wanted.iter().any(|wanted| *wanted == note)) {
                     narrower.extend(notes().filter(|note| !note.is_empty()));
                 }
@@ -197,8 +318,14 @@ impl SocketSource<'_> {
 struct Run<'s, 'h, 'e, 'f> {
     source: &'s SocketSource<'h>,
     need: u64,
+    /// What the walk is to copy of each socket.
+    parts: u32,
     each: &'e mut Each<'f, Sockets>,
     books: Books,
+    /// Whether it is worth a word if the table read now is one that this kernel lacks.
+    tells: bool,
+    /// True while netlink reads what stands beside the walk.
+    listeners: bool,
     stopped: bool,
     /// The first table that gave nothing at all.
     failure: Option<SourceError>,
@@ -207,15 +334,25 @@ struct Run<'s, 'h, 'e, 'f> {
 impl Run<'_, '_, '_, '_> {
     fn table(&mut self, planned: &PlannedTable) {
         let filter = &planned.filter;
-        if planned.choice.via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
+        if filter.proto == Proto::Tcp && filter.states & !IN_SMALL_TABLES != 0 {
+            self.source.doors().first().set(Some(planned.choice.via));
+        }
+        if planned.choice.via == Via::Bpf {
+            return self.by_walk(filter);
+        }
+        self.by_files_or_dumps(planned.choice.via, filter);
+    }
+
+    fn by_files_or_dumps(&mut self, via: Via, filter: &TableFilter) {
+        if via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
             return;
         }
         for table in keys::tables_of(filter.proto).iter().copied() {
             if self.stopped || !filter.families.has(table.family()) {
                 continue;
             }
-            match planned.choice.via {
-                Via::Netlink => self.by_netlink(table, filter),
+            match via {
+                Via::Netlink | Via::Bpf => self.by_netlink(table, filter),
                 Via::Proc => {
                     if let Err(error) = self.by_proc(table, filter) {
                         self.proc_failed(table, error);
@@ -230,7 +367,7 @@ impl Run<'_, '_, '_, '_> {
         let host = self.source.host;
         let possible = if host.is_replay() {
             // It may have been made with more families than are wanted now.
-            host.holds(&self.source.key(Table::Tcp, Via::Netlink))
+            host.holds(&self.netlink_key(Table::Tcp))
         } else {
             filter.families == Families::Both
         };
@@ -252,12 +389,14 @@ impl Run<'_, '_, '_, '_> {
         match self.dump(table, filter) {
             Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
                 match self.by_proc(table, filter) {
+                    Ok(true) if !self.tells => {}
                     Ok(true) => {
                         let what = table.what();
                         self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
                     }
                     // A kernel without this family: neither door can have it.
                     Ok(false) => {}
+                    Err(proc) if !self.tells && lacks_table(proc.errno) => {}
                     Err(proc) => {
                         let fault = fault_of(Some(proc.errno));
                         self.fail(table, fault, Box::new(NoDoor { netlink: error, proc }));
@@ -277,6 +416,9 @@ impl Run<'_, '_, '_, '_> {
         let Err(error) = result else { return };
         if self.books.rows() > rows_before {
             return self.books.incomplete(0, error.to_string());
+        }
+        if !self.tells && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
+            return;
         }
         if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {
             return self.not_recorded(table);
@@ -301,16 +443,23 @@ impl Run<'_, '_, '_, '_> {
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
     }
 
+    fn netlink_key(&self, table: Table) -> String {
+        if self.listeners {
+            return keys::listeners_key(table, self.source.options.netns_id);
+        }
+        self.source.key(table, Via::Netlink)
+    }
+
     // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out, and what it
     // would have done is done here: the engine relies on it.
     fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
         let netns_id = self.source.options.netns_id;
-        let (key, unfiltered) = (self.source.key(table, Via::Netlink), keys::unfiltered_key(table, netns_id));
+        let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));
         if self.source.host.is_replay() {
             let key = if self.source.host.holds(&unfiltered) { unfiltered } else { key };
             return self.dump_until_quiet(table, &key, filter, &[], true);
         }
-        let program = if table == Table::Unix { None } else { filter.code.compile() };
+        let program = if table.proto().is_inet() { filter.code.compile() } else { None };
         let program = program.unwrap_or_default();
         match self.dump_until_quiet(table, &key, filter, &program, false) {
             Err(DumpError::Refused { errno, .. }) if !program.is_empty() && refuses_programs(errno) => {
@@ -356,27 +505,115 @@ impl Run<'_, '_, '_, '_> {
         filter_here: Option<&TableFilter>,
     ) -> Result<DumpEnd, DumpError> {
         let netns_id = self.source.options.netns_id;
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, window: Window::new() };
-        let (end, unknown) = if table == Table::Unix {
-            let mut decoder = UnixDecoder::new(netns_id);
-            // By reference: a row of 400 bytes is not moved for nothing.
-            let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
-                Ok(row) => rows.row(row, row.cookie),
-                Err(error) => rows.failed(*error),
-            });
-            (end, decoder.unknown_attrs)
-        } else {
-            let mut decoder = InetDecoder::new(table.proto(), netns_id).needing(self.need);
-            // By reference: a row of 400 bytes is not moved for nothing.
-            let end = netlink::dump(self.source.host, ask, |part| match &decoder.decode(part.payload) {
-                Ok(row) => rows.row(row, row.cookie),
-                Err(error) => rows.failed(*error),
-            });
-            (end, decoder.unknown_attrs)
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter: filter_here, as_sent, window };
+        let (host, proto) = (self.source.host, table.proto());
+        // Rows go by reference: 400 bytes are not moved for nothing.
+        let (end, unknown) = match proto {
+            Proto::Unix => {
+                let mut decoder = UnixDecoder::new(netns_id);
+                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Packet => {
+                let mut decoder = PacketDecoder::new(netns_id);
+                let end =
+                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Netlink => {
+                let mut decoder = NetlinkDecoder::new(netns_id);
+                let end =
+                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Raw | Proto::Mptcp => {
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.need);
+                let end = netlink::dump(host, ask, |part| {
+                    rows.take(&decoder.decode_rare(part.payload, &mut Rare::default()))
+                });
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Tcp | Proto::Udp | Proto::UdpLite => {
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.need);
+                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                (end, decoder.unknown_attrs)
+            }
         };
         self.books.unknown_attrs(unknown);
         self.stopped |= end.as_ref().is_ok_and(|end| end.stopped);
         end
+    }
+
+    // TCP by the walk: listeners by netlink first, who finds them without crossing the table of connections (and knows
+    // those that are merely bound), then the connections.
+    fn by_walk(&mut self, filter: &TableFilter) {
+        let beside = filter.states & IN_SMALL_TABLES;
+        if beside != 0 || self.source.host.is_replay() {
+            self.listeners = true;
+            self.by_files_or_dumps(Via::Netlink, &TableFilter { states: beside, ..filter.clone() });
+            self.listeners = false;
+        }
+        if self.stopped || filter.states & !IN_SMALL_TABLES == 0 {
+            return;
+        }
+        let rows = self.books.rows();
+        match self.walk_connections(filter) {
+            Ok(stopped) => {
+                self.stopped |= stopped;
+                self.books.used(Via::Bpf.name());
+            }
+            Err(error) => self.walk_failed(filter, error, rows),
+        }
+    }
+
+    fn walk_connections(&mut self, filter: &TableFilter) -> Result<bool, WalkError> {
+        let source = self.source;
+        let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
+        let ask = bpf_door::Ask {
+            whose: Whose::Own,
+            parts: self.parts,
+            // A socket that is closed leaves the table before it is called so: one that says it was just let go.
+            states: filter.states & !(1 << State::CLOSE.0) & !IN_SMALL_TABLES,
+            v4: filter.families.has(AF_INET),
+            v6: filter.families.has(AF_INET6),
+            sport: filter.sport,
+            dport: filter.dport,
+            key: &key,
+            note: &note,
+            netns_id: source.options.netns_id,
+        };
+        // The program has done the rest; a recording may have been made with less of a filter.
+        let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
+        let mut rows =
+            Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
+        source.doors().walk(source.host, &ask, &mut |row| match row {
+            Ok((row, key)) => rows.row(row, key),
+            Err(error) => rows.failed(error),
+        })
+    }
+
+    // The connections by another door, if no row of them is out and nobody insists on this one.
+    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64) {
+        let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
+            WalkError::Closed(cause) => (None, cause),
+            WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
+        };
+        if self.books.rows() > rows_before {
+            self.books.used(Via::Bpf.name());
+            return self.books.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+        }
+        if self.source.options.via == Some(Via::Bpf) && !self.source.host.is_replay() {
+            let fault = errno.map_or(SourceFault::Unsupported, |errno| fault_of(Some(errno)));
+            return self.fail(Table::Tcp, fault, cause);
+        }
+        if errno.is_some() {
+            self.books.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
+        }
+        self.by_files_or_dumps(
+            Via::Netlink,
+            &TableFilter { states: filter.states & !IN_SMALL_TABLES, ..filter.clone() },
+        );
     }
 
     // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
@@ -385,20 +622,21 @@ impl Run<'_, '_, '_, '_> {
         let netns_id = source.options.netns_id;
         let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
         let rows_before = self.books.rows();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, window: Window::new() };
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
+        let mut text = Vec::new();
         let end = file.read(|line| {
-            let row = match table {
-                Table::Unix => {
+            let mut rare = Rare::default();
+            rows.take_line(match table.proto() {
+                Proto::Unix => {
                     restore_abstract(line);
                     parse_proc_unix_line(line, netns_id)
                 }
-                _ => parse_proc_line(line, table.proto(), netns_id),
-            };
-            match row {
-                Ok(row) => rows.row(&row, proc_door::key_of(&row)),
-                Err(error) => rows.failed(error),
-            }
+                Proto::Packet => parse_proc_packet_line(line, netns_id, &mut rare),
+                Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut rare, &mut text),
+                proto => parse_proc_line(line, proto, netns_id),
+            })
         });
         match end {
             Ok(stopped) => {
@@ -418,6 +656,7 @@ impl Run<'_, '_, '_, '_> {
 
     fn proc_failed(&mut self, table: Table, error: SysError) {
         match error.errno {
+            errno if !self.tells && lacks_table(errno) => {}
             Errno::NOT_RECORDED => self.not_recorded(table),
             Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
             errno => self.fail(table, fault_of(Some(errno)), Box::new(error)),
@@ -432,23 +671,67 @@ impl Run<'_, '_, '_, '_> {
     }
 }
 
+/// States of sockets that netlink finds without crossing the table of connections.
+pub(crate) const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
+
+/// True if some of `tcp_info` is wanted, and nothing of it but what the walk copies.
+pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
+    let of_info = demand.fields.iter().filter_map(|&i| Sockets::FIELDS.get(i)).filter(|f| f.need & need::TCP_INFO != 0);
+    let mut any = false;
+    let all = of_info.map(|f| f.name).all(|name| {
+        any = true;
+        COUNTED.contains(&name)
+    });
+    all && any
+}
+
+/// What the walk has to copy for these `need` bits.
+pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
+    let wanted = demanded & need::COUNTERS != 0 || counted && demanded & need::TCP_INFO != 0;
+    let counters = if wanted { part::COUNTERS } else { 0 };
+    part::BOUND | part::TIMER | counters
+}
+
 /// Where decoded rows go.
-struct Rows<'r, 'f> {
-    each: &'r mut Each<'f, Sockets>,
-    books: &'r mut Books,
+pub(crate) struct Rows<'r, 'f> {
+    pub(crate) each: &'r mut Each<'f, Sockets>,
+    pub(crate) books: &'r mut Books,
     /// What the kernel was not asked or could not do.
-    filter: Option<&'r TableFilter>,
-    window: Window,
+    pub(crate) filter: Option<&'r TableFilter>,
+    /// Twice what comes twice by design.
+    pub(crate) as_sent: bool,
+    pub(crate) window: Window,
 }
 
 impl Rows<'_, '_> {
+    /// What a decoder made of a message.
+    #[inline(always)]
+    fn take(&mut self, decoded: &Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        match decoded {
+            Ok(row) => self.row(row, row.cookie),
+            Err(error) => self.failed(*error),
+        }
+    }
+
+    /// What a line was made into. A raw socket's line has its protocol where others have ports.
+    fn take_line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        match parsed {
+            Ok(row) if row.proto == Proto::Raw => {
+                let rare = Rare { ip_protocol: u8::try_from(row.local.port).ok(), ..Rare::EMPTY };
+                let row = Socket { rare: Some(&rare), ..row };
+                self.row(&row, proc_door::key_of(&row))
+            }
+            Ok(row) => self.row(&row, proc_door::key_of(&row)),
+            Err(error) => self.failed(error),
+        }
+    }
+
     #[inline]
-    fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
+    pub(crate) fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
             return ControlFlow::Continue(());
         }
-        if self.window.is_double(key) {
-            self.books.doubled();
+        if self.window.is_double(key) && self.leaves_out(row.proto) {
             return ControlFlow::Continue(());
         }
         self.books.row();
@@ -458,8 +741,19 @@ impl Rows<'_, '_> {
         }
     }
 
+    /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
+    /// netlink_diag (net/netlink/diag.c, 6.18) sends both: that is no sign of a table that changed.
     #[cold]
-    fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+    fn leaves_out(&mut self, proto: Proto) -> bool {
+        if proto == Proto::Netlink {
+            return !self.as_sent;
+        }
+        self.books.doubled();
+        true
+    }
+
+    #[cold]
+    pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.books.failed(error);
         ControlFlow::Continue(())
     }
@@ -496,7 +790,7 @@ impl fmt::Display for NotRecorded {
 
 impl Error for NotRecorded {}
 
-fn fault_of(errno: Option<Errno>) -> SourceFault {
+pub(crate) fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {
         Some(errno) if errno.is_denied() => SourceFault::Denied,
         Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT | Errno::NOSYS) => {
@@ -506,24 +800,38 @@ fn fault_of(errno: Option<Errno>) -> SourceFault {
     }
 }
 
+// The kernel has no such table, or the run that was recorded found none.
+fn lacks_table(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::NOT_RECORDED)
+}
+
 // EPERM: marks without CAP_NET_ADMIN. EINVAL: an operation that an old kernel does not have.
 fn refuses_programs(errno: Errno) -> bool {
     matches!(errno, Errno::PERM | Errno::INVAL)
 }
 
 // What a recording has to say about itself: what the kernel left out is missing in it.
-fn note_of(filter: &TableFilter, program: &[u8]) -> String {
+pub(crate) fn note_of(filter: &TableFilter, program: &[u8]) -> String {
     let words =
         if program.is_empty() { TableFilter { code: Code::True, ..filter.clone() }.words() } else { filter.words() };
     if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
+// bpf_capable() in the kernel.
+fn may_ask_storages() -> bool {
+    caps::effective().is_ok_and(|set| set.has(Cap::Bpf) || set.has(Cap::SysAdmin))
+}
+
 fn request_of(table: Table, filter: &TableFilter, program: &[u8], need: u64) -> Request {
     let TableFilter { states, sport, dport, .. } = *filter;
-    let wanted = Wanted { ext: ext_of(need), states, sport, dport, bytecode: program };
+    // Without the right the kernel would refuse the whole request.
+    let storages = need & STORAGES != 0 && may_ask_storages();
+    let wanted = Wanted { ext: ext_of(need), states, sport, dport, bytecode: program, storages };
     match table {
         Table::Tcp => wanted.legacy(),
         Table::Unix => unix_diag::request(states, unix_diag::show_of(need)),
+        Table::Packet => packet_diag::request(packet_diag::show_of(need)),
+        Table::Netlink => netlink_diag::request(netlink_diag::show_of(need)),
         table => wanted.by_family(table.family(), table.proto()),
     }
 }

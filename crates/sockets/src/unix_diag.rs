@@ -18,21 +18,21 @@ const REQ: usize = 24;
 const MSG: usize = 16;
 const _: () = assert!(REQ == 4 + 3 * 4 + 8 && MSG == 4 + 4 + 8);
 
-// Attributes, `UNIX_DIAG_…`. 3 ICONS (sockets waiting for accept) is known and has no place in a row.
+// Attributes, `UNIX_DIAG_…`.
 const NAME: u16 = 0;
 const VFS: u16 = 1;
 const PEER: u16 = 2;
+const ICONS: u16 = 3;
 const RQLEN: u16 = 4;
 const MEMINFO: u16 = 5;
 const SHUTDOWN: u16 = 6;
 const UID: u16 = 7;
-/// The last attribute of 6.18.
-const LAST_KNOWN: u16 = UID;
 
 // Request bits, `UDIAG_SHOW_…`.
 const SHOW_NAME: u32 = 1;
 const SHOW_VFS: u32 = 2;
 const SHOW_PEER: u32 = 4;
+const SHOW_ICONS: u32 = 8;
 const SHOW_RQLEN: u32 = 0x10;
 const SHOW_MEMINFO: u32 = 0x20;
 const SHOW_UID: u32 = 0x40;
@@ -43,6 +43,7 @@ pub(crate) fn show_of(demanded: u64) -> u32 {
         (need::UNIX_NAME, SHOW_NAME),
         (need::UNIX_VFS, SHOW_VFS),
         (need::UNIX_PEER, SHOW_PEER),
+        (need::UNIX_ICONS, SHOW_ICONS),
         (need::UNIX_QUEUES, SHOW_RQLEN),
         (need::SKMEM, SHOW_MEMINFO),
         (need::UNIX_UID, SHOW_UID),
@@ -120,10 +121,10 @@ impl UnixDecoder {
                 let [rqueue, wqueue] = pair(attr)?;
                 (row.rqueue, row.wqueue) = (rqueue, Some(wqueue));
             }
+            ICONS => part.icons = Some(attr.payload),
             MEMINFO => row.skmem = Some(SkMem::new(attr.payload)),
             SHUTDOWN => row.shutdown = Some(attr.u8()?),
             UID => row.uid = Some(attr.u32()?),
-            known if known <= LAST_KNOWN => {}
             _ => self.unknown_attrs += 1,
         }
         Ok(())
@@ -137,7 +138,7 @@ pub fn decode_unix(payload: &[u8], netns_id: u64) -> Result<Socket<'_>, DecodeEr
 
 /// A unix socket of which nothing but the type is known.
 pub(crate) fn nameless(kind: UnixType) -> UnixPart<'static> {
-    UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None }
+    UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None, icons: None }
 }
 
 // An abstract name starts with a NUL and may hold more of them; a path ends at its first one.

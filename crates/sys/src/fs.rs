@@ -222,6 +222,8 @@ pub struct Stat {
     pub uid: u32,
     /// Size in bytes; 0 for files of /proc.
     pub size: u64,
+    /// Names of it; for a directory more than the directories in it.
+    pub links: u64,
 }
 
 impl Stat {
@@ -272,6 +274,7 @@ fn stat_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int) -> Result<Stat, E
         mode: stat.st_mode,
         uid: stat.st_uid,
         size: u64::try_from(stat.st_size).unwrap_or(0),
+        links: stat.st_nlink as u64,
     })
 }
 

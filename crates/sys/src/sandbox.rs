@@ -30,6 +30,8 @@ pub enum Limit {
         /// What socket() then fails with.
         errno: Errno,
     },
+    /// bpf(2) fails with this errno, whatever the command.
+    NoBpf(Errno),
     /// As this user and group, without supplementary groups and without capabilities.
     User {
         /// User id.
@@ -158,6 +160,7 @@ impl Step {
         Ok(match limit {
             Limit::WithoutCaps(dropped) => Step::Caps(dropped.clone()),
             Limit::NoSocket { family, protocol, errno } => Step::Filter(Filter::refusing(*family, *protocol, *errno)),
+            Limit::NoBpf(errno) => Step::Filter(Filter::refusing_call(libc::SYS_bpf, *errno)),
             Limit::User { uid, gid } => Step::User(*uid, *gid),
             Limit::EmptyNetwork => Step::EmptyNetwork,
             Limit::Network(path) => Step::Network(c_path(path)?),
@@ -304,6 +307,17 @@ impl Filter {
             ret(libc::SECCOMP_RET_ALLOW),
         ])
     }
+
+    /// The same for one system call as a whole.
+    fn refusing_call(number: libc::c_long, errno: Errno) -> Filter {
+        let allow = step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW);
+        let mut steps = [allow; 9];
+        steps[0] = step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, DATA_NR);
+        steps[1] = step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32);
+        let fail = libc::SECCOMP_RET_ERRNO | (errno.0 as u32 & libc::SECCOMP_RET_DATA);
+        steps[2] = step(libc::BPF_RET | libc::BPF_K, 0, 0, fail);
+        Filter(steps)
+    }
 }
 
 fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
@@ -365,6 +379,17 @@ mod tests {
         });
         assert_eq!(errors.join().unwrap(), (Errno::PERM, true));
         assert!(crate::NetlinkSocket::open(libc::NETLINK_INET_DIAG).is_ok());
+    }
+
+    #[test]
+    fn bpf_can_be_refused() {
+        let refused = std::thread::spawn(|| {
+            install(&Filter::refusing_call(libc::SYS_bpf, Errno::NOSYS)).unwrap();
+            let shape =
+                crate::bpf::MapShape { kind: 1, key_bytes: 4, value_bytes: 4, entries: 1, ..Default::default() };
+            (crate::bpf::Map::create(shape, None).unwrap_err().errno, std::net::UdpSocket::bind("127.0.0.1:0").is_ok())
+        });
+        assert_eq!(refused.join().unwrap(), (Errno::NOSYS, true));
     }
 
     #[test]

@@ -63,6 +63,14 @@ pub fn connect(socket: &Fd, address: &SocketAddr) -> Result<(), SysError> {
     Ok(())
 }
 
+/// Connects to an address given as the kernel's own struct (sockaddr_nl, …).
+pub fn connect_bytes(socket: &Fd, address: &[u8]) -> Result<(), Errno> {
+    let size = address.len() as libc::socklen_t;
+    // SAFETY: the pointer is to `size` borrowed bytes; the kernel copies and checks them.
+    retried("connect", || unsafe { libc::connect(socket.raw(), address.as_ptr().cast(), size) }.into())?;
+    Ok(())
+}
+
 /// Listens with room for `backlog` connections that were not accepted yet.
 pub fn listen(socket: &Fd, backlog: i32) -> Result<(), SysError> {
     // SAFETY: listen takes two integers.

@@ -32,7 +32,7 @@ pub struct Pair {
 
 impl Lab {
     /// Takes a socket into the lab's keeping.
-    fn hold(&self, socket: impl Into<OwnedFd>) {
+    pub(crate) fn hold(&self, socket: impl Into<OwnedFd>) {
         self.held.lock().expect("no holder panicked").sockets.push(socket.into());
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Contestant {
     pub(super) args: Vec<&'static str>,
     pub(super) env: Vec<(&'static str, &'static str)>,
     pub(super) shape: Shape,
+    /// As in the [`Entry`].
+    pub(super) rounds: u32,
 }
 
 impl Contestant {
@@ -19,7 +21,8 @@ impl Contestant {
     pub(super) fn shown(&self) -> String {
         let name = self.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let quoted = self.args.iter().map(|arg| if arg.contains(' ') { format!("'{arg}'") } else { (*arg).to_owned() });
-        [name].into_iter().chain(quoted).collect::<Vec<_>>().join(" ")
+        let watch = (self.rounds > 0).then(|| "--watch".to_owned());
+        [name].into_iter().chain(quoted).chain(watch).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -40,7 +43,15 @@ fn contestant(entry: &Entry, peer: bool, program: PathBuf) -> Contestant {
     // The layout of the installed ss, so that both print the same amount.
     let old = !peer && entry.shape == Shape::Ss && testkit::tool::version("ss").is_some_and(|v| (v.0, v.1) < (6, 15));
     let env = if old { vec![("NETWREN_SS_LAYOUT", "6.1")] } else { Vec::new() };
-    Contestant { label: entry.label, peer, program, args: split(entry.args), env, shape: entry.shape }
+    Contestant {
+        label: entry.label,
+        peer,
+        program,
+        args: split(entry.args),
+        env,
+        shape: entry.shape,
+        rounds: entry.rounds,
+    }
 }
 
 fn find(entry: &Entry, binary: &Path) -> Option<PathBuf> {

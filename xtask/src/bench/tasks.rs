@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) program: &'static str,
     pub(super) args: &'static str,
     pub(super) shape: Shape,
+    /// 0: a whole run is weighed. Else what one further round of `--watch` costs, the mean of this many.
+    pub(super) rounds: u32,
 }
 
 /// One question that several programs answer.
@@ -32,6 +34,10 @@ pub(super) struct Task {
     pub(super) title: &'static str,
     /// Sizes (from, to) at which it is asked.
     pub(super) sizes: (u64, u64),
+    /// Among how many network namespaces the sockets are spread.
+    pub(super) namespaces: u64,
+    /// Processes besides that hold 20 open files each and no socket.
+    pub(super) idle: u64,
     /// Whether all print who holds a socket, so that this is compared as well.
     pub(super) owned: bool,
     pub(super) peers: &'static [Entry],
@@ -60,11 +66,16 @@ pub(super) const OURS: &str = "netwren";
 const ALWAYS: u64 = u64::MAX;
 
 const fn peer(label: &'static str, program: &'static str, args: &'static str, shape: Shape) -> Entry {
-    Entry { label, program, args, shape }
+    Entry { label, program, args, shape, rounds: 0 }
 }
 
 const fn ours(label: &'static str, args: &'static str, shape: Shape) -> Entry {
-    Entry { label, program: OURS, args, shape }
+    Entry { label, program: OURS, args, shape, rounds: 0 }
+}
+
+/// The same command again and again, from the second round on.
+const fn refresh(label: &'static str, args: &'static str, shape: Shape) -> Entry {
+    Entry { rounds: 20, ..ours(label, args, shape) }
 }
 
 const SS: Entry = peer("ss -atn", "ss", "-atn", Shape::Ss);
@@ -79,6 +90,7 @@ pub(super) fn of(name: &str) -> &'static [Task] {
         "start" => START,
         "sockets" => SOCKETS,
         "flows" => FLOWS,
+        "namespaces" => NAMESPACES,
         _ => OWNERS,
     }
 }
@@ -87,6 +99,8 @@ const START: &[Task] = &[Task {
     id: "start",
     title: "10 sockets, start to end",
     sizes: (1, 999),
+    namespaces: 1,
+    idle: 0,
     owned: false,
     peers: &[SS, NETSTAT],
     ours: &[ours("native", NATIVE, Shape::Table), ours("face ss", "ss -atn", Shape::Ss)],
@@ -99,6 +113,8 @@ const SOCKETS: &[Task] = &[
         id: "list",
         title: "list all TCP as text",
         sizes: (1, ALWAYS),
+        namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[SS, NETSTAT],
         ours: &[
@@ -123,6 +139,8 @@ const SOCKETS: &[Task] = &[
         id: "json",
         title: "list all TCP as JSON",
         sizes: (1_000, ALWAYS),
+        namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[SS],
         ours: &[ours("JSON", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json)],
@@ -133,6 +151,8 @@ const SOCKETS: &[Task] = &[
         id: "port",
         title: "one port",
         sizes: (10_000, 100_000),
+        namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[peer("ss sport = :443", "ss", "-atn 'sport = :443'", Shape::Ss)],
         ours: &[
@@ -146,6 +166,8 @@ const SOCKETS: &[Task] = &[
         id: "listeners",
         title: "listeners only",
         sizes: (10_000, 100_000),
+        namespaces: 1,
+        idle: 0,
         owned: false,
         peers: &[peer("ss -ltn", "ss", "-ltn", Shape::Ss)],
         ours: &[
@@ -161,6 +183,8 @@ const FLOWS: &[Task] = &[Task {
     id: "flows",
     title: "host-to-host flows",
     sizes: (10, ALWAYS),
+    namespaces: 1,
+    idle: 0,
     owned: false,
     peers: &[LSTF],
     ours: &[
@@ -177,21 +201,98 @@ const FLOWS: &[Task] = &[Task {
     memory: &[("native", 1_000_000, 50.0), ("face lstf", 1_000_000, 50.0)],
 }];
 
-const OWNERS: &[Task] = &[Task {
-    id: "owners",
-    title: "list all TCP with processes",
-    sizes: (1_000, 100_000),
-    owned: true,
-    peers: &[peer("ss -atnp", "ss", "-atnp", Shape::Ss), peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat)],
-    ours: &[
-        ours("native", "sockets --via netlink 'proto = tcp'", Shape::Table),
-        ours("face ss", "ss -atnp", Shape::Ss),
-    ],
-    ratios: &[
-        ("native", "ss -atnp", 10_000, 1.8),
-        ("native", "ss -atnp", 100_000, 5.5),
-        ("face ss", "ss -atnp", 10_000, 1.8),
-        ("face ss", "ss -atnp", 100_000, 5.5),
-    ],
-    memory: &[],
-}];
+const SS_OWNERS: Entry = peer("ss -atnp", "ss", "-atnp", Shape::Ss);
+const NETSTAT_OWNERS: Entry = peer("netstat -atnp", "netstat", "-atnp", Shape::Netstat);
+
+const OWNERS: &[Task] = &[
+    Task {
+        id: "owners",
+        title: "list all TCP with processes",
+        sizes: (1_000, 250_000),
+        namespaces: 1,
+        idle: 0,
+        owned: true,
+        peers: &[SS_OWNERS, NETSTAT_OWNERS],
+        ours: &[
+            ours("native", "sockets 'proto = tcp'", Shape::Table),
+            ours("face ss", "ss -atnp", Shape::Ss),
+            ours("/proc owners", "sockets --owners-via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -atnp", 10_000, 4.0),
+            ("native", "ss -atnp", 100_000, 25.0),
+            ("native", "ss -atnp", 250_000, 100.0),
+            ("face ss", "ss -atnp", 10_000, 4.0),
+            ("face ss", "ss -atnp", 100_000, 25.0),
+            ("face ss", "ss -atnp", 250_000, 100.0),
+        ],
+        memory: &[],
+    },
+    Task {
+        id: "crowd",
+        title: "1 000 sockets with processes among 3 000 idle ones",
+        sizes: (1_000, 1_000),
+        namespaces: 1,
+        idle: 3_000,
+        owned: true,
+        peers: &[SS_OWNERS, NETSTAT_OWNERS],
+        ours: &[
+            ours("native", "sockets 'proto = tcp'", Shape::Table),
+            ours("face ss", "ss -atnp", Shape::Ss),
+            ours("/proc owners", "sockets --owners-via proc 'proto = tcp'", Shape::Table),
+        ],
+        ratios: &[("native", "ss -atnp", 1_000, 6.0), ("face ss", "ss -atnp", 1_000, 6.0)],
+        memory: &[],
+    },
+];
+
+/// The old way: one after the other, by name.
+const SS_IN_TURN: Entry =
+    peer("ss -N in turn", "sh", "-c 'for n in /run/netns/nw-bench-*; do ss -Hatn -N ${n##*/}; done'", Shape::Ss);
+
+const EVERYWHERE: &str = "sockets --all-netns --no-owner 'proto = tcp and netns ~ \"^nw-bench-\"'";
+const EVERYWHERE_BY_NETLINK: &str =
+    "sockets --all-netns --no-owner --via netlink 'proto = tcp and netns ~ \"^nw-bench-\"'";
+
+const NAMESPACES: &[Task] = &[
+    Task {
+        id: "all-netns-50",
+        title: "50 namespaces with 1,000 sockets each",
+        sizes: (50_000, 50_000),
+        namespaces: 50,
+        idle: 0,
+        owned: false,
+        peers: &[SS_IN_TURN],
+        ours: &[
+            ours("native", EVERYWHERE, Shape::Table),
+            ours("by netlink", EVERYWHERE_BY_NETLINK, Shape::Table),
+            refresh("refresh", EVERYWHERE, Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -N in turn", 50_000, 18.0),
+            ("by netlink", "ss -N in turn", 50_000, 1.8),
+            ("refresh", "ss -N in turn", 50_000, 60.0),
+        ],
+        memory: &[],
+    },
+    Task {
+        id: "all-netns-200",
+        title: "200 namespaces with 200 sockets each",
+        sizes: (40_000, 40_000),
+        namespaces: 200,
+        idle: 0,
+        owned: false,
+        peers: &[SS_IN_TURN],
+        ours: &[
+            ours("native", EVERYWHERE, Shape::Table),
+            ours("by netlink", EVERYWHERE_BY_NETLINK, Shape::Table),
+            refresh("refresh", EVERYWHERE, Shape::Table),
+        ],
+        ratios: &[
+            ("native", "ss -N in turn", 40_000, 55.0),
+            ("by netlink", "ss -N in turn", 40_000, 1.8),
+            ("refresh", "ss -N in turn", 40_000, 200.0),
+        ],
+        memory: &[],
+    },
+];

@@ -4,7 +4,8 @@
 //! another on the new one's account (vfork shares it until exec), so a peak below that of the
 //! starter, here about 2 MiB, cannot be seen; xtask itself is much larger.
 //!
-//! `weigh KEEP PROGRAM ARGS…`; KEEP is a file for the output, or `-` to count and drop it. Prints
+//! `weigh KEEP PROGRAM ARGS…`; KEEP is a file for the output, `-` to count and drop it, or `@N` to do
+//! the same but interrupt the program as soon as N rounds are out (an empty line ends each). Prints
 //! status (as waitpid gives it), user µs, system µs, peak KiB, wall µs, bytes.
 #![forbid(unsafe_code)]
 
@@ -19,9 +20,10 @@ const BUFFER: usize = 1 << 18;
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [keep, program, args @ ..] = args.as_slice() else {
-        return Err(Error::other("usage: weigh KEEP|- PROGRAM ARGS…"));
+        return Err(Error::other("usage: weigh KEEP|-|@N PROGRAM ARGS…"));
     };
-    let mut file = if keep == "-" { None } else { Some(File::create(keep)?) };
+    let rounds = keep.strip_prefix('@').map(str::parse).transpose().map_err(Error::other)?;
+    let mut file = if keep == "-" || rounds.is_some() { None } else { Some(File::create(keep)?) };
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).env("LC_ALL", "C");
     if file.is_none() {
@@ -30,14 +32,48 @@ fn main() -> Result<()> {
     }
     let start = Instant::now();
     let mut child = command.spawn().map_err(|e| Error::new(e.kind(), format!("{program}: {e}")))?;
-    let bytes = child.stdout.take().map_or(Ok(0), |out| drain(out, &mut file))?;
+    let pid = child.id();
+    let mut rounds = Rounds { left: rounds, line_is_empty: false };
+    let mut each = |bytes: &[u8]| {
+        if rounds.ended_in(bytes) {
+            interrupt(pid)?
+        }
+        file.as_mut().map_or(Ok(()), |file| file.write_all(bytes))
+    };
+    let bytes = child.stdout.take().map_or(Ok(0), |out| drain(out, &mut each))?;
     let (status, used) = sys::cost::reap(child.id()).map_err(Error::other)?;
     let wall = start.elapsed().as_micros();
     println!("{status} {} {} {} {wall} {bytes}", used.user_us, used.system_us, used.rss_max_kib);
     Ok(())
 }
 
-fn drain(mut out: impl Read, file: &mut Option<File>) -> Result<u64> {
+/// Counts rounds by the empty lines that end them.
+struct Rounds {
+    left: Option<u32>,
+    line_is_empty: bool,
+}
+
+impl Rounds {
+    /// True if the last round that is wanted has ended in these bytes; once.
+    fn ended_in(&mut self, bytes: &[u8]) -> bool {
+        let Some(left) = self.left else { return false };
+        let mut ended = 0;
+        for byte in bytes {
+            ended += u32::from(*byte == b'\n' && self.line_is_empty);
+            self.line_is_empty = *byte == b'\n';
+        }
+        self.left = left.checked_sub(ended).filter(|left| *left > 0);
+        self.left.is_none()
+    }
+}
+
+/// As Ctrl-C.
+fn interrupt(pid: u32) -> Result<()> {
+    let status = Command::new("kill").args(["-INT", &pid.to_string()]).status()?;
+    if status.success() { Ok(()) } else { Err(Error::other("kill failed")) }
+}
+
+fn drain(mut out: impl Read, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<u64> {
     let mut buffer = vec![0; BUFFER];
     let mut bytes = 0;
     loop {
@@ -46,8 +82,6 @@ fn drain(mut out: impl Read, file: &mut Option<File>) -> Result<u64> {
             return Ok(bytes);
         }
         bytes += n as u64;
-        if let Some(file) = file {
-            file.write_all(&buffer[..n])?;
-        }
+        each(&buffer[..n])?;
     }
 }

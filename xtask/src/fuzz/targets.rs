@@ -30,10 +30,70 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("netlink_attrs", |data| _ = netlink::fuzz_attrs(data), &["nl"], ATTRS),
     Target::new("netlink_dump", |data| netlink::fuzz_dump(data, 4096), &["nl"], MESSAGES),
     Target::new("sock_diag", sockets::fuzz_sock_diag, &["nl"], SOCK_DIAG),
+    Target::new("walk_block", sockets::fuzz_walk_block, &[], WALK_ROWS),
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
+    Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
+    Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
+    Target::new("links", host::links::fuzz_links, &[], LINKS),
+    Target::new("routes", host::routes::fuzz_routes, &[], ROUTES),
+    Target::new("groups", host::groups::fuzz_groups, &[], GROUPS),
+    Target::new("owners", host::owners::fuzz_owners, &[], OWNERS),
+    Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
+    Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
+];
+
+/// An interface with its name and counters that end early; an IPv4 address and its label; a line of if_inet6.
+const LINKS: &[&[u8]] = &[
+    b"\0\0\x01\0\x02\0\0\0\x43\x10\0\0\0\0\0\0\x09\0\x03\0eth0\0\0\0\0\x0c\0\x17\0\x01\0\0\0\0\0\0\0",
+    b"\x02\x18\0\0\x02\0\0\0\x08\0\x02\0\xc0\0\x02\x01\x09\0\x03\0eth0\0\0\0\0",
+    b"fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n",
+];
+
+/// A route with metrics; one with two next hops, the second of them cut; a line of ipv6_route.
+const ROUTES: &[&[u8]] = &[
+    b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x08\0\x01\0\xcb\0\x71\0\x0c\0\x08\0\x08\0\x08\0\xb0\x04\0\0",
+    b"\x02\x18\0\0\xfe\x03\0\x01\0\0\0\0\x18\0\x09\0\x10\0\0\0\x02\0\0\0\x08\0\x05\0\xc0\0\x02\x01\x10\0\0\0",
+    b"20010db8000000000000000000000000 40 00000000000000000000000000000000 00 \
+      fe800000000000000000000000000001 ffffffff 00000003 00000000 80200003     eth0\n",
+];
+
+/// Both files of groups.
+const GROUPS: &[&[u8]] = &[
+    b"Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n\
+      1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n",
+    b"1    lo              ff020000000000000000000000000001     1 0000000C 0\n",
+];
+
+/// A process with one socket and the totals, as /proc's walk writes them; a task with a socket and the end, as the BPF
+/// program does.
+const OWNERS: &[&[u8]] = &[
+    &[
+        1, 7, 0, 0, 0, 2, b's', b'h', 1, 0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ],
+    &[
+        0, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, b's', b'h', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0,
+        0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0,
+    ],
+];
+
+/// A command line, a cgroup file and a status of one process; what was unreadable.
+const PROCESSES: &[&[u8]] = &[
+    &[
+        7, 0, 0, 0, 0, 5, 0, 0, 0, b's', b'h', 0, b'x', 0, 7, 0, 0, 0, 1, 5, 0, 0, 0, b'0', b':', b':', b'/', b'a', 7,
+        0, 0, 0, 2, 10, 0, 0, 0, b'N', b'S', b'p', b'i', b'd', b':', b'7', b' ', b'1', b'\n',
+    ],
+    &[0, 0, 0, 0, 0, 2, 0, 0, 0, 13, 0, 0, 0],
+];
+
+/// The forms of paths that are known.
+const CGROUPS: &[&[u8]] = &[
+    b"0::/system.slice/docker-01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e.scope\n",
+    b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e\n",
+    b"0::/lxc.payload.box/system.slice/ssh.service\n4:pids:/default/plain1\n",
 ];
 
 /// Two attributes, the second one nested; one that claims more than is there; the length 0.
@@ -53,6 +113,13 @@ const MESSAGES: &[&[u8]] = &[
         36, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 20, 0, 0, 0, 20, 0, 1, 3, 1, 0, 0, 0, 0,
         0, 0, 0,
     ],
+];
+
+/// A row of 32 bytes, IPv4, without parts; one whose length is 0; one that claims more than there is.
+const WALK_ROWS: &[&[u8]] = &[
+    &[8, 2, 1, 0, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1],
+    &[0, 2, 1, 0],
+    &[200, 10, 6, 1, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
 /// A question for one PTR name and its answer, the name compressed; a name that points to itself.
@@ -77,6 +144,12 @@ const SOCK_DIAG: &[&[u8]] = &[
         5, 0, 8, 0, 0, 0, 0, 0, 10, 0, 4, 0, b'c', b'u', b'b', b'i', b'c', 0, 0, 0,
     ],
     &[1, 1, 10, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, b'/', b'a', b'/', b'b'],
+    // packet_diag_msg with a fanout group and a filter of one instruction; netlink_diag_msg with groups 1 and 5.
+    &[17, 3, 3, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 8, 0, 4, 0, 7, 0, 1, 0, 12, 0, 7, 0, 6, 0, 0, 0, 255, 0, 0, 0],
+    &[
+        16, 3, 0, 0, 57, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 12, 0, 1, 0, 17, 0, 0,
+        0, 0, 0, 0, 0,
+    ],
 ];
 
 /// A line of each file, the column of the sl number overflown in one.
@@ -84,11 +157,29 @@ const PROC_LINES: &[&[u8]] = &[
     b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 31337 1 0000000000000000 100 0 0 10 0\n",
     b"10000: 00000000000000000000000001000000:0050 00000000000000000000000001000000:C350 01 00000010:00000020 02:000AF3C8 00000001  1000        0 31338 2 0000000000000000 20 4 24 10 -1\n",
     b"  12: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 31339 2 0000000000000000 0\n",
+    b"0000000011111111 3      3    0003   2     1 0      0      12345 \n",
+    b"0000000022222222 0   1234       00000011 0        0        0     2        0        12346   \n",
     b"0000000000000000: 00000002 00000000 00010000 0001 01 31340 /run/x/sock1\n0000000000000000: 00000003 00000000 00000000 0002 03 31341 @abstract\n",
 ];
 
 /// Magic and version, then nothing: what a mutation needs to get past the first check.
 const TAPES: &[&[u8]] = &[b"NETWREN-TAPE\x01\0"];
+
+/// The committed BPF objects.
+fn objects() -> Vec<Vec<u8>> {
+    let folder = crate::root::path().join("crates/bpf/objects");
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| std::fs::read(file.path()).ok()).collect()
+}
+
+/// Their types: what begins with the magic, a version and no flags.
+fn objects_types() -> Vec<Vec<u8>> {
+    let types = |object: Vec<u8>| {
+        let at = object.windows(8).position(|head| head == [0x9f, 0xeb, 1, 0, 24, 0, 0, 0])?;
+        Some(object[at..].to_vec())
+    };
+    objects().into_iter().filter_map(types).collect()
+}
 
 /// A whole recording of three small files.
 fn recordings() -> Vec<Vec<u8>> {

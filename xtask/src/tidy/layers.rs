@@ -26,7 +26,7 @@ const HOUSE: &[Place] = &[
         name: "host",
         layer: 2,
         ours: &["record", "sys", "netlink", "packet", "bpf"],
-        theirs: &["hashbrown", "foldhash"],
+        theirs: &["hashbrown", "foldhash", "serde_json"],
     },
     Place { name: "flows", layer: 3, ours: &["record"], theirs: &["hashbrown", "foldhash"] },
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },

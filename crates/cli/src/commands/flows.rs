@@ -9,12 +9,11 @@ use crate::flags::Request;
 use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns, filter};
-use flows::{Conjunct, Ephemeral, FlowSource, Ranges};
+use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
 use host::ports::LocalPorts;
 use record::rows::{Flow, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
 use sockets::Via;
-use sys::NetNs;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
@@ -63,7 +62,7 @@ struct Reading {
 impl Reads<Flows> for Reading {
     fn needs_lookup(&self, id: LookupId) -> bool {
         let demand = Demand::<Sockets>::new(&[], self.conjuncts.clone());
-        let filtered = demand.fields.iter().any(|&i| Sockets::FIELDS.get(i).and_then(|f| f.lookup()) == Some(id));
+        let filtered = demand.fields.iter().any(|&i| Sockets::FIELDS.get(i).is_some_and(|f| f.needs_lookup(id)));
         filtered || (id == LookupId::Owners && self.owners)
     }
 
@@ -80,42 +79,42 @@ impl Reads<Flows> for Reading {
             .iter()
             .zip(&self.tests)
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
-        let options = flows::Options {
-            ephemeral: ephemeral(session, books),
-            conjuncts: conjuncts.collect(),
-            ..flows::Options::default()
-        };
-        session.with_sockets(self.via, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
+        let (ephemeral, homes) = surroundings(session, books);
+        let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
+        session.with_sockets(self.via, &|_| true, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
     }
 }
 
-/// The ranges of ephemeral ports; the kernel's default, and a note, where one cannot be read.
-fn ephemeral(session: &Session, books: &mut Accounting) -> Ranges {
-    let own = session.netns_id();
-    let Some(namespaces) = session.namespaces() else { return range(session, own, None, books).into() };
-    let mut ranges = Ranges::default();
-    for namespace in namespaces.list() {
-        // Where it cannot be entered, no row is read either, and the reading says so.
-        if let Ok(inside) = namespace.open(session.host(), own) {
-            ranges = ranges.with(namespace.inode, range(session, namespace.inode, inside.as_ref(), books));
+/// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
+/// addresses. What cannot be read costs certainty, and a note.
+fn surroundings(session: &Session, books: &mut Accounting) -> (Ranges, Option<Homes>) {
+    let (host, several) = (session.host(), session.namespaces().is_some());
+    let (mut ranges, mut homes) = (Ranges::default(), several.then(Homes::new));
+    session.in_each_namespace(&mut |netns_id| {
+        match LocalPorts::read(host, netns_id, None) {
+            Ok(ports) => {
+                let (first, last) = ports.range();
+                ranges.set(netns_id, Ephemeral { first, last });
+            }
+            // Not entered when this was recorded: no row is there, either.
+            Err(error) if several && error.is_not_recorded() => {}
+            Err(error) => {
+                books.because(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
+            }
         }
+        let Some(homes) = &mut homes else { return };
+        match host::addresses::read(host, netns_id, None, &mut |addr| homes.add(netns_id, addr)) {
+            Err(error) if !error.is_not_recorded() => {
+                books.because(1, format!("{error}; connections with that namespace stay two flows"));
+            }
+            _ => {}
+        }
+    });
+    let left_out = homes.as_ref().map_or(0, Homes::left_out);
+    if left_out > 0 {
+        books.because(left_out, "too many addresses: connections with the others stay two flows");
     }
-    ranges
-}
-
-fn range(session: &Session, netns_id: u64, inside: Option<&NetNs>, books: &mut Accounting) -> Ephemeral {
-    match LocalPorts::read(session.host(), netns_id, inside) {
-        Ok(ports) => {
-            let (first, last) = ports.range();
-            Ephemeral { first, last }
-        }
-        // It could not be entered when this was recorded: no row of it is there, either.
-        Err(error) if error.is_not_recorded() && session.namespaces().is_some() => Ephemeral::default(),
-        Err(error) => {
-            books.because(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
-            Ephemeral::default()
-        }
-    }
+    (ranges, homes)
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn follow<T: Table>(
     stream: &mut dyn Stream<T>,
 ) -> Result<Run, RunError> {
     let mut notes = Accounting::default();
-    session.find_namespaces(&mut notes);
+    session.find_namespaces(false, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
     // Namespaces and groups come and go while we follow.

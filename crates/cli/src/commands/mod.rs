@@ -3,6 +3,7 @@
 mod flows;
 mod follow;
 mod glance;
+mod kill;
 mod plan;
 mod sockets;
 mod support;
@@ -43,6 +44,10 @@ pub(crate) fn run(name: &str, args: impl Iterator<Item = OsString>) -> Option<Ex
 
 /// Runs the native command called `name`; its last words are left to the caller.
 fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> {
+    let mut args = args.peekable();
+    if name == "sockets" && args.next_if(|word| word == "kill").is_some() {
+        return Some(kill::run(args));
+    }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,
         "flows" => flows::run,

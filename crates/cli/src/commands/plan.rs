@@ -27,6 +27,12 @@ impl fmt::Display for Wrong {
     }
 }
 
+impl From<UnknownColumn> for Wrong {
+    fn from(error: UnknownColumn) -> Wrong {
+        Wrong::Column(error)
+    }
+}
+
 impl From<FilterError> for Wrong {
     fn from(error: FilterError) -> Wrong {
         Wrong::Filter(error)
@@ -43,11 +49,9 @@ impl From<PlanError> for Wrong {
 pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>, Wrong> {
     let shown = &request.shown;
     let base = if shown.wide { Base::Wide } else { Base::Default };
-    let spec = shown.columns.as_deref();
-    let mut columns = columns::resolve::<T>(spec, base, !shown.no_owner).map_err(Wrong::Column)?;
-    if request.all_netns && changes_the_usual(spec) {
-        columns.splice(0..0, record::field_index::<T>("netns").filter(|netns| !columns.contains(netns)));
-    }
+    let columns =
+        with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
+    let columns = with_rounds::<T>(request, columns);
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
@@ -63,10 +67,53 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     })?)
 }
 
-/// True if the value of `--columns` starts from the usual columns and does not leave out `netns`.
-fn changes_the_usual(spec: Option<&str>) -> bool {
-    let spec = spec.unwrap_or("").trim();
-    (spec.is_empty() || spec.starts_with(['+', '-'])) && !spec.split(',').any(|item| item.trim() == "-netns")
+/// Columns behind the usual ones when all namespaces are read.
+const OTHER_END: &[&str] = &["peer_netns", "peer_process", "peer_pid"];
+
+/// The columns that were resolved; if all namespaces are read, with those that tell them apart.
+fn with_namespaces<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
+    let spec = request.shown.columns.as_deref().unwrap_or("").trim();
+    if !request.all_netns || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
+        return columns;
+    }
+    let left_out = |name: &str| spec.split(',').any(|item| item.trim().strip_prefix('-') == Some(name));
+    let field = |name: &&str| if left_out(name) { None } else { record::field_index::<T>(name) };
+    if let Some(netns) = field(&"netns") {
+        columns.retain(|&column| column != netns);
+        columns.insert(0, netns);
+    }
+    for index in OTHER_END.iter().filter_map(field) {
+        let owner = T::FIELDS.get(index).is_some_and(columns::is_owner_field);
+        if !columns.contains(&index) && !(owner && request.shown.no_owner) {
+            columns.push(index);
+        }
+    }
+    columns
+}
+
+/// Columns of `--watch`, the first before all others and the rest behind them; the last three only with many columns.
+const OF_ROUNDS: &[&str] =
+    &["change", "bytes_in_per_s", "bytes_out_per_s", "segs_in_per_s", "segs_out_per_s", "retrans_per_s"];
+/// How many of them stand in the plain table.
+const OF_ROUNDS_PLAIN: usize = 3;
+
+/// The columns that were resolved; if they are the usual ones of repeated rounds, with those that compare rounds.
+fn with_rounds<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usize> {
+    let spec = request.shown.columns.as_deref().unwrap_or("").trim();
+    if request.repeat == Repeat::Once || !(spec.is_empty() || spec.starts_with(['+', '-'])) {
+        return columns;
+    }
+    let left_out = |name: &str| spec.split(',').any(|item| item.trim().strip_prefix('-') == Some(name));
+    let shown = if request.shown.wide { OF_ROUNDS.len() } else { OF_ROUNDS_PLAIN };
+    for name in OF_ROUNDS.iter().take(shown).filter(|name| !left_out(name)) {
+        match record::field_index::<T>(name) {
+            Some(index) if columns.contains(&index) => {}
+            Some(index) if *name == "change" => columns.insert(0, index),
+            Some(index) => columns.push(index),
+            None => {}
+        }
+    }
+    columns
 }
 
 fn names_in(list: Option<&str>) -> impl Iterator<Item = Box<str>> {

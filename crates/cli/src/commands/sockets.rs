@@ -2,16 +2,17 @@
 
 use super::Outcome;
 use super::follow;
-use super::plan::plan;
+use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
-use crate::flags::Request;
+use crate::flags::{Repeat, Request};
 use crate::output;
 use crate::session::Session;
-use engine::columns;
-use record::rows::Sockets;
-use record::{Accounting, LookupId, Lookups, Source};
+use engine::{Memory, Plan, PlanError, Predicate, Watching, columns};
+use record::rows::{Socket, Sockets};
+use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
 use sockets::Via;
+use std::cell::RefCell;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
@@ -22,14 +23,39 @@ pub(super) fn run(request: &Request) -> Outcome {
         return output::print(&columns::help::<Sockets>()).into();
     }
     let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(request, &ast));
-    match plan {
-        Ok(plan) => table::run(request, &plan, &Reading { via: request.via }),
+    let prepared = plan.and_then(|plan| Ok((chooser(&plan)?, plan)));
+    match prepared {
+        Ok((places, plan)) => {
+            table::run(request, &plan, &Reading { via: request.via, places, memory: memory(request) })
+        }
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
 }
 
+/// The parts of the filter that are about the namespace alone: where they do not hold, nothing needs to be read.
+fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, Wrong> {
+    let about = |part: &&Expr| {
+        let (mut tests, mut others) = (0, 0);
+        part.for_each_test(&mut |test| match Sockets::FIELDS.get(test.field).map(|field| field.name) {
+            Some("netns" | "netns_id") => tests += 1,
+            _ => others += 1,
+        });
+        tests > 0 && others == 0
+    };
+    let parts: Vec<Expr> = plan.demand().conjuncts.iter().filter(about).cloned().collect();
+    Predicate::new(&parts).map_err(|bad| Wrong::Plan(PlanError::Pattern(bad)))
+}
+
 struct Reading {
     via: Option<Via>,
+    /// Which namespaces are read when all could be.
+    places: Predicate<Sockets>,
+    /// What is remembered from round to round, if there are several.
+    memory: Option<RefCell<Memory<Sockets>>>,
+}
+
+fn memory(request: &Request) -> Option<RefCell<Memory<Sockets>>> {
+    (request.repeat != Repeat::Once).then(RefCell::default)
 }
 
 impl Reads<Sockets> for Reading {
@@ -40,10 +66,16 @@ impl Reads<Sockets> for Reading {
     fn with_source<R>(
         &self,
         session: &Session,
-        _lookups: Lookups<'_>,
+        lookups: Lookups<'_>,
         _books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
-        session.with_sockets(self.via, then)
+        // Without names (`--explain` reads none) every namespace may be meant.
+        let named = lookups.has(LookupId::Netns);
+        let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
+        session.with_sockets(self.via, &wanted, |source| match &self.memory {
+            None => then(source),
+            Some(memory) => then(&mut Watching::new(source, &mut memory.borrow_mut(), session.steady_ns())),
+        })
     }
 }

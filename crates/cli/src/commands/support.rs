@@ -23,7 +23,10 @@ const RIGHTS: &[(Cap, &str, &str)] = &[
     (Cap::SysAdmin, "other network namespaces can be entered", "--netns works only for namespaces of one's own"),
 ];
 
-/// Runs the command: exit 0 if every table can be read somehow, else 4.
+/// Tables that every kernel has which is of use here; the others may be left out of a kernel without harm.
+const EVERYWHERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
+
+/// Runs the command: exit 0 if TCP, UDP and unix sockets can be read somehow, else 4.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
     let words = std::iter::once(OsString::from("support")).chain(args);
     let matches = flags::one("support").map(|command| command.try_get_matches_from(words));
@@ -37,10 +40,10 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
     };
     let host = Host::live();
     let probes = sockets::probe(&host);
-    let blind: Vec<&str> = record::Proto::NAMES
+    let blind: Vec<&str> = EVERYWHERE
         .iter()
-        .copied()
-        .filter(|name| !probes.iter().any(|probe| probe.works && probe.proto.name() == *name))
+        .filter(|proto| !probes.iter().any(|probe| probe.works && probe.proto == **proto))
+        .map(|proto| proto.name())
         .collect();
     let lines = probes
         .into_iter()
@@ -49,7 +52,10 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
             works: probe.works,
             words: probe.words,
         })
+        .chain([not_read()])
         .chain(owners())
+        .chain([closing(&host)])
+        .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
     if blind.is_empty() {
@@ -59,6 +65,12 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
     Exit::Failed
 }
 
+/// Families that no kernel could be recorded for so far.
+fn not_read() -> Line {
+    let words = "not read by this version".to_owned();
+    Line { feature: "sctp, dccp, tipc, vsock, xdp and ping sockets".to_owned(), works: false, words }
+}
+
 fn owners() -> Option<Line> {
     let words = "descriptors in /proc/PID/fd, a system call each".to_owned();
     Some(Line {
@@ -66,6 +78,31 @@ fn owners() -> Option<Line> {
         works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(),
         words,
     })
+}
+
+fn closing(host: &Host) -> Line {
+    let (works, words) = sockets::probe_closing(host);
+    Line { feature: "closing sockets".to_owned(), works, words }
+}
+
+/// What BPF programs of ours would find: one line an ability.
+#[cfg(feature = "bpf")]
+fn bpf_lines(host: &Host) -> Vec<Line> {
+    let line = |probe: bpf::Probe| {
+        let words = match &probe.error {
+            None => probe.ability.serves().to_owned(),
+            Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),
+            Some(error) => error.to_string(),
+        };
+        Line { feature: format!("bpf: {}", probe.ability.name()), works: probe.error.is_none(), words }
+    };
+    bpf::probe(host).into_iter().map(line).collect()
+}
+
+#[cfg(not(feature = "bpf"))]
+fn bpf_lines(_host: &Host) -> Vec<Line> {
+    let words = "this netwren was built without the feature bpf".to_owned();
+    vec![Line { feature: "bpf: programs".to_owned(), works: false, words }]
 }
 
 fn rights() -> impl Iterator<Item = Line> {

@@ -30,6 +30,20 @@ pub(super) trait Reads<T: Table> {
 
 /// Runs the plan as often as the request says and tells how it went.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Outcome {
+    run_through(request, plan, reads, |_, mut sink, rounds| rounds(&mut *sink))
+}
+
+/// All rounds into a sink.
+pub(super) type AllRounds<'r> = &'r mut dyn FnMut(&mut dyn Sink) -> Result<Run, RunError>;
+
+/// The same with something of the caller's between the engine and the sink: `through` gets the request's sink and
+/// calls the rounds with its own; what it adds to the books stands in the footer.
+pub(super) fn run_through<T: Table>(
+    request: &Request,
+    plan: &Plan<T>,
+    reads: &impl Reads<T>,
+    through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
+) -> Outcome {
     let session = match Session::open(place(request)) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
@@ -38,10 +52,8 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Read
         return explain(&session, plan, reads).into();
     }
     let before = cost::so_far();
-    let mut sink = output::sink(request, T::NAME);
     let watching = Watching { request, session: &session, plan, reads };
-    let outcome = watching.rounds(&mut *sink);
-    drop(sink);
+    let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &before)
 }
 
@@ -53,12 +65,13 @@ pub(super) fn place(request: &Request) -> Place<'_> {
         record: request.record.as_deref(),
         replay: request.replay.as_deref(),
         resolve: request.resolve.is_some(),
+        owners_via: request.owners_via,
     }
 }
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
     let mut books = Accounting::default();
-    session.find_namespaces(&mut books);
+    session.find_namespaces(false, &mut books);
     let text = reads.with_source(session, Lookups::none(), &mut books, |source| {
         engine::explain(plan, &source.offer(plan.demand()))
     });
@@ -114,7 +127,8 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         all: &mut Run,
     ) -> Result<(), RunError> {
         let mut notes = Accounting::default();
-        self.session.find_namespaces(&mut notes);
+        let by_kernel = matches!(self.request.via, None | Some(sockets::Via::Bpf));
+        self.session.find_namespaces(by_kernel, &mut notes);
         let wanted: Vec<LookupId> =
             LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes);

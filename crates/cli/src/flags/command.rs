@@ -30,6 +30,7 @@ Examples:
   netwren sockets proto = tcp -o json | jq .peer_addr
   netwren sockets --columns +cwnd,rtt_us,retrans_total --sort retrans_total:desc
   netwren sockets --columns help                        every field
+  netwren sockets kill 'peer = 192.0.2.7'               what would be closed; with --yes it is
 ",
     },
     Known {

@@ -112,8 +112,20 @@ pub(super) const FLAGS: &[Flag] = &[
         WHERE,
         "Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`",
     ),
-    flag("via", None, Word(&["netlink", "proc"]), WHERE, "Read by this kernel interface instead of the best one"),
-    flag("owners-via", None, Word(&["proc"]), WHERE, "Find owners by this interface"),
+    flag(
+        "via",
+        None,
+        Word(&["netlink", "proc", "bpf"]),
+        WHERE,
+        "Read by this kernel interface instead of the best one",
+    ),
+    flag(
+        "owners-via",
+        None,
+        Word(&["bpf", "proc"]),
+        WHERE,
+        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody",
+    ),
     flag(
         "record",
         None,

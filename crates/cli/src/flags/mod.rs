@@ -5,7 +5,9 @@
 
 mod command;
 mod defs;
+mod kill;
 mod request;
 
 pub use command::{COMMANDS, all, one};
+pub(crate) use kill::Kill;
 pub(crate) use request::{Format, Repeat, Request};

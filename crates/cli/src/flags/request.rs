@@ -69,6 +69,8 @@ pub(crate) struct Request {
     pub(crate) all_netns: bool,
     /// `--via`
     pub(crate) via: Option<sockets::Via>,
+    /// `--owners-via`
+    pub(crate) owners_via: Option<host::Door>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
     /// `--replay`
@@ -100,7 +102,8 @@ fn text(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.get_one::<String>(name).cloned()
 }
 
-fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
+/// The request of parsed words.
+pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
     let output = text(matches, "output").unwrap_or_else(|| "table".to_owned());
     let format = match output.as_str() {
         "json" => Format::Json,
@@ -125,6 +128,12 @@ fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         via: text(matches, "via").and_then(|word| match word.as_str() {
             "proc" => Some(sockets::Via::Proc),
             "netlink" => Some(sockets::Via::Netlink),
+            "bpf" => Some(sockets::Via::Bpf),
+            _ => None,
+        }),
+        owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {
+            "bpf" => Some(host::Door::Bpf),
+            "proc" => Some(host::Door::Proc),
             _ => None,
         }),
         record: text(matches, "record").map(PathBuf::from),

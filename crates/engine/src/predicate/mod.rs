@@ -119,6 +119,7 @@ impl<T: Table> Node<T> {
                         Get::Own(_) => 1,
                         Get::Joined { .. } => 10,
                         Get::Owners { .. } => 15,
+                        Get::OwnersJoined { .. } => 25,
                     }
             }
         }
@@ -129,6 +130,14 @@ impl<T: Table> Node<T> {
             Node::Test { get: Get::Own(get), rule } => rule.holds(&get(row)),
             Node::Test { get: Get::Joined { key, lookup }, rule } => rule.holds(&lookups.value(*lookup, key(row))),
             Node::Test { get: Get::Owners { key, part }, rule } => rule.holds_for_any(lookups.owners(key(row)), *part),
+            Node::Test { get: Get::OwnersJoined { key, of, orphan, lookup }, rule } => {
+                let key = key(row);
+                let look = |key| lookups.value(*lookup, key);
+                match lookups.owners(key) {
+                    [] => rule.holds(&look(orphan(row))),
+                    owners => rule.holds_for_any_of(owners.iter().map(|owner| look(of(key, owner)))),
+                }
+            }
             Node::And(parts) => parts.iter().all(|part| part.holds(row, lookups)),
             Node::Or(parts) => parts.iter().any(|part| part.holds(row, lookups)),
             Node::Not(part) => !part.holds(row, lookups),

@@ -124,6 +124,16 @@ impl Rule {
         owners.iter().any(|owner| self.is(&part(owner))) != self.negated
     }
 
+    /// The same for values found through the owners of a row; those that are null count as not there.
+    pub(super) fn holds_for_any_of<'v>(&self, values: impl Iterator<Item = Value<'v>>) -> bool {
+        let (mut known, mut passed) = (false, false);
+        for value in values.filter(|value| !value.is_null()) {
+            known = true;
+            passed |= self.is(&value);
+        }
+        if known { passed != self.negated } else { self.holds(&Value::Null) }
+    }
+
     /// The comparison without its negation; `value` is not null.
     #[inline]
     fn is(&self, value: &Value<'_>) -> bool {

@@ -4,7 +4,7 @@ use crate::filter::conjuncts;
 use crate::testing::*;
 use proptest::prelude::*;
 use record::rows::{Endpoint, Flow, Flows, Socket, Sockets, UnixPart, UnixType};
-use record::{Addr, Prefix, State, Timer, Value};
+use record::{Addr, Key, Prefix, State, Timer, Value};
 
 /// One socket with a bit of everything, held by two processes, its user known.
 fn row() -> Socket<'static> {
@@ -25,6 +25,7 @@ fn table() -> Known {
     Known {
         owners: vec![(5, vec![owner(70, "nginx"), owner(80, "php-fpm")])],
         users: vec![(1000, b"root\xff".to_vec())],
+        containers: Named(vec![(Key::Id(80), b"shop".to_vec()), (Key::Pair(9, 0), b"gone".to_vec())]),
     }
 }
 
@@ -103,6 +104,14 @@ fn every_operator_and_kind() {
         ("pid in (80)", true),
         ("owners != null", true),
         ("owners = null", false),
+        // Found through an owner: any owner's answer; the first owner's is unknown here.
+        ("container = shop", true),
+        ("container != shop", false),
+        ("container != web", true),
+        ("container ~ ^sh", true),
+        ("container = null", false),
+        ("pod = null", true),
+        ("pod != x", false),
         // Joined.
         ("state = listen or pid = 80", true),
         ("state = listen and pid = 80", false),
@@ -158,6 +167,13 @@ fn nothing_compares_with_null() {
 }
 
 #[test]
+fn a_socket_without_owner_is_found_by_its_cgroup() {
+    let row = Socket { inode: 0, cgroup_id: Some(9), ..row() };
+    assert!(holds("container = gone and container != shop and process = null", &row));
+    assert!(holds("container = null", &Socket { cgroup_id: Some(8), ..row }));
+}
+
+#[test]
 fn addresses_of_dual_stack_sockets_are_ipv4() {
     let mapped = Endpoint { addr: addr("::ffff:10.1.2.3"), port: 1 };
     let row = Socket { peer: mapped, ..row() };
@@ -174,6 +190,7 @@ fn shell_patterns_of_the_faces() {
         vfs: None,
         refs: None,
         flags: None,
+        icons: None,
     };
     let row = Socket { unix: Some(unix), ..Socket::EMPTY };
     for (op, pattern, expected) in [
@@ -223,6 +240,7 @@ fn flows_are_filtered_too() {
     let owners = [owner(1, "a")];
     let flow = Flow {
         netns_id: 1,
+        peer_netns_id: 0,
         proto: record::Proto::Tcp,
         direction: record::rows::Direction::In,
         guessed: false,
@@ -233,6 +251,7 @@ fn flows_are_filtered_too() {
         connections: 12,
         states: &states,
         owners: &owners,
+        peer_owners: &[],
         bytes_in: None,
         bytes_out: Some(5),
         retrans_total: None,
@@ -280,6 +299,15 @@ fn values(row: &Socket<'_>, name: usize, known: &Known) -> Vec<String> {
     match field.get {
         Get::Owners { key, part } => {
             known.lookups().owners(key(row)).iter().map(|o| part.map_or(String::new(), |p| cell_text(&p(o)))).collect()
+        }
+        Get::OwnersJoined { key, of, orphan, lookup } => {
+            let (lookups, key) = (known.lookups(), key(row));
+            let mut keys: Vec<_> = lookups.owners(key).iter().map(|owner| of(key, owner)).collect();
+            if keys.is_empty() {
+                keys.push(orphan(row));
+            }
+            let values = keys.into_iter().map(|key| lookups.value(lookup, key));
+            values.filter(|value| !value.is_null()).map(|value| cell_text(&value)).collect()
         }
         _ => match field.cell(row, &known.lookups()) {
             Value::Null => vec![],
@@ -366,7 +394,7 @@ fn any_test() -> impl Strategy<Value = Expr> {
     let like = prop_oneof![Just(Op::Match), Just(Op::NotMatch)];
     let number =
         prop_oneof![Just("local_port"), Just("peer_port"), Just("mark"), Just("uid"), Just("pid"), Just("inode")];
-    let text = prop_oneof![Just("state"), Just("congestion"), Just("process"), Just("user")];
+    let text = prop_oneof![Just("state"), Just("congestion"), Just("process"), Just("user"), Just("container")];
     let word = prop_oneof![Just("bbr"), Just("established"), Just("close"), Just("a"), Just("b"), Just("u1"), Just("")];
     let range = (0u64..4, 0u64..4).prop_map(|(a, b)| (a.min(b), a.max(b)));
     let prefix = (any_addr(), 0u8..=128).prop_map(|(a, len)| Prefix::new(a, len.min(a.bits())).unwrap());
@@ -406,6 +434,7 @@ proptest! {
         let known = Known {
             owners: vec![(1, vec![owner(1, "a"), owner(2, "b")]), (2, vec![owner(3, "bbr")])],
             users: vec![(1, b"u1".to_vec()), (2, b"".to_vec())],
+            containers: Named(vec![(Key::Id(2), b"u1".to_vec()), (Key::Id(3), b"bbr".to_vec())]),
         };
         let predicate = Predicate::<Sockets>::new(&exprs).unwrap();
         for row in &rows {

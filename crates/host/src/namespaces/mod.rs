@@ -93,6 +93,11 @@ impl Namespaces {
         }
     }
 
+    /// True if a replay is one of all namespaces.
+    pub fn are_recorded(host: &Host) -> bool {
+        host.holds(KEY)
+    }
+
     /// The caller's namespace alone.
     fn only(own: u64) -> Namespaces {
         let name = if own == INIT_INODE { INIT.into() } else { Box::default() };

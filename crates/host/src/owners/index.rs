@@ -10,53 +10,70 @@ struct Held {
     // Socket inodes are 32 bits wide (get_next_ino in fs/inode.c), like those in sock_diag's answers.
     inode: u32,
     fd: u32,
-    process: u32,
+    table: u32,
 }
 
 /// Owners as they are found, before they are in order.
 #[derive(Debug, Default)]
 pub(super) struct Gather {
     held: Vec<Held>,
-    processes: Vec<(u32, Comm)>,
+    tables: Vec<Table>,
     over: u64,
 }
 
+/// Whose descriptors they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Table {
+    pid: u32,
+    /// Differs from `pid` for a thread with a table of its own.
+    tid: u32,
+    comm: Comm,
+}
+
 impl Gather {
-    /// The sockets that follow belong to this process.
-    pub(super) fn process(&mut self, pid: u32, comm: Comm) {
+    /// The sockets that follow are in the table of this thread; its process's own is that of the first, `pid` = `tid`.
+    pub(super) fn table(&mut self, pid: u32, tid: u32, comm: Comm) {
         // A process with many sockets comes in several blocks.
-        if self.processes.last().is_none_or(|last| *last != (pid, comm)) {
-            self.processes.push((pid, comm));
+        let table = Table { pid, tid, comm };
+        if self.tables.last() != Some(&table) {
+            self.tables.push(table);
         }
     }
 
     pub(super) fn socket(&mut self, fd: u32, inode: u64) {
-        if self.held.len() >= HELD_MAX || self.processes.is_empty() {
+        if self.held.len() >= HELD_MAX || self.tables.is_empty() {
             self.over += 1;
             return;
         }
         // Cut on purpose: sock_diag cuts inodes to 32 bits too, so the halves meet.
-        self.held.push(Held { inode: inode as u32, fd, process: (self.processes.len() - 1) as u32 });
+        self.held.push(Held { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
     }
 
     /// Sorts: 0.1 µs a socket at most, less where inodes ascend with descriptors.
     pub(super) fn finish(mut self) -> (Index, u64) {
-        let processes = self.processes;
-        let pid = |held: &Held| processes.get(held.process as usize).map_or(0, |process| process.0);
+        let tables = self.tables;
+        let table = |held: &Held| tables.get(held.table as usize).copied().unwrap_or_default();
+        // The process's own table before those of its threads.
+        let rest = |held: &Held| (table(held).pid, held.fd, table(held).pid != table(held).tid, table(held).tid);
         // Stable, because that sort makes use of ascending runs, and servers give us long ones.
-        self.held.sort_by(|a, b| a.inode.cmp(&b.inode).then_with(|| (pid(a), a.fd).cmp(&(pid(b), b.fd))));
-        // A descriptor that was closed and opened while its directory was listed may come twice.
-        self.held.dedup_by(|a, b| (a.inode, pid(a), a.fd) == (b.inode, pid(b), b.fd));
-        let owner = |held: &Held| {
-            let (pid, process) = processes.get(held.process as usize).copied().unwrap_or_default();
-            Owner { pid, fd: held.fd, process }
-        };
+        self.held.sort_by(|a, b| a.inode.cmp(&b.inode).then_with(|| rest(a).cmp(&rest(b))));
+        // A descriptor that was closed and opened while its directory was listed may come twice, and a thread that
+        // took its table with it has a copy of each.
+        self.held.dedup_by(|a, b| (a.inode, table(a).pid, a.fd) == (b.inode, table(b).pid, b.fd));
+        let owner = |held: &Held| Owner { pid: table(held).pid, fd: held.fd, process: table(held).comm };
         let owners = self.held.iter().map(owner).collect();
+        let foreign = self.held.iter().filter(|held| table(held).pid != table(held).tid);
+        let threads = foreign.map(|held| (key(held.inode, table(held).pid), held.fd, table(held).tid)).collect();
         // In place: the inodes take over the memory of what they come from, so that the peak is 36 bytes a socket.
         let mut inodes: Vec<u32> = self.held.into_iter().map(|held| held.inode).collect();
         inodes.shrink_to_fit();
-        (Index { guide: Guide::new(&inodes), inodes, owners }, self.over)
+        (Index { guide: Guide::new(&inodes), inodes, owners, threads }, self.over)
     }
+}
+
+/// Socket and process as one number, as the field `tid` puts them.
+fn key(inode: u32, pid: u32) -> u64 {
+    u64::from(inode) << 32 | u64::from(pid)
 }
 
 /// Owners in order of (inode, pid, fd): 28.5 bytes each.
@@ -65,9 +82,32 @@ pub(super) struct Index {
     inodes: Vec<u32>,
     owners: Vec<Owner>,
     guide: Guide,
+    /// (inode and pid, fd, tid) of what is in a table that is not its process's own; ascending, and mostly empty.
+    threads: Vec<(u64, u32, u32)>,
 }
 
 impl Index {
+    /// The thread in whose table the descriptor is; `socket` holds the inode and, in its lower half, the pid.
+    pub(super) fn thread(&self, socket: u64, fd: u32) -> u32 {
+        let found = self.threads.binary_search_by(|(key, number, _)| (*key, *number).cmp(&(socket, fd)));
+        // Cut on purpose: the lower half.
+        found.ok().and_then(|at| self.threads.get(at)).map_or(socket as u32, |(.., tid)| *tid)
+    }
+
+    /// Every process that holds a socket, once, ascending.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        let mut pids: Vec<u32> = Vec::new();
+        for owner in &self.owners {
+            // Neighbours mostly belong to one process.
+            if pids.last() != Some(&owner.pid) {
+                pids.push(owner.pid);
+            }
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
     pub(super) fn len(&self) -> usize {
         self.owners.len()
     }
@@ -143,7 +183,7 @@ mod tests {
             let mut gather = Gather::default();
             let mut expected: BTreeMap<u64, BTreeSet<(u32, u32)>> = BTreeMap::new();
             for (pid, held) in &processes {
-                gather.process(*pid, Comm::new(pid.to_string().as_bytes()));
+                gather.table(*pid, *pid, Comm::new(pid.to_string().as_bytes()));
                 for (fd, inode) in held {
                     gather.socket(*fd, *inode);
                     expected.entry(*inode).or_default().insert((*pid, *fd));
@@ -167,7 +207,7 @@ mod tests {
             prop_oneof![0u32..100, 1_000_000u32..1_000_100, Just(u32::MAX), any::<u32>()], 0..300,
         )) {
             let mut gather = Gather::default();
-            gather.process(1, Comm::default());
+            gather.table(1, 1, Comm::default());
             inodes.iter().for_each(|inode| gather.socket(*inode, (*inode).into()));
             let (index, _) = gather.finish();
             inodes.sort_unstable();
@@ -181,6 +221,27 @@ mod tests {
             }
             prop_assert!(index.guide.starts.len() <= index.len() / PER_PIECE + 3);
         }
+    }
+
+    #[test]
+    fn a_thread_with_a_table_of_its_own() {
+        let mut gather = Gather::default();
+        // Its copy of descriptor 3 is the process's too; 4 is the thread's alone.
+        gather.table(10, 12, Comm::new(b"worker"));
+        gather.socket(3, 100);
+        gather.socket(4, 101);
+        gather.table(10, 10, Comm::new(b"main"));
+        gather.socket(3, 100);
+        gather.socket(4, 102);
+        let (index, _) = gather.finish();
+        let index = &index;
+        let seen =
+            |inode: u64| index.get(inode).iter().map(move |o| (o.pid, o.fd, index.thread(inode << 32 | 10, o.fd)));
+        assert_eq!(seen(100).collect::<Vec<_>>(), [(10, 3, 10)]);
+        assert_eq!(seen(101).collect::<Vec<_>>(), [(10, 4, 12)]);
+        assert_eq!(seen(102).collect::<Vec<_>>(), [(10, 4, 10)]);
+        assert_eq!(index.get(100)[0].process.as_bytes(), b"main");
+        assert_eq!(index.pids(), [10]);
     }
 
     #[test]

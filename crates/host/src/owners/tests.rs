@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use sys::Errno;
 use sys::fault::{Fault, arm, disarm_all};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
@@ -25,6 +26,10 @@ fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
     owners.of(inode).iter().map(|owner| (owner.pid, owner.fd)).collect()
 }
 
+fn by_proc(host: &Host) -> Result<Owners, HostError> {
+    OwnersReader::new(Some(Door::Proc)).read(host)
+}
+
 fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
@@ -34,7 +39,12 @@ fn again(dir: &Path, task: &str) -> Command {
     let copy = dir.join("again");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = Command::new(copy);
+    told(copy, task)
+}
+
+/// This program, told to do `task` in [`child`].
+fn told(program: std::path::PathBuf, task: &str) -> Command {
+    let mut command = Command::new(program);
     command.args(["--exact", "owners::tests::child", "--nocapture", "--test-threads=1"]);
     command.env(CHILD, task).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
     command
@@ -48,7 +58,7 @@ fn child() {
     let number: u64 = number.parse().unwrap();
     match task {
         "look" => {
-            let owners = Owners::read(&Host::live()).unwrap();
+            let owners = by_proc(&Host::live()).unwrap();
             let found = owners.of(number).len();
             println!("\nsaw {found} {:?} {}", owners.report, owners.report.lines().join(" | "));
         }
@@ -61,8 +71,39 @@ fn child() {
             // Until the parent closes its end.
             let _ = std::io::stdin().read(&mut [0]);
         }
+        "reuse" => pid_reuse(),
+        "idle" => calls_for_idle(number as u32),
         other => panic!("no task {other}"),
     }
+}
+
+/// The doors that can be opened here.
+fn doors() -> Vec<Door> {
+    let may_bpf = Clues::read(&Host::live()).unwrap().may_bpf;
+    if !may_bpf {
+        let _ = std::io::stderr().write_all(b"skipped in part: no BPF here\n");
+    }
+    [Door::Proc, Door::Bpf].into_iter().filter(|door| *door == Door::Proc || may_bpf).collect()
+}
+
+fn read_by(door: Door) -> Owners {
+    let owners = OwnersReader::new(Some(door)).read(&Host::live()).unwrap();
+    assert!(owners.report.ended.is_none() && owners.report.door == door, "{:?}", owners.report);
+    owners
+}
+
+/// A program in Python that ends with its input; its first line is read as numbers.
+fn script(text: &str) -> (Child, Vec<u64>) {
+    let mut command = Command::new("python3");
+    command.args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let line = line_of(&mut child, "numbers ");
+    (child, line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect())
+}
+
+fn end(mut child: Child) {
+    drop(child.stdin.take());
+    child.wait().unwrap();
 }
 
 fn line_of(child: &mut Child, word: &str) -> String {
@@ -83,7 +124,7 @@ fn one_socket_held_twice_here_and_once_by_a_child() {
     // Or the command would hold the child's stdin, and with it the socket, a third time.
     drop(command);
     assert_eq!(line_of(&mut child, "ready"), "ready");
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     let mine = std::process::id();
     let (a, b) = (socket.as_raw_fd() as u32, twin.as_raw_fd() as u32);
     let mut expected = vec![(mine, a.min(b)), (mine, a.max(b)), (child.id(), 0)];
@@ -106,9 +147,9 @@ fn a_recording_tells_the_same_anywhere() {
     let tmp = tempfile::tempdir().unwrap();
     let tape = tmp.path().join("tape");
     let host = Host::live().recording(&tape).unwrap();
-    let live = Owners::read(&host).unwrap();
+    let live = by_proc(&host).unwrap();
     host.finish().unwrap();
-    let replayed = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
+    let replayed = by_proc(&Host::replaying(&tape).unwrap()).unwrap();
     assert_eq!(seen(&replayed, inode(&socket)), [(std::process::id(), socket.as_raw_fd() as u32)]);
     assert_eq!(replayed.of(inode(&socket)), live.of(inode(&socket)));
     assert_eq!(replayed.report, live.report);
@@ -120,18 +161,18 @@ fn a_recording_that_is_cut_keeps_what_it_has_and_says_so() {
     let proc = fake_proc(tmp.path(), 7, 15_000);
     let tape = tmp.path().join("tape");
     let host = proc.recording(&tape).unwrap();
-    Owners::read(&host).unwrap();
+    by_proc(&host).unwrap();
     host.finish().unwrap();
     let bytes = std::fs::read(&tape).unwrap();
     std::fs::write(&tape, &bytes[..bytes.len() / 2]).unwrap();
-    let cut = Owners::read(&Host::replaying(&tape).unwrap()).unwrap();
+    let cut = by_proc(&Host::replaying(&tape).unwrap()).unwrap();
     assert!((1..15_000).contains(&cut.report.sockets), "{:?}", cut.report);
     assert!(cut.report.is_partial());
     assert_eq!(
         cut.report.lines(),
         ["owners of sockets are incomplete: cannot replay owners@proc: the recording breaks off here"]
     );
-    let error = Owners::read(&Host::replaying(&empty_tape(tmp.path())).unwrap()).unwrap_err();
+    let error = by_proc(&Host::replaying(&empty_tape(tmp.path())).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "cannot replay owners@proc: not in the recording");
 }
 
@@ -151,8 +192,10 @@ proptest::proptest! {
 #[test]
 fn garbled_blocks_are_an_error_with_a_place() {
     let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
-    let error = add(&[2, 0, 0], &mut gather, &mut report).unwrap_err();
+    let error = add(Door::Proc, &[2, 0, 0], &mut gather, &mut report).unwrap_err();
     assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 0");
+    let error = add(Door::Bpf, &[1, 0, 0, 0, 3, 0, 0, 0, 9], &mut gather, &mut report).unwrap_err();
+    assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 8");
 }
 
 /// A directory in memory, if there is such a place: a hundred thousand links take their time on a disk.
@@ -176,7 +219,7 @@ fn fake_proc(dir: &Path, pid: u32, count: u32) -> Host {
 #[test]
 fn a_hundred_thousand_descriptors_in_one_process() {
     let tmp = temp_memory();
-    let owners = Owners::read(&fake_proc(tmp.path(), 4242, 100_000)).unwrap();
+    let owners = by_proc(&fake_proc(tmp.path(), 4242, 100_000)).unwrap();
     let report = owners.report();
     assert_eq!((report.processes, report.fds, report.sockets), (1, 100_000, 90_000));
     for fd in 0..100_000 {
@@ -198,11 +241,13 @@ fn root_a_hundred_thousand_descriptors_of_a_living_process() {
         let line = format!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)\n", numbers[1]);
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
-    let owners = Owners::read(&Host::live()).unwrap();
-    let found = owners.of(numbers[0]);
-    assert_eq!(found.len() as u64, numbers[1]);
-    assert!(found.iter().all(|owner| owner.pid == child.id()));
-    assert!(found.windows(2).all(|pair| pair[0].fd < pair[1].fd));
+    for door in doors() {
+        let owners = read_by(door);
+        let found = owners.of(numbers[0]);
+        assert_eq!(found.len() as u64, numbers[1], "{door:?}");
+        assert!(found.iter().all(|owner| owner.pid == child.id()));
+        assert!(found.windows(2).all(|pair| pair[0].fd < pair[1].fd));
+    }
     drop(child.stdin.take());
     child.wait().unwrap();
 }
@@ -213,10 +258,10 @@ fn processes_that_vanish_or_refuse_cost_their_owners_only() {
     // The first openat is /proc, the next ones are processes: one is gone, one refuses.
     arm("openat", 1, 1, Fault::Fails(Errno::NOENT));
     arm("openat", 1, 1, Fault::Fails(Errno::ACCES));
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     disarm_all();
     assert!(owners.report.vanished >= 1 && owners.report.unreadable >= 1, "{:?}", owners.report);
-    let owners = Owners::read(&Host::live()).unwrap();
+    let owners = by_proc(&Host::live()).unwrap();
     assert_eq!(seen(&owners, inode(&socket)).len(), 1);
 }
 
@@ -225,16 +270,16 @@ fn a_process_that_goes_while_its_descriptors_are_read() {
     let tmp = tempfile::tempdir().unwrap();
     let host = fake_proc(tmp.path(), 9, 30);
     arm("readlinkat", 10, 1000, Fault::Fails(Errno::NOENT));
-    let owners = Owners::read(&host).unwrap();
+    let owners = by_proc(&host).unwrap();
     disarm_all();
     assert_eq!((owners.report.sockets, owners.report.unreadable), (9, 0), "{:?}", owners.report);
     arm("readlinkat", 0, 1000, Fault::Fails(Errno::ACCES));
-    let owners = Owners::read(&host).unwrap();
+    let owners = by_proc(&host).unwrap();
     disarm_all();
     assert_eq!((owners.report.sockets, owners.report.unreadable), (0, 1), "{:?}", owners.report);
     // The name went with the process: the owner is still known by number.
     std::fs::remove_file(tmp.path().join("proc/9/comm")).unwrap();
-    let owners = Owners::read(&host).unwrap();
+    let owners = by_proc(&host).unwrap();
     assert_eq!(owners.of(1_000_000), [Owner { pid: 9, fd: 0, process: record::Comm::default() }]);
 }
 
@@ -242,7 +287,7 @@ fn a_process_that_goes_while_its_descriptors_are_read() {
 fn no_proc_at_all_is_an_error() {
     let tmp = tempfile::tempdir().unwrap();
     let host = Host::with_roots(tmp.path().join("none"), "/sys".into(), "/etc".into());
-    let error = Owners::read(&host).unwrap_err().to_string();
+    let error = by_proc(&host).unwrap_err().to_string();
     assert!(error.starts_with("cannot open ") && error.ends_with(": no such file or directory"), "{error}");
 }
 
@@ -288,12 +333,18 @@ fn root_the_same_owners_as_ss() {
     let _ = lab.connect_v4(20);
     lab.unaccepted(2);
     lab.time_wait(2);
-    let text = lab.output("ss", &["-Htanpe"]);
-    let owners = Owners::read(&Host::live()).unwrap();
+    for door in doors() {
+        let text = lab.output("ss", &["-Htanpe"]);
+        let compared = compare_with_ss(&text, &read_by(door));
+        assert!(compared >= 90, "{compared} owners by {door:?} in {text}");
+    }
+}
+
+fn compare_with_ss(text: &str, owners: &Owners) -> usize {
     let mut compared = 0;
     for line in text.lines() {
         let number = |mark: &str| line.split(mark).nth(1)?.split([' ', ',', ')']).next()?.parse::<u64>().ok();
-        let ours: Vec<_> = seen(&owners, number("ino:").unwrap_or(0));
+        let ours: Vec<_> = seen(owners, number("ino:").unwrap_or(0));
         let theirs: BTreeMap<u64, u64> = line
             .match_indices("pid=")
             .map(|(at, _)| {
@@ -306,7 +357,217 @@ fn root_the_same_owners_as_ss() {
         assert_eq!(ours, theirs, "{line}");
         compared += ours.len();
     }
-    assert!(compared >= 90, "{compared} owners in {text}");
+    compared
+}
+
+/// The first process hands its listener to one that was there before, over a unix socket; a later child inherits it.
+const HANDED_ON: &str = "
+import os, socket, sys
+mine, theirs = socket.socketpair()
+before = os.fork()
+if not before:
+    mine.close()
+    _, handed, _, _ = socket.recv_fds(theirs, 1, 2)
+    theirs.send(str(handed[0]).encode())
+    theirs.recv(1)
+    os._exit(0)
+theirs.close()
+held = socket.socket()
+inode = os.fstat(held.fileno()).st_ino
+socket.send_fds(mine, [b'x'], [held.fileno()])
+fd = int(mine.recv(9))
+ready, tell = os.pipe()
+after = os.fork()
+if not after:
+    os.close(tell)
+    os.read(ready, 1)
+    os._exit(0)
+print('numbers', inode, os.getpid(), held.fileno(), before, fd, after, held.fileno(), flush=True)
+sys.stdin.read()
+os.close(tell)
+mine.close()
+os.wait(), os.wait()
+";
+
+#[test]
+fn root_every_holder_of_a_socket_by_every_door() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(HANDED_ON);
+    let mut expected: Vec<_> = numbers[1..].chunks(2).map(|pair| (pair[0] as u32, pair[1] as u32)).collect();
+    expected.sort_unstable();
+    for door in doors() {
+        assert_eq!(seen(&read_by(door), numbers[0]), expected, "{door:?}");
+    }
+    end(child);
+}
+
+/// A thread that takes a table of its own (CLONE_FILES off) and opens a socket in it.
+const OWN_TABLE: &str = "
+import ctypes, os, socket, sys, threading
+told, done = threading.Event(), threading.Event()
+def work():
+    assert ctypes.CDLL(None).unshare(0x400) == 0
+    held = socket.socket()
+    print('numbers', os.fstat(held.fileno()).st_ino, os.getpid(), threading.get_native_id(), held.fileno(), flush=True)
+    done.wait()
+thread = threading.Thread(target=work)
+thread.start()
+sys.stdin.read()
+done.set()
+thread.join()
+";
+
+#[test]
+fn root_a_thread_with_its_own_descriptors() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let (child, numbers) = script(OWN_TABLE);
+    let (inode, pid, tid, fd) = (numbers[0], numbers[1] as u32, numbers[2], numbers[3] as u32);
+    for door in doors() {
+        let owners = read_by(door);
+        if door == Door::Proc {
+            assert_eq!(seen(&owners, inode), [], "/proc/PID/fd is the leader's table");
+            continue;
+        }
+        assert_eq!(seen(&owners, inode), [(pid, fd)]);
+        assert_eq!(owners.value(Key::Pair(inode << 32 | u64::from(pid), fd)), Value::U64(tid));
+    }
+    end(child);
+}
+
+#[test]
+fn root_processes_in_pid_namespaces_have_two_numbers() {
+    use crate::{ProcessParts, Processes};
+    testkit::require_root!();
+    testkit::require_tool!("unshare");
+    let (socket, other_end) = UnixStream::pair().unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "sh", "-c", "echo ready; read x"]).stdout(Stdio::piped());
+    let mut child = command.stdin(OwnedFd::from(socket.try_clone().unwrap())).spawn().unwrap();
+    drop(command);
+    assert_eq!(line_of(&mut child, "ready"), "ready");
+    for door in doors() {
+        let owners = read_by(door);
+        let found: Vec<_> = owners.of(inode(&socket)).iter().filter(|o| o.pid != std::process::id()).collect();
+        let names: Vec<_> = found.iter().map(|owner| owner.process.as_bytes()).collect();
+        assert_eq!(names, [b"unshare".as_slice(), b"sh"], "{door:?}");
+        assert_eq!(found[0].pid, child.id());
+        let pids: Vec<u32> = found.iter().map(|owner| owner.pid).collect();
+        let parts = ProcessParts { container_pids: true, cmdlines: true, ..ProcessParts::default() };
+        let processes = Processes::read(&Host::live(), &pids, parts).unwrap();
+        assert_eq!(processes.container_pids().get(pids[0]), None, "ours");
+        assert_eq!(processes.container_pids().get(pids[1]), Some(1));
+        let cmdline = processes.cmdlines().value(Key::Id(pids[1].into()));
+        assert_eq!(cmdline, Value::Bytes(b"sh -c echo ready; read x"));
+    }
+    drop((socket, other_end));
+    child.wait().unwrap();
+}
+
+#[test]
+fn root_a_pid_that_is_used_again() {
+    testkit::require_root!();
+    testkit::require_tool!("unshare");
+    let inner = told(std::env::current_exe().unwrap(), "reuse 0");
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc"]).arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir("/");
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("reused by every door"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// In a pid namespace of our own, where the next pid can be chosen.
+fn pid_reuse() {
+    for door in doors() {
+        let reader = OwnersReader::new(Some(door));
+        let spawn = |program: &str, socket: &UnixStream| {
+            let stdin = OwnedFd::from(socket.try_clone().unwrap());
+            Command::new(program).arg("-").stdin(stdin).stdout(Stdio::null()).spawn().unwrap()
+        };
+        let held = |socket: &UnixStream| -> Vec<(u32, Vec<u8>)> {
+            let owners = reader.read(&Host::live()).unwrap();
+            let others = owners.of(inode(socket)).iter().filter(|owner| owner.pid != std::process::id());
+            others.map(|owner| (owner.pid, owner.process.as_bytes().to_vec())).collect()
+        };
+        let (first, first_end) = UnixStream::pair().unwrap();
+        let (second, second_end) = UnixStream::pair().unwrap();
+        let mut one = spawn("cat", &first);
+        let pid = one.id();
+        testkit::wait_until("cat has begun", || held(&first) == [(pid, b"cat".to_vec())]);
+        one.kill().unwrap();
+        one.wait().unwrap();
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
+        let mut two = spawn("tail", &second);
+        assert_eq!(two.id(), pid, "the pid was to be used again");
+        testkit::wait_until("tail has begun", || held(&second) == [(pid, b"tail".to_vec())]);
+        assert_eq!(held(&first), [], "{door:?}");
+        two.kill().unwrap();
+        two.wait().unwrap();
+        drop((first_end, second_end));
+    }
+    println!("\nreused by every door");
+}
+
+#[test]
+fn root_nobody_is_unreadable_by_bpf() {
+    testkit::require_root!();
+    if !doors().contains(&Door::Bpf) {
+        return;
+    }
+    let socket = listener();
+    let owners = read_by(Door::Bpf);
+    // Other tests fork: their children have it, too, until they exec.
+    assert!(seen(&owners, inode(&socket)).contains(&(std::process::id(), socket.as_raw_fd() as u32)));
+    assert!(owners.report.lines().is_empty() && !owners.report.is_partial(), "{:?}", owners.report);
+    assert!(owners.report.fds > owners.report.sockets && owners.report.processes > 0, "{:?}", owners.report);
+}
+
+#[test]
+fn root_hundreds_of_idle_processes() {
+    testkit::require_root!();
+    let (socket, other_end) = UnixStream::pair().unwrap();
+    let mut children = Vec::new();
+    for _ in 0..300 {
+        let stdin = OwnedFd::from(socket.try_clone().unwrap());
+        children.push(Command::new("sleep").arg("60").stdin(stdin).stdout(Stdio::null()).spawn().unwrap());
+    }
+    let mut expected: Vec<_> = children.iter().map(|child| (child.id(), 0)).collect();
+    expected.push((std::process::id(), socket.as_raw_fd() as u32));
+    expected.sort_unstable();
+    for door in doors() {
+        let owners = read_by(door);
+        assert_eq!(seen(&owners, inode(&socket)), expected, "{door:?}");
+        assert!(owners.pids().len() >= 301);
+    }
+    children.iter_mut().for_each(|child| child.kill().unwrap());
+    children.iter_mut().for_each(|child| _ = child.wait().unwrap());
+    drop(other_end);
+}
+
+/// In a process of its own, because calls are counted for all threads.
+fn calls_for_idle(processes: u32) {
+    let tmp = temp_memory();
+    let hosts: Vec<Host> = (1..=processes).map(|pid| fake_proc(tmp.path(), pid, 20)).collect();
+    let host = &hosts[0];
+    let before = sys::cost::syscalls();
+    let report = by_proc(host).unwrap().report;
+    let calls = sys::cost::syscalls() - before;
+    assert_eq!((report.processes, report.fds), (processes, 20 * u64::from(processes)));
+    println!("\ncalls {calls}");
+}
+
+#[test]
+fn three_thousand_idle_processes_cost_a_fixed_number_of_calls_each() {
+    let calls = |processes: u32| -> u64 {
+        let mut child = told(std::env::current_exe().unwrap(), &format!("idle {processes}")).spawn().unwrap();
+        let line = line_of(&mut child, "calls ");
+        child.wait().unwrap();
+        line.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    let (few, many) = (calls(300), calls(3_000));
+    assert!(many < few * 11, "{few} calls for 300 processes, {many} for 3 000");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use sys::fs::{self, CPath, Entries};
 use sys::{Blocks, Errno, Fd, Host, SysError};
 
 use super::block::{self, Totals};
+use super::choose::PROC_ROOT_INODE;
 use super::hidden;
 use super::probe::Probe;
 
@@ -20,10 +21,6 @@ const BLOCK_FULL: usize = 60 << 10;
 
 /// Longest link target that can be a socket's: `socket:[4294967295]` and room for a 64-bit inode.
 const LINK_BYTES: usize = 40;
-
-/// The root of procfs has this inode (PROC_ROOT_INO, include/linux/proc_fs.h); a tree of files that only looks like
-/// /proc has another.
-const PROC_ROOT_INODE: u64 = 1;
 
 /// Reads the descriptors of every process whose directory is below the root of /proc.
 pub(super) struct Walk<'h> {

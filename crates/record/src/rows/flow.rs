@@ -45,6 +45,8 @@ pub type FlowStates = [u32; 14];
 pub struct Flow<'b> {
     /// Inode of the network namespace.
     pub netns_id: u64,
+    /// Inode of the network namespace that the other end is in, if it is one of this host; else 0.
+    pub peer_netns_id: u64,
     /// TCP or UDP.
     pub proto: Proto,
     /// Who opened it.
@@ -65,6 +67,8 @@ pub struct Flow<'b> {
     pub states: &'b FlowStates,
     /// Holders with distinct process names, ascending by pid; at most a bounded number.
     pub owners: &'b [Owner],
+    /// The same of the other end, if it is on this host in another namespace.
+    pub peer_owners: &'b [Owner],
     /// Bytes received; `None` unless asked for.
     pub bytes_in: Option<u64>,
     /// Bytes sent; `None` unless asked for.
@@ -88,6 +92,11 @@ type F = Field<Flows>;
 
 fn owner_value<'r>(owners: &'r [Owner], part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
     owners.first().map_or(Value::Null, part)
+}
+
+// What surrounds a flow's first owner.
+fn by_pid(row: &Flow<'_>) -> Key {
+    row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
 }
 
 macro_rules! state_field {
@@ -168,4 +177,36 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_OWNERS)
         .doc("Holders with different process names: pid, process, fd.")
         .show(Show::Wide),
+    F::joined("peer_netns", Kind::Text, LookupId::Netns, |row| peer_netns(row).map_or(Key::None, Key::Id)).doc(
+        "With --all-netns, the network namespace that the other end is in, if it is one of this host: both ends are \
+         then one flow, seen by the end that opened it.",
+    ),
+    F::own("peer_netns_id", Kind::Id, |row| Value::number(peer_netns(row))).doc("Inode of that network namespace."),
+    F::own("peer_process", Kind::Text, |row| owner_value(row.peer_owners, |o| Value::Bytes(o.process.as_bytes())))
+        .needs(Flow::NEED_OWNERS)
+        .doc("With --all-netns, the name of the process that holds the other end, the first one of several."),
+    F::own("peer_pid", Kind::Id, |row| owner_value(row.peer_owners, |o| Value::U64(o.pid.into())))
+        .needs(Flow::NEED_OWNERS)
+        .doc("With --all-netns, the process that holds the other end, the first one of several."),
+    F::own("peer_owners", Kind::Owners, |row| {
+        if row.peer_owners.is_empty() { Value::Null } else { Value::List(row.peer_owners) }
+    })
+    .needs(Flow::NEED_OWNERS)
+    .doc("With --all-netns, the holders of the other end: pid, process, fd."),
+    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Command line of the first holder, its words joined by blanks."),
+    F::joined("container", Kind::Text, LookupId::Containers, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Container of the first holder: its name, else the start of its id."),
+    F::joined("pod", Kind::Text, LookupId::Pods, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown."),
+    F::joined("unit", Kind::Text, LookupId::Units, by_pid)
+        .needs(Flow::NEED_OWNERS)
+        .doc("Innermost systemd unit of the first holder."),
 ];
+
+fn peer_netns(row: &Flow<'_>) -> Option<u64> {
+    (row.peer_netns_id != 0).then_some(row.peer_netns_id)
+}

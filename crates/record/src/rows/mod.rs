@@ -2,15 +2,27 @@
 
 mod flow;
 mod flow_event;
+mod link;
+mod nested;
+mod rare;
+mod rare_fields;
+mod route;
 mod skmem;
 mod socket;
 mod socket_event;
 mod socket_fields;
 mod tcp_info;
+mod watched;
+mod watched_socket;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
+pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
+pub use route::{Route, rtf};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;
+pub use watched::{Change, Counters, Identity, Pace, Watchable, Watched};
+pub use watched_socket::SocketKept;

@@ -1,6 +1,6 @@
 //! The record of a socket.
 
-use super::{SkMem, TcpInfo};
+use super::{Rare, SkMem, TcpInfo, Watched};
 use crate::{Addr, Field, Proto, State, Table, Timer};
 
 /// The table of sockets.
@@ -37,7 +37,7 @@ pub mod need {
     pub const UNIX_UID: u64 = 1 << 9;
     /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
     pub const CGROUP: u64 = 1 << 10;
-    /// v6only and the socket options byte: netlink sends them unasked, /proc has them not.
+    /// The socket options bytes: netlink sends them unasked, nobody else has them.
     pub const SOCKOPT: u64 = 1 << 11;
     /// The cookie: /proc has it not.
     pub const COOKIE: u64 = 1 << 12;
@@ -49,6 +49,23 @@ pub mod need {
     pub const UNIX_REFS: u64 = 1 << 15;
     /// Shutdown bits (INET_DIAG_SHUTDOWN).
     pub const SHUTDOWN: u64 = 1 << 16;
+    /// Bytes, segments and retransmissions so far, from wherever the door has them cheapest: by netlink that is
+    /// INET_DIAG_INFO. Only `--watch` asks.
+    pub const COUNTERS: u64 = 1 << 50;
+    /// Version, flags, rings, fanout and memberships of a packet socket (PACKET_DIAG_INFO and so on).
+    pub const PACKET: u64 = 1 << 32;
+    /// The filter of a packet socket (PACKET_DIAG_FILTER).
+    pub const FILTER: u64 = 1 << 33;
+    /// Groups and flags of a netlink socket (NETLINK_DIAG_GROUPS, NETLINK_DIAG_FLAGS).
+    pub const NETLINK: u64 = 1 << 34;
+    /// Upper layer protocol, MD5 keys, MPTCP: INET_DIAG_INFO brings them along.
+    pub const ULP: u64 = 1 << 35;
+    /// BPF maps that keep something with the socket (INET_DIAG_REQ_SK_BPF_STORAGES).
+    pub const STORAGES: u64 = 1 << 36;
+    /// Inodes of the connections that wait at a unix listener (UDIAG_SHOW_ICONS): only the ss face asks.
+    pub const UNIX_ICONS: u64 = 1 << 37;
+    /// v6only of a listener (INET_DIAG_SKV6ONLY): /proc has it not.
+    pub const V6ONLY: u64 = 1 << 40;
 }
 
 /// One end of a connection as the kernel gave it.
@@ -99,6 +116,8 @@ pub struct UnixPart<'b> {
     pub refs: Option<u32>,
     /// Flags (only from /proc/net/unix): 1 << 16 is "accepts connections".
     pub flags: Option<u32>,
+    /// Inodes of the connections that wait for accept, a `u32` each.
+    pub icons: Option<&'b [u8]>,
 }
 
 /// One socket. Borrows the receive buffer.
@@ -106,7 +125,8 @@ pub struct UnixPart<'b> {
 pub struct Socket<'b> {
     /// Which table it comes from.
     pub proto: Proto,
-    /// Address family as the kernel says: 2 AF_INET, 10 AF_INET6, 1 AF_UNIX. Dual-stack sockets are 10.
+    /// Address family as the kernel says: 2 AF_INET, 10 AF_INET6, 1 AF_UNIX, 16 AF_NETLINK, 17 AF_PACKET. Dual-stack
+    /// sockets are 10.
     pub family: u8,
     /// State with the kernel's numbers.
     pub state: State,
@@ -167,8 +187,14 @@ pub struct Socket<'b> {
     pub ulp: Option<&'b [u8]>,
     /// INET_DIAG_MD5SIG payload.
     pub md5sig: Option<&'b [u8]>,
+    /// INET_DIAG_SK_BPF_STORAGES payload.
+    pub storages: Option<&'b [u8]>,
     /// What only unix sockets have.
     pub unix: Option<UnixPart<'b>>,
+    /// What is known of the round before; only in rows of `--watch`.
+    pub watched: Option<&'b Watched>,
+    /// What only raw, packet, netlink and MPTCP sockets have.
+    pub rare: Option<&'b Rare<'b>>,
 }
 
 impl Socket<'_> {
@@ -205,8 +231,16 @@ impl Socket<'_> {
         class_id: None,
         ulp: None,
         md5sig: None,
+        storages: None,
         unix: None,
+        watched: None,
+        rare: None,
     };
+
+    /// True if it has addresses and ports: neither unix nor packet nor netlink.
+    pub fn is_inet(&self) -> bool {
+        self.proto.is_inet()
+    }
 
     /// True for a listening TCP or unix socket, whose queues count connections.
     pub fn is_listener(&self) -> bool {

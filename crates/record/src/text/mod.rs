@@ -1,11 +1,33 @@
 //! Values as text, for the hot path: table-driven, into a caller's buffer, without `fmt` and without allocation.
 //!
-//! Every writer appends to a `Vec<u8>`; a sink keeps one and reuses it, so a row costs no allocation.
+//! Every writer appends to a `Vec<u8>`; a sink keeps one and reuses it, so a row costs no allocation. Whoever puts
+//! many short pieces together uses a [`Line`] instead: the same pieces at a lower price.
 
 mod address;
 mod decimal;
 mod escape;
+mod line;
 
 pub use address::{put_addr, put_v4, put_v6};
 pub use decimal::{put_hex, put_i64, put_u64, u64_len};
 pub use escape::{is_plain, put_face, put_json, put_text};
+pub use line::Line;
+
+/// Where pieces of text go: a store of fixed width, of which the first bytes count. A copy of variable length would
+/// cost a call.
+trait Room {
+    /// Lets `write` fill `N` bytes behind the end; as many as it returns are kept.
+    fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize);
+}
+
+impl Room for Vec<u8> {
+    #[inline]
+    fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
+        let mut end = self.len();
+        self.extend_from_slice(&[0; N]);
+        if let Some(slot) = self.last_chunk_mut() {
+            end += write(slot);
+        }
+        self.truncate(end);
+    }
+}

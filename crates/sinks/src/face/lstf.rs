@@ -332,6 +332,7 @@ mod tests {
         let ((local_addr, local_port), (peer_addr, peer_port)) = (end(local), end(peer));
         Flow {
             netns_id: 1,
+            peer_netns_id: 0,
             proto: Proto::Tcp,
             direction,
             guessed: false,
@@ -342,6 +343,7 @@ mod tests {
             connections,
             states: &STATES,
             owners: &[],
+            peer_owners: &[],
             bytes_in: None,
             bytes_out: None,
             retrans_total: None,

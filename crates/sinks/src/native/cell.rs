@@ -1,6 +1,6 @@
 //! A cell as text: what the table, the tab-separated text and CSV share.
 
-use super::line::{Line, SHORT};
+use record::text::Line;
 use record::{Columns, Kind, Owner, Value, text};
 
 /// How one column writes its cells, decided once a round.
@@ -25,9 +25,11 @@ impl Form {
         match cell {
             Value::Null => line.short(self.null.as_bytes()),
             Value::U64(n) if !self.hex => line.decimal(n),
-            Value::Name(word) if word.len() <= SHORT => line.short(word.as_bytes()),
+            Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
             Value::Addr(addr) => line.addr(addr),
-            Value::Bytes(bytes) if bytes.len() <= SHORT && text::is_plain(bytes) && bytes != b"-" => line.short(bytes),
+            Value::Bytes(bytes) if bytes.len() <= Line::SHORT && text::is_plain(bytes) && bytes != b"-" => {
+                line.short(bytes)
+            }
             rare => {
                 line.drain(out);
                 self.put(out, rare);

@@ -1,8 +1,8 @@
 //! JSON: one object a line.
 
-use super::line::{Line, SHORT};
 use super::{Options, round};
 use crate::Out;
+use record::text::Line;
 use record::{Accounting, Columns, Next, Owner, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 
@@ -81,7 +81,7 @@ impl<W: Write> Sink for Json<W> {
 #[inline]
 fn put_key(line: &mut Line, buf: &mut Vec<u8>, key: &[u8]) {
     line.make_room(buf);
-    if key.len() <= SHORT {
+    if key.len() <= Line::SHORT {
         return line.short(key);
     }
     line.drain(buf);
@@ -93,9 +93,11 @@ fn put_key(line: &mut Line, buf: &mut Vec<u8>, key: &[u8]) {
 fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::U64(n) => line.decimal(n),
-        Value::Name(word) if word.len() <= SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
+        Value::Name(word) if word.len() <= Line::SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
         Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
-        Value::Bytes(text) if text.len() <= SHORT && text::is_plain(text) => put_quoted(line, |line| line.short(text)),
+        Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
+            put_quoted(line, |line| line.short(text))
+        }
         rare => {
             line.drain(buf);
             put_rare(buf, rare);

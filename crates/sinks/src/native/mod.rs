@@ -3,7 +3,6 @@
 mod cell;
 mod csv;
 mod json;
-mod line;
 mod paint;
 mod round;
 mod table;

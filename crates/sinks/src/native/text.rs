@@ -1,9 +1,9 @@
 //! Text for pipes: a header line, then cells between tabs. The contract that scripts rely on.
 
 use super::cell::Form;
-use super::line::Line;
 use super::{Options, round};
 use crate::Out;
+use record::text::Line;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
 

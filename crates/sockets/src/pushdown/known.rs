@@ -1,21 +1,49 @@
 //! What is known of every row of a table before it is read: its protocol, and fields that it never has.
 use record::rows::{Sockets, need};
-use record::{Expr, Op, Operand, Proto, Table, Test};
+use record::{Expr, Op, Operand, Proto, State, Table, Test};
 
 use super::{family_word, field_name};
+use crate::netlink_diag::AF_NETLINK;
+use crate::packet_diag::AF_PACKET;
 use crate::unix_diag::AF_UNIX;
 
-/// `need` bits whose fields are null in every unix socket.
-const NOT_IN_UNIX: u64 =
-    need::TCP_INFO | need::CONG | need::CONG_INFO | need::TOS | need::CGROUP | need::SOCKOPT | need::IFACE_MARK;
-/// The same for TCP and UDP.
-const NOT_IN_INET: u64 = need::UNIX_NAME | need::UNIX_PEER;
-/// The same for everything but TCP.
-const ONLY_IN_TCP: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO;
+/// What only TCP has, MPTCP not counted.
+const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::CONG | need::CONG_INFO;
+/// What every socket with an IP address may have and others have not.
+const ONLY_IN_INET: u64 = need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::ULP | need::STORAGES;
+/// What only unix sockets have.
+const ONLY_IN_UNIX: u64 = need::UNIX_NAME | need::UNIX_PEER;
+/// What only packet sockets have.
+const ONLY_IN_PACKET: u64 = need::PACKET | need::FILTER;
 
-/// Fields without such a bit that are null in every unix socket.
-const NAMES_NOT_IN_UNIX: &[&str] =
+/// Fields without such a bit that are null in every socket without an IP address.
+const NAMES_ONLY_IN_INET: &[&str] =
     &["local_addr", "local_port", "peer_addr", "peer_port", "timer", "timer_ms", "retransmits"];
+
+/// `need` bits whose fields are null in every socket of the table.
+fn never(proto: Proto) -> u64 {
+    match proto {
+        Proto::Tcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
+        Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS,
+        Proto::Udp | Proto::UdpLite | Proto::Raw => {
+            ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::ULP
+        }
+        Proto::Unix => ONLY_IN_INET | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::IFACE_MARK,
+        Proto::Packet => ONLY_IN_INET | ONLY_IN_UNIX | need::NETLINK | ONLY_IN_TCP,
+        Proto::Netlink => ONLY_IN_INET | ONLY_IN_UNIX | ONLY_IN_PACKET | ONLY_IN_TCP | need::IFACE_MARK,
+    }
+}
+
+/// Fields that one table alone has.
+pub(crate) fn only_in(name: &str) -> Option<Proto> {
+    match name {
+        "unix_type" => Some(Proto::Unix),
+        "ip_protocol" => Some(Proto::Raw),
+        "packet_type" | "ethertype" => Some(Proto::Packet),
+        "netlink_protocol" | "portid" | "dst_portid" | "dst_group" | "groups" | "dump_running" => Some(Proto::Netlink),
+        _ => None,
+    }
+}
 
 /// The expression with everything decided that is the same for every row of the table, and constants folded: true is
 /// an empty `and`, false an empty `or`.
@@ -67,20 +95,20 @@ fn known(test: &Test, proto: Proto) -> Option<bool> {
     match (field_name(test), proto) {
         ("proto", _) => word_test(test, proto.name().as_bytes()),
         ("family", Proto::Unix) => word_test(test, family_word(AF_UNIX)),
+        ("family", Proto::Packet) => word_test(test, family_word(AF_PACKET)),
+        ("family", Proto::Netlink) => word_test(test, family_word(AF_NETLINK)),
+        ("state", Proto::Packet) => word_test(test, State::CLOSE.name(proto).as_bytes()),
         _ => None,
     }
 }
 
 fn is_null(test: &Test, proto: Proto) -> bool {
     let Some(field) = Sockets::FIELDS.get(test.field) else { return false };
-    let never = match proto {
-        Proto::Tcp => NOT_IN_INET,
-        Proto::Udp => NOT_IN_INET | ONLY_IN_TCP,
-        Proto::Unix => NOT_IN_UNIX,
-    };
-    field.need & never != 0
-        || (proto == Proto::Unix && NAMES_NOT_IN_UNIX.contains(&field.name))
-        || (proto != Proto::Unix && field.name == "unix_type")
+    field.need & never(proto) != 0
+        || only_in(field.name).is_some_and(|only| only != proto)
+        || (!proto.is_inet() && NAMES_ONLY_IN_INET.contains(&field.name))
+        // A raw socket has a protocol where others have ports.
+        || (proto == Proto::Raw && matches!(field.name, "local_port" | "peer_port"))
 }
 
 /// What a test says of a cell that is this word; `None` if only a regular expression or an order would tell.

@@ -13,10 +13,14 @@ use record::{Expr, Op, Operand, Proto, Push, State, Table, Test};
 
 use crate::bytecode::{Code, Side};
 use crate::inet_diag::{AF_INET, AF_INET6, STATES_ALL};
+use crate::netlink_diag::AF_NETLINK;
+use crate::packet_diag::AF_PACKET;
 use crate::unix_diag::AF_UNIX;
 
 mod conditions;
 mod known;
+
+pub(crate) use known::only_in;
 #[cfg(test)]
 mod tests;
 
@@ -98,7 +102,8 @@ impl TableFilter {
             parts.push(format!("state in ({})", named.join(", ")));
         }
         match (self.proto, self.families) {
-            (Proto::Unix, _) | (_, Families::Both) => {}
+            (proto, _) if !proto.is_inet() => {}
+            (_, Families::Both) => {}
             (_, Families::Only4) => parts.push("family = inet".into()),
             (_, Families::Only6) => parts.push("family = inet6".into()),
         }
@@ -173,7 +178,8 @@ impl TableBuilder<'_> {
             self.filter.families = self.filter.families.intersect(v4, v6)?;
             return Some(Push::Exact);
         }
-        if !self.filters {
+        // Of packet and netlink sockets the kernel sends all.
+        if !self.filters || matches!(self.filter.proto, Proto::Packet | Proto::Netlink) {
             return Some(Push::No);
         }
         if let Some(states) = states_of(&part, self.filter.proto) {
@@ -290,6 +296,8 @@ fn single_port(part: &Expr) -> Option<(Side, u16)> {
 pub(crate) fn family_word(family: u8) -> &'static [u8] {
     match family {
         AF_UNIX => b"unix",
+        AF_PACKET => b"packet",
+        AF_NETLINK => b"netlink",
         AF_INET6 => b"inet6",
         _ => b"inet",
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 
 use record::rows::need;
-use record::{Proto, State};
+use record::{Proto, Source, State};
 use sockets::Via;
 use testkit::netns::Lab;
 
@@ -11,7 +11,7 @@ use crate::odd_sockets;
 use crate::rows::{ATTRIBUTES, Kept, live};
 
 /// Connections whose ends are in FIN_WAIT1 (client) and LAST_ACK (server): closed when no packet gets through.
-fn last_words(lab: &Lab) {
+pub(crate) fn last_words(lab: &Lab) {
     lab.inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = listener.local_addr().unwrap();
@@ -175,5 +175,109 @@ fn root_the_legacy_dump_is_the_sum_of_both() {
         each.extend(of(sockets::Families::Only6));
         each.sort();
         assert_eq!(common(&both), common(&each));
+    });
+}
+
+/// What the file of packet sockets has is the same by netlink; of rings and filters it tells nothing.
+#[test]
+fn root_netlink_and_proc_agree_on_packet_sockets() {
+    testkit::require_root!();
+    let lab = Lab::new("agreepacket");
+    lab.ip(&["link", "set", "lo", "up"]);
+    for _ in 0..20 {
+        lab.packet_sockets();
+    }
+    let wanted = need::UNIX_QUEUES | need::PACKET;
+    lab.inside(|| {
+        let (by_netlink, by_proc) =
+            (live(Proto::Packet, Some(Via::Netlink), wanted), live(Proto::Packet, Some(Via::Proc), 0));
+        same(&by_netlink, &by_proc);
+        assert_eq!(by_netlink.len(), 100);
+        assert!(by_netlink.iter().all(|row| row.cookie != 0 && row.inode != 0 && row.uid == Some(0)));
+        assert_eq!(by_netlink.iter().filter(|row| row.ifindex == 1).count(), 40);
+        assert!(
+            words(Proto::Packet, Via::Netlink, wanted, IN_FILE) == words(Proto::Packet, Via::Proc, wanted, IN_FILE)
+        );
+        let rings =
+            words(Proto::Packet, Via::Netlink, wanted, &["rx_blocks", "tx_blocks", "fanout_id", "packet_version"]);
+        assert_eq!(rings.iter().filter(|row| row.contains("rx_blocks=4") && row.contains("fanout_id=7")).count(), 20);
+        assert_eq!(rings.iter().filter(|row| row.contains("tx_blocks=2")).count(), 20);
+    });
+}
+
+/// Fields of packet and netlink sockets that both doors tell.
+const IN_FILE: &[&str] =
+    &["inode", "packet_type", "ethertype", "running", "netlink_protocol", "portid", "groups", "dump_running"];
+
+fn words(proto: Proto, via: Via, need: u64, names: &[&str]) -> Vec<String> {
+    let options = sockets::Options { via: Some(via), order: vec![proto], if_named: &[], ..crate::rows::here() };
+    let mut rows = Vec::new();
+    let demand = crate::rows::demand(need, Vec::new());
+    let told = sockets::SocketSource::new(&sys::Host::live(), options).run(&demand, &mut |row| {
+        let all = crate::rows::cells(row);
+        let kept = |word: &&str| names.iter().any(|name| word.split_once('=').is_some_and(|(n, _)| n == *name));
+        rows.push(all.split(' ').filter(kept).collect::<Vec<_>>().join(" "));
+        record::Next::More
+    });
+    assert!(told.is_ok_and(|books| !books.is_partial()));
+    rows.sort();
+    rows
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_netlink_sockets() {
+    testkit::require_root!();
+    let lab = Lab::new("agreenetlink");
+    for _ in 0..20 {
+        lab.netlink_sockets();
+    }
+    let wanted = need::UNIX_QUEUES | need::NETLINK;
+    lab.inside(|| {
+        // The socket that is read by is a row of both; and of groups beyond 32 the file tells nothing.
+        let read = |via| -> Vec<String> {
+            let rows = words(Proto::Netlink, via, wanted, IN_FILE);
+            rows.into_iter().filter(|row| !row.contains("sock_diag")).map(|row| row.replace("1,5,33", "1,5")).collect()
+        };
+        let (by_netlink, by_proc) = (read(Via::Netlink), read(Via::Proc));
+        assert_eq!(by_netlink, by_proc);
+        // A socket of groups stands in two of the kernel's lists and is one row.
+        assert_eq!(by_netlink.iter().filter(|row| row.contains("groups=1,5")).count(), 20);
+    });
+}
+
+/// By netlink where the kernel can, from the file where not: the rows are the same.
+#[test]
+fn root_raw_sockets_have_a_protocol_and_no_port() {
+    testkit::require_root!();
+    let lab = Lab::new("agreeraw");
+    lab.ip(&["link", "set", "lo", "up"]);
+    lab.raw_sockets();
+    lab.inside(|| {
+        let by_proc = live(Proto::Raw, Some(Via::Proc), 0);
+        same(&live(Proto::Raw, None, ATTRIBUTES), &by_proc);
+        let told = words(Proto::Raw, Via::Proc, 0, &["ip_protocol", "local_port", "peer_addr"]);
+        assert_eq!(told, ["ip_protocol=1", "ip_protocol=255", "ip_protocol=58", "peer_addr=127.0.0.2 ip_protocol=89"]);
+    });
+}
+
+/// Of an MPTCP connection the subflows are TCP sockets with the same token.
+#[test]
+fn root_mptcp_and_its_subflows_share_a_token() {
+    testkit::require_root!();
+    let lab = Lab::new("mptcp");
+    lab.ip(&["link", "set", "lo", "up"]);
+    if !lab.mptcp_connection() {
+        return eprintln!("this kernel has no MPTCP");
+    }
+    lab.inside(|| {
+        let token = |proto| -> BTreeSet<String> {
+            let rows = words(proto, Via::Netlink, need::ULP, &["mptcp_token"]);
+            rows.into_iter().filter(|row| !row.is_empty() && row != "mptcp_token=0").collect()
+        };
+        assert_eq!(token(Proto::Mptcp).len(), 2);
+        assert_eq!(token(Proto::Mptcp), token(Proto::Tcp));
+        let (by_mptcp, by_tcp) = (live(Proto::Mptcp, None, need::ULP), live(Proto::Tcp, None, ATTRIBUTES));
+        assert_eq!(by_mptcp.len(), 3);
+        assert!(by_mptcp.iter().all(|row| by_tcp.iter().any(|tcp| tcp.local == row.local && tcp.state == row.state)));
     });
 }

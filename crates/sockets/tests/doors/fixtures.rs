@@ -1,15 +1,19 @@
 //! Recorded kernel bytes and what they say.
 //!
 //! `fixtures/sock_diag/KERNEL/CASE.nl` holds receive buffers, `fixtures/proc_net/KERNEL/FILE.txt` a file; beside each
-//! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`.
+//! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`; only those of
+//! the rarer families: `NETWREN_RECORD_FAMILIES=1`. To make only `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use netlink::Messages;
-use record::rows::need;
+use record::rows::{Rare, need};
 use record::{Next, Proto, Source};
-use sockets::{Options, SocketSource, Via, decode_inet, decode_unix, parse_proc_line, parse_proc_unix_line};
+use sockets::{
+    DecodeError, InetDecoder, NetlinkDecoder, Options, PacketDecoder, SocketSource, Via, decode_inet, decode_unix,
+    parse_proc_line, parse_proc_netlink_line, parse_proc_packet_line, parse_proc_unix_line,
+};
 use sys::Host;
 use testkit::netns::Lab;
 use testkit::program::workspace;
@@ -32,23 +36,25 @@ fn fixtures(kind: &str, extension: &str) -> Vec<PathBuf> {
 
 fn proto_of(path: &Path) -> Proto {
     let name = path.file_name().unwrap().to_str().unwrap();
-    [(Proto::Tcp, "tcp"), (Proto::Udp, "udp"), (Proto::Unix, "unix")]
-        .iter()
-        .find_map(|(proto, word)| name.starts_with(word).then_some(*proto))
-        .unwrap()
+    Proto::ALL.into_iter().find(|proto| name.starts_with(proto.name())).unwrap()
 }
 
 // The rows of a .nl file in words, sorted: the order of a hash table is no promise.
 fn told(proto: Proto, bytes: &[u8]) -> String {
     let payloads = Messages::new(bytes).map(|message| message.unwrap()).filter(|message| !message.is_end());
-    let mut rows: Vec<String> = payloads
-        .map(|message| match proto {
-            Proto::Unix => cells(&decode_unix(message.payload, NETNS).unwrap()),
-            proto => cells(&decode_inet(message.payload, proto, NETNS).unwrap()),
-        })
-        .collect();
+    let mut rows: Vec<String> = payloads.map(|message| told_one(proto, message.payload).unwrap()).collect();
     rows.sort();
     rows.iter().fold(String::new(), |text, row| text + row + "\n")
+}
+
+fn told_one(proto: Proto, payload: &[u8]) -> Result<String, DecodeError> {
+    let mut rare = Rare::default();
+    match proto {
+        Proto::Unix => decode_unix(payload, NETNS).map(|row| cells(&row)),
+        Proto::Packet => PacketDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
+        Proto::Netlink => NetlinkDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
+        proto => InetDecoder::new(proto, NETNS).decode_rare(payload, &mut rare).map(|row| cells(&row)),
+    }
 }
 
 fn told_lines(proto: Proto, text: &[u8]) -> String {
@@ -58,6 +64,10 @@ fn told_lines(proto: Proto, text: &[u8]) -> String {
         .filter(|line| !line.is_empty())
         .map(|line| match proto {
             Proto::Unix => cells(&parse_proc_unix_line(line, NETNS).unwrap()),
+            Proto::Packet => cells(&parse_proc_packet_line(line, NETNS, &mut Rare::default()).unwrap()),
+            Proto::Netlink => {
+                cells(&parse_proc_netlink_line(line, NETNS, &mut Rare::default(), &mut Vec::new()).unwrap())
+            }
             proto => cells(&parse_proc_line(line, proto, NETNS).unwrap()),
         })
         .collect();
@@ -67,6 +77,10 @@ fn told_lines(proto: Proto, text: &[u8]) -> String {
 
 fn compare(path: &Path, got: &str) {
     assert!(path.with_extension("HOW").exists(), "{} has no .HOW", path.display());
+    // A new field tells more of the same bytes: look at the difference before it is kept.
+    if std::env::var_os("NETWREN_EXPECT_ANEW").is_some() {
+        std::fs::write(path.with_extension("expect"), got).unwrap();
+    }
     let expected = std::fs::read_to_string(path.with_extension("expect")).unwrap();
     assert_eq!(got, expected, "{}", path.display());
 }
@@ -96,10 +110,13 @@ fn cut_anywhere_nothing_panics() {
         for message in payloads {
             for end in 0..message.payload.len() {
                 let cut = &message.payload[..end];
-                let (short, error) = match proto_of(&path) {
-                    Proto::Unix => (end < 16, decode_unix(cut, NETNS).err()),
-                    proto => (end < 72, decode_inet(cut, proto, NETNS).err()),
+                let proto = proto_of(&path);
+                let fixed = match proto {
+                    Proto::Unix | Proto::Packet => 16,
+                    Proto::Netlink => 28,
+                    _ => 72,
                 };
+                let (short, error) = (end < fixed, told_one(proto, cut).err());
                 assert!(!short || error.is_some(), "{} bytes of {}", end, path.display());
                 assert!(error.is_none_or(|error| error.to_string().contains("claims")));
             }
@@ -165,7 +182,7 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
     let tape = lab.dir().join("tape");
     lab.inside(|| {
         let host = Host::live().recording(&tape).unwrap();
-        let options = Options { via: Some(case.via), order: vec![case.proto], ..here() };
+        let options = Options { via: Some(case.via), order: vec![case.proto], if_named: &[], ..here() };
         let demand = demand(case.need, case.filter.clone());
         let books = SocketSource::new(&host, options).run(&demand, &mut |_| Next::More).unwrap();
         assert!(books.seen > 0 && !books.is_partial(), "{}: {books:?}", case.name);
@@ -174,7 +191,9 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
     let host = Host::replaying(&tape).unwrap();
     let netns = lab.inside(|| sys::netns::current_inode().unwrap());
     let mut bytes = Vec::new();
-    for table in ["tcp", "tcp4", "tcp6", "udp4", "udp6", "unix"] {
+    let tables =
+        ["tcp", "tcp4", "tcp6", "udp4", "udp6", "unix", "raw4", "raw6", "mptcp4", "mptcp6", "packet", "netlink"];
+    for table in tables {
         let key = format!("sockets/{table}/{}@{netns}", case.via.name());
         // A file of one family: the other has its own case.
         let wanted = case.via == Via::Netlink || case.name.ends_with('6') == table.ends_with('6');
@@ -192,8 +211,9 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
 fn record_case(lab: &Lab, case: &Case) {
     let bytes = blocks(lab, case);
     let (folder, extension) = match case.via {
-        Via::Netlink => ("sock_diag", "nl"),
+        Via::Netlink | Via::Bpf => ("sock_diag", "nl"),
         Via::Proc => ("proc_net", "txt"),
+        Via::Bpf => unreachable!("no case is read by it"),
     };
     let kernel = sys::Kernel::running();
     let (major, minor) = kernel.version();
@@ -201,8 +221,9 @@ fn record_case(lab: &Lab, case: &Case) {
     let path = folder.join(case.name).with_extension(extension);
     std::fs::write(&path, &bytes).unwrap();
     let expect = match case.via {
-        Via::Netlink => told(case.proto, &bytes),
+        Via::Netlink | Via::Bpf => told(case.proto, &bytes),
         Via::Proc => told_lines(case.proto, &bytes),
+        Via::Bpf => unreachable!("no case is read by it"),
     };
     std::fs::write(path.with_extension("expect"), expect).unwrap();
     let mut how = String::new();
@@ -225,6 +246,41 @@ fn root_record_fixtures() {
     record_udp();
     record_unix();
     record_proc_tcp();
+    record_families();
+}
+
+/// Writes those of the rarer families anew.
+#[test]
+fn root_record_families() {
+    if std::env::var_os("NETWREN_RECORD_FAMILIES").is_none() {
+        return;
+    }
+    testkit::require_root!();
+    record_families();
+}
+
+fn record_families() {
+    let lab = Lab::new("fixrare");
+    lab.ip(&["link", "set", "lo", "up"]);
+    lab.packet_sockets();
+    lab.netlink_sockets();
+    lab.raw_sockets();
+    lab.mptcp_connection();
+    let need = need::UNIX_QUEUES | need::SKMEM | need::PACKET | need::FILTER | need::NETLINK | need::ULP;
+    let case = |name, how, proto, via| Case { name, how, proto, via, need, filter: Vec::new() };
+    let packet = "for everything, for IPv4 on lo, a TPACKET_V3 ring with fanout, a TPACKET_V2 ring to send, a filter";
+    record_case(&lab, &case("packet", packet, Proto::Packet, Via::Netlink));
+    record_case(&lab, &case("packet", packet, Proto::Packet, Via::Proc));
+    let netlink = "the kernel's own, one in groups 1, 5 and 33 of rtnetlink, one of nfnetlink, one connected";
+    record_case(&lab, &case("netlink", netlink, Proto::Netlink, Via::Netlink));
+    record_case(&lab, &case("netlink", netlink, Proto::Netlink, Via::Proc));
+    let raw = "ICMP, ICMPv6, OSPF that is connected, one for any protocol";
+    record_case(&lab, &case("raw4", raw, Proto::Raw, Via::Proc));
+    record_case(&lab, &case("raw6", raw, Proto::Raw, Via::Proc));
+    let mptcp = "a connection over 127.0.0.1 and its listener";
+    record_case(&lab, &case("mptcp", mptcp, Proto::Mptcp, Via::Netlink));
+    let subflows = "the same connection as TCP: two subflows and the listener's own, every extension";
+    record_case(&lab, &Case { need: EVERYTHING, ..case("tcp4-subflows", subflows, Proto::Tcp, Via::Netlink) });
 }
 
 fn tcp(name: &'static str, how: &'static str, filter: Vec<record::Expr>) -> Case {

@@ -5,13 +5,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod churn;
+mod closing;
 mod compliance;
 mod crafted;
 mod destroyed;
+mod everywhere;
 mod fallback;
 mod fixtures;
 mod kernel_filter;
 mod odd_sockets;
 mod peers;
 mod rows;
+mod storages;
 mod tape;
+#[cfg(feature = "bpf")]
+mod walk;
+#[cfg(feature = "bpf")]
+mod walk_churn;

@@ -58,7 +58,7 @@ impl Kept {
 
 /// A demand for `need`, filtered.
 /// A `need` that has the rows' attributes decoded.
-pub(crate) const ATTRIBUTES: u64 = record::rows::need::SOCKOPT;
+pub(crate) const ATTRIBUTES: u64 = record::rows::need::V6ONLY;
 
 pub(crate) fn demand(need: u64, conjuncts: Vec<Expr>) -> Demand<Sockets> {
     let mut demand = Demand::new(&[], conjuncts);
@@ -91,7 +91,7 @@ pub(crate) fn read(host: &Host, options: Options, demand: &Demand<Sockets>) -> (
 
 /// The rows of one protocol, live, from the calling thread's namespace.
 pub(crate) fn live(proto: Proto, via: Option<sockets::Via>, need: u64) -> Vec<Kept> {
-    let options = Options { via, order: vec![proto], ..here() };
+    let options = Options { via, order: vec![proto], if_named: &[], ..here() };
     let (rows, books) = read(&Host::live(), options, &demand(need, Vec::new()));
     assert_eq!((books.failed, books.incomplete, books.unknown_attrs), (0, false, 0), "{books:?}");
     rows

@@ -223,12 +223,12 @@ impl Map {
                 element_flags: 0,
                 flags: 0,
             };
-            // SAFETY: BatchAttr is the layout of MAP_LOOKUP_BATCH. `batch` made room for `room` keys and values of
-            // this map (of any other map the lengths would differ: see `fits`), and for a position.
-            let read = match batch.fits(self) {
-                true => unsafe { bpf(Command::MapLookupBatch, &mut attr) },
-                false => Err(Errno::INVAL),
-            };
+            if !batch.fits(self) {
+                return Err(failed(Command::MapLookupBatch, &self.shape, Errno::INVAL));
+            }
+            // SAFETY: BatchAttr is the layout of MAP_LOOKUP_BATCH. `fits` has just compared the room for keys, values
+            // and positions with what the kernel writes for `room` entries of this map.
+            let read = unsafe { bpf(Command::MapLookupBatch, &mut attr) };
             match read {
                 // A bucket of a hash map goes out whole or not at all.
                 Err(Errno::NOSPC) if batch.room < self.shape.entries => {

@@ -34,6 +34,7 @@ impl Kept {
     pub(super) fn flow(&self) -> Flow<'_> {
         Flow {
             netns_id: 0,
+            peer_netns_id: 0,
             proto: Proto::Tcp,
             direction: self.direction,
             guessed: false,
@@ -44,6 +45,7 @@ impl Kept {
             connections: self.connections,
             states: &NO_STATES,
             owners: self.owner.as_slice(),
+            peer_owners: &[],
             bytes_in: None,
             bytes_out: None,
             retrans_total: None,

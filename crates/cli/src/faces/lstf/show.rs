@@ -97,8 +97,10 @@ impl Face<'_> {
             ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
+            homes: None,
         };
-        let mut sockets = SocketSource::new(self.session.host(), sockets::Options::new(self.session.netns_id()));
+        let all = sockets::Options::new(self.session.netns_id());
+        let mut sockets = SocketSource::new(self.session.host(), all).keeping(self.session.doors());
         let mut source = FlowSource::new(&mut sockets, enrichment.lookups(), options);
         books.add(&self.show(&mut source)?);
         self.out.flush().map_err(Failure::Sink)?;

@@ -2,24 +2,23 @@
 
 use super::complain;
 use super::programs::Programs;
+use super::rounds::{Broken, repeat};
 use super::switches::List;
 use crate::messages;
 use crate::session::{Place, Session};
 use crate::stdout::Stdout;
-use host::{HostNames, Owners, OwnersReport, Resolver, Services, Users};
+use host::{Groups, HostNames, Owners, OwnersReport, Resolver, Services, Users};
 use record::rows::{Socket, Sockets, need};
 use record::{
-    Accounting, Demand, Expr, LookupId, Lookups, Next, Op, Operand, Proto, SinkError, Source, SourceError, Test,
-    field_index,
+    Accounting, Demand, Expr, LookupId, Lookups, Next, Op, Operand, Proto, Source, SourceError, Test, field_index,
 };
 use sinks::Out;
 use sinks::face::netstat::{Names, Show, Writer};
-use sockets::{Options, SocketSource};
+use sockets::{Families, Options, SocketSource};
 use std::time::{Duration, Instant};
 
 /// How long names of hosts are waited for, in all. netstat waits for each.
-const NAMES_WITHIN: Duration = Duration::from_secs(3);
-const ROUND_NS: u64 = 1_000_000_000;
+pub(super) const NAMES_WITHIN: Duration = Duration::from_secs(3);
 
 /// What stands around the sockets of one round.
 #[derive(Default)]
@@ -29,49 +28,22 @@ struct Known {
     hosts: Option<HostNames>,
 }
 
-/// Why a round ended early.
-enum Broken {
-    Interrupted,
-    Output(SinkError),
-    Source(SourceError),
-}
-
 /// Prints the list, again and again if asked; the exit code.
 pub(super) fn run(list: &List) -> u8 {
     let session = match Session::open(Place::default()) {
         Ok(session) => session,
         Err(error) => return complain(&error.to_string(), 1),
     };
-    let services = if list.options.numeric_ports { None } else { Services::read(session.host()).ok() };
+    let services = if list.options.numeric_ports { None } else { services(&session, list) };
     let service = |proto, port| services.as_ref().and_then(|s| s.name(proto, port));
     let programs = Programs::new(session.host());
     let argv0 = |pid, out: &mut Vec<u8>| programs.put_argv0(pid, out);
     let names = Names { service: &service, argv0: &argv0 };
     let mut writer = Writer::new(Out::new(Stdout::new()), list.options, names);
-    loop {
-        let started_ns = sys::clock::monotonic_ns();
+    repeat(&session, list.continuous, || {
         programs.forget();
-        if let Err(broken) = round(&session, list, &mut writer) {
-            return ended(broken);
-        }
-        if !list.continuous {
-            return 0;
-        }
-        if !session.sleep_until(started_ns.saturating_add(ROUND_NS)) {
-            return ended(Broken::Interrupted);
-        }
-    }
-}
-
-/// The exit code, after a message where one is due.
-fn ended(broken: Broken) -> u8 {
-    match broken {
-        // As a shell tells of a program that SIGINT ended.
-        Broken::Interrupted => 130,
-        Broken::Output(SinkError::Closed) => 0,
-        Broken::Output(error) => complain(&error.to_string(), 1),
-        Broken::Source(error) => complain(&error.to_string(), 1),
-    }
+        round(&session, list, &mut writer)
+    })
 }
 
 fn round(session: &Session, list: &List, writer: &mut Writer<'_, Stdout>) -> Result<(), Broken> {
@@ -97,15 +69,59 @@ fn round(session: &Session, list: &List, writer: &mut Writer<'_, Stdout>) -> Res
             return Err(Broken::Interrupted);
         }
     }
+    let grouped = if list.options.groups { put_groups(session, list, writer, &lookups) } else { Ok(()) };
     writer.end().map_err(Broken::Output)?;
     messages::footer(&books);
+    grouped
+}
+
+fn put_groups(
+    session: &Session,
+    list: &List,
+    writer: &mut Writer<'_, Stdout>,
+    lookups: &Lookups<'_>,
+) -> Result<(), Broken> {
+    let groups = groups(session, list).map_err(|()| {
+        // What netstat says.
+        let words = "no support for `AF INET (igmp)' on this system.";
+        Broken::Told(complain(words, 1))
+    });
+    groups?.iter().for_each(|row| writer.membership(&row, lookups));
     Ok(())
 }
 
+/// The memberships of the families asked for. An error if IPv4 has none: IPv6 may be missing.
+fn groups(session: &Session, list: &List) -> Result<Groups, ()> {
+    let (host, netns) = (session.host(), session.netns_id());
+    let mut groups = Groups::default();
+    if list.families != Families::Only6 {
+        groups.read4(host, netns, None).map_err(|_| ())?;
+    }
+    if list.families != Families::Only4 {
+        let _ = groups.read6(host, netns, None);
+    }
+    Ok(groups)
+}
+
+/// Names of ports, and of IP protocols where raw sockets are listed.
+fn services(session: &Session, list: &List) -> Option<Services> {
+    let mut services = Services::read(session.host()).ok()?;
+    if list.raw {
+        // Without the file every protocol is a number.
+        let _ = services.add_protocols(session.host());
+    }
+    Some(services)
+}
+
 fn tables(list: &List) -> impl Iterator<Item = Proto> {
-    [(list.tcp, Proto::Tcp), (list.udp, Proto::Udp), (list.unix, Proto::Unix)]
-        .into_iter()
-        .filter_map(|(wanted, proto)| wanted.then_some(proto))
+    let all = [
+        (list.tcp, Proto::Tcp),
+        (list.udp, Proto::Udp),
+        (list.udplite, Proto::UdpLite),
+        (list.raw, Proto::Raw),
+        (list.unix, Proto::Unix),
+    ];
+    all.into_iter().filter_map(|(wanted, proto)| wanted.then_some(proto))
 }
 
 /// Hands the sockets of one table that netstat would list to `each`.
@@ -115,8 +131,9 @@ fn read(
     proto: Proto,
     each: &mut dyn FnMut(&Socket<'_>) -> Next,
 ) -> Result<Accounting, SourceError> {
-    let options = Options { order: vec![proto], families: list.families, ..Options::new(session.netns_id()) };
-    let mut source = SocketSource::new(session.host(), options);
+    // netstat reads the kernel's files: of those that are not there it says nothing.
+    let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
+    let mut source = SocketSource::new(session.host(), options).keeping(session.doors());
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;
@@ -146,7 +163,7 @@ impl Known {
         let (host, options) = (session.host(), list.options);
         let mut known = Known::default();
         if options.programs {
-            match Owners::read(host) {
+            match session.owners().read(host) {
                 Ok(owners) => {
                     warn_of_hidden(owners.report());
                     known.owners = Some(owners);
@@ -157,7 +174,7 @@ impl Known {
         if options.extended && !options.numeric_users {
             known.users = Users::read(host).ok();
         }
-        if !options.numeric_hosts && options.internet {
+        if !options.numeric_hosts && (options.internet || options.groups) {
             known.hosts = names_of_hosts(session, list);
         }
         known
@@ -210,6 +227,10 @@ fn names_of_hosts(session: &Session, list: &List) -> Option<HostNames> {
         });
         // What is wrong will be said when the list itself is read.
         asked.ok()?;
+    }
+    if list.options.groups {
+        let groups = groups(session, list).ok();
+        groups.iter().flat_map(Groups::iter).for_each(|row| resolver.want(row.group));
     }
     resolver.wait_until(Instant::now() + NAMES_WITHIN);
     resolver.names(session.host()).ok()

@@ -1,10 +1,13 @@
 //! The face of netstat (net-tools 2.10).
 //!
-//! The switches become a list of sockets or a set of counters; `sinks::face::netstat` knows the bytes. Exit codes are
+//! The switches become a list of sockets, interfaces or routes, or a set of counters; `sinks::face::netstat` knows the bytes. Exit codes are
 //! netstat's: 0, 1 for what cannot be read, 3 for a wrong switch; 2 for a switch that this face has not.
 
+mod interfaces;
 mod list;
 mod programs;
+mod rounds;
+mod routes;
 mod statistics;
 mod switches;
 
@@ -16,6 +19,9 @@ use switches::{Asked, Refusal};
 
 const USAGE: &str = "\
 usage: netstat [-tux46] [-al] [-npeoWc]    sockets: TCP, UDP, unix; all or listening instead of connected
+       netstat -r [-46] [-CF] [-neWc]      routes
+       netstat -i [-aec]                   interfaces
+       netstat -g [-nc]                    multicast groups, with -tux46 sockets before them
        netstat -s [-tuwS] [-4|-6]          counters of the protocols
        netstat {-h|--help|-V|--version}
 
@@ -29,6 +35,9 @@ usage: netstat [-tux46] [-al] [-npeoWc]    sockets: TCP, UDP, unix; all or liste
   -W --wide                                cut no address (ours never does but under --bug-compatible)
   -c --continuous                          again every second
   -s --statistics                          counters
+  -r --route                               routing tables: -F table (default), -C cache, -e -ee other columns
+  -i --interfaces                          interfaces that are up, -a all of them, -e a paragraph for each
+  -g --groups                              memberships in multicast groups
   --bug-compatible                         first word: the old bytes where netstat is wrong
 
 This is netwren in netstat's place; `netwren sockets --help` shows what it can do beyond it.
@@ -47,6 +56,8 @@ pub(crate) fn run(call: &super::Call) -> u8 {
     match switches::parse(words, call.bug_compatible) {
         Ok(Asked::List(list)) => list::run(&list),
         Ok(Asked::Statistics(wanted)) => statistics::run(&wanted),
+        Ok(Asked::Interfaces(wanted)) => interfaces::run(&wanted),
+        Ok(Asked::Routes(wanted)) => routes::run(&wanted),
         Ok(Asked::Help) => print(USAGE, 0),
         Ok(Asked::Version) => print(VERSION, 0),
         Err(refusal) => refuse(refusal),

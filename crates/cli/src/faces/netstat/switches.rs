@@ -2,7 +2,7 @@
 
 use crate::faces::getopt::{Getopt, Spec};
 use crate::faces::text::printable;
-use sinks::face::netstat::{Counted, Options, Show};
+use sinks::face::netstat::{Counted, Options, RouteColumns, RouteOptions, Show};
 use sockets::Families;
 
 /// What the command line asks for.
@@ -12,6 +12,10 @@ pub(super) enum Asked {
     List(List),
     /// Counters (`-s`).
     Statistics(Statistics),
+    /// Interfaces (`-i`).
+    Interfaces(Interfaces),
+    /// Routes (`-r`).
+    Routes(Routes),
     /// `-h`
     Help,
     /// `-V`
@@ -23,6 +27,8 @@ pub(super) enum Asked {
 pub(super) struct List {
     pub(super) tcp: bool,
     pub(super) udp: bool,
+    pub(super) udplite: bool,
+    pub(super) raw: bool,
     pub(super) unix: bool,
     pub(super) families: Families,
     /// Again every second (`-c`).
@@ -36,6 +42,41 @@ pub(super) struct Statistics {
     pub(super) counted: Counted,
     /// Those of IPv6.
     pub(super) six: bool,
+}
+
+/// A list of interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interfaces {
+    /// Those that are down too (`-a`).
+    pub(super) all: bool,
+    /// A paragraph for each (`-e`).
+    pub(super) long: bool,
+    /// Again every second (`-c`).
+    pub(super) continuous: bool,
+    pub(super) bug_compatible: bool,
+}
+
+/// Routing tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Routes {
+    /// In the order given.
+    pub(super) families: Vec<RouteFamily>,
+    /// The table (`-F`, or neither).
+    pub(super) fib: bool,
+    /// The cache (`-C`).
+    pub(super) cache: bool,
+    /// Again every second (`-c`).
+    pub(super) continuous: bool,
+    pub(super) options: RouteOptions,
+}
+
+/// A family whose routes are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteFamily {
+    Four,
+    Six,
+    /// One that has none.
+    Without(&'static str),
 }
 
 /// Why there is nothing to do.
@@ -72,8 +113,15 @@ enum Switch {
     Wide,
     Continuous,
     Statistics,
-    /// Means something only for routes.
+    Interfaces,
     Routes,
+    Groups,
+    Masquerade,
+    Fib,
+    Cache,
+    Symbolic,
+    /// Changes nothing here.
+    Nothing,
     NotHere(&'static str, &'static str),
     Help,
     Usage,
@@ -105,11 +153,11 @@ const SWITCHES: &[Spec<Switch>] = &[
     family("bluetooth", "bluetooth"),
     family("tcpip", "inet"),
     switch(b'V', "version", Switch::Version),
-    switch(b'i', "interfaces", Switch::NotHere("-i", "`ip -s link`")),
+    switch(b'i', "interfaces", Switch::Interfaces),
     switch(b'h', "help", Switch::Help),
     switch(b'?', "", Switch::Usage),
-    switch(b'r', "route", Switch::NotHere("-r", "`ip route`")),
-    switch(b'M', "masquerade", Switch::NotHere("-M", "`conntrack -L --any-nat`")),
+    switch(b'r', "route", Switch::Routes),
+    switch(b'M', "masquerade", Switch::Masquerade),
     Spec { letter: b'A', long: "protocol", value: true, what: Switch::Families },
     switch(b't', "tcp", Switch::Tcp),
     switch(b'S', "sctp", Switch::Sctp),
@@ -124,18 +172,18 @@ const SWITCHES: &[Spec<Switch>] = &[
     switch(b'c', "continuous", Switch::Continuous),
     switch(b'e', "extend", Switch::Extend),
     switch(b'p', "programs", Switch::Programs),
-    switch(b'v', "verbose", Switch::Routes),
+    switch(b'v', "verbose", Switch::Nothing),
     switch(b's', "statistics", Switch::Statistics),
     switch(b'W', "wide", Switch::Wide),
     switch(b'n', "numeric", Switch::Numeric),
     switch(0, "numeric-hosts", Switch::NumericHosts),
     switch(0, "numeric-ports", Switch::NumericPorts),
     switch(0, "numeric-users", Switch::NumericUsers),
-    switch(b'N', "symbolic", Switch::Routes),
-    switch(b'd', "", Switch::Routes),
-    switch(b'C', "cache", Switch::Routes),
-    switch(b'F', "fib", Switch::Routes),
-    switch(b'g', "groups", Switch::NotHere("-g", "`ip maddr`")),
+    switch(b'N', "symbolic", Switch::Symbolic),
+    switch(b'd', "", Switch::Nothing),
+    switch(b'C', "cache", Switch::Cache),
+    switch(b'F', "fib", Switch::Fib),
+    switch(b'g', "groups", Switch::Groups),
     switch(b'Z', "context", Switch::NotHere("-Z", "`ss -Z`")),
 ];
 
@@ -155,11 +203,20 @@ struct Given {
     numeric_ports: bool,
     numeric_users: bool,
     programs: bool,
-    extended: bool,
+    /// How often `-e` was given.
+    extended: u32,
     timers: bool,
     wide: bool,
     continuous: bool,
-    statistics: bool,
+    groups: bool,
+    fib: bool,
+    cache: bool,
+    symbolic: bool,
+    /// How often each kind of listing but the sockets was given: more than one in all is a mistake.
+    statistics: u32,
+    interfaces: u32,
+    routes: u32,
+    masquerade: u32,
     not_here: Option<(&'static str, &'static str)>,
 }
 
@@ -178,8 +235,20 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
     }
     // netstat takes words that are no switches for nothing.
     let _ignored = getopt.into_rest();
-    if given.statistics {
+    if given.statistics + given.interfaces + given.routes + given.masquerade > 1 {
+        return Err(Refusal::Usage(None));
+    }
+    if given.masquerade > 0 {
+        return Err(Refusal::NotHere { switch: "-M", instead: "`conntrack -L --any-nat`" });
+    }
+    if given.statistics > 0 {
         return given.into_statistics().map(Asked::Statistics);
+    }
+    if given.routes > 0 {
+        return given.into_routes(bug_compatible).map(Asked::Routes);
+    }
+    if given.interfaces > 0 {
+        return Ok(Asked::Interfaces(given.into_interfaces(bug_compatible)));
     }
     given.into_list(bug_compatible).map(Asked::List)
 }
@@ -212,11 +281,18 @@ impl Given {
             Switch::NumericPorts => &mut self.numeric_ports,
             Switch::NumericUsers => &mut self.numeric_users,
             Switch::Programs => &mut self.programs,
-            Switch::Extend => &mut self.extended,
             Switch::Timers => &mut self.timers,
             Switch::Wide => &mut self.wide,
             Switch::Continuous => &mut self.continuous,
-            Switch::Statistics => &mut self.statistics,
+            Switch::Groups => &mut self.groups,
+            Switch::Fib => &mut self.fib,
+            Switch::Cache => &mut self.cache,
+            Switch::Symbolic => &mut self.symbolic,
+            Switch::Extend => return self.extended += 1,
+            Switch::Statistics => return self.statistics += 1,
+            Switch::Interfaces => return self.interfaces += 1,
+            Switch::Routes => return self.routes += 1,
+            Switch::Masquerade => return self.masquerade += 1,
             Switch::Numeric => {
                 (self.numeric_hosts, self.numeric_ports, self.numeric_users) = (true, true, true);
                 return;
@@ -226,7 +302,7 @@ impl Given {
                 self.not_here.get_or_insert((switch, instead));
                 return;
             }
-            Switch::Routes | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => return,
+            Switch::Nothing | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => return,
         };
         *flag = true;
     }
@@ -236,9 +312,6 @@ impl Given {
     }
 
     fn into_statistics(self) -> Result<Statistics, Refusal> {
-        if self.not_here.is_some_and(|(switch, _)| matches!(switch, "-i" | "-r" | "-M")) {
-            return Err(Refusal::Usage(None));
-        }
         let some = self.tcp || self.udp || self.raw || self.udplite || self.sctp;
         let counted = Counted {
             raw: self.raw || !some,
@@ -253,12 +326,38 @@ impl Given {
         }
     }
 
+    fn into_interfaces(self, bug_compatible: bool) -> Interfaces {
+        Interfaces { all: self.all, long: self.extended > 0, continuous: self.continuous, bug_compatible }
+    }
+
+    fn into_routes(self, bug_compatible: bool) -> Result<Routes, Refusal> {
+        let mut families = Vec::new();
+        for name in &self.families {
+            families.push(match *name {
+                "inet" => RouteFamily::Four,
+                "inet6" => RouteFamily::Six,
+                "unix" => RouteFamily::Without("unix"),
+                other => return Err(Refusal::NotHere { switch: other, instead: "nothing in netwren" }),
+            });
+        }
+        if families.is_empty() {
+            families.push(RouteFamily::Four);
+        }
+        let options = RouteOptions {
+            columns: route_columns(self.extended),
+            // `-N` is said to mean names; 2.10 takes it for numbers.
+            numeric: self.numeric_hosts || self.symbolic,
+            wide: self.wide,
+            bug_compatible,
+        };
+        let fib = self.fib || !self.cache;
+        Ok(Routes { families, fib, cache: self.cache, continuous: self.continuous, options })
+    }
+
     fn into_list(self, bug_compatible: bool) -> Result<List, Refusal> {
         let known = |name: &&str| matches!(*name, "inet" | "inet6" | "unix");
         let not_here = [
             self.not_here,
-            self.raw.then_some(("-w", "`ss -w`")),
-            self.udplite.then_some(("-U", "`/proc/net/udplite`")),
             self.sctp.then_some(("-S", "`ss -S`")),
             self.families.iter().find(|name| !known(name)).map(|name| (*name, "nothing in netwren")),
         ];
@@ -266,9 +365,9 @@ impl Given {
             return Err(Refusal::NotHere { switch, instead });
         }
         let (four, six, unix) = (self.has("inet"), self.has("inet6"), self.has("unix"));
-        let some = self.tcp || self.udp || four || six;
-        let nothing = !some && !unix;
-        let both = !(self.tcp || self.udp);
+        let named = self.tcp || self.udp || self.udplite || self.raw;
+        let some = named || four || six;
+        let nothing = !some && !unix && !self.groups;
         let families = match (four, six) {
             (true, false) => Families::Only4,
             (false, true) => Families::Only6,
@@ -282,8 +381,9 @@ impl Given {
         let options = Options {
             internet: some || nothing,
             unix: unix || nothing,
+            groups: self.groups,
             show,
-            extended: self.extended,
+            extended: self.extended > 0,
             programs: self.programs,
             timers: self.timers,
             numeric_hosts: self.numeric_hosts,
@@ -293,13 +393,29 @@ impl Given {
             bug_compatible,
         };
         Ok(List {
-            tcp: options.internet && (self.tcp || both),
-            udp: options.internet && (self.udp || both),
+            tcp: options.internet && (self.tcp || !named),
+            udp: options.internet && (self.udp || !named),
+            udplite: options.internet && (self.udplite || !named),
+            raw: options.internet && (self.raw || !named),
             unix: options.unix,
             families,
             continuous: self.continuous,
             options,
         })
+    }
+}
+
+/// netstat keeps one more than the number of `-e` in two bits, and swaps the first two.
+fn route_columns(extended: u32) -> RouteColumns {
+    match extended {
+        0 => RouteColumns::Transport,
+        1 => RouteColumns::Metric,
+        more => match (more + 1) & 3 {
+            0 => RouteColumns::Nothing,
+            1 => RouteColumns::Metric,
+            2 => RouteColumns::Transport,
+            _ => RouteColumns::All,
+        },
     }
 }
 
@@ -319,7 +435,7 @@ mod tests {
         }
     }
 
-    /// tcp, udp, unix and the families, in letters.
+    /// tcp, udp, udplite, raw, unix and the families, in letters.
     fn tables(line: &str) -> String {
         let list = list(line);
         let flag = |on: bool, letter: &'static str| if on { letter } else { "" };
@@ -328,27 +444,31 @@ mod tests {
             Families::Only4 => "4",
             Families::Only6 => "6",
         };
-        [flag(list.tcp, "t"), flag(list.udp, "u"), flag(list.unix, "x"), families].concat()
+        let both = [flag(list.tcp, "t"), flag(list.udp, "u"), flag(list.udplite, "l"), flag(list.raw, "w")].concat();
+        [&both, flag(list.unix, "x"), families].concat()
     }
 
     #[test]
     fn which_tables() {
         for (line, expected) in [
-            ("", "tux46"),
-            ("-an", "tux46"),
+            ("", "tulwx46"),
+            ("-an", "tulwx46"),
             ("-t", "t46"),
             ("-tulpn", "tu46"),
-            ("-4", "tu4"),
-            ("--inet6", "tu6"),
+            ("-4", "tulw4"),
+            ("--inet6", "tulw6"),
             ("-t -6", "t6"),
             ("-x", "x46"),
             ("-xt4", "tx4"),
-            ("-x -4", "tux4"),
-            ("-A inet,unix", "tux4"),
-            ("--protocol=ip6", "tu6"),
-            ("-46", "tu46"),
+            ("-x -4", "tulwx4"),
+            ("-A inet,unix", "tulwx4"),
+            ("--protocol=ip6", "tulw6"),
+            ("-46", "tulw46"),
             ("--tcp --udp --lis", "tu46"),
             ("--tcpip -u", "u4"),
+            ("-w", "w46"),
+            ("-U6", "l6"),
+            ("-wt", "tw46"),
         ] {
             assert_eq!(tables(line), expected, "{line}");
         }
@@ -388,6 +508,57 @@ mod tests {
     }
 
     #[test]
+    fn routes() {
+        let routes = |line: &str| match asked(line).unwrap() {
+            Asked::Routes(routes) => routes,
+            other => panic!("{line}: {other:?}"),
+        };
+        use RouteColumns::{All, Metric, Nothing, Transport};
+        for (line, columns) in [
+            ("-r", Transport),
+            ("-re", Metric),
+            ("-ree", All),
+            ("-reee", Nothing),
+            ("-reeee", Metric),
+            ("-reeeee", Transport),
+            ("-reeeeee", All),
+        ] {
+            assert_eq!(routes(line).options.columns, columns, "{line}");
+        }
+        let plain = routes("--route");
+        assert!(plain.fib && !plain.cache && !plain.options.numeric && !plain.continuous && !plain.options.wide);
+        assert_eq!(plain.families, [RouteFamily::Four]);
+        let cache = routes("-rCncWA inet6");
+        assert!(!cache.fib && cache.cache && cache.options.numeric && cache.continuous && cache.options.wide);
+        assert_eq!(cache.families, [RouteFamily::Six]);
+        assert!(routes("-rCF").fib && routes("-rN").options.numeric && routes("-r --numeric-hosts").options.numeric);
+        assert!(!routes("-r --numeric-ports").options.numeric);
+        let several = [RouteFamily::Six, RouteFamily::Without("unix"), RouteFamily::Four];
+        assert_eq!(routes("-6r -x4").families, several);
+    }
+
+    #[test]
+    fn interfaces_and_groups() {
+        let plain = Interfaces { all: false, long: false, continuous: false, bug_compatible: false };
+        assert_eq!(asked("-i"), Ok(Asked::Interfaces(plain)));
+        assert_eq!(asked("-ig"), Ok(Asked::Interfaces(plain)));
+        let full = Interfaces { all: true, long: true, continuous: true, ..plain };
+        assert_eq!(asked("--interfaces -ace -6"), Ok(Asked::Interfaces(full)));
+        for (line, blocks) in [
+            ("-g", (false, true, false)),
+            ("-gx", (false, true, true)),
+            ("-tg", (true, true, false)),
+            ("-g4", (true, true, false)),
+            ("-t", (true, false, false)),
+        ] {
+            let options = list(line).options;
+            assert_eq!((options.internet, options.groups, options.unix), blocks, "{line}");
+        }
+        assert_eq!(tables("-g6"), "tulw6");
+        assert_eq!(tables("-g"), "46");
+    }
+
+    #[test]
     fn refusals() {
         for (line, expected) in [
             ("--nosuch", Refusal::Usage(Some("unrecognized option '--nosuch'".into()))),
@@ -397,8 +568,11 @@ mod tests {
                 Refusal::Usage(Some("option '--cont' is ambiguous; possibilities: '--continuous' '--context'".into())),
             ),
             ("-?", Refusal::Usage(None)),
-            ("-rn", Refusal::NotHere { switch: "-r", instead: "`ip route`" }),
-            ("-tw", Refusal::NotHere { switch: "-w", instead: "`ss -w`" }),
+            ("-M", Refusal::NotHere { switch: "-M", instead: "`conntrack -L --any-nat`" }),
+            ("-rM", Refusal::Usage(None)),
+            ("-rr", Refusal::Usage(None)),
+            ("-ir", Refusal::Usage(None)),
+            ("-r --ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
             ("--ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
             ("-A foo", Refusal::UnknownFamily("foo".into())),
         ] {

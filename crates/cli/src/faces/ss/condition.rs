@@ -24,6 +24,8 @@ pub(super) enum Hosts {
     Any,
     /// Any of these.
     Prefixes(Vec<Prefix>),
+    /// The protocol of a packet or netlink socket.
+    Protocol(u16),
     /// A shell pattern for the name of a unix socket.
     Unix(Vec<u8>),
 }

@@ -34,6 +34,9 @@ enum Switch {
     OneLine,
     NoQueues,
     SockOpt,
+    Filters,
+    Kill,
+    Events,
     /// Not built: what the switch means, and what to use instead.
     Later(&'static str, &'static str),
 }
@@ -43,7 +46,7 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec
 }
 
 /// What to use instead of a table that cannot be read yet.
-const OTHER_TABLES: &str = "`netwren sockets` reads tcp, udp and unix";
+const OTHER_TABLES: &str = "`netwren support` tells what is read";
 
 /// Every switch of 6.15, in its order: messages list them so.
 const SWITCHES: &[Spec<Switch>] = &[
@@ -55,13 +58,13 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'i', "info", false, Switch::Info),
     spec(b'p', "processes", false, Switch::Processes),
     spec(b'T', "threads", false, Switch::Later("threads", "`-p` shows processes")),
-    spec(b'b', "bpf", false, Switch::Later("socket filters", "none")),
-    spec(b'E', "events", false, Switch::Later("events", "`netwren sockets --watch`")),
+    spec(b'b', "bpf", false, Switch::Filters),
+    spec(b'E', "events", false, Switch::Events),
     spec(b'd', "dccp", false, Switch::Later("dccp sockets", OTHER_TABLES)),
     spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
     spec(b'S', "sctp", false, Switch::Later("sctp sockets", OTHER_TABLES)),
     spec(b'u', "udp", false, Switch::Table(Db::Udp)),
-    spec(b'w', "raw", false, Switch::Later("raw sockets", OTHER_TABLES)),
+    spec(b'w', "raw", false, Switch::Table(Db::Raw)),
     spec(b'x', "unix", false, Switch::Only(Family::Unix)),
     spec(0, "tipc", false, Switch::Later("tipc sockets", OTHER_TABLES)),
     spec(0, "vsock", false, Switch::Later("vsock sockets", OTHER_TABLES)),
@@ -70,7 +73,7 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'B', "bound-inactive", false, Switch::BoundInactive),
     spec(b'4', "ipv4", false, Switch::Only(Family::Inet)),
     spec(b'6', "ipv6", false, Switch::Only(Family::Inet6)),
-    spec(b'0', "packet", false, Switch::Later("packet sockets", OTHER_TABLES)),
+    spec(b'0', "packet", false, Switch::Only(Family::Packet)),
     spec(b'f', "family", true, Switch::FamilyWord),
     spec(b'A', "socket", true, Switch::TableWords),
     spec(b'A', "query", true, Switch::TableWords),
@@ -86,10 +89,10 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(0, "tipcinfo", false, Switch::Later("tipc sockets", OTHER_TABLES)),
     spec(0, "tos", false, Switch::Tos),
     spec(0, "cgroup", false, Switch::Cgroup),
-    spec(b'K', "kill", false, Switch::Later("closing sockets", "none")),
+    spec(b'K', "kill", false, Switch::Kill),
     spec(b'H', "no-header", false, Switch::NoHeader),
     spec(0, "xdp", false, Switch::Later("xdp sockets", OTHER_TABLES)),
-    spec(b'M', "mptcp", false, Switch::Later("mptcp sockets", OTHER_TABLES)),
+    spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)),
     spec(b'O', "oneline", false, Switch::OneLine),
     spec(b'Q', "no-queues", false, Switch::NoQueues),
     spec(0, "inet-sockopt", false, Switch::SockOpt),
@@ -110,8 +113,14 @@ pub(super) struct Flags {
     pub(super) netns: Option<Vec<u8>>,
     /// `-s`
     pub(super) summary: bool,
+    /// `-K`
+    pub(super) kill: bool,
+    /// `-E`
+    pub(super) events: bool,
     /// False if the summary is all that was asked for.
     pub(super) table: bool,
+    /// No table and no family was named.
+    pub(super) by_default: bool,
     /// The words of the expression.
     pub(super) expression: Vec<Vec<u8>>,
 }
@@ -128,6 +137,8 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
         saw_tables: false,
         netns: None,
         summary: false,
+        kill: false,
+        events: false,
     };
     while let Some((switch, value)) = getopt.next().map_err(|says| Stop::usage(format!("ss: {says}")))? {
         reader.take(switch, &value)?;
@@ -143,6 +154,8 @@ struct Reader {
     saw_tables: bool,
     netns: Option<Vec<u8>>,
     summary: bool,
+    kill: bool,
+    events: bool,
 }
 
 impl Reader {
@@ -162,6 +175,9 @@ impl Reader {
             Switch::OneLine => show.one_line = true,
             Switch::NoQueues => show.queues = false,
             Switch::SockOpt => show.sockopt = true,
+            Switch::Kill => self.kill = true,
+            Switch::Events => self.events = true,
+            Switch::Filters => show.filters = true,
             Switch::Table(db) => self.asked.add_table(db),
             Switch::Only(family) => self.asked.add_family(family),
             Switch::All => self.states = states::all(show.layout),
@@ -183,8 +199,10 @@ impl Reader {
             return Err(Stop::help());
         }
         match FAMILIES.iter().find(|(name, _)| name.as_bytes() == word) {
-            Some((_, family @ (Family::Inet | Family::Inet6 | Family::Unix))) => self.asked.add_family(*family),
-            Some((name, _)) => return Err(Stop::later(&format!("-f {name}"), OTHER_TABLES)),
+            Some((name, Family::Vsock | Family::Tipc | Family::Xdp)) => {
+                return Err(Stop::later(&format!("-f {name}"), OTHER_TABLES));
+            }
+            Some((_, family)) => self.asked.add_family(*family),
             None => return Err(Stop::usage(format!("ss: \"{}\" is invalid family", printable(word)))),
         }
         Ok(())
@@ -224,9 +242,10 @@ impl Reader {
             self.states = if exclude { self.states & !states } else { self.states | states };
             saw_states = true;
         }
+        let by_default = self.asked.by_default;
         self.asked.settle(self.states);
-        let Reader { asked, options, netns, summary, .. } = self;
-        Ok(Flags { asked, options, netns, summary, table, expression: rest.collect() })
+        let Reader { asked, options, netns, summary, kill, events, .. } = self;
+        Ok(Flags { asked, options, netns, summary, kill, events, table, by_default, expression: rest.collect() })
     }
 }
 

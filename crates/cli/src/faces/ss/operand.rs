@@ -7,6 +7,7 @@ use super::tables::{Asked, Db, Family};
 use super::world::World;
 use crate::faces::text::printable;
 use record::{Addr, Prefix, Proto};
+use sinks::face::ss::{ethertype_of, netlink_protocol_of};
 
 /// What a bare word is: the newest left side says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,14 +75,46 @@ fn host(word: &[u8], is_port: bool, asked: &mut Asked, world: &dyn World) -> Res
     let cond = match family {
         Some(Family::Unix) => HostCond { port: None, hosts: Hosts::Unix(word.to_vec()) },
         None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, world)?,
-        Some(Family::Packet) => return Err(Stop::later("link: addresses", "the table of packet sockets")),
-        Some(Family::Netlink) => return Err(Stop::later("netlink: addresses", "the table of netlink sockets")),
+        Some(Family::Packet) => protocol(word, ethertype, |port| world.iface_index(port).map(i64::from))?,
+        Some(Family::Netlink) => protocol(word, netlink_protocol, |port| (port == b"kernel").then_some(0))?,
         Some(_) => return Err(Stop::later("vsock: addresses", "the table of vsock sockets")),
     };
     if let Some(family) = family {
         asked.only_family(family);
     }
     Ok(cond)
+}
+
+/// `PROTOCOL:PORT` of a packet or netlink socket, either of them `*` or empty for any.
+fn protocol(
+    word: &[u8],
+    number_of: fn(&[u8]) -> Option<u16>,
+    port_of: impl Fn(&[u8]) -> Option<i64>,
+) -> Result<HostCond, Stop> {
+    let mut parts = word.splitn(2, |&b| b == b':');
+    let (protocol, port) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let any = |part: &[u8]| matches!(part, b"" | b"*");
+    let read = |part: &[u8], number: Option<i64>| match number {
+        _ if any(part) => Ok(None),
+        Some(number) => Ok(Some(number)),
+        None => Err(Stop::operand(CANNOT)),
+    };
+    let hosts = match read(protocol, number_of(protocol).map(i64::from))? {
+        Some(_) => Hosts::Protocol(number_of(protocol).unwrap_or_default()),
+        None => Hosts::Any,
+    };
+    let port = read(port, number::integer(port).or_else(|| port_of(port)))?;
+    // -1 stands for any port.
+    Ok(HostCond { port: port.filter(|port| *port != -1), hosts })
+}
+
+fn ethertype(word: &[u8]) -> Option<u16> {
+    ethertype_of(word).or_else(|| number::integer(word).and_then(|n| u16::try_from(n).ok()))
+}
+
+fn netlink_protocol(word: &[u8]) -> Option<u16> {
+    let number = || number::integer(word).and_then(|n| u8::try_from(n).ok());
+    netlink_protocol_of(word).or_else(number).map(u16::from)
 }
 
 /// The line that follows every complaint about an address.

@@ -3,7 +3,7 @@
 use super::condition::Condition;
 use super::flags::Flags;
 use super::stop::Stop;
-use super::tables::{Asked, Db, Family, READABLE, UNIX};
+use super::tables::{Asked, Db, Family, PACKET, READABLE, UNIX};
 use super::translate::{expr, test};
 use super::world::World;
 use super::{grammar, states};
@@ -17,8 +17,20 @@ pub(super) struct Request {
     pub(super) options: Options,
     /// One question a socket table, in the order of the output.
     pub(super) questions: Vec<Question>,
-    /// Tables that are meant but cannot be read yet.
-    pub(super) unreadable: Vec<&'static str>,
+    /// `-K`: rows are closed, and shown if that went well.
+    pub(super) kill: bool,
+    /// `-E`: these sockets are shown as they end.
+    pub(super) events: Option<Ending>,
+    /// Nobody named a table: those that this kernel lacks are not spoken of.
+    pub(super) by_default: bool,
+}
+
+/// Sockets whose end is waited for.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Ending {
+    pub(super) protos: Vec<Proto>,
+    pub(super) inet: bool,
+    pub(super) inet6: bool,
 }
 
 /// The rows of one table.
@@ -41,19 +53,43 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     let unreadable_only = asked.tables & READABLE == 0;
     let condition = grammar::parse(&flags.expression, &mut asked, world)?;
     if unreadable_only {
-        return Err(Stop::later("these socket tables", "`netwren sockets` reads tcp, udp and unix"));
+        return Err(Stop::later("these socket tables", "`netwren support` tells what is read"));
     }
     let options = Options { netid: asked.several_tables(), state: asked.several_states(), ..flags.options };
     let mut questions = Vec::new();
-    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) {
-        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world));
+    // Sockets without a state are unconnected.
+    let stateless = asked.states & states::UNCONNECTED != 0;
+    // The kernel tells of the end of TCP and UDP sockets alone.
+    let lists = !flags.events;
+    if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && lists {
+        questions.push(question(Proto::Netlink, &asked, condition.as_ref(), world, flags));
     }
-    for (db, proto) in [(Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp)] {
+    if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless && lists {
+        let types = packet_types(&asked, flags.options.bug_compatible);
+        let mut packets = question(Proto::Packet, &asked, condition.as_ref(), world, flags);
+        packets.filter.extend(types);
+        questions.push(packets);
+    }
+    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
+        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
+    }
+    let internet = [(Db::Raw, Proto::Raw), (Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp), (Db::Mptcp, Proto::Mptcp)];
+    for (db, proto) in internet {
         if asked.has(db) && asked.inet() != (false, false) {
-            questions.push(question(proto, &asked, condition.as_ref(), world));
+            questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }
-    Ok(Request { options, questions, unreadable: asked.unreadable() })
+    let ending = || Ending {
+        protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
+            .into_iter()
+            .filter(|(db, _)| asked.has(*db))
+            .map(|(_, proto)| proto)
+            .collect(),
+        inet: asked.shows(Family::Inet),
+        inet6: asked.shows(Family::Inet6),
+    };
+    let events = flags.events.then(ending);
+    Ok(Request { options, questions, kill: flags.kill, events, by_default: flags.by_default })
 }
 
 fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
@@ -61,13 +97,17 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
     test(field, Op::Eq, Operand::Words(words))
 }
 
-fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World) -> Question {
+fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World, flags: &Flags) -> Question {
     let mut filter = vec![words("proto", [proto.name()])];
-    if let Some(states) = states::filter_words(asked.states, proto) {
+    // A socket ends in whatever state: with `-E` ss does not look at it.
+    let has_none = flags.events || matches!(proto, Proto::Packet | Proto::Netlink);
+    let states = if has_none { None } else { Some(asked.states) };
+    if let Some(states) = states.and_then(|states| states::filter_words(states, proto)) {
         filter.push(test("state", Op::Eq, Operand::Words(states)));
     }
     match (proto, asked.inet()) {
         (Proto::Unix, _) => filter.extend(unix_types(asked)),
+        (Proto::Packet | Proto::Netlink, _) => {}
         (_, (true, false)) => filter.push(words("family", ["inet"])),
         (_, (false, true)) => filter.push(words("family", ["inet6"])),
         _ => {}
@@ -76,6 +116,15 @@ fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &
         filter.extend(expr(condition, proto, world).into_conjuncts());
     }
     Question { proto, filter }
+}
+
+/// The type of packet sockets, unless both are shown. ss asks the kernel for all of them and shows what comes.
+fn packet_types(asked: &Asked, bug_compatible: bool) -> Option<Expr> {
+    if bug_compatible || asked.tables & PACKET == PACKET {
+        return None;
+    }
+    let raw = asked.has(Db::PacketRaw);
+    Some(words("packet_type", [if raw { "raw" } else { "dgram" }]))
 }
 
 /// The types of unix sockets, unless all are shown.

@@ -1,5 +1,7 @@
 //! From questions to lines: the source, the filter's rest, the writer.
 
+use super::events;
+use super::kill::Killer;
 use super::live::{LazyIfaces, Live};
 use super::request::{Question, Request};
 use crate::messages::{footer, say};
@@ -31,11 +33,8 @@ struct Around {
 
 /// Reads, prints, returns the exit code.
 pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, ifaces: &LazyIfaces<'_>) -> u8 {
-    if !request.unreadable.is_empty() {
-        say(&format!("not shown yet: {} sockets", request.unreadable.join(", ")));
-    }
     let mut books = Accounting::default();
-    let mut around = read_around(session, &request.options, &mut books);
+    let mut around = read_around(session, request, &mut books);
     if request.options.resolve {
         around.hosts = names(session, request);
     }
@@ -53,12 +52,14 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
 }
 
 /// Owners, cgroups and services, as far as they will be shown.
-fn read_around(session: &Session, options: &Options, books: &mut Accounting) -> Around {
+fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> Around {
+    let options = &request.options;
+    let raw = request.questions.iter().any(|question| question.proto == Proto::Raw);
     let host = session.host();
     let mut around = Around::default();
     let mut noted = |error: host::HostError| books.because(1, error.to_string());
     if options.processes {
-        around.owners = Owners::read(host).map_err(&mut noted).ok();
+        around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
         around.cgroups = Cgroups::read(host).map_err(&mut noted).ok();
@@ -66,6 +67,10 @@ fn read_around(session: &Session, options: &Options, books: &mut Accounting) -> 
     if !options.numeric {
         // Without the file every port is a number.
         around.services = Services::read(host).ok();
+        if let (Some(services), true) = (&mut around.services, raw) {
+            // Without the file every protocol is a number.
+            let _ = services.add_protocols(host);
+        }
     }
     let owners = around.owners.iter().flat_map(|o| o.report().lines());
     let cgroups = around.cgroups.iter().filter(|_| !options.bug_compatible).flat_map(|c| c.report().lines());
@@ -78,11 +83,9 @@ fn names(session: &Session, request: &Request) -> Option<HostNames> {
     let resolver = Resolver::start(session.host(), &host::hosts::Options::default()).ok()?;
     for question in &request.questions {
         // What is wrong with the source the second pass will tell.
-        let _ = ask(session, question, &request.options, &Lookups::none(), &mut |row: &Socket<'_>| {
+        let _ = ask(session, question, request, &Lookups::none(), &mut |row: &Socket<'_>| {
             let ends = [row.local.addr, row.peer.addr];
-            ends.iter()
-                .filter(|a| row.proto != Proto::Unix && !a.is_unspecified())
-                .for_each(|a| resolver.want(a.unmapped()));
+            ends.iter().filter(|a| row.is_inet() && !a.is_unspecified()).for_each(|a| resolver.want(a.unmapped()));
             Next::More
         });
     }
@@ -108,14 +111,29 @@ fn write(
     if let Some(hosts) = &around.hosts {
         lookups = lookups.with(LookupId::Hosts, hosts);
     }
-    let services = |proto, port| service(around.services.as_ref(), live, proto, port);
-    let mut writer = Writer::new(request.options, &services, Stdout::new());
+    // Of the protocols of events ss takes no notice: whatever has that port gives the name.
+    let any = request.events.is_some() && request.options.bug_compatible;
+    let services = |proto, port| {
+        let of = |proto| service(around.services.as_ref(), live, proto, port);
+        of(proto).or_else(|| if any { of(Proto::Tcp).or_else(|| of(Proto::Udp)) } else { None })
+    };
+    let processes = |pid, name: &mut Vec<u8>| process(session, pid, name);
+    let mut writer = Writer::new(request.options, &services, Stdout::new()).naming(&processes);
+    if let Some(ending) = &request.events {
+        return events::follow(session, request, ending, &lookups, &mut writer, books);
+    }
+    let mut killer = request.kill.then(|| Killer::new(session, &request.options));
     let mut outcome = Ok(());
     for question in &request.questions {
-        let read = ask(session, question, &request.options, &lookups, &mut |row| {
+        let mut show = |row: &Socket<'_>| {
             outcome = writer.row(row, &lookups);
             if outcome.is_ok() { Next::More } else { Next::Stop }
-        });
+        };
+        let mut each = |rows: &mut dyn FnMut(&Socket<'_>) -> Next| ask(session, question, request, &lookups, rows);
+        let read = match killer.as_mut() {
+            None => each(&mut show),
+            Some(killer) => killer.close_all(question.proto, &mut each, &mut show),
+        };
         match read {
             Ok(part) => books.add(&part),
             Err(says) => {
@@ -127,12 +145,27 @@ fn write(
             break;
         }
     }
+    if let Some(killer) = killer {
+        killer.tell(books);
+    }
     outcome?;
     writer.finish()
 }
 
+/// The name of a process.
+fn process(session: &Session, pid: u32, name: &mut Vec<u8>) -> bool {
+    let read = session.host().read_file(&format!("/proc/{pid}/comm"), name);
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    read.is_ok() && !name.is_empty()
+}
+
 /// A port that the kernel may have chosen by itself is nobody's service, whatever its number is called.
 fn service<'s>(services: Option<&'s Services>, live: &Live<'_>, proto: Proto, port: u16) -> Option<&'s [u8]> {
+    if proto == Proto::Raw {
+        return services?.name(proto, port);
+    }
     let (low, high) = live.ports().range();
     if (low..=high).contains(&port) { None } else { services?.name(proto, port) }
 }
@@ -141,17 +174,23 @@ fn service<'s>(services: Option<&'s Services>, live: &Live<'_>, proto: Proto, po
 pub(super) fn ask(
     session: &Session,
     question: &Question,
-    options: &Options,
+    request: &Request,
     lookups: &Lookups<'_>,
     each: &mut dyn FnMut(&Socket<'_>) -> Next,
 ) -> Result<Accounting, String> {
     let mut demand = Demand::<Sockets>::new(&[], question.filter.clone());
-    demand.need |= needs(question.proto, options);
+    demand.need |= needs(question.proto, &request.options);
     let predicate = Predicate::<Sockets>::new(&demand.conjuncts).map_err(|error| error.to_string())?;
     let mut source = SocketSource::new(
         session.host(),
-        sockets::Options { order: vec![question.proto], ..sockets::Options::new(session.netns_id()) },
-    );
+        sockets::Options {
+            // Of a raw socket ss shows no more than the file has: no word where nothing else is there.
+            quiet: request.by_default || question.proto == Proto::Raw,
+            as_sent: request.options.bug_compatible,
+            ..sockets::Options::only(question.proto, session.netns_id())
+        },
+    )
+    .keeping(session.doors());
     let offer = source.offer(&demand);
     let rest = predicate.rest(&offer.pushed);
     let mut rows = 0u64;
@@ -169,18 +208,25 @@ pub(super) fn ask(
 fn needs(proto: Proto, options: &Options) -> u64 {
     let mut needs = match proto {
         Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES,
-        // A wildcard address prints differently when it is v6-only: SOCKOPT.
-        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::SOCKOPT,
+        Proto::Packet => need::IFACE_MARK | need::UNIX_QUEUES,
+        Proto::Netlink => need::NETLINK | need::UNIX_QUEUES,
+        // A wildcard address prints differently when it is v6-only.
+        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY,
     };
     let details = match proto {
-        Proto::Unix => need::UNIX_VFS | need::SHUTDOWN,
+        Proto::Unix => need::UNIX_VFS | need::UNIX_ICONS | need::SHUTDOWN,
+        Proto::Packet => need::PACKET | need::UNIX_UID | need::COOKIE,
+        Proto::Netlink => 0,
         _ => need::SHUTDOWN | need::COOKIE | need::CGROUP,
     };
     let more = [
         (options.details, details),
         (options.memory, need::SKMEM),
         (options.info && proto == Proto::Tcp, need::TCP_INFO | need::CONG | need::CONG_INFO),
+        (options.info && proto == Proto::Mptcp, need::ULP),
+        (options.filters && proto == Proto::Packet, need::FILTER),
         (options.tos, need::TOS),
+        (options.sockopt, need::SOCKOPT),
         (options.cgroup, need::CGROUP),
     ];
     more.iter().filter(|(asked, _)| *asked).for_each(|(_, bits)| needs |= bits);

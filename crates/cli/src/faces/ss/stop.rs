@@ -58,15 +58,17 @@ impl Stop {
 /// The switches that this face has.
 const USAGE: &str = "\
 Usage: ss [OPTIONS] [state STATE | exclude STATE]... [EXPRESSION]
-  what     -t --tcp  -u --udp  -x --unix  -4 --ipv4  -6 --ipv6
-           -f --family=inet|inet6|unix
-           -A --query=TABLE[,TABLE]...  inet tcp udp unix u_str u_dgr u_seq, !TABLE without
+  what     -t --tcp  -u --udp  -w --raw  -M --mptcp  -x --unix  -0 --packet  -4 --ipv4  -6 --ipv6
+           -f --family=inet|inet6|unix|link|netlink
+           -A --query=TABLE[,TABLE]...  all inet tcp udp raw mptcp unix u_str u_dgr u_seq
+           packet p_raw p_dgr netlink, !TABLE without
   states   -a --all  -l --listening  -B --bound-inactive
            established syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait closed close-wait
            last-ack listening closing bound-inactive all connected synchronized bucket big
   columns  -p --processes  -o --options  -e --extended  -m --memory  -i --info
-           --tos  --cgroup  --inet-sockopt  -Q --no-queues
+           -b --bpf  --tos  --cgroup  --inet-sockopt  -Q --no-queues
   form     -n --numeric  -r --resolve  -H --no-header  -O --oneline
+  do       -K --kill  -E --events
   other    -s --summary  -N --net=NAMESPACE  -V --version  -h --help
   EXPRESSION  {dst|src} [=] HOST[:PORT]   {dport|sport} OP [HOST]:PORT   {dev|fwmark|cgroup} {=|!=} VALUE
               autobound   joined by and, or, not, ( ), from left to right

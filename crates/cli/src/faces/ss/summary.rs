@@ -1,6 +1,6 @@
 //! `-s`: counters of the kernel, in place of rows.
 
-use super::request::Question;
+use super::request::{Question, Request};
 use super::run::ask;
 use super::translate::test;
 use crate::messages::say;
@@ -54,7 +54,14 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
     ];
     let mut closed = 0;
     let question = Question { proto: Proto::Tcp, filter };
-    let count = ask(session, &question, &Options::plain(Layout::V6_15), &Lookups::none(), &mut |_| {
+    let request = Request {
+        options: Options::plain(Layout::V6_15),
+        questions: Vec::new(),
+        by_default: true,
+        events: None,
+        kill: false,
+    };
+    let count = ask(session, &question, &request, &Lookups::none(), &mut |_| {
         closed += 1;
         Next::More
     });

@@ -46,12 +46,14 @@ const fn bit(db: Db) -> u32 {
 const INET: u32 = bit(Db::Tcp) | bit(Db::Mptcp) | bit(Db::Udp) | bit(Db::Dccp) | bit(Db::Sctp) | bit(Db::Raw);
 /// The three tables of unix sockets.
 pub(super) const UNIX: u32 = bit(Db::UnixDatagram) | bit(Db::UnixStream) | bit(Db::UnixSeqpacket);
-const PACKET: u32 = bit(Db::PacketDatagram) | bit(Db::PacketRaw);
+/// The two tables of packet sockets.
+pub(super) const PACKET: u32 = bit(Db::PacketDatagram) | bit(Db::PacketRaw);
 const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
 /// `all` leaves TIPC out, as ss does.
 const ALL: u32 = INET | UNIX | PACKET | VSOCK | bit(Db::Netlink) | bit(Db::Xdp);
-/// The tables that can be read so far.
-pub(super) const READABLE: u32 = bit(Db::Tcp) | bit(Db::Udp) | UNIX;
+/// The tables that can be read.
+pub(super) const READABLE: u32 =
+    bit(Db::Tcp) | bit(Db::Udp) | bit(Db::Raw) | bit(Db::Mptcp) | bit(Db::Netlink) | UNIX | PACKET;
 
 /// The words of `-A`.
 const WORDS: &[(&str, u32)] = &[
@@ -164,12 +166,12 @@ impl Asked {
         self.by_default = false;
     }
 
-    /// `-t`, `-u`.
+    /// `-t`, `-u`, `-w`, `-M`.
     pub(super) fn add_table(&mut self, db: Db) {
         self.add_tables(bit(db));
     }
 
-    /// `-4`, `-6`, `-x`, `-f`.
+    /// `-4`, `-6`, `-x`, `-0`, `-f`.
     pub(super) fn add_family(&mut self, family: Family) {
         self.states |= match family {
             Family::Packet | Family::Netlink | Family::Xdp => states::UNCONNECTED,
@@ -261,16 +263,5 @@ impl Asked {
     /// More than one state: rows say theirs.
     pub(super) fn several_states(&self) -> bool {
         self.states.count_ones() > 1
-    }
-
-    /// Words for the tables that are meant but cannot be read yet.
-    pub(super) fn unreadable(&self) -> Vec<&'static str> {
-        let (v4, v6) = self.inet();
-        let families = [
-            (bit(Db::Raw), v4 || v6, "raw"),
-            (PACKET, self.shows(Family::Packet), "packet"),
-            (bit(Db::Netlink), self.shows(Family::Netlink), "netlink"),
-        ];
-        families.iter().filter(|(db, shown, _)| self.tables & db != 0 && *shown).map(|(_, _, word)| *word).collect()
     }
 }

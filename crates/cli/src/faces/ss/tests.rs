@@ -70,7 +70,9 @@ fn tables_states_and_families() {
         ("state bucket -t", "proto = tcp and state in (syn_recv, time_wait)".into()),
         (
             "state closing",
-            "proto = unix and state = closing\nproto = udp and state = closing\nproto = tcp and state = closing".into(),
+            "proto = unix and state = closing\nproto = raw and state = closing\nproto = udp and state = closing\n\
+             proto = tcp and state = closing\nproto = mptcp and state = closing"
+                .into(),
         ),
     ] {
         assert_eq!(asked(line, Layout::V6_1), expected, "{line}");
@@ -189,7 +191,10 @@ fn what_it_means_for_unix_sockets() {
     }
     // Ports are inodes where all tables are asked.
     let all = asked("-a sport = :22 or dport < 5", Layout::V6_15);
-    assert!(all.starts_with("proto = unix and (inode = 22 or not peer_inode >= 5)"), "{all}");
+    assert!(all.contains("\nproto = unix and (inode = 22 or not peer_inode >= 5)\n"), "{all}");
+    // Of a raw socket they are protocols, of a packet socket interfaces.
+    assert!(all.contains("\nproto = raw and (ip_protocol = 22 or not peer_port >= 5)\n"), "{all}");
+    assert!(all.contains("\nproto = packet and (ifindex = 22 or "), "{all}");
     // An address that names a family leaves only that one.
     assert_eq!(asked("-uxa src inet6:*:22", Layout::V6_15), "proto = udp and family = inet6 and local_port = 22");
     assert_eq!(asked("-t src unix:*", Layout::V6_15), "");
@@ -233,12 +238,51 @@ fn switches_that_show() {
 }
 
 #[test]
-fn tables_that_cannot_be_read_yet_are_named() {
-    let names = |line| parse(line, Layout::V6_15).unwrap().unreadable;
-    assert_eq!(names(""), ["raw", "packet", "netlink"]);
-    assert_eq!(names("-4"), ["raw"]);
-    assert_eq!(names("-tux"), [""; 0]);
-    assert_eq!(names("-A all,!raw,!packet,!netlink"), [""; 0]);
+fn tables_come_in_the_order_of_ss() {
+    let names = |line| {
+        let request = parse(line, Layout::V6_15).unwrap();
+        let names: Vec<&str> = request.questions.iter().map(|q| q.proto.name()).collect();
+        (names.join(" "), request.by_default)
+    };
+    let is = |line, tables: &str, by_default| assert_eq!(names(line), (tables.to_owned(), by_default), "{line}");
+    is("", "unix raw udp tcp mptcp", true);
+    is("-a", "netlink packet unix raw udp tcp mptcp", true);
+    is("-4a", "raw udp tcp mptcp", false);
+    is("-tuxa", "unix udp tcp", false);
+    is("-wMa", "raw mptcp", false);
+    is("-0", "packet", false);
+    is("-f netlink", "netlink", false);
+    is("-f netlink state established", "", false);
+    is("-A p_raw,netlink", "", false);
+    is("-A p_raw,netlink -a", "netlink packet", false);
+    is("-A all,!raw,!packet,!netlink -a", "unix udp tcp mptcp", false);
+}
+
+#[test]
+fn packet_sockets_by_type() {
+    assert_eq!(asked("-0", Layout::V6_15), "proto = packet");
+    assert_eq!(asked("-A p_raw -a", Layout::V6_15), "proto = packet and packet_type = raw");
+    assert_eq!(asked("-A p_dgr -l", Layout::V6_15), "proto = packet and packet_type = dgram");
+    // ss shows whatever the kernel sends.
+    let old = make(&flags::parse(words("-A p_raw -a"), Layout::V6_1, true).unwrap(), &Small).unwrap();
+    assert_eq!(old.questions[0].filter.len(), 1);
+}
+
+#[test]
+fn protocols_of_packet_and_netlink_sockets() {
+    for (switches, line, filter) in [
+        ("-0", "src ip", "ethertype = 2048"),
+        ("-0", "src IPV6:eth0", "ethertype = 34525 and ifindex = 2"),
+        ("-0", "src *:7", "ifindex = 7"),
+        ("-f netlink", "src rtnl:kernel", "netlink_protocol = route and portid = 0"),
+        ("-f netlink", "src 16", "netlink_protocol = generic"),
+    ] {
+        let got = expression(switches, line);
+        assert!(got.starts_with(filter), "{line}: {got}");
+    }
+    for (line, code) in [("-0 src nonsense", 1), ("-f netlink src rtnl:me", 1), ("-f netlink src 300", 1)] {
+        assert_eq!(parse(line, Layout::V6_15).unwrap_err().code, code, "{line}");
+    }
 }
 
 #[test]
@@ -284,12 +328,10 @@ fn mistakes_and_their_exit_codes() {
         ("-t fwmark = 1/x", 1, "Cannot parse mark 1/x.\n"),
         ("-t dev nosuch", 1, "Cannot parse device.\n"),
         ("-t cgroup /b", 1, "Failed to get cgroup2 ID: No such file or directory\nCannot parse cgroup /b.\n"),
-        ("-b", 255, "ss: socket filters: comes later; native way: none\n"),
-        ("-w", 255, "ss: raw sockets: comes later; native way: `netwren sockets` reads tcp, udp and unix\n"),
         ("-D x", 255, "ss: raw dumps: comes later; native way: `netwren sockets --record FILE`\n"),
-        ("-f netlink", 255, "ss: -f netlink: comes later"),
-        ("-A raw", 255, "ss: these socket tables: comes later"),
-        ("-t src link:x", 255, "ss: link: addresses: comes later"),
+        ("-f vsock", 255, "ss: -f vsock: comes later"),
+        ("-A xdp -a", 255, "ss: these socket tables: comes later"),
+        ("-t src link:x", 1, "Cannot parse dst/src address.\n"),
         ("-t src \x1b[1m", 1, "Error: an inet prefix is expected rather than \"?[1m\"."),
     ] {
         match parse(line, Layout::V6_15) {

@@ -4,6 +4,7 @@
 //! kernel sent. Each translation says what differs.
 
 use super::condition::{Condition, HostCond, Hosts, Side};
+use super::rare;
 use super::token::Compare;
 use super::world::World;
 use record::rows::Sockets;
@@ -11,6 +12,11 @@ use record::{Addr, Expr, Op, Operand, Prefix, Proto, Test, field_index};
 
 /// The condition as a filter on rows of `proto`.
 pub(super) fn expr(condition: &Condition, proto: Proto, world: &dyn World) -> Expr {
+    if matches!(proto, Proto::Packet | Proto::Netlink) {
+        if let Some(expr) = rare::leaf(condition, proto) {
+            return expr;
+        }
+    }
     match condition {
         Condition::And(parts) => Expr::And(parts.iter().map(|c| expr(c, proto, world)).collect()),
         Condition::Or(parts) => Expr::Or(parts.iter().map(|c| expr(c, proto, world)).collect()),
@@ -44,11 +50,11 @@ pub(super) fn test(field: &str, op: Op, operand: Operand) -> Expr {
     Expr::Test(Test { field: field_index::<Sockets>(field).unwrap_or(usize::MAX), op, operand })
 }
 
-fn truth(yes: bool) -> Expr {
+pub(super) fn truth(yes: bool) -> Expr {
     if yes { Expr::And(Vec::new()) } else { Expr::Or(Vec::new()) }
 }
 
-fn not(expr: Expr) -> Expr {
+pub(super) fn not(expr: Expr) -> Expr {
     Expr::Not(Box::new(expr))
 }
 
@@ -57,6 +63,8 @@ fn port_field(side: Side, proto: Proto) -> &'static str {
         // ss keeps the inodes where others have ports.
         (Proto::Unix, Side::Local) => "inode",
         (Proto::Unix, Side::Peer) => "peer_inode",
+        // So it does with the protocol of a raw socket.
+        (Proto::Raw, Side::Local) => "ip_protocol",
         (_, Side::Local) => "local_port",
         (_, Side::Peer) => "peer_port",
     }
@@ -101,7 +109,7 @@ fn inet_host(side: Side, cond: &HostCond, proto: Proto) -> Expr {
     let port = cond.port.map(|port| port_is(side, port, proto));
     let hosts = match &cond.hosts {
         Hosts::Any => None,
-        Hosts::Unix(_) => Some(truth(false)),
+        Hosts::Unix(_) | Hosts::Protocol(_) => Some(truth(false)),
         Hosts::Prefixes(prefixes) => Some(any_of(prefixes, side)),
     };
     match (hosts, port) {
@@ -169,7 +177,7 @@ fn unix_host(side: Side, cond: &HostCond) -> Expr {
         // ss knows no name of the peer: its pattern is held against the empty text.
         (Hosts::Unix(pattern), Side::Peer) => truth(takes_nothing(pattern)),
         (Hosts::Any, side) => cond.port.map_or(truth(true), |port| port_is(side, port, Proto::Unix)),
-        (Hosts::Prefixes(_), _) => truth(false),
+        (Hosts::Prefixes(_) | Hosts::Protocol(_), _) => truth(false),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The writer of sockets: headings, lines, and the order of the protocols.
 
 use super::address::{fill, put_endpoint};
+use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
 use crate::Out;
-use record::rows::Socket;
+use record::rows::{Membership, Socket};
 use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value, text};
 use std::io::Write;
 
@@ -28,9 +29,9 @@ impl Show {
             return false;
         }
         let connected = match row.proto {
-            Proto::Tcp => row.peer.port != 0,
-            Proto::Udp => !row.peer.addr.is_unspecified(),
-            Proto::Unix => !row.is_listener(),
+            Proto::Tcp | Proto::Mptcp => row.peer.port != 0,
+            Proto::Udp | Proto::UdpLite | Proto::Raw => !row.peer.addr.is_unspecified(),
+            Proto::Unix | Proto::Packet | Proto::Netlink => !row.is_listener(),
         };
         match self {
             Show::All => true,
@@ -51,10 +52,12 @@ impl Show {
 /// The layout that the switches ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The block of TCP and UDP is there.
+    /// The block of TCP, UDP, UDP-Lite and raw sockets is there.
     pub internet: bool,
     /// The block of unix sockets is there.
     pub unix: bool,
+    /// The block of multicast groups is there (`-g`).
+    pub groups: bool,
     /// Which sockets the headings speak of; the rows given are printed whatever they are.
     pub show: Show,
     /// User and inode (`-e`).
@@ -85,15 +88,18 @@ pub struct Names<'n> {
     pub argv0: &'n dyn Fn(u32, &mut Vec<u8>) -> bool,
 }
 
-/// Lists sockets as netstat does: tcp, tcp6, udp, udp6, unix, each in the order they came.
+/// Lists sockets as netstat does: tcp, tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix, each in the order they came. Of
+/// other tables it has none: their rows are left out.
 ///
 /// Rows may come in any order: TCP over IPv4 streams, the others are held, formatted, until [`Writer::end`].
 pub struct Writer<'n, W> {
     out: Out<W>,
     options: Options,
     names: Names<'n>,
-    /// tcp6, udp, udp6, unix.
-    held: [Vec<u8>; 4],
+    /// tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix.
+    held: [Vec<u8>; 8],
+    /// Lines of groups, which come between.
+    groups: Vec<u8>,
 }
 
 /// Columns of "PID/Program name".
@@ -102,7 +108,7 @@ const PROGRAM_WIDTH: usize = 20;
 impl<'n, W: Write> Writer<'n, W> {
     /// A writer into `out`.
     pub fn new(out: Out<W>, options: Options, names: Names<'n>) -> Writer<'n, W> {
-        Writer { out, options, names, held: Default::default() }
+        Writer { out, options, names, held: Default::default(), groups: Vec::new() }
     }
 
     /// The headings of the first block; again for each round of `-c`.
@@ -130,12 +136,17 @@ impl<'n, W: Write> Writer<'n, W> {
     /// One socket. Costs no allocation once the buffers have their size.
     pub fn row(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> Result<(), SinkError> {
         let six = row.family == AF_INET6;
-        let [tcp6, udp, udp6, unix] = &mut self.held;
+        let [tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix] = &mut self.held;
         let (to, name): (_, &[u8]) = match (row.proto, six) {
             (Proto::Tcp, false) => (self.out.buf(), b"tcp  "),
             (Proto::Tcp, true) => (tcp6, b"tcp6 "),
             (Proto::Udp, false) => (udp, b"udp  "),
             (Proto::Udp, true) => (udp6, b"udp6 "),
+            (Proto::UdpLite, false) => (udpl, b"udpl "),
+            (Proto::UdpLite, true) => (udpl6, b"udpl6"),
+            (Proto::Raw, false) => (raw, b"raw  "),
+            (Proto::Raw, true) => (raw6, b"raw6 "),
+            (Proto::Mptcp | Proto::Packet | Proto::Netlink, _) => return Ok(()),
             (Proto::Unix, _) => {
                 put_unix(unix, row, &self.options, &self.names, lookups);
                 return Ok(());
@@ -146,11 +157,21 @@ impl<'n, W: Write> Writer<'n, W> {
         self.out.line_done()
     }
 
+    /// One membership in a multicast group.
+    pub fn membership(&mut self, row: &Membership<'_>, lookups: &Lookups<'_>) {
+        let options = &self.options;
+        put_membership(&mut self.groups, row, options.numeric_hosts, options.bug_compatible, lookups);
+    }
+
     /// Everything held back goes out. Another round may begin.
     pub fn end(&mut self) -> Result<(), SinkError> {
         let [internet @ .., unix] = &mut self.held;
         for held in internet {
             put_held(&mut self.out, held)?;
+        }
+        if self.options.groups {
+            self.out.buf().extend_from_slice(GROUPS_HEADING);
+            put_held(&mut self.out, &mut self.groups)?;
         }
         if self.options.unix {
             put_unix_heading(self.out.buf(), &self.options);
@@ -226,7 +247,10 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
         b"LISTEN",
         b"CLOSING",
     ];
+    // Of a raw socket netstat prints the number.
+    const RAW: [&[u8]; 12] = [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"10", b"11"];
     match (row.proto, row.state.0) {
+        (Proto::Raw, n) => RAW.get(usize::from(n)).copied().unwrap_or(b"12"),
         (Proto::Tcp, 12) => b"SYN_RECV",
         (Proto::Tcp, n) => TCP.get(usize::from(n)).copied().unwrap_or(b"UNKNOWN"),
         (_, 1) => b"ESTABLISHED",
@@ -319,6 +343,7 @@ mod tests {
     const PLAIN: Options = Options {
         internet: true,
         unix: false,
+        groups: false,
         show: Show::All,
         extended: false,
         programs: false,
@@ -498,6 +523,7 @@ mod tests {
             vfs: None,
             refs: Some(2),
             flags: Some(0),
+            icons: None,
         };
         let rows = [
             unix_row(part(1, Some(b"/run/x/sock1")), State::LISTEN, 1_164_065),

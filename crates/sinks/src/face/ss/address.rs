@@ -23,11 +23,16 @@ pub(super) fn put_local(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'
         return;
     }
     out.push(b'%');
-    match lookups.value(LookupId::Ifaces, Key::Pair(row.netns_id, row.ifindex)) {
-        Value::Bytes(name) => put_face(out, name, style.raw),
+    put_iface(out, row.netns_id, row.ifindex, lookups, style.raw);
+}
+
+/// Appends the name of an interface, `ifN` for one that nobody knows.
+pub(super) fn put_iface(out: &mut Vec<u8>, netns_id: u64, ifindex: u32, lookups: &Lookups<'_>, raw: bool) {
+    match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, ifindex)) {
+        Value::Bytes(name) => put_face(out, name, raw),
         _ => {
             out.extend_from_slice(b"if");
-            put_u64(out, row.ifindex.into());
+            put_u64(out, ifindex.into());
         }
     }
 }

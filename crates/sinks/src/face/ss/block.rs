@@ -10,13 +10,19 @@
 pub(super) enum Netid {
     Tcp = 0,
     Udp,
+    Raw,
+    Mptcp,
+    Netlink,
+    PacketRaw,
+    PacketDatagram,
     UnixStream,
     UnixSeqpacket,
     UnixDatagram,
 }
 
 impl Netid {
-    pub(super) const NAMES: [&'static str; 5] = ["tcp", "udp", "u_str", "u_seq", "u_dgr"];
+    pub(super) const NAMES: [&'static str; 10] =
+        ["tcp", "udp", "raw", "mptcp", "nl", "p_raw", "p_dgr", "u_str", "u_seq", "u_dgr"];
 }
 
 /// Two queues follow, four bytes each; else both are 0.

@@ -1,5 +1,6 @@
 //! What stands behind the ports: owners, timer, identity, and the second line of `-m` and `-i`.
 
+use super::rare;
 use super::security::{put_md5, put_ulp};
 use super::tcp;
 use super::writer::{Layout, Options};
@@ -61,6 +62,13 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, op
     if let Some(unix) = &row.unix {
         return put_unix(out, row, unix, options);
     }
+    match row.proto {
+        Proto::Packet => return put_packet(out, row, lookups, options),
+        Proto::Netlink => return put_netlink(out, row, options),
+        // From /proc ss tells nothing but the owners; by netlink a socket has a cookie.
+        Proto::Raw if row.cookie == 0 => return,
+        _ => {}
+    }
     if options.timers {
         put_timer(out, row, options);
     }
@@ -76,7 +84,7 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, op
     if options.sockopt {
         put_sockopt(out, row, options.one_line);
     }
-    if options.memory || (options.info && row.proto != Proto::Udp) {
+    if options.memory || (options.info && !matches!(row.proto, Proto::Udp | Proto::UdpLite)) {
         put_second_line(out, row, options);
     }
 }
@@ -95,9 +103,40 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
         put_item(out, " dev:", (device >> 8 & 0xfff).into());
         put_item(out, "/", (device & 0xff | device >> 12 & !0xff).into());
     }
-    // The sockets that wait for accept. Which they are is in no row yet: a list that is not empty is left out.
-    if row.state == State::LISTEN && row.rqueue == 0 {
+    // The sockets that wait for accept.
+    if row.state == State::LISTEN {
         out.extend_from_slice(b" peers:");
+        for icon in unix.icons.unwrap_or_default().chunks_exact(4) {
+            put_item(out, " ", icon.try_into().map_or(0, u32::from_ne_bytes).into());
+        }
+    }
+}
+
+/// Identity, then a line each for the ring's version, the rings, the fanout group and the filter.
+fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
+    let Some(packet) = row.rare.and_then(|rare| rare.packet) else { return };
+    if options.details {
+        put_details(out, row, lookups, options);
+        rare::put_rings(out, &packet, options.one_line);
+    }
+    if options.filters {
+        rare::put_filter(out, packet.filter, options.one_line);
+    }
+    if options.memory {
+        put_skmem(out, row.skmem);
+    }
+}
+
+fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
+    let Some(netlink) = row.rare.and_then(|rare| rare.netlink) else { return };
+    if options.details {
+        // By netlink there is no address of the socket and of its callback: ss prints zeros.
+        out.extend_from_slice(b" sk=0 cb=0 groups=0x");
+        rare::put_groups(out, netlink.groups);
+    }
+    if options.memory {
+        out.push(b'\t');
+        put_skmem(out, row.skmem);
     }
 }
 
@@ -235,6 +274,9 @@ fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     }
     if !options.info {
         return;
+    }
+    if let Some(mptcp) = row.rare.and_then(|rare| rare.mptcp) {
+        return rare::put_mptcp(out, &mptcp, options.layout);
     }
     if let Some(info) = &row.tcp_info {
         tcp::put(out, row, info, options);

@@ -8,6 +8,7 @@ mod block;
 mod chunks;
 mod extras;
 mod float;
+mod rare;
 mod render;
 mod security;
 mod summary;
@@ -16,5 +17,6 @@ mod tcp;
 mod tests;
 mod writer;
 
+pub use rare::{ethertype_of, netlink_protocol_of};
 pub use summary::{OwnTcp, SockStat, put_summary};
-pub use writer::{Layout, Options, Services, Writer};
+pub use writer::{Layout, Options, Processes, Services, Writer};

@@ -162,11 +162,25 @@ impl Look {
             return;
         }
         for (n, width) in [(recv, self.widths.recv_q), (send, self.widths.send_q)] {
-            put_u64(out, n.into());
-            pad(out, width, u64_len(n.into()));
+            put_queue(out, n);
+            pad(out, width, queue_len(n));
             out.push(b' ');
         }
     }
+}
+
+/// Length of a queue. ss shows it as a signed number, and the kernel gives -1 for a UDP socket that ends.
+#[inline]
+pub(super) fn queue_len(n: u32) -> usize {
+    if n <= i32::MAX as u32 { u64_len(n.into()) } else { 1 + u64_len(n.wrapping_neg().into()) }
+}
+
+fn put_queue(out: &mut Vec<u8>, n: u32) {
+    if n <= i32::MAX as u32 {
+        return put_u64(out, n.into());
+    }
+    out.push(b'-');
+    put_u64(out, n.wrapping_neg().into());
 }
 
 #[inline]
@@ -175,6 +189,11 @@ fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8) {
         Host::Octets(octets) => {
             pad(out, width, octets_len(octets) + 1);
             put_v4(out, octets);
+        }
+        // A socket that cannot be connected has no peer, and a `*` where others have a colon.
+        Host::Text(b"") => {
+            pad(out, width, 1);
+            return out.push(b'*');
         }
         Host::Text(text) => {
             pad(out, width, text.len() + 1);

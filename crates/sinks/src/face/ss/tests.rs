@@ -189,6 +189,7 @@ fn services_and_unix() {
         vfs: None,
         refs: None,
         flags: None,
+        icons: None,
     };
     let rows = [
         Socket {

@@ -1,14 +1,15 @@
 //! Rows in, blocks of aligned lines out.
 
-use super::address::{Style, put_local, put_path, put_peer};
+use super::address::{Style, put_iface, put_local, put_path, put_peer};
 use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
-use super::render::{Look, Widths};
+use super::rare;
+use super::render::{Look, Widths, queue_len};
 use crate::Out;
-use record::rows::{Endpoint, Socket, UnixPart, UnixType};
-use record::text::{put_u64, u64_len};
-use record::{Addr, Lookups, Owner, Proto, SinkError};
+use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, Socket, UnixPart, UnixType};
+use record::text::put_u64;
+use record::{Addr, Lookups, Owner, Proto, SinkError, State};
 use std::io::Write;
 
 /// Whose layout.
@@ -51,6 +52,8 @@ pub struct Options {
     pub cgroup: bool,
     /// `--inet-sockopt`
     pub sockopt: bool,
+    /// `-b`
+    pub filters: bool,
     /// `-O`
     pub one_line: bool,
     /// `-n`
@@ -77,6 +80,7 @@ impl Options {
             tos: false,
             cgroup: false,
             sockopt: false,
+            filters: false,
             one_line: false,
             numeric: true,
             resolve: false,
@@ -91,12 +95,15 @@ impl Options {
     /// True if nothing but the fixed columns is written.
     fn is_plain(&self) -> bool {
         let more = self.processes || self.timers || self.details || self.memory || self.info;
-        !(more || self.tos || self.cgroup || self.sockopt)
+        !(more || self.tos || self.cgroup || self.sockopt || self.filters)
     }
 }
 
-/// Name of a service by protocol and port, if the port shall have one.
+/// Name of a service by protocol and port, if the port shall have one; of a raw socket the IP protocol's.
 pub type Services<'s> = &'s dyn Fn(Proto, u16) -> Option<&'s [u8]>;
+
+/// Appends the name of the process with that pid; false if there is none.
+pub type Processes<'s> = &'s dyn Fn(u32, &mut Vec<u8>) -> bool;
 
 /// The last cell of the newest row: ss counts it only when the next row starts.
 #[derive(Clone, Copy)]
@@ -113,6 +120,7 @@ pub struct Writer<'s, W> {
     plain: bool,
     style: Style,
     services: Services<'s>,
+    processes: Option<Processes<'s>>,
     out: Out<W>,
     block: Block,
     chunks: Chunks,
@@ -136,6 +144,7 @@ impl<'s, W: Write> Writer<'s, W> {
             plain: options.is_plain(),
             style: Style { raw: options.bug_compatible, resolve: options.resolve },
             services,
+            processes: None,
             out: Out::new(to),
             block: Block::default(),
             chunks: Chunks::default(),
@@ -154,6 +163,12 @@ impl<'s, W: Write> Writer<'s, W> {
             writer.header();
         }
         writer
+    }
+
+    /// The same, with names for the addresses of netlink sockets, which are pids as a rule.
+    pub fn naming(mut self, processes: Processes<'s>) -> Writer<'s, W> {
+        self.processes = Some(processes);
+        self
     }
 
     fn header(&mut self) {
@@ -189,15 +204,15 @@ impl<'s, W: Write> Writer<'s, W> {
     #[inline]
     fn keep_plain(&mut self, row: &Socket<'_>) -> bool {
         let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
-        if row.ifindex != 0 || row.unix.is_some() || !self.options.numeric || self.options.resolve {
+        if row.ifindex != 0 || !row.is_inet() || !self.options.numeric || self.options.resolve {
             return false;
         }
         let queues = (row.rqueue, row.wqueue.unwrap_or(0));
         let widths = Widths {
             netid: 3,
             state: state_name(row.state.0).len(),
-            recv_q: u64_len(queues.0.into()).max(6),
-            send_q: u64_len(queues.1.into()).max(6),
+            recv_q: queue_len(queues.0).max(6),
+            send_q: queue_len(queues.1).max(6),
             local: octets_len(here) + 1,
             local_port: port_len(row.local.port),
             peer: octets_len(there) + 1,
@@ -227,18 +242,20 @@ impl<'s, W: Write> Writer<'s, W> {
         }
         self.owners.clear();
         self.extras.clear();
-        let named = match &row.unix {
-            Some(unix) => self.name_unix(row, unix),
-            None => self.name_inet(row, lookups),
+        let named = match (&row.unix, row.rare.and_then(|r| r.packet), row.rare.and_then(|r| r.netlink)) {
+            (Some(unix), ..) => self.name_unix(row, unix),
+            (_, Some(packet), _) => self.name_packet(row, &packet, lookups),
+            (.., Some(netlink)) => self.name_netlink(&netlink),
+            _ => self.name_inet(row, lookups),
         };
         self.tail(row, lookups);
         let queues = (row.rqueue, row.wqueue.unwrap_or(0));
         let (here, there) = (row.local.port, row.peer.port);
         let widths = Widths {
             netid: Netid::NAMES.get(netid(row) as usize).map_or(0, |name| name.len()),
-            state: state_name(row.state.0).len(),
-            recv_q: u64_len(queues.0.into()).max(6),
-            send_q: u64_len(queues.1.into()).max(6),
+            state: state_name(shown_state(row)).len(),
+            recv_q: queue_len(queues.0).max(6),
+            send_q: queue_len(queues.1).max(6),
             local: self.local.len() + 1,
             local_port: if named { self.local_port.len() } else { port_len(here) },
             peer: self.peer.len() + 1,
@@ -248,7 +265,7 @@ impl<'s, W: Write> Writer<'s, W> {
         };
         self.block.push(&Kept {
             netid: netid(row) as u8,
-            state: row.state.0,
+            state: shown_state(row),
             queues,
             hosts: Hosts::Texts(&self.local, &self.peer),
             ports: match named {
@@ -271,6 +288,26 @@ impl<'s, W: Write> Writer<'s, W> {
         true
     }
 
+    fn name_packet(&mut self, row: &Socket<'_>, packet: &PacketPart<'_>, lookups: &Lookups<'_>) -> bool {
+        rare::put_ethertype(&mut self.local, packet.ethertype, self.options.numeric);
+        match row.ifindex {
+            0 => self.local_port.push(b'*'),
+            index => put_iface(&mut self.local_port, row.netns_id, index, lookups, self.style.raw),
+        }
+        true
+    }
+
+    fn name_netlink(&mut self, netlink: &NetlinkPart<'_>) -> bool {
+        rare::put_protocol(&mut self.local, netlink.protocol, self.options.numeric);
+        let processes = self.processes.filter(|_| !self.options.numeric);
+        rare::put_portid(&mut self.local_port, netlink.portid, processes, self.options.bug_compatible);
+        if (netlink.dst_portid, netlink.dst_group) != (0, 0) {
+            put_u64(&mut self.peer, netlink.dst_group.into());
+            rare::put_signed(&mut self.peer_port, netlink.dst_portid);
+        }
+        true
+    }
+
     /// True if one of the ports has a name: both are text then.
     fn name_inet(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> bool {
         put_local(&mut self.local, row, lookups, self.style);
@@ -280,6 +317,11 @@ impl<'s, W: Write> Writer<'s, W> {
         }
         let name = |end: &Endpoint| if end.port == 0 { None } else { (self.services)(row.proto, end.port) };
         let names = (name(&row.local), name(&row.peer));
+        if row.proto == Proto::Raw {
+            rare::put_ip_protocol(&mut self.local_port, row.local.port, names.0);
+            rare::put_ip_protocol(&mut self.peer_port, row.peer.port, names.1);
+            return true;
+        }
         if names == (None, None) {
             return false;
         }
@@ -289,7 +331,8 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn tail(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
-        if self.options.processes {
+        // ss looks for no holder of a netlink socket.
+        if self.options.processes && row.proto != Proto::Netlink {
             let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
             extras::put_owners(cell, row, lookups, &mut self.sorted, self.options.bug_compatible);
         }
@@ -353,10 +396,22 @@ fn put_port(out: &mut Vec<u8>, port: u16, name: Option<&[u8]>) {
     }
 }
 
+/// ss calls every netlink socket unconnected.
+fn shown_state(row: &Socket<'_>) -> u8 {
+    if row.proto == Proto::Netlink { State::CLOSE.0 } else { row.state.0 }
+}
+
 fn netid(row: &Socket<'_>) -> Netid {
     match (row.proto, row.unix.map(|u| u.kind)) {
         (Proto::Tcp, _) => Netid::Tcp,
-        (Proto::Udp, _) => Netid::Udp,
+        (Proto::Udp | Proto::UdpLite, _) => Netid::Udp,
+        (Proto::Raw, _) => Netid::Raw,
+        (Proto::Mptcp, _) => Netid::Mptcp,
+        (Proto::Netlink, _) => Netid::Netlink,
+        (Proto::Packet, _) if row.rare.and_then(|r| r.packet).is_some_and(|p| p.kind == PacketType::RAW) => {
+            Netid::PacketRaw
+        }
+        (Proto::Packet, _) => Netid::PacketDatagram,
         (Proto::Unix, Some(UnixType(1))) => Netid::UnixStream,
         (Proto::Unix, Some(UnixType(5))) => Netid::UnixSeqpacket,
         (Proto::Unix, _) => Netid::UnixDatagram,

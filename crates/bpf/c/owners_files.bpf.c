@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Dual BSD/GPL
+ *
+ * Who holds which socket: one pass over all open files of all processes, a row for each that is a socket.
+ *
+ * Kernel 5.11 (bpf_sock_from_file), CAP_BPF and CAP_PERFMON; no right to trace other processes. The iterator shows the
+ * processes of the reader's pid namespace and skips threads that share their leader's files, so each table of files is
+ * seen once, and a thread with a table of its own is seen, too.
+ *
+ * What is written, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs reads it):
+ *   task    u32 0, u32 1, u32 tid, u32 pid, char comm[16]   the sockets that follow are in this task's table
+ *   socket  u32 inode, u32 fd                               an inode is never 0
+ *   end     u32 0, u32 2, u64 files                         all files looked at, sockets or not
+ *
+ * Rows go out by the batch: a bpf_seq_write for each costs a sixth of the whole pass. When the kernel's buffer is full
+ * it takes back all that the last call of the program wrote, and makes that call again once the reader has taken the
+ * rest. So a call makes one write at most, before it changes anything.
+ */
+#include "kernel.h"
+
+LICENSE("Dual BSD/GPL");
+
+/* Units in a batch, and of the longest row: a task with its first socket. */
+#define BATCH 64
+#define ROW_MAX 5
+
+enum row { ROW_TASK = 1, ROW_END = 2 };
+
+/* The pass that is under way. */
+u32 level;	/* of the reader's pid namespace */
+int told_tid;	/* kernel-wide number of the task whose row stands last */
+u32 batched;
+u64 files;
+u64 batch[BATCH];
+
+#define UNIT(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
+
+/* The task's number in the reader's pid namespace; 0 if it has just ended. */
+INLINE u32 number_of(struct pid *pid)
+{
+	/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL). */
+	u32 at = field_offset(struct pid, numbers) + (level & 63) * type_size(struct upid);
+	int number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), (void *)pid + at + field_offset(struct upid, nr));
+	return number;
+}
+
+/* Adds the task's row; there is room. */
+INLINE void tell(struct task_struct *task, u32 at)
+{
+	u32 tid = task->pid, pid = task->tgid;
+	u64 name[2];
+
+	if (at > BATCH - ROW_MAX)
+		return;
+	if (level) {
+		tid = number_of(task->thread_pid);
+		pid = number_of(task->group_leader->thread_pid);
+	}
+	bpf_probe_read_kernel(name, sizeof(name), task->comm);
+	batch[at] = UNIT(0, ROW_TASK);
+	batch[at + 1] = UNIT(tid, pid);
+	batch[at + 2] = name[0];
+	batch[at + 3] = name[1];
+}
+
+INLINE void finish(struct seq_file *out)
+{
+	u32 at = batched;
+
+	if (at > BATCH - ROW_MAX)
+		return;
+	batch[at] = UNIT(0, ROW_END);
+	batch[at + 1] = files;
+	bpf_seq_write(out, batch, (at + 2) * sizeof(batch[0]));
+}
+
+SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+
+	if (!task || !file) {
+		finish(ctx->meta->seq);
+		return 0;
+	}
+	if (ctx->meta->seq_num == 0) {
+		files = 0;
+		batched = 0;
+		told_tid = 0;
+		level = bpf_get_current_task_btf()->thread_pid->level;
+	}
+	if (!bpf_sock_from_file(file)) {
+		files++;
+		return 0;
+	}
+	u32 at = batched;
+	if (at > BATCH - ROW_MAX) {
+		if (bpf_seq_write(ctx->meta->seq, batch, (at < BATCH ? at : BATCH) * sizeof(batch[0])))
+			return 0;
+		at = 0;
+	}
+	if (task->pid != told_tid) {
+		tell(task, at);
+		told_tid = task->pid;
+		at += 4;
+	}
+	if (at >= BATCH)
+		return 0;
+	batch[at] = UNIT(file->f_inode->i_ino, ctx->fd);
+	batched = at + 1;
+	files++;
+	return 0;
+}

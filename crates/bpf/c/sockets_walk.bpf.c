@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Dual BSD/GPL */
+/* The TCP hash tables, walked by ourselves: rows go straight into memory that the reader has mapped. No netlink
+ * message, no lock, no reference count a socket. Kernel 6.9 (may_goto); CAP_BPF and CAP_PERFMON.
+ *
+ * What a row looks like is said in crates/sockets/src/bpf_rows.rs, who calls this in crates/bpf/src/sockets_walk.rs.
+ *
+ * Why it is right without a lock. Sockets lie in memory that stays sockets while an RCU section lasts, but one may be
+ * freed and used again for another connection, in another chain, while we stand on it. Two things betray that: its
+ * hash does not belong to the bucket, or it is another one after the fields were copied. Then the rows of this chain
+ * are forgotten and it is read again. New sockets are put at a chain's head, so who has passed
+ * the head misses them and nothing else. */
+#include "kernel.h"
+
+LICENSE("Dual BSD/GPL");
+
+/* include/net/inet_connection_sock.h: ICSK_TIME_RETRANS, ICSK_TIME_PROBE0, ICSK_TIME_LOSS_PROBE, ICSK_TIME_REO_TIMEOUT */
+enum { RETRANS = 1, PROBE0 = 3, LOSS_PROBE = 5, REO_TIMEOUT = 6 };
+/* include/linux/rculist_nulls.h, include/net/inet_hashtables.h */
+enum { LISTENING_NULLS_BASE = 1 << 29 };
+
+enum { REGION = 1 << 18, HEAD = 32, ROW_MAX = 160, RETRIES_MAX = 1000, NETS_MAX = 1 << 16 };
+enum { MAGIC = 0x316b776e };			/* "nwk1" */
+/* Parts that follow the base of a row, in this order. */
+enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
+/* How a call ended. */
+enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, UNQUIET = 4 };
+/* Kinds of rows beside ordinary ones. */
+enum { MINISOCK = 1, REQUEST = 2, V6ONLY = 4 };
+/* Kinds of blocks. */
+enum { SOCKETS = 1, NAMESPACES = 2 };
+
+struct region { u8 b[REGION]; };
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(map_flags, BPF_F_MMAPABLE);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct region);
+} out SEC(".maps");
+
+/* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
+const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY;
+/* Whether `netns` of a call is looked at. */
+const volatile u32 by_number = 0;
+/* Secret of this run: no address of the kernel's leaves it bare. */
+const volatile u64 salt_add = 0, salt_times = 1;
+
+/* In: buckets start..end, what passes. Out: how it ended, where to go on, bytes written. The rest is the walk's own.
+ *
+ * Whatever lives longer than a few lines stands here and not in variables: to the verifier a number read from the
+ * context is any number, so every turn of the loop looks like the one before, and every way through a turn ends like
+ * the others. With variables it follows 180,000 instructions until it is content, so 3,000. Hence the volatile. */
+struct walk {
+	u32 start, end;
+	u32 netns;		/* whose table: number of the namespace; 0 is the caller's */
+	u32 all;		/* rows of every namespace, not of that one only */
+	u32 states;		/* mask */
+	u32 families;		/* mask: 1 IPv4, 2 IPv6 */
+	u32 sport, sport_mask, dport, dport_mask;	/* host order */
+	u32 off;		/* where the rows begin; then where they end */
+	u32 next, restarts, buckets, pernet, status;
+	u64 table;
+	u64 link;		/* the chain's next link, odd at its end */
+	u64 hash, net, now, sock;
+	u32 bucket, mask, row, seen, state, left;
+};
+struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 kind, pad; };
+struct base { u8 words, family, state, kind; u16 lport, rport; u32 rqueue, wqueue, inode, uid; };
+struct bound { u32 ifindex, mark; };
+struct timer { u32 jiffies; u8 timer, retrans; u16 pad; };
+struct counters { u64 received, acked, sent, retransmitted; u32 segs_in, segs_out, retrans, srtt, mdev, cwnd; };
+struct netns { u32 inum, pad; };
+struct namespace { u32 inum, pernet; u64 table; };
+
+/* Where the parts of a row begin; the addresses are behind them, for their length differs. */
+#define SIZE_IF(part, type) (parts & (part) ? sizeof(type) : 0)
+#define BOUND_AT (sizeof(struct base))
+#define TIMER_AT (BOUND_AT + SIZE_IF(BOUND, struct bound))
+#define COUNTERS_AT (TIMER_AT + SIZE_IF(TIMER, struct timer))
+#define NETNS_AT (COUNTERS_AT + SIZE_IF(COUNTERS, struct counters))
+#define IDENTITY_AT (NETNS_AT + SIZE_IF(NETNS, struct netns))
+#define ADDRESSES_AT (IDENTITY_AT + SIZE_IF(IDENTITY, u64))
+#define PART(type, at) ((struct type *)(r + (at)))
+
+/* One way for whoever lacks the salts. */
+INLINE u64 hidden(u64 address)
+{
+	u64 h = (address + salt_add) * salt_times;
+	h = (h ^ h >> 32) * salt_times + salt_add;
+	return h ^ h >> 29;
+}
+
+INLINE void put_timer(u8 *r, u8 timer, u8 retrans, u64 expires, u64 now)
+{
+	if (!(parts & TIMER)) return;
+	s64 left = expires - now;
+	PART(timer, TIMER_AT)->jiffies = left > 0 ? left : 0;
+	PART(timer, TIMER_AT)->timer = timer; PART(timer, TIMER_AT)->retrans = retrans; PART(timer, TIMER_AT)->pad = 0;
+}
+
+/* As inet_sk_diag_fill has it (net/ipv4/inet_diag.c). */
+INLINE void put_running_timer(u8 *r, struct inet_connection_sock *i, u64 now)
+{
+	u32 pending = i->icsk_pending;
+	u64 expires;
+	if (!(parts & TIMER)) return;
+	if (1 << (pending & 31) & (1 << RETRANS | 1 << LOSS_PROBE | 1 << REO_TIMEOUT | 1 << PROBE0)) {
+		if (field_exists(i->icsk_timeout)) expires = i->icsk_timeout;
+		else if (field_exists(i->icsk_inet.sk.tcp_retransmit_timer)) expires = i->icsk_inet.sk.tcp_retransmit_timer.expires;
+		else expires = i->icsk_retransmit_timer.expires;
+		if (pending == PROBE0) put_timer(r, 4, i->icsk_probes_out, expires, now);
+		else put_timer(r, 1, i->icsk_retransmits, expires, now);
+		return;
+	}
+	u64 waits;
+	if (field_exists(i->icsk_keepalive_timer)) { waits = (u64)i->icsk_keepalive_timer.entry.pprev; expires = i->icsk_keepalive_timer.expires; }
+	else { waits = (u64)i->icsk_inet.sk.sk_timer.entry.pprev; expires = i->icsk_inet.sk.sk_timer.expires; }
+	if (waits) put_timer(r, 2, i->icsk_probes_out, expires, now);
+	else put_timer(r, 0, 0, now, now);
+}
+
+INLINE void put_counters(u8 *r, struct tcp_sock *t)
+{
+	if (!(parts & COUNTERS)) return;
+	struct counters *n = PART(counters, COUNTERS_AT);
+	n->received = t->bytes_received; n->acked = t->bytes_acked; n->sent = t->bytes_sent; n->retransmitted = t->bytes_retrans;
+	n->segs_in = t->segs_in; n->segs_out = t->segs_out; n->retrans = t->total_retrans;
+	n->srtt = t->srtt_us; n->mdev = t->mdev_us; n->cwnd = t->snd_cwnd;
+}
+
+INLINE void put_inode(struct base *b, struct sock *sk)
+{
+	if (field_exists(sk->sk_ino)) { b->inode = sk->sk_ino; return; }
+	struct socket *so = sk->sk_socket;	/* the inode that embeds it */
+	b->inode = so ? CAST(struct socket_alloc, so)->vfs_inode.i_ino : 0;
+}
+
+INLINE void put_full(u8 *r, struct tcp_sock *t, int listens, u64 now)
+{
+	struct base *b = (struct base *)r;
+	struct sock *sk = &t->inet_conn.icsk_inet.sk;
+	if (listens) { b->rqueue = sk->sk_ack_backlog; b->wqueue = sk->sk_max_ack_backlog; }
+	else {
+		s32 q = t->rcv_nxt - t->copied_seq;
+		b->rqueue = q > 0 ? q : 0; b->wqueue = t->write_seq - t->snd_una;
+	}
+	b->uid = sk->sk_uid.val;
+	if (parts & BOUND) PART(bound, BOUND_AT)->mark = sk->sk_mark;
+	put_running_timer(r, &t->inet_conn, now);
+	put_counters(r, t);
+	put_inode(b, sk);
+}
+
+/* Half-open and time-wait sockets are small: nothing behind sock_common is theirs but their own few fields. */
+INLINE void put_small(u8 *r, u8 kind, u32 mark, u8 timer, u8 retrans, u64 expires, u64 now)
+{
+	struct base *b = (struct base *)r;
+	b->kind = kind; b->rqueue = b->wqueue = b->inode = b->uid = 0;
+	if (parts & BOUND) PART(bound, BOUND_AT)->mark = mark;
+	put_timer(r, timer, retrans, expires, now);
+	if (parts & COUNTERS) for (u32 i = 0; i < sizeof(struct counters) / 8; i++) ((u64 *)(r + COUNTERS_AT))[i] = 0;
+}
+
+INLINE void put_addresses(u8 *r, struct sock_common *c)
+{
+	u32 *a = (u32 *)(r + ADDRESSES_AT);
+	if (c->skc_family == AF_INET6) for (int i = 0; i < 4; i++) { a[i] = c->skc_v6_rcv_saddr.in6_u.u6_addr32[i]; a[4 + i] = c->skc_v6_daddr.in6_u.u6_addr32[i]; }
+	else { a[0] = c->skc_rcv_saddr; a[1] = c->skc_daddr; }
+}
+
+/* Writes the row of w->sock to `r`, where ROW_MAX bytes are free; the bytes used. */
+INLINE u32 put(volatile struct walk *w, u8 *r, struct tcp_sock *t, int listens)
+{
+	struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
+	struct base *b = (struct base *)r;
+	u32 bytes = ADDRESSES_AT + 8 + 24 * (c->skc_family >> 3 & 1);	/* family 2 or 10 */
+	b->words = bytes / 4; b->family = c->skc_family; b->state = w->state; b->kind = 0;
+	b->lport = c->skc_num; b->rport = bswap16(c->skc_dport);
+	put_addresses(r, c);
+	if (parts & BOUND) PART(bound, BOUND_AT)->ifindex = c->skc_bound_dev_if;
+	if (parts & NETNS) { PART(netns, NETNS_AT)->inum = c->skc_net.net->ns.inum; PART(netns, NETNS_AT)->pad = 0; }
+	if (parts & IDENTITY) *(u64 *)(r + IDENTITY_AT) = hidden(w->sock);
+	u32 state = c->skc_state;
+	if (!listens && state == TCP_TIME_WAIT) {
+		struct inet_timewait_sock *tw = CAST(struct inet_timewait_sock, w->sock);
+		put_small(r, MINISOCK, tw->tw_mark, 3, 0, tw->tw_timer.expires, w->now);
+	} else if (!listens && state == TCP_NEW_SYN_RECV) {
+		struct inet_request_sock *q = CAST(struct inet_request_sock, w->sock);
+		put_small(r, REQUEST, q->ir_mark, 1, q->req.num_retrans, q->req.rsk_timer.expires, w->now);
+	} else put_full(r, t, listens, w->now);
+	return bytes;
+}
+
+/* The namespace one is in, or the one with the number `netns`, by the list of all; 0 if there is none. */
+INLINE void find_net(volatile struct walk *w)
+{
+	/* Typed anew: what comes from the current task is trusted, and every step through it is looked up by name. */
+	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
+	w->net = (u64)task->nsproxy->net_ns;
+	if (!by_number || !w->netns) return;
+	w->sock = (u64)CAST(struct net, w->net)->ns.ops;
+	w->link = w->net; w->left = NETS_MAX;
+	while (LOOP_OK) {
+		struct net *net = CAST(struct net, w->link);
+		/* The list's head is in no namespace: what lies around it has other operations. */
+		if ((u64)net->ns.ops == w->sock && net->ns.inum == w->netns) { w->net = w->link; return; }
+		w->link = (u64)net->list.next;
+		w->link -= field_offset(struct net, list);
+		if (w->link == w->net || !--w->left) break;
+	}
+	w->net = 0;
+}
+
+INLINE void put_head(u8 *o, u32 kind, u64 now)
+{
+	struct head *h = (struct head *)o;
+	h->magic = MAGIC; h->parts = parts; h->jiffies = now; h->ktime_ns = bpf_ktime_get_ns(); h->kind = kind; h->pad = 0;
+}
+
+/* Finds the table of connections or of listeners; 0 if there is none. */
+INLINE int begin(volatile struct walk *w, u8 *o, int listens)
+{
+	w->now = bpf_jiffies64();
+	put_head(o, SOCKETS, w->now);
+	find_net(w);
+	struct inet_hashinfo *hi = CAST(struct net, w->net)->ipv4.tcp_death_row.hashinfo;
+	u32 mask = listens ? hi->lhash2_mask : hi->ehash_mask;
+	w->hash = listens ? (u64)hi->lhash2 : (u64)hi->ehash;
+	w->table = (u64)hi->ehash;
+	w->table = hidden(w->table);
+	w->mask = mask; w->buckets = mask + 1; w->pernet = hi->pernet;
+	w->link = 1; w->bucket = w->start - 1; w->row = w->off; w->restarts = 0;
+	w->status = !w->net ? NO_NETNS : !w->hash ? NO_TABLE : DONE;
+	if (w->end > mask + 1) w->end = mask + 1;
+	return !w->status;
+}
+
+/* From the end of a chain to the head of the next; 0 after the last. */
+INLINE int next_chain(volatile struct walk *w)
+{
+	u32 b = w->bucket + 1;
+	/* A bucket is one word, eight are a cache line. */
+	struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, w->hash + 8ull * b);
+	w->off = w->row;
+	/* Eight at once, if none has a socket. */
+	if (!(b & 7) && (a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes & a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped & 1)) b += 7;
+	w->bucket = b; w->link = a->rx_packets;
+	return b < w->end;
+}
+
+/* What a listing calls the state: a request socket is SYN_RECV, a time-wait one what it waits in. */
+INLINE void note_state(volatile struct walk *w, struct sock_common *c)
+{
+	u32 state = c->skc_state;
+	w->state = state == TCP_NEW_SYN_RECV ? TCP_SYN_RECV : state;
+	if (state == TCP_TIME_WAIT) w->state = CAST(struct inet_timewait_sock, w->sock)->tw_substate;
+}
+
+/* 0 if the socket is wanted. */
+INLINE u32 unwanted(volatile struct walk *w, struct sock_common *c)
+{
+	u32 passes = w->states >> (w->state & 31) & w->families >> (c->skc_family >> 3 & 1) & 1;
+	u32 sport = (c->skc_num ^ w->sport) & w->sport_mask;
+	u32 dport = (bswap16(c->skc_dport) ^ w->dport) & w->dport_mask;
+	return (passes ^ 1) | sport | dport;
+}
+
+SEC("syscall") int walk_ehash(struct walk *ctx)
+{
+	volatile struct walk *w = ctx;
+	u32 key = 0;
+	u8 *o = bpf_map_lookup_elem(&out, &key);
+	if (!o) return 1;
+	bpf_rcu_read_lock();
+	if (begin(w, o, 0)) while (LOOP_OK) {
+		u64 link = w->link;
+		if (link & 1) {
+			if (!next_chain(w)) break;
+			continue;
+		}
+		w->sock = link - field_offset(struct sock_common, skc_nulls_node);
+		struct tcp_sock *t = CAST(struct tcp_sock, w->sock);
+		struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
+		w->seen = c->skc_hash;
+		w->link = (u64)c->skc_nulls_node.next;
+		if (!((w->seen ^ w->bucket) & w->mask) && w->link) {
+			if ((u64)c->skc_net.net != w->net && !w->all) continue;
+			note_state(w, c);
+			if (unwanted(w, c)) continue;
+			u32 row = w->row;
+			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
+			w->row = row + put(w, o + row, t, 0);
+			BARRIER();
+			if (c->skc_hash == w->seen) continue;
+		}
+		/* It was let go and used again, elsewhere or while we copied it: this chain once more. */
+		if (++w->restarts > RETRIES_MAX) { w->status = UNQUIET; break; }
+		w->row = w->off;
+		w->link = WORD_AT(w->hash + 8ull * w->bucket);
+	}
+	bpf_rcu_read_unlock();
+	w->next = w->bucket;
+	return 0;
+}
+
+/* Listeners: one small table for all namespaces. Their hash says nothing of the bucket; the mark at the chain's end
+ * does. */
+SEC("syscall") int walk_listeners(struct walk *ctx)
+{
+	volatile struct walk *w = ctx;
+	u32 key = 0;
+	u8 *o = bpf_map_lookup_elem(&out, &key);
+	if (!o) return 1;
+	bpf_rcu_read_lock();
+	if (begin(w, o, 1)) {
+		w->state = TCP_LISTEN;
+		w->link = 2 * (LISTENING_NULLS_BASE + (u64)w->bucket) + 1;
+		while (LOOP_OK) {
+			u64 link = w->link;
+			if (link & 1 || !link) {
+				if (link >> 1 == LISTENING_NULLS_BASE + (u64)w->bucket) {
+					w->off = w->row;
+					if (++w->bucket >= w->end) break;
+				} else if (++w->restarts > RETRIES_MAX) { w->status = UNQUIET; break; }
+				w->row = w->off;
+				w->link = WORD_AT(w->hash + (u64)w->bucket * type_size(struct inet_listen_hashbucket)
+					+ field_offset(struct inet_listen_hashbucket, nulls_head));
+				continue;
+			}
+			w->sock = link - field_offset(struct sock_common, skc_nulls_node);
+			struct tcp_sock *t = CAST(struct tcp_sock, w->sock);
+			struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
+			w->link = (u64)c->skc_nulls_node.next;
+			if (c->skc_state != TCP_LISTEN || ((u64)c->skc_net.net != w->net && !w->all)) continue;
+			if (unwanted(w, c)) continue;
+			u32 row = w->row;
+			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
+			w->row = row + put(w, o + row, t, 1);
+			u64 bits = WORD_AT(w->sock + field_info(c->skc_ipv6only, 0));
+			bits = bits << field_info(c->skc_ipv6only, 4) >> field_info(c->skc_ipv6only, 5);
+			if (bits) ((struct base *)(o + row))->kind = V6ONLY;
+		}
+	}
+	bpf_rcu_read_unlock();
+	w->next = w->bucket;
+	return 0;
+}
+
+/* Every network namespace the kernel knows, also those without a name or a process. */
+SEC("syscall") int list_namespaces(struct walk *ctx)
+{
+	volatile struct walk *w = ctx;
+	u32 key = 0;
+	u8 *o = bpf_map_lookup_elem(&out, &key);
+	if (!o) return 1;
+	put_head(o, NAMESPACES, bpf_jiffies64());
+	bpf_rcu_read_lock();
+	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
+	w->link = w->net = (u64)task->nsproxy->net_ns;
+	w->sock = (u64)CAST(struct net, w->net)->ns.ops;
+	w->status = DONE; w->left = NETS_MAX;
+	while (LOOP_OK) {
+		struct net *net = CAST(struct net, w->link);
+		/* The list's head is in no namespace: what lies around it has other operations. */
+		if ((u64)net->ns.ops == w->sock) {
+			struct inet_hashinfo *hi = net->ipv4.tcp_death_row.hashinfo;
+			u32 row = w->off;
+			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
+			struct namespace *r = (struct namespace *)(o + row);
+			w->table = (u64)hi->ehash;
+			r->inum = net->ns.inum; r->pernet = hi->pernet; r->table = hidden(w->table);
+			w->off = row + sizeof *r;
+		}
+		w->link = (u64)net->list.next;
+		w->link -= field_offset(struct net, list);
+		if (w->link == w->net) break;
+		if (!--w->left) { w->status = UNQUIET; break; }
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}

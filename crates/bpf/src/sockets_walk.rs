@@ -1,0 +1,337 @@
+//! The walk of the kernel's TCP tables: which sockets in, blocks of rows out.
+//!
+//! The program (`c/sockets_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
+//! mapped here; a call walks a stretch of buckets, and what it wrote is one block. What a row looks like is known to
+//! the program and to whoever reads the blocks (`sockets::bpf_rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
+//! CAP_BPF and CAP_PERFMON. Start reading at [`Walk::read`].
+use sys::bpf::Mapped;
+use sys::{Blocks, Errno, Host, SysError};
+
+use crate::{BpfError, Loaded, Program, Spec, load};
+
+static OBJECT: &[u8] = include_bytes!("../objects/sockets_walk.o");
+
+/// Bytes of the region before the first row.
+const HEAD: usize = 32;
+/// Buckets a call: short enough that the kernel's RCU section is, long enough that the call costs nothing.
+const BUCKETS_A_CALL: u32 = 4096;
+/// Calls that may end without a step forward because a chain changed a thousand times meanwhile.
+const UNQUIET_MAX: u32 = 20;
+
+// How a call ended, `status` of `struct walk`.
+const NO_TABLE: u32 = 1;
+const NO_NETNS: u32 = 2;
+const FULL: u32 = 3;
+const UNQUIET: u32 = 4;
+
+/// Which table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Everything that is connected, or was: `ehash`.
+    Connections,
+    /// Listeners, of all namespaces in one table: `lhash2`.
+    Listeners,
+}
+
+/// Which of its sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// State mask, bit n = state n. A time-wait socket counts as what it waits in, a request one as SYN_RECV.
+    pub states: u32,
+    /// AF_INET sockets.
+    pub v4: bool,
+    /// AF_INET6 sockets.
+    pub v6: bool,
+    /// Local port; 0 is any.
+    pub sport: u16,
+    /// Peer port; 0 is any.
+    pub dport: u16,
+    /// Number of the namespace whose table is walked; `None` is the calling thread's.
+    /// Takes a walk that was loaded with [`Reach::Everywhere`].
+    pub netns: Option<u32>,
+    /// Sockets of every namespace in that table, not of that one alone.
+    pub all: bool,
+}
+
+impl Wanted {
+    /// Every socket of the calling thread's namespace.
+    pub const ALL: Wanted = Wanted { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
+}
+
+/// What a loaded walk can be asked for: less is verified faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Connections of the namespace one is in.
+    Connections,
+    /// Its listeners too.
+    Own,
+    /// Both tables of any namespace, and the list of all.
+    Everywhere,
+}
+
+/// The loaded programs and their memory. Stays good for as many readings as one likes.
+#[derive(Debug)]
+pub struct Walk {
+    loaded: Loaded,
+    region: Mapped,
+    parts: u32,
+    reach: Reach,
+}
+
+impl Walk {
+    /// Loads the programs, to write these parts of a row (`enum` in the program). Costs some milliseconds.
+    ///
+    /// `secret` is mixed into what would else be an address of the kernel's.
+    pub fn load(host: &Host, reach: Reach, parts: u32, secret: [u64; 2]) -> Result<Walk, BpfError> {
+        let programs: &[&str] = match reach {
+            Reach::Connections => &["walk_ehash"],
+            Reach::Own => &["walk_ehash", "walk_listeners"],
+            Reach::Everywhere => &["walk_ehash", "walk_listeners", "list_namespaces"],
+        };
+        let loaded = load_programs(host, programs, parts, reach == Reach::Everywhere, secret)?;
+        let region = loaded.map("out")?.mapped()?;
+        Ok(Walk { loaded, region, parts, reach })
+    }
+
+    /// True if it can do what a walk loaded with these arguments could.
+    pub fn covers(&self, reach: Reach, parts: u32) -> bool {
+        self.reach >= reach && self.parts & parts == parts
+    }
+
+    /// Begins to read a table. Each block is what one call of the program wrote, at most 256 KiB.
+    ///
+    /// The blocks end in an error if the namespace is gone (ESRCH), if one chain does not fit into the region
+    /// (ENOSPC) or will not keep still (EAGAIN).
+    pub fn read(&self, table: Table, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
+        let program = self.loaded.program(match table {
+            Table::Connections => "walk_ehash",
+            Table::Listeners => "walk_listeners",
+        })?;
+        Ok(Walking { region: &self.region, program, wanted, next: 0, buckets: u32::MAX, unquiet: 0, restarts: 0 })
+    }
+
+    /// As [`namespaces`], without loading anything. Takes a walk that was loaded with [`Reach::Everywhere`].
+    pub fn namespaces(&self, host: &Host) -> Result<Vec<Namespace>, BpfError> {
+        recorded(host, |into| list(&self.loaded, &self.region, into))
+    }
+
+    /// Buckets of a table and whether the namespace has one of its own; nothing is read.
+    pub fn size(&self, table: Table, wanted: Wanted) -> Result<(u32, bool), BpfError> {
+        let walking = self.read(table, wanted)?;
+        let mut context = Context::new(&wanted, 0, 0);
+        walking.program.run(&mut context.0)?;
+        Ok((context.get(Context::BUCKETS), context.get(Context::PERNET) != 0))
+    }
+}
+
+fn load_programs(
+    host: &Host,
+    programs: &[&str],
+    parts: u32,
+    by_number: bool,
+    secret: [u64; 2],
+) -> Result<Loaded, BpfError> {
+    let [add, times] = secret;
+    let constants: &[(&str, &[u8])] = &[
+        ("parts", &parts.to_ne_bytes()),
+        ("by_number", &u32::from(by_number).to_ne_bytes()),
+        ("salt_add", &add.to_ne_bytes()),
+        ("salt_times", &(times | 1).to_ne_bytes()),
+    ];
+    load(host, &Spec { object: OBJECT, programs, constants, entries: &[] })
+}
+
+/// A reading under way.
+#[derive(Debug)]
+pub struct Walking<'w> {
+    region: &'w Mapped,
+    program: &'w Program,
+    wanted: Wanted,
+    next: u32,
+    buckets: u32,
+    unquiet: u32,
+    restarts: u64,
+}
+
+impl Walking<'_> {
+    /// How often a chain was read again because it had changed meanwhile.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    // One call of the program; how far it filled the region.
+    fn call(&mut self) -> Result<usize, SysError> {
+        let mut context = Context::new(&self.wanted, self.next, self.next.saturating_add(BUCKETS_A_CALL));
+        self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
+        let (status, next) = (context.get(Context::STATUS), context.get(Context::NEXT));
+        self.restarts += u64::from(context.get(Context::RESTARTS));
+        self.buckets = context.get(Context::BUCKETS);
+        match status {
+            NO_TABLE => return Err(failed(Errno::NOENT)),
+            NO_NETNS => return Err(failed(Errno::SRCH)),
+            FULL if next == self.next => return Err(failed(Errno::NOSPC)),
+            UNQUIET if next == self.next => {
+                self.unquiet += 1;
+                if self.unquiet > UNQUIET_MAX {
+                    return Err(failed(Errno::AGAIN));
+                }
+            }
+            _ => self.unquiet = 0,
+        }
+        self.next = next;
+        Ok(context.get(Context::OFF) as usize)
+    }
+}
+
+fn failed(errno: Errno) -> SysError {
+    SysError::new("bpf_prog_run", "the walk of the TCP table", errno)
+}
+
+impl Blocks for Walking<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        while self.next < self.buckets {
+            let filled = self.call()?;
+            if filled > HEAD {
+                return Ok(self.region.bytes().get(..filled));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// `struct walk`.
+struct Context([u8; Context::BYTES]);
+
+impl Context {
+    const OFF: usize = 40;
+    const NEXT: usize = 44;
+    const RESTARTS: usize = 48;
+    const BUCKETS: usize = 52;
+    const PERNET: usize = 56;
+    const STATUS: usize = 60;
+    const BYTES: usize = 136;
+
+    fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
+        let port = |port: u16| [u32::from(port), if port == 0 { 0 } else { 0xffff }];
+        let ([sport, sport_mask], [dport, dport_mask]) = (port(wanted.sport), port(wanted.dport));
+        let families = u32::from(wanted.v4) | u32::from(wanted.v6) << 1;
+        let (netns, all) = (wanted.netns.unwrap_or(0), u32::from(wanted.all));
+        let (states, off) = (wanted.states, HEAD as u32);
+        let fields = [start, end, netns, all, states, families, sport, sport_mask, dport, dport_mask, off];
+        let mut bytes = [0; Context::BYTES];
+        for (place, field) in bytes.chunks_exact_mut(4).zip(fields) {
+            place.copy_from_slice(&field.to_ne_bytes());
+        }
+        Context(bytes)
+    }
+
+    fn get(&self, at: usize) -> u32 {
+        self.0.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+    }
+}
+
+/// A network namespace in the kernel's list of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespace {
+    /// Inode number: what `lsns` and `ls -i` show.
+    pub netns_id: u32,
+    /// True if its connections stand in a table of its own (`tcp_child_ehash_entries`).
+    pub own_table: bool,
+    /// Equal for namespaces that share a table of connections; else without a meaning.
+    pub table: u64,
+}
+
+/// Every network namespace of the kernel, also those that have no name, no process and no open file: some are held
+/// by a socket alone. Goes through the recording. Loads a program for the one call: some milliseconds.
+pub fn namespaces(host: &Host, secret: [u64; 2]) -> Result<Vec<Namespace>, BpfError> {
+    recorded(host, |into| {
+        let loaded = load_programs(host, &["list_namespaces"], 0, false, secret)?;
+        let region = loaded.map("out")?.mapped()?;
+        list(&loaded, &region, into)
+    })
+}
+
+fn recorded(host: &Host, read: impl FnOnce(&mut Vec<u8>) -> Result<(), BpfError>) -> Result<Vec<Namespace>, BpfError> {
+    let mut bytes = Vec::new();
+    let mut refused = None;
+    let read = host.bytes("bpf/namespaces", "", &mut bytes, |bytes| {
+        read(bytes).map_err(|error| {
+            let errno = error.errno().unwrap_or(Errno::NOSYS);
+            refused = Some(error);
+            SysError::new("bpf_prog_run", "the list of network namespaces", errno)
+        })
+    });
+    match (read, refused) {
+        (Ok(()), _) => Ok(parse(&bytes)),
+        (Err(_), Some(error)) => Err(error),
+        (Err(error), None) => Err(BpfError::Io(error)),
+    }
+}
+
+fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfError> {
+    let mut context = Context::new(&Wanted::ALL, 0, 0);
+    loaded.program("list_namespaces")?.run(&mut context.0)?;
+    // More than 16,000 namespaces, or a list that never comes round: better none than some.
+    if context.get(Context::STATUS) != 0 {
+        return Err(BpfError::Io(SysError::new("bpf_prog_run", "the list of network namespaces", Errno::NOSPC)));
+    }
+    into.extend_from_slice(region.bytes().get(HEAD..context.get(Context::OFF) as usize).unwrap_or_default());
+    Ok(())
+}
+
+fn parse(bytes: &[u8]) -> Vec<Namespace> {
+    let word =
+        |row: &[u8], at| u32::from_ne_bytes(row.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; 4]));
+    let each = |row: &[u8]| Namespace {
+        netns_id: word(row, 0),
+        own_table: word(row, 4) != 0,
+        table: u64::from(word(row, 8)) | u64::from(word(row, 12)) << 32,
+    };
+    bytes.chunks_exact(16).map(each).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn root_the_list_of_namespaces_has_our_own() {
+        testkit::require_root!();
+        let found = namespaces(&Host::live(), [3, 5]).unwrap();
+        let own = sys::netns::current_inode().unwrap();
+        assert!(found.iter().any(|ns| u64::from(ns.netns_id) == own), "{found:?}");
+        let mut numbers: Vec<u32> = found.iter().map(|ns| ns.netns_id).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), found.len());
+    }
+
+    #[test]
+    fn root_the_same_by_a_walk_that_is_loaded() {
+        testkit::require_root!();
+        let host = Host::live();
+        let walk = Walk::load(&host, Reach::Everywhere, 0, [7, 9]).unwrap();
+        let own = sys::netns::current_inode().unwrap();
+        assert!(walk.namespaces(&host).unwrap().iter().any(|ns| u64::from(ns.netns_id) == own));
+        let less = Walk::load(&host, Reach::Own, 0, [7, 9]).unwrap();
+        assert!(less.namespaces(&host).is_err());
+    }
+
+    #[test]
+    fn crooked_lists_are_cut() {
+        assert!(parse(&[1; 15]).is_empty());
+        assert_eq!(parse(&[1; 40]).len(), 2);
+    }
+
+    #[test]
+    fn root_a_table_has_buckets() {
+        testkit::require_root!();
+        let walk = Walk::load(&Host::live(), Reach::Everywhere, 0, [7, 9]).unwrap();
+        let (buckets, own) = walk.size(Table::Connections, Wanted::ALL).unwrap();
+        assert!(buckets.is_power_of_two() && !own);
+        let gone = Wanted { netns: Some(1), ..Wanted::ALL };
+        let error = walk.read(Table::Connections, gone).unwrap().next().map(|_| ()).unwrap_err();
+        assert_eq!(error.errno, Errno::SRCH);
+    }
+}

@@ -1,0 +1,44 @@
+//! Once, or again every second (`-c`), and how a run ends.
+
+use super::complain;
+use crate::session::Session;
+use record::{SinkError, SourceError};
+
+const ROUND_NS: u64 = 1_000_000_000;
+
+/// Why a round ended early.
+pub(super) enum Broken {
+    Interrupted,
+    Output(SinkError),
+    Source(SourceError),
+    /// The message is out; the exit code.
+    Told(u8),
+}
+
+/// Runs `round`, again and again if asked; the exit code.
+pub(super) fn repeat(session: &Session, continuous: bool, mut round: impl FnMut() -> Result<(), Broken>) -> u8 {
+    loop {
+        let started_ns = sys::clock::monotonic_ns();
+        if let Err(broken) = round() {
+            return ended(broken);
+        }
+        if !continuous {
+            return 0;
+        }
+        if !session.sleep_until(started_ns.saturating_add(ROUND_NS)) {
+            return ended(Broken::Interrupted);
+        }
+    }
+}
+
+/// The exit code, after a message where one is due.
+fn ended(broken: Broken) -> u8 {
+    match broken {
+        // As a shell tells of a program that SIGINT ended.
+        Broken::Interrupted => 130,
+        Broken::Output(SinkError::Closed) => 0,
+        Broken::Output(error) => complain(&error.to_string(), 1),
+        Broken::Source(error) => complain(&error.to_string(), 1),
+        Broken::Told(code) => code,
+    }
+}

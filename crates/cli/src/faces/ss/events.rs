@@ -1,0 +1,74 @@
+//! `-E`: sockets as they end, each line when it happens.
+
+use super::request::{Ending, Question, Request};
+use crate::session::Session;
+use crate::stdout::Stdout;
+use engine::{BadPattern, Predicate};
+use record::rows::{Socket, Sockets};
+use record::{Accounting, Lookups, Next, Proto, SinkError, Tide};
+use sinks::face::ss::Writer;
+use sockets::Destroyed;
+use sys::socket::{AF_INET, AF_INET6};
+
+/// Shows ended sockets until the user or the reader has enough.
+pub(super) fn follow(
+    session: &Session,
+    request: &Request,
+    ending: &Ending,
+    lookups: &Lookups<'_>,
+    writer: &mut Writer<'_, Stdout>,
+    books: &mut Accounting,
+) -> Result<(), SinkError> {
+    let stop = || session.interrupted();
+    let opened = tests(&request.questions).map_err(|error| error.to_string()).and_then(|tests| {
+        let destroyed = Destroyed::open(session.host(), session.netns_id(), &ending.protos, 0, &stop);
+        Ok((tests, destroyed.map_err(|error| error.to_string())?))
+    });
+    let (tests, mut destroyed) = match opened {
+        Ok(opened) => opened,
+        Err(says) => {
+            broken(books, says);
+            return Ok(());
+        }
+    };
+    let mut outcome = Ok(());
+    loop {
+        let tide = destroyed.next(&mut |row| {
+            if !(ending.inet && i32::from(row.family) == AF_INET || ending.inet6 && i32::from(row.family) == AF_INET6) {
+                return Next::More;
+            }
+            let passes = tests.iter().any(|(proto, test)| *proto == row.proto && test.matches(row, lookups));
+            // What has ended cannot be closed: with `-K` ss shows nothing of it.
+            outcome = one(writer, row, lookups, passes && !request.kill);
+            if outcome.is_ok() { Next::More } else { Next::Stop }
+        });
+        match tide {
+            Ok(Tide::In) if outcome.is_ok() => {}
+            Ok(_) => break,
+            Err(error) => {
+                broken(books, error.to_string());
+                break;
+            }
+        }
+    }
+    books.add(&destroyed.close());
+    outcome
+}
+
+fn broken(books: &mut Accounting, says: String) {
+    books.incomplete = true;
+    books.because(1, says);
+}
+
+/// A row of its own, out at once. The heading comes with the first event, shown or not: its widths are those of what
+/// is there by then.
+fn one(writer: &mut Writer<'_, Stdout>, row: &Socket<'_>, lookups: &Lookups<'_>, shown: bool) -> Result<(), SinkError> {
+    if shown {
+        writer.row(row, lookups)?;
+    }
+    writer.finish()
+}
+
+fn tests(questions: &[Question]) -> Result<Vec<(Proto, Predicate<Sockets>)>, BadPattern> {
+    questions.iter().map(|question| Ok((question.proto, Predicate::new(&question.filter)?))).collect()
+}

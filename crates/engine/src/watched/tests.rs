@@ -1,0 +1,194 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use crate::testing::{Canned, Numbers, Seen, plan, request, socket};
+use record::rows::{Socket, Sockets, TcpInfo};
+use record::{Lookups, State};
+use std::collections::HashMap;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// `tcp_info` with these bytes in, bytes out and segments out.
+fn info(bytes_in: u64, bytes_out: u64, segs_out: u32) -> &'static [u8] {
+    let mut bytes = vec![0; 208];
+    bytes[128..136].copy_from_slice(&bytes_in.to_ne_bytes());
+    bytes[136..140].copy_from_slice(&segs_out.to_ne_bytes());
+    bytes[200..208].copy_from_slice(&bytes_out.to_ne_bytes());
+    bytes.leak()
+}
+
+fn with(cookie: u64, counters: Option<(u64, u64, u32)>) -> Socket<'static> {
+    let tcp_info = counters.map(|(i, o, s)| TcpInfo::new(info(i, o, s)));
+    let local_port = u16::try_from(cookie).unwrap();
+    Socket { cookie, tcp_info, ..socket(State::ESTABLISHED, local_port, "192.0.2.2", 9) }
+}
+
+/// The sockets of one round: shown as `cookie change in out segs`.
+fn round(memory: &mut Memory<Sockets>, now_ns: u64, source: &mut Canned) -> Vec<String> {
+    let columns = ["cookie", "change", "bytes_in_per_s", "bytes_out_per_s", "segs_out_per_s"];
+    let mut sink = Seen::default();
+    let mut watching = Watching::new(source, memory, now_ns);
+    let ran = plan(request(&columns, "")).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false);
+    assert!(ran.unwrap().books.balances());
+    sink.rows
+}
+
+fn canned(rows: Vec<Socket<'static>>) -> Canned {
+    Canned { rows, ..Canned::default() }
+}
+
+#[test]
+fn rounds_by_example() {
+    let mut memory = Memory::default();
+    let rows = vec![with(1, Some((100, 0, 5))), with(2, None), with(3, Some((0, 7, 1)))];
+    assert_eq!(round(&mut memory, SECOND, &mut canned(rows)), ["1 - - - -", "2 - - - -", "3 - - - -"]);
+    // Two seconds later: one has grown, one is new in the middle, one is gone, one has lost its counters.
+    let rows = vec![with(1, Some((1_100, 30, 9))), with(4, Some((9, 9, 9))), with(3, None)];
+    assert_eq!(
+        round(&mut memory, 3 * SECOND, &mut canned(rows)),
+        ["1 kept 500 15 2", "4 new - - -", "3 kept - - -", "2 gone - - -"]
+    );
+    // What was gone is forgotten; a number of a socket is never used again, and if it is, it is new.
+    let rows = vec![with(2, None), with(4, Some((8, 10, 9))), with(1, Some((1_100, 30, 9)))];
+    assert_eq!(
+        round(&mut memory, 4 * SECOND, &mut canned(rows)),
+        ["2 new - - -", "4 kept - 1 0", "1 kept 0 0 0", "3 gone - - -"]
+    );
+}
+
+#[test]
+fn a_connection_that_took_the_ports_of_another_is_new() {
+    let mut memory = Memory::default();
+    round(&mut memory, 0, &mut canned(vec![with(1, Some((0, 0, 0)))]));
+    let again = Socket { cookie: 9, ..with(1, Some((50, 0, 0))) };
+    assert_eq!(round(&mut memory, SECOND, &mut canned(vec![again])), ["9 new - - -"]);
+    assert_eq!(round(&mut memory, 2 * SECOND, &mut canned(vec![again])), ["9 kept 0 0 0"]);
+}
+
+#[test]
+fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
+    let mut memory = Memory::default();
+    let all = || vec![with(1, None), with(2, None)];
+    round(&mut memory, 0, &mut canned(all()));
+    let partial = Accounting { incomplete: true, ..Accounting::default() };
+    let mut half = Canned { rows: vec![with(1, None)], extra: partial, ..Canned::default() };
+    assert_eq!(round(&mut memory, SECOND, &mut half), ["1 kept - - -"], "2 may be there");
+    let mut more = all();
+    more.push(with(3, None));
+    assert_eq!(round(&mut memory, 2 * SECOND, &mut canned(more)), ["1 kept - - -", "2 kept - - -", "3 - - - -"]);
+    let mut broken = Canned { fails: true, ..canned(all()) };
+    let ran = plan(request(&["change"], "")).run(
+        &mut Watching::new(&mut broken, &mut memory, 3 * SECOND),
+        &Lookups::none(),
+        &mut Seen::default(),
+        None,
+        &|| false,
+    );
+    assert!(ran.is_err());
+    assert_eq!(round(&mut memory, 4 * SECOND, &mut canned(all()))[2], "3 gone - - -");
+}
+
+#[test]
+fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
+    let mut memory = Memory::default();
+    let rows = |bytes| vec![with(1, Some((0, 0, 0))), with(2, Some((bytes, 0, 0)))];
+    let limited = |memory: &mut Memory<Sockets>, at, bytes, limit| {
+        let mut sink = Seen::default();
+        let mut request = request(&["cookie", "bytes_in_per_s"], "");
+        request.limit = limit;
+        let mut source = canned(rows(bytes));
+        let mut watching = Watching::new(&mut source, memory, at);
+        plan(request).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        sink.rows
+    };
+    limited(&mut memory, 0, 0, None);
+    assert_eq!(limited(&mut memory, SECOND, 1_000, Some(1)), ["1 0"]);
+    assert_eq!(limited(&mut memory, 4 * SECOND, 1_000, None), ["1 0", "2 250"]);
+}
+
+#[test]
+fn nobody_who_does_not_ask_pays_or_sees_what_is_gone() {
+    let mut memory = Memory::default();
+    for rows in [vec![with(1, None), with(2, None)], vec![with(2, None)]] {
+        let mut sink = Seen::default();
+        let mut source = canned(rows);
+        let mut watching = Watching::new(&mut source, &mut memory, SECOND);
+        plan(request(&["cookie"], "")).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        assert!(sink.rows.iter().all(|row| row != "1" || sink.rows.len() == 2));
+    }
+    assert!(memory.rows.is_empty());
+}
+
+#[test]
+fn filters_and_orders_work_on_rates_and_changes() {
+    let mut memory = Memory::default();
+    let rows = |n: u64| (1..=5).map(|c| with(c, Some((c * c * n, 0, 0)))).collect::<Vec<_>>();
+    round(&mut memory, 0, &mut canned(rows(0)));
+    let mut sink = Seen::default();
+    let mut asked = request(&["cookie", "bytes_in_per_s"], "bytes_in_per_s > 3 and change = kept");
+    asked.sort = crate::Sort::parse_list("bytes_in_per_s:desc");
+    asked.limit = Some(2);
+    let mut source = canned(rows(2));
+    let mut watching = Watching::new(&mut source, &mut memory, SECOND);
+    plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+    assert_eq!(sink.rows, ["5 50", "4 32"]);
+    let mut sink = Seen::default();
+    let asked = request(&["cookie", "local_port", "peer_addr"], "change = gone");
+    let mut source = canned(rows(2).split_off(4));
+    let mut watching = Watching::new(&mut source, &mut memory, 2 * SECOND);
+    plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+    assert_eq!(sink.rows, ["1 1 192.0.2.2", "2 2 192.0.2.2", "3 3 192.0.2.2", "4 4 192.0.2.2"]);
+}
+
+#[test]
+fn a_full_memory_is_told() {
+    let mut memory = Memory::with_rows(2);
+    for at in 0..2 {
+        let mut sink = Seen::default();
+        let mut source = canned((1..=4).map(|c| with(c, None)).collect());
+        let mut watching = Watching::new(&mut source, &mut memory, at);
+        plan(request(&["cookie", "change"], ""))
+            .run(&mut watching, &Lookups::none(), &mut sink, None, &|| false)
+            .unwrap();
+        let why = &sink.totals.unwrap().why;
+        assert_eq!((why[0].count, &*why[0].text), (2, "more than 2 rows: the others have no rates and are not missed"));
+        assert_eq!(sink.rows[2..], ["3 -", "4 -"]);
+    }
+    assert_eq!(memory.rows.len(), 2);
+}
+
+/// Sockets that come, go, change their order and come twice, against a plain map.
+#[test]
+fn any_churn_is_told_like_a_plain_map_would() {
+    let mut numbers = Numbers(7);
+    let mut memory = Memory::default();
+    let mut plain: HashMap<u64, u64> = HashMap::new();
+    for n in 0..300 {
+        let mut now: Vec<u64> = plain.keys().copied().filter(|_| numbers.below(10) > 0).collect();
+        now.sort_unstable();
+        now.extend((0..numbers.below(20)).map(|_| 1 + numbers.below(400)));
+        if numbers.below(3) == 0 {
+            now.reverse();
+        }
+        let grown = |cookie: u64| cookie * n;
+        let rows = now.iter().map(|&c| with(c, Some((grown(c), 0, 0)))).collect();
+        let mut seen: HashMap<u64, Vec<String>> = HashMap::new();
+        for line in round(&mut memory, n * SECOND, &mut canned(rows)) {
+            let (cookie, rest) = line.split_once(' ').unwrap();
+            seen.entry(cookie.parse().unwrap()).or_default().push(rest.to_owned());
+        }
+        for (cookie, lines) in &seen {
+            let expected = match (plain.contains_key(cookie), now.contains(cookie)) {
+                (true, true) => format!("kept {cookie} 0 0"),
+                (true, false) => "gone - - -".to_owned(),
+                (false, _) if n == 0 => "- - - -".to_owned(),
+                (false, _) => "new - - -".to_owned(),
+            };
+            assert_eq!(lines[0], expected, "{cookie} in round {n}");
+        }
+        let all: Vec<&u64> = plain.keys().chain(&now).collect();
+        assert!(all.iter().all(|cookie| seen.contains_key(cookie)), "round {n}");
+        plain = now.into_iter().map(|c| (c, grown(c))).collect();
+        assert_eq!(memory.index.len(), plain.len());
+        assert!(memory.rows.len() < 500, "places are used again");
+    }
+}

@@ -1,0 +1,40 @@
+//! What a flow takes of each of its connections.
+
+use record::rows::{Endpoint, Socket};
+use record::{Proto, State};
+
+/// Bytes received, bytes sent, segments retransmitted; each where it is known.
+pub(crate) type Counters = [Option<u64>; 3];
+
+/// One end of a connection, addresses unmapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Connection {
+    pub(crate) netns_id: u64,
+    pub(crate) proto: Proto,
+    pub(crate) state: State,
+    pub(crate) local: Endpoint,
+    pub(crate) peer: Endpoint,
+    pub(crate) recv_q: u32,
+    pub(crate) send_q: u32,
+    pub(crate) counters: Option<Counters>,
+}
+
+impl Connection {
+    #[inline]
+    pub(crate) fn of(row: &Socket<'_>) -> Connection {
+        let unmapped = |end: Endpoint| Endpoint { addr: end.addr.unmapped(), port: end.port };
+        let counters = |info: &record::rows::TcpInfo<'_>| {
+            [info.bytes_received(), info.bytes_sent(), info.total_retrans().map(u64::from)]
+        };
+        Connection {
+            netns_id: row.netns_id,
+            proto: row.proto,
+            state: row.state,
+            local: unmapped(row.local),
+            peer: unmapped(row.peer),
+            recv_q: row.rqueue,
+            send_q: row.wqueue.unwrap_or(0),
+            counters: row.tcp_info.as_ref().map(counters),
+        }
+    }
+}

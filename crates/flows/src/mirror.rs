@@ -1,0 +1,228 @@
+//! Both ends of one connection between two namespaces of this host, found among all sockets.
+//!
+//! Namespaces are read one after the other, or in no order at all: an end waits here until everything is read. Then
+//! two ends are one connection if they mirror each other (each one's local end is the other's peer) and no third
+//! socket of the host has the same two ends. Equal private addresses in unrelated namespaces make a third, or no
+//! mirror at all. What was translated on its way (NAT) has different ends on each side and stays two flows.
+
+use crate::Verdict;
+use crate::connection::{Connection, Counters};
+use crate::grouping::{Grouping, OtherEnd};
+use crate::packed::NONE;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use record::rows::{Direction, Endpoint};
+use record::{Addr, Owner, Proto, State};
+use std::hash::{BuildHasher, Hasher};
+
+/// Ends that wait at most: 88 bytes each, 46 MiB. A mirror of one that waits is always kept; another end is left a
+/// flow of its own, and counted.
+const WAITING_MAX: usize = 1 << 19;
+
+/// One end.
+struct Waiting<'l> {
+    netns_id: u64,
+    local: Endpoint,
+    peer: Endpoint,
+    owners: &'l [Owner],
+    recv_q: u32,
+    send_q: u32,
+    /// Index of its counters, or [`NONE`].
+    counters: u32,
+    /// The next end of the same connection, or [`NONE`].
+    next: u32,
+    proto: Proto,
+    state: State,
+    verdict: Verdict,
+    /// True if the user's filter takes it.
+    wanted: bool,
+}
+
+const _: () = assert!(size_of::<Waiting<'_>>() <= 88);
+
+/// What became of the ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Settled {
+    /// Connections of which both ends were found.
+    pub(crate) joined: u64,
+    /// Ends that the filter left out.
+    pub(crate) filtered: u64,
+}
+
+/// The ends that wait.
+pub(crate) struct Mirrors<'l> {
+    waiting: Vec<Waiting<'l>>,
+    counters: Vec<Counters>,
+    /// The first end of each connection.
+    index: HashTable<u32>,
+    seed: RandomState,
+    most: usize,
+    left_alone: u64,
+}
+
+impl<'l> Mirrors<'l> {
+    pub(crate) fn new() -> Mirrors<'l> {
+        Mirrors::bounded(WAITING_MAX)
+    }
+
+    fn bounded(most: usize) -> Mirrors<'l> {
+        Mirrors {
+            waiting: Vec::new(),
+            counters: Vec::new(),
+            index: HashTable::new(),
+            // Peers choose their ports: an unseeded hash could be made to collide.
+            seed: RandomState::default(),
+            most,
+            left_alone: 0,
+        }
+    }
+
+    /// How many ends could not be kept: they are flows of their own.
+    pub(crate) fn left_alone(&self) -> u64 {
+        self.left_alone
+    }
+
+    /// Keeps one end; false if there is no room for it.
+    pub(crate) fn keep(&mut self, end: &Connection, verdict: Verdict, owners: &'l [Owner], wanted: bool) -> bool {
+        let hash = hash_of(&self.seed, end.proto, end.local, end.peer);
+        let waiting = &self.waiting;
+        let same = |&at: &u32| waiting.get(at as usize).is_some_and(|w| is_same(w, end));
+        let first = self.index.find_mut(hash, same);
+        if first.is_none() && self.waiting.len() >= self.most {
+            self.left_alone += 1;
+            return false;
+        }
+        let at = self.waiting.len() as u32;
+        let mut next = NONE;
+        match first {
+            Some(first) => next = std::mem::replace(first, at),
+            None => {
+                let (waiting, seed) = (&self.waiting, &self.seed);
+                let rehash = |&at: &u32| match waiting.get(at as usize) {
+                    Some(w) => hash_of(seed, w.proto, w.local, w.peer),
+                    // The one that is pushed below.
+                    None => hash,
+                };
+                self.index.insert_unique(hash, at, rehash);
+            }
+        }
+        self.push(end, verdict, owners, wanted, next);
+        true
+    }
+
+    fn push(&mut self, end: &Connection, verdict: Verdict, owners: &'l [Owner], wanted: bool, next: u32) {
+        let mut counters = NONE;
+        if let Some(known) = end.counters {
+            counters = self.counters.len() as u32;
+            self.counters.push(known);
+        }
+        let &Connection { netns_id, proto, state, local, peer, recv_q, send_q, .. } = end;
+        let queues = (recv_q, send_q);
+        self.waiting.push(Waiting {
+            netns_id,
+            local,
+            peer,
+            owners,
+            recv_q: queues.0,
+            send_q: queues.1,
+            counters,
+            next,
+            proto,
+            state,
+            verdict,
+            wanted,
+        });
+    }
+
+    /// Everything is read: the ends go into `grouping`, two as one where they are one connection.
+    pub(crate) fn settle(&self, grouping: &mut Grouping) -> Settled {
+        let mut settled = Settled::default();
+        for &first in &self.index {
+            let Some(a) = self.waiting.get(first as usize) else { continue };
+            match self.waiting.get(a.next as usize) {
+                Some(b) if b.next == NONE && is_mirror(a, b) => self.settle_pair(a, b, grouping, &mut settled),
+                _ => self.settle_alone(first, grouping, &mut settled),
+            }
+        }
+        settled
+    }
+
+    fn settle_pair(&self, a: &Waiting<'l>, b: &Waiting<'l>, grouping: &mut Grouping, settled: &mut Settled) {
+        if !a.wanted && !b.wanted {
+            settled.filtered += 2;
+            return;
+        }
+        let (opener, service, verdict) = seen_by_the_opener(a, b);
+        let other = OtherEnd { netns_id: service.netns_id, owners: service.owners };
+        grouping.add_connection(&self.connection(opener), verdict, opener.owners, Some(other));
+        settled.joined += 1;
+    }
+
+    /// The ends of a chain that is no pair, each for itself.
+    fn settle_alone(&self, first: u32, grouping: &mut Grouping, settled: &mut Settled) {
+        let mut at = first;
+        while let Some(end) = self.waiting.get(at as usize) {
+            if end.wanted {
+                grouping.add_connection(&self.connection(end), end.verdict, end.owners, None);
+            } else {
+                settled.filtered += 1;
+            }
+            at = end.next;
+        }
+    }
+
+    fn connection(&self, end: &Waiting<'_>) -> Connection {
+        Connection {
+            netns_id: end.netns_id,
+            proto: end.proto,
+            state: end.state,
+            local: end.local,
+            peer: end.peer,
+            recv_q: end.recv_q,
+            send_q: end.send_q,
+            counters: self.counters.get(end.counters as usize).copied(),
+        }
+    }
+}
+
+/// The end that opened the connection, the other one, and what is known of who it was. What one end is sure of wins
+/// over what the other guesses.
+fn seen_by_the_opener<'w, 'l>(a: &'w Waiting<'l>, b: &'w Waiting<'l>) -> (&'w Waiting<'l>, &'w Waiting<'l>, Verdict) {
+    // Whichever came first must not matter.
+    let (a, b) = if (a.netns_id, a.local) <= (b.netns_id, b.local) { (a, b) } else { (b, a) };
+    let sure = |end: &Waiting<'_>| end.verdict.direction != Direction::Unknown && !end.verdict.guessed;
+    let (told, other) =
+        if !sure(a) && (sure(b) || a.verdict.direction == Direction::Unknown) { (b, a) } else { (a, b) };
+    match told.verdict.direction {
+        Direction::Out => (told, other, told.verdict),
+        Direction::In => (other, told, Verdict { direction: Direction::Out, ..told.verdict }),
+        Direction::Unknown => (a, b, a.verdict),
+    }
+}
+
+/// True if both are ends of connections between the same two ends, either way round.
+fn is_same(one: &Waiting<'_>, other: &Connection) -> bool {
+    let ends = (one.local, one.peer);
+    one.proto == other.proto && (ends == (other.local, other.peer) || ends == (other.peer, other.local))
+}
+
+fn is_mirror(a: &Waiting<'_>, b: &Waiting<'_>) -> bool {
+    a.netns_id != b.netns_id && (a.local, a.peer) == (b.peer, b.local)
+}
+
+/// The same for both ends.
+fn hash_of(seed: &RandomState, proto: Proto, local: Endpoint, peer: Endpoint) -> u64 {
+    let (low, high) = if local <= peer { (local, peer) } else { (peer, local) };
+    let mut hasher = seed.build_hasher();
+    hasher.write_u64(u64::from(low.port) << 32 | u64::from(high.port) << 8 | proto as u64);
+    for addr in [low.addr, high.addr] {
+        match addr {
+            Addr::V4(octets) => hasher.write_u32(u32::from_ne_bytes(octets)),
+            Addr::V6(octets) => hasher.write_u128(u128::from_ne_bytes(octets)),
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

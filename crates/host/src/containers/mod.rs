@@ -1,0 +1,209 @@
+//! Containers, pods and systemd units of processes, from the paths of their cgroups and the runtimes' state files.
+//!
+//! docker, podman, containerd (also for Kubernetes) and LXC, each by what it really wrote (`fixtures/containers`).
+//! Start reading at [`Containers::read`].
+mod place;
+mod state;
+
+use hashbrown::HashMap;
+use record::{Key, Lookup, Value};
+use sys::Host;
+
+use crate::cgroups::Cgroups;
+use crate::texts::Texts;
+use place::{Container, Runtime, paths, place};
+use state::{Cri, States};
+
+/// Digits of an id that are shown where there is no name, as the runtimes do.
+const SHORT_ID: usize = 12;
+
+/// Answers under a pid or, for sockets that nobody holds, under the id of a cgroup.
+#[derive(Debug, Default)]
+pub struct Placed {
+    by_pid: Texts<u32>,
+    by_group: Texts<u64>,
+}
+
+impl Lookup for Placed {
+    fn value(&self, key: Key) -> Value<'_> {
+        Value::text(match key {
+            Key::Id(pid) => u32::try_from(pid).ok().and_then(|pid| self.by_pid.get(pid)),
+            Key::Pair(group, 0) => self.by_group.get(group),
+            _ => None,
+        })
+    }
+}
+
+/// Where processes run.
+#[derive(Debug, Default)]
+pub struct Containers {
+    names: Placed,
+    pods: Placed,
+    units: Placed,
+}
+
+impl Containers {
+    /// Takes the cgroup files of processes and the paths of all cgroups apart, and asks the runtimes' state files for
+    /// names: one file a container. A state file that is missing or makes no sense costs a name: then the id is shown.
+    pub fn read<'c>(host: &Host, files: impl Iterator<Item = (u32, &'c [u8])>, groups: Option<&Cgroups>) -> Containers {
+        Containers::read_below(host, "", files, groups)
+    }
+
+    fn read_below<'c>(
+        host: &Host,
+        root: &str,
+        files: impl Iterator<Item = (u32, &'c [u8])>,
+        groups: Option<&Cgroups>,
+    ) -> Containers {
+        let mut finder = Finder { states: States::new(host, root), known: HashMap::default() };
+        let mut by_pid = <[Gather<u32>; 3]>::default();
+        let mut by_group = <[Gather<u64>; 3]>::default();
+        for (pid, file) in files {
+            gather(&mut by_pid, pid, &finder.of_file(file));
+        }
+        for (group, path) in groups.into_iter().flat_map(Cgroups::each) {
+            gather(&mut by_group, group, &finder.of_path(path));
+        }
+        let [names, pods, units] = by_pid.map(Gather::finish);
+        let [group_names, group_pods, group_units] = by_group.map(Gather::finish);
+        Containers {
+            names: Placed { by_pid: names, by_group: group_names },
+            pods: Placed { by_pid: pods, by_group: group_pods },
+            units: Placed { by_pid: units, by_group: group_units },
+        }
+    }
+
+    /// Names of containers; the beginning of the id where there is no name.
+    pub fn names(&self) -> &Placed {
+        &self.names
+    }
+
+    /// Pods as namespace/name; the uid where they have no name.
+    pub fn pods(&self) -> &Placed {
+        &self.pods
+    }
+
+    /// Innermost systemd units.
+    pub fn units(&self) -> &Placed {
+        &self.units
+    }
+}
+
+fn gather<K: Copy>(into: &mut [Gather<K>; 3], key: K, found: &Found) {
+    for (gather, text) in into.iter_mut().zip([&found.container, &found.pod, &found.unit]) {
+        gather.add(key, text.as_deref());
+    }
+}
+
+struct Gather<K> {
+    arena: Vec<u8>,
+    places: Vec<(K, u32, u32)>,
+}
+
+impl<K> Default for Gather<K> {
+    fn default() -> Gather<K> {
+        Gather { arena: Vec::new(), places: Vec::new() }
+    }
+}
+
+impl<K: Copy> Gather<K> {
+    fn add(&mut self, key: K, text: Option<&[u8]>) {
+        let Some(text) = text else { return };
+        let start = self.arena.len();
+        // Beyond 4 GiB of names there are none.
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start + text.len())) else { return };
+        self.arena.extend_from_slice(text);
+        self.places.push((key, start, end));
+    }
+}
+
+impl<K: Copy + Ord> Gather<K> {
+    fn finish(self) -> Texts<K> {
+        Texts::new(self.arena, self.places)
+    }
+}
+
+/// What is shown of a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Found {
+    container: Option<Box<[u8]>>,
+    pod: Option<Box<[u8]>>,
+    unit: Option<Box<[u8]>>,
+}
+
+/// Finds by path or by file, each once: many processes share one.
+struct Finder<'h> {
+    states: States<'h>,
+    known: HashMap<Box<[u8]>, Found, foldhash::fast::FixedState>,
+}
+
+impl Finder<'_> {
+    /// Of a file /proc/PID/cgroup: the first path that tells.
+    fn of_file(&mut self, file: &[u8]) -> Found {
+        if let Some(found) = self.known.get(file) {
+            return found.clone();
+        }
+        let mut found = Found::default();
+        for (path, has_units) in paths(file) {
+            let one = self.of_path(path);
+            found.container = found.container.or(one.container);
+            found.pod = found.pod.or(one.pod);
+            found.unit = found.unit.or(one.unit.filter(|_| has_units));
+        }
+        self.known.insert(file.into(), found.clone());
+        found
+    }
+
+    fn of_path(&mut self, path: &[u8]) -> Found {
+        if let Some(found) = self.known.get(path) {
+            return found.clone();
+        }
+        let found = self.find(path);
+        self.known.insert(path.into(), found.clone());
+        found
+    }
+
+    fn find(&mut self, path: &[u8]) -> Found {
+        let place = place(path);
+        let mut found = Found { unit: place.unit.map(Box::from), ..Found::default() };
+        match place.container {
+            Some(Container::Lxc(name)) => found.container = Some(name.into()),
+            Some(Container::Perhaps(namespace, id)) if self.states.is_task(namespace, id) => {
+                found.container = Some(id.into());
+            }
+            Some(Container::Id(id, runtime)) => self.name(id, runtime, &mut found),
+            Some(Container::Perhaps(..)) | None => {}
+        }
+        if found.pod.is_none() {
+            found.pod = place.pod_uid.map(|uid| uid.iter().map(|&b| if b == b'_' { b'-' } else { b }).collect());
+        }
+        found
+    }
+
+    fn name(&mut self, id: &[u8], runtime: Runtime, found: &mut Found) {
+        let states = &mut self.states;
+        let name = match runtime {
+            Runtime::Docker => states.docker(id),
+            Runtime::Podman => states.podman(id),
+            Runtime::Cri => {
+                let Cri { name, pod } = states.cri(id).unwrap_or_default();
+                found.pod = pod;
+                name
+            }
+            Runtime::Unknown => states.docker(id).or_else(|| states.podman(id)),
+        };
+        found.container = name.or_else(|| id.get(..SHORT_ID).map(Box::from));
+    }
+}
+
+/// Takes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor fail to end.
+pub fn fuzz_cgroup(data: &[u8]) {
+    for (path, _) in paths(data) {
+        let found = place(path);
+        assert!(found.pod_uid.is_none_or(|uid| (32..=36).contains(&uid.len())));
+        assert!(found.unit.is_none_or(|unit| unit.len() <= path.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

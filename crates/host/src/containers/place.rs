@@ -1,0 +1,234 @@
+//! What the path of a cgroup tells: container, pod, systemd unit. Pure.
+//!
+//! Where the patterns come from: runtimes name a cgroup `…/docker/<id>` or, with systemd as the manager of cgroups,
+//! `docker-<id>.scope` (runc, libcontainer/cgroups/systemd, getUnitName; the same for `libpod` and `cri-containerd`).
+//! An id is 64 hexadecimal digits. The kubelet puts pods below `kubepods`, by uid.
+
+/// What a path tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place<'p> {
+    pub(super) container: Option<Container<'p>>,
+    /// As it stands there: systemd has `_` for `-`.
+    pub(super) pod_uid: Option<&'p [u8]>,
+    /// Innermost systemd unit.
+    pub(super) unit: Option<&'p [u8]>,
+}
+
+/// A container, named as its runtime names its cgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Container<'p> {
+    /// An id of 64 hexadecimal digits, and whose it is as far as the path tells.
+    Id(&'p [u8], Runtime),
+    /// LXC has names.
+    Lxc(&'p [u8]),
+    /// Perhaps one of containerd's without Kubernetes: namespace and id. Only its state can tell.
+    Perhaps(&'p [u8], &'p [u8]),
+}
+
+/// A container runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Runtime {
+    Docker,
+    Podman,
+    /// containerd on behalf of the kubelet.
+    Cri,
+    /// The path does not tell.
+    Unknown,
+}
+
+/// Digits of an id.
+const ID: usize = 64;
+
+/// Takes a path apart.
+pub(super) fn place(path: &[u8]) -> Place<'_> {
+    let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()).collect();
+    let in_pod = parts.iter().any(|part| part.starts_with(b"kubepods"));
+    Place {
+        container: innermost(&parts, in_pod),
+        pod_uid: parts.iter().rev().filter(|_| in_pod).find_map(|part| pod_uid(part)),
+        unit: parts.iter().rev().find_map(|part| unit(part)),
+    }
+}
+
+fn innermost<'p>(parts: &[&'p [u8]], in_pod: bool) -> Option<Container<'p>> {
+    for (at, part) in parts.iter().enumerate().rev() {
+        let parent = at.checked_sub(1).and_then(|above| parts.get(above)).copied().unwrap_or_default();
+        if let Some(name) = part.strip_prefix(b"lxc.payload.").filter(|name| !name.is_empty()) {
+            return Some(Container::Lxc(name));
+        }
+        if let Some((id, runtime)) = by_prefix(part) {
+            return Some(Container::Id(id, runtime));
+        }
+        if is_id(part) {
+            let runtime = match (in_pod, parent) {
+                (true, _) => Runtime::Cri,
+                (_, b"docker") => Runtime::Docker,
+                _ => Runtime::Unknown,
+            };
+            return Some(Container::Id(part, runtime));
+        }
+    }
+    match parts {
+        [namespace, id] => Some(Container::Perhaps(namespace, id)),
+        _ => None,
+    }
+}
+
+// `docker-<id>.scope`, `libpod-<id>`, `kubepods-….slice:cri-containerd:<id>`.
+fn by_prefix(part: &[u8]) -> Option<(&[u8], Runtime)> {
+    let part = part.strip_suffix(b".scope").unwrap_or(part);
+    let (head, id) = part.split_at_checked(part.len().checked_sub(ID)?)?;
+    let (word, mark) = head.split_at_checked(head.len().checked_sub(1)?)?;
+    let word = if mark == b":" { word.rsplit(|&byte| byte == b':').next()? } else { word };
+    let runtime = match word {
+        b"docker" => Runtime::Docker,
+        b"libpod" => Runtime::Podman,
+        b"cri-containerd" => Runtime::Cri,
+        _ => return None,
+    };
+    (is_id(id) && matches!(mark, b"-" | b":")).then_some((id, runtime))
+}
+
+fn is_id(part: &[u8]) -> bool {
+    part.len() == ID && part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+// `pod<uid>` or `kubepods-burstable-pod<uid>.slice`; a static pod's uid has no dashes.
+fn pod_uid(part: &[u8]) -> Option<&[u8]> {
+    let part = part.split(|&byte| byte == b':').next()?;
+    let name = part.strip_suffix(b".slice").unwrap_or(part);
+    let word = name.rsplit(|&byte| byte == b'-').find(|word| word.starts_with(b"pod"))?;
+    // With dashes in the uid the word that begins it is not the last one.
+    let start = name.windows(word.len()).rposition(|window| window == word)?;
+    let uid = name.get(start + 3..)?;
+    let fits = (32..=36).contains(&uid.len()) && uid.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b'-' | b'_'));
+    fits.then_some(uid)
+}
+
+// systemd writes `_` before names that would be taken for something else (cg_escape).
+fn unit(part: &[u8]) -> Option<&[u8]> {
+    const KINDS: [&[u8]; 5] = [b".service", b".scope", b".socket", b".mount", b".swap"];
+    let part = part.strip_prefix(b"_").unwrap_or(part);
+    KINDS.iter().any(|kind| part.len() > kind.len() && part.ends_with(kind)).then_some(part)
+}
+
+/// The paths in a file /proc/PID/cgroup, the most telling first: version 2, systemd's own hierarchy, the others.
+/// The second is true for the first two, where systemd's units are.
+pub(super) fn paths(file: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
+    let line = |line| {
+        let mut parts = <[u8]>::splitn(line, 3, |&byte| byte == b':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let rank = match (number, controllers) {
+            (b"0", b"") => 0,
+            (_, b"name=systemd") => 1,
+            _ => 2,
+        };
+        Some((rank, path)).filter(|(_, path)| *path != b"/")
+    };
+    let mut found: Vec<(u8, &[u8])> = file.split(|&byte| byte == b'\n').filter_map(line).collect();
+    found.sort_by_key(|(rank, _)| *rank);
+    found.dedup_by_key(|(_, path)| *path);
+    found.into_iter().map(|(rank, path)| (path, rank < 2))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEX: &str = "01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e";
+
+    #[test]
+    fn containers_by_path() {
+        let id = |runtime| Some(Container::Id(HEX.as_bytes(), runtime));
+        for (path, expected) in [
+            ("/docker/ID", id(Runtime::Docker)),
+            ("/system.slice/docker-ID.scope", id(Runtime::Docker)),
+            ("/docker/ID/system.slice/nginx.service", id(Runtime::Docker)),
+            ("/machine.slice/libpod-ID.scope/container", id(Runtime::Podman)),
+            ("/libpod_parent/libpod-ID", id(Runtime::Podman)),
+            ("/libpod_parent/conmon", Some(Container::Perhaps(b"libpod_parent", b"conmon"))),
+            (
+                "/machine.slice/libpod-conmon-ID.scope",
+                Some(Container::Perhaps(b"machine.slice", b"libpod-conmon-ID.scope")),
+            ),
+            ("/kubepods/burstable/podc0ffee00-1234-4abc-8def-0123456789ab/ID", id(Runtime::Cri)),
+            ("/system.slice/containerd.service/kubepods-burstable-podx.slice:cri-containerd:ID", id(Runtime::Cri)),
+            ("/a/b/ID", id(Runtime::Unknown)),
+            ("/lxc.payload.box/x", Some(Container::Lxc(b"box"))),
+            ("/lxc.monitor.box", None),
+            ("/lxc.payload.", None),
+            ("/user.slice/user-0.slice/session-1.scope", None),
+            ("/ID0", None),
+            ("/", None),
+            ("", None),
+        ] {
+            let path = path.replace("ID", HEX);
+            let expected = match expected {
+                Some(Container::Perhaps(a, b)) if b.starts_with(b"libpod-conmon") => {
+                    let _ = b;
+                    let rest = path.split('/').next_back().unwrap().as_bytes();
+                    assert_eq!(place(path.as_bytes()).container, Some(Container::Perhaps(a, rest)));
+                    continue;
+                }
+                other => other,
+            };
+            assert_eq!(place(path.as_bytes()).container, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn pods_by_path() {
+        let dashed = "c0ffee00-1234-4abc-8def-0123456789ab";
+        let under = dashed.replace('-', "_");
+        for (path, expected) in [
+            (format!("/kubepods/besteffort/pod{dashed}/{HEX}"), Some(dashed)),
+            (format!("/kubepods/pod{dashed}"), Some(dashed)),
+            (format!("/kubepods.slice/kubepods-pod{under}.slice/cri-containerd-{HEX}.scope"), Some(&*under)),
+            (format!("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{under}.slice"), Some(&*under)),
+            (format!("/x/kubepods-burstable-pod{under}.slice:cri-containerd:{HEX}"), Some(&*under)),
+            ("/kubepods/podc0ffee0012344abc8def0123456789ab".to_owned(), Some("c0ffee0012344abc8def0123456789ab")),
+            (format!("/docker/pod{dashed}"), None),
+            ("/kubepods/podx".to_owned(), None),
+            ("/kubepods/burstable".to_owned(), None),
+        ] {
+            assert_eq!(place(path.as_bytes()).pod_uid, expected.map(str::as_bytes), "{path}");
+        }
+    }
+
+    #[test]
+    fn units_by_path() {
+        for (path, expected) in [
+            ("/system.slice/ssh.service", Some("ssh.service")),
+            ("/system.slice/system-getty.slice/getty@tty1.service", Some("getty@tty1.service")),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/pipewire.service", Some("pipewire.service")),
+            ("/user.slice/user-0.slice/session-1.scope", Some("session-1.scope")),
+            ("/system.slice/_cgroup.service", Some("cgroup.service")),
+            ("/system.slice/docker.service/sub", Some("docker.service")),
+            ("/.service", None),
+            ("/user.slice", None),
+        ] {
+            assert_eq!(place(path.as_bytes()).unit, expected.map(str::as_bytes), "{path}");
+        }
+    }
+
+    #[test]
+    fn version_two_first_then_systemd() {
+        let file = b"12:pids:/a\n1:name=systemd:/b\n0::/c:d\n3:cpu:/\nbad\n4:x\n11:devices:/c:d\n";
+        let found: Vec<_> = paths(file).collect();
+        assert_eq!(found, [(&b"/c:d"[..], true), (b"/b", true), (b"/a", false), (b"/c:d", false)]);
+        assert_eq!(paths(b"0::/\n").count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_path(text in "[/:a-f0-9_.-]{0,100}|(/(pod|kubepods|docker-|\\.scope|\\.slice|[a-f0-9]{64}|[^/]{0,9})*){0,8}") {
+            let found = place(text.as_bytes());
+            for part in [found.pod_uid, found.unit].into_iter().flatten() {
+                prop_assert!(part.len() <= text.len());
+            }
+            paths(text.as_bytes()).for_each(drop);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The iterator over all open files as a stream of blocks.
+use std::cell::OnceCell;
+
+use bpf::{BpfError, IterRows, OwnersFiles};
+use sys::{Blocks, Errno, Host, SysError};
+
+/// The kernel gathers 32 KiB at most before it hands them out (PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c).
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// The program, loaded when it is first needed. Refused once, it is not tried again.
+#[derive(Default)]
+pub(super) struct BpfDoor {
+    loaded: OnceCell<Result<OwnersFiles, BpfError>>,
+}
+
+impl BpfDoor {
+    /// Begins a pass.
+    pub(super) fn open<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
+        let files = self.loaded.get_or_init(|| OwnersFiles::load(host)).as_ref().map_err(failed)?;
+        let rows = files.pass().map_err(|error| failed(&error))?;
+        Ok(Box::new(Pass { rows, block: vec![0; BLOCK_BYTES] }))
+    }
+}
+
+// A recording keeps errors of the system: the words of other ones go into the object.
+fn failed(error: &BpfError) -> SysError {
+    match error {
+        BpfError::Io(error) | BpfError::NoTypes(error) => error.clone(),
+        other => SysError::new("read", format!("owners by BPF: {other}"), other.errno().unwrap_or(Errno::NOSYS)),
+    }
+}
+
+struct Pass {
+    rows: IterRows,
+    block: Vec<u8>,
+}
+
+impl Blocks for Pass {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let got = self.rows.read(&mut self.block).map_err(|error| failed(&error))?;
+        Ok(if got == 0 { None } else { self.block.get(..got) })
+    }
+}

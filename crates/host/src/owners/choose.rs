@@ -1,0 +1,172 @@
+//! By which interface owners are read.
+use sys::caps::{self, Cap};
+use sys::fs::{self, Stat};
+use sys::{Errno, Host, SysError};
+
+use crate::HostError;
+
+/// An interface that tells who holds which socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Door {
+    /// The iterator over all open files: `iter/task_file`.
+    Bpf,
+    /// /proc/PID/fd of every process.
+    #[default]
+    Proc,
+}
+
+impl Door {
+    /// Name of its stream on a recording, and in `--cost`.
+    pub fn stream(self) -> &'static str {
+        match self {
+            Door::Bpf => "owners@bpf",
+            Door::Proc => "owners@proc",
+        }
+    }
+}
+
+/// What the choice is made by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Clues {
+    /// Open files on the host; what is open in two processes counts once.
+    pub(super) files: u64,
+    /// Processes on the host.
+    pub(super) processes: u64,
+    /// True if the BPF door is built in, our rights suffice and /proc is that of this kernel.
+    pub(super) may_bpf: bool,
+    /// True if /proc does not show us the files of process 1: then it will not be the only one.
+    pub(super) is_refused: bool,
+}
+
+/// Nanoseconds of CPU, as measured on 6.18: a process and a descriptor by /proc, a descriptor by BPF, and what loading
+/// the program costs before anything is read. The balance is at 1 700 descriptors in a hundred processes.
+const PROCESS_NS: u64 = 12_000;
+const FILE_NS: u64 = 2_600;
+const FILE_BPF_NS: u64 = 300;
+const LOAD_NS: u64 = 5_000_000;
+
+/// The cheaper door; BPF, too, if /proc is known not to tell all.
+pub(super) fn choose(clues: &Clues) -> Door {
+    let by_proc = clues.processes.saturating_mul(PROCESS_NS).saturating_add(clues.files.saturating_mul(FILE_NS));
+    let by_bpf = clues.files.saturating_mul(FILE_BPF_NS).saturating_add(LOAD_NS);
+    if clues.may_bpf && (clues.is_refused || by_bpf < by_proc) { Door::Bpf } else { Door::Proc }
+}
+
+/// Key on a recording.
+const KEY: &str = "owners-clues";
+
+/// On the tape: files u64, processes u64, may_bpf u8, is_refused u8; little endian.
+const BYTES: usize = 18;
+
+/// The root of procfs has this inode (PROC_ROOT_INO, include/linux/proc_fs.h); a tree of files that only looks like
+/// /proc has another.
+pub(super) const PROC_ROOT_INODE: u64 = 1;
+
+impl Clues {
+    /// Four system calls. A replay without clues chooses by what it holds.
+    pub(super) fn read(host: &Host) -> Result<Clues, HostError> {
+        if !host.holds(KEY) {
+            let may_bpf = host.holds(Door::Bpf.stream());
+            return Ok(Clues { may_bpf, is_refused: may_bpf, ..Clues::default() });
+        }
+        let mut bytes = Vec::new();
+        host.bytes(KEY, "", &mut bytes, |into| {
+            into.extend_from_slice(&Clues::look(host).to_bytes());
+            Ok(())
+        })?;
+        Clues::from_bytes(&bytes).ok_or(HostError::Garbled { what: "clues to owners", at: 0 })
+    }
+
+    // What cannot be read counts as nothing: then /proc is read, which tells what is wrong.
+    fn look(host: &Host) -> Clues {
+        let root = fs::stat(&host.proc_path(""));
+        let is_procfs = root.as_ref().is_ok_and(|stat| stat.inode == PROC_ROOT_INODE);
+        let first = fs::open_dir(&host.proc_path("1/fd")).map_err(|error| error.errno);
+        Clues {
+            files: open_files(host).unwrap_or(0),
+            processes: root.as_ref().map_or(0, processes),
+            may_bpf: cfg!(feature = "bpf") && is_procfs && has_rights(),
+            is_refused: first.is_err_and(Errno::is_denied),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        let numbers = self.files.to_le_bytes().into_iter().chain(self.processes.to_le_bytes());
+        let all = numbers.chain([u8::from(self.may_bpf), u8::from(self.is_refused)]);
+        bytes.iter_mut().zip(all).for_each(|(place, byte)| *place = byte);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Clues> {
+        let (files, rest) = bytes.split_first_chunk()?;
+        let (processes, rest) = rest.split_first_chunk()?;
+        let [may_bpf, is_refused] = *rest.first_chunk()?;
+        Some(Clues {
+            files: u64::from_le_bytes(*files),
+            processes: u64::from_le_bytes(*processes),
+            may_bpf: may_bpf != 0,
+            is_refused: is_refused != 0,
+        })
+    }
+}
+
+// /proc has a link for each process of the host besides its fixed ones (proc_root_getattr, fs/proc/root.c).
+fn processes(root: &Stat) -> u64 {
+    root.links
+}
+
+fn open_files(host: &Host) -> Result<u64, SysError> {
+    let mut text = Vec::new();
+    fs::read_file(&host.proc_path("sys/fs/file-nr"), &mut text)?;
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    Ok(digits.fold(0u64, |n, digit| n.saturating_mul(10).saturating_add(u64::from(digit - b'0'))))
+}
+
+fn has_rights() -> bool {
+    let Ok(rights) = caps::effective() else { return false };
+    rights.has(Cap::SysAdmin) || (rights.has(Cap::Bpf) && rights.has(Cap::Perfmon))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn few_files_by_proc_many_by_bpf() {
+        let clues = |files, processes| Clues { files, processes, may_bpf: true, is_refused: false };
+        for (files, processes, expected) in [
+            (0, 0, Door::Proc),
+            (500, 60, Door::Proc),
+            (1_000, 100, Door::Proc),
+            (5_000, 100, Door::Bpf),
+            (2_000, 3_000, Door::Bpf),
+            (u64::MAX, u64::MAX, Door::Proc),
+            (100_000, 20, Door::Bpf),
+        ] {
+            assert_eq!(choose(&clues(files, processes)), expected, "{files} files, {processes} processes");
+            assert_eq!(choose(&Clues { may_bpf: false, ..clues(files, processes) }), Door::Proc);
+        }
+        assert_eq!(choose(&Clues { is_refused: true, ..clues(1, 1) }), Door::Bpf);
+    }
+
+    #[test]
+    fn this_host_has_files_and_processes() {
+        let clues = Clues::read(&Host::live()).unwrap();
+        assert!(clues.files > 0 && clues.processes > 1, "{clues:?}");
+        let tmp = tempfile::tempdir().unwrap();
+        let fake = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
+        assert!(!Clues::read(&fake).unwrap().may_bpf, "BPF knows nothing of a tree of files");
+    }
+
+    proptest! {
+        #[test]
+        fn clues_travel(files: u64, processes: u64, may_bpf: bool, is_refused: bool) {
+            let clues = Clues { files, processes, may_bpf, is_refused };
+            prop_assert_eq!(Clues::from_bytes(&clues.to_bytes()), Some(clues));
+            prop_assert_eq!(Clues::from_bytes(&clues.to_bytes()[1..]), None);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The blocks that the BPF program writes: which task, then its sockets, in units of 8 bytes.
+//!
+//! The layout stands in `bpf/c/owners_files.bpf.c`. A block holds whole rows, but the sockets of a task may go on in
+//! the next one.
+use record::Comm;
+
+const UNIT: usize = 8;
+
+/// Beginnings of rows that are no sockets: 0 in place of the inode, then one of these.
+const TASK: u32 = 1;
+const END: u32 = 2;
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Row {
+    /// The sockets that follow are in this task's table of files.
+    Task { tid: u32, pid: u32, comm: Comm },
+    /// A socket in the table of the task before.
+    Socket { inode: u32, fd: u32 },
+    /// The pass is over, so many files were looked at.
+    End { files: u64 },
+}
+
+/// Takes a block apart; `Err` holds the offset of the row that makes no sense.
+pub(super) fn rows(block: &[u8]) -> impl Iterator<Item = Result<Row, usize>> {
+    let mut rest = block;
+    let mut broken = false;
+    std::iter::from_fn(move || {
+        if broken || rest.is_empty() {
+            return None;
+        }
+        let at = block.len() - rest.len();
+        let row = row(&mut rest).ok_or(at);
+        broken = row.is_err();
+        Some(row)
+    })
+}
+
+#[inline]
+fn row(rest: &mut &[u8]) -> Option<Row> {
+    let (inode, kind) = unit(rest)?;
+    match (inode, kind) {
+        (0, TASK) => task(rest),
+        (0, END) => unit(rest).map(|(low, high)| Row::End { files: u64::from(high) << 32 | u64::from(low) }),
+        (0, _) => None,
+        (inode, fd) => Some(Row::Socket { inode, fd }),
+    }
+}
+
+fn task(rest: &mut &[u8]) -> Option<Row> {
+    let (tid, pid) = unit(rest)?;
+    let (name, after) = rest.split_first_chunk::<{ 2 * UNIT }>()?;
+    *rest = after;
+    Some(Row::Task { tid, pid, comm: Comm::new(name) })
+}
+
+#[inline]
+fn unit(rest: &mut &[u8]) -> Option<(u32, u32)> {
+    let (unit, after) = rest.split_first_chunk::<UNIT>()?;
+    *rest = after;
+    let both = u64::from_le_bytes(*unit);
+    // Cut on purpose: the halves.
+    Some((both as u32, (both >> 32) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn put(block: &mut Vec<u8>, row: &Row) {
+        let mut units = |numbers: &[u32]| numbers.iter().for_each(|n| block.extend_from_slice(&n.to_le_bytes()));
+        match *row {
+            Row::Socket { inode, fd } => units(&[inode, fd]),
+            Row::End { files } => units(&[0, 2, files as u32, (files >> 32) as u32]),
+            Row::Task { tid, pid, comm } => {
+                units(&[0, 1, tid, pid]);
+                let mut name = comm.as_bytes().to_vec();
+                name.resize(16, 0);
+                block.extend_from_slice(&name);
+            }
+        }
+    }
+
+    fn any_row() -> impl Strategy<Value = Row> {
+        prop_oneof![
+            (1u32.., any::<u32>()).prop_map(|(inode, fd)| Row::Socket { inode, fd }),
+            any::<u64>().prop_map(|files| Row::End { files }),
+            (any::<u32>(), any::<u32>(), prop::collection::vec(1u8.., 0..16)).prop_map(|(tid, pid, name)| Row::Task {
+                tid,
+                pid,
+                comm: Comm::new(&name)
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(written in prop::collection::vec(any_row(), 0..30)) {
+            let mut block = Vec::new();
+            written.iter().for_each(|row| put(&mut block, row));
+            let read: Vec<Row> = rows(&block).map(Result::unwrap).collect();
+            prop_assert_eq!(&read, &written);
+            for cut in 1..block.len() {
+                let last = rows(&block[..cut]).last().unwrap();
+                prop_assert!(last.is_ok() || last.unwrap_err() < cut);
+            }
+        }
+
+        #[test]
+        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), any::<u8>()], 0..200)) {
+            prop_assert!(rows(&bytes).count() <= bytes.len() / UNIT + 1);
+        }
+    }
+}

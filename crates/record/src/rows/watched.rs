@@ -1,0 +1,171 @@
+//! What a row of `--watch` knows of the round before: whether it is new, and how fast its counters grow.
+//!
+//! Rows carry it by reference, because nearly all rows of other runs have nothing of it. Who remembers the rounds and
+//! computes this is the engine's business (`engine::watched`).
+
+use crate::{Table, Value};
+
+/// What happened to a row since the round before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// It was not there.
+    New,
+    /// It was there.
+    Kept,
+    /// It was there, and is no more: this row tells what was known of it.
+    Gone,
+}
+
+impl Change {
+    /// The words of the field `change`.
+    pub const NAMES: &'static [&'static str] = &["new", "kept", "gone"];
+
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Kept => "kept",
+            Change::Gone => "gone",
+        }
+    }
+}
+
+/// Counters of a row that only grow, wherever a door has them from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Segments received; the kernel counts in 32 bits.
+    pub segs_in: u32,
+    /// Segments sent; 32 bits.
+    pub segs_out: u32,
+    /// Segments retransmitted; 32 bits.
+    pub retrans: u32,
+}
+
+/// Two readings of a row's counters. A rate is computed when it is asked for: nobody shows all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// The earlier reading.
+    pub before: Counters,
+    /// The later one.
+    pub now: Counters,
+    /// Nanoseconds between them.
+    pub interval_ns: u64,
+}
+
+impl Pace {
+    /// Bytes received per second, rounded like all rates; `None` if the counter went backwards or no time passed.
+    pub fn bytes_in_per_s(&self) -> Option<u64> {
+        self.per_s(self.now.bytes_in.checked_sub(self.before.bytes_in)?)
+    }
+
+    /// Bytes sent per second.
+    pub fn bytes_out_per_s(&self) -> Option<u64> {
+        self.per_s(self.now.bytes_out.checked_sub(self.before.bytes_out)?)
+    }
+
+    // A counter of 32 bits that is smaller than before has run over: a socket's never begins again.
+
+    /// Segments received per second.
+    pub fn segs_in_per_s(&self) -> Option<u64> {
+        self.per_s(self.now.segs_in.wrapping_sub(self.before.segs_in).into())
+    }
+
+    /// Segments sent per second.
+    pub fn segs_out_per_s(&self) -> Option<u64> {
+        self.per_s(self.now.segs_out.wrapping_sub(self.before.segs_out).into())
+    }
+
+    /// Segments retransmitted per second.
+    pub fn retrans_per_s(&self) -> Option<u64> {
+        self.per_s(self.now.retrans.wrapping_sub(self.before.retrans).into())
+    }
+
+    fn per_s(&self, grown: u64) -> Option<u64> {
+        const SECOND: u64 = 1_000_000_000;
+        match self.interval_ns {
+            0 => None,
+            _ if grown == 0 => Some(0),
+            interval => {
+                let (grown, interval) = (u128::from(grown), u128::from(interval));
+                u64::try_from((grown * u128::from(SECOND) + interval / 2) / interval).ok()
+            }
+        }
+    }
+}
+
+/// What is known of a row by comparing it with the round before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Watched {
+    /// `None` in the first round, and where the round before was not whole.
+    pub change: Option<Change>,
+    /// `None` for a row without counters, or that was not there before.
+    pub pace: Option<Pace>,
+}
+
+impl Watched {
+    /// The cell of the field `change`.
+    pub(super) fn change<'r>(watched: Option<&Watched>) -> Value<'r> {
+        watched.and_then(|w| w.change).map_or(Value::Null, |change| Value::Name(change.name()))
+    }
+
+    /// The cell of a rate.
+    pub(super) fn rate<'r>(watched: Option<&Watched>, rate: fn(&Pace) -> Option<u64>) -> Value<'r> {
+        Value::number(watched.and_then(|w| w.pace.as_ref()).and_then(rate))
+    }
+}
+
+/// What tells a row from all others, in this round and the next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Identity {
+    /// Network namespace.
+    pub netns_id: u64,
+    /// Nearly unique in it: [`Watchable::is_same`] tells the rest.
+    pub id: u64,
+}
+
+/// A table whose rows can be found again in the next round.
+pub trait Watchable: Table {
+    /// What is kept of a row for the time when it is gone.
+    type Kept;
+
+    /// Which row it is; `secret` keeps strangers from choosing addresses that pass for others.
+    fn identity(row: &Self::Row<'_>, secret: u64) -> Identity;
+
+    /// False if another row has the identity of the one that was kept.
+    fn is_same(kept: &Self::Kept, row: &Self::Row<'_>) -> bool;
+
+    /// Its counters, if the door has them.
+    fn counters(row: &Self::Row<'_>) -> Option<Counters>;
+
+    /// What to keep of it.
+    fn keep(row: &Self::Row<'_>) -> Self::Kept;
+
+    /// The row with what is known of it.
+    fn watched<'w>(row: &'w Self::Row<'_>, watched: &'w Watched) -> Self::Row<'w>;
+
+    /// The row of something that is gone.
+    fn gone<'w>(identity: Identity, kept: &'w Self::Kept, watched: &'w Watched) -> Self::Row<'w>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_by_example() {
+        let before = Counters { bytes_in: 1_000, bytes_out: 5, segs_in: u32::MAX, segs_out: 7, retrans: 0 };
+        let now = Counters { bytes_in: 4_001, bytes_out: 4, segs_in: 1, segs_out: 7, retrans: 3 };
+        let pace = Pace { before, now, interval_ns: 2_000_000_000 };
+        assert_eq!(pace.bytes_in_per_s(), Some(1_501), "1500.5 is rounded");
+        assert_eq!(pace.bytes_out_per_s(), None, "backwards");
+        assert_eq!(pace.segs_in_per_s(), Some(1), "run over by two");
+        assert_eq!((pace.segs_out_per_s(), pace.retrans_per_s()), (Some(0), Some(2)));
+        assert_eq!(Pace { interval_ns: 0, ..pace }.bytes_in_per_s(), None);
+        let huge = Pace { now: Counters { bytes_in: u64::MAX, ..now }, interval_ns: 1, ..pace };
+        assert_eq!(huge.bytes_in_per_s(), None, "more than a number holds");
+    }
+}

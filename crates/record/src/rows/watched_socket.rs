@@ -1,0 +1,202 @@
+//! Sockets from round to round.
+
+use super::watched::{Change, Counters, Identity, Pace, Watchable, Watched};
+use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
+use crate::{Addr, Field, Kind, Proto, State};
+
+type F = Field<Sockets>;
+
+/// The fields that compare a round with the one before.
+pub(super) const ROUNDS: &[F] = &[
+    F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).doc(
+        "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
+         gone is not shown.",
+    ),
+    F::own("bytes_in_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_in_per_s))
+        .needs(need::COUNTERS)
+        .doc("With --watch: bytes received per second since the round before; null for what was not there."),
+    F::own("bytes_out_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_out_per_s))
+        .needs(need::COUNTERS)
+        .doc("With --watch: bytes sent per second since the round before, retransmitted ones included."),
+    F::own("segs_in_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_in_per_s))
+        .needs(need::COUNTERS)
+        .doc("With --watch: segments received per second since the round before."),
+    F::own("segs_out_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_out_per_s))
+        .needs(need::COUNTERS)
+        .doc("With --watch: segments sent per second since the round before."),
+    F::own("retrans_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::retrans_per_s))
+        .needs(need::COUNTERS)
+        .doc("With --watch: segments retransmitted per second since the round before."),
+];
+
+/// What is left of a socket that is gone. Its owner is not: who holds what is read anew each round.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketKept {
+    local: Endpoint,
+    peer: Endpoint,
+    ifindex: u32,
+    uid: Option<u32>,
+    inode: u32,
+    proto: Proto,
+    family: u8,
+    state: State,
+    unix: Option<UnixType>,
+    /// 0 if the door had none.
+    cookie: u64,
+}
+
+impl Watchable for Sockets {
+    type Kept = SocketKept;
+
+    /// The same by every door, because it may be another one in the next round, and one without cookies: the ends of
+    /// a TCP connection, which outlive its inode in TIME_WAIT; the inode of everything else.
+    #[inline]
+    fn identity(row: &Socket<'_>, secret: u64) -> Identity {
+        let connection = matches!(row.proto, Proto::Tcp | Proto::Mptcp) && row.peer.port != 0;
+        let kind = u64::from(row.proto as u8) << 40 | u64::from(row.family) << 32 | u64::from(row.ifindex);
+        let id = match row.inode {
+            inode if inode != 0 && !connection => mix(secret ^ u64::from(inode), kind),
+            _ => mix(end(end(secret, &row.local), &row.peer), kind),
+        };
+        Identity { netns_id: row.netns_id, id }
+    }
+
+    /// Ports are used again. A cookie never is; where one is not known, the inode tells.
+    #[inline]
+    fn is_same(kept: &SocketKept, row: &Socket<'_>) -> bool {
+        if kept.cookie != 0 && row.cookie != 0 {
+            return kept.cookie == row.cookie;
+        }
+        kept.inode == row.inode || kept.inode == 0 || row.inode == 0
+    }
+
+    /// The one place that knows where a door keeps them.
+    #[inline]
+    fn counters(row: &Socket<'_>) -> Option<Counters> {
+        let info: &TcpInfo<'_> = row.tcp_info.as_ref().filter(|_| !row.is_listener())?;
+        Some(Counters {
+            bytes_in: info.bytes_received()?,
+            // Older kernels (before 4.19) count only what was acknowledged.
+            bytes_out: info.bytes_sent().or_else(|| info.bytes_acked())?,
+            segs_in: info.segs_in()?,
+            segs_out: info.segs_out()?,
+            retrans: info.total_retrans()?,
+        })
+    }
+
+    #[inline]
+    fn keep(row: &Socket<'_>) -> SocketKept {
+        let Socket { local, peer, ifindex, uid, inode, proto, family, state, cookie, .. } = *row;
+        SocketKept { local, peer, ifindex, uid, inode, proto, family, state, unix: row.unix.map(|u| u.kind), cookie }
+    }
+
+    #[inline]
+    fn watched<'w>(row: &'w Socket<'_>, watched: &'w Watched) -> Socket<'w> {
+        Socket { watched: Some(watched), ..*row }
+    }
+
+    fn gone<'w>(identity: Identity, kept: &'w SocketKept, watched: &'w Watched) -> Socket<'w> {
+        let SocketKept { local, peer, ifindex, uid, inode, proto, family, state, cookie, .. } = *kept;
+        let unix =
+            |kind| UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None, icons: None };
+        Socket {
+            local,
+            peer,
+            ifindex,
+            uid,
+            inode,
+            proto,
+            family,
+            state,
+            cookie,
+            netns_id: identity.netns_id,
+            unix: kept.unix.map(unix),
+            watched: Some(watched),
+            ..Socket::EMPTY
+        }
+    }
+}
+
+fn end(key: u64, end: &Endpoint) -> u64 {
+    match end.addr {
+        Addr::V4(octets) => mix(key, u64::from(u32::from_ne_bytes(octets)) << 16 | u64::from(end.port)),
+        Addr::V6(octets) => {
+            let both = u128::from_ne_bytes(octets);
+            mix(mix(mix(key, both as u64), (both >> 64) as u64), end.port.into())
+        }
+    }
+}
+
+#[inline]
+fn mix(key: u64, with: u64) -> u64 {
+    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
+    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gone_rows_tell_who_they_were() {
+        let there = Socket {
+            proto: Proto::Udp,
+            family: 10,
+            state: State::ESTABLISHED,
+            local: Endpoint { addr: Addr::V6([1; 16]), port: 7 },
+            peer: Endpoint { addr: Addr::V6([2; 16]), port: 8 },
+            ifindex: 3,
+            uid: Some(4),
+            inode: 5,
+            cookie: 6,
+            netns_id: 9,
+            ..Socket::EMPTY
+        };
+        let watched = Watched::default();
+        let gone = Sockets::keep(&there);
+        let gone = Sockets::gone(Sockets::identity(&there, 1), &gone, &watched);
+        assert_eq!(gone, Sockets::watched(&there, &watched));
+    }
+
+    #[test]
+    fn a_connection_is_the_same_by_every_door_until_its_ports_are_used_again() {
+        let ends = |port| Endpoint { addr: Addr::V4([192, 0, 2, 1]), port };
+        let open = Socket { local: ends(1), peer: ends(2), inode: 5, cookie: 6, ..Socket::EMPTY };
+        let id = |row: &Socket<'_>| Sockets::identity(row, 3);
+        let time_wait = Socket { inode: 0, state: State::TIME_WAIT, ..open };
+        let other_door = Socket { cookie: 0, ..open };
+        for same in [time_wait, other_door] {
+            assert_eq!(id(&open), id(&same));
+            assert!(Sockets::is_same(&Sockets::keep(&open), &same) && Sockets::is_same(&Sockets::keep(&same), &open));
+        }
+        for again in [Socket { cookie: 7, ..open }, Socket { cookie: 0, inode: 8, ..open }] {
+            assert!(!Sockets::is_same(&Sockets::keep(&open), &again));
+        }
+        for other in [
+            Socket { peer: ends(3), ..open },
+            Socket { netns_id: 1, ..open },
+            Socket { proto: Proto::Mptcp, ..open },
+            Socket { local: ends(2), peer: ends(1), ..open },
+        ] {
+            assert_ne!(id(&open), id(&other));
+        }
+        // Listeners may share an address.
+        let listener = Socket { peer: Endpoint::NONE, state: State::LISTEN, ..open };
+        assert_ne!(id(&listener), id(&Socket { inode: 9, ..listener }));
+        assert_ne!(id(&listener), Sockets::identity(&listener, 4));
+    }
+
+    #[test]
+    fn counters_need_a_whole_tcp_info() {
+        let mut bytes = [0u8; 208];
+        bytes[200..208].copy_from_slice(&7u64.to_ne_bytes());
+        let with = |bytes| Socket { tcp_info: Some(TcpInfo::new(bytes)), ..Socket::EMPTY };
+        assert_eq!(Sockets::counters(&with(&bytes)).map(|c| c.bytes_out), Some(7));
+        assert_eq!(Sockets::counters(&with(&bytes[..200])).map(|c| c.bytes_out), Some(0), "those acknowledged");
+        assert_eq!(Sockets::counters(&with(&bytes[..104])), None);
+        assert_eq!(Sockets::counters(&Socket::EMPTY), None);
+        let listener = Socket { state: State::LISTEN, ..with(&bytes) };
+        assert_eq!(Sockets::counters(&listener), None, "a listener transfers nothing");
+    }
+}

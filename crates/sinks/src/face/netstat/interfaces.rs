@@ -1,0 +1,473 @@
+//! `netstat -i`: a line for each interface, or with `-e` the paragraph that ifconfig prints.
+
+use super::cell::{put_cell, put_right, put_right_i32};
+use super::hardware::{hardware, put_address};
+use record::rows::{Link, LinkAddr, LinkAddr6, LinkStats};
+use record::{Addr, text};
+
+/// One line of `netstat -i`: an interface, or a name that an IPv4 address gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface<'a> {
+    /// Its name, or that of an alias (`eth0:1`).
+    pub name: &'a [u8],
+    /// The interface.
+    pub link: &'a Link,
+    /// True for an alias: it has no counters.
+    pub alias: bool,
+    /// Its first IPv4 address of that name.
+    pub addr: Option<&'a LinkAddr>,
+    /// IPv6 addresses of the namespace; those of this name are printed.
+    pub addrs6: &'a [LinkAddr6],
+}
+
+/// Title of the whole listing; once a run.
+pub const INTERFACES_TITLE: &[u8] = b"Kernel Interface table\n";
+/// Heading of the short form; once a round.
+pub const INTERFACES_HEADING: &[u8] =
+    b"Iface             MTU    RX-OK RX-ERR RX-DRP RX-OVR    TX-OK TX-ERR TX-DRP TX-OVR Flg\n";
+
+/// Flags in the order of the letters, with the words of the long form at [`WORDS`]: include/uapi/linux/if.h.
+const LETTERS: [(u16, u8); 14] = [
+    (IFF_ALLMULTI, b'A'),
+    (IFF_BROADCAST, b'B'),
+    (IFF_DEBUG, b'D'),
+    (IFF_LOOPBACK, b'L'),
+    (IFF_MULTICAST, b'M'),
+    (IFF_DYNAMIC, b'd'),
+    (IFF_PROMISC, b'P'),
+    (IFF_NOTRAILERS, b'N'),
+    (IFF_NOARP, b'O'),
+    // As PROMISC: 2.10 tells them apart by nothing.
+    (IFF_POINTOPOINT, b'P'),
+    (IFF_SLAVE, b's'),
+    (IFF_MASTER, b'm'),
+    (IFF_RUNNING, b'R'),
+    (IFF_UP, b'U'),
+];
+
+const WORDS: [(u16, &str); 14] = [
+    (IFF_UP, "UP"),
+    (IFF_BROADCAST, "BROADCAST"),
+    (IFF_DEBUG, "DEBUG"),
+    (IFF_LOOPBACK, "LOOPBACK"),
+    (IFF_POINTOPOINT, "POINTOPOINT"),
+    (IFF_NOTRAILERS, "NOTRAILERS"),
+    (IFF_RUNNING, "RUNNING"),
+    (IFF_NOARP, "NOARP"),
+    (IFF_PROMISC, "PROMISC"),
+    (IFF_ALLMULTI, "ALLMULTI"),
+    (IFF_SLAVE, "SLAVE"),
+    (IFF_MASTER, "MASTER"),
+    (IFF_MULTICAST, "MULTICAST"),
+    (IFF_DYNAMIC, "DYNAMIC"),
+];
+
+const IFF_UP: u16 = 0x1;
+const IFF_BROADCAST: u16 = 0x2;
+const IFF_DEBUG: u16 = 0x4;
+const IFF_LOOPBACK: u16 = 0x8;
+const IFF_POINTOPOINT: u16 = 0x10;
+const IFF_NOTRAILERS: u16 = 0x20;
+const IFF_RUNNING: u16 = 0x40;
+const IFF_NOARP: u16 = 0x80;
+const IFF_PROMISC: u16 = 0x100;
+const IFF_ALLMULTI: u16 = 0x200;
+const IFF_MASTER: u16 = 0x400;
+const IFF_SLAVE: u16 = 0x800;
+const IFF_MULTICAST: u16 = 0x1000;
+const IFF_PORTSEL: u16 = 0x2000;
+const IFF_AUTOMEDIA: u16 = 0x4000;
+const IFF_DYNAMIC: u16 = 0x8000;
+
+impl Interface<'_> {
+    /// True if the interface is up: without `-a` no other is listed.
+    pub fn is_up(&self) -> bool {
+        self.flags() & IFF_UP != 0
+    }
+
+    // The ioctl that netstat asks has but 16 bits.
+    fn flags(&self) -> u16 {
+        self.link.flags as u16
+    }
+
+    /// Appends the line of the short form.
+    pub fn put_short(&self, out: &mut Vec<u8>, bug_compatible: bool) {
+        put_cell(out, 15, |out| text::put_face(out, self.name, bug_compatible));
+        out.push(b' ');
+        put_right_i32(out, self.link.mtu as i32, 5);
+        out.push(b' ');
+        match self.stats() {
+            Some(stats) => put_short_counters(out, &stats),
+            None => put_cell(out, 56, |out| out.extend_from_slice(b"     - no statistics available -")),
+        }
+        if self.flags() == 0 {
+            out.extend_from_slice(b"[NO FLAGS]");
+        }
+        out.extend(LETTERS.iter().filter(|(flag, _)| self.flags() & flag != 0).map(|(_, letter)| letter));
+        out.push(b'\n');
+    }
+
+    fn stats(&self) -> Option<Counters> {
+        if self.alias { None } else { self.link.stats.map(Counters::new) }
+    }
+
+    /// Appends the paragraph of the long form.
+    pub fn put_long(&self, out: &mut Vec<u8>, bug_compatible: bool) {
+        text::put_face(out, self.name, bug_compatible);
+        out.extend_from_slice(b": flags=");
+        // A signed short: with DYNAMIC it is negative.
+        text::put_i64(out, (self.flags() as i16).into());
+        put_flag_words(out, self.flags());
+        out.extend_from_slice(b"  mtu ");
+        text::put_i64(out, (self.link.mtu as i32).into());
+        out.push(b'\n');
+        self.put_addresses(out);
+        self.put_hardware(out);
+        if let Some(counters) = self.stats() {
+            put_long_counters(out, &counters);
+        }
+        self.put_places(out);
+        out.push(b'\n');
+    }
+
+    fn put_addresses(&self, out: &mut Vec<u8>) {
+        if let Some(addr) = self.addr {
+            put_v4(out, b"        inet ", addr.local);
+            let mask = u32::MAX.checked_shl(32u32.saturating_sub(addr.prefix_len.into())).unwrap_or(0);
+            put_v4(out, b"  netmask ", mask.to_be_bytes());
+            if self.flags() & IFF_BROADCAST != 0 {
+                put_v4(out, b"  broadcast ", addr.broadcast);
+            }
+            if self.flags() & IFF_POINTOPOINT != 0 {
+                put_v4(out, b"  destination ", addr.peer);
+            }
+            out.push(b'\n');
+        }
+        for addr in self.addrs6.iter().filter(|addr| *addr.iface == *self.name) {
+            out.extend_from_slice(b"        inet6 ");
+            text::put_addr(out, Addr::V6(addr.addr).unmapped());
+            out.extend_from_slice(b"  prefixlen ");
+            text::put_u64(out, addr.prefix_len.into());
+            out.extend_from_slice(b"  scopeid 0x");
+            text::put_hex(out, addr.scope.into());
+            put_scope_words(out, addr.scope);
+            out.push(b'\n');
+        }
+    }
+
+    fn put_hardware(&self, out: &mut Vec<u8>) {
+        let kind = hardware(self.link.hardware);
+        out.extend_from_slice(b"        ");
+        out.extend_from_slice(kind.name.as_bytes());
+        put_address(out, kind, &self.link.address);
+        out.extend_from_slice(b"  txqueuelen ");
+        text::put_i64(out, (self.link.tx_queue as i32).into());
+        out.extend_from_slice(b"  (");
+        out.extend_from_slice(kind.title.as_bytes());
+        out.extend_from_slice(b")\n");
+        if self.flags() & IFF_PORTSEL != 0 {
+            const PORTS: [&str; 7] = ["unknown", "10base2", "10baseT", "AUI", "100baseT", "100baseTX", "100baseFX"];
+            let port = PORTS.get(usize::from(self.link.map.port)).copied().unwrap_or("unknown");
+            let auto = if self.flags() & IFF_AUTOMEDIA != 0 { "autoselect" } else { "" };
+            put_words(out, &["        media ", port, auto, "\n"]);
+        }
+    }
+
+    // The ioctl's numbers are narrower than rtnetlink's.
+    fn put_places(&self, out: &mut Vec<u8>) {
+        let map = self.link.map;
+        let (irq, base) = (map.irq as u8, map.base_addr as u16);
+        if irq == 0 && map.mem_start == 0 && map.dma == 0 && base < 0x100 {
+            return;
+        }
+        out.extend_from_slice(b"        device ");
+        if irq != 0 {
+            out.extend_from_slice(b"interrupt ");
+            text::put_u64(out, irq.into());
+            out.extend_from_slice(b"  ");
+        }
+        if base >= 0x100 {
+            put_hex(out, "base 0x", base.into(), "  ");
+        }
+        if map.mem_start != 0 {
+            put_hex(out, "memory 0x", map.mem_start, "-");
+            put_hex(out, "", map.mem_end, "  ");
+        }
+        if map.dma != 0 {
+            put_hex(out, "  dma 0x", map.dma.into(), "");
+        }
+        out.push(b'\n');
+    }
+}
+
+fn put_words(out: &mut Vec<u8>, words: &[&str]) {
+    words.iter().for_each(|word| out.extend_from_slice(word.as_bytes()));
+}
+
+fn put_hex(out: &mut Vec<u8>, before: &str, n: u64, after: &str) {
+    out.extend_from_slice(before.as_bytes());
+    text::put_hex(out, n);
+    out.extend_from_slice(after.as_bytes());
+}
+
+fn put_v4(out: &mut Vec<u8>, before: &[u8], octets: [u8; 4]) {
+    out.extend_from_slice(before);
+    text::put_v4(out, octets);
+}
+
+/// Appends `<UP,LOOPBACK>`.
+fn put_flag_words(out: &mut Vec<u8>, flags: u16) {
+    if flags == 0 {
+        // Where netstat takes the last comma away it takes the closing bracket instead.
+        return out.push(b'<');
+    }
+    put_listed(out, WORDS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, word)| *word));
+}
+
+fn put_scope_words(out: &mut Vec<u8>, scope: u8) {
+    const COMPAT: u8 = 0x80;
+    let bare = scope & !COMPAT;
+    let words = [
+        (scope & COMPAT != 0, "compat"),
+        (bare == 0, "global"),
+        (bare & 0x20 != 0, "link"),
+        (bare & 0x40 != 0, "site"),
+        (bare & 0x10 != 0, "host"),
+    ];
+    put_listed(out, words.iter().filter(|(on, _)| *on).map(|(_, word)| *word));
+}
+
+/// Appends `<A,B>`, nothing for no words.
+fn put_listed<'w>(out: &mut Vec<u8>, words: impl Iterator<Item = &'w str>) {
+    let mut before = "<";
+    for word in words {
+        put_words(out, &[before, word]);
+        before = ",";
+    }
+    if before == "," {
+        out.push(b'>');
+    }
+}
+
+/// The counters as /proc/net/dev adds them up (net/core/net-procfs.c, `dev_seq_printf_stats`): what netstat reads.
+struct Counters {
+    stats: LinkStats,
+    rx_dropped: u64,
+    frame: u64,
+    carrier: u64,
+}
+
+impl Counters {
+    fn new(stats: LinkStats) -> Counters {
+        let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, &part| sum.wrapping_add(part));
+        Counters {
+            stats,
+            rx_dropped: sum(&[stats.rx_dropped, stats.rx_missed_errors]),
+            frame: sum(&[stats.rx_length_errors, stats.rx_over_errors, stats.rx_crc_errors, stats.rx_frame_errors]),
+            carrier: sum(&[
+                stats.tx_carrier_errors,
+                stats.tx_aborted_errors,
+                stats.tx_window_errors,
+                stats.tx_heartbeat_errors,
+            ]),
+        }
+    }
+}
+
+fn put_short_counters(out: &mut Vec<u8>, counters: &Counters) {
+    let stats = &counters.stats;
+    put_right(out, stats.rx_packets, 8);
+    for n in [stats.rx_errors, counters.rx_dropped] {
+        out.push(b' ');
+        put_right(out, n, 6);
+    }
+    out.push(b' ');
+    put_cell(out, 6, |out| text::put_u64(out, stats.rx_fifo_errors));
+    out.push(b' ');
+    put_right(out, stats.tx_packets, 8);
+    for n in [stats.tx_errors, stats.tx_dropped, stats.tx_fifo_errors] {
+        out.push(b' ');
+        put_right(out, n, 6);
+    }
+    out.push(b' ');
+}
+
+fn put_long_counters(out: &mut Vec<u8>, counters: &Counters) {
+    let stats = &counters.stats;
+    put_packets(out, "RX", stats.rx_packets, stats.rx_bytes);
+    put_named(
+        out,
+        &[
+            ("        RX errors ", stats.rx_errors),
+            ("  dropped ", counters.rx_dropped),
+            ("  overruns ", stats.rx_fifo_errors),
+            ("  frame ", counters.frame),
+        ],
+    );
+    put_packets(out, "TX", stats.tx_packets, stats.tx_bytes);
+    put_named(
+        out,
+        &[
+            ("        TX errors ", stats.tx_errors),
+            ("  dropped ", stats.tx_dropped),
+            (" overruns ", stats.tx_fifo_errors),
+            ("  carrier ", counters.carrier),
+            ("  collisions ", stats.collisions),
+        ],
+    );
+}
+
+fn put_named(out: &mut Vec<u8>, numbers: &[(&str, u64)]) {
+    for (name, number) in numbers {
+        out.extend_from_slice(name.as_bytes());
+        text::put_u64(out, *number);
+    }
+    out.push(b'\n');
+}
+
+fn put_packets(out: &mut Vec<u8>, direction: &str, packets: u64, bytes: u64) {
+    let (tenths, unit) = human(bytes);
+    put_words(out, &["        ", direction, " packets "]);
+    text::put_u64(out, packets);
+    out.extend_from_slice(b"  bytes ");
+    text::put_u64(out, bytes);
+    out.extend_from_slice(b" (");
+    text::put_u64(out, tenths / 10);
+    out.push(b'.');
+    text::put_u64(out, tenths % 10);
+    put_words(out, &[" ", unit, ")\n"]);
+}
+
+/// Tenths of the largest unit that the number is greater than, and the unit.
+fn human(bytes: u64) -> (u64, &'static str) {
+    const EIB: u64 = 1 << 60;
+    if bytes > EIB {
+        return (bytes / (EIB / 10), "EiB");
+    }
+    let units = [(1u64 << 50, "PiB"), (1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let (size, unit) = units.into_iter().find(|(size, _)| bytes > *size).unwrap_or((1, "B"));
+    (bytes.wrapping_mul(10) / size, unit)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn text_of(put: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        put(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn link() -> Link {
+        Link {
+            index: 2,
+            name: b"eth0".as_slice().into(),
+            flags: 0x11043,
+            hardware: 1,
+            mtu: 1400,
+            tx_queue: 1000,
+            address: [2, 0xfc, 0, 0, 0, 1].as_slice().into(),
+            stats: Some(LinkStats {
+                rx_packets: 63335,
+                rx_bytes: 2_177_716_558,
+                rx_dropped: 3,
+                rx_missed_errors: 4,
+                rx_crc_errors: 5,
+                rx_over_errors: 6,
+                rx_fifo_errors: 7,
+                tx_packets: 42393,
+                tx_bytes: 3_436_835,
+                tx_carrier_errors: 1,
+                tx_aborted_errors: 1,
+                ..LinkStats::default()
+            }),
+            map: LinkMap::default(),
+        }
+    }
+
+    use record::rows::LinkMap;
+
+    #[test]
+    fn short_by_example() {
+        let link = link();
+        let row = Interface { name: b"eth0", link: &link, alias: false, addr: None, addrs6: &[] };
+        assert_eq!(
+            text_of(|o| row.put_short(o, false)),
+            "eth0             1400    63335      0      7 7         42393      0      0      0 BMRU\n"
+        );
+        let alias = Interface { name: b"eth0:\x1b1", alias: true, ..row };
+        assert_eq!(
+            text_of(|o| alias.put_short(o, false)),
+            "eth0:?1          1400      - no statistics available -                        BMRU\n"
+        );
+        let none = Link { flags: 0x10000, mtu: u32::MAX, ..link.clone() };
+        let none = Interface { link: &none, ..row };
+        assert!(text_of(|o| none.put_short(o, false)).ends_with("[NO FLAGS]\n"));
+        assert!(text_of(|o| none.put_short(o, false)).contains("    -1 "));
+        assert!(!none.is_up() && row.is_up());
+    }
+
+    #[test]
+    fn long_by_example() {
+        let link = link();
+        let addr = LinkAddr {
+            index: 2,
+            label: b"eth0".as_slice().into(),
+            local: [192, 0, 2, 2],
+            peer: [192, 0, 2, 2],
+            broadcast: [192, 0, 2, 255],
+            prefix_len: 24,
+        };
+        let other = LinkAddr6 { iface: b"lo".as_slice().into(), addr: [0; 16], prefix_len: 128, scope: 0x10 };
+        let six = LinkAddr6 { iface: b"eth0".as_slice().into(), addr: [0xfd; 16], prefix_len: 64, scope: 0 };
+        let addrs6 = [other, six];
+        let row = Interface { name: b"eth0", link: &link, alias: false, addr: Some(&addr), addrs6: &addrs6 };
+        let want = "\
+eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1400
+        inet 192.0.2.2  netmask 255.255.255.0  broadcast 192.0.2.255
+        inet6 fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd  prefixlen 64  scopeid 0x0<global>
+        ether 02:fc:00:00:00:01  txqueuelen 1000  (Ethernet)
+        RX packets 63335  bytes 2177716558 (2.0 GiB)
+        RX errors 0  dropped 7  overruns 7  frame 11
+        TX packets 42393  bytes 3436835 (3.2 MiB)
+        TX errors 0  dropped 0 overruns 0  carrier 2  collisions 0
+
+";
+        assert_eq!(text_of(|o| row.put_long(o, false)), want);
+        let alias = Interface { alias: true, addrs6: &[], ..row };
+        assert!(text_of(|o| alias.put_long(o, false)).ends_with("(Ethernet)\n\n"));
+    }
+
+    #[test]
+    fn odd_flags_and_places() {
+        for (flags, text) in [(0, "<"), (IFF_PORTSEL, ""), (IFF_UP | IFF_DYNAMIC, "<UP,DYNAMIC>")] {
+            assert_eq!(text_of(|o| put_flag_words(o, flags)), text);
+        }
+        for (scope, text) in [(0, "<global>"), (0x80, "<compat,global>"), (0x60, "<link,site>"), (0x0f, "")] {
+            assert_eq!(text_of(|o| put_scope_words(o, scope)), text);
+        }
+        let map = LinkMap { mem_start: 0xfe00, mem_end: 0xfeff, base_addr: 0x1_0300, irq: 0x10b, dma: 1, port: 1 };
+        let link = Link { flags: 0xe000, map, stats: None, ..link() };
+        let row = Interface { name: b"e", link: &link, alias: false, addr: None, addrs6: &[] };
+        let text = text_of(|o| row.put_long(o, false));
+        assert!(text.starts_with("e: flags=-8192<DYNAMIC>  mtu"), "{text}");
+        assert!(text.contains("        media 10base2autoselect\n"), "{text}");
+        assert!(text.contains("device interrupt 11  base 0x300  memory 0xfe00-feff    dma 0x1\n"), "{text}");
+    }
+
+    #[test]
+    fn units() {
+        for (bytes, tenths, unit) in [
+            (0, 0, "B"),
+            (1024, 10240, "B"),
+            (1025, 10, "KiB"),
+            (3 << 30, 30, "GiB"),
+            (1 << 60, 10240, "PiB"),
+            (u64::MAX, 160, "EiB"),
+        ] {
+            assert_eq!(human(bytes), (tenths, unit));
+        }
+    }
+}

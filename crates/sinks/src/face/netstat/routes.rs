@@ -1,0 +1,435 @@
+//! `netstat -r` and `netstat -g`: lines of routes and of memberships in groups.
+
+use super::cell::{put_cell, put_left, put_right_i32};
+use record::rows::{Membership, Route, rtf};
+use record::{Addr, Key, LookupId, Lookups, Value, text};
+
+/// How routes are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouteOptions {
+    /// Columns of the IPv4 table.
+    pub columns: RouteColumns,
+    /// Numbers instead of names.
+    pub numeric: bool,
+    /// Nothing is cut even under `bug_compatible` (`-W`).
+    pub wide: bool,
+    /// The old bytes: long names cut without a mark, control bytes as they are.
+    pub bug_compatible: bool,
+}
+
+/// Columns of the IPv4 table, by the number of `-e`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteColumns {
+    /// Segment size, window and first round-trip time: without `-e`.
+    Transport,
+    /// Metric, references, uses (`-e`).
+    Metric,
+    /// All of them (`-ee`).
+    All,
+    /// None, not even a line: `-eee`, by an overflow of netstat's.
+    Nothing,
+}
+
+/// Names that are in no lookup.
+#[derive(Clone, Copy)]
+pub struct NetworkNames<'n> {
+    /// The name of a network (/etc/networks).
+    pub network: &'n dyn Fn([u8; 4]) -> Option<&'n [u8]>,
+}
+
+impl RouteColumns {
+    fn heading(self) -> &'static [u8] {
+        match self {
+            RouteColumns::Transport => b"Flags   MSS Window  irtt Iface\n",
+            RouteColumns::Metric => b"Flags Metric Ref    Use Iface\n",
+            RouteColumns::All => b"Flags Metric Ref    Use Iface    MSS   Window irtt\n",
+            RouteColumns::Nothing => b"",
+        }
+    }
+}
+
+/// Appends title and heading of the IPv4 table.
+pub fn put_routes_heading(out: &mut Vec<u8>, options: &RouteOptions) {
+    out.extend_from_slice(b"Kernel IP routing table\n");
+    if options.columns != RouteColumns::Nothing {
+        out.extend_from_slice(b"Destination     Gateway         Genmask         ");
+        out.extend_from_slice(options.columns.heading());
+    }
+}
+
+/// Appends title and heading of the IPv4 routing cache (`-C`), which no kernel since 3.6 has anything in.
+pub fn put_cache_heading(out: &mut Vec<u8>, options: &RouteOptions) {
+    out.extend_from_slice(b"Kernel IP routing cache\n");
+    match options.columns {
+        RouteColumns::Nothing => return,
+        _ => out.extend_from_slice(b"Source          Destination     Gateway         "),
+    }
+    let heading = options.columns.heading();
+    if options.columns == RouteColumns::All {
+        out.extend_from_slice(heading.strip_suffix(b"\n").unwrap_or(heading));
+        return out.extend_from_slice(b"  TOS HHRef HHUptod     SpecDst\n");
+    }
+    out.extend_from_slice(heading);
+}
+
+/// Appends title and heading of the IPv6 table, or of its cache.
+pub fn put_routes6_heading(out: &mut Vec<u8>, cache: bool) {
+    out.extend_from_slice(if cache { b"Kernel IPv6 routing cache\n" } else { b"Kernel IPv6 routing table\n" });
+    out.extend_from_slice(b"Destination                    Next Hop                   Flag Met Ref  Use If\n");
+}
+
+/// Appends the line of an IPv4 route.
+pub fn put_route(
+    out: &mut Vec<u8>,
+    row: &Route<'_>,
+    options: &RouteOptions,
+    names: NetworkNames<'_>,
+    lookups: &Lookups<'_>,
+) {
+    if options.columns == RouteColumns::Nothing {
+        return;
+    }
+    let rejected = row.flags & rtf::REJECT != 0;
+    put_name(out, options, |out| put_target(out, row, options, names, lookups));
+    put_name(out, options, |out| match rejected {
+        true => out.push(b'-'),
+        false => put_gateway(out, row.gateway, options, lookups),
+    });
+    put_cell(out, 16, |out| text::put_v4(out, mask(row.prefix_len)));
+    // Of a rejecting route netstat forgets the letters before the `!`.
+    let flags = if rejected { row.flags & !(rtf::UP | rtf::GATEWAY) } else { row.flags };
+    put_cell(out, 5, |out| put_letters(out, flags, LETTERS4));
+    match options.columns {
+        RouteColumns::Transport => put_transport(out, row, options, rejected),
+        RouteColumns::Metric => put_metric(out, row, options, rejected),
+        RouteColumns::All => put_all(out, row, options, rejected),
+        RouteColumns::Nothing => {}
+    }
+    out.push(b'\n');
+}
+
+fn mask(bits: u8) -> [u8; 4] {
+    u32::MAX.checked_shl(32u32.saturating_sub(bits.into())).unwrap_or(0).to_be_bytes()
+}
+
+/// A cell of 15 columns and a blank: what is longer goes on, unless the old bytes are wanted.
+fn put_name(out: &mut Vec<u8>, options: &RouteOptions, put: impl FnOnce(&mut Vec<u8>)) {
+    put_cut(out, options, 15, put);
+    out.push(b' ');
+}
+
+fn put_cut(out: &mut Vec<u8>, options: &RouteOptions, width: usize, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    put_cell(out, width, put);
+    if options.bug_compatible && !options.wide {
+        out.truncate(start + width);
+    }
+}
+
+fn put_target(
+    out: &mut Vec<u8>,
+    row: &Route<'_>,
+    options: &RouteOptions,
+    names: NetworkNames<'_>,
+    lookups: &Lookups<'_>,
+) {
+    let Addr::V4(target) = row.target else { return text::put_addr(out, row.target) };
+    if options.numeric {
+        return text::put_v4(out, target);
+    }
+    if row.target.is_unspecified() {
+        return out.extend_from_slice(if row.prefix_len == 0 { b"default" } else { b"0.0.0.0" });
+    }
+    if is_host(row) {
+        return put_host(out, row.target, options, lookups);
+    }
+    match (names.network)(target) {
+        Some(name) => text::put_face(out, name, options.bug_compatible),
+        None => text::put_v4(out, target),
+    }
+}
+
+/// True if the target of an IPv4 route is a host by its flags or by bits outside of its network: then the name of a
+/// host is asked for, else that of a network.
+fn is_host(row: &Route<'_>) -> bool {
+    let outside = |target: [u8; 4]| target.iter().zip(mask(row.prefix_len)).any(|(octet, mask)| octet & !mask != 0);
+    row.flags & rtf::HOST != 0 || matches!(row.target, Addr::V4(target) if outside(target))
+}
+
+/// The addresses of a route whose names netstat asks for.
+pub fn named_hosts(row: &Route<'_>) -> impl Iterator<Item = Addr> {
+    let target = matches!(row.target, Addr::V6(_)) || is_host(row);
+    let gateway = row.flags & rtf::REJECT == 0 || matches!(row.gateway, Addr::V6(_));
+    [target.then_some(row.target), gateway.then_some(row.gateway)]
+        .into_iter()
+        .flatten()
+        .filter(|addr| !addr.is_unspecified())
+}
+
+fn put_gateway(out: &mut Vec<u8>, gateway: Addr, options: &RouteOptions, lookups: &Lookups<'_>) {
+    if options.numeric || gateway.is_unspecified() {
+        return text::put_addr(out, gateway);
+    }
+    put_host(out, gateway, options, lookups);
+}
+
+fn put_host(out: &mut Vec<u8>, addr: Addr, options: &RouteOptions, lookups: &Lookups<'_>) {
+    match lookups.value(LookupId::Hosts, Key::Addr(addr.unmapped())) {
+        Value::Bytes(name) => text::put_face(out, name, options.bug_compatible),
+        _ => text::put_addr(out, addr.unmapped()),
+    }
+}
+
+fn put_transport(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rejected: bool) {
+    if rejected {
+        return out.extend_from_slice(b"     - -          - -");
+    }
+    out.push(b' ');
+    put_right_i32(out, row.mss as i32, 5);
+    out.push(b' ');
+    put_left(out, (row.window as i32).into(), 5);
+    out.push(b' ');
+    put_right_i32(out, row.rtt_ms as i32, 6);
+    out.push(b' ');
+    text::put_face(out, row.iface, options.bug_compatible);
+}
+
+fn put_metric(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rejected: bool) {
+    put_number(out, row.metric, 6);
+    if rejected {
+        out.extend_from_slice(b" -  ");
+        put_right_i32(out, row.uses as i32, 7);
+        return out.extend_from_slice(b" -");
+    }
+    put_number(out, row.refs, 2);
+    out.push(b' ');
+    put_right_i32(out, row.uses as i32, 7);
+    out.push(b' ');
+    text::put_face(out, row.iface, options.bug_compatible);
+}
+
+fn put_all(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rejected: bool) {
+    put_number(out, row.metric, 6);
+    if rejected {
+        out.extend_from_slice(b" -  ");
+        put_right_i32(out, row.uses as i32, 7);
+        return out.extend_from_slice(b" -        -     -      -");
+    }
+    put_number(out, row.refs, 3);
+    out.push(b' ');
+    put_right_i32(out, row.uses as i32, 6);
+    out.push(b' ');
+    put_cut(out, options, 6, |out| text::put_face(out, row.iface, options.bug_compatible));
+    out.extend_from_slice(b"  ");
+    put_number(out, row.mss, 5);
+    put_number(out, row.window, 6);
+    out.push(b' ');
+    text::put_i64(out, (row.rtt_ms as i32).into());
+}
+
+/// A blank and a number to the left; netstat takes every number for a signed one.
+fn put_number(out: &mut Vec<u8>, n: u32, width: usize) {
+    out.push(b' ');
+    put_left(out, (n as i32).into(), width);
+}
+
+/// Appends the line of an IPv6 route.
+pub fn put_route6(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, lookups: &Lookups<'_>) {
+    put_cell(out, 30, |out| {
+        put_addr6(out, row.target, options, lookups);
+        out.push(b'/');
+        text::put_u64(out, row.prefix_len.into());
+    });
+    out.push(b' ');
+    put_cell(out, 26, |out| put_addr6(out, row.gateway, options, lookups));
+    out.push(b' ');
+    put_cell(out, 4, |out| put_letters(out, row.flags, LETTERS6));
+    put_number(out, row.metric, 3);
+    put_number(out, row.refs, 1);
+    out.push(b' ');
+    put_right_i32(out, row.uses as i32, 6);
+    out.push(b' ');
+    text::put_face(out, row.iface, options.bug_compatible);
+    out.push(b'\n');
+}
+
+fn put_addr6(out: &mut Vec<u8>, addr: Addr, options: &RouteOptions, lookups: &Lookups<'_>) {
+    if options.numeric {
+        return text::put_addr(out, addr.unmapped());
+    }
+    if addr.is_unspecified() {
+        return out.extend_from_slice(b"[::]");
+    }
+    put_host(out, addr, options, lookups);
+}
+
+/// Letters of IPv4 routes.
+const LETTERS4: &[(u32, u8)] = &[
+    (rtf::UP, b'U'),
+    (rtf::GATEWAY, b'G'),
+    (rtf::REJECT, b'!'),
+    (rtf::HOST, b'H'),
+    (rtf::REINSTATE, b'R'),
+    (rtf::DYNAMIC, b'D'),
+    (rtf::MODIFIED, b'M'),
+    (rtf::DEFAULT, b'd'),
+    (rtf::ALLONLINK, b'a'),
+    (rtf::ADDRCONF, b'c'),
+    (rtf::NONEXTHOP, b'o'),
+    (rtf::EXPIRES, b'e'),
+    (rtf::CACHE, b'c'),
+    (rtf::FLOW, b'f'),
+    (rtf::POLICY, b'p'),
+    (rtf::LOCAL, b'l'),
+    (rtf::MTU, b'u'),
+    (rtf::WINDOW, b'w'),
+    (rtf::IRTT, b'i'),
+    (rtf::NOTCACHED, b'n'),
+];
+
+/// Letters of IPv6 routes.
+const LETTERS6: &[(u32, u8)] = &[
+    (rtf::UP, b'U'),
+    (rtf::REJECT, b'!'),
+    (rtf::GATEWAY, b'G'),
+    (rtf::HOST, b'H'),
+    (rtf::DEFAULT, b'D'),
+    (rtf::ADDRCONF, b'A'),
+    (rtf::CACHE, b'C'),
+    (rtf::ALLONLINK, b'a'),
+    (rtf::EXPIRES, b'e'),
+    (rtf::MODIFIED, b'm'),
+    (rtf::NONEXTHOP, b'n'),
+    (rtf::FLOW, b'f'),
+];
+
+fn put_letters(out: &mut Vec<u8>, flags: u32, letters: &[(u32, u8)]) {
+    out.extend(letters.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| letter));
+}
+
+/// Title and heading of the memberships in multicast groups, whichever families are asked for.
+pub const GROUPS_HEADING: &[u8] = b"\
+IPv6/IPv4 Group Memberships
+Interface       RefCnt Group
+--------------- ------ ---------------------
+";
+
+/// Appends the line of a membership.
+pub fn put_membership(
+    out: &mut Vec<u8>,
+    row: &Membership<'_>,
+    numeric: bool,
+    bug_compatible: bool,
+    lookups: &Lookups<'_>,
+) {
+    put_cell(out, 15, |out| text::put_face(out, row.iface, bug_compatible));
+    out.push(b' ');
+    put_left(out, row.users.into(), 6);
+    out.push(b' ');
+    let options = RouteOptions { columns: RouteColumns::Nothing, numeric, wide: true, bug_compatible };
+    match row.group {
+        Addr::V4(_) => put_gateway(out, row.group, &options, lookups),
+        Addr::V6(_) => put_addr6(out, row.group, &options, lookups),
+    }
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PLAIN: RouteOptions =
+        RouteOptions { columns: RouteColumns::Transport, numeric: true, wide: false, bug_compatible: false };
+
+    fn route() -> Route<'static> {
+        Route {
+            target: Addr::V4([203, 0, 113, 0]),
+            prefix_len: 24,
+            gateway: Addr::V4([192, 0, 2, 8]),
+            flags: rtf::UP | rtf::GATEWAY,
+            metric: 4_000_000_000,
+            refs: 0,
+            uses: 0,
+            iface: b"veth-long",
+            mss: 1240,
+            window: 10,
+            rtt_ms: 200,
+        }
+    }
+
+    fn network(_: [u8; 4]) -> Option<&'static [u8]> {
+        Some(b"a-network-with-a-long-name\x1b")
+    }
+
+    fn line(row: &Route<'_>, options: RouteOptions) -> String {
+        let mut out = Vec::new();
+        put_route(&mut out, row, &options, NetworkNames { network: &network }, &Lookups::none());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn ipv4_by_example() {
+        let row = route();
+        let [metric, all] = [RouteColumns::Metric, RouteColumns::All].map(|columns| RouteOptions { columns, ..PLAIN });
+        let front = "203.0.113.0     192.0.2.8       255.255.255.0   UG    ";
+        assert_eq!(line(&row, PLAIN), format!("{front} 1240 10       200 veth-long\n"));
+        assert_eq!(line(&row, metric), format!("{front}-294967296 0        0 veth-long\n"));
+        assert_eq!(line(&row, all), format!("{front}-294967296 0        0 veth-long   1240  10     200\n"));
+        let cut = RouteOptions { bug_compatible: true, ..all };
+        assert_eq!(line(&row, cut), format!("{front}-294967296 0        0 veth-l   1240  10     200\n"));
+        let row = Route { flags: rtf::UP | rtf::REJECT | rtf::HOST, prefix_len: 32, metric: 7, ..row };
+        let front = "203.0.113.0     -               255.255.255.255 !H    ";
+        assert_eq!(line(&row, PLAIN), format!("{front}    - -          - -\n"));
+        assert_eq!(line(&row, metric), format!("{front}7      -        0 -\n"));
+        assert_eq!(line(&row, all), format!("{front}7      -        0 -        -     -      -\n"));
+        assert_eq!(line(&row, RouteOptions { columns: RouteColumns::Nothing, ..PLAIN }), "");
+    }
+
+    #[test]
+    fn names_of_networks() {
+        let named = RouteOptions { numeric: false, ..PLAIN };
+        let row = route();
+        assert!(line(&row, named).starts_with("a-network-with-a-long-name? 192.0.2.8       255"));
+        assert!(line(&row, RouteOptions { bug_compatible: true, ..named }).starts_with("a-network-with- 192.0.2.8  "));
+        assert_eq!(named_hosts(&row).collect::<Vec<_>>(), [row.gateway]);
+        let inside = Route { target: Addr::V4([203, 0, 113, 1]), ..row };
+        assert!(line(&inside, named).starts_with("203.0.113.1     "));
+        assert_eq!(named_hosts(&inside).collect::<Vec<_>>(), [inside.target, row.gateway]);
+        for (bits, name) in [(0, "default         192"), (1, "0.0.0.0         192")] {
+            assert!(line(&Route { target: Addr::ANY4, prefix_len: bits, ..row }, named).starts_with(name));
+        }
+    }
+
+    #[test]
+    fn ipv6_by_example() {
+        let six = |text: &str| text.parse::<Addr>().unwrap();
+        let row =
+            Route { target: six("fe80::"), gateway: Addr::ANY6, prefix_len: 64, metric: 256, refs: 12, ..route() };
+        let text = |row: &Route<'_>, options: RouteOptions| {
+            let mut out = Vec::new();
+            put_route6(&mut out, row, &options, &Lookups::none());
+            String::from_utf8(out).unwrap()
+        };
+        let plain = "fe80::/64                      ::                         UG   256 12      0 veth-long\n";
+        assert_eq!(text(&row, PLAIN), plain);
+        let named = RouteOptions { numeric: false, ..PLAIN };
+        assert_eq!(text(&row, named), plain.replace("::                         UG", "[::]                       UG"));
+        let row = Route { flags: rtf::REJECT | rtf::NONEXTHOP, metric: u32::MAX, refs: 1, ..row };
+        assert!(text(&row, PLAIN).contains(" !n   -1  1      0 veth"), "{}", text(&row, PLAIN));
+        let mapped = Route { target: six("::ffff:192.0.2.1"), ..row };
+        assert!(text(&mapped, PLAIN).starts_with("192.0.2.1/64   "));
+    }
+
+    #[test]
+    fn memberships_by_example() {
+        let row = Membership { iface: b"lo", users: 1, group: Addr::V4([224, 0, 0, 1]) };
+        let mut out = Vec::new();
+        put_membership(&mut out, &row, true, false, &Lookups::none());
+        put_membership(&mut out, &Membership { iface: b"a\n", users: -3, ..row }, false, false, &Lookups::none());
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "lo              1      224.0.0.1\na?              -3     224.0.0.1\n"
+        );
+    }
+}

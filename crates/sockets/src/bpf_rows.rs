@@ -1,0 +1,395 @@
+//! What the walk of the TCP tables writes, as rows.
+//!
+//! A block is a head and rows behind it; both are written by `crates/bpf/c/sockets_walk.bpf.c`, in the machine's byte
+//! order. A row is its base, its parts, its addresses; the head tells which parts there are, so a block from a recording explains itself. Blocks
+//! may come from a hostile file: every length is checked, none is believed. Knows no BPF.
+use std::ops::ControlFlow;
+
+use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
+use record::rows::{Endpoint, Socket, TcpInfo};
+use record::{Addr, Proto, State, Timer};
+
+use crate::error::DecodeError;
+use crate::inet_diag::{AF_INET, AF_INET6};
+
+/// Parts that may follow the base of a row.
+pub(crate) mod part {
+    /// Interface and mark.
+    pub(crate) const BOUND: u32 = 1;
+    /// The running timer.
+    pub(crate) const TIMER: u32 = 2;
+    /// Number of the network namespace: for tables of all of them.
+    pub(crate) const NETNS: u32 = 4;
+    /// A number of the socket for as long as the program is loaded.
+    pub(crate) const IDENTITY: u32 = 8;
+    /// Some members of `tcp_info`.
+    pub(crate) const COUNTERS: u32 = 16;
+    /// Every part that is known.
+    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS;
+}
+
+/// Fields of `tcp_info` that [`part::COUNTERS`] has.
+pub(crate) const COUNTED: &[&str] = &[
+    "bytes_in",
+    "bytes_acked",
+    "bytes_out",
+    "bytes_retrans",
+    "segs_in",
+    "segs_out",
+    "retrans_total",
+    "rtt_us",
+    "rtt_var_us",
+    "cwnd",
+];
+
+/// `struct head`: magic, parts, jiffies u64, monotonic time u64, kind, pad.
+const HEAD: usize = 32;
+const MAGIC: u32 = 0x316b_776e;
+/// Kind of a block that holds sockets.
+const SOCKETS: u32 = 1;
+/// `struct base`: words, family, state, kind u8; ports u16; rqueue, wqueue, inode, uid u32.
+const BASE: usize = 24;
+const BOUND: usize = 8;
+const TIMER: usize = 8;
+const COUNTERS: usize = 56;
+const NETNS: usize = 8;
+const IDENTITY: usize = 8;
+
+/// The bit of `kind` for time-wait sockets.
+const MINISOCK: u8 = 1;
+/// The bit for request sockets.
+const REQUEST: u8 = 2;
+/// The bit for listeners that take no IPv4.
+const V6ONLY: u8 = 4;
+
+/// Bytes of `tcp_info` as far as its members are filled in: up to `tcpi_bytes_retrans`.
+const INFO: usize = 216;
+
+/// The head of a block with these parts: for the fuzzer and for tests.
+pub(crate) fn head(parts: u32) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+    head[4..8].copy_from_slice(&parts.to_ne_bytes());
+    head[24..28].copy_from_slice(&SOCKETS.to_ne_bytes());
+    head
+}
+
+/// What a block's head says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Head {
+    timer: Option<usize>,
+    counters: Option<usize>,
+    netns: Option<usize>,
+    bound: Option<usize>,
+    /// Bytes of all parts.
+    parts: usize,
+    /// Ticks of the kernel's clock a second.
+    hz: u32,
+}
+
+impl Head {
+    fn of(block: &[u8]) -> Result<Head, DecodeError> {
+        let short = DecodeError::Short { what: "block of the walk", claims: HEAD, has: block.len() };
+        let word = |at| u32_at(block, at).ok_or(short);
+        let parts = word(4)?;
+        if block.len() < HEAD || word(0)? != MAGIC || word(24)? != SOCKETS || parts & !part::ALL != 0 {
+            return Err(short);
+        }
+        let mut at = 0;
+        let mut place = |bit, bytes| {
+            let here = (parts & bit != 0).then_some(at);
+            at += if here.is_some() { bytes } else { 0 };
+            here
+        };
+        let bound = place(part::BOUND, BOUND);
+        let timer = place(part::TIMER, TIMER);
+        let counters = place(part::COUNTERS, COUNTERS);
+        let netns = place(part::NETNS, NETNS);
+        place(part::IDENTITY, IDENTITY);
+        let hz = ticks_a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
+        Ok(Head { timer, counters, netns, bound, parts: at, hz })
+    }
+}
+
+/// Rates of the kernel's clock (CONFIG_HZ) that there are.
+const RATES: [u32; 10] = [100, 250, 300, 1000, 128, 256, 1024, 24, 48, 1200];
+
+// The kernel does not tell its rate, but its ticks do: they start 300 seconds before they overflow 32 bits
+// (INITIAL_JIFFIES, include/linux/jiffies.h), and they and the monotonic clock stand still together.
+fn ticks_a_second(jiffies: u64, monotonic_ns: u64) -> u32 {
+    let ticks = jiffies as f64 - (1u64 << 32) as f64;
+    let seconds = monotonic_ns as f64 / 1e9 - 300.0;
+    let off = |rate: u32| (seconds * f64::from(rate) - ticks).abs();
+    RATES.into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(250)
+}
+
+fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
+    u32::try_from(u64::from(ticks) * 1000 / u64::from(hz.max(1))).unwrap_or(u32::MAX)
+}
+
+/// Makes rows of blocks. One is kept for a whole table: it mixes its keys with a secret of its own.
+#[derive(Debug)]
+pub(crate) struct WalkDecoder {
+    netns_id: u64,
+    secret: u64,
+    /// Where `tcp_info` is put together: only its members in [`COUNTED`] mean anything.
+    info: [u8; INFO],
+}
+
+impl WalkDecoder {
+    /// `secret` keeps strangers from choosing addresses whose rows pass for one.
+    pub(crate) fn new(netns_id: u64, secret: u64) -> WalkDecoder {
+        WalkDecoder { netns_id, secret, info: [0; INFO] }
+    }
+
+    /// Hands every row of a block to `each`, with a key that only the same connection has again.
+    ///
+    /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
+    pub(crate) fn block(
+        &mut self,
+        block: &[u8],
+        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let head = match Head::of(block) {
+            Ok(head) => head,
+            Err(error) => return each(Err(error)),
+        };
+        // Filled anew for every row: most of its 400 bytes stay as they are.
+        let mut row = Socket { proto: Proto::Tcp, netns_id: self.netns_id, ..Socket::EMPTY };
+        let mut rest = block.get(HEAD..).unwrap_or_default();
+        while let Some(words) = rest.first() {
+            let size = usize::from(*words) * 4;
+            let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
+                return each(Err(DecodeError::Short {
+                    what: "row of the walk",
+                    claims: size.max(BASE),
+                    has: rest.len(),
+                }));
+            };
+            rest = behind;
+            match self.fill(&mut row, bytes, &head) {
+                Err(error) => each(Err(error))?,
+                Ok(key) => match head.counters {
+                    None => each(Ok((&row, key)))?,
+                    Some(at) => self.with_counters(&row, bytes, at, key, each)?,
+                },
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    // Everything but the counters; the row's key.
+    #[inline(always)]
+    fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], head: &Head) -> Result<u64, DecodeError> {
+        let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
+        let Some((base, rest)) = bytes.split_first_chunk::<BASE>() else { return Err(short(BASE)) };
+        let Some((parts, rest)) = rest.split_at_checked(head.parts) else { return Err(short(BASE + head.parts)) };
+        let (local, peer, addresses) = match base[1] {
+            AF_INET => {
+                let Some(both) = rest.first_chunk::<8>() else { return Err(short(BASE + head.parts + 8)) };
+                let [a, b, c, d, e, f, g, h] = *both;
+                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), mix(self.secret, u64::from_ne_bytes(*both)))
+            }
+            AF_INET6 => {
+                let Some(both) = rest.first_chunk::<32>() else { return Err(short(BASE + head.parts + 32)) };
+                let at = |at| array_at::<16>(both, at).unwrap_or_default();
+                (Addr::V6(at(0)), Addr::V6(at(16)), self.mix_all(both))
+            }
+            other => return Err(DecodeError::Family(other)),
+        };
+        let word = |at| u32_at(base, at).unwrap_or(0);
+        let port = |at| u16_at(base, at).unwrap_or(0);
+        let kind = base[3];
+        row.family = base[1];
+        row.state = State(base[2]);
+        row.local = Endpoint { addr: local, port: port(4) };
+        row.peer = Endpoint { addr: peer, port: port(6) };
+        row.rqueue = word(8);
+        row.wqueue = Some(word(12));
+        row.inode = word(16);
+        // A time-wait socket has no owner any more.
+        row.uid = if kind & MINISOCK == 0 { Some(word(20)) } else { None };
+        row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
+        self.fill_parts(row, parts, head);
+        let ports = u64::from(word(4)) | u64::from(row.ifindex) << 32;
+        Ok(mix(mix(addresses, ports), row.netns_id ^ u64::from(row.family)) | 1)
+    }
+
+    #[inline(always)]
+    fn fill_parts(&self, row: &mut Socket<'_>, parts: &[u8], head: &Head) {
+        if let Some(at) = head.bound {
+            row.ifindex = u32_at(parts, at).unwrap_or(0);
+            row.mark = u32_at(parts, at + 4);
+        }
+        if let Some(at) = head.timer {
+            row.timer_ms = ticks_to_ms(u32_at(parts, at).unwrap_or(0), head.hz);
+            row.timer = Timer(parts.get(at + 4).copied().unwrap_or(0));
+            row.retrans = parts.get(at + 5).copied().unwrap_or(0);
+        }
+        if let Some(at) = head.netns {
+            row.netns_id = u32_at(parts, at).map_or(self.netns_id, u64::from);
+        }
+    }
+
+    fn mix_all(&self, both: &[u8; 32]) -> u64 {
+        let word = |at| u64_at(both, at).unwrap_or(0);
+        [8, 16, 24].into_iter().fold(mix(self.secret, word(0)), |key, at| mix(key, word(at)))
+    }
+
+    fn with_counters(
+        &mut self,
+        row: &Socket<'_>,
+        bytes: &[u8],
+        at: usize,
+        key: u64,
+        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let small = bytes.get(3).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
+        match bytes.get(BASE + at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
+            Some(counters) if !small => {
+                put_info(&mut self.info, counters);
+                each(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, key)))
+            }
+            _ => each(Ok((row, key))),
+        }
+    }
+}
+
+/// `struct counters` into the places of `struct tcp_info` (include/uapi/linux/tcp.h).
+fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
+    let mut put = |at: usize, from: usize, bytes: usize| {
+        if let (Some(to), Some(from)) = (info.get_mut(at..at + bytes), counters.get(from..from + bytes)) {
+            to.copy_from_slice(from);
+        }
+    };
+    put(128, 0, 8); // bytes_received
+    put(120, 8, 8); // bytes_acked
+    put(200, 16, 8); // bytes_sent
+    put(208, 24, 8); // bytes_retrans
+    put(140, 32, 4); // segs_in
+    put(136, 36, 4); // segs_out
+    put(100, 40, 4); // total_retrans
+    put(80, 52, 4); // snd_cwnd
+    // The kernel keeps the smoothed time eightfold and the deviation fourfold (tcp_get_info).
+    for (to, from, by) in [(68, 44, 3), (72, 48, 2)] {
+        let value = u32_at(counters, from).unwrap_or(0) >> by;
+        if let Some(place) = info.get_mut(to..to + 4) {
+            place.copy_from_slice(&value.to_ne_bytes());
+        }
+    }
+}
+
+fn mix(key: u64, with: u64) -> u64 {
+    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
+    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(family: u8, kind: u8, parts: &[u8], addresses: &[u8]) -> Vec<u8> {
+        let mut row = vec![0, family, 1, kind, 0x39, 0x30, 80, 0];
+        for word in [3u32, 4, 77, 1000] {
+            row.extend_from_slice(&word.to_ne_bytes());
+        }
+        row.extend_from_slice(parts);
+        row.extend_from_slice(addresses);
+        row[0] = (row.len() / 4) as u8;
+        row
+    }
+
+    fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
+        let mut found = Vec::new();
+        let _ = WalkDecoder::new(9, 1).block(block, &mut |row| {
+            found.push(row.map(|(row, _)| {
+                let Socket { local, peer, uid, inode, netns_id, .. } = row;
+                let queues = (row.rqueue, row.wqueue);
+                let info = row.tcp_info.map(|info| (info.rtt_us(), info.bytes_received(), info.segs_out()));
+                format!("{local:?} {peer:?} {queues:?} {uid:?} {inode} {netns_id} {:?} {info:?}", (row.ifindex, row.timer.0))
+            }));
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    #[test]
+    fn every_part_has_its_place() {
+        let mut parts = Vec::new();
+        for word in [2u32, 7] {
+            parts.extend_from_slice(&word.to_ne_bytes());
+        }
+        parts.extend_from_slice(&[50, 0, 0, 0, 2, 1, 0, 0]);
+        let counters: Vec<u8> = (0..14u32).flat_map(|n| (n * 8).to_ne_bytes()).collect();
+        parts.extend_from_slice(&counters);
+        parts.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0]);
+        parts.extend_from_slice(&[0xee; 8]);
+        let block = [&head(part::ALL)[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
+        assert_eq!(
+            told(&block),
+            [Ok("Endpoint { addr: V4([127, 0, 0, 1]), port: 12345 } Endpoint { addr: V4([127, 0, 0, 2]), port: 80 } \
+                 (3, Some(4)) Some(1000) 77 5 (2, 2) Some((Some(11), Some(34359738368), Some(72)))"
+                .to_owned())]
+        );
+        // Half a socket has no counters and, in time-wait, no owner.
+        let small = [&head(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
+        assert!(told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")), "{:?}", told(&small));
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        let good = row(10, 0, &[], &[1; 32]);
+        let block = |rows: &[&[u8]]| [&[&head(0)[..]], rows].concat().concat();
+        assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
+        // Too short for its family: it costs itself.
+        let cut = row(10, 0, &[], &[1; 8]);
+        let found = told(&block(&[&cut, &good]));
+        assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
+        // No way on from a length of nothing, or of more than there is.
+        for words in [0, 1, 255] {
+            let mut odd = good.clone();
+            odd[0] = words;
+            let found = told(&block(&[&good, &odd, &good]));
+            assert!(found.len() == 2 && found[1].is_err(), "{found:?}");
+        }
+        let mut odd = good;
+        odd[1] = 3;
+        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
+        for garbage in [&b""[..], b"nwk1", &head(64)] {
+            assert!(matches!(told(garbage)[..], [Err(_)]));
+        }
+    }
+
+    #[test]
+    fn the_clocks_rate_follows_from_its_ticks() {
+        for hz in [100u32, 250, 300, 1000] {
+            for seconds in [1u64, 200, 400, 86_400, 40_000_000] {
+                let ticks = (1 << 32) - 300 * u64::from(hz) + u64::from(hz) * seconds;
+                assert_eq!(ticks_a_second(ticks, seconds * 1_000_000_000 + 3_000_000), hz, "{hz} Hz, {seconds} s");
+            }
+        }
+        assert_eq!((ticks_to_ms(25, 250), ticks_to_ms(7, 1000), ticks_to_ms(3, 300)), (100, 7, 10));
+        assert_eq!(ticks_to_ms(u32::MAX, 0), u32::MAX);
+        let _ = ticks_a_second(u64::MAX, u64::MAX);
+    }
+
+    #[test]
+    fn keys_tell_connections_apart() {
+        let keys = |rows: &[Vec<u8>]| {
+            let mut keys = Vec::new();
+            let _ = WalkDecoder::new(9, 1).block(&[&head(0)[..], &rows.concat()].concat(), &mut |row| {
+                keys.extend(row.map(|(_, key)| key));
+                ControlFlow::Continue(())
+            });
+            keys
+        };
+        let mut rows: Vec<Vec<u8>> = (0..30).map(|n| row(10, 0, &[], &{ let mut a = [0; 32]; a[n] = 1; a })).collect();
+        rows.extend((0..8).map(|n| row(2, 0, &[], &{ let mut a = [0; 8]; a[n] = 1; a })));
+        let mut found = keys(&rows);
+        assert_eq!(found, keys(&rows));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), rows.len());
+    }
+}

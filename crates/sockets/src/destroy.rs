@@ -1,0 +1,275 @@
+//! Closing sockets of others: SOCK_DESTROY (include/uapi/linux/sock_diag.h), TCP since 4.5, UDP since 4.9.
+//!
+//! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: what it
+//! closes is the socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a
+//! reset. A UDP socket is only disconnected and told: the program keeps its port. Needs CAP_NET_ADMIN in the
+//! namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; who chooses is elsewhere.
+use std::fmt;
+use std::ops::ControlFlow;
+
+use netlink::{Ask, DumpError, Request};
+use record::rows::{Endpoint, Socket};
+use record::{Addr, Proto, State};
+use sys::{Errno, Host};
+
+use crate::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
+use crate::keys::Table;
+use crate::source::NETLINK_SOCK_DIAG;
+
+/// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
+const SOCK_DESTROY: u16 = 21;
+
+/// How many sources of a packet are tried to reach one of several sockets that share an address. Where `n` share it,
+/// each try finds the wanted one with a chance of 1 in `n`: of 100 one is missed in 30 000 cases.
+const SHARED_TRIES: u16 = 1024;
+
+/// What the kernel must know to find one socket and no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    proto: Proto,
+    family: u8,
+    state: State,
+    local: Endpoint,
+    peer: Endpoint,
+    ifindex: u32,
+    cookie: u64,
+}
+
+impl Target {
+    /// The socket of a row; `None` if the kernel cannot close sockets of its kind, or if the row has no cookie and
+    /// therefore might be taken for another.
+    pub fn of(row: &Socket<'_>) -> Option<Target> {
+        let closable = matches!(row.proto, Proto::Tcp | Proto::Udp) && matches!(row.family, AF_INET | AF_INET6);
+        let Socket { proto, family, state, local, peer, ifindex, cookie, .. } = *row;
+        (closable && cookie != 0).then_some(Target { proto, family, state, local, peer, ifindex, cookie })
+    }
+
+    /// The row's cookie.
+    pub fn cookie(&self) -> u64 {
+        self.cookie
+    }
+
+    // `struct inet_diag_sockid` with this port as the peer's.
+    fn sockid(&self, peer_port: u16) -> [u8; inet_diag::SOCKID] {
+        let mut id = [0; inet_diag::SOCKID];
+        let mut put = |at: usize, bytes: &[u8]| {
+            id.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = *byte);
+        };
+        put(0, &self.local.port.to_be_bytes());
+        put(2, &peer_port.to_be_bytes());
+        put(4, octets(&self.local.addr));
+        put(20, octets(&self.peer.addr));
+        put(36, &self.ifindex.to_ne_bytes());
+        // Two words, the low one first, whatever the machine's byte order.
+        put(40, &(self.cookie as u32).to_ne_bytes());
+        put(44, &((self.cookie >> 32) as u32).to_ne_bytes());
+        id
+    }
+
+    fn request(&self, peer_port: u16) -> Request {
+        let mut body = [0; inet_diag::REQ_V2];
+        body[0] = self.family;
+        body[1] = inet_diag::number_of(self.proto);
+        body[8..].copy_from_slice(&self.sockid(peer_port));
+        let mut request = Request::one(SOCK_DESTROY);
+        request.body(&body);
+        request
+    }
+
+    // Sockets without a peer may share their address (SO_REUSEPORT). The kernel then chooses among them by a hash of
+    // the packet's source, so another source may find another socket; the cookie keeps the wrong ones alive.
+    fn may_be_shared(&self) -> bool {
+        self.peer.is_none()
+    }
+}
+
+fn octets(addr: &Addr) -> &[u8] {
+    match addr {
+        Addr::V4(octets) => octets,
+        Addr::V6(octets) => octets,
+    }
+}
+
+/// What became of a socket that was to be closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closing {
+    /// The kernel closed it.
+    Closed,
+    /// It was gone already.
+    Gone,
+    /// It is there, but the kernel does not find it by its address: it is bound only, or too many share the address.
+    Hidden,
+    /// The kernel has no way to close it: the state, the protocol, or CONFIG_INET_DIAG_DESTROY.
+    Unsupported,
+    /// CAP_NET_ADMIN is missing.
+    Denied,
+    /// Anything else, in the kernel's words.
+    Failed(Box<str>),
+}
+
+impl Closing {
+    /// The words of the field `result`, by the order of the variants.
+    pub const NAMES: &'static [&'static str] = &["closed", "gone", "hidden", "unsupported", "denied", "failed"];
+
+    /// The word of this result.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Closing::Closed => "closed",
+            Closing::Gone => "gone",
+            Closing::Hidden => "hidden",
+            Closing::Unsupported => "unsupported",
+            Closing::Denied => "denied",
+            Closing::Failed(_) => "failed",
+        }
+    }
+
+    /// True if the socket may still be there.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Closing::Closed | Closing::Gone)
+    }
+}
+
+impl fmt::Display for Closing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Closing::Closed => "closed",
+            Closing::Gone => "gone before they could be closed",
+            Closing::Hidden => "not found by the kernel under their addresses (bound only, or too many share one)",
+            Closing::Unsupported => {
+                "the kernel has no way to close them (their state, or CONFIG_INET_DIAG_DESTROY is off)"
+            }
+            Closing::Denied => "operation not permitted (needs CAP_NET_ADMIN)",
+            Closing::Failed(words) => words,
+        })
+    }
+}
+
+/// Closes one socket in the calling thread's network namespace. Five system calls.
+pub fn close(host: &Host, target: &Target) -> Closing {
+    let first = ask(host, target, target.peer.port);
+    if first != Closing::Gone || !target.may_be_shared() {
+        return first;
+    }
+    if !is_there(host, target) {
+        return Closing::Gone;
+    }
+    for port in 1..=SHARED_TRIES {
+        let next = ask(host, target, port);
+        if next != Closing::Gone {
+            return next;
+        }
+    }
+    if is_there(host, target) { Closing::Hidden } else { Closing::Gone }
+}
+
+fn ask(host: &Host, target: &Target, peer_port: u16) -> Closing {
+    let request = target.request(peer_port);
+    let ask =
+        Ask { what: "socket", protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy", note: "", netns: None };
+    match netlink::exchange(host, &ask, |_| ControlFlow::Continue(())) {
+        Ok(_) => Closing::Closed,
+        Err(error) => verdict(&error),
+    }
+}
+
+fn verdict(error: &DumpError) -> Closing {
+    match error.errno() {
+        // ENOENT also where another socket has the address: its cookie is another.
+        Some(Errno::NOENT | Errno::SRCH) => Closing::Gone,
+        Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => Closing::Unsupported,
+        Some(errno) if errno.is_denied() => Closing::Denied,
+        Some(errno) => Closing::Failed(errno.to_string().into()),
+        None => Closing::Failed(error.to_string().into()),
+    }
+}
+
+// Whether a dump of the sockets with its port still has the cookie. What cannot be asked is not known to be gone.
+fn is_there(host: &Host, target: &Target) -> bool {
+    // A listener that was closed is left as a bound port of its program: what was to be closed is gone.
+    let states = if target.state == State::BOUND_INACTIVE { 1 << State::BOUND_INACTIVE.0 } else { STATES_ALL };
+    let wanted = Wanted { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[], storages: false };
+    let request = wanted.by_family(target.family, target.proto);
+    let what = if target.proto == Proto::Udp { Table::Udp4.what() } else { Table::Tcp.what() };
+    let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy/check", note: "", netns: None };
+    let mut found = false;
+    let end = netlink::dump(host, &ask, |part| {
+        let row = inet_diag::decode_inet(part.payload, target.proto, 0);
+        found |= row.is_ok_and(|row| row.cookie == target.cookie);
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found || end.is_err()
+}
+
+/// Whether sockets can be closed here, and how or why not: for `netwren support`. Closes nothing: it asks for a
+/// socket that cannot be.
+pub fn probe_closing(host: &Host) -> (bool, String) {
+    let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
+    let nobody = |proto| Target { proto, family: AF_INET, state: State(0), local, peer, ifindex: 0, cookie: u64::MAX };
+    let answers = [Proto::Tcp, Proto::Udp].map(|proto| (proto, ask(host, &nobody(proto), 1)));
+    let works = |answer: &Closing| *answer == Closing::Gone;
+    let closable: Vec<&str> = answers.iter().filter(|(_, a)| works(a)).map(|(proto, _)| proto.name()).collect();
+    if closable.is_empty() {
+        return match &answers[0].1 {
+            Closing::Unsupported => (false, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)".to_owned()),
+            other => (false, other.to_string()),
+        };
+    }
+    if !sys::caps::effective().is_ok_and(|set| set.has(sys::caps::Cap::NetAdmin)) {
+        return (false, "needs CAP_NET_ADMIN".to_owned());
+    }
+    (true, format!("{} sockets, by SOCK_DESTROY", closable.join(" and ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn row() -> Socket<'static> {
+        Socket {
+            family: AF_INET6,
+            local: Endpoint { addr: Addr::V6([1; 16]), port: 0x1234 },
+            peer: Endpoint { addr: Addr::V6([2; 16]), port: 0x5678 },
+            ifindex: 7,
+            cookie: 0x0102_0304_0506_0708,
+            ..Socket::EMPTY
+        }
+    }
+
+    #[test]
+    fn the_request_carries_the_whole_id() {
+        let target = Target::of(&row()).unwrap();
+        let request = target.request(target.peer.port);
+        assert_eq!(request.kind(), SOCK_DESTROY);
+        assert!(!request.is_dump());
+        let bytes = request.bytes().unwrap();
+        let body = &bytes[16..];
+        assert_eq!(body.len(), inet_diag::REQ_V2);
+        assert_eq!(&body[..2], [10, 6]);
+        assert_eq!(&body[8..12], [0x12, 0x34, 0x56, 0x78]);
+        assert_eq!((&body[12..28], &body[28..44]), (&[1; 16][..], &[2; 16][..]));
+        assert_eq!(body[44..48], 7u32.to_ne_bytes());
+        assert_eq!(body[48..52], 0x0506_0708u32.to_ne_bytes());
+        assert_eq!(body[52..56], 0x0102_0304u32.to_ne_bytes());
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_no_target() {
+        assert_eq!(Target::of(&Socket { cookie: 0, ..row() }), None);
+        assert_eq!(Target::of(&Socket { proto: Proto::Unix, family: 1, ..row() }), None);
+    }
+
+    #[test]
+    fn every_result_has_its_word() {
+        let all = [
+            Closing::Closed,
+            Closing::Gone,
+            Closing::Hidden,
+            Closing::Unsupported,
+            Closing::Denied,
+            Closing::Failed("x".into()),
+        ];
+        assert_eq!(all.each_ref().map(Closing::name), Closing::NAMES);
+        assert!(all[2..].iter().all(Closing::is_failure) && !all[..2].iter().any(Closing::is_failure));
+    }
+}

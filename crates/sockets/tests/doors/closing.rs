@@ -1,0 +1,44 @@
+//! The cookie decides: with another one nothing is closed, whatever the address.
+use record::rows::{Socket, Sockets};
+use record::{Demand, Next, Proto, Source};
+use sockets::{Closing, Options, SocketSource, Target};
+use sys::Host;
+use testkit::netns::Lab;
+
+/// The listener's row, with its cookie changed by `change`, as a target.
+fn target(host: &Host, change: impl Fn(u64) -> u64) -> Option<Target> {
+    let mut found = None;
+    let mut source = SocketSource::new(host, Options { order: vec![Proto::Tcp], ..Options::new(0) });
+    let demand = Demand::<Sockets>::new(&[], Vec::new());
+    let read = source.run(&demand, &mut |row| {
+        found = Target::of(&Socket { cookie: change(row.cookie), ..*row });
+        Next::More
+    });
+    read.unwrap();
+    found
+}
+
+#[test]
+fn root_another_cookie_closes_nothing() {
+    testkit::require_root!();
+    let lab = Lab::new("cookie");
+    lab.listen("127.0.0.1:80".parse().unwrap());
+    lab.inside(|| {
+        let host = Host::live();
+        for change in [|cookie| cookie + 1, |cookie| cookie ^ 1 << 40, |_| u64::MAX - 1] {
+            let wrong = target(&host, change).unwrap();
+            assert_eq!(sockets::close(&host, &wrong), Closing::Gone);
+        }
+        let right = target(&host, |cookie| cookie).unwrap();
+        assert_eq!(sockets::close(&host, &right), Closing::Closed);
+        assert_eq!(sockets::close(&host, &right), Closing::Gone);
+    });
+}
+
+#[test]
+fn root_support_knows_that_sockets_can_be_closed() {
+    testkit::require_root!();
+    let (works, words) = sockets::probe_closing(&Host::live());
+    assert!(works, "{words}");
+    assert_eq!(words, "tcp and udp sockets, by SOCK_DESTROY");
+}

@@ -1,0 +1,283 @@
+//! `--all-netns`: every namespace, one that cannot be read, and connections between two of them.
+
+use crate::lab::furnished;
+use crate::run::{Ran, command, command_for_anyone, netwren, netwren_in};
+use std::process::Command;
+use sys::caps::Cap;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// Other tests' namespaces change while they are read: only that may be said.
+#[track_caller]
+fn but_for_others(ran: Ran) -> String {
+    let expected = |line: &str| {
+        ["netwren: owners of ", "changed while they were read", "went away", "rows read", "nothing leads into"]
+            .iter()
+            .any(|w| line.contains(w))
+    };
+    assert!(matches!(ran.code, 0 | 3) && ran.stderr.lines().all(expected), "exit {}: {}", ran.code, ran.stderr);
+    ran.stdout
+}
+
+fn only(labs: &[&Lab]) -> String {
+    let names: Vec<String> = labs.iter().map(|lab| format!("\"{}\"", lab.name())).collect();
+    format!("netns in ({})", names.join(", "))
+}
+
+/// Joins two labs by a pair of interfaces with these addresses.
+fn join(a: (&Lab, &str), b: (&Lab, &str)) {
+    let [one, two] = [a.0, b.0].map(|lab| {
+        let mut name = lab.name().to_owned();
+        // Names have at most 15 bytes: the tail is what differs.
+        name.drain(..name.len().saturating_sub(13));
+        format!("v{name}")
+    });
+    a.0.ip(&["link", "add", &one, "type", "veth", "peer", "name", &two, "netns", b.0.name()]);
+    for ((lab, addr), iface) in [(a, &one), (b, &two)] {
+        lab.ip(&["addr", "add", &format!("{addr}/24"), "dev", iface]);
+        lab.ip(&["link", "set", iface, "up"]);
+    }
+    for (lab, iface) in [(a.0, &one), (b.0, &two)] {
+        lab.wait_until("the link is up", || lab.output("ip", &["-br", "link", "show", iface]).contains(" UP "));
+    }
+}
+
+/// A process that takes connections at port 8080.
+fn serve(lab: &Lab) -> u32 {
+    let script = "import socket,time\ns=socket.socket()\ns.bind(('0.0.0.0',8080))\ns.listen()\nc=[]\n\
+                  while True: c.append(s.accept())";
+    let pid = lab.spawn("python3", &["-c", script]);
+    lab.wait_until("it listens", || lab.output("ss", &["-Hltn"]).contains(":8080"));
+    pid
+}
+
+/// A process with connections from these ports to port 8080 of `to`.
+fn connect(lab: &Lab, from: &str, to: &str, ports: &[u16]) -> u32 {
+    let script = format!(
+        "import socket,time\nc=[socket.create_connection(('{to}',8080),source_address=('{from}',p)) for p in {ports:?}]\n\
+         time.sleep(600)"
+    );
+    let pid = lab.spawn("python3", &["-c", &script]);
+    lab.wait_until("it is connected", || lab.output("ss", &["-Htn"]).matches("ESTAB").count() >= ports.len());
+    pid
+}
+
+#[test]
+fn root_all_namespaces_are_the_union_of_each() {
+    testkit::require_root!();
+    let labs = [Lab::new("union"), Lab::new("union"), Lab::new("union")];
+    for (n, lab) in labs.iter().enumerate() {
+        lab.connect_v4(n + 2);
+        lab.listen_tcp(2);
+        lab.time_wait(1);
+    }
+    let mut expected = Vec::new();
+    for lab in &labs {
+        for line in lab.output("ss", &["-Htan"]).lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            expected.push(format!("{}\t{}\t{}", lab.name(), words[3], words[4]));
+        }
+    }
+    expected.sort();
+    let columns = "netns,local_addr,local_port,peer_addr,peer_port";
+    let filter = format!("proto = tcp and {}", only(&labs.each_ref()));
+    let rows = netwren(&["sockets", "--all-netns", "-H", "--no-owner", "--columns", columns, &filter]).ok();
+    let shown = |addr: &str, port: &str| if addr == "-" { "0.0.0.0:*".to_owned() } else { format!("{addr}:{port}") };
+    let mut found: Vec<String> = rows
+        .lines()
+        .map(|line| {
+            let cells: Vec<&str> = line.split('\t').collect();
+            format!("{}\t{}\t{}", cells[0], shown(cells[1], cells[2]), shown(cells[3], cells[4]))
+        })
+        .collect();
+    found.sort();
+    assert_eq!(found, expected);
+    assert!(found.len() > 15);
+}
+
+/// Each table of each namespace, as if it were read alone; and the name is a column unasked.
+#[test]
+fn root_each_family_of_each_namespace() {
+    testkit::require_root!();
+    let lab = furnished("each");
+    let alone = netwren(&["sockets", "--netns", lab.name(), "-H", "--columns", "all", "--no-owner"]).ok();
+    let all = ["sockets", "--all-netns", "-H", "--columns", "all", "--no-owner", &only(&[&lab])];
+    let moving = |text: &str| testkit::mask::sorted_lines(text).lines().count();
+    assert_eq!(moving(&alone), moving(&netwren(&all).ok()));
+    let stable = "proto,family,state,local_addr,local_port,peer_addr,peer_port,path,inode,cookie,uid";
+    let alone = netwren(&["sockets", "--netns", lab.name(), "-H", "--columns", stable]).ok();
+    let together = netwren(&["sockets", "--all-netns", "-H", "--columns", stable, &only(&[&lab])]).ok();
+    assert_eq!(testkit::mask::sorted_lines(&together), testkit::mask::sorted_lines(&alone));
+    let head = netwren(&["sockets", "--all-netns", "--no-owner", "--limit", "1", &only(&[&lab])]).ok();
+    assert!(head.starts_with("netns\tproto\t") && head.contains(&format!("\n{}\t", lab.name())), "{head}");
+}
+
+#[test]
+fn root_both_ends_of_a_connection_are_one_flow() {
+    testkit::require_root!();
+    if !testkit::tool::require("python3") {
+        return;
+    }
+    let (near, far) = (Lab::new("near"), Lab::new("far"));
+    join((&near, "192.0.2.1"), (&far, "192.0.2.2"));
+    let service = serve(&far);
+    let client = connect(&near, "192.0.2.1", "192.0.2.2", &[40_001, 40_002]);
+    let columns =
+        "netns,direction,local_addr,peer_addr,peer_port,connections,process,pid,peer_netns,peer_process,peer_pid";
+    let flows = |filter: &str| but_for_others(netwren(&["flows", "--all-netns", "-H", "--columns", columns, filter]));
+    let joined = format!(
+        "{}\tout\t192.0.2.1\t192.0.2.2\t8080\t2\tpython3\t{client}\t{}\tpython3\t{service}\n",
+        near.name(),
+        far.name()
+    );
+    far.wait_until("both are accepted", || flows(&only(&[&near])).contains("\t2\tpython3"));
+    assert_eq!(flows(&only(&[&near, &far])), joined);
+    // A filter that takes either end takes the flow.
+    assert_eq!(flows(&only(&[&far])), joined);
+    assert_eq!(flows(&format!("pid = {client}")), joined);
+    assert_eq!(flows(&format!("pid = {service}")), joined);
+    // In one namespace there is only one end.
+    let alone = netwren(&["flows", "--netns", far.name(), "-H", "--no-owner"]).ok();
+    assert_eq!(alone, "tcp\tin\t192.0.2.2\t8080\t192.0.2.1\tmany\t2\n");
+}
+
+/// The same private addresses on two unrelated pairs of namespaces: ends are joined where nothing else could be meant.
+#[test]
+fn root_equal_private_addresses_are_not_joined() {
+    testkit::require_root!();
+    if !testkit::tool::require("python3") {
+        return;
+    }
+    let labs: Vec<Lab> = (0..4).map(|_| Lab::new("twins")).collect();
+    let [a, b, c, d] = [0, 1, 2, 3].map(|n| &labs[n]);
+    for (client, service, ports) in [(a, b, [40_001, 40_002]), (c, d, [40_002, 40_003])] {
+        join((client, "10.0.0.1"), (service, "10.0.0.2"));
+        serve(service);
+        connect(client, "10.0.0.1", "10.0.0.2", &ports);
+    }
+    let filter = only(&[a, b, c, d]);
+    let args = ["flows", "--all-netns", "-H", "--columns", "netns,direction,connections,peer_netns", &filter];
+    let mut expected: Vec<String> = Vec::new();
+    for (client, service) in [(a, b), (c, d)] {
+        // Port 40001 (40003) is unmistakable. Port 40002 is there twice: four flows of one end each.
+        expected.push(format!("{}\tout\t1\t{}", client.name(), service.name()));
+        expected.push(format!("{}\tout\t1\t-", client.name()));
+        expected.push(format!("{}\tin\t1\t-", service.name()));
+    }
+    expected.sort();
+    let found = || {
+        let mut lines: Vec<String> = but_for_others(netwren(&args)).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    a.wait_until("all are accepted", || found().len() == expected.len());
+    assert_eq!(found(), expected);
+}
+
+/// Namespaces that come and go cost nobody else's rows, and never the run.
+#[test]
+fn root_namespaces_may_vanish_while_they_are_read() {
+    testkit::require_root!();
+    let lab = Lab::new("stays");
+    lab.connect_v4(2);
+    let churn = format!("{}-c", lab.name());
+    let script = format!("while :; do ip netns add {churn}; ip netns del {churn}; done");
+    let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+    let filter = format!("proto = tcp and netns in (\"{}\", \"{churn}\")", lab.name());
+    for _ in 0..30 {
+        let rows = but_for_others(netwren(&["sockets", "--all-netns", "-H", "--no-owner", &filter]));
+        assert_eq!(rows.lines().count(), 5, "{rows}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let _ = Command::new("ip").args(["netns", "del", &churn]).output();
+}
+
+/// Without the right to enter others: one's own, and a word about the rest.
+#[test]
+fn root_without_the_right_to_enter_only_ones_own() {
+    testkit::require_root!();
+    let (own, other) = (Lab::new("own"), Lab::new("other"));
+    own.connect_v4(2);
+    other.connect_v4(2);
+    let filter = format!("proto = tcp and {}", only(&[&own, &other]));
+    let without = |caps: &[Cap], more: &[&str]| {
+        let mut child = command_for_anyone(&[&["sockets", "--all-netns", "-H", "--no-owner", &filter], more].concat());
+        confine(&mut child, &[Limit::Network(own.path()), Limit::WithoutCaps(caps.to_vec())]).unwrap();
+        Ran::of(child.output().unwrap())
+    };
+    let ran = without(&[Cap::SysAdmin, Cap::Bpf, Cap::Perfmon], &[]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    for word in ["one network namespace was not read: ", "CAP_SYS_ADMIN"] {
+        assert!(ran.stderr.contains(word), "{}", ran.stderr);
+    }
+    assert_eq!(ran.stdout.lines().count(), 5);
+    assert!(ran.stdout.lines().all(|line| line.starts_with(own.name())), "{}", ran.stdout);
+    // The walk enters nothing. It may be asked for by name only where the program was built with it.
+    let walked = without(&[Cap::SysAdmin], &["--via", "bpf"]);
+    assert!(walked.code == 4 || walked.ok().lines().count() == 10);
+}
+
+/// A namespace that lives by a socket alone: its process has gone back home, its name is its number.
+#[test]
+fn root_a_namespace_held_by_a_socket_alone() {
+    testkit::require_root!();
+    let lab = Lab::new("held");
+    if netwren_in(&lab, &["sockets", "--via", "bpf", "proto = tcp", "--no-owner"]).code != 0 {
+        return;
+    }
+    let home = sys::NetNs::current().unwrap();
+    let (inode, _held) = std::thread::spawn(move || {
+        sys::netns::unshare_net().unwrap();
+        let inode = sys::netns::current_inode().unwrap();
+        let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        let udp = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        std::mem::forget(home.enter().unwrap());
+        (inode, (listener, udp))
+    })
+    .join()
+    .unwrap();
+    let filter = format!("netns_id = {inode}");
+    let args = ["sockets", "--all-netns", "-H", "--columns", "netns,proto,state", &filter];
+    let ran = netwren(&[&args[..], &["--no-owner"]].concat());
+    assert_eq!(ran.stdout, format!("{inode}\ttcp\tlisten\n"));
+    ran.says(3, &["nothing leads into a network namespace"]);
+    let tcp = format!("proto = tcp and {filter}");
+    assert_eq!(
+        netwren(&["sockets", "--all-netns", "-H", "--columns", "netns,proto,state", &tcp]).ok(),
+        format!("{inode}\ttcp\tlisten\n")
+    );
+    // Where the walk has no answer for a column, it is null in this one, and a number in all that can be entered.
+    let ran = netwren(&["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns,cookie", &tcp]);
+    assert_eq!(ran.stdout, format!("{inode}\t-\n"));
+    ran.says(0, &["some cells are empty"]);
+}
+
+#[test]
+fn root_a_replay_has_all_namespaces() {
+    testkit::require_root!();
+    let (near, far) = (furnished("tapenear"), Lab::new("tapefar"));
+    join((&near, "198.51.100.1"), (&far, "198.51.100.2"));
+    let listener = far.listen("198.51.100.2:0".parse().unwrap());
+    let _held = near.inside(|| std::net::TcpStream::connect(listener.addr).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    for table in ["sockets", "flows"] {
+        let tape = dir.path().join(table).display().to_string();
+        let filter = only(&[&near, &far]);
+        let wide = ["--all-netns", "-o", "wide", &filter];
+        let live = but_for_others(netwren(&[&[table, "--record", &tape], &wide[..]].concat()));
+        let replayed = but_for_others(netwren(&[&[table, "--replay", &tape], &wide[..]].concat()));
+        assert_eq!(replayed, live);
+        assert!(live.contains(near.name()) && live.contains(far.name()) && live.lines().count() > 5, "{live}");
+    }
+    // A recording of one namespace has that one.
+    let tape = dir.path().join("one").display().to_string();
+    let one = netwren(&["sockets", "--netns", far.name(), "--record", &tape, "-H", "--no-owner"]).ok();
+    let all = netwren(&["sockets", "--all-netns", "--replay", &tape, "-H", "--no-owner", "--columns", "-netns"]).ok();
+    assert_eq!((all.lines().count(), all.as_str()), (2, one.as_str()));
+}
+
+#[test]
+fn one_namespace_or_all() {
+    Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["exclude each other"]);
+}

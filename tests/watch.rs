@@ -1,0 +1,154 @@
+//! `--watch` compares rounds: rates to the byte, what is new, what is gone. Exact by a recording, whose times are known.
+
+use crate::run::{clean, netwren};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use testkit::netns::Lab;
+use testkit::wait_until;
+
+const COLUMNS: &str = "change,proto,local_port,peer_port,bytes_in,bytes_in_per_s,bytes_out_per_s,retrans_per_s";
+
+/// A run that repeats, and the file it writes to.
+struct Running {
+    child: Child,
+    file: std::path::PathBuf,
+}
+
+impl Running {
+    fn start(lab: &Lab, args: &[&str]) -> Running {
+        let file = lab.dir().join("rows");
+        let mut command = lab.command(testkit::program::netwren());
+        clean(&mut command).args(args).stdout(std::fs::File::create(&file).unwrap()).stderr(Stdio::null());
+        Running { child: command.spawn().unwrap(), file }
+    }
+
+    fn wait(&self, what: &str, holds: impl Fn(&serde_json::Value) -> bool) {
+        wait_until(what, || rows(&std::fs::read_to_string(&self.file).unwrap()).iter().flatten().any(&holds));
+    }
+
+    fn end(mut self) {
+        Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// The rows of each round; a line that is not written to its end yet is left out.
+fn rows(text: &str) -> Vec<Vec<serde_json::Value>> {
+    let mut rounds = Vec::new();
+    for line in text.lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok()) {
+        match line.get("proto") {
+            None => rounds.push(Vec::new()),
+            Some(_) => rounds.last_mut().unwrap().push(line),
+        }
+    }
+    rounds
+}
+
+/// The times of the rounds on a tape in nanoseconds: frames of kind 8 (see `sys::tape`).
+fn times(tape: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(tape).unwrap();
+    let number = |at: usize, n: usize| bytes[at..at + n].iter().rev().fold(0u64, |all, b| all << 8 | u64::from(*b));
+    let (mut at, mut times) = ("NETWREN-TAPE".len() + 2, Vec::new());
+    while at + 9 <= bytes.len() {
+        if bytes[at] == 8 {
+            times.push(number(at + 9, 8) * 1_000_000_000 + number(at + 17, 4));
+        }
+        at += 9 + number(at + 5, 4) as usize + 4;
+    }
+    times
+}
+
+#[test]
+fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
+    testkit::require_root!();
+    let lab = Lab::new("watchrates");
+    let tape = lab.dir().join("tape");
+    let (mut client, mut server) = lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    });
+    let port = client.local_addr().unwrap().port();
+    let filter = format!("proto = udp or peer_port = {port}");
+    let tape = tape.to_str().unwrap();
+    let running = Running::start(
+        &lab,
+        &["sockets", "-o", "json", "--columns", COLUMNS, "--watch=0.05", "--record", tape, &filter],
+    );
+    running.wait("the first round", |row| row["change"] == "kept");
+    client.write_all(&[0; 123_456]).unwrap();
+    server.read_exact(&mut vec![0; 123_456]).unwrap();
+    running.wait("the bytes", |row| row["bytes_in"] == 123_456);
+    let udp = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    running.wait("a new socket", |row| row["change"] == "new" && row["local_port"] == 5300);
+    drop(udp);
+    running.wait("a socket that is gone", |row| row["change"] == "gone" && row["local_port"] == 5300);
+    running.end();
+
+    let replay = |columns: &str, more: &[&str]| {
+        let args = ["sockets", "-o", "json", "--columns", columns, "--watch", "--replay", tape];
+        rows(&netwren(&[&args, more].concat()).ok())
+    };
+    let rounds = replay(COLUMNS, &[&filter]);
+    let times = times(Path::new(tape));
+    assert!(rounds.len() >= 4 && times.len() >= rounds.len());
+    assert!(rounds[0].iter().all(|row| row["change"].is_null() && row["bytes_in_per_s"].is_null()), "{:?}", rounds[0]);
+    let bytes = |n: usize| {
+        rounds[n].iter().find(|row| row["proto"] == "tcp").map(|row| (row["bytes_in"].as_u64().unwrap(), row))
+    };
+    let mut moved = 0;
+    for n in 1..rounds.len() {
+        let (Some((before, _)), Some((now, row))) = (bytes(n - 1), bytes(n)) else { continue };
+        let interval = times[n] - times[n - 1];
+        let rate = ((now - before) * 1_000_000_000 + interval / 2) / interval;
+        assert_eq!(row["bytes_in_per_s"], rate, "round {n}");
+        assert_eq!((&row["bytes_out_per_s"], &row["retrans_per_s"]), (&0.into(), &0.into()));
+        assert_eq!(row["change"], "kept");
+        moved += now - before;
+    }
+    assert_eq!(moved, 123_456);
+    let changes = |rounds: &[Vec<serde_json::Value>]| {
+        let udp = rounds.iter().flatten().filter(|row| row["proto"] == "udp" && row["change"] != "kept");
+        udp.map(|row| row["change"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(changes(&rounds), ["new", "gone"]);
+    // The filter, the order and the limit see them as any other field.
+    let fast =
+        replay("change,proto,bytes_in_per_s", &["bytes_in_per_s > 0", "--sort", "bytes_in_per_s:desc", "--limit", "1"]);
+    assert!(fast.iter().flatten().all(|row| row["bytes_in_per_s"].as_u64().unwrap() > 0));
+    assert!((1..4).contains(&fast.iter().flatten().count()), "{fast:?}");
+    assert_eq!(changes(&replay("change,proto", &["change = gone"])), ["gone"]);
+}
+
+/// The usual columns are those of one round and three more; columns that are named are just those, and nothing that
+/// is gone is among them.
+#[test]
+fn root_watch_adds_its_columns_by_itself() {
+    testkit::require_root!();
+    let lab = Lab::new("watchcolumns");
+    let tape = lab.dir().join("tape");
+    let tape = tape.to_str().unwrap();
+    let udp = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    let running = Running::start(
+        &lab,
+        &["sockets", "-o", "json", "--columns", "proto,change", "--watch=0.05", "--record", tape, "proto = udp"],
+    );
+    running.wait("the second round", |row| row["change"] == "kept");
+    drop(udp);
+    running.wait("it is gone", |row| row["change"] == "gone");
+    running.end();
+    // What wide rows need beside the sockets was not recorded: that is said, and no matter here.
+    let replay =
+        |args: &[&str]| netwren(&[&["sockets", "--no-owner", "--replay", tape, "proto = udp"], args].concat()).stdout;
+    let head = |args: &[&str]| replay(args).lines().next().unwrap().replace('\t', " ");
+    let once = head(&[]);
+    assert_eq!(head(&["--watch"]), format!("change {once} bytes_in_per_s bytes_out_per_s"));
+    assert_eq!(head(&["--watch", "-c", "+inode,-change,-bytes_in_per_s"]), format!("{once} inode bytes_out_per_s"));
+    assert_eq!(head(&["--watch", "-c", "proto"]), "proto");
+    assert!(head(&["--watch", "-o", "wide"]).ends_with("segs_in_per_s segs_out_per_s retrans_per_s"));
+    assert!(!head(&["-o", "wide"]).contains("per_s"));
+    let count = |args: &[&str]| replay(args).lines().filter(|line| line.contains("udp")).count();
+    assert_eq!(count(&["--watch"]), count(&["--watch", "-c", "proto"]) + 1, "the one that is gone");
+}

@@ -1,0 +1,121 @@
+//! netwren on the kernels that distributions ship: each boots for some seconds in an emulator.
+//!
+//! The release binary runs there as root and every door that it says works must show the same rows as netlink does.
+//! Nothing is installed; what is downloaded stays below the target folder.
+
+mod guest;
+mod package;
+
+use crate::root;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A kernel and where it comes from.
+struct Release {
+    /// What the command line calls it.
+    name: &'static str,
+    /// Debian's suite.
+    suite: &'static str,
+    /// What the package's name begins with; the newest of these is taken.
+    package: &'static str,
+}
+
+/// The oldest supported kernel and those of the two newest Debians.
+const RELEASES: &[Release] = &[
+    Release { name: "5.10", suite: "bullseye", package: "linux-image-5.10.0-" },
+    Release { name: "6.1", suite: "bookworm", package: "linux-image-6.1.0-" },
+    Release { name: "6.12", suite: "trixie", package: "linux-image-6.12." },
+];
+
+/// Names of all of them.
+pub(crate) const NAMES: &[&str] = &["5.10", "6.1", "6.12"];
+
+/// Programs that this needs, with their packages.
+const TOOLS: &[(&str, &str)] = &[
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("cpio", "cpio"),
+    ("dpkg-deb", "dpkg"),
+    ("depmod", "kmod"),
+    ("curl", "curl"),
+    ("xz", "xz-utils"),
+];
+
+/// An emulated kernel boots in a quarter of a minute; one that has not ended by then never will.
+const BOOT_MAX: Duration = Duration::from_secs(240);
+
+/// Boots each of `wanted` (empty: all) with `binary` and fails if one of them failed.
+pub(crate) fn run(wanted: &[String], binary: &Path) -> Result<()> {
+    for (tool, package) in TOOLS {
+        ensure!(testkit::tool::have(tool), "kernels needs {tool}: apt-get install {package}");
+    }
+    ensure!(binary.exists(), "{}: no such file; ./netwren.sh build makes it", binary.display());
+    let mut bad = Vec::new();
+    for release in RELEASES {
+        if wanted.is_empty() || wanted.iter().any(|name| name == release.name) {
+            println!("kernels: {}", release.name);
+            let said = one(release, binary).with_context(|| format!("kernel {}", release.name))?;
+            bad.extend(said.into_iter().filter(|line| line.contains("DIFFERENT")));
+        }
+    }
+    ensure!(bad.is_empty(), "not as by netlink:\n{}", bad.join("\n"));
+    Ok(())
+}
+
+fn one(release: &Release, binary: &Path) -> Result<Vec<String>> {
+    let folder = root::path().join("target/kernels").join(release.name);
+    std::fs::create_dir_all(&folder)?;
+    let kernel = package::fetch(release.suite, release.package, &folder)?;
+    let initrd = guest::initrd(&kernel, binary, &folder)?;
+    let console = boot(&kernel.image, &initrd, &folder.join("console"))?;
+    let said: Vec<String> =
+        console.lines().filter_map(|line| line.trim_end().strip_prefix(guest::SAYS)).map(str::to_owned).collect();
+    said.iter().for_each(|line| println!("kernels: {}: {line}", release.name));
+    ensure!(said.iter().any(|line| line == "end"), "it did not come to its end: see {}/console", folder.display());
+    Ok(said)
+}
+
+/// Boots and waits for the power to go off; what the console showed.
+fn boot(image: &Path, initrd: &Path, console: &Path) -> Result<String> {
+    let log = std::fs::File::create(console)?;
+    // cx16=off: some kernels do not boot under emulation with it.
+    let mut machine = Command::new("qemu-system-x86_64")
+        .args(["-m", "1024", "-cpu", "max,cx16=off", "-nographic", "-no-reboot", "-nic", "none"])
+        .args(["-append", "console=ttyS0 quiet panic=-1"])
+        .arg("-kernel")
+        .arg(image)
+        .arg("-initrd")
+        .arg(initrd)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .spawn()?;
+    let end = Instant::now() + BOOT_MAX;
+    while machine.try_wait()?.is_none() {
+        if Instant::now() > end {
+            machine.kill()?;
+            machine.wait()?;
+            bail!("still running after {} s: see {}", BOOT_MAX.as_secs(), console.display());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(String::from_utf8_lossy(&std::fs::read(console)?).into_owned())
+}
+
+/// What a kernel's package holds.
+struct Kernel {
+    /// The compressed kernel.
+    image: PathBuf,
+    /// `lib/modules/VERSION` inside the unpacked package.
+    modules: PathBuf,
+    /// VERSION, as uname says.
+    version: String,
+}
+
+/// Runs a command that must succeed.
+fn must(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{command:?}"))?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}

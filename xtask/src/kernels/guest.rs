@@ -1,0 +1,96 @@
+//! What runs on the emulated kernel: busybox, the binary, and a script that compares the doors.
+
+use super::{Kernel, must};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the script's own lines begin with on the console.
+pub(super) const SAYS: &str = "netwren-guest: ";
+
+/// Folders of the package that hold what the doors need.
+const MODULES: &[&str] = &["kernel/net", "kernel/lib", "kernel/crypto"];
+
+const APPLETS: &[&str] =
+    &["sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff"];
+
+/// Connections are made, then every door is asked for the same columns.
+const INIT: &str = r#"#!/bin/sh
+export PATH=/bin
+say() { echo "netwren-guest: $*"; }
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
+mkdir -p /sys/fs/cgroup; mount -t cgroup2 cgroup /sys/fs/cgroup
+ifconfig lo up
+for module in tcp_diag udp_diag unix_diag raw_diag af_packet_diag netlink_diag; do modprobe $module 2>/dev/null; done
+for port in 81 82 83 84; do
+    nc -l -p $port < /dev/zero > /dev/null &
+    sleep 0.3
+    sleep 100 | nc 127.0.0.1 $port > /dev/null &
+done
+nc -l -p 85 < /dev/null > /dev/null & sleep 0.3; nc 127.0.0.1 85 < /dev/null > /dev/null; nc -l -p 86 < /dev/null &
+sleep 1
+netwren support | while read -r line; do say "support: $line"; done
+columns=proto,family,state,local_addr,local_port,peer_addr,peer_port,inode
+rows() { netwren sockets proto = tcp -H --columns $columns --no-owner "$@" 2> /err | sort; }
+owners() { netwren sockets proto = tcp -H --columns local_port,peer_port,state,process,pid,fd "$@" 2> /err | sort; }
+compare() {
+    if [ ! -s /b ]; then say "$1: nothing: $(head -n 1 /err)"; return; fi
+    if cmp -s /a /b; then say "$1: $(wc -l < /b) rows, as by $2"; return; fi
+    say "$1: DIFFERENT from $2"; diff /a /b | head -n 10 | while read -r line; do say "  $line"; done
+}
+rows --via netlink > /a; rows --via proc > /b; compare "sockets --via proc" netlink
+rows --via bpf > /b; compare "sockets --via bpf" netlink
+rows > /b; compare "sockets" netlink
+owners --owners-via proc > /a; owners --owners-via bpf > /b; compare "owners by bpf" proc
+netwren sockets --cost --limit 1 proto = tcp > /dev/null 2> /err; say "cost: $(cat /err)"
+say end
+poweroff -f
+"#;
+
+/// A file system in memory with the script as its first process.
+pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<PathBuf> {
+    let tree = folder.join("guest");
+    if tree.exists() {
+        fs::remove_dir_all(&tree)?;
+    }
+    for dir in ["bin", "proc", "sys", "dev"] {
+        fs::create_dir_all(tree.join(dir))?;
+    }
+    symlink("bin", tree.join("sbin"))?;
+    let busybox = testkit::tool::find("busybox").context("busybox is gone")?;
+    fs::copy(busybox, tree.join("bin/busybox"))?;
+    for applet in APPLETS {
+        symlink("busybox", tree.join("bin").join(applet))?;
+    }
+    symlink("busybox", tree.join("bin/mkdir"))?;
+    fs::copy(binary, tree.join("bin/netwren"))?;
+    copy_modules(kernel, &tree)?;
+    let init = tree.join("init");
+    fs::write(&init, INIT)?;
+    fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
+    pack(&tree, &folder.join("initrd.gz"))
+}
+
+/// The modules, unpacked: busybox may not know their compression.
+fn copy_modules(kernel: &Kernel, tree: &Path) -> Result<()> {
+    let to = tree.join("lib/modules").join(&kernel.version);
+    fs::create_dir_all(to.join("kernel"))?;
+    for part in MODULES {
+        must(Command::new("cp").arg("-r").arg(kernel.modules.join(part)).arg(to.join("kernel")))?;
+    }
+    for file in ["modules.order", "modules.builtin", "modules.builtin.modinfo"] {
+        // Old packages lack some; depmod only warns.
+        let _ = fs::copy(kernel.modules.join(file), to.join(file));
+    }
+    must(Command::new("sh").args(["-c", "find \"$1\" -name '*.ko.xz' -exec xz -d {} +", "sh"]).arg(&to))?;
+    must(Command::new("depmod").arg("-b").arg(tree).arg(&kernel.version).stderr(Stdio::null()))
+}
+
+fn pack(tree: &Path, to: &Path) -> Result<PathBuf> {
+    let script = "cd \"$1\" && find . | cpio --quiet -o -H newc | gzip -1 > \"$2\"";
+    must(Command::new("sh").args(["-c", script, "sh"]).arg(tree).arg(to))?;
+    ensure!(to.exists(), "{} was not made", to.display());
+    Ok(to.to_path_buf())
+}

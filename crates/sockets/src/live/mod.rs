@@ -41,6 +41,13 @@ pub struct Follow<'h> {
     pub stop: &'h dyn Fn() -> bool,
 }
 
+impl Follow<'_> {
+    /// True if no other door may be tried: it was asked for, or all namespaces are followed at once.
+    fn only_bpf(&self) -> bool {
+        self.everywhere || self.via == Some(Via::Bpf)
+    }
+}
+
 /// Connections of one namespace, or of all, from now on.
 pub struct LiveConnections<'h> {
     door: Door<'h>,
@@ -70,7 +77,7 @@ impl<'h> LiveConnections<'h> {
                     let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
                     return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
                 }
-                Err(cause) if follow.everywhere => return Err(shut_out(cause)),
+                Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
                 Err(cause) => shut = Some(cause.to_string()),
             }
         }
@@ -125,9 +132,9 @@ fn not_live() -> SysError {
     SysError::new("replay", WHAT, sys::Errno::NOT_RECORDED)
 }
 
-/// Every namespace at once can be followed by BPF alone.
+/// There is no other door.
 fn shut_out(cause: Cause) -> SourceError {
-    SourceError { what: "connections of all network namespaces", fault: SourceFault::Denied, cause }
+    SourceError { what: "connections by BPF", fault: SourceFault::Unsupported, cause }
 }
 
 impl Stream<SocketEvents> for LiveConnections<'_> {

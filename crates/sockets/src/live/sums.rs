@@ -92,7 +92,7 @@ impl<'h> FlowSums<'h> {
                     let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
                     return Ok(of(Door::Kernel { blocks, last: Head::default() }, None));
                 }
-                Err(cause) if follow.everywhere => return Err(shut_out(cause)),
+                Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
                 Err(cause) => shut = Some(cause.to_string()),
             }
         }

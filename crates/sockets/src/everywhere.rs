@@ -136,6 +136,9 @@ impl Source<Sockets> for EverySocket<'_> {
 
     fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         let mut round = Round::default();
+        if self.places.is_empty() {
+            return round.finish();
+        }
         let stopped = Cell::new(false);
         let mut each = |row: &Socket<'_>| {
             let next = each(row);

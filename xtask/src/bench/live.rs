@@ -63,9 +63,10 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let mut alone = Vec::new();
     let mut added: Vec<Vec<f64>> = vec![Vec::new(); FOLLOWERS.len()];
     for _ in 0..rounds {
-        let base = connections(&lab, count)?;
-        alone.push(base);
         for (follower, added) in FOLLOWERS.iter().zip(&mut added) {
+            // Beside each, because a machine's speed drifts.
+            let base = connections(&lab, count)?;
+            alone.push(base);
             let following = Following::start(&lab, follower, binary)?;
             let with = connections(&lab, count)?;
             following.end(follower, count)?;

@@ -46,7 +46,9 @@ fn what_each_runtime_wrote() {
 
 #[test]
 fn what_systemd_wrote() {
-    for (file, unit) in [("cgroup", "shop.service"), ("cgroup-instance", "cart@two.service"), ("cgroup-init", "init.scope")] {
+    for (file, unit) in
+        [("cgroup", "shop.service"), ("cgroup-instance", "cart@two.service"), ("cgroup-init", "init.scope")]
+    {
         let text = std::fs::read_to_string(fixture("systemd-252").join(file)).unwrap();
         let nowhere = Path::new("/nonexistent");
         assert_eq!(shown(nowhere, text.as_bytes()), (some("sysd"), None, some(unit)), "{file}");

@@ -337,9 +337,8 @@ fn every_item_of_tcp_info_in_order() {
     }
 }
 
-/// Rows that have neither address nor port, among one that has: what `ss -a` of 6.1 prints of them.
-#[test]
-fn packet_netlink_and_raw_sockets() {
+/// A packet socket with a ring, one without, a netlink socket that is connected and the kernel's own.
+fn rare_parts() -> [Rare<'static>; 4] {
     let ring = PacketRing {
         block_size: 16384,
         blocks: 4,
@@ -375,6 +374,13 @@ fn packet_netlink_and_raw_sockets() {
         netlink: Some(NetlinkPart { protocol: NetlinkProtocol(0), portid: 0, dst_group: 0, ..bus }),
         ..Rare::EMPTY
     };
+    [tapped, cooked, events, kernel]
+}
+
+/// Rows that have neither address nor port, among one that has: what `ss -a` of 6.1 prints of them.
+#[test]
+fn packet_netlink_and_raw_sockets() {
+    let [tapped, cooked, events, kernel] = rare_parts();
     let other = |proto, rare| Socket { proto, state: State::CLOSE, wqueue: Some(0), rare: Some(rare), ..Socket::EMPTY };
     let icmp = Socket { proto: Proto::Raw, state: State::CLOSE, ..tcp(State::CLOSE, "0.0.0.0:1", "0.0.0.0:0") };
     let rows = [

@@ -51,6 +51,10 @@ struct hlist_nulls_node { void *next, **pprev; } CORE;
 struct hlist_nulls_head { void *first; } CORE;
 /* A type that begins with a plain word: reading a chain's link as a number (a pointer would be followed). */
 struct rb_node { unsigned long __rb_parent_color; } CORE;
+/* Eight words in a row, in every kernel since 2.6.35: what they are called means nothing here. */
+struct rtnl_link_stats64 {
+	u64 rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped;
+} CORE;
 #define WORD_AT(address) (CAST(struct rb_node, address)->__rb_parent_color)
 typedef struct { int counter; } CORE atomic_t;
 typedef struct { s64 counter; } CORE atomic64_t;

@@ -65,7 +65,7 @@ pub enum Reach {
     Connections,
     /// Its listeners too.
     Own,
-    /// Both tables of any namespace.
+    /// Both tables of any namespace, and the list of all.
     Everywhere,
 }
 
@@ -85,7 +85,8 @@ impl Walk {
     pub fn load(host: &Host, reach: Reach, parts: u32, secret: [u64; 2]) -> Result<Walk, BpfError> {
         let programs: &[&str] = match reach {
             Reach::Connections => &["walk_ehash"],
-            Reach::Own | Reach::Everywhere => &["walk_ehash", "walk_listeners"],
+            Reach::Own => &["walk_ehash", "walk_listeners"],
+            Reach::Everywhere => &["walk_ehash", "walk_listeners", "list_namespaces"],
         };
         let loaded = load_programs(host, programs, parts, reach == Reach::Everywhere, secret)?;
         let region = loaded.map("out")?.mapped()?;
@@ -107,6 +108,11 @@ impl Walk {
             Table::Listeners => "walk_listeners",
         })?;
         Ok(Walking { region: &self.region, program, wanted, next: 0, buckets: u32::MAX, unquiet: 0, restarts: 0 })
+    }
+
+    /// As [`namespaces`], without loading anything. Takes a walk that was loaded with [`Reach::Everywhere`].
+    pub fn namespaces(&self, host: &Host) -> Result<Vec<Namespace>, BpfError> {
+        recorded(host, |into| list(&self.loaded, &self.region, into))
     }
 
     /// Buckets of a table and whether the namespace has one of its own; nothing is read.
@@ -203,7 +209,7 @@ impl Context {
     const BUCKETS: usize = 52;
     const PERNET: usize = 56;
     const STATUS: usize = 60;
-    const BYTES: usize = 128;
+    const BYTES: usize = 136;
 
     fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
         let port = |port: u16| [u32::from(port), if port == 0 { 0 } else { 0xffff }];
@@ -238,10 +244,18 @@ pub struct Namespace {
 /// Every network namespace of the kernel, also those that have no name, no process and no open file: some are held
 /// by a socket alone. Goes through the recording. Loads a program for the one call: some milliseconds.
 pub fn namespaces(host: &Host, secret: [u64; 2]) -> Result<Vec<Namespace>, BpfError> {
+    recorded(host, |into| {
+        let loaded = load_programs(host, &["list_namespaces"], 0, false, secret)?;
+        let region = loaded.map("out")?.mapped()?;
+        list(&loaded, &region, into)
+    })
+}
+
+fn recorded(host: &Host, read: impl FnOnce(&mut Vec<u8>) -> Result<(), BpfError>) -> Result<Vec<Namespace>, BpfError> {
     let mut bytes = Vec::new();
     let mut refused = None;
     let read = host.bytes("bpf/namespaces", "", &mut bytes, |bytes| {
-        list(host, secret, bytes).map_err(|error| {
+        read(bytes).map_err(|error| {
             let errno = error.errno().unwrap_or(Errno::NOSYS);
             refused = Some(error);
             SysError::new("bpf_prog_run", "the list of network namespaces", errno)
@@ -254,9 +268,7 @@ pub fn namespaces(host: &Host, secret: [u64; 2]) -> Result<Vec<Namespace>, BpfEr
     }
 }
 
-fn list(host: &Host, secret: [u64; 2], into: &mut Vec<u8>) -> Result<(), BpfError> {
-    let loaded = load_programs(host, &["list_namespaces"], 0, false, secret)?;
-    let region = loaded.map("out")?.mapped()?;
+fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfError> {
     let mut context = Context::new(&Wanted::ALL, 0, 0);
     loaded.program("list_namespaces")?.run(&mut context.0)?;
     // More than 16,000 namespaces, or a list that never comes round: better none than some.
@@ -293,6 +305,17 @@ mod tests {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), found.len());
+    }
+
+    #[test]
+    fn root_the_same_by_a_walk_that_is_loaded() {
+        testkit::require_root!();
+        let host = Host::live();
+        let walk = Walk::load(&host, Reach::Everywhere, 0, [7, 9]).unwrap();
+        let own = sys::netns::current_inode().unwrap();
+        assert!(walk.namespaces(&host).unwrap().iter().any(|ns| u64::from(ns.netns_id) == own));
+        let less = Walk::load(&host, Reach::Own, 0, [7, 9]).unwrap();
+        assert!(less.namespaces(&host).is_err());
     }
 
     #[test]

@@ -75,28 +75,34 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        let everywhere = place.all_netns.then(RefCell::default);
+        let all = place.all_netns || (host.is_replay() && Namespaces::are_recorded(&host));
+        let everywhere = all.then(RefCell::default);
         let owners = OwnersReader::new(place.owners_via);
         let doors = sockets::Doors::new();
         Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, doors, _inside: inside })
     }
 
-    /// Looks which namespaces there are, if all are read. Once a round: they come and go.
-    pub(crate) fn find_namespaces(&self, books: &mut Accounting) {
+    /// Looks which namespaces there are, if all are read. Once a round: they come and go. Those that nothing leads to are
+    /// found if the kernel may be asked for its list, by the program that will then read them.
+    pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, books: &mut Accounting) {
         let Some(everywhere) = &self.everywhere else { return };
-        match Namespaces::read(&self.host) {
-            Ok(found) => {
-                if found.hidden() > 0 {
-                    books.incomplete = true;
-                    books.because(found.hidden(), HIDDEN);
-                }
-                everywhere.replace(Rc::new(found));
-            }
+        let mut found = match Namespaces::read(&self.host) {
+            Ok(found) => found,
             Err(error) => {
                 books.incomplete = true;
-                books.because(1, error.to_string());
+                return books.because(1, error.to_string());
             }
+        };
+        let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
+        match all {
+            Some(all) => found.also(&all),
+            None if found.hidden() > 0 => {
+                books.incomplete = true;
+                books.because(found.hidden(), HIDDEN);
+            }
+            None => {}
         }
+        everywhere.replace(Rc::new(found));
     }
 
     /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
@@ -149,11 +155,11 @@ impl Session {
     ) -> R {
         let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
         let Some(namespaces) = self.namespaces() else {
-            return then(&mut SocketSource::new(&self.host, options));
+            return then(&mut SocketSource::new(&self.host, options).keeping(&self.doors));
         };
         let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
         let places = chosen.map(|namespace| place_of(namespace, self.netns_id)).collect();
-        then(&mut EverySocket::new(&self.host, options, places))
+        then(&mut EverySocket::new(&self.host, options, places, &self.doors))
     }
 
     /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.

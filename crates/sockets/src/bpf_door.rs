@@ -5,9 +5,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::ControlFlow;
 
 use record::rows::Socket;
+use sys::caps::{self, Cap};
 use sys::{Blocks, Host, SysError};
 
-use crate::bpf_rows::WalkDecoder;
+use crate::bpf_rows::{WalkDecoder, part};
 use crate::choose::Via;
 use crate::error::DecodeError;
 
@@ -22,9 +23,49 @@ pub struct Doors {
     first: Cell<Option<Via>>,
 }
 
+/// Whose sockets are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Connections of the namespace that the calling thread is in.
+    Own,
+    /// Connections of the namespace with this number.
+    One(u32),
+    /// Connections of every namespace that shares a table with the one of this number.
+    Shared(u32),
+    /// Listeners of the namespace with this number.
+    ListenersOf(u32),
+    /// Listeners of every namespace.
+    AllListeners,
+}
+
+impl Whose {
+    #[cfg(feature = "bpf")]
+    fn table(self) -> bpf::sockets_walk::Table {
+        match self {
+            Whose::ListenersOf(_) | Whose::AllListeners => bpf::sockets_walk::Table::Listeners,
+            _ => bpf::sockets_walk::Table::Connections,
+        }
+    }
+
+    #[cfg(feature = "bpf")]
+    fn netns(self) -> Option<u32> {
+        match self {
+            Whose::Own | Whose::AllListeners => None,
+            Whose::One(number) | Whose::Shared(number) | Whose::ListenersOf(number) => Some(number),
+        }
+    }
+
+    #[cfg(feature = "bpf")]
+    fn reach(self) -> bpf::sockets_walk::Reach {
+        if self == Whose::Own { bpf::sockets_walk::Reach::Connections } else { bpf::sockets_walk::Reach::Everywhere }
+    }
+}
+
 /// What is read.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(crate) struct Ask<'k> {
+    pub(crate) whose: Whose,
     /// Parts of a row (`bpf_rows::part`).
     pub(crate) parts: u32,
     pub(crate) states: u32,
@@ -63,6 +104,28 @@ impl Doors {
         self.refused.borrow().is_some()
     }
 
+    /// Why the program is not to be loaded here, in words; `None` if it may be tried.
+    pub(crate) fn why_not(&self) -> Option<&'static str> {
+        if self.was_refused() {
+            return Some("the BPF program could not be loaded");
+        }
+        let held = caps::effective().unwrap_or_default();
+        let may = held.has(Cap::SysAdmin) || (held.has(Cap::Bpf) && held.has(Cap::Perfmon));
+        (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
+    }
+
+    /// Numbers of all network namespaces that the kernel has, also of those that nothing leads to; `None` where it cannot
+    /// be asked. Loads the program that then reads the sockets of all.
+    pub fn every_namespace(&self, host: &Host) -> Option<Vec<u64>> {
+        let possible = match host.is_replay() {
+            true => host.holds("bpf/namespaces"),
+            false => cfg!(feature = "bpf") && self.why_not().is_none(),
+        };
+        let parts = part::BOUND | part::TIMER | part::NETNS;
+        let found = if possible { self.namespaces(host, parts).ok() } else { None };
+        found.map(|found| found.into_iter().map(|(number, _)| number.into()).collect())
+    }
+
     pub(crate) fn first(&self) -> &Cell<Option<Via>> {
         &self.first
     }
@@ -82,28 +145,51 @@ impl Doors {
         ask: &Ask<'_>,
         each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
     ) -> Result<bool, WalkError> {
-        use bpf::sockets_walk::{Table, Wanted};
+        use bpf::sockets_walk::Wanted;
         if host.is_replay() {
             let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
             return rows(blocks, ask, each);
         }
-        self.load(host, ask.parts)?;
+        self.load(host, ask.whose.reach(), ask.parts)?;
         let kept = self.walk.borrow();
         let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
         let Ask { states, v4, v6, sport, dport, .. } = *ask;
-        let wanted = Wanted { states, v4, v6, sport, dport, netns: None, all: false };
-        let walking = walk.read(Table::Connections, wanted).map_err(|error| WalkError::Closed(Box::new(error)))?;
+        let all = matches!(ask.whose, Whose::Shared(_) | Whose::AllListeners);
+        let wanted = Wanted { states, v4, v6, sport, dport, netns: ask.whose.netns(), all };
+        let walking = walk.read(ask.whose.table(), wanted).map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(ask.key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
         rows(blocks.map_err(WalkError::Broken)?, ask, each)
     }
 
+    /// Every network namespace of the kernel: its number, and a number that those have in common who share a table of
+    /// connections. What is loaded for it will do for reading these `parts` of the sockets of all.
     #[cfg(feature = "bpf")]
-    fn load(&self, host: &Host, parts: u32) -> Result<(), WalkError> {
-        use bpf::sockets_walk::{Reach, Walk};
-        if self.is_loaded(parts) {
+    pub(crate) fn namespaces(&self, host: &Host, parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
+        let found = if host.is_replay() {
+            bpf::sockets_walk::namespaces(host, [0, 0])
+        } else {
+            self.load(host, bpf::sockets_walk::Reach::Everywhere, parts)?;
+            let kept = self.walk.borrow();
+            let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
+            walk.namespaces(host)
+        };
+        let found = found.map_err(|error| WalkError::Closed(Box::new(error)))?;
+        Ok(found.into_iter().map(|namespace| (namespace.netns_id, namespace.table)).collect())
+    }
+
+    /// Nobody tells without BPF.
+    #[cfg(not(feature = "bpf"))]
+    pub(crate) fn namespaces(&self, _host: &Host, _parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
+        Err(WalkError::Closed(Box::new(WithoutBpf)))
+    }
+
+    #[cfg(feature = "bpf")]
+    fn load(&self, host: &Host, reach: bpf::sockets_walk::Reach, parts: u32) -> Result<(), WalkError> {
+        use bpf::sockets_walk::Walk;
+        if self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(reach, parts)) {
             return Ok(());
         }
-        match Walk::load(host, Reach::Connections, parts, [random(), random()]) {
+        match Walk::load(host, reach, parts, [random(), random()]) {
             Ok(walk) => {
                 *self.walk.borrow_mut() = Some(walk);
                 Ok(())

@@ -1,7 +1,7 @@
 //! What the walk of the TCP tables writes, as rows.
 //!
 //! A block is a head and rows behind it; both are written by `crates/bpf/c/sockets_walk.bpf.c`, in the machine's byte
-//! order. The head tells which parts follow the base of every row, so a block from a recording explains itself. Blocks
+//! order. A row is its base, its parts, its addresses; the head tells which parts there are, so a block from a recording explains itself. Blocks
 //! may come from a hostile file: every length is checked, none is believed. Knows no BPF.
 use std::ops::ControlFlow;
 
@@ -64,6 +64,15 @@ const V6ONLY: u8 = 4;
 
 /// Bytes of `tcp_info` as far as its members are filled in: up to `tcpi_bytes_retrans`.
 const INFO: usize = 216;
+
+/// The head of a block with these parts: for the fuzzer and for tests.
+pub(crate) fn head(parts: u32) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+    head[4..8].copy_from_slice(&parts.to_ne_bytes());
+    head[24..28].copy_from_slice(&SOCKETS.to_ne_bytes());
+    head
+}
 
 /// What a block's head says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,22 +183,20 @@ impl WalkDecoder {
     fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], head: &Head) -> Result<u64, DecodeError> {
         let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
         let Some((base, rest)) = bytes.split_first_chunk::<BASE>() else { return Err(short(BASE)) };
-        let (local, peer, parts, addresses) = match (base[1], rest) {
-            (AF_INET, _) => {
-                let Some((both, parts)) = rest.split_first_chunk::<8>() else { return Err(short(BASE + 8)) };
+        let Some((parts, rest)) = rest.split_at_checked(head.parts) else { return Err(short(BASE + head.parts)) };
+        let (local, peer, addresses) = match base[1] {
+            AF_INET => {
+                let Some(both) = rest.first_chunk::<8>() else { return Err(short(BASE + head.parts + 8)) };
                 let [a, b, c, d, e, f, g, h] = *both;
-                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), parts, u64::from_ne_bytes(*both))
+                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), mix(self.secret, u64::from_ne_bytes(*both)))
             }
-            (AF_INET6, _) => {
-                let Some((both, parts)) = rest.split_first_chunk::<32>() else { return Err(short(BASE + 32)) };
+            AF_INET6 => {
+                let Some(both) = rest.first_chunk::<32>() else { return Err(short(BASE + head.parts + 32)) };
                 let at = |at| array_at::<16>(both, at).unwrap_or_default();
-                (Addr::V6(at(0)), Addr::V6(at(16)), parts, self.mix_all(both))
+                (Addr::V6(at(0)), Addr::V6(at(16)), self.mix_all(both))
             }
-            (other, _) => return Err(DecodeError::Family(other)),
+            other => return Err(DecodeError::Family(other)),
         };
-        if parts.len() < head.parts {
-            return Err(short(bytes.len() - parts.len() + head.parts));
-        }
         let word = |at| u32_at(base, at).unwrap_or(0);
         let port = |at| u16_at(base, at).unwrap_or(0);
         let kind = base[3];
@@ -205,7 +212,7 @@ impl WalkDecoder {
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
         self.fill_parts(row, parts, head);
         let ports = u64::from(word(4)) | u64::from(row.ifindex) << 32;
-        Ok(mix(mix(addresses ^ self.secret, ports), row.netns_id ^ u64::from(row.family)) | 1)
+        Ok(mix(mix(addresses, ports), row.netns_id ^ u64::from(row.family)) | 1)
     }
 
     #[inline(always)]
@@ -226,7 +233,7 @@ impl WalkDecoder {
 
     fn mix_all(&self, both: &[u8; 32]) -> u64 {
         let word = |at| u64_at(both, at).unwrap_or(0);
-        mix(mix(mix(word(0) ^ self.secret, word(8)), word(16)), word(24))
+        [8, 16, 24].into_iter().fold(mix(self.secret, word(0)), |key, at| mix(key, word(at)))
     }
 
     fn with_counters(
@@ -237,9 +244,8 @@ impl WalkDecoder {
         key: u64,
         each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let addresses = if row.family == AF_INET { 8 } else { 32 };
         let small = bytes.get(3).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
-        match bytes.get(BASE + addresses + at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
+        match bytes.get(BASE + at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
             Some(counters) if !small => {
                 put_info(&mut self.info, counters);
                 each(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, key)))
@@ -277,4 +283,134 @@ fn mix(key: u64, with: u64) -> u64 {
     // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
     let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ product >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(family: u8, kind: u8, parts: &[u8], addresses: &[u8]) -> Vec<u8> {
+        let mut row = vec![0, family, 1, kind, 0x39, 0x30, 80, 0];
+        for word in [3u32, 4, 77, 1000] {
+            row.extend_from_slice(&word.to_ne_bytes());
+        }
+        row.extend_from_slice(parts);
+        row.extend_from_slice(addresses);
+        row[0] = (row.len() / 4) as u8;
+        row
+    }
+
+    fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
+        let mut found = Vec::new();
+        let _ = WalkDecoder::new(9, 1).block(block, &mut |row| {
+            found.push(row.map(|(row, _)| {
+                let Socket { local, peer, uid, inode, netns_id, .. } = row;
+                let queues = (row.rqueue, row.wqueue);
+                let info = row.tcp_info.map(|info| (info.rtt_us(), info.bytes_received(), info.segs_out()));
+                format!(
+                    "{local:?} {peer:?} {queues:?} {uid:?} {inode} {netns_id} {:?} {info:?}",
+                    (row.ifindex, row.timer.0)
+                )
+            }));
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    #[test]
+    fn every_part_has_its_place() {
+        let mut parts = Vec::new();
+        for word in [2u32, 7] {
+            parts.extend_from_slice(&word.to_ne_bytes());
+        }
+        parts.extend_from_slice(&[50, 0, 0, 0, 2, 1, 0, 0]);
+        let counters: Vec<u8> = (0..14u32).flat_map(|n| (n * 8).to_ne_bytes()).collect();
+        parts.extend_from_slice(&counters);
+        parts.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0]);
+        parts.extend_from_slice(&[0xee; 8]);
+        let block = [&head(part::ALL)[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
+        assert_eq!(
+            told(&block),
+            [Ok("Endpoint { addr: V4([127, 0, 0, 1]), port: 12345 } Endpoint { addr: V4([127, 0, 0, 2]), port: 80 } \
+                 (3, Some(4)) Some(1000) 77 5 (2, 2) Some((Some(11), Some(34359738368), Some(72)))"
+                .to_owned())]
+        );
+        // Half a socket has no counters and, in time-wait, no owner.
+        let small = [&head(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
+        assert!(
+            told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
+            "{:?}",
+            told(&small)
+        );
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        let good = row(10, 0, &[], &[1; 32]);
+        let block = |rows: &[&[u8]]| [&[&head(0)[..]], rows].concat().concat();
+        assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
+        // Too short for its family: it costs itself.
+        let cut = row(10, 0, &[], &[1; 8]);
+        let found = told(&block(&[&cut, &good]));
+        assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
+        // No way on from a length of nothing, or of more than there is.
+        for words in [0, 1, 255] {
+            let mut odd = good.clone();
+            odd[0] = words;
+            let found = told(&block(&[&good, &odd, &good]));
+            assert!(found.len() == 2 && found[1].is_err(), "{found:?}");
+        }
+        let mut odd = good;
+        odd[1] = 3;
+        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
+        for garbage in [&b""[..], b"nwk1", &head(64)] {
+            assert!(matches!(told(garbage)[..], [Err(_)]));
+        }
+    }
+
+    #[test]
+    fn the_clocks_rate_follows_from_its_ticks() {
+        for hz in [100u32, 250, 300, 1000] {
+            for seconds in [1u64, 200, 400, 86_400, 40_000_000] {
+                let ticks = (1 << 32) - 300 * u64::from(hz) + u64::from(hz) * seconds;
+                assert_eq!(ticks_a_second(ticks, seconds * 1_000_000_000 + 3_000_000), hz, "{hz} Hz, {seconds} s");
+            }
+        }
+        assert_eq!((ticks_to_ms(25, 250), ticks_to_ms(7, 1000), ticks_to_ms(3, 300)), (100, 7, 10));
+        assert_eq!(ticks_to_ms(u32::MAX, 0), u32::MAX);
+        let _ = ticks_a_second(u64::MAX, u64::MAX);
+    }
+
+    #[test]
+    fn keys_tell_connections_apart() {
+        let keys = |rows: &[Vec<u8>]| {
+            let mut keys = Vec::new();
+            let _ = WalkDecoder::new(9, 1).block(&[&head(0)[..], &rows.concat()].concat(), &mut |row| {
+                keys.extend(row.map(|(_, key)| key));
+                ControlFlow::Continue(())
+            });
+            keys
+        };
+        let mut rows: Vec<Vec<u8>> = (0..30)
+            .map(|n| {
+                row(10, 0, &[], &{
+                    let mut a = [0; 32];
+                    a[n] = 1;
+                    a
+                })
+            })
+            .collect();
+        rows.extend((0..8).map(|n| {
+            row(2, 0, &[], &{
+                let mut a = [0; 8];
+                a[n] = 1;
+                a
+            })
+        }));
+        let mut found = keys(&rows);
+        assert_eq!(found, keys(&rows));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), rows.len());
+    }
 }

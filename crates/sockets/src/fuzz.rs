@@ -5,6 +5,7 @@ use netlink::{Attrs, Messages};
 use record::rows::{Rare, Socket, Sockets};
 use record::{Lookups, Proto, Table};
 
+use crate::bpf_rows::WalkDecoder;
 use crate::inet_diag::InetDecoder;
 use crate::netlink_diag::NetlinkDecoder;
 use crate::packet_diag::PacketDecoder;
@@ -52,6 +53,22 @@ pub fn fuzz_sock_diag(data: &[u8]) {
     }
 }
 
+/// Reads bytes as a block of the walk, and as rows behind a good head with every set of parts.
+pub fn fuzz_walk_block(data: &[u8]) {
+    let mut decoder = WalkDecoder::new(1, 2);
+    let mut each = |row: Result<(&Socket<'_>, u64), _>| {
+        if let Ok((row, key)) = row {
+            assert_eq!((row.proto, key & 1), (Proto::Tcp, 1));
+            walk(row);
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let _ = decoder.block(data, &mut each);
+    for parts in 0..32u32 {
+        let _ = decoder.block(&[&crate::bpf_rows::head(parts)[..], data].concat(), &mut each);
+    }
+}
+
 /// Reads bytes as lines of /proc/net/tcp, udp, raw, unix, packet and netlink.
 pub fn fuzz_proc_line(data: &[u8]) {
     for line in data.split(|byte| *byte == b'\n') {
@@ -86,6 +103,7 @@ mod tests {
         fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..400)) {
             fuzz_sock_diag(&data);
             fuzz_proc_line(&data);
+            fuzz_walk_block(&data);
         }
 
         /// Messages that begin well: a family, then anything.
@@ -94,6 +112,14 @@ mod tests {
             let mut data = data;
             data[0] = family;
             fuzz_sock_diag(&data);
+        }
+
+        /// Rows whose length fits, of both families.
+        #[test]
+        fn any_row(words in 6u8..40, family in prop::sample::select(vec![2u8, 10, 7]), data in prop::collection::vec(any::<u8>(), 160..400)) {
+            let mut data = data;
+            (data[0], data[1]) = (words, family);
+            fuzz_walk_block(&data);
         }
 
         #[test]

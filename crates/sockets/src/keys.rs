@@ -133,6 +133,16 @@ pub(crate) fn listeners_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-listen@{netns_id}", table.word())
 }
 
+/// The stream of a walk of listeners; 0 for those of all namespaces.
+pub(crate) fn walked_listeners_key(netns_id: u64) -> String {
+    format!("sockets/tcp/bpf-listen@{netns_id}")
+}
+
+/// The stream of a walk of the table that several namespaces share, by its place among all such tables.
+pub(crate) fn shared_key(table: usize) -> String {
+    format!("sockets/tcp/bpf-shared-{table}@0")
+}
+
 /// True if a key is one of ours in this namespace.
 pub(crate) fn is_ours(key: &str, netns_id: u64) -> bool {
     key.strip_prefix("sockets/")

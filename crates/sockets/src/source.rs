@@ -11,7 +11,7 @@ use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
-use crate::bpf_door::{self, Doors, WalkError};
+use crate::bpf_door::{self, Doors, WalkError, Whose};
 use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
@@ -52,6 +52,8 @@ pub struct Options {
     pub as_sent: bool,
     /// Address families of TCP and UDP.
     pub families: Families,
+    /// TCP sockets from which the walk pays; `None` is what was measured.
+    pub walk_from: Option<u64>,
 }
 
 impl Options {
@@ -71,7 +73,7 @@ impl Options {
         ];
         let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
         let families = Families::Both;
-        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families }
+        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families, walk_from: None }
     }
 
     /// Only this table.
@@ -163,17 +165,14 @@ impl<'h> SocketSource<'h> {
             (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
             (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
+        let least = self.options.walk_from.unwrap_or(least);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }
-        if self.doors().was_refused() {
-            return Walk::No("the BPF program could not be loaded");
+        match self.doors().why_not() {
+            Some(why_not) => Walk::No(why_not),
+            None => Walk::Pays(why),
         }
-        let held = caps::effective().unwrap_or_default();
-        if !held.has(Cap::SysAdmin) && !(held.has(Cap::Bpf) && held.has(Cap::Perfmon)) {
-            return Walk::No("bpf needs CAP_BPF and CAP_PERFMON");
-        }
-        Walk::Pays(why)
     }
 
     fn key(&self, table: Table, via: Via) -> String {
@@ -197,7 +196,7 @@ fn everywhere(proto: Proto) -> bool {
 }
 
 // Whether the filter speaks of protocols or of what that table alone has, or such a column has to be asked for.
-fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
+pub(crate) fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
     let mut named = proto == Proto::Netlink && demand.need & NETLINK != 0;
     for part in &demand.conjuncts {
         part.for_each_test(&mut |test| {
@@ -215,9 +214,9 @@ struct Plan {
 }
 
 #[derive(Debug)]
-struct PlannedTable {
-    choice: Choice,
-    filter: TableFilter,
+pub(crate) struct PlannedTable {
+    pub(crate) choice: Choice,
+    pub(crate) filter: TableFilter,
 }
 
 impl Source<Sockets> for SocketSource<'_> {
@@ -275,7 +274,7 @@ impl Source<Sockets> for SocketSource<'_> {
     }
 }
 
-fn explain_table(table: &PlannedTable) -> String {
+pub(crate) fn explain_table(table: &PlannedTable) -> String {
     let PlannedTable { choice, filter } = table;
     let words = filter.words();
     let kernel = match (choice.via, words.is_empty()) {
@@ -582,6 +581,7 @@ impl Run<'_, '_, '_, '_> {
         let source = self.source;
         let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
         let ask = bpf_door::Ask {
+            whose: Whose::Own,
             parts: self.parts,
             // A socket that is closed leaves the table before it is called so: one that says it was just let go.
             states: filter.states & !(1 << State::CLOSE.0) & !IN_SMALL_TABLES,
@@ -682,10 +682,10 @@ impl Run<'_, '_, '_, '_> {
 }
 
 /// States of sockets that netlink finds without crossing the table of connections.
-const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
+pub(crate) const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
 
 /// True if some of `tcp_info` is wanted, and nothing of it but what the walk copies.
-fn is_counted(demand: &Demand<Sockets>) -> bool {
+pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
     let of_info = demand.fields.iter().filter_map(|&i| Sockets::FIELDS.get(i)).filter(|f| f.need & need::TCP_INFO != 0);
     let mut any = false;
     let all = of_info.map(|f| f.name).all(|name| {
@@ -696,20 +696,21 @@ fn is_counted(demand: &Demand<Sockets>) -> bool {
 }
 
 /// What the walk has to copy for these `need` bits.
-fn parts_of(demanded: u64, counted: bool) -> u32 {
-    let counters = if counted && demanded & need::TCP_INFO != 0 { part::COUNTERS } else { 0 };
+pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
+    let wanted = demanded & need::COUNTERS != 0 || counted && demanded & need::TCP_INFO != 0;
+    let counters = if wanted { part::COUNTERS } else { 0 };
     part::BOUND | part::TIMER | counters
 }
 
 /// Where decoded rows go.
-struct Rows<'r, 'f> {
-    each: &'r mut Each<'f, Sockets>,
-    books: &'r mut Books,
+pub(crate) struct Rows<'r, 'f> {
+    pub(crate) each: &'r mut Each<'f, Sockets>,
+    pub(crate) books: &'r mut Books,
     /// What the kernel was not asked or could not do.
-    filter: Option<&'r TableFilter>,
+    pub(crate) filter: Option<&'r TableFilter>,
     /// Twice what comes twice by design.
-    as_sent: bool,
-    window: Window,
+    pub(crate) as_sent: bool,
+    pub(crate) window: Window,
 }
 
 impl Rows<'_, '_> {
@@ -736,7 +737,7 @@ impl Rows<'_, '_> {
     }
 
     #[inline]
-    fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
+    pub(crate) fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
             return ControlFlow::Continue(());
         }
@@ -762,7 +763,7 @@ impl Rows<'_, '_> {
     }
 
     #[cold]
-    fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+    pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.books.failed(error);
         ControlFlow::Continue(())
     }
@@ -799,7 +800,7 @@ impl fmt::Display for NotRecorded {
 
 impl Error for NotRecorded {}
 
-fn fault_of(errno: Option<Errno>) -> SourceFault {
+pub(crate) fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {
         Some(errno) if errno.is_denied() => SourceFault::Denied,
         Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT | Errno::NOSYS) => {
@@ -820,7 +821,7 @@ fn refuses_programs(errno: Errno) -> bool {
 }
 
 // What a recording has to say about itself: what the kernel left out is missing in it.
-fn note_of(filter: &TableFilter, program: &[u8]) -> String {
+pub(crate) fn note_of(filter: &TableFilter, program: &[u8]) -> String {
     let words =
         if program.is_empty() { TableFilter { code: Code::True, ..filter.clone() }.words() } else { filter.words() };
     if words.is_empty() { words } else { format!("kernel filter: {words}") }

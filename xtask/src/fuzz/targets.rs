@@ -30,6 +30,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("netlink_attrs", |data| _ = netlink::fuzz_attrs(data), &["nl"], ATTRS),
     Target::new("netlink_dump", |data| netlink::fuzz_dump(data, 4096), &["nl"], MESSAGES),
     Target::new("sock_diag", sockets::fuzz_sock_diag, &["nl"], SOCK_DIAG),
+    Target::new("walk_block", sockets::fuzz_walk_block, &[], WALK_ROWS),
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
@@ -112,6 +113,13 @@ const MESSAGES: &[&[u8]] = &[
         36, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 20, 0, 0, 0, 20, 0, 1, 3, 1, 0, 0, 0, 0,
         0, 0, 0,
     ],
+];
+
+/// A row of 32 bytes, IPv4, without parts; one whose length is 0; one that claims more than there is.
+const WALK_ROWS: &[&[u8]] = &[
+    &[8, 2, 1, 0, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1],
+    &[0, 2, 1, 0],
+    &[200, 10, 6, 1, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
 /// A question for one PTR name and its answer, the name compressed; a name that points to itself.

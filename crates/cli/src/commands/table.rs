@@ -71,7 +71,7 @@ pub(super) fn place(request: &Request) -> Place<'_> {
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
     let mut books = Accounting::default();
-    session.find_namespaces(&mut books);
+    session.find_namespaces(false, &mut books);
     let text = reads.with_source(session, Lookups::none(), &mut books, |source| {
         engine::explain(plan, &source.offer(plan.demand()))
     });
@@ -127,7 +127,8 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         all: &mut Run,
     ) -> Result<(), RunError> {
         let mut notes = Accounting::default();
-        self.session.find_namespaces(&mut notes);
+        let by_kernel = matches!(self.request.via, None | Some(sockets::Via::Bpf));
+        self.session.find_namespaces(by_kernel, &mut notes);
         let wanted: Vec<LookupId> =
             LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes);

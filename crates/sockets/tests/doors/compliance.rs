@@ -11,7 +11,7 @@ use crate::odd_sockets;
 use crate::rows::{ATTRIBUTES, Kept, live};
 
 /// Connections whose ends are in FIN_WAIT1 (client) and LAST_ACK (server): closed when no packet gets through.
-fn last_words(lab: &Lab) {
+pub(crate) fn last_words(lab: &Lab) {
     lab.inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = listener.local_addr().unwrap();

@@ -18,3 +18,7 @@ mod peers;
 mod rows;
 mod storages;
 mod tape;
+#[cfg(feature = "bpf")]
+mod walk;
+#[cfg(feature = "bpf")]
+mod walk_churn;

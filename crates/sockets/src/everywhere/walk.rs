@@ -1,0 +1,220 @@
+//! TCP of all namespaces in one pass: what several of them share is one table in the kernel.
+use std::error::Error;
+
+use record::rows::{Sockets, need};
+use record::{Demand, Each, Proto, SourceError, SourceFault, State};
+
+use super::{EverySocket, Place, Round};
+use crate::books::Books;
+use crate::bpf_door::{Ask, WalkError, Whose};
+use crate::bpf_rows::part;
+use crate::bytecode::Code;
+use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
+use crate::inet_diag::{AF_INET, AF_INET6};
+use crate::keys::{self, Table};
+use crate::pushdown::TableFilter;
+use crate::source::{IN_SMALL_TABLES, Rows, is_counted, note_of, parts_of};
+use crate::window::Window;
+
+/// Sockets that are bound and nothing else stand in a table that the walk does not cross.
+const BOUND: u32 = 1 << State::BOUND_INACTIVE.0;
+
+impl EverySocket<'_> {
+    /// What is to be read of TCP, if the walk is the door for it.
+    pub(super) fn tcp_by_walk(&self, demand: &Demand<Sockets>) -> Option<(TableFilter, Choice)> {
+        let filter = self.split(demand).tables.into_iter().find(|table| table.proto == Proto::Tcp)?;
+        let recorded = self.host.is_replay().then(|| {
+            let bpf = self.host.holds(&keys::shared_key(0)) || self.host.holds(&keys::walked_listeners_key(0));
+            Recorded { netlink: !bpf, bpf }
+        });
+        let walk = || self.is_possible(&filter);
+        let choice = choose(&Facts {
+            proto: Proto::Tcp,
+            need: demand.need,
+            counted: is_counted(demand),
+            // The listeners of all stand in one table, too.
+            few_states: false,
+            via: self.options.via,
+            recorded,
+            walk: &walk,
+        });
+        (choice.via == Via::Bpf).then_some((filter, choice))
+    }
+
+    // One dump of each namespace costs milliseconds; loading the program costs some of them.
+    fn is_possible(&self, filter: &TableFilter) -> Walk {
+        if !cfg!(feature = "bpf") || filter.states & BOUND != 0 {
+            return Walk::TooFew;
+        }
+        match self.doors.why_not() {
+            Some(why_not) => Walk::No(why_not),
+            None => Walk::Pays("all network namespaces in one pass"),
+        }
+    }
+
+    /// Reads the TCP sockets of all namespaces; false if another door has to.
+    pub(super) fn walk_all(
+        &self,
+        demand: &Demand<Sockets>,
+        filter: &TableFilter,
+        choice: Choice,
+        each: &mut Each<'_, Sockets>,
+        round: &mut Round,
+    ) -> bool {
+        let walker = Walker { every: self, filter, parts: parts_of(demand.need, is_counted(demand)) | part::NETNS };
+        let mut books = Books::default();
+        let result = walker.everything(each, &mut books);
+        let rows = books.rows();
+        let insists = self.options.via == Some(Via::Bpf) || self.host.is_replay();
+        match result {
+            Ok(()) => books.used(choice.via.name()),
+            Err(error) if rows > 0 => books.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error))),
+            Err(error) if insists => {
+                let (fault, cause) = fault_of(error);
+                round.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
+                return true;
+            }
+            Err(error) => {
+                books.note(format!("TCP sockets were read by netlink: {}", text_of(&error)));
+                round.add(Ok(books.close()));
+                return false;
+            }
+        }
+        round.add(Ok(books.close()));
+        true
+    }
+
+    /// A namespace that nothing leads to: its TCP sockets by its number, unless they have been read.
+    pub(super) fn without_a_way(
+        &self,
+        place: &Place<'_>,
+        demand: &Demand<Sockets>,
+        without: Option<Proto>,
+        each: &mut Each<'_, Sockets>,
+        round: &mut Round,
+    ) {
+        let tables = self.split(demand).tables;
+        round.unreachable += u64::from(tables.iter().any(|table| table.proto != Proto::Tcp));
+        let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp && without != Some(Proto::Tcp));
+        let (Some(filter), Ok(number)) = (tcp, u32::try_from(place.netns_id)) else { return };
+        let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
+        let walker =
+            Walker { every: self, filter: &filter, parts: parts_of(demand.need, is_counted(demand)) | part::NETNS };
+        let mut books = Books::default();
+        match walker.one(number, each, &mut books) {
+            Ok(()) => {
+                books.used(Via::Bpf.name());
+                if lacks != 0 {
+                    books.note("of a network namespace that cannot be entered some cells are empty".into());
+                }
+            }
+            Err(WalkError::Broken(error)) if error.errno.is_gone() => round.gone += 1,
+            Err(error) => books.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
+        }
+        round.add(Ok(books.close()));
+    }
+}
+
+fn text_of(error: &WalkError) -> String {
+    match error {
+        WalkError::Closed(error) => error.to_string(),
+        WalkError::Broken(error) => error.to_string(),
+    }
+}
+
+fn fault_of(error: WalkError) -> (SourceFault, Box<dyn Error + Send + Sync>) {
+    match error {
+        WalkError::Closed(cause) => (SourceFault::Unsupported, cause),
+        WalkError::Broken(error) => (crate::source::fault_of(Some(error.errno)), Box::new(error)),
+    }
+}
+
+/// The walk with what is wanted of it.
+struct Walker<'w, 'h> {
+    every: &'w EverySocket<'h>,
+    filter: &'w TableFilter,
+    parts: u32,
+}
+
+impl Walker<'_, '_> {
+    /// The listeners of all namespaces, then each table of connections once.
+    fn everything(&self, each: &mut Each<'_, Sockets>, books: &mut Books) -> Result<(), WalkError> {
+        let host = self.every.host;
+        let connections = self.filter.states & !IN_SMALL_TABLES != 0;
+        let tables = match (connections, host.is_replay()) {
+            (false, _) => Vec::new(),
+            // As many as were read.
+            (true, true) => (0..).take_while(|n| host.holds(&keys::shared_key(*n))).map(|_| 0).collect(),
+            (true, false) => self.tables()?,
+        };
+        let listeners = self.filter.states & 1 << State::LISTEN.0 != 0;
+        if listeners && self.read(Whose::AllListeners, &keys::walked_listeners_key(0), 0, each, books)? {
+            return Ok(());
+        }
+        for (n, number) in tables.into_iter().enumerate() {
+            if self.read(Whose::Shared(number), &keys::shared_key(n), 0, each, books)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&self, number: u32, each: &mut Each<'_, Sockets>, books: &mut Books) -> Result<(), WalkError> {
+        let (id, states) = (u64::from(number), self.filter.states);
+        let connections = keys::key(Table::Tcp, Via::Bpf, id);
+        let stopped = states & 1 << State::LISTEN.0 != 0
+            && self.read(Whose::ListenersOf(number), &keys::walked_listeners_key(id), id, each, books)?;
+        if !stopped && states & !IN_SMALL_TABLES != 0 {
+            self.read(Whose::One(number), &connections, id, each, books)?;
+        }
+        Ok(())
+    }
+
+    /// One namespace of each table of connections: most share one, some have their own (`tcp_child_ehash_entries`).
+    fn tables(&self) -> Result<Vec<u32>, WalkError> {
+        let mut found = self.every.doors.namespaces(self.every.host, self.parts)?;
+        found.sort_unstable_by_key(|namespace| namespace.1);
+        found.dedup_by_key(|namespace| namespace.1);
+        Ok(found.into_iter().map(|namespace| namespace.0).collect())
+    }
+
+    // True if no more is wanted.
+    fn read(
+        &self,
+        whose: Whose,
+        key: &str,
+        netns_id: u64,
+        each: &mut Each<'_, Sockets>,
+        books: &mut Books,
+    ) -> Result<bool, WalkError> {
+        let (host, filter) = (self.every.host, self.filter);
+        let small = matches!(whose, Whose::AllListeners | Whose::ListenersOf(_));
+        let table = if small { 1 << State::LISTEN.0 } else { !(1 << State::CLOSE.0) & !IN_SMALL_TABLES };
+        let note = note_of(filter, &[]);
+        if host.is_replay() {
+            let narrower = host.notes().iter().find(|(of, was)| **of == *key && !was.is_empty() && **was != *note);
+            if let Some((_, was)) = narrower {
+                books.note(format!("the recording was made with a {was}"));
+            }
+        }
+        let ask = Ask {
+            whose,
+            parts: self.parts,
+            states: filter.states & table,
+            v4: filter.families.has(AF_INET),
+            v6: filter.families.has(AF_INET6),
+            sport: filter.sport,
+            dport: filter.dport,
+            key,
+            note: &note,
+            netns_id,
+        };
+        // The program has done the rest; a recording may have been made with less of a filter.
+        let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
+        let mut rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new() };
+        self.every.doors.walk(host, &ask, &mut |row| match row {
+            Ok((row, key)) => rows.row(row, key),
+            Err(error) => rows.failed(error),
+        })
+    }
+}

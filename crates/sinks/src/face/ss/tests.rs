@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{Layout, Options, Writer};
-use record::rows::{Endpoint, SkMem, Socket, TcpInfo, UnixPart, UnixType};
+use record::rows::{
+    Endpoint, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, SkMem, Socket, TcpInfo, UnixPart,
+    UnixType,
+};
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
 
 /// Interfaces, owners and cgroups of a small world.
@@ -332,4 +335,90 @@ fn every_item_of_tcp_info_in_order() {
         let gone = text.starts_with(' ') && !line.contains(&format!(" {word}:"));
         assert!(gone || !line.contains(text), "{text}: {line}");
     }
+}
+
+/// A packet socket with a ring, one without, a netlink socket that is connected and the kernel's own.
+fn rare_parts() -> [Rare<'static>; 4] {
+    let ring = PacketRing {
+        block_size: 16384,
+        blocks: 4,
+        frame_size: 2048,
+        frames: 32,
+        retire_ms: 60,
+        ..PacketRing::default()
+    };
+    let tapped = Rare {
+        packet: Some(PacketPart {
+            version: Some(2),
+            copy_thresh: Some(0),
+            flags: Some(3),
+            rx_ring: Some(ring),
+            fanout: Some(7 | 1 << 16),
+            ..PacketPart::new(PacketType::RAW, 3)
+        }),
+        ..Rare::EMPTY
+    };
+    let cooked = Rare { packet: Some(PacketPart::new(PacketType::DGRAM, 0x800)), ..Rare::EMPTY };
+    let bus = NetlinkPart {
+        protocol: NetlinkProtocol(15),
+        portid: 23314,
+        dst_portid: 0,
+        dst_group: 2,
+        groups: Some(&[1, 0, 0, 0, 0, 0, 0, 0]),
+        groups_text: b"1",
+        flags: None,
+        drops: None,
+    };
+    let events = Rare { netlink: Some(bus), ..Rare::EMPTY };
+    let kernel = Rare {
+        netlink: Some(NetlinkPart { protocol: NetlinkProtocol(0), portid: 0, dst_group: 0, ..bus }),
+        ..Rare::EMPTY
+    };
+    [tapped, cooked, events, kernel]
+}
+
+/// Rows that have neither address nor port, among one that has: what `ss -a` of 6.1 prints of them.
+#[test]
+fn packet_netlink_and_raw_sockets() {
+    let [tapped, cooked, events, kernel] = rare_parts();
+    let other = |proto, rare| Socket { proto, state: State::CLOSE, wqueue: Some(0), rare: Some(rare), ..Socket::EMPTY };
+    let icmp = Socket { proto: Proto::Raw, state: State::CLOSE, ..tcp(State::CLOSE, "0.0.0.0:1", "0.0.0.0:0") };
+    let rows = [
+        Socket { state: State::ESTABLISHED, ..other(Proto::Netlink, &events) },
+        other(Proto::Netlink, &kernel),
+        Socket { ifindex: 2, inode: 5, cookie: 0xabc, ..other(Proto::Packet, &tapped) },
+        other(Proto::Packet, &cooked),
+        icmp,
+    ];
+    let plain = Options { numeric: false, ..Options::plain(Layout::V6_15) };
+    let expected = "\
+Netid State  Recv-Q Send-Q Local Address:Port      Peer Address:Port\n\
+nl    UNCONN 0      0             uevent:23314                2:0   \n\
+nl    UNCONN 0      0               rtnl:kernel                *    \n\
+p_raw UNCONN 0      0                  *:c0                    *    \n\
+p_dgr UNCONN 0      0                 ip:*                     *    \n\
+raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
+    let squeezed =
+        |text: &str| text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    // Names of processes need somebody who knows them.
+    let nobody = |_: u32, _: &mut Vec<u8>| false;
+    let services = |_: Proto, _: u16| None;
+    let world = world();
+    let lookups = Lookups::none().with(LookupId::Ifaces, &world);
+    let mut writer = Writer::new(plain, &services, Vec::new()).naming(&nobody);
+    rows.iter().for_each(|row| writer.row(row, &lookups).unwrap());
+    writer.finish().unwrap();
+    let printed = String::from_utf8(writer.into_inner()).unwrap();
+    assert_eq!(squeezed(&printed), squeezed(expected));
+    // Columns stand where the longest cell wants them.
+    assert!(printed.lines().all(|line| line.len() == printed.lines().next().unwrap().len()), "{printed}");
+    let numeric = Options { header: false, details: true, ..Options::plain(Layout::V6_1) };
+    let line = |row: &Socket<'_>| print(numeric, &[*row]);
+    assert!(line(&rows[0]).starts_with("nl UNCONN 0      0      15:23314 2:0 sk=0 cb=0 groups=0x00000001"));
+    let tapped = line(&rows[2]);
+    let second = "\n\tver:2 cpy_thresh:0 flags( running auxdata )\n\tring_rx(blk_size:16384,blk_nr:4,frm_size:2048,\
+        frm_nr:32,tmo:60,features:0x0)\n\tfanout(id:7,type:lb)";
+    assert!(tapped.contains(&format!(" ino:5 sk:abc{second}")), "{tapped}");
+    assert!(line(&rows[3]).starts_with("p_dgr UNCONN 0      0      [2048]:* *"), "{}", line(&rows[3]));
+    assert_eq!(line(&rows[4]).trim_end(), "raw UNCONN 0      0      0.0.0.0:1 0.0.0.0:*");
 }

@@ -59,8 +59,12 @@ struct Following {
 impl Following {
     /// Starts it and waits for its header: from then on nothing is missed.
     fn start(lab: &Lab, args: &[&str], limits: &[Limit]) -> Following {
+        Following::with_columns(lab, COLUMNS, args, limits)
+    }
+
+    fn with_columns(lab: &Lab, columns: &str, args: &[&str], limits: &[Limit]) -> Following {
         let mut command = Command::new(testkit::program::netwren());
-        clean(&mut command).args(["sockets", "--follow", "--columns", COLUMNS]).args(args);
+        clean(&mut command).args(["sockets", "--follow", "--columns", columns]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut all = vec![Limit::Network(lab.path())];
         all.extend_from_slice(limits);
@@ -75,7 +79,7 @@ impl Following {
             let _ = child.kill();
             let _ = child.stderr.take().unwrap().read_to_string(&mut said);
         }
-        assert_eq!(header.as_deref(), Ok(COLUMNS.replace(',', "\t").as_str()), "{said}");
+        assert_eq!(header.as_deref(), Ok(columns.replace(',', "\t").as_str()), "{said}");
         Following { child, lines, events: Vec::new() }
     }
 
@@ -435,4 +439,43 @@ fn root_flows_add_up_to_what_there_was() {
         let shown: String = rows.iter().map(|row| row.join("\t") + "\n").collect();
         assert_eq!(again.stdout, shown, "{}", again.stderr);
     }
+}
+
+/// A group of processes that was made after the start.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn new(name: &str) -> Option<Group> {
+        let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(std::path::Path::new);
+        let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists())?;
+        let dir = root.join(name);
+        std::fs::create_dir(&dir).ok().map(|()| Group(dir))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its last process may still be on its way out.
+        testkit::wait_until("the group is empty", || std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn root_a_group_younger_than_the_run_has_its_name() {
+    testkit::require_root!();
+    let lab = Lab::new("followgroup");
+    let (_listener, addr) = listen(&lab, "127.0.0.1:0");
+    let mut following = Following::with_columns(&lab, "event,cgroup,unit,local_port", &["direction = out"], &[]);
+    let name = format!("nw-follow-{}.scope", std::process::id());
+    let Some(group) = Group::new(&name) else {
+        eprintln!("skipped: no cgroup v2 that groups can be made in");
+        return;
+    };
+    let mut command = Command::new("bash");
+    let connect = format!("echo $$ > {}/cgroup.procs; exec 3<>/dev/tcp/127.0.0.1/{}", group.0.display(), addr.port());
+    command.args(["-c", &connect]);
+    assert!(lab.inside(|| command.status()).unwrap().success());
+    let line = following.lines.recv_timeout(Duration::from_secs(60)).unwrap();
+    following.child.kill().unwrap();
+    assert!(line.starts_with(&format!("open\t/{name}\t{name}\t")), "{line}");
 }

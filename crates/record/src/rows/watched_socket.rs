@@ -29,7 +29,7 @@ pub(super) const ROUNDS: &[F] = &[
         .doc("With --watch: segments retransmitted per second since the round before."),
 ];
 
-/// What is left of a socket that is gone. Its owner is not: who holds what is read anew each round.
+/// What is left of a socket that is gone. Its owner is found by the inode, as long as somebody remembers.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketKept {
     local: Endpoint,

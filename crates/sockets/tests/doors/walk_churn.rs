@@ -12,7 +12,7 @@ use testkit::netns::Lab;
 use crate::rows::{demand, here};
 
 const STABLE: usize = 4_000;
-const READINGS: usize = 60;
+const READINGS: usize = 20;
 
 /// Connections of the calling thread's namespace that live as long as they are held.
 fn pairs(n: usize) -> Vec<(TcpStream, TcpStream)> {

@@ -39,6 +39,24 @@ mod libc_errno {
     pub(super) const EPROTONOSUPPORT: sys::Errno = sys::Errno(93);
 }
 
+/// bpf(2) forbidden, or its capabilities missing: other doors give the same rows and owners, and `support` says why.
+#[test]
+fn root_without_bpf_the_rows_are_the_same() {
+    testkit::require_root!();
+    let lab = furnished("nobpf");
+    let caps = vec![sys::caps::Cap::Bpf, sys::caps::Cap::Perfmon, sys::caps::Cap::SysAdmin];
+    let limits = [Limit::NoBpf(libc_errno::EPERM), Limit::NoBpf(sys::Errno::NOSYS), Limit::WithoutCaps(caps)];
+    let args = ["sockets", "--columns", "proto,state,local_addr,local_port,pid,fd", "proto in (tcp, udp)"];
+    let whole = netwren_in(&lab, &args).ok_but_owners();
+    for limit in limits {
+        let fallen = limited(&lab, &args, std::slice::from_ref(&limit)).ok_but_owners();
+        assert_eq!(testkit::mask::sorted_lines(&fallen), testkit::mask::sorted_lines(&whole), "{limit:?}");
+        let support = limited(&lab, &["support"], std::slice::from_ref(&limit)).ok();
+        let line = support.lines().find(|line| line.starts_with("bpf: programs\t")).expect("a line on BPF");
+        assert!(line.starts_with("bpf: programs\tno\t"), "{limit:?}: {line}");
+    }
+}
+
 /// Other users' processes: the cells are empty, the footer says how many and why, the exit code is 3.
 #[test]
 fn root_an_unprivileged_reader_sees_all_sockets_but_not_all_owners() {

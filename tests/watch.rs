@@ -152,3 +152,57 @@ fn root_watch_adds_its_columns_by_itself() {
     let count = |args: &[&str]| replay(args).lines().filter(|line| line.contains("udp")).count();
     assert_eq!(count(&["--watch"]), count(&["--watch", "-c", "proto"]) + 1, "the one that is gone");
 }
+
+#[test]
+fn root_watch_tells_the_same_of_flows() {
+    testkit::require_root!();
+    let lab = Lab::new("watchflows");
+    let tape = lab.dir().join("tape");
+    let (_listener, mut clients, mut servers) = lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080)).unwrap();
+        let pairs = (0..3).map(|_| {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        });
+        let (clients, servers): (Vec<_>, Vec<_>) = pairs.unzip();
+        // The listener tells the direction, so it stays.
+        (listener, clients, servers)
+    });
+    let columns = "change,proto,direction,connections,bytes_in,bytes_in_per_s,peer_port";
+    let tape = tape.to_str().unwrap();
+    let args = ["flows", "-o", "json", "--columns", columns, "--watch=0.05", "--record", tape];
+    let running = Running::start(&lab, &args);
+    running.wait("the second round", |row| row["change"] == "kept");
+    for (client, server) in clients.iter_mut().zip(&mut servers) {
+        client.write_all(&[0; 10_000]).unwrap();
+        server.read_exact(&mut vec![0; 10_000]).unwrap();
+    }
+    running.wait("the bytes", |row| row["bytes_in"] == 30_000);
+    let udp = lab.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.connect((Ipv4Addr::LOCALHOST, 53)).unwrap();
+        socket
+    });
+    running.wait("a new flow", |row| row["change"] == "new" && row["proto"] == "udp");
+    drop(udp);
+    running.wait("a flow that is gone", |row| row["change"] == "gone" && row["proto"] == "udp");
+    running.end();
+
+    let rounds = rows(&netwren(&["flows", "-o", "json", "--columns", columns, "--watch", "--replay", tape]).ok());
+    let times = times(Path::new(tape));
+    let inbound = |n: usize| rounds[n].iter().find(|row| row["proto"] == "tcp" && row["direction"] == "in").unwrap();
+    let mut moved = 0;
+    for n in 1..rounds.len() {
+        let grown = inbound(n)["bytes_in"].as_u64().unwrap() - inbound(n - 1)["bytes_in"].as_u64().unwrap();
+        let rate = grown as f64 * 1e9 / (times[n] - times[n - 1]) as f64;
+        let told = inbound(n)["bytes_in_per_s"].as_f64().unwrap();
+        assert!((told - rate).abs() <= 3.0, "round {n}: {told} of {rate}, each connection is rounded");
+        assert_eq!((&inbound(n)["connections"], &inbound(n)["change"]), (&3.into(), &"kept".into()));
+        moved += grown;
+    }
+    assert_eq!(moved, 30_000);
+    let udp = rounds.iter().flatten().filter(|row| row["proto"] == "udp" && row["change"] != "kept");
+    let changes: Vec<(&str, u64)> =
+        udp.map(|row| (row["change"].as_str().unwrap(), row["peer_port"].as_u64().unwrap())).collect();
+    assert_eq!(changes, [("new", 53), ("gone", 53)]);
+}

@@ -402,7 +402,9 @@ fn root_flows_add_up_to_what_there_was() {
         let tape = lab.dir().join("flows").display().to_string();
         let mut command = Command::new(testkit::program::netwren());
         clean(&mut command).args(["flows", "--follow=0.1", "--columns", columns, "--record", &tape]);
-        via.iter().for_each(|via| drop(command.args(["--via", via])));
+        if let Some(via) = via {
+            command.args(["--via", via]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
         let mut child = command.spawn().unwrap();

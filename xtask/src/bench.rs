@@ -8,6 +8,7 @@
 mod contestants;
 mod equal;
 pub(crate) mod generator;
+pub(crate) mod live;
 mod machine;
 mod report;
 mod tasks;
@@ -25,7 +26,7 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 5] = ["start", "sockets", "flows", "owners", "namespaces"];
+pub(crate) const NAMES: [&str; 6] = ["start", "sockets", "flows", "owners", "namespaces", "live"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -69,6 +70,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(testkit::root::have(), "bench needs root: it makes a namespace with its own sockets");
     let binary = binary()?;
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
+        if *name == "live" {
+            live::run(options, &binary)?;
+            continue;
+        }
         let mut outcomes = Vec::new();
         let tasks = tasks::of(name);
         // Where they are spread, the task says how many.

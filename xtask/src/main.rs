@@ -29,8 +29,10 @@ fn main() -> ExitCode {
 fn chore() -> Result<()> {
     // The generator's workers come first: there are many of them.
     let mut args = std::env::args().skip(1);
-    if args.next().as_deref() == Some(bench::generator::WORKER) {
-        return bench::worker::main(&args.collect::<Vec<_>>());
+    match args.next().as_deref() {
+        Some(bench::generator::WORKER) => return bench::worker::main(&args.collect::<Vec<_>>()),
+        Some(bench::live::WORKER) => return bench::live::worker(args.next().unwrap_or_default().parse()?),
+        _ => {}
     }
     let matches = commands().get_matches();
     match matches.subcommand() {

@@ -313,6 +313,8 @@ fn since(name: &str) -> Option<&'static str> {
         ("tcp", "5.9"),
         ("udp", "5.9"),
         ("unix", "5.15"),
+        ("sock_send_length", "6.3"),
+        ("sock_recv_length", "6.3"),
         ("number 158", "5.11"),
         ("number 162", "5.11"),
     ];

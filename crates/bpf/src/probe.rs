@@ -26,8 +26,8 @@ pub enum Ability {
     SocketIterators,
     /// Typed tracepoints: `tp_btf/inet_sock_set_state` (5.5).
     Tracepoints,
-    /// `cgroup/sock_create` (4.10).
-    CgroupSockets,
+    /// `cgroup/getpeername4` and 6 (5.8).
+    AcceptHooks,
 }
 
 impl Ability {
@@ -40,7 +40,7 @@ impl Ability {
         Ability::FileIterator,
         Ability::SocketIterators,
         Ability::Tracepoints,
-        Ability::CgroupSockets,
+        Ability::AcceptHooks,
     ];
 
     /// Its name in `netwren support`.
@@ -53,7 +53,7 @@ impl Ability {
             Ability::FileIterator => "iterator over open files",
             Ability::SocketIterators => "iterators over sockets",
             Ability::Tracepoints => "tracepoints of sockets",
-            Ability::CgroupSockets => "programs at socket creation",
+            Ability::AcceptHooks => "programs at accept",
         }
     }
 
@@ -67,7 +67,7 @@ impl Ability {
             Ability::FileIterator => "owners of sockets are found without /proc",
             Ability::SocketIterators => "sockets are read without netlink",
             Ability::Tracepoints => "connections are followed as they open and close",
-            Ability::CgroupSockets => "new connections carry their owner from the start",
+            Ability::AcceptHooks => "who accepted a connection is known at once, not at its first use",
         }
     }
 
@@ -81,7 +81,7 @@ impl Ability {
             Ability::FileIterator => "5.11",
             Ability::SocketIterators => "5.9",
             Ability::Tracepoints => "5.5",
-            Ability::CgroupSockets => "4.10",
+            Ability::AcceptHooks => "5.8",
         }
     }
 }
@@ -97,8 +97,8 @@ pub struct Probe {
 
 /// `r0 = 1; exit`: the smallest program that every sort takes.
 const SMALLEST: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 1, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
-/// The same behind a `may_goto` that goes to the next instruction.
-const LOOP: [[u8; 8]; 3] = [SMALLEST[0], [0xe5, 0, 0, 0, 0, 0, 0, 0], SMALLEST[1]];
+/// The same with a `may_goto` over one instruction; 6.12 refuses one that goes nowhere.
+const LOOP: [[u8; 8]; 4] = [SMALLEST[0], [0xe5, 0, 1, 0, 0, 0, 0, 0], SMALLEST[0], SMALLEST[1]];
 const LICENCE: &CStr = c"Dual BSD/GPL";
 
 /// Finds out all of [`Ability::ALL`]: the kernel's types are read once, four programs of three instructions are loaded
@@ -122,7 +122,7 @@ pub fn probe(host: &Host) -> Vec<Probe> {
         let target = wanted.found(tracepoint).first().map_or(0, |(id, _)| *id);
         small(Ability::Tracepoints, Sort::Tracepoint("inet_sock_set_state"), &SMALLEST, target)
     };
-    let created = || small(Ability::CgroupSockets, Sort::CREATE, &SMALLEST, 0);
+    let created = || small(Ability::AcceptHooks, Sort::ACCEPT, &SMALLEST, 0);
     let error = |ability| match ability {
         Ability::Types => types.clone(),
         Ability::Programs => programs.clone(),
@@ -131,7 +131,7 @@ pub fn probe(host: &Host) -> Vec<Probe> {
         Ability::FileIterator => programs.clone().or_else(|| named(ability, &files)),
         Ability::SocketIterators => programs.clone().or_else(|| named(ability, &sockets)),
         Ability::Tracepoints => named(ability, &[tracepoint]).or_else(traced),
-        Ability::CgroupSockets => created(),
+        Ability::AcceptHooks => created(),
     };
     Ability::ALL.map(|ability| Probe { ability, error: error(ability) }).into()
 }

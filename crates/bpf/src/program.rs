@@ -30,7 +30,7 @@ const GETPEERNAME4: u32 = 29;
 const GETPEERNAME6: u32 = 30;
 
 impl<'a> Sort<'a> {
-    pub(crate) const CREATE: Sort<'static> = Sort::Cgroup(SOCK_CREATE);
+    pub(crate) const ACCEPT: Sort<'static> = Sort::PeerName(GETPEERNAME4);
 
     pub(crate) fn of_section(section: &'a str) -> Option<Sort<'a>> {
         let sort = match section.split_once('/') {

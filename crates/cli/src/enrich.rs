@@ -1,8 +1,9 @@
 //! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
 
 use crate::session::Session;
-use host::{Cgroups, Containers, Ifaces, NetnsNames, Owners, ProcessParts, Processes, Users};
-use record::{Accounting, LookupId, Lookups};
+use host::{Cgroups, Containers, HostError, Ifaces, Namespaces, NetnsNames, Owners, ProcessParts, Processes, Users};
+use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
+use sys::Host;
 
 /// What surrounds the rows of one round.
 #[derive(Default)]
@@ -28,7 +29,7 @@ impl Enrichment {
                 LookupId::Ifaces => all.ifaces = ifaces(session, books),
                 LookupId::Netns => {
                     let names = match session.namespaces() {
-                        Some(namespaces) => NetnsNames::of(&namespaces, &|_| None),
+                        Some(namespaces) => names_of(&namespaces, host),
                         None => NetnsNames::read(host, &[netns_id]),
                     };
                     all.netns = kept(names, books);
@@ -41,7 +42,8 @@ impl Enrichment {
                 | LookupId::Containers
                 | LookupId::Pods
                 | LookupId::Units
-                | LookupId::ContainerPids => {}
+                | LookupId::ContainerPids
+                | LookupId::Contexts => {}
             }
         }
         all.read_processes(session, wanted, books);
@@ -67,6 +69,7 @@ impl Enrichment {
             cmdlines: wants(&[LookupId::Cmdlines]),
             cgroups: placed,
             container_pids: wants(&[LookupId::ContainerPids]),
+            contexts: wants(&[LookupId::Contexts]),
         };
         if parts == ProcessParts::default() {
             return;
@@ -110,7 +113,8 @@ impl Enrichment {
         if let Some(processes) = &self.processes {
             lookups = lookups
                 .with(LookupId::Cmdlines, processes.cmdlines())
-                .with(LookupId::ContainerPids, processes.container_pids());
+                .with(LookupId::ContainerPids, processes.container_pids())
+                .with(LookupId::Contexts, processes.contexts());
         }
         if let Some(containers) = &self.containers {
             lookups = lookups
@@ -120,6 +124,23 @@ impl Enrichment {
         }
         lookups
     }
+}
+
+/// The names of all namespaces; one without a name that people gave goes by that of the container in it.
+fn names_of(namespaces: &Namespaces, host: &Host) -> Result<NetnsNames, HostError> {
+    let mut file = Vec::new();
+    let mut cgroup_of = |pid: u32| {
+        host.read_file(&format!("/proc/{pid}/cgroup"), &mut file).ok()?;
+        Some((pid, file.clone()))
+    };
+    // One that has ended, or refuses, gives no name.
+    let files: Vec<(u32, Vec<u8>)> = namespaces.to_be_named().filter_map(&mut cgroup_of).collect();
+    let containers = Containers::read(host, files.iter().map(|(pid, file)| (*pid, file.as_slice())), None);
+    let name_of = |pid: u32| match containers.names().value(Key::Id(pid.into())) {
+        Value::Bytes(name) => Some(name.into()),
+        _ => None,
+    };
+    NetnsNames::of(namespaces, &name_of)
 }
 
 /// The interfaces of every namespace that is read.

@@ -9,6 +9,7 @@ mod enrich;
 mod exit;
 mod faces;
 mod flags;
+mod growing;
 mod messages;
 mod names;
 mod output;

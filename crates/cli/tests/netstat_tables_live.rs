@@ -204,3 +204,16 @@ fn root_tables_again_and_again() {
         assert_eq!(groups, if words == "-gnc" { 2 } else { 0 }, "{rows:?}");
     }
 }
+
+/// Without a policy netstat says so and ends.
+#[test]
+fn root_contexts_need_selinux() {
+    require_root!();
+    require_tool!("netstat");
+    let lab = Lab::new("nstctx");
+    let [theirs, ours] = [netstat(&lab, &["-tanZ"]), face(&lab, &["-tanZ"], false)];
+    if theirs.status.success() {
+        return;
+    }
+    assert_eq!((theirs.status.code(), text(&theirs.stderr)), (ours.status.code(), text(&ours.stderr)));
+}

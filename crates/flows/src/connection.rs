@@ -1,10 +1,11 @@
 //! What a flow takes of each of its connections.
 
-use record::rows::{Endpoint, Socket};
+use record::rows::{Endpoint, Pace, Socket};
 use record::{Proto, State};
 
-/// Bytes received, bytes sent, segments retransmitted; each where it is known.
-pub(crate) type Counters = [Option<u64>; 3];
+/// Bytes received, bytes sent, segments retransmitted, and with `--watch` bytes received and sent per second; each where
+/// it is known.
+pub(crate) type Counters = [Option<u64>; 5];
 
 /// One end of a connection, addresses unmapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +24,12 @@ impl Connection {
     #[inline]
     pub(crate) fn of(row: &Socket<'_>) -> Connection {
         let unmapped = |end: Endpoint| Endpoint { addr: end.addr.unmapped(), port: end.port };
+        let pace = row.watched.and_then(|watched| watched.pace.as_ref());
         let counters = |info: &record::rows::TcpInfo<'_>| {
-            [info.bytes_received(), info.bytes_sent(), info.total_retrans().map(u64::from)]
+            let sums = [info.bytes_received(), info.bytes_sent(), info.total_retrans().map(u64::from)];
+            let rates = [pace.and_then(Pace::bytes_in_per_s), pace.and_then(Pace::bytes_out_per_s)];
+            let ([bytes_in, bytes_out, retrans], [in_per_s, out_per_s]) = (sums, rates);
+            [bytes_in, bytes_out, retrans, in_per_s, out_per_s]
         };
         Connection {
             netns_id: row.netns_id,

@@ -29,13 +29,15 @@ struct Sums {
     bytes_in: Option<u64>,
     bytes_out: Option<u64>,
     retrans: Option<u64>,
+    /// Index of its rates, or [`NONE`].
+    rates: u32,
     /// Index of the first holder of the other end, or [`NONE`].
     peer_holders: u32,
 }
 
 impl Default for Sums {
     fn default() -> Sums {
-        Sums { recv_q: 0, send_q: 0, bytes_in: None, bytes_out: None, retrans: None, peer_holders: NONE }
+        Sums { recv_q: 0, send_q: 0, bytes_in: None, bytes_out: None, retrans: None, rates: NONE, peer_holders: NONE }
     }
 }
 
@@ -57,6 +59,8 @@ pub struct Grouping {
     /// Flows with more than two states.
     spill: Vec<FlowStates>,
     sums: Chunks<Sums>,
+    /// Bytes received and sent per second, of flows that are watched.
+    rates: Chunks<[Option<u64>; 2]>,
     holders: Holders,
     connections: u64,
     seed: RandomState,
@@ -73,6 +77,7 @@ impl Default for Grouping {
             netns_last: 0,
             spill: Vec::new(),
             sums: Chunks::new(),
+            rates: Chunks::new(),
             holders: Holders::new(),
             connections: 0,
             // A peer chooses its address and port: an unseeded hash could be made to collide.
@@ -111,6 +116,7 @@ impl Grouping {
         self.netns_index.clear();
         self.spill.clear();
         self.sums.clear();
+        self.rates.clear();
         self.holders.clear();
         self.connections = 0;
     }
@@ -231,10 +237,18 @@ impl Grouping {
         let sums = self.sums(at);
         sums.recv_q = sums.recv_q.saturating_add(connection.recv_q.into());
         sums.send_q = sums.send_q.saturating_add(connection.send_q.into());
-        if let Some([bytes_in, bytes_out, retrans]) = connection.counters {
-            sums.bytes_in = sum(sums.bytes_in, bytes_in);
-            sums.bytes_out = sum(sums.bytes_out, bytes_out);
-            sums.retrans = sum(sums.retrans, retrans);
+        let Some([bytes_in, bytes_out, retrans, in_per_s, out_per_s]) = connection.counters else { return };
+        sums.bytes_in = sum(sums.bytes_in, bytes_in);
+        sums.bytes_out = sum(sums.bytes_out, bytes_out);
+        sums.retrans = sum(sums.retrans, retrans);
+        if in_per_s.is_some() || out_per_s.is_some() {
+            let mut place = sums.rates;
+            if place == NONE {
+                place = self.rates.push([None; 2]);
+                self.sums(at).rates = place;
+            }
+            let [sum_in, sum_out] = self.rates.get_mut(place);
+            (*sum_in, *sum_out) = (sum(*sum_in, in_per_s), sum(*sum_out, out_per_s));
         }
     }
 
@@ -296,6 +310,7 @@ impl Grouping {
         let sums = if flow.sums == NONE { Sums::default() } else { *self.sums.get(flow.sums) };
         let mut peer_owners = [nobody(); HOLDERS_MAX];
         let peers = self.holders.list(sums.peer_holders, &mut peer_owners);
+        let rates = if sums.rates == NONE { [None; 2] } else { *self.rates.get(sums.rates) };
         let port = |folded: bool, port: u16| if folded { None } else { Some(port) };
         let (netns_id, peer_netns_id) = self.netns[key.netns as usize];
         each(&Flow {
@@ -317,6 +332,9 @@ impl Grouping {
             retrans_total: sums.retrans,
             recv_q: sums.recv_q,
             send_q: sums.send_q,
+            bytes_in_per_s: rates[0],
+            bytes_out_per_s: rates[1],
+            watched: None,
         })
     }
 }

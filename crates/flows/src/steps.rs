@@ -10,6 +10,8 @@ const CONNECTION_FIELDS: &[&str] =
     &["netns_id", "proto", "state", "local_addr", "local_port", "peer_addr", "peer_port", "inode"];
 /// Fields behind the sums.
 const SUM_FIELDS: &[&str] = &["bytes_in", "bytes_out", "retrans_total"];
+/// Fields behind the rates.
+const RATE_FIELDS: &[&str] = &["bytes_in_per_s", "bytes_out_per_s"];
 
 /// States of a connection, for the kernel's mask. `close` is not among them: asking for it makes the kernel hand out
 /// sockets that were never connected.
@@ -44,6 +46,9 @@ pub(crate) fn connections(
     let mut fields = indexes(CONNECTION_FIELDS);
     if wanted.need & Flow::NEED_TCP_INFO != 0 {
         fields.extend(indexes(SUM_FIELDS));
+    }
+    if wanted.need & Flow::NEED_RATES != 0 {
+        fields.extend(indexes(RATE_FIELDS));
     }
     let protos: Vec<&str> = protos.iter().map(|p| p.name()).collect();
     let mut states: Vec<&str> = CONNECTED.iter().map(|s| s.name(Proto::Tcp)).collect();
@@ -96,7 +101,7 @@ mod tests {
 
     #[test]
     fn every_named_field_exists() {
-        for name in SERVICE_FIELDS.iter().chain(CONNECTION_FIELDS).chain(SUM_FIELDS) {
+        for name in SERVICE_FIELDS.iter().chain(CONNECTION_FIELDS).chain(SUM_FIELDS).chain(RATE_FIELDS) {
             assert!(field_index::<Sockets>(name).is_some(), "{name}");
         }
     }

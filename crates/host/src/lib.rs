@@ -42,6 +42,6 @@ pub use netns::NetnsNames;
 pub use networks::Networks;
 pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
-pub use processes::{ProcessParts, Processes};
+pub use processes::{Contexts, ProcessParts, Processes};
 pub use services::Services;
 pub use users::Users;

@@ -1,4 +1,5 @@
-//! What /proc tells of the processes that hold sockets: command line, cgroups, number in their own pid namespace.
+//! What /proc tells of the processes that hold sockets: command line, cgroups, number in their own pid namespace,
+//! security context.
 //!
 //! Only of the pids that are asked for, and only the files that are demanded: each costs about 6 µs.
 use record::{Key, Lookup, Value};
@@ -27,16 +28,18 @@ enum Part {
     Cmdline,
     Cgroup,
     Status,
+    Context,
 }
 
 impl Part {
-    const ALL: [Part; 3] = [Part::Cmdline, Part::Cgroup, Part::Status];
+    const ALL: [Part; 4] = [Part::Cmdline, Part::Cgroup, Part::Status, Part::Context];
 
     fn file(self) -> &'static [u8] {
         match self {
             Part::Cmdline => b"/cmdline",
             Part::Cgroup => b"/cgroup",
             Part::Status => b"/status",
+            Part::Context => b"/attr/current",
         }
     }
 }
@@ -50,6 +53,8 @@ pub struct ProcessParts {
     pub cgroups: bool,
     /// Numbers in their own pid namespaces.
     pub container_pids: bool,
+    /// Security contexts.
+    pub contexts: bool,
 }
 
 impl ProcessParts {
@@ -58,6 +63,7 @@ impl ProcessParts {
             Part::Cmdline => self.cmdlines,
             Part::Cgroup => self.cgroups,
             Part::Status => self.container_pids,
+            Part::Context => self.contexts,
         }
     }
 }
@@ -68,6 +74,7 @@ pub struct Processes {
     cmdlines: Cmdlines,
     cgroups: Texts<u32>,
     container_pids: ContainerPids,
+    contexts: Contexts,
     report: ProcessesReport,
 }
 
@@ -107,6 +114,16 @@ impl ProcessesReport {
 pub struct Cmdlines(Texts<u32>);
 
 impl Lookup for Cmdlines {
+    fn value(&self, key: Key) -> Value<'_> {
+        Value::text(pid_of(key).and_then(|pid| self.0.get(pid)))
+    }
+}
+
+/// pid → security context; nothing where no security module has one.
+#[derive(Debug, Default)]
+pub struct Contexts(Texts<u32>);
+
+impl Lookup for Contexts {
     fn value(&self, key: Key) -> Value<'_> {
         Value::text(pid_of(key).and_then(|pid| self.0.get(pid)))
     }
@@ -170,6 +187,11 @@ impl Processes {
         &self.container_pids
     }
 
+    /// Security contexts.
+    pub fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
     /// /proc/PID/cgroup of each, ascending by pid.
     pub fn cgroups(&self) -> impl Iterator<Item = (u32, &[u8])> {
         self.cgroups.each()
@@ -186,8 +208,9 @@ const FACT: usize = 9;
 
 #[derive(Default)]
 struct Gather {
-    arena: [Vec<u8>; 2],
-    places: [Vec<(u32, u32, u32)>; 2],
+    /// Command lines, cgroups, contexts.
+    arena: [Vec<u8>; 3],
+    places: [Vec<(u32, u32, u32)>; 3],
     numbers: Vec<(u32, u32)>,
     report: ProcessesReport,
 }
@@ -218,21 +241,26 @@ impl Gather {
     }
 
     fn keep(&mut self, pid: u32, part: Part, text: &[u8]) {
-        let [cmdlines, cgroups] = &mut self.arena;
-        if cmdlines.len() + cgroups.len() + text.len() > KEPT_MAX {
+        let [cmdlines, cgroups, contexts] = &mut self.arena;
+        if cmdlines.len() + cgroups.len() + contexts.len() + text.len() > KEPT_MAX {
             self.report.over += 1;
             return;
         }
         let (arena, places) = match (part, &mut self.places) {
-            (Part::Cmdline, [places, _]) => (cmdlines, places),
-            (Part::Cgroup, [_, places]) => (cgroups, places),
+            (Part::Cmdline, [places, ..]) => (cmdlines, places),
+            (Part::Cgroup, [_, places, _]) => (cgroups, places),
+            (Part::Context, [.., places]) => (contexts, places),
             (Part::Status, _) => return self.numbers.extend(inner_pid(text).map(|inner| (pid, inner))),
         };
         let start = arena.len();
-        if part == Part::Cmdline {
-            put_words(text, arena);
-        } else {
-            arena.extend_from_slice(text);
+        match part {
+            Part::Cmdline => put_words(text, arena),
+            // SELinux ends it with a NUL, AppArmor with a newline.
+            Part::Context => {
+                let end = text.iter().position(|byte| matches!(byte, 0 | b'\n')).unwrap_or(text.len());
+                arena.extend_from_slice(text.get(..end).unwrap_or_default());
+            }
+            _ => arena.extend_from_slice(text),
         }
         // A process of the kernel has no command line.
         if arena.len() > start {
@@ -242,14 +270,15 @@ impl Gather {
     }
 
     fn finish(mut self) -> Processes {
-        let [cmdline_arena, cgroup_arena] = self.arena;
-        let [cmdlines, cgroups] = self.places;
+        let [cmdline_arena, cgroup_arena, context_arena] = self.arena;
+        let [cmdlines, cgroups, contexts] = self.places;
         self.numbers.sort_unstable();
         self.numbers.dedup_by_key(|pair| pair.0);
         Processes {
             cmdlines: Cmdlines(Texts::new(cmdline_arena, cmdlines)),
             cgroups: Texts::new(cgroup_arena, cgroups),
             container_pids: ContainerPids(self.numbers),
+            contexts: Contexts(Texts::new(context_arena, contexts)),
             report: self.report,
         }
     }
@@ -293,7 +322,7 @@ impl<'p> Walk<'p> {
             path: CPath::new(),
             digits: Vec::with_capacity(10),
             text: Vec::with_capacity(BYTES_MAX),
-            block: Vec::with_capacity(BLOCK_FULL + 3 * (BYTES_MAX + FACT)),
+            block: Vec::with_capacity(BLOCK_FULL + Part::ALL.len() * (BYTES_MAX + FACT)),
             unreadable: 0,
             refusal: None,
             done: false,
@@ -310,6 +339,8 @@ impl<'p> Walk<'p> {
                     put_head(&mut self.block, pid, part as u8, self.text.len() as u32);
                     self.block.extend_from_slice(&self.text);
                 }
+                // Without a policy the file cannot be read, or is not there.
+                Err(Errno::INVAL | Errno::NOENT) if part == Part::Context => {}
                 Err(errno) if errno.is_gone() => return,
                 Err(errno) => {
                     self.unreadable += 1;
@@ -372,7 +403,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: ProcessParts = ProcessParts { cmdlines: true, cgroups: true, container_pids: true };
+    const ALL: ProcessParts = ProcessParts { cmdlines: true, cgroups: true, container_pids: true, contexts: true };
 
     #[test]
     fn this_process_and_one_that_is_gone() {
@@ -393,6 +424,27 @@ mod tests {
             assert_eq!(cgroups, [(pid, &*std::fs::read("/proc/self/cgroup").unwrap())]);
             assert_eq!(*processes.report(), ProcessesReport::default());
         }
+    }
+
+    #[test]
+    fn contexts_end_where_they_end() {
+        let tmp = tempfile::tempdir().unwrap();
+        let contexts =
+            [(7, &b"system_u:system_r:sshd_t:s0-s0:c0.c1023\0"[..]), (8, b"/usr/sbin/cupsd (enforce)\n"), (9, b"")];
+        for (pid, text) in contexts {
+            let folder = tmp.path().join(format!("{pid}/attr"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("current"), text).unwrap();
+        }
+        std::fs::create_dir_all(tmp.path().join("10")).unwrap();
+        let host = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
+        let only = ProcessParts { contexts: true, ..ProcessParts::default() };
+        let processes = Processes::read(&host, &[7, 8, 9, 10], only).unwrap();
+        let context = |pid| processes.contexts().value(Key::Id(pid));
+        assert_eq!(context(7), Value::Bytes(b"system_u:system_r:sshd_t:s0-s0:c0.c1023"));
+        assert_eq!(context(8), Value::Bytes(b"/usr/sbin/cupsd (enforce)"));
+        assert_eq!((context(9), context(10)), (Value::Null, Value::Null));
+        assert_eq!(*processes.report(), ProcessesReport::default());
     }
 
     #[test]

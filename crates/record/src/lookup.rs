@@ -41,6 +41,8 @@ pub enum LookupId {
     Units,
     /// pid → the process's number in its own pid namespace.
     ContainerPids,
+    /// pid → security context (SELinux, AppArmor).
+    Contexts,
 }
 
 impl LookupId {
@@ -48,7 +50,7 @@ impl LookupId {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them.
-    pub const ALL: [LookupId; 11] = [
+    pub const ALL: [LookupId; 12] = [
         LookupId::Owners,
         LookupId::Users,
         LookupId::Ifaces,
@@ -60,6 +62,7 @@ impl LookupId {
         LookupId::Pods,
         LookupId::Units,
         LookupId::ContainerPids,
+        LookupId::Contexts,
     ];
 }
 

@@ -63,6 +63,7 @@ impl Whose {
 
 /// What is read.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub(crate) struct Ask<'k> {
     pub(crate) whose: Whose,
     /// Parts of a row (`bpf_rows::part`).

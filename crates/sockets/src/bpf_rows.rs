@@ -311,7 +311,10 @@ mod tests {
                 let Socket { local, peer, uid, inode, netns_id, .. } = row;
                 let queues = (row.rqueue, row.wqueue);
                 let info = row.tcp_info.map(|info| (info.rtt_us(), info.bytes_received(), info.segs_out()));
-                format!("{local:?} {peer:?} {queues:?} {uid:?} {inode} {netns_id} {:?} {info:?}", (row.ifindex, row.timer.0))
+                format!(
+                    "{local:?} {peer:?} {queues:?} {uid:?} {inode} {netns_id} {:?} {info:?}",
+                    (row.ifindex, row.timer.0)
+                )
             }));
             ControlFlow::Continue(())
         });
@@ -338,7 +341,11 @@ mod tests {
         );
         // Half a socket has no counters and, in time-wait, no owner.
         let small = [&head(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
-        assert!(told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")), "{:?}", told(&small));
+        assert!(
+            told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
+            "{:?}",
+            told(&small)
+        );
     }
 
     #[test]
@@ -388,8 +395,22 @@ mod tests {
             });
             keys
         };
-        let mut rows: Vec<Vec<u8>> = (0..30).map(|n| row(10, 0, &[], &{ let mut a = [0; 32]; a[n] = 1; a })).collect();
-        rows.extend((0..8).map(|n| row(2, 0, &[], &{ let mut a = [0; 8]; a[n] = 1; a })));
+        let mut rows: Vec<Vec<u8>> = (0..30)
+            .map(|n| {
+                row(10, 0, &[], &{
+                    let mut a = [0; 32];
+                    a[n] = 1;
+                    a
+                })
+            })
+            .collect();
+        rows.extend((0..8).map(|n| {
+            row(2, 0, &[], &{
+                let mut a = [0; 8];
+                a[n] = 1;
+                a
+            })
+        }));
         let mut found = keys(&rows);
         assert_eq!(found, keys(&rows));
         found.sort_unstable();

@@ -26,7 +26,7 @@ use crate::source::{Options, PlannedTable, SocketSource, explain_table, is_named
 const NAMES_TOLD: usize = 3;
 
 /// What is said where only the walk gets to.
-const UNREACHABLE: &str = "a network namespace is held by sockets or descriptors alone: it cannot be entered, of its sockets only TCP is read";
+const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
 
 /// A namespace and the ways into it.
 #[derive(Debug, Clone, Copy)]
@@ -136,6 +136,9 @@ impl Source<Sockets> for EverySocket<'_> {
 
     fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         let mut round = Round::default();
+        if self.places.is_empty() {
+            return round.finish();
+        }
         let stopped = Cell::new(false);
         let mut each = |row: &Socket<'_>| {
             let next = each(row);

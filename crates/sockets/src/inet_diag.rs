@@ -151,18 +151,30 @@ impl Wanted<'_> {
 
     /// The sockets of one family and protocol.
     pub(crate) fn by_family(&self, family: u8, proto: Proto) -> Request {
+        let mut request = self.unfinished(family, number_of(proto));
+        if proto == Proto::Mptcp {
+            request.attr_u32(INET_DIAG_REQ_PROTOCOL, IPPROTO_MPTCP);
+        }
+        self.finish(request)
+    }
+}
+
+impl Wanted<'_> {
+    /// The same of a protocol by its number.
+    pub(crate) fn by_number(&self, family: u8, number: u8) -> Request {
+        self.finish(self.unfinished(family, number))
+    }
+
+    fn unfinished(&self, family: u8, number: u8) -> Request {
         let mut body = [0; REQ_V2];
         body[0] = family;
-        body[1] = number_of(proto);
+        body[1] = number;
         body[2] = self.ext;
         body[4..8].copy_from_slice(&self.states.to_ne_bytes());
         body[8..8 + SOCKID].copy_from_slice(&self.sockid());
         let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
         request.body(&body);
-        if proto == Proto::Mptcp {
-            request.attr_u32(INET_DIAG_REQ_PROTOCOL, IPPROTO_MPTCP);
-        }
-        self.finish(request)
+        request
     }
 }
 

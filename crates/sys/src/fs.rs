@@ -209,6 +209,28 @@ pub fn read_link(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     Ok(())
 }
 
+/// An extended attribute of what `path` leads to, into `into`: at most 4 KiB of it.
+pub fn read_xattr(path: &Path, attribute: &CStr, into: &mut Vec<u8>) -> Result<(), SysError> {
+    const BYTES_MAX: usize = 4096;
+    let name = path.as_os_str().as_bytes();
+    let failed = |errno| SysError::on_bytes("getxattr", name, errno);
+    let c_name = CString::new(name).map_err(|_| failed(Errno::INVAL))?;
+    into.clear();
+    into.resize(BYTES_MAX, 0);
+    let (value, size) = (into.as_mut_ptr().cast(), into.len());
+    let get = || {
+        // SAFETY: both names are NUL-terminated, `value` points to `size` exclusively borrowed bytes.
+        unsafe { libc::getxattr(c_name.as_ptr(), attribute.as_ptr(), value, size) as i64 }
+    };
+    let got = call("getxattr", get).map_err(|errno| {
+        into.clear();
+        failed(errno)
+    })?;
+    into.truncate(length(got, size));
+    cost::count_read(into.len());
+    Ok(())
+}
+
 /// What `stat` tells and we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {

@@ -125,6 +125,12 @@ impl Host {
         self.bytes(&format!("link {path}"), "", into, |into| fs::read_link(&self.real_path(path), into))
     }
 
+    /// The extended attribute `attribute` of what `path` (as on an ordinary host) leads to.
+    pub fn read_xattr(&self, path: &str, attribute: &std::ffi::CStr, into: &mut Vec<u8>) -> Result<(), SysError> {
+        let key = format!("xattr {} {path}", attribute.to_string_lossy());
+        self.bytes(&key, "", into, |into| fs::read_xattr(&self.real_path(path), attribute, into))
+    }
+
     /// Replaces `into` by the names in the directory at `path`, each ended by a NUL; `path` as in [`Host::read_file`].
     pub fn read_names(&self, path: &str, into: &mut Vec<u8>) -> Result<(), SysError> {
         self.bytes(&format!("names {path}"), "", into, |into| fs::read_names(&self.real_path(path), into))

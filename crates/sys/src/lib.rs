@@ -1,6 +1,6 @@
 //! Every system call, file descriptor and namespace; the tape that records and replays what was read.
 //!
-//! The one crate (beside `bpf`) with `unsafe` in it: each wrapper is a few lines with its reason.
+//! The one crate with `unsafe` in it: each wrapper is a few lines with its reason.
 //! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
 //! that a run reads goes through it.
 pub mod bpf;

@@ -8,14 +8,14 @@ use std::fmt::Write;
 
 /// Middle and ends of a list of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Spread {
+    pub(super) fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let at = |i: usize| values.get(i).copied().unwrap_or(f64::NAN);
         let (n, middle) = (values.len(), values.len() / 2);
@@ -23,7 +23,7 @@ impl Spread {
         Spread { median, min: at(0), max: at(n.wrapping_sub(1)) }
     }
 
-    fn json(self) -> Value {
+    pub(super) fn json(self) -> Value {
         let round = |x: f64| (x * 1000.0).round() / 1000.0;
         json!({"median": round(self.median), "min": round(self.min), "max": round(self.max)})
     }
@@ -44,16 +44,20 @@ impl Ratio {
 
 /// Prints the table and, unless it was only a smoke test, writes bench/runs/DATE-NAME.json and .md.
 pub(super) fn write(name: &str, outcomes: &[Outcome<'_>], about: &Value, keep: bool) -> Result<()> {
-    let stem = format!("{}-{name}", about["date"].as_str().unwrap_or("undated"));
     let all = json!({"name": name, "about": about, "outcomes": outcomes.iter().map(json_of).collect::<Vec<_>>()});
-    let markdown = markdown(name, outcomes, about)?;
+    save(name, &all, &markdown(name, outcomes, about)?, keep)
+}
+
+/// Prints the table and, if it is to be kept, writes bench/runs/DATE-NAME.json and .md.
+pub(super) fn save(name: &str, all: &Value, markdown: &str, keep: bool) -> Result<()> {
+    let stem = format!("{}-{name}", all["about"]["date"].as_str().unwrap_or("undated"));
     println!("\n{markdown}");
     if !keep {
         return Ok(());
     }
     let folder = root::path().join("bench/runs");
     std::fs::create_dir_all(&folder)?;
-    for (ending, text) in [("json", serde_json::to_string_pretty(&all)? + "\n"), ("md", markdown)] {
+    for (ending, text) in [("json", serde_json::to_string_pretty(all)? + "\n"), ("md", markdown.to_owned())] {
         let file = folder.join(format!("{stem}.{ending}"));
         std::fs::write(&file, text).with_context(|| file.display().to_string())?;
     }

@@ -5,15 +5,16 @@ use super::follow;
 use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
-use crate::flags::Request;
+use crate::flags::{Repeat, Request};
 use crate::output;
 use crate::session::Session;
-use engine::{Plan, Predicate, columns, filter};
+use engine::{Memory, Plan, Predicate, Watching, columns, filter};
 use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
 use host::ports::LocalPorts;
 use record::rows::{Flow, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
 use sockets::Via;
+use std::cell::RefCell;
 
 /// Runs the command.
 pub(super) fn run(request: &Request) -> Outcome {
@@ -30,7 +31,8 @@ pub(super) fn run(request: &Request) -> Outcome {
 }
 
 /// Fields that stand in both tables and mean the flow, not one of its sockets: they are sums there.
-const OF_FLOWS: &[&str] = &["recv_q", "send_q", "bytes_in", "bytes_out", "retrans_total"];
+const OF_FLOWS: &[&str] =
+    &["recv_q", "send_q", "bytes_in", "bytes_out", "retrans_total", "change", "bytes_in_per_s", "bytes_out_per_s"];
 
 /// True if the filter word is about sockets, before they are grouped.
 fn is_about_sockets(name: &str) -> bool {
@@ -49,7 +51,8 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), Wrong> {
         .collect::<Result<Vec<_>, _>>()
         .map_err(|bad| Wrong::Plan(engine::PlanError::Pattern(bad)))?;
     let owners = plan.demand().need & Flow::NEED_OWNERS != 0;
-    Ok((plan, Reading { via: request.via, conjuncts, tests, owners }))
+    let memory = (request.repeat != Repeat::Once).then(RefCell::default);
+    Ok((plan, Reading { via: request.via, conjuncts, tests, owners, memory }))
 }
 
 struct Reading {
@@ -57,6 +60,15 @@ struct Reading {
     conjuncts: Vec<Expr>,
     tests: Vec<Predicate<Sockets>>,
     owners: bool,
+    /// What is remembered from round to round, if there are several.
+    memory: Option<RefCell<Rounds>>,
+}
+
+/// What is remembered of the connections, for their rates, and of the flows.
+#[derive(Default)]
+struct Rounds {
+    sockets: Memory<Sockets>,
+    flows: Memory<Flows>,
 }
 
 impl Reads<Flows> for Reading {
@@ -81,7 +93,13 @@ impl Reads<Flows> for Reading {
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
         let (ephemeral, homes) = surroundings(session, books);
         let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
-        session.with_sockets(self.via, &|_| true, |sockets| then(&mut FlowSource::new(sockets, *lookups, options)))
+        session.with_sockets(self.via, &|_| true, |sockets| {
+            let Some(memory) = &self.memory else { return then(&mut FlowSource::new(sockets, *lookups, options)) };
+            let (memory, now_ns) = (&mut *memory.borrow_mut(), session.steady_ns());
+            let mut sockets = Watching::new(sockets, &mut memory.sockets, now_ns);
+            let mut flows = FlowSource::new(&mut sockets, *lookups, options);
+            then(&mut Watching::new(&mut flows, &mut memory.flows, now_ns))
+        })
     }
 }
 

@@ -6,6 +6,7 @@
 mod getopt;
 pub(crate) mod lstf;
 pub(crate) mod netstat;
+mod selinux;
 pub(crate) mod ss;
 mod text;
 

@@ -257,6 +257,9 @@ fn flows_are_filtered_too() {
         retrans_total: None,
         recv_q: 0,
         send_q: 0,
+        bytes_in_per_s: None,
+        bytes_out_per_s: None,
+        watched: None,
     };
     for (filter, expected) in [
         ("direction = in and connections > 10 and peer_scope = public", true),

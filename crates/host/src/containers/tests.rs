@@ -45,6 +45,20 @@ fn what_each_runtime_wrote() {
 }
 
 #[test]
+fn what_systemd_wrote() {
+    for (file, unit) in
+        [("cgroup", "shop.service"), ("cgroup-instance", "cart@two.service"), ("cgroup-init", "init.scope")]
+    {
+        let text = std::fs::read_to_string(fixture("systemd-252").join(file)).unwrap();
+        let nowhere = Path::new("/nonexistent");
+        assert_eq!(shown(nowhere, text.as_bytes()), (some("sysd"), None, some(unit)), "{file}");
+        // The same on a host without the container around it.
+        let outside = text.replace("/lxc.payload.sysd", "");
+        assert_eq!(shown(nowhere, outside.as_bytes()), (None, None, some(unit)), "{file}");
+    }
+}
+
+#[test]
 fn without_state_files_the_id_is_shown_and_the_uid() {
     let nowhere = Path::new("/nonexistent");
     for (runtime, file, container, pod) in [

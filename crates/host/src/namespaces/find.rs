@@ -70,6 +70,7 @@ fn merged(mut found: Vec<Found>) -> Vec<Namespace> {
         let Some(last) = list.last_mut() else { continue };
         if last.name.is_empty() {
             last.name = name_of(kind, &path).into();
+            last.is_given = matches!(kind, Kind::IpNetns | Kind::Init);
         }
         if last.path.is_empty() {
             last.path = path;

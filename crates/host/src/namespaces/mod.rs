@@ -40,12 +40,14 @@ pub struct Namespace {
     pub pid: Option<u32>,
     path: Box<[u8]>,
     name: Box<[u8]>,
+    /// True if the name is one that people gave: of `ip netns`, or `init`. What a container's runtime calls its file is not.
+    is_given: bool,
 }
 
 impl Namespace {
     /// One that has nothing but its number.
     fn numbered(inode: u64) -> Namespace {
-        Namespace { inode, pid: None, path: Box::default(), name: Box::default() }
+        Namespace { inode, pid: None, path: Box::default(), name: Box::default(), is_given: false }
     }
 
     /// A file that is this namespace, if one was found. It may have become another one since: compare inodes.
@@ -101,7 +103,7 @@ impl Namespaces {
     /// The caller's namespace alone.
     fn only(own: u64) -> Namespaces {
         let name = if own == INIT_INODE { INIT.into() } else { Box::default() };
-        Namespaces { list: vec![Namespace { name, ..Namespace::numbered(own) }], hidden: 0 }
+        Namespaces { list: vec![Namespace { name, is_given: true, ..Namespace::numbered(own) }], hidden: 0 }
     }
 
     /// All of them in order.
@@ -124,13 +126,21 @@ impl Namespaces {
         self.list.extend(new.into_iter().map(Namespace::numbered));
     }
 
-    /// What each is called, for the rows: its name; else what `of_process` makes of its process (a container's name);
-    /// else `pid:` and the process; else its number.
+    /// Processes of the namespaces that nobody gave a name: a container's name would do.
+    pub fn to_be_named(&self) -> impl Iterator<Item = u32> {
+        self.list.iter().filter(|namespace| !namespace.is_given).filter_map(|namespace| namespace.pid)
+    }
+
+    /// What each is called, for the rows: the name that it was given; else what `of_process` makes of its process (a
+    /// container's name); else what its file is called; else `pid:` and the process; else its number.
     pub fn names(&self, of_process: &dyn Fn(u32) -> Option<Box<[u8]>>) -> impl Iterator<Item = (u64, Box<[u8]>)> {
         self.list.iter().map(move |namespace| {
-            let given = || (!namespace.name.is_empty()).then(|| namespace.name.clone());
-            let by_process = || namespace.pid.map(|pid| of_process(pid).unwrap_or_else(|| pid_name(pid)));
-            (namespace.inode, given().or_else(by_process).unwrap_or_else(|| number(namespace.inode)))
+            let given = namespace.name().filter(|_| namespace.is_given).map(Box::from);
+            let container = || namespace.pid.and_then(of_process);
+            let file = || namespace.name().map(Box::from);
+            let process = || namespace.pid.map(pid_name);
+            let name = given.or_else(container).or_else(file).or_else(process);
+            (namespace.inode, name.unwrap_or_else(|| number(namespace.inode)))
         })
     }
 }

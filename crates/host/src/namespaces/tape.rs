@@ -1,15 +1,16 @@
 //! The list of namespaces as bytes, as it stands on a tape.
 //!
-//! `hidden` u64; then for each: inode u64, pid u32 (0 for none), length of the path u16, path, length of the name u16,
-//! name. Little endian.
+//! `hidden` u64; then for each: inode u64, pid u32 (0 for none), u8 (1 if the name is one that people gave), length of
+//! the path u16, path, length of the name u16, name. Little endian.
 use super::{Namespace, Namespaces};
 use crate::HostError;
 
 pub(super) fn put(into: &mut Vec<u8>, namespaces: &Namespaces) {
     into.extend_from_slice(&namespaces.hidden.to_le_bytes());
-    for Namespace { inode, pid, path, name } in &namespaces.list {
+    for Namespace { inode, pid, path, name, is_given } in &namespaces.list {
         into.extend_from_slice(&inode.to_le_bytes());
         into.extend_from_slice(&pid.unwrap_or(0).to_le_bytes());
+        into.push(u8::from(*is_given));
         put_text(into, path);
         put_text(into, name);
     }
@@ -37,10 +38,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Namespaces, HostError> {
 fn parse_one(bytes: &[u8]) -> Option<(Namespace, &[u8])> {
     let (inode, rest) = bytes.split_first_chunk()?;
     let (pid, rest) = rest.split_first_chunk()?;
+    let (given, rest) = rest.split_first()?;
     let (path, rest) = parse_text(rest)?;
     let (name, rest) = parse_text(rest)?;
     let pid = Some(u32::from_le_bytes(*pid)).filter(|pid| *pid != 0);
-    Some((Namespace { inode: u64::from_le_bytes(*inode), pid, path: path.into(), name: name.into() }, rest))
+    let inode = u64::from_le_bytes(*inode);
+    Some((Namespace { inode, pid, path: path.into(), name: name.into(), is_given: *given == 1 }, rest))
 }
 
 fn parse_text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

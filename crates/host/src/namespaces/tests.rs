@@ -3,7 +3,8 @@ use super::*;
 use testkit::netns::Lab;
 
 fn namespace(inode: u64, pid: Option<u32>, path: &str, name: &str) -> Namespace {
-    Namespace { inode, pid, path: path.as_bytes().into(), name: name.as_bytes().into() }
+    let is_given = path.is_empty() || path.starts_with("/run/netns");
+    Namespace { inode, pid, path: path.as_bytes().into(), name: name.as_bytes().into(), is_given }
 }
 
 #[test]
@@ -24,7 +25,9 @@ fn names_in_the_order_of_their_worth() {
     let mut found = Namespaces {
         list: vec![
             namespace(1, Some(1), "", "init"),
-            namespace(2, Some(77), "", ""),
+            Namespace { is_given: false, ..namespace(2, Some(77), "", "") },
+            namespace(5, Some(77), "/run/docker/netns/0af", "0af"),
+            namespace(6, Some(76), "/run/docker/netns/0b0", "0b0"),
             namespace(3, Some(78), "/run/netns/a", "a"),
             namespace(4, Some(79), "", ""),
         ],
@@ -34,7 +37,7 @@ fn names_in_the_order_of_their_worth() {
     let of_process = |pid| (pid == 77).then(|| Box::from(&b"web"[..]));
     let names: Vec<(u64, String)> =
         found.names(&of_process).map(|(inode, name)| (inode, String::from_utf8(name.into()).unwrap())).collect();
-    let expected = [(1, "init"), (2, "web"), (3, "a"), (4, "pid:79"), (8, "8"), (9, "9")];
+    let expected = [(1, "init"), (2, "web"), (5, "web"), (6, "0b0"), (3, "a"), (4, "pid:79"), (8, "8"), (9, "9")];
     assert_eq!(names, expected.map(|(inode, name)| (inode, name.to_owned())));
     let lookup = crate::NetnsNames::of(&found, &of_process).unwrap();
     assert_eq!((lookup.name(2), lookup.name(9)), (Some(&b"web"[..]), Some(&b"9"[..])));

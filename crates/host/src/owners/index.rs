@@ -1,4 +1,6 @@
 //! Owners under the inode of their socket, each inode's in one piece.
+use std::cell::Cell;
+
 use record::{Comm, Owner};
 
 /// Sockets kept at most; a host that has more would need 450 MB here. What is over is counted.
@@ -67,7 +69,7 @@ impl Gather {
         // In place: the inodes take over the memory of what they come from, so that the peak is 36 bytes a socket.
         let mut inodes: Vec<u32> = self.held.into_iter().map(|held| held.inode).collect();
         inodes.shrink_to_fit();
-        (Index { guide: Guide::new(&inodes), inodes, owners, threads }, self.over)
+        (Index { guide: Guide::new(&inodes), inodes, owners, threads, last: Cell::new(None) }, self.over)
     }
 }
 
@@ -84,6 +86,8 @@ pub(super) struct Index {
     guide: Guide,
     /// (inode and pid, fd, tid) of what is in a table that is not its process's own; ascending, and mostly empty.
     threads: Vec<(u64, u32, u32)>,
+    /// The inode that was looked for last, and where its owners are.
+    last: Cell<Option<(u32, u32, u32)>>,
 }
 
 impl Index {
@@ -112,15 +116,25 @@ impl Index {
         self.owners.len()
     }
 
-    /// The owners of a socket, ascending by pid and fd. Three cache misses where the index is larger than the cache.
+    /// The owners of a socket, ascending by pid and fd. Three cache misses where the index is larger than the cache;
+    /// the same socket again, for the next column of its row, costs nothing.
     pub(super) fn get(&self, inode: u64) -> &[Owner] {
         let Ok(inode) = u32::try_from(inode) else { return &[] };
+        let place = match self.last.get() {
+            Some((last, from, to)) if last == inode => from as usize..to as usize,
+            _ => self.find(inode),
+        };
+        self.last.set(Some((inode, place.start as u32, place.end as u32)));
+        self.owners.get(place).unwrap_or_default()
+    }
+
+    fn find(&self, inode: u32) -> std::ops::Range<usize> {
         let near = self.guide.near(inode);
         let part = self.inodes.get(near.clone()).unwrap_or_default();
         let from = near.start + part.partition_point(|&i| i < inode);
         let rest = self.inodes.get(from..).unwrap_or_default();
         let count = rest.iter().take_while(|&&i| i == inode).count();
-        self.owners.get(from..from + count).unwrap_or_default()
+        from..from + count
     }
 }
 

@@ -52,12 +52,15 @@ impl OwnersReader {
             Some(door) => door,
             None => choose(&Clues::read(host)?),
         };
-        if door == Door::Proc {
-            return self.read_by(host, Door::Proc);
+        match (door, self.via) {
+            (Door::Bpf, None) => self.read_by_bpf_or_proc(host),
+            (door, _) => self.read_by(host, door),
         }
+    }
+
+    fn read_by_bpf_or_proc(&self, host: &Host) -> Result<Owners, HostError> {
         let read = self.read_by(host, Door::Bpf);
         let why = match &read {
-            _ if self.via.is_some() => return read,
             Ok(owners) => match &owners.report.ended {
                 None => return read,
                 Some(error) => error.to_string(),

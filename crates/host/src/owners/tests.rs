@@ -525,6 +525,52 @@ fn root_nobody_is_unreadable_by_bpf() {
 }
 
 #[test]
+fn root_refused_bpf_means_proc_and_is_told() {
+    testkit::require_root!();
+    if !doors().contains(&Door::Bpf) {
+        return;
+    }
+    let socket = listener();
+    let reader = OwnersReader::default();
+    arm("bpf", 0, 1_000, Fault::Fails(Errno::PERM));
+    let owners = reader.read_by_bpf_or_proc(&Host::live()).unwrap();
+    disarm_all();
+    assert!(seen(&owners, inode(&socket)).contains(&(std::process::id(), socket.as_raw_fd() as u32)));
+    assert_eq!((owners.report.door, owners.report.via()), (Door::Proc, "owners@proc (bpf refused)"));
+    assert!(owners.report.refused.as_ref().unwrap().contains("operation not permitted"), "{:?}", owners.report);
+    assert!(!owners.report.lines().iter().any(|line| line.contains("bpf")), "silently");
+    // Asked for by name it is an error.
+    arm("bpf", 0, 1_000, Fault::Fails(Errno::PERM));
+    let refused = OwnersReader::new(Some(Door::Bpf)).read(&Host::live()).map(drop);
+    disarm_all();
+    assert!(refused.unwrap_err().to_string().contains("operation not permitted"));
+    // A reader that was refused does not try again, round by round.
+    assert_eq!(reader.read_by_bpf_or_proc(&Host::live()).unwrap().report.door, Door::Proc);
+}
+
+#[test]
+fn root_a_recording_of_every_door_is_replayed_without_a_kernel() {
+    testkit::require_root!();
+    let socket = listener();
+    let tmp = tempfile::tempdir().unwrap();
+    for door in doors() {
+        let tape = tmp.path().join(door.stream());
+        let host = Host::live().recording(&tape).unwrap();
+        let reader = OwnersReader::new(Some(door));
+        let (first, second) = (reader.read(&host).unwrap(), reader.read(&host).unwrap());
+        host.finish().unwrap();
+        let replay = Host::replaying(&tape).unwrap();
+        let reader = OwnersReader::default();
+        for live in [first, second] {
+            let again = reader.read(&replay).unwrap();
+            assert_eq!(again.report, live.report, "{door:?}");
+            assert_eq!(again.of(inode(&socket)), live.of(inode(&socket)));
+            assert_eq!(again.pids(), live.pids());
+        }
+    }
+}
+
+#[test]
 fn root_hundreds_of_idle_processes() {
     testkit::require_root!();
     let (socket, other_end) = UnixStream::pair().unwrap();
@@ -549,10 +595,10 @@ fn root_hundreds_of_idle_processes() {
 /// In a process of its own, because calls are counted for all threads.
 fn calls_for_idle(processes: u32) {
     let tmp = temp_memory();
-    let hosts = (1..=processes).map(|pid| fake_proc(tmp.path(), pid, 20));
-    let host = hosts.last().unwrap();
+    let hosts: Vec<Host> = (1..=processes).map(|pid| fake_proc(tmp.path(), pid, 20)).collect();
+    let host = &hosts[0];
     let before = sys::cost::syscalls();
-    let report = by_proc(&host).unwrap().report;
+    let report = by_proc(host).unwrap().report;
     let calls = sys::cost::syscalls() - before;
     assert_eq!((report.processes, report.fds), (processes, 20 * u64::from(processes)));
     println!("\ncalls {calls}");

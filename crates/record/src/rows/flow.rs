@@ -1,5 +1,6 @@
 //! The record of a host-to-host flow: connections that share their hosts, their service and their direction.
 
+use super::{Change, Watched};
 use crate::{Addr, Field, Key, Kind, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
 
 /// The table of flows.
@@ -79,11 +80,19 @@ pub struct Flow<'b> {
     pub recv_q: u64,
     /// Bytes waiting in the send queues.
     pub send_q: u64,
+    /// Bytes received per second over the connections that were there in the round before; only with `--watch`.
+    pub bytes_in_per_s: Option<u64>,
+    /// The same for bytes sent.
+    pub bytes_out_per_s: Option<u64>,
+    /// What is known of the round before; only in rows of `--watch`.
+    pub watched: Option<&'b Watched>,
 }
 
 impl Flow<'_> {
     /// `need` bit of the fields that take `tcp_info` of every socket.
     pub const NEED_TCP_INFO: u64 = super::need::TCP_INFO;
+    /// `need` bit of the fields that take the rates of every socket.
+    pub const NEED_RATES: u64 = super::need::COUNTERS;
     /// `need` bit of the fields that take the owners of every socket.
     pub const NEED_OWNERS: u64 = 1 << 63;
 }
@@ -165,6 +174,16 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_TCP_INFO)
         .kernel("tcpi_total_retrans")
         .doc("Segments retransmitted on the connections that are open now."),
+    F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).doc(
+        "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
+         gone is not shown.",
+    ),
+    F::own("bytes_in_per_s", Kind::Bytes, |row| Value::number(row.bytes_in_per_s))
+        .needs(Flow::NEED_RATES)
+        .doc("With --watch: bytes received per second over the connections that were there in the round before."),
+    F::own("bytes_out_per_s", Kind::Bytes, |row| Value::number(row.bytes_out_per_s))
+        .needs(Flow::NEED_RATES)
+        .doc("With --watch: bytes sent per second over the connections that were there in the round before."),
     F::own("process", Kind::Text, |row| owner_value(row.owners, |o| Value::Bytes(o.process.as_bytes())))
         .needs(Flow::NEED_OWNERS)
         .doc("Name of the process that holds the connections, the first one of several.")

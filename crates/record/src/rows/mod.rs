@@ -13,6 +13,7 @@ mod socket_event;
 mod socket_fields;
 mod tcp_info;
 mod watched;
+mod watched_flow;
 mod watched_socket;
 
 pub use flow::{Direction, Flow, FlowStates, Flows};
@@ -25,4 +26,5 @@ pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;
 pub use watched::{Change, Counters, Identity, Pace, Watchable, Watched};
+pub use watched_flow::FlowKept;
 pub use watched_socket::SocketKept;

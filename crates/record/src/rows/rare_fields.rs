@@ -59,7 +59,7 @@ fn md5_addr<'r>(keys: Option<&[u8]>) -> Value<'r> {
 
 /// SK_DIAG_BPF_STORAGE, and in it SK_DIAG_BPF_STORAGE_MAP_ID (include/uapi/linux/inet_diag.h).
 const STORAGE: u16 = 1;
-const STORAGE_MAP_ID: u16 = 1;
+const STORAGE_MAP_ID: u16 = 2;
 
 fn storages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     nested::each(bytes).filter(|(kind, _)| *kind == STORAGE).map(|(_, payload)| payload)

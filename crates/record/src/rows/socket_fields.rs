@@ -229,6 +229,8 @@ const FLAT: &[Field<Sockets>] = &[
         .doc("Innermost systemd unit of that process."),
     F::owners_joined("container_pid", Kind::Id, LookupId::ContainerPids, owners_key, by_pid, no_key)
         .doc("Number of that process in its own pid namespace; null where that is ours."),
+    F::owners_joined("context", Kind::Text, LookupId::Contexts, owners_key, by_pid, no_key)
+        .doc("Security context (SELinux, AppArmor) of that process; null where no policy is loaded."),
     F::joined("cgroup", Kind::Text, LookupId::Cgroups, |row| row.cgroup_id.map_or(Key::None, Key::Id))
         .needs(need::CGROUP)
         .kernel("INET_DIAG_CGROUP_ID")

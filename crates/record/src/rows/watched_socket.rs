@@ -1,8 +1,8 @@
 //! Sockets from round to round.
 
-use super::watched::{Change, Counters, Identity, Pace, Watchable, Watched};
+use super::watched::{Change, Counters, Identity, Pace, Watchable, Watched, mix, mix_addr};
 use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
-use crate::{Addr, Field, Kind, Proto, State};
+use crate::{Field, Kind, Proto, State};
 
 type F = Field<Sockets>;
 
@@ -118,25 +118,13 @@ impl Watchable for Sockets {
 }
 
 fn end(key: u64, end: &Endpoint) -> u64 {
-    match end.addr {
-        Addr::V4(octets) => mix(key, u64::from(u32::from_ne_bytes(octets)) << 16 | u64::from(end.port)),
-        Addr::V6(octets) => {
-            let both = u128::from_ne_bytes(octets);
-            mix(mix(mix(key, both as u64), (both >> 64) as u64), end.port.into())
-        }
-    }
-}
-
-#[inline]
-fn mix(key: u64, with: u64) -> u64 {
-    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
-    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    product ^ product >> 29
+    mix_addr(mix(key, end.port.into()), &end.addr)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Addr;
 
     #[test]
     fn gone_rows_tell_who_they_were() {

@@ -349,6 +349,9 @@ mod tests {
             retrans_total: None,
             recv_q: 0,
             send_q: 0,
+            bytes_in_per_s: None,
+            bytes_out_per_s: None,
+            watched: None,
         }
     }
 

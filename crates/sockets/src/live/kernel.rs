@@ -37,11 +37,7 @@ pub(super) struct Kernel<'h> {
 }
 
 impl<'h> Kernel<'h> {
-    pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, SysError> {
-        Kernel::attach(host, follow).map_err(into_sys)
-    }
-
-    fn attach(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, BpfError> {
+    pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, BpfError> {
         let (loaded, optional) = load(host, follow)?;
         // Changes first: what happens while older sockets are looked up is seen, too.
         let mut links = vec![loaded.program("on_state")?.attach()?];
@@ -70,8 +66,6 @@ impl<'h> Kernel<'h> {
             failed: count("failed")?,
             // Counted up and down on several CPUs: for a moment it may be below zero.
             waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
-            opened: count("opened")?,
-            closed: count("closed")?,
         })
     }
 

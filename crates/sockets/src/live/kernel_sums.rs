@@ -30,11 +30,7 @@ pub(super) struct KernelSums<'h> {
 }
 
 impl<'h> KernelSums<'h> {
-    pub(super) fn open(host: &Host, follow: &Follow<'h>, interval: Duration) -> Result<KernelSums<'h>, SysError> {
-        KernelSums::attach(host, follow, interval).map_err(into_sys)
-    }
-
-    fn attach(host: &Host, follow: &Follow<'h>, interval: Duration) -> Result<KernelSums<'h>, BpfError> {
+    pub(super) fn open(host: &Host, follow: &Follow<'h>, interval: Duration) -> Result<KernelSums<'h>, BpfError> {
         let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns(follow).to_ne_bytes())];
         let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &[] };
         let loaded = load_with(&KernelTypes::read(host)?, &spec)?;
@@ -87,8 +83,6 @@ impl<'h> KernelSums<'h> {
             lost_map: count("lost_map")?,
             failed: count("failed")?,
             waiting: 0,
-            opened: count("opened")?,
-            closed: count("closed")?,
         };
         let mut bytes = Vec::with_capacity(HEAD + SPAN);
         head.put(&mut bytes);

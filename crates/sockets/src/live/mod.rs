@@ -41,6 +41,13 @@ pub struct Follow<'h> {
     pub stop: &'h dyn Fn() -> bool,
 }
 
+impl Follow<'_> {
+    /// True if no other door may be tried: it was asked for, or all namespaces are followed at once.
+    fn only_bpf(&self) -> bool {
+        self.everywhere || self.via == Some(Via::Bpf)
+    }
+}
+
 /// Connections of one namespace, or of all, from now on.
 pub struct LiveConnections<'h> {
     door: Door<'h>,
@@ -49,7 +56,7 @@ pub struct LiveConnections<'h> {
 }
 
 enum Door<'h> {
-    Told(Told<'h>),
+    Told(Box<Told<'h>>),
     Polled(Box<Polled<'h>>),
 }
 
@@ -60,12 +67,18 @@ impl<'h> LiveConnections<'h> {
     pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<LiveConnections<'h>, SourceError> {
         let mut shut = None;
         let key = key(&follow);
-        let by_bpf = if host.is_replay() { host.holds(&key) } else { follow.via != Some(Via::Netlink) };
-        if by_bpf {
-            match host.stream(&key, "", || open_kernel(host, &follow)) {
-                Ok(blocks) => return Ok(LiveConnections { door: Door::Told(Told::new(blocks)), shut }),
-                Err(error) if follow.everywhere || host.is_replay() => return Err(error_of(error)),
-                Err(error) => shut = Some(error.to_string()),
+        if host.is_replay() && host.holds(&key) {
+            let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
+            return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
+        }
+        if !host.is_replay() && follow.via != Some(Via::Netlink) {
+            match open_kernel(host, &follow) {
+                Ok(blocks) => {
+                    let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
+                    return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
+                }
+                Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
+                Err(cause) => shut = Some(cause.to_string()),
             }
         }
         let polled = Polled::open(host, &follow)?;
@@ -98,19 +111,30 @@ fn key(follow: &Follow<'_>) -> String {
     if follow.everywhere { "connections/bpf".into() } else { format!("connections/bpf@{}", follow.netns_id) }
 }
 
+/// Why the BPF door did not open.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 #[cfg(feature = "bpf")]
-fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, SysError> {
+fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Cause> {
     Ok(Box::new(kernel::Kernel::open(host, follow)?))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, SysError> {
-    Err(no_bpf())
+fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Cause> {
+    Err(NO_BPF.into())
 }
 
 #[cfg(not(feature = "bpf"))]
-fn no_bpf() -> SysError {
-    SysError::new("bpf", "connections (built without the feature bpf)", sys::Errno::NOSYS)
+const NO_BPF: &str = "this netwren was built without BPF";
+
+/// A replay never opens what is live.
+fn not_live() -> SysError {
+    SysError::new("replay", WHAT, sys::Errno::NOT_RECORDED)
+}
+
+/// There is no other door.
+fn shut_out(cause: Cause) -> SourceError {
+    SourceError { what: "connections by BPF", fault: SourceFault::Unsupported, cause }
 }
 
 impl Stream<SocketEvents> for LiveConnections<'_> {

@@ -153,8 +153,10 @@ impl<'h> Polled<'h> {
     fn look(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
         let is_first = self.looks == 0;
         self.looks += 1;
-        let mut source =
-            SocketSource::new(self.host, Options { order: vec![Proto::Tcp], ..Options::new(self.netns_id) });
+        let mut source = SocketSource::new(
+            self.host,
+            Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..Options::new(self.netns_id) },
+        );
         let mut demand = Demand::new(&[], Vec::new());
         demand.need = need::COOKIE;
         let mut fresh = Vec::new();

@@ -7,11 +7,11 @@ use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, Soc
 use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
 use std::collections::HashMap;
 use std::time::Duration;
-use sys::{Blocks, Host, SysError};
+use sys::{Blocks, Host};
 
 use super::moment::Moments;
 use super::told::{HEAD, Head, totals};
-use super::{DOOR_BPF, Follow, LiveConnections, error_of};
+use super::{Cause, DOOR_BPF, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 use crate::books::Books;
 use crate::error::DecodeError;
@@ -48,38 +48,64 @@ pub struct FlowSums<'h> {
     books: Books,
     /// Why the better door is shut.
     shut: Option<String>,
+    opened: u64,
+    closed: u64,
 }
 
 enum Door<'h> {
     /// Blocks of what the kernel has added up.
     Kernel { blocks: Box<dyn Blocks + 'h>, last: Head },
     /// Events, added up here.
-    Events { live: LiveConnections<'h>, sums: HashMap<[u8; KEY], Sums>, began_ns: u64, lost: u64 },
+    Events(Box<Added<'h>>),
+}
+
+/// Events of the other door, as far as they are added up.
+struct Added<'h> {
+    live: LiveConnections<'h>,
+    sums: HashMap<[u8; KEY], Sums>,
+    /// When the interval began; 0 before the first.
+    began_ns: u64,
+    lost: u64,
 }
 
 impl<'h> FlowSums<'h> {
     /// Begins to follow. Fails if no door opens, see [`LiveConnections::open`].
     pub fn open(host: &'h Host, follow: Follow<'h>, interval: Duration) -> Result<FlowSums<'h>, SourceError> {
-        let of = |door, shut| FlowSums { door, interval, moments: Moments::new(), books: Books::default(), shut };
+        let of = |door, shut| FlowSums {
+            door,
+            interval,
+            moments: Moments::new(),
+            books: Books::default(),
+            shut,
+            opened: 0,
+            closed: 0,
+        };
         let key = key(&follow);
         let mut shut = None;
-        if if host.is_replay() { host.holds(&key) } else { follow.via != Some(Via::Netlink) } {
-            match host.stream(&key, "", || open_kernel(host, &follow, interval)) {
-                Ok(blocks) => return Ok(of(Door::Kernel { blocks, last: Head::default() }, None)),
-                Err(error) if follow.everywhere || host.is_replay() => return Err(error_of(error)),
-                Err(error) => shut = Some(error.to_string()),
+        if host.is_replay() && host.holds(&key) {
+            let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
+            return Ok(of(Door::Kernel { blocks, last: Head::default() }, None));
+        }
+        if !host.is_replay() && follow.via != Some(Via::Netlink) {
+            match open_kernel(host, &follow, interval) {
+                Ok(blocks) => {
+                    let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
+                    return Ok(of(Door::Kernel { blocks, last: Head::default() }, None));
+                }
+                Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
+                Err(cause) => shut = Some(cause.to_string()),
             }
         }
         let via = if host.is_replay() { follow.via } else { Some(Via::Netlink) };
         let live = LiveConnections::open(host, Follow { via, ..follow })?;
-        Ok(of(Door::Events { live, sums: HashMap::new(), began_ns: 0, lost: 0 }, shut))
+        Ok(of(Door::Events(Box::new(Added { live, sums: HashMap::new(), began_ns: 0, lost: 0 })), shut))
     }
 
     /// What the door may miss, for the user to know from the start; `None` if nothing.
     pub fn caveat(&self) -> Option<String> {
         match &self.door {
             Door::Kernel { .. } => None,
-            Door::Events { live, .. } => match (&self.shut, live.caveat()) {
+            Door::Events(added) => match (&self.shut, added.live.caveat()) {
                 (Some(why), Some(caveat)) => Some(format!("{why}; {caveat}")),
                 (_, caveat) => caveat,
             },
@@ -103,6 +129,8 @@ impl<'h> FlowSums<'h> {
             };
             match row(&key, &sums, time, span_ns) {
                 Ok(row) => {
+                    self.opened += row.opened;
+                    self.closed += row.closed;
                     self.books.row();
                     if each(&row) == Next::Stop {
                         break;
@@ -115,7 +143,8 @@ impl<'h> FlowSums<'h> {
     }
 
     fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
-        let Door::Events { live, sums, began_ns, lost } = &mut self.door else { return Ok(Tide::Out) };
+        let Door::Events(added) = &mut self.door else { return Ok(Tide::Out) };
+        let Added { live, sums, began_ns, lost } = &mut **added;
         let nothing = Demand::<SocketEvents>::new(&[], Vec::new());
         let tide = live.next(&nothing, &mut |event| {
             let key = key_of(event);
@@ -156,20 +185,20 @@ fn key(follow: &Follow<'_>) -> String {
 }
 
 #[cfg(feature = "bpf")]
-fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, SysError> {
+fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
     Ok(Box::new(super::kernel_sums::KernelSums::open(host, follow, interval)?))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, SysError> {
-    Err(super::no_bpf())
+fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
+    Err(super::NO_BPF.into())
 }
 
 impl Stream<FlowEvents> for FlowSums<'_> {
     fn offer(&self, _: &Demand<FlowEvents>) -> Offer {
         let (door, line) = match &self.door {
             Door::Kernel { .. } => (DOOR_BPF, "flows by bpf: added up in the kernel, read every interval"),
-            Door::Events { .. } => (Via::Netlink.name(), "flows by netlink: closings as told, openings by polling"),
+            Door::Events(_) => (Via::Netlink.name(), "flows by netlink: closings as told, openings by polling"),
         };
         Offer { door, explain: vec![line.into()], ..Offer::default() }
     }
@@ -177,7 +206,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
     fn next(&mut self, _: &Demand<FlowEvents>, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
         match self.door {
             Door::Kernel { .. } => self.by_kernel(each),
-            Door::Events { .. } => self.by_events(each),
+            Door::Events(_) => self.by_events(each),
         }
     }
 
@@ -195,10 +224,11 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                     let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
                     books.because(last.lost_ring, text);
                 }
-                books.because(0, totals(last));
+                books.because(0, totals(self.opened, self.closed, last.failed));
                 books
             }
-            Door::Events { live, lost, .. } => {
+            Door::Events(added) => {
+                let Added { live, lost, .. } = &mut **added;
                 let mut books = books.close();
                 let of_events = live.close();
                 // Its rows were added up: they stand in our rows.

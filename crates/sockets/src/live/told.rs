@@ -2,7 +2,7 @@
 //!
 //! A block is a head of numbers and then events; [`super::kernel`] makes them, a recording holds them.
 use netlink::prefix::u64_at;
-use record::rows::SocketEvents;
+use record::rows::{Happening, SocketEvents};
 use record::{Accounting, Each, Next, SourceError, Tide};
 use sys::{Blocks, SysError};
 
@@ -25,20 +25,16 @@ pub(super) struct Head {
     pub(super) failed: u64,
     /// Connections that are established and not accepted now.
     pub(super) waiting: u64,
-    /// Connections that were established, so far.
-    pub(super) opened: u64,
-    /// Connections that ended, so far.
-    pub(super) closed: u64,
 }
 
 /// Bytes of a head.
-pub(super) const HEAD: usize = 7 * 8;
+pub(super) const HEAD: usize = 5 * 8;
 
 impl Head {
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub(super) fn put(&self, into: &mut Vec<u8>) {
-        let Head { epoch_ns, lost_ring, lost_map, failed, waiting, opened, closed } = *self;
-        [epoch_ns, lost_ring, lost_map, failed, waiting, opened, closed]
+        let Head { epoch_ns, lost_ring, lost_map, failed, waiting } = *self;
+        [epoch_ns, lost_ring, lost_map, failed, waiting]
             .iter()
             .for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
     }
@@ -51,8 +47,6 @@ impl Head {
             lost_map: number(2)?,
             failed: number(3)?,
             waiting: number(4)?,
-            opened: number(5)?,
-            closed: number(6)?,
         })
     }
 }
@@ -64,11 +58,21 @@ pub(super) struct Told<'h> {
     books: Books,
     last: Head,
     wall_ns: u64,
+    opened: u64,
+    closed: u64,
 }
 
 impl<'h> Told<'h> {
     pub(super) fn new(blocks: Box<dyn Blocks + 'h>) -> Told<'h> {
-        Told { blocks, moments: Moments::new(), books: Books::default(), last: Head::default(), wall_ns: 0 }
+        Told {
+            blocks,
+            moments: Moments::new(),
+            books: Books::default(),
+            last: Head::default(),
+            wall_ns: 0,
+            opened: 0,
+            closed: 0,
+        }
     }
 
     pub(super) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
@@ -91,6 +95,8 @@ impl<'h> Told<'h> {
             };
             match &decode(event, time) {
                 Ok(row) => {
+                    self.opened += u64::from(row.happening == Happening::Open);
+                    self.closed += u64::from(row.happening == Happening::Close);
                     self.books.row();
                     if each(row) == Next::Stop {
                         break;
@@ -121,15 +127,14 @@ impl<'h> Told<'h> {
         if last.lost_ring > 0 {
             books.because(last.lost_ring, "events lost because they came faster than they were read");
         }
-        books.because(0, totals(&last));
+        books.because(0, totals(self.opened, self.closed, last.failed));
         books
     }
 }
 
 /// The line that ends a run.
-pub(super) fn totals(head: &Head) -> String {
-    let Head { opened, closed, failed, .. } = head;
-    format!("{opened} connections opened, {closed} closed, {failed} attempts came to nothing since the start")
+pub(super) fn totals(opened: u64, closed: u64, failed: u64) -> String {
+    format!("{opened} connections opened, {closed} closed, {failed} attempts came to nothing")
 }
 
 fn failed(error: SysError) -> SourceError {
@@ -140,7 +145,7 @@ fn failed(error: SysError) -> SourceError {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use record::rows::{Direction, Happening, Reason};
+    use record::rows::{Direction, Reason};
     use record::{Addr, State};
 
     struct Given(Vec<Vec<u8>>, Vec<u8>);

@@ -3,7 +3,7 @@
 use crate::rows::{demand, is, test};
 use record::rows::Socket;
 use record::{Next, Op, Operand, Proto, Push, Source, SourceFault};
-use sockets::{EverySocket, Options, Place, Via};
+use sockets::{Doors, EverySocket, Options, Place, Via};
 use std::path::Path;
 use sys::{Host, NetNs};
 use testkit::netns::Lab;
@@ -18,8 +18,13 @@ fn tcp() -> Options {
 
 /// Namespaces of the rows, with how many each has, and the footer.
 fn read(host: &Host, places: Vec<Place<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+    read_by(host, tcp(), places)
+}
+
+fn read_by(host: &Host, options: Options, places: Vec<Place<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+    let doors = Doors::new();
     let mut counts: Vec<(u64, usize)> = Vec::new();
-    let books = EverySocket::new(host, tcp(), places, &Doors::new())
+    let books = EverySocket::new(host, options, places, &doors)
         .run(&demand(0, Vec::new()), &mut |row: &Socket<'_>| {
             match counts.iter_mut().find(|count| count.0 == row.netns_id) {
                 Some(count) => count.1 += 1,
@@ -95,6 +100,7 @@ fn a_namespace_that_has_gone_is_no_error() {
     let closed = tempfile::tempdir().unwrap();
     let missing = closed.path().join("missing");
     let gone = Place { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
+    let doors = Doors::new();
     let books =
         EverySocket::new(&host, tcp(), vec![gone], &doors).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap();
     assert_eq!((books.seen, books.why.len()), (0, 1));
@@ -106,12 +112,13 @@ fn names_of_interfaces_are_not_pushed_down() {
     let host = Host::live();
     let own = NetNs::current().unwrap().inode();
     let places = vec![Place { netns_id: own, is_here: true, path: None, pid: None }];
-    let every = EverySocket::new(&host, tcp(), places);
+    let doors = Doors::new();
+    let every = EverySocket::new(&host, tcp(), places, &doors);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
     let offer = every.offer(&demand);
     assert_eq!(offer.pushed, [Push::No, Push::Exact]);
-    assert!(offer.explain.last().is_some_and(|line| line.contains("each of 1 network namespace")), "{offer:?}");
-    let none = EverySocket::new(&host, tcp(), Vec::new()).offer(&demand);
+    assert!(offer.explain.last().is_some_and(|line| line.contains("each of 1 network namespaces")), "{offer:?}");
+    let none = EverySocket::new(&host, tcp(), Vec::new(), &doors).offer(&demand);
     assert!(none.pushed.is_empty() && none.explain.is_empty());
 }
 
@@ -126,7 +133,8 @@ fn root_without_the_right_the_names_are_told() {
         let run = || {
             sys::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
             let host = Host::live();
-            let error = EverySocket::new(&host, tcp(), places().collect())
+            let doors = Doors::new();
+            let error = EverySocket::new(&host, tcp(), places().collect(), &doors)
                 .run(&demand(0, Vec::new()), &mut |_| Next::More)
                 .unwrap_err();
             assert_eq!(error.fault, SourceFault::Denied);
@@ -137,4 +145,54 @@ fn root_without_the_right_the_names_are_told() {
     assert!(text.starts_with("cannot read network namespaces: 4 network namespaces were not read ("), "{text}");
     assert!(text.contains(labs[2].name()) && !text.contains(labs[3].name()), "{text}");
     assert!(text.ends_with(", …): operation not permitted (needs CAP_SYS_ADMIN)"), "{text}");
+}
+
+/// The walk of all and a dump of each: the same rows of quiet namespaces, one with a table of its own among them, and of
+/// one that nothing leads to any more.
+#[cfg(feature = "bpf")]
+#[test]
+fn root_one_pass_has_what_each_has() {
+    testkit::require_root!();
+    let labs: Vec<Lab> = (0..3).map(|_| Lab::new("onepass")).collect();
+    // Children of a namespace with this setting have a table of their own.
+    let child = {
+        let _inside = labs[0].enter();
+        std::fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", "4096").unwrap();
+        Lab::new("owntable")
+    };
+    for lab in labs.iter().chain([&child]) {
+        lab.connect_v4(3);
+        lab.connect_v6(2);
+        lab.time_wait(1);
+        lab.unaccepted(1);
+    }
+    let known: Vec<_> = labs.iter().chain([&child]).map(place).collect();
+    let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
+    let kept: Vec<_> = known.iter().map(place_of).collect();
+    let places = || kept.iter().map(|(id, path)| Place { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    const NEEDS: u64 = record::rows::need::V6ONLY | record::rows::need::UNIX_QUEUES;
+    let rows = |via, places: Vec<Place<'_>>| {
+        let host = Host::live();
+        let doors = Doors::new();
+        let mut rows = Vec::new();
+        let options = Options { via: Some(via), ..tcp() };
+        EverySocket::new(&host, options, places, &doors)
+            .run(&demand(NEEDS, Vec::new()), &mut |row: &Socket<'_>| {
+                if kept.iter().any(|(id, _)| *id == row.netns_id) {
+                    rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue));
+                }
+                Next::More
+            })
+            .unwrap();
+        rows.sort_unstable_by_key(|row| (row.0, row.1, row.2.0, row.3, row.4));
+        rows
+    };
+    let each = rows(Via::Netlink, places().collect());
+    assert_eq!(rows(Via::Bpf, places().collect()), each);
+    assert!(each.iter().filter(|row| row.0 == kept[3].0).count() > 10, "{each:?}");
+    // Without a way in, the others are read by netlink and this one by its number.
+    let lost = |place: Place<'static>| place;
+    let lost = lost(Place { netns_id: kept[3].0, is_here: false, path: None, pid: None });
+    let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).copied().collect();
+    assert_eq!(rows(Via::Netlink, vec![lost]), own);
 }

@@ -211,7 +211,7 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
 fn record_case(lab: &Lab, case: &Case) {
     let bytes = blocks(lab, case);
     let (folder, extension) = match case.via {
-        Via::Netlink => ("sock_diag", "nl"),
+        Via::Netlink | Via::Bpf => ("sock_diag", "nl"),
         Via::Proc => ("proc_net", "txt"),
         Via::Bpf => unreachable!("no case is read by it"),
     };
@@ -221,7 +221,7 @@ fn record_case(lab: &Lab, case: &Case) {
     let path = folder.join(case.name).with_extension(extension);
     std::fs::write(&path, &bytes).unwrap();
     let expect = match case.via {
-        Via::Netlink => told(case.proto, &bytes),
+        Via::Netlink | Via::Bpf => told(case.proto, &bytes),
         Via::Proc => told_lines(case.proto, &bytes),
         Via::Bpf => unreachable!("no case is read by it"),
     };

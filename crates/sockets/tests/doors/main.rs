@@ -16,6 +16,7 @@ mod kernel_filter;
 mod odd_sockets;
 mod peers;
 mod rows;
+mod storages;
 mod tape;
 #[cfg(feature = "bpf")]
 mod walk;

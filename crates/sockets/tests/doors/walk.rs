@@ -152,8 +152,16 @@ fn root_counters_are_the_kernels() {
             std::io::Read::read_exact(&mut server, &mut vec![0; n * 100]).unwrap();
         }
         let names = [
-            "bytes_in", "bytes_acked", "bytes_out", "bytes_retrans", "segs_in", "segs_out", "retrans_total", "rtt_us",
-            "rtt_var_us", "cwnd",
+            "bytes_in",
+            "bytes_acked",
+            "bytes_out",
+            "bytes_retrans",
+            "segs_in",
+            "segs_out",
+            "retrans_total",
+            "rtt_us",
+            "rtt_var_us",
+            "cwnd",
         ];
         let fields: Vec<usize> = names.iter().map(|name| field_index::<Sockets>(name).unwrap()).collect();
         let demand = Demand::<Sockets>::new(&fields, vec![is("state", "established")]);
@@ -162,7 +170,8 @@ fn root_counters_are_the_kernels() {
             let host = Host::live();
             let books = SocketSource::new(&host, tcp(Some(via))).run(&demand, &mut |row| {
                 let lookups = record::Lookups::none();
-                let cells = fields.iter().map(|&i| format!("{:?}", <Sockets as record::Table>::FIELDS[i].cell(row, &lookups)));
+                let cells =
+                    fields.iter().map(|&i| format!("{:?}", <Sockets as record::Table>::FIELDS[i].cell(row, &lookups)));
                 told.push((row.local.port, cells.collect::<Vec<_>>().join(" ")));
                 Next::More
             });

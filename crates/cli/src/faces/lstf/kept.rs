@@ -51,6 +51,9 @@ impl Kept {
             retrans_total: None,
             recv_q: 0,
             send_q: 0,
+            bytes_in_per_s: None,
+            bytes_out_per_s: None,
+            watched: None,
         }
     }
 }

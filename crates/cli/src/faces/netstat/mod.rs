@@ -76,6 +76,10 @@ fn refuse(refusal: Refusal) -> u8 {
         Refusal::NotHere { switch, instead } => {
             complain(&format!("`{switch}` is not built in: {instead} has it; `netwren sockets` lists sockets"), 2)
         }
+        Refusal::NoSelinux => {
+            let _ = sys::out::Out::stderr().write_all(b"SELinux is not enabled on this machine.\n");
+            1
+        }
         Refusal::UnknownFamily(name) => complain(&format!("unknown address family `{name}`"), 1),
         Refusal::NoStatistics(families) => {
             print(&format!("netstat: No statistics support for specified address family: {families}\n"), 1)

@@ -1,6 +1,7 @@
 //! netstat's switches as a request.
 
 use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::selinux;
 use crate::faces::text::printable;
 use sinks::face::netstat::{Counted, Options, RouteColumns, RouteOptions, Show};
 use sockets::Families;
@@ -86,6 +87,8 @@ pub(super) enum Refusal {
     Usage(Option<String>),
     /// A switch that this face has not, and what has it.
     NotHere { switch: &'static str, instead: &'static str },
+    /// `-Z` where SELinux is off.
+    NoSelinux,
     /// An address family that nobody knows.
     UnknownFamily(String),
     /// Families that have no counters.
@@ -120,6 +123,7 @@ enum Switch {
     Fib,
     Cache,
     Symbolic,
+    Context,
     /// Changes nothing here.
     Nothing,
     NotHere(&'static str, &'static str),
@@ -184,7 +188,7 @@ const SWITCHES: &[Spec<Switch>] = &[
     switch(b'C', "cache", Switch::Cache),
     switch(b'F', "fib", Switch::Fib),
     switch(b'g', "groups", Switch::Groups),
-    switch(b'Z', "context", Switch::NotHere("-Z", "`ss -Z`")),
+    switch(b'Z', "context", Switch::Context),
 ];
 
 /// The switches given, before they are weighed against each other.
@@ -229,6 +233,8 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
             Switch::Help => return Ok(Asked::Help),
             Switch::Version => return Ok(Asked::Version),
             Switch::Usage => return Err(Refusal::Usage(None)),
+            Switch::Context if !selinux::enabled(&sys::Host::live()) => return Err(Refusal::NoSelinux),
+            Switch::Context => given.take(Switch::NotHere("-Z", "`ss -Z`")),
             Switch::Families => add_families(&mut given, &value)?,
             other => given.take(other),
         }
@@ -302,7 +308,9 @@ impl Given {
                 self.not_here.get_or_insert((switch, instead));
                 return;
             }
-            Switch::Nothing | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => return,
+            Switch::Nothing | Switch::Context | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => {
+                return;
+            }
         };
         *flag = true;
     }

@@ -1,11 +1,13 @@
 //! The switches of ss: from words to what is asked and how it is shown.
 
 use super::Stop;
+use super::filter_file;
 use super::states;
 use super::tables::{Asked, Db, FAMILIES, Family};
 use crate::faces::getopt::{Getopt, Spec};
+use crate::faces::selinux;
 use crate::faces::text::printable;
-use sinks::face::ss::{Layout, Options};
+use sinks::face::ss::{Context, Layout, Options};
 
 /// A switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,12 @@ enum Switch {
     OneLine,
     NoQueues,
     SockOpt,
+    Threads,
+    Context(Context),
+    FilterFile,
+    DumpFile,
+    /// Of sockets that are not read.
+    Nothing,
     Filters,
     Kill,
     Events,
@@ -45,9 +53,6 @@ const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec
     Spec { letter, long, value, what }
 }
 
-/// What to use instead of a table that cannot be read yet.
-const OTHER_TABLES: &str = "`netwren support` tells what is read";
-
 /// Every switch of 6.15, in its order: messages list them so.
 const SWITCHES: &[Spec<Switch>] = &[
     spec(b'n', "numeric", false, Switch::Numeric),
@@ -57,17 +62,17 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'm', "memory", false, Switch::Memory),
     spec(b'i', "info", false, Switch::Info),
     spec(b'p', "processes", false, Switch::Processes),
-    spec(b'T', "threads", false, Switch::Later("threads", "`-p` shows processes")),
+    spec(b'T', "threads", false, Switch::Threads),
     spec(b'b', "bpf", false, Switch::Filters),
     spec(b'E', "events", false, Switch::Events),
-    spec(b'd', "dccp", false, Switch::Later("dccp sockets", OTHER_TABLES)),
+    spec(b'd', "dccp", false, Switch::Table(Db::Dccp)),
     spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
-    spec(b'S', "sctp", false, Switch::Later("sctp sockets", OTHER_TABLES)),
+    spec(b'S', "sctp", false, Switch::Table(Db::Sctp)),
     spec(b'u', "udp", false, Switch::Table(Db::Udp)),
     spec(b'w', "raw", false, Switch::Table(Db::Raw)),
     spec(b'x', "unix", false, Switch::Only(Family::Unix)),
-    spec(0, "tipc", false, Switch::Later("tipc sockets", OTHER_TABLES)),
-    spec(0, "vsock", false, Switch::Later("vsock sockets", OTHER_TABLES)),
+    spec(0, "tipc", false, Switch::Only(Family::Tipc)),
+    spec(0, "vsock", false, Switch::Only(Family::Vsock)),
     spec(b'a', "all", false, Switch::All),
     spec(b'l', "listening", false, Switch::Listening),
     spec(b'B', "bound-inactive", false, Switch::BoundInactive),
@@ -78,20 +83,20 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'A', "socket", true, Switch::TableWords),
     spec(b'A', "query", true, Switch::TableWords),
     spec(b's', "summary", false, Switch::Summary),
-    spec(b'D', "diag", true, Switch::Later("raw dumps", "`netwren sockets --record FILE`")),
-    spec(b'F', "filter", true, Switch::Later("filter files", "the expression as arguments")),
+    spec(b'D', "diag", true, Switch::DumpFile),
+    spec(b'F', "filter", true, Switch::FilterFile),
     spec(b'V', "version", false, Switch::Version),
     spec(b'v', "", false, Switch::Version),
     spec(b'h', "help", false, Switch::Help),
-    spec(b'Z', "context", false, Switch::Later("SELinux contexts of processes", "none")),
-    spec(b'z', "contexts", false, Switch::Later("SELinux contexts of processes and sockets", "none")),
+    spec(b'Z', "context", false, Switch::Context(Context::Process)),
+    spec(b'z', "contexts", false, Switch::Context(Context::Socket)),
     spec(b'N', "net", true, Switch::Net),
-    spec(0, "tipcinfo", false, Switch::Later("tipc sockets", OTHER_TABLES)),
+    spec(0, "tipcinfo", false, Switch::Nothing),
     spec(0, "tos", false, Switch::Tos),
     spec(0, "cgroup", false, Switch::Cgroup),
     spec(b'K', "kill", false, Switch::Kill),
     spec(b'H', "no-header", false, Switch::NoHeader),
-    spec(0, "xdp", false, Switch::Later("xdp sockets", OTHER_TABLES)),
+    spec(0, "xdp", false, Switch::Only(Family::Xdp)),
     spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)),
     spec(b'O', "oneline", false, Switch::OneLine),
     spec(b'Q', "no-queues", false, Switch::NoQueues),
@@ -121,7 +126,9 @@ pub(super) struct Flags {
     pub(super) table: bool,
     /// No table and no family was named.
     pub(super) by_default: bool,
-    /// The words of the expression.
+    /// `-D`: the file for the kernel's messages about TCP sockets.
+    pub(super) dump_file: Option<Vec<u8>>,
+    /// The words of the expression, and those of `-F` behind them.
     pub(super) expression: Vec<Vec<u8>>,
 }
 
@@ -139,6 +146,8 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
         summary: false,
         kill: false,
         events: false,
+        filter_file: None,
+        dump_file: None,
     };
     while let Some((switch, value)) = getopt.next().map_err(|says| Stop::usage(format!("ss: {says}")))? {
         reader.take(switch, &value)?;
@@ -156,6 +165,8 @@ struct Reader {
     summary: bool,
     kill: bool,
     events: bool,
+    filter_file: Option<Vec<Vec<u8>>>,
+    dump_file: Option<Vec<u8>>,
 }
 
 impl Reader {
@@ -175,6 +186,14 @@ impl Reader {
             Switch::OneLine => show.one_line = true,
             Switch::NoQueues => show.queues = false,
             Switch::SockOpt => show.sockopt = true,
+            Switch::Threads => show.threads = true,
+            Switch::Context(context) => return self.context(context),
+            Switch::FilterFile if self.filter_file.is_some() => {
+                return Err(Stop::fail("More than one filter file".to_owned(), 255));
+            }
+            Switch::FilterFile => self.filter_file = Some(filter_file::read(value)?),
+            Switch::DumpFile => self.dump_file = Some(value.to_vec()),
+            Switch::Nothing => {}
             Switch::Kill => self.kill = true,
             Switch::Events => self.events = true,
             Switch::Filters => show.filters = true,
@@ -194,14 +213,21 @@ impl Reader {
         Ok(())
     }
 
+    fn context(&mut self, context: Context) -> Result<(), Stop> {
+        if !selinux::enabled(&sys::Host::live()) {
+            return Err(Stop::fail("ss: SELinux is not enabled.".to_owned(), 1));
+        }
+        if self.options.context != Context::Socket {
+            self.options.context = context;
+        }
+        Ok(())
+    }
+
     fn family(&mut self, word: &[u8]) -> Result<(), Stop> {
         if word == b"help" {
             return Err(Stop::help());
         }
         match FAMILIES.iter().find(|(name, _)| name.as_bytes() == word) {
-            Some((name, Family::Vsock | Family::Tipc | Family::Xdp)) => {
-                return Err(Stop::later(&format!("-f {name}"), OTHER_TABLES));
-            }
             Some((_, family)) => self.asked.add_family(*family),
             None => return Err(Stop::usage(format!("ss: \"{}\" is invalid family", printable(word)))),
         }
@@ -244,8 +270,9 @@ impl Reader {
         }
         let by_default = self.asked.by_default;
         self.asked.settle(self.states);
-        let Reader { asked, options, netns, summary, kill, events, .. } = self;
-        Ok(Flags { asked, options, netns, summary, kill, events, table, by_default, expression: rest.collect() })
+        let Reader { asked, options, netns, summary, kill, events, filter_file, dump_file, .. } = self;
+        let expression = rest.chain(filter_file.into_iter().flatten()).collect();
+        Ok(Flags { asked, options, netns, summary, kill, events, table, by_default, dump_file, expression })
     }
 }
 

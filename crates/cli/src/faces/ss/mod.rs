@@ -5,7 +5,9 @@
 //! writer. Nothing in between knows netlink.
 
 mod condition;
+mod diag_file;
 mod events;
+mod filter_file;
 mod flags;
 mod grammar;
 mod kill;
@@ -19,6 +21,7 @@ mod states;
 mod stop;
 mod summary;
 mod tables;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -51,9 +54,13 @@ fn answer(call: &super::Call) -> Result<u8, Stop> {
     if !flags.table {
         return Ok(0);
     }
+    if let Some(file) = &flags.dump_file {
+        return diag_file::write(&session, &flags, file);
+    }
     let ifaces = LazyIfaces::new(&session);
     let live = Live::new(&session, &ifaces);
     let request = request::make(&flags, &live)?;
+    request.tell_unread(&session);
     if request.events.is_some() && request.questions.is_empty() {
         // No table has such events; ss says nothing either.
         return Ok(255);

@@ -3,12 +3,16 @@
 use super::condition::Condition;
 use super::flags::Flags;
 use super::stop::Stop;
-use super::tables::{Asked, Db, Family, PACKET, READABLE, UNIX};
+use super::tables::{Asked, Db, Family, PACKET, UNIX};
 use super::translate::{expr, test};
 use super::world::World;
 use super::{grammar, states};
+use crate::messages::say;
+use crate::session::Session;
 use record::{Expr, Op, Operand, Proto};
 use sinks::face::ss::Options;
+use sockets::Foreign;
+use std::ffi::OsString;
 
 /// Everything that a run needs.
 #[derive(Debug)]
@@ -21,6 +25,12 @@ pub(super) struct Request {
     pub(super) kill: bool,
     /// `-E`: these sockets are shown as they end.
     pub(super) events: Option<Ending>,
+    /// File that is read instead of the kernel's table of TCP sockets.
+    pub(super) tcp_file: Option<OsString>,
+    /// Tables that are meant and not read.
+    pub(super) unread: Vec<Foreign>,
+    /// The kernel's mask of states.
+    pub(super) states: u32,
     /// Nobody named a table: those that this kernel lacks are not spoken of.
     pub(super) by_default: bool,
 }
@@ -50,11 +60,7 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     if asked.states == 0 {
         return Err(Stop::nothing("no socket states"));
     }
-    let unreadable_only = asked.tables & READABLE == 0;
     let condition = grammar::parse(&flags.expression, &mut asked, world)?;
-    if unreadable_only {
-        return Err(Stop::later("these socket tables", "`netwren support` tells what is read"));
-    }
     let options = Options { netid: asked.several_tables(), state: asked.several_states(), ..flags.options };
     let mut questions = Vec::new();
     // Sockets without a state are unconnected.
@@ -79,6 +85,14 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
             questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }
+    let tcp_file = std::env::var_os("TCPDIAG_FILE").filter(|_| lists);
+    if tcp_file.is_some() {
+        // What is in a file is shown, whatever its state and family.
+        let condition = condition.as_ref();
+        questions.iter_mut().filter(|question| question.proto == Proto::Tcp).for_each(|question| {
+            question.filter = condition.map(|c| expr(c, Proto::Tcp, world).into_conjuncts()).unwrap_or_default();
+        });
+    }
     let ending = || Ending {
         protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
             .into_iter()
@@ -89,7 +103,28 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
         inet6: asked.shows(Family::Inet6),
     };
     let events = flags.events.then(ending);
-    Ok(Request { options, questions, kill: flags.kill, events, by_default: flags.by_default })
+    Ok(Request {
+        options,
+        questions,
+        kill: flags.kill,
+        events,
+        by_default: flags.by_default,
+        tcp_file,
+        unread: asked.unread(),
+        states: asked.states,
+    })
+}
+
+impl Request {
+    /// Says how many sockets there are in tables that are not read; most kernels have no such table.
+    pub(super) fn tell_unread(&self, session: &Session) {
+        for foreign in &self.unread {
+            let count = foreign.count(session.host(), session.netns_id(), self.states);
+            if count > 0 {
+                say(&format!("{count} {} sockets are not shown", foreign.name()));
+            }
+        }
+    }
 }
 
 fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {

@@ -1,9 +1,11 @@
 //! From questions to lines: the source, the filter's rest, the writer.
 
+use super::diag_file;
 use super::events;
 use super::kill::Killer;
 use super::live::{LazyIfaces, Live};
 use super::request::{Question, Request};
+use super::tasks;
 use crate::messages::{footer, say};
 use crate::session::Session;
 use crate::stdout::Stdout;
@@ -58,7 +60,7 @@ fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> 
     let host = session.host();
     let mut around = Around::default();
     let mut noted = |error: host::HostError| books.because(1, error.to_string());
-    if options.processes {
+    if options.holders() {
         around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
@@ -117,8 +119,9 @@ fn write(
         let of = |proto| service(around.services.as_ref(), live, proto, port);
         of(proto).or_else(|| if any { of(Proto::Tcp).or_else(|| of(Proto::Udp)) } else { None })
     };
+    let tasks = tasks::Live::new(session.host());
     let processes = |pid, name: &mut Vec<u8>| process(session, pid, name);
-    let mut writer = Writer::new(request.options, &services, Stdout::new()).naming(&processes);
+    let mut writer = Writer::new(request.options, &services, Stdout::new()).naming(&processes).tasks(&tasks);
     if let Some(ending) = &request.events {
         return events::follow(session, request, ending, &lookups, &mut writer, books);
     }
@@ -178,6 +181,9 @@ pub(super) fn ask(
     lookups: &Lookups<'_>,
     each: &mut dyn FnMut(&Socket<'_>) -> Next,
 ) -> Result<Accounting, String> {
+    if let (Proto::Tcp, Some(file)) = (question.proto, &request.tcp_file) {
+        return diag_file::ask(session, file, &question.filter, lookups, each);
+    }
     let mut demand = Demand::<Sockets>::new(&[], question.filter.clone());
     demand.need |= needs(question.proto, &request.options);
     let predicate = Predicate::<Sockets>::new(&demand.conjuncts).map_err(|error| error.to_string())?;

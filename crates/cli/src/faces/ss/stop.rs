@@ -65,10 +65,12 @@ Usage: ss [OPTIONS] [state STATE | exclude STATE]... [EXPRESSION]
   states   -a --all  -l --listening  -B --bound-inactive
            established syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait closed close-wait
            last-ack listening closing bound-inactive all connected synchronized bucket big
-  columns  -p --processes  -o --options  -e --extended  -m --memory  -i --info
-           -b --bpf  --tos  --cgroup  --inet-sockopt  -Q --no-queues
+  columns  -p --processes  -T --threads  -Z --context  -z --contexts  -o --options
+           -e --extended  -m --memory  -i --info  -b --bpf  --tos  --cgroup  --inet-sockopt  -Q --no-queues
   form     -n --numeric  -r --resolve  -H --no-header  -O --oneline
   do       -K --kill  -E --events
+  files    -F --filter=FILE  more of the expression;  -D --diag=FILE  the kernel's messages about TCP
+           sockets, read again where TCPDIAG_FILE names the file
   other    -s --summary  -N --net=NAMESPACE  -V --version  -h --help
   EXPRESSION  {dst|src} [=] HOST[:PORT]   {dport|sport} OP [HOST]:PORT   {dev|fwmark|cgroup} {=|!=} VALUE
               autobound   joined by and, or, not, ( ), from left to right

@@ -60,6 +60,9 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
         by_default: true,
         events: None,
         kill: false,
+        tcp_file: None,
+        unread: Vec::new(),
+        states: 0,
     };
     let count = ask(session, &question, &request, &Lookups::none(), &mut |_| {
         closed += 1;

@@ -2,6 +2,7 @@
 
 use super::states;
 use sinks::face::ss::Layout;
+use sockets::Foreign;
 
 /// A socket table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,9 +52,14 @@ pub(super) const PACKET: u32 = bit(Db::PacketDatagram) | bit(Db::PacketRaw);
 const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
 /// `all` leaves TIPC out, as ss does.
 const ALL: u32 = INET | UNIX | PACKET | VSOCK | bit(Db::Netlink) | bit(Db::Xdp);
-/// The tables that can be read.
-pub(super) const READABLE: u32 =
-    bit(Db::Tcp) | bit(Db::Udp) | bit(Db::Raw) | bit(Db::Mptcp) | bit(Db::Netlink) | UNIX | PACKET;
+/// Tables that are not read.
+const UNREAD: &[(u32, Foreign)] = &[
+    (bit(Db::Dccp), Foreign::Dccp),
+    (bit(Db::Sctp), Foreign::Sctp),
+    (VSOCK, Foreign::Vsock),
+    (bit(Db::Tipc), Foreign::Tipc),
+    (bit(Db::Xdp), Foreign::Xdp),
+];
 
 /// The words of `-A`.
 const WORDS: &[(&str, u32)] = &[
@@ -253,6 +259,15 @@ impl Asked {
             Some(Family::Inet6) => (false, v6),
             _ => (v4, v6),
         }
+    }
+
+    /// The tables that are shown and not read.
+    pub(super) fn unread(&self) -> Vec<Foreign> {
+        let meant = |tables: u32| {
+            let asked = (0..16).map(|n| 1 << n).filter(|db| tables & db != 0 && self.tables & db != 0);
+            asked.map(families_of).any(|families| self.families & families != 0)
+        };
+        UNREAD.iter().filter(|(tables, _)| meant(*tables)).map(|(_, foreign)| *foreign).collect()
     }
 
     /// More than one table: rows say which they come from.

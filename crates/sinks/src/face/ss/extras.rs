@@ -6,7 +6,7 @@ use super::tcp;
 use super::writer::{Layout, Options};
 use record::rows::{SkMem, Socket, UnixPart};
 use record::text::{put_face, put_hex, put_u64};
-use record::{Key, LookupId, Lookups, Owner, Proto, State, Value};
+use record::{Key, LookupId, Lookups, Proto, State, Value};
 
 /// AF_INET6, include/linux/socket.h.
 const AF_INET6: u8 = 10;
@@ -15,46 +15,6 @@ const AF_INET6: u8 = 10;
 pub(super) fn put_item(out: &mut Vec<u8>, words: &str, n: u64) {
     out.extend_from_slice(words.as_bytes());
     put_u64(out, n);
-}
-
-/// Appends `␠users:(("NAME",pid=N,fd=N),…)`, the newest process first as ss finds them; nothing without owners.
-pub(super) fn put_owners(
-    out: &mut Vec<u8>,
-    row: &Socket<'_>,
-    lookups: &Lookups<'_>,
-    sorted: &mut Vec<Owner>,
-    bug_compatible: bool,
-) {
-    let key = if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) };
-    let owners = lookups.owners(key);
-    if owners.is_empty() {
-        return;
-    }
-    sorted.clear();
-    sorted.extend_from_slice(owners);
-    sorted.sort_unstable_by_key(|o| std::cmp::Reverse((o.pid, o.fd)));
-    out.extend_from_slice(b" users:(");
-    for (i, owner) in sorted.iter().enumerate() {
-        out.extend_from_slice(if i > 0 { b",(\"" } else { b"(\"" });
-        put_process(out, owner.process.as_bytes(), bug_compatible);
-        put_item(out, "\",pid=", owner.pid.into());
-        put_item(out, ",fd=", owner.fd.into());
-        out.push(b')');
-    }
-    out.push(b')');
-}
-
-/// A process name between quotation marks. ss reads it up to the first `)` and escapes nothing.
-fn put_process(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
-    if bug_compatible {
-        return put_face(out, name.split(|&b| b == b')').next().unwrap_or_default(), true);
-    }
-    for (i, part) in name.split(|&b| b == b'"').enumerate() {
-        if i > 0 {
-            out.extend_from_slice(b"\\\"");
-        }
-        put_face(out, part, false);
-    }
 }
 
 /// Appends everything but the owners.

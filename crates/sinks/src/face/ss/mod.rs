@@ -8,6 +8,7 @@ mod block;
 mod chunks;
 mod extras;
 mod float;
+mod holders;
 mod rare;
 mod render;
 mod security;
@@ -19,4 +20,4 @@ mod writer;
 
 pub use rare::{ethertype_of, netlink_protocol_of};
 pub use summary::{OwnTcp, SockStat, put_summary};
-pub use writer::{Layout, Options, Processes, Services, Writer};
+pub use writer::{Context, Layout, Options, Processes, Services, Tasks, Writer};

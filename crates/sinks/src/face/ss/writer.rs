@@ -4,12 +4,13 @@ use super::address::{Style, put_iface, put_local, put_path, put_peer};
 use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
+use super::holders;
 use super::rare;
 use super::render::{Look, Widths, queue_len};
 use crate::Out;
 use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, Socket, UnixPart, UnixType};
 use record::text::put_u64;
-use record::{Addr, Lookups, Owner, Proto, SinkError, State};
+use record::{Addr, Comm, Lookups, Owner, Proto, SinkError, State};
 use std::io::Write;
 
 /// Whose layout.
@@ -19,6 +20,17 @@ pub enum Layout {
     V6_1,
     /// iproute2 6.15 (Debian 13): a cell for owners with `-p`, one without heading for extras.
     V6_15,
+}
+
+/// Which security contexts are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Context {
+    /// None.
+    None,
+    /// Those of processes (`-Z`).
+    Process,
+    /// Those of processes and of sockets (`-z`).
+    Socket,
 }
 
 /// What is shown.
@@ -38,6 +50,10 @@ pub struct Options {
     pub queues: bool,
     /// `-p`
     pub processes: bool,
+    /// `-T`
+    pub threads: bool,
+    /// `-Z`, `-z`
+    pub context: Context,
     /// `-o`
     pub timers: bool,
     /// `-e`
@@ -73,6 +89,8 @@ impl Options {
             state: true,
             queues: true,
             processes: false,
+            threads: false,
+            context: Context::None,
             timers: false,
             details: false,
             memory: false,
@@ -89,12 +107,17 @@ impl Options {
 
     /// True if owners have a cell of their own.
     pub(super) fn owners_apart(&self) -> bool {
-        self.layout == Layout::V6_15 && self.processes
+        self.layout == Layout::V6_15 && self.holders()
+    }
+
+    /// True if those who hold a socket are shown.
+    pub fn holders(&self) -> bool {
+        self.processes || self.threads || self.context != Context::None
     }
 
     /// True if nothing but the fixed columns is written.
     fn is_plain(&self) -> bool {
-        let more = self.processes || self.timers || self.details || self.memory || self.info;
+        let more = self.holders() || self.timers || self.details || self.memory || self.info;
         !(more || self.tos || self.cgroup || self.sockopt || self.filters)
     }
 }
@@ -104,6 +127,16 @@ pub type Services<'s> = &'s dyn Fn(Proto, u16) -> Option<&'s [u8]>;
 
 /// Appends the name of the process with that pid; false if there is none.
 pub type Processes<'s> = &'s dyn Fn(u32, &mut Vec<u8>) -> bool;
+
+/// Answers about holders of sockets that are in no lookup.
+pub trait Tasks {
+    /// Hands number and name of each thread of a process but its first to `each`, ascending.
+    fn threads(&self, pid: u32, each: &mut dyn FnMut(u32, Comm));
+    /// Appends the security context of a thread; false if nobody tells.
+    fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool;
+    /// The same of the socket behind a descriptor.
+    fn put_socket_context(&self, tid: u32, fd: u32, out: &mut Vec<u8>) -> bool;
+}
 
 /// The last cell of the newest row: ss counts it only when the next row starts.
 #[derive(Clone, Copy)]
@@ -121,6 +154,7 @@ pub struct Writer<'s, W> {
     style: Style,
     services: Services<'s>,
     processes: Option<Processes<'s>>,
+    tasks: Option<&'s dyn Tasks>,
     out: Out<W>,
     block: Block,
     chunks: Chunks,
@@ -145,6 +179,7 @@ impl<'s, W: Write> Writer<'s, W> {
             style: Style { raw: options.bug_compatible, resolve: options.resolve },
             services,
             processes: None,
+            tasks: None,
             out: Out::new(to),
             block: Block::default(),
             chunks: Chunks::default(),
@@ -168,6 +203,12 @@ impl<'s, W: Write> Writer<'s, W> {
     /// The same, with names for the addresses of netlink sockets, which are pids as a rule.
     pub fn naming(mut self, processes: Processes<'s>) -> Writer<'s, W> {
         self.processes = Some(processes);
+        self
+    }
+
+    /// The same, with threads and security contexts.
+    pub fn tasks(mut self, tasks: &'s dyn Tasks) -> Writer<'s, W> {
+        self.tasks = Some(tasks);
         self
     }
 
@@ -332,9 +373,9 @@ impl<'s, W: Write> Writer<'s, W> {
 
     fn tail(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
         // ss looks for no holder of a netlink socket.
-        if self.options.processes && row.proto != Proto::Netlink {
+        if self.options.holders() && row.proto != Proto::Netlink {
             let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
-            extras::put_owners(cell, row, lookups, &mut self.sorted, self.options.bug_compatible);
+            holders::put(cell, row, lookups, &mut self.sorted, &self.options, self.tasks);
         }
         extras::put(&mut self.extras, row, lookups, &self.options);
     }

@@ -1,0 +1,166 @@
+//! The kernel's messages about TCP sockets in a file: written by `-D FILE`, read where `TCPDIAG_FILE` names one.
+//!
+//! The layout is netlink's own: messages one after the other, each padded to four bytes, NLMSG_DONE behind those of
+//! each family. Readers stop at the first NLMSG_DONE, as ss does: of a file of both families they show IPv4.
+
+use super::flags::Flags;
+use super::stop::Stop;
+use super::tables::{Db, Family};
+use crate::messages::say;
+use crate::session::Session;
+use engine::Predicate;
+use netlink::{Messages, Part};
+use record::rows::{Socket, Sockets, need};
+use record::{Accounting, Expr, Lookups, Next, Proto, SinkError};
+use sinks::Out;
+use sockets::InetDecoder;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+
+/// Type and flags (NLM_F_MULTI) of the message that ends a dump, include/uapi/linux/netlink.h.
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_MULTI: u16 = 2;
+/// What ss numbers its requests with: its answers carry it.
+const SEQ: u32 = 123_456;
+/// Bytes of a message's head.
+const HEAD: usize = 16;
+/// A file may hold millions of sockets; more is somebody's mistake.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// Writes the messages about the sockets that `flags` ask for to the file called `name` (`-`, or anything that begins
+/// so, is stdout). The exit code.
+pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8, Stop> {
+    if !flags.asked.has(Db::Tcp) {
+        return Err(Stop::fail("ss: tcpdiag dump requested and no tcp in filter.".to_owned(), 0));
+    }
+    let to: Box<dyn Write> = match name.first() {
+        Some(b'-') => Box::new(crate::stdout::Stdout::new()),
+        _ => Box::new(std::fs::File::create(OsStr::from_bytes(name)).map_err(|error| {
+            let text = error.to_string();
+            Stop::fail(format!("fopen dump file: {}", text.split(" (os error").next().unwrap_or_default()), 255)
+        })?),
+    };
+    let mut out = Out::new(to);
+    for six in families(flags) {
+        match write_family(session, flags, six, &mut out) {
+            Ok(()) => {}
+            Err(SinkError::Closed) => return Ok(0),
+            Err(error) => return Err(Stop::fail(format!("ss: {error}"), 1)),
+        }
+    }
+    Ok(0)
+}
+
+/// IPv4, then IPv6; only the one that is preferred.
+fn families(flags: &Flags) -> impl Iterator<Item = bool> {
+    let only = flags.asked.preferred;
+    [false, true].into_iter().filter(move |six| match only {
+        Some(Family::Inet) => !six,
+        Some(Family::Inet6) => *six,
+        _ => true,
+    })
+}
+
+fn write_family(session: &Session, flags: &Flags, six: bool, out: &mut Out<Box<dyn Write>>) -> Result<(), SinkError> {
+    let mut outcome = Ok(());
+    let show = &flags.options;
+    let wanted =
+        [(show.memory, need::SKMEM), (show.info, need::TCP_INFO | need::CONG | need::CONG_INFO), (show.tos, need::TOS)];
+    let needs = wanted.iter().filter(|(shown, _)| *shown).fold(0, |needs, (_, bits)| needs | bits);
+    let (host, netns) = (session.host(), session.netns_id());
+    let end = sockets::dump_tcp(host, netns, six, flags.asked.states, needs, |part| {
+        put_message(out.buf(), part);
+        outcome = out.line_done();
+        if outcome.is_ok() && !session.interrupted() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    outcome?;
+    match end {
+        Ok(_) => put_message(out.buf(), &Part { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 }),
+        Err(error) => say(&error.to_string()),
+    }
+    out.flush()
+}
+
+fn put_message(out: &mut Vec<u8>, part: &Part<'_>) {
+    let length = HEAD + part.payload.len();
+    out.extend_from_slice(&(length as u32).to_ne_bytes());
+    out.extend_from_slice(&part.kind.to_ne_bytes());
+    out.extend_from_slice(&part.flags.to_ne_bytes());
+    out.extend_from_slice(&SEQ.to_ne_bytes());
+    // The port of the socket that asked: of no use to anybody who reads.
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(part.payload);
+    out.resize(out.len() + (4 - length % 4) % 4, 0);
+}
+
+/// Hands the sockets of a file's first dump that pass `filter` to `each`. The error is a sentence.
+///
+/// What is wrong with the file ends the reading; what came before is shown.
+pub(super) fn ask(
+    session: &Session,
+    file: &OsStr,
+    filter: &[Expr],
+    lookups: &Lookups<'_>,
+    each: &mut dyn FnMut(&Socket<'_>) -> Next,
+) -> Result<Accounting, String> {
+    let bytes = read(file)?;
+    let predicate = Predicate::<Sockets>::new(filter).map_err(|error| error.to_string())?;
+    let mut books = Accounting { via: vec!["file"], ..Accounting::default() };
+    let mut decoder = InetDecoder::new(Proto::Tcp, session.netns_id());
+    for message in Messages::new(&bytes) {
+        let Ok(message) = message else { break };
+        match message.kind {
+            NLMSG_DONE => return Ok(books),
+            NLMSG_ERROR => return Err("TCPDIAG answered with an error".into()),
+            _ => {}
+        }
+        books.seen += 1;
+        let Ok(row) = decoder.decode(message.payload) else {
+            books.failed += 1;
+            continue;
+        };
+        if !predicate.matches(&row, lookups) {
+            books.filtered += 1;
+            continue;
+        }
+        books.emitted += 1;
+        if each(&row) == Next::Stop || session.interrupted() {
+            return Ok(books);
+        }
+    }
+    books.incomplete = true;
+    books.because(1, "Unexpected EOF reading $TCPDIAG_FILE");
+    Ok(books)
+}
+
+fn read(file: &OsStr) -> Result<Vec<u8>, String> {
+    use std::io::Read;
+    let failed = |error: std::io::Error| {
+        let text = error.to_string();
+        format!("fopen($TCPDIAG_FILE): {}", text.split(" (os error").next().unwrap_or_default())
+    };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(file).map_err(failed)?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_message_is_padded_and_read_back() {
+        let mut bytes = Vec::new();
+        put_message(&mut bytes, &Part { kind: 20, flags: 2, payload: b"abcde", block: 9 });
+        put_message(&mut bytes, &Part { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 });
+        assert_eq!(bytes.len(), 24 + 20);
+        let messages: Vec<_> = Messages::new(&bytes).map(Result::unwrap).collect();
+        assert_eq!((messages[0].kind, messages[0].seq, messages[0].payload), (20, SEQ, &b"abcde"[..]));
+        assert!(messages[1].is_end());
+    }
+}

@@ -1,0 +1,71 @@
+//! `-F FILE`: the expression, or more of it, from a file.
+
+use super::stop::Stop;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+
+/// ss has no bound; nobody writes such a filter.
+const BYTES_MAX: u64 = 1 << 20;
+/// Longer lines are a mistake for ss.
+const LINE_MAX: usize = 1022;
+
+/// The lines of the file called `name` (`-`, or anything that begins so, is stdin) as words of the expression.
+pub(super) fn read(name: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
+    let mut text = Vec::new();
+    let read = match name.first() {
+        Some(b'-') => std::io::stdin().lock().take(BYTES_MAX + 1).read_to_end(&mut text),
+        _ => std::fs::File::open(OsStr::from_bytes(name))
+            .and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text)),
+    };
+    read.map_err(|error| Stop::fail(format!("fopen filter file: {}", in_words(&error)), 255))?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(Stop::fail("Too long filter file".to_owned(), 255));
+    }
+    lines(&text)
+}
+
+/// The system's word for it, without Rust's number.
+fn in_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// The lines that count: comments do not, nor what begins with a zero, which ss takes for an empty line.
+fn lines(text: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
+    let mut lines = Vec::new();
+    for line in text.split(|&b| b == b'\n') {
+        if line.len() > LINE_MAX {
+            return Err(Stop::fail("Too long line in filter".to_owned(), 255));
+        }
+        match line.first() {
+            Some(b'#' | b'0') | None => {}
+            Some(0) => return Err(Stop::fail("Invalid line".to_owned(), 255)),
+            Some(_) => lines.push(line.split(|&b| b == 0).next().unwrap_or_default().to_vec()),
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn which_lines_count() {
+        let text = b"# web\nsport = :80\n\n0 is nothing\n or dport = :443 \\ x\nend\0junk";
+        let expected: [&[u8]; 3] = [b"sport = :80", b" or dport = :443 \\ x", b"end"];
+        assert_eq!(lines(text).unwrap(), expected);
+        assert!(lines(b"").unwrap().is_empty());
+        assert!(lines(&[b'x'; 1022]).is_ok());
+        assert_eq!(lines(&[b'x'; 1023]).unwrap_err().err, "Too long line in filter\n");
+        assert_eq!(lines(b"\0x").unwrap_err().code, 255);
+    }
+
+    #[test]
+    fn what_cannot_be_read() {
+        let stop = read(b"/nonexistent").unwrap_err();
+        assert_eq!((stop.err.as_str(), stop.code), ("fopen filter file: No such file or directory\n", 255));
+    }
+}

@@ -1,0 +1,175 @@
+//! The face of ss beside ss itself: filter files, raw dumps, threads, tables that the kernel lacks.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::process::Output;
+use testkit::netns::Lab;
+use testkit::{mask, program, require_root, require_tool};
+
+fn sockets(purpose: &str) -> Lab {
+    let lab = Lab::new(purpose);
+    lab.connect_v4(3);
+    lab.connect_v6(2);
+    lab.time_wait(2);
+    lab.listen_tcp(2);
+    lab.udp("127.0.0.1:5300".parse().unwrap());
+    lab
+}
+
+/// The installed tool's layout.
+fn layout() -> String {
+    let version = std::process::Command::new("ss").arg("-V").output().unwrap();
+    let old = String::from_utf8_lossy(&version.stdout).contains("iproute2-6.1.");
+    if old { "6.1".into() } else { "6.15".into() }
+}
+
+fn run(lab: &Lab, ours: bool, words: &[&str], file: Option<&Path>) -> Output {
+    let mut command = if ours { lab.command(program::netwren()) } else { lab.command("ss") };
+    if ours {
+        command.arg("ss").env("NETWREN_SS_LAYOUT", layout());
+    }
+    if let Some(file) = file {
+        command.env("TCPDIAG_FILE", file);
+    }
+    command.args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The same lines and the same exit code. The order is the kernel's, and ours may ask it another way.
+#[track_caller]
+fn same(lab: &Lab, words: &str, file: Option<&Path>) -> String {
+    let words: Vec<&str> = words.split(' ').collect();
+    let [theirs, ours] = [false, true].map(|ours| run(lab, ours, &words, file));
+    let lines = |output: &Output| mask::sorted_lines(&text(&output.stdout));
+    assert_eq!(lines(&theirs), lines(&ours), "{words:?}: {}", text(&ours.stderr));
+    assert_eq!(theirs.status.code(), ours.status.code(), "{words:?}");
+    text(&ours.stdout)
+}
+
+#[test]
+fn root_tables_that_the_kernel_lacks_are_empty() {
+    require_root!();
+    require_tool!("ss");
+    let lab = sockets("sslack");
+    for words in [
+        "-S",
+        "-Sa",
+        "-d",
+        "-da",
+        "--vsock",
+        "--vsock -a",
+        "--tipc",
+        "--tipc -a",
+        "--xdp",
+        "--xdp -a",
+        "-f tipc",
+        "-f vsock",
+        "-f xdp",
+        "-A sctp",
+        "-A dccp,sctp",
+        "-tSan",
+        "-tdan",
+        "-A tcp,sctp -n",
+        "--tipcinfo -tan",
+        "-HS",
+    ] {
+        let ours = same(&lab, words, None);
+        assert!(!ours.contains("comes later"), "{words}");
+    }
+}
+
+#[test]
+fn root_filters_from_files() {
+    require_root!();
+    require_tool!("ss");
+    let lab = sockets("ssfilt");
+    let file = lab.dir().join("filter");
+    let file = file.to_str().unwrap();
+    for content in [
+        "# a comment\nsport > :1024\n0 is nothing\nand dport != :9\n",
+        "dst 127.0.0.1",
+        "",
+        "( sport = :22\nor src [::1]\n)\n",
+        "sport ~ 5",
+    ] {
+        std::fs::write(file, content).unwrap();
+        for words in ["-tan -F", "-ta4n state established --filter"] {
+            same(&lab, &format!("{words} {file}"), None);
+        }
+        same(&lab, &format!("-tan -F {file} not dst 127.0.0.2"), None);
+    }
+    same(&lab, "-tan -F /nonexistent", None);
+    same(&lab, &format!("-tan -F {file} -F {file}"), None);
+}
+
+/// A file's messages without what differs from socket to socket: their port.
+fn messages(file: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(file).unwrap();
+    let all = netlink::Messages::new(&bytes).map(Result::unwrap);
+    let text =
+        |m: netlink::Message<'_>| [format!("{} {} {} ", m.kind, m.flags, m.seq).into_bytes(), m.payload.to_vec()];
+    let mut all: Vec<Vec<u8>> = all.map(|m| text(m).concat()).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn root_raw_dumps_are_those_of_ss_and_read_by_both() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssdiag");
+    // No time-wait: its timer would move.
+    lab.connect_v4(3);
+    lab.connect_v6(2);
+    lab.listen_tcp(2);
+    let [theirs, ours] = ["theirs", "ours"].map(|name| lab.dir().join(name));
+    for words in ["-ta", "-t", "-ta4m", "-ta6 --tos", "-tl", "-t state established"] {
+        for (is_ours, file) in [(false, &theirs), (true, &ours)] {
+            let mut all = vec!["-D", file.to_str().unwrap()];
+            all.extend(words.split(' '));
+            let output = run(&lab, is_ours, &all, None);
+            assert!(output.status.success() && output.stdout.is_empty(), "{words}: {}", text(&output.stderr));
+        }
+        assert_eq!(messages(&theirs), messages(&ours), "{words}");
+        for file in [&theirs, &ours] {
+            for shown in ["-tan", "-tan sport > :1024", "-tano", "-ta6n", "-tn state closed"] {
+                same(&lab, shown, Some(file));
+            }
+        }
+    }
+    let shown = same(&lab, "-tan", Some(&ours));
+    assert!(shown.lines().count() > 1);
+    same(&lab, "-D /nonexistent/x -u", None);
+    std::fs::write(&ours, &std::fs::read(&theirs).unwrap()[..30]).unwrap();
+    let cut = run(&lab, true, &["-tan"], Some(&ours));
+    assert!(text(&cut.stderr).contains("Unexpected EOF reading $TCPDIAG_FILE"), "{}", text(&cut.stderr));
+}
+
+#[test]
+fn root_threads_hold_what_their_process_holds() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssthr");
+    lab.listen_tcp(1);
+    lab.connect_v4(1);
+    for words in ["-tlnT", "-tanT", "-tanpT", "-tanTo", "-uanT"] {
+        let ours = same(&lab, words, None);
+        assert!(words == "-uanT" || ours.contains(",tid="), "{ours}");
+    }
+}
+
+/// Without a policy ss says so and ends.
+#[test]
+fn root_contexts_need_selinux() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssctx");
+    let [theirs, ours] = [false, true].map(|ours| run(&lab, ours, &["-tanZ"], None));
+    assert_eq!(theirs.status.code(), ours.status.code());
+    assert_eq!(text(&theirs.stderr), text(&ours.stderr));
+    let theirs = run(&lab, false, &["-tanz"], None);
+    assert_eq!(text(&theirs.stderr), text(&run(&lab, true, &["-tanz"], None).stderr));
+}

@@ -1,0 +1,91 @@
+//! Flows from round to round. Their rates are sums of their connections' rates: the sums of what they transferred fall
+//! when a connection ends.
+
+use super::watched::{Counters, Identity, Watchable, Watched, mix, mix_addr};
+use super::{Direction, Flow, FlowStates, Flows};
+use crate::{Addr, Proto};
+
+/// What is left of a flow that is gone.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowKept {
+    key: Key,
+    guessed: bool,
+    connections: u64,
+}
+
+/// What makes a flow, beside its namespace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Key {
+    peer_netns_id: u64,
+    proto: Proto,
+    direction: Direction,
+    local_addr: Addr,
+    local_port: Option<u16>,
+    peer_addr: Addr,
+    peer_port: Option<u16>,
+}
+
+impl Key {
+    fn of(row: &Flow<'_>) -> Key {
+        let Flow { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port, .. } = *row;
+        Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port }
+    }
+}
+
+/// Nothing is open any more.
+const NO_STATES: FlowStates = [0; 14];
+
+impl Watchable for Flows {
+    type Kept = FlowKept;
+
+    fn identity(row: &Flow<'_>, secret: u64) -> Identity {
+        let port = |port: Option<u16>| port.map_or(1 << 16, u64::from);
+        let kind = u64::from(row.proto as u8) << 8 | u64::from(row.direction as u8);
+        let ends = mix_addr(mix_addr(secret, &row.local_addr), &row.peer_addr);
+        let ports = port(row.local_port) << 32 | port(row.peer_port);
+        Identity { netns_id: row.netns_id, id: mix(mix(mix(ends, ports), kind), row.peer_netns_id) }
+    }
+
+    fn is_same(kept: &FlowKept, row: &Flow<'_>) -> bool {
+        kept.key == Key::of(row)
+    }
+
+    fn counters(_row: &Flow<'_>) -> Option<Counters> {
+        None
+    }
+
+    fn keep(row: &Flow<'_>) -> FlowKept {
+        FlowKept { key: Key::of(row), guessed: row.guessed, connections: row.connections }
+    }
+
+    fn watched<'w>(row: &'w Flow<'_>, watched: &'w Watched) -> Flow<'w> {
+        Flow { watched: Some(watched), ..*row }
+    }
+
+    fn gone<'w>(identity: Identity, kept: &'w FlowKept, watched: &'w Watched) -> Flow<'w> {
+        let Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port } = kept.key;
+        Flow {
+            netns_id: identity.netns_id,
+            peer_netns_id,
+            proto,
+            direction,
+            guessed: kept.guessed,
+            local_addr,
+            local_port,
+            peer_addr,
+            peer_port,
+            connections: kept.connections,
+            states: &NO_STATES,
+            owners: &[],
+            peer_owners: &[],
+            bytes_in: None,
+            bytes_out: None,
+            retrans_total: None,
+            recv_q: 0,
+            send_q: 0,
+            bytes_in_per_s: None,
+            bytes_out_per_s: None,
+            watched: Some(watched),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Who holds a socket: processes, threads, security contexts.
+
+use super::extras::put_item;
+use super::writer::{Context, Options, Tasks};
+use record::rows::Socket;
+use record::text::put_face;
+use record::{Comm, Key, Lookups, Owner};
+
+/// What is said of a context that nobody tells.
+const UNAVAILABLE: &[u8] = b"unavailable";
+
+/// Appends `␠users:(("NAME",pid=N,fd=N),…)`, the newest process first as ss finds them; nothing without owners.
+pub(super) fn put(
+    out: &mut Vec<u8>,
+    row: &Socket<'_>,
+    lookups: &Lookups<'_>,
+    sorted: &mut Vec<Owner>,
+    options: &Options,
+    tasks: Option<&dyn Tasks>,
+) {
+    let key = if row.inode == 0 { Key::None } else { Key::Id(row.inode.into()) };
+    let owners = lookups.owners(key);
+    if owners.is_empty() {
+        return;
+    }
+    sorted.clear();
+    sorted.extend_from_slice(owners);
+    sorted.sort_unstable_by_key(|o| std::cmp::Reverse((o.pid, o.fd)));
+    out.extend_from_slice(b" users:(");
+    let start = out.len();
+    for of_process in sorted.chunk_by(|a, b| a.pid == b.pid) {
+        put_process(out, of_process, options, tasks);
+    }
+    // Each entry ends in a comma.
+    if out.len() > start {
+        out.pop();
+    }
+    out.push(b')');
+}
+
+/// The entries of one process: its threads share its descriptors.
+fn put_process(out: &mut Vec<u8>, owners: &[Owner], options: &Options, tasks: Option<&dyn Tasks>) {
+    let Some(pid) = owners.first().map(|owner| owner.pid) else { return };
+    let mut threads: Vec<(u32, Option<Comm>)> = Vec::new();
+    if let (true, Some(tasks)) = (options.threads, tasks) {
+        tasks.threads(pid, &mut |tid, name| threads.push((tid, Some(name))));
+        threads.reverse();
+    }
+    for (tid, name) in threads.into_iter().chain([(pid, None)]) {
+        for owner in owners {
+            let task = Task { tid, name: name.unwrap_or(owner.process), owner };
+            task.put(out, options, tasks);
+        }
+    }
+}
+
+/// One thread that holds the socket by one descriptor.
+struct Task<'o> {
+    tid: u32,
+    name: Comm,
+    owner: &'o Owner,
+}
+
+impl Task<'_> {
+    fn put(&self, out: &mut Vec<u8>, options: &Options, tasks: Option<&dyn Tasks>) {
+        out.extend_from_slice(b"(\"");
+        put_name(out, self.name.as_bytes(), options.bug_compatible);
+        put_item(out, "\",pid=", self.owner.pid.into());
+        if options.threads {
+            put_item(out, ",tid=", self.tid.into());
+        }
+        if options.context != Context::None {
+            out.extend_from_slice(b",proc_ctx=");
+            put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_context(self.tid, out)));
+        }
+        put_item(out, ",fd=", self.owner.fd.into());
+        if options.context == Context::Socket {
+            out.extend_from_slice(b",sock_ctx=");
+            let fd = self.owner.fd;
+            put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_socket_context(self.tid, fd, out)));
+        }
+        out.extend_from_slice(b"),");
+    }
+}
+
+/// A context, which is text from outside too.
+fn put_context(out: &mut Vec<u8>, options: &Options, put: impl FnOnce(&mut Vec<u8>) -> bool) {
+    let mut context = Vec::new();
+    let told = put(&mut context);
+    put_face(out, if told { &context } else { UNAVAILABLE }, options.bug_compatible);
+}
+
+/// A process name between quotation marks. ss reads it up to the first `)` and escapes nothing.
+fn put_name(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
+    if bug_compatible {
+        return put_face(out, name.split(|&b| b == b')').next().unwrap_or_default(), true);
+    }
+    for (i, part) in name.split(|&b| b == b'"').enumerate() {
+        if i > 0 {
+            out.extend_from_slice(b"\\\"");
+        }
+        put_face(out, part, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::face::ss::Layout;
+    use record::{Lookup, LookupId, Value};
+
+    struct Known([Owner; 3]);
+
+    fn known() -> Known {
+        let owner = |pid, fd, name: &[u8]| Owner { pid, fd, process: Comm::new(name) };
+        Known([owner(7, 3, b"one"), owner(7, 4, b"one"), owner(9, 3, b"two")])
+    }
+
+    impl Lookup for Known {
+        fn value(&self, _: Key) -> Value<'_> {
+            Value::Null
+        }
+        fn owners(&self, _: Key) -> &[Owner] {
+            &self.0
+        }
+    }
+
+    impl Tasks for Known {
+        fn threads(&self, pid: u32, each: &mut dyn FnMut(u32, Comm)) {
+            if pid == 7 {
+                each(8, Comm::new(b"a\x1b"));
+                each(12, Comm::new(b"b\"c"));
+            }
+        }
+        fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool {
+            out.extend_from_slice(b"system_u:\n");
+            tid == 7
+        }
+        fn put_socket_context(&self, _: u32, fd: u32, out: &mut Vec<u8>) -> bool {
+            out.extend_from_slice(b"s0");
+            fd == 4
+        }
+    }
+
+    fn holders(threads: bool, context: Context) -> String {
+        let options = Options { processes: true, threads, context, ..Options::plain(Layout::V6_1) };
+        let known = known();
+        let lookups = Lookups::none().with(LookupId::Owners, &known);
+        let row = Socket { inode: 5, ..Socket::EMPTY };
+        let mut out = Vec::new();
+        put(&mut out, &row, &lookups, &mut Vec::new(), &options, Some(&known));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn newest_first_threads_before_their_process() {
+        assert_eq!(
+            holders(false, Context::None),
+            r#" users:(("two",pid=9,fd=3),("one",pid=7,fd=4),("one",pid=7,fd=3))"#
+        );
+        assert_eq!(
+            holders(true, Context::None),
+            concat!(
+                r#" users:(("two",pid=9,tid=9,fd=3),("b\"c",pid=7,tid=12,fd=4),("b\"c",pid=7,tid=12,fd=3),"#,
+                r#"("a?",pid=7,tid=8,fd=4),("a?",pid=7,tid=8,fd=3),("one",pid=7,tid=7,fd=4),("one",pid=7,tid=7,fd=3))"#
+            )
+        );
+    }
+
+    #[test]
+    fn contexts() {
+        assert_eq!(
+            holders(false, Context::Process),
+            concat!(
+                r#" users:(("two",pid=9,proc_ctx=unavailable,fd=3),("one",pid=7,proc_ctx=system_u:?,fd=4),"#,
+                r#"("one",pid=7,proc_ctx=system_u:?,fd=3))"#
+            )
+        );
+        let both = holders(false, Context::Socket);
+        assert!(both.contains(r#"("one",pid=7,proc_ctx=system_u:?,fd=4,sock_ctx=s0),"#), "{both}");
+        assert!(both.ends_with(r#"fd=3,sock_ctx=unavailable))"#), "{both}");
+    }
+}

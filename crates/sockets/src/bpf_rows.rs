@@ -24,8 +24,10 @@ pub(crate) mod part {
     pub(crate) const IDENTITY: u32 = 8;
     /// Some members of `tcp_info`.
     pub(crate) const COUNTERS: u32 = 16;
+    /// The queues: they have a place in every row, but are filled in only then.
+    pub(crate) const QUEUES: u32 = 32;
     /// Every part that is known.
-    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS;
+    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES;
 }
 
 /// Fields of `tcp_info` that [`part::COUNTERS`] has.
@@ -81,6 +83,8 @@ struct Head {
     counters: Option<usize>,
     netns: Option<usize>,
     bound: Option<usize>,
+    /// Whether the queues are filled in.
+    queues: bool,
     /// Bytes of all parts.
     parts: usize,
     /// Ticks of the kernel's clock a second.
@@ -107,7 +111,7 @@ impl Head {
         let netns = place(part::NETNS, NETNS);
         place(part::IDENTITY, IDENTITY);
         let hz = ticks_a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
-        Ok(Head { timer, counters, netns, bound, parts: at, hz })
+        Ok(Head { timer, counters, netns, bound, queues: parts & part::QUEUES != 0, parts: at, hz })
     }
 }
 
@@ -205,7 +209,7 @@ impl WalkDecoder {
         row.local = Endpoint { addr: local, port: port(4) };
         row.peer = Endpoint { addr: peer, port: port(6) };
         row.rqueue = word(8);
-        row.wqueue = Some(word(12));
+        row.wqueue = if head.queues { Some(word(12)) } else { None };
         row.inode = word(16);
         // A time-wait socket has no owner any more.
         row.uid = if kind & MINISOCK == 0 { Some(word(20)) } else { None };
@@ -363,7 +367,7 @@ mod tests {
         let mut odd = good;
         odd[1] = 3;
         assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
-        for garbage in [&b""[..], b"nwk1", &head(64)] {
+        for garbage in [&b""[..], b"nwk1", &head(1024)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));
         }
     }

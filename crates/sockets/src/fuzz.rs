@@ -64,7 +64,7 @@ pub fn fuzz_walk_block(data: &[u8]) {
         std::ops::ControlFlow::Continue(())
     };
     let _ = decoder.block(data, &mut each);
-    for parts in 0..32u32 {
+    for parts in 0..64u32 {
         let _ = decoder.block(&[&crate::bpf_rows::head(parts)[..], data].concat(), &mut each);
     }
 }

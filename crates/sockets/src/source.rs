@@ -697,9 +697,12 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
 
 /// What the walk has to copy for these `need` bits.
 pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
-    let wanted = demanded & need::COUNTERS != 0 || counted && demanded & need::TCP_INFO != 0;
-    let counters = if wanted { part::COUNTERS } else { 0 };
-    part::BOUND | part::TIMER | counters
+    let wanted = [
+        (demanded & need::TIMER != 0, part::TIMER),
+        (demanded & need::UNIX_QUEUES != 0, part::QUEUES),
+        (demanded & need::COUNTERS != 0 || (counted && demanded & need::TCP_INFO != 0), part::COUNTERS),
+    ];
+    wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)
 }
 
 /// Where decoded rows go.

@@ -29,7 +29,7 @@ pub mod need {
     pub const UNIX_NAME: u64 = 1 << 5;
     /// Peer of a unix socket (UDIAG_SHOW_PEER).
     pub const UNIX_PEER: u64 = 1 << 6;
-    /// Queues of a unix socket (UDIAG_SHOW_RQLEN).
+    /// Queues of a unix socket (UDIAG_SHOW_RQLEN), and of a TCP one where they cost something (bpf).
     pub const UNIX_QUEUES: u64 = 1 << 7;
     /// Device and inode of a unix socket's file (UDIAG_SHOW_VFS).
     pub const UNIX_VFS: u64 = 1 << 8;
@@ -66,6 +66,8 @@ pub mod need {
     pub const UNIX_ICONS: u64 = 1 << 37;
     /// v6only of a listener (INET_DIAG_SKV6ONLY): /proc has it not.
     pub const V6ONLY: u64 = 1 << 40;
+    /// The running timer: it costs something where bpf reads it.
+    pub const TIMER: u64 = 1 << 41;
 }
 
 /// One end of a connection as the kernel gave it.

@@ -180,7 +180,8 @@ const FLAT: &[Field<Sockets>] = &[
     F::own("timer", Kind::Name(Timer::NAMES), |row| {
         if row.timer.0 == 0 { Value::Null } else { Value::Name(row.timer.name()) }
     })
-    .kernel("idiag_timer")
+    .needs(need::TIMER)
+        .kernel("idiag_timer")
     .doc("The timer that runs.")
     .show(Show::Wide),
     F::own(
@@ -190,10 +191,12 @@ const FLAT: &[Field<Sockets>] = &[
             if row.timer.0 == 0 { Value::Null } else { Value::U64(row.timer_ms.into()) }
         },
     )
-    .kernel("idiag_expires")
+    .needs(need::TIMER)
+        .kernel("idiag_expires")
     .doc("Time until the timer ends.")
     .show(Show::Wide),
     F::own("retransmits", Kind::Count, |row| if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null })
+        .needs(need::TIMER)
         .kernel("idiag_retrans")
         .doc("Unanswered retransmissions or probes of the running timer.")
         .show(Show::Wide),

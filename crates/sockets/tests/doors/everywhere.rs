@@ -170,13 +170,14 @@ fn root_one_pass_has_what_each_has() {
     let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = known.iter().map(place_of).collect();
     let places = || kept.iter().map(|(id, path)| Place { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    const NEEDS: u64 = record::rows::need::V6ONLY | record::rows::need::UNIX_QUEUES;
     let rows = |via, places: Vec<Place<'_>>| {
         let host = Host::live();
         let doors = Doors::new();
         let mut rows = Vec::new();
         let options = Options { via: Some(via), ..tcp() };
         EverySocket::new(&host, options, places, &doors)
-            .run(&demand(record::rows::need::V6ONLY, Vec::new()), &mut |row: &Socket<'_>| {
+            .run(&demand(NEEDS, Vec::new()), &mut |row: &Socket<'_>| {
                 if kept.iter().any(|(id, _)| *id == row.netns_id) {
                     rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue));
                 }

@@ -15,7 +15,7 @@ use crate::compliance::last_words;
 use crate::odd_sockets;
 use crate::rows::{Kept, demand, here, is, read, test};
 
-const FIELDS: u64 = need::V6ONLY | need::IFACE_MARK | need::ACCEPT_MAX;
+const FIELDS: u64 = need::V6ONLY | need::IFACE_MARK | need::ACCEPT_MAX | need::TIMER | need::UNIX_QUEUES;
 
 fn tcp(via: Option<Via>) -> Options {
     Options { via, order: vec![Proto::Tcp], ..here() }

@@ -119,12 +119,13 @@ fn root_the_common_table_loses_nothing() {
 fn root_a_chain_that_is_too_long() {
     testkit::require_root!();
     with_own_table(&Lab::new("walkfull"), 1, || {
+        // 6,000 rows of 48 bytes; the walk has room for 256 KiB.
         let held = pairs(3_000);
         let run = |via| {
             let host = Host::live();
             let options = Options { via, order: vec![Proto::Tcp], walk_from: Some(1), ..here() };
             let mut rows = 0;
-            let connected = demand(0, vec![crate::rows::is("state", "established")]);
+            let connected = demand(record::rows::need::TIMER, vec![crate::rows::is("state", "established")]);
             let books = SocketSource::new(&host, options).run(&connected, &mut |_| {
                 rows += 1;
                 Next::More

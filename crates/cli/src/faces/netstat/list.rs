@@ -139,7 +139,8 @@ fn read(
     demand.repeated = list.continuous;
     demand.need |= match proto {
         // Retransmissions and probes both: the messages have but one of them outside tcp_info.
-        Proto::Tcp if list.options.timers => need::TCP_INFO,
+        Proto::Tcp if list.options.timers => need::TCP_INFO | need::TIMER | need::UNIX_QUEUES,
+        Proto::Tcp => need::UNIX_QUEUES,
         Proto::Unix => need::UNIX_NAME | need::UNIX_REFS,
         _ => 0,
     };

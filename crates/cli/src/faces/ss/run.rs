@@ -217,7 +217,7 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         Proto::Packet => need::IFACE_MARK | need::UNIX_QUEUES,
         Proto::Netlink => need::NETLINK | need::UNIX_QUEUES,
         // A wildcard address prints differently when it is v6-only.
-        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY,
+        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::UNIX_QUEUES,
     };
     let details = match proto {
         Proto::Unix => need::UNIX_VFS | need::UNIX_ICONS | need::SHUTDOWN,
@@ -227,6 +227,7 @@ fn needs(proto: Proto, options: &Options) -> u64 {
     };
     let more = [
         (options.details, details),
+        (options.timers, need::TIMER),
         (options.memory, need::SKMEM),
         (options.info && proto == Proto::Tcp, need::TCP_INFO | need::CONG | need::CONG_INFO),
         (options.info && proto == Proto::Mptcp, need::ULP),

@@ -126,6 +126,9 @@ impl Source<Sockets> for EverySocket<'_> {
             offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };
             offer.explain = if others { rest.explain } else { Vec::new() };
         }
+        if self.doors.why_not().is_some() || !cfg!(feature = "bpf") {
+            explain.push("network namespaces that nothing leads to are not known without bpf".into());
+        }
         if !offer.explain.is_empty() {
             explain.append(&mut offer.explain);
             let many = self.places.len();

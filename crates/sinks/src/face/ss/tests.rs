@@ -422,3 +422,59 @@ raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     assert!(line(&rows[3]).starts_with("p_dgr UNCONN 0      0      [2048]:* *"), "{}", line(&rows[3]));
     assert_eq!(line(&rows[4]).trim_end(), "raw UNCONN 0      0      0.0.0.0:1 0.0.0.0:*");
 }
+
+/// The short ways print what the long way prints, over several blocks of ss's buffer.
+#[test]
+fn the_short_ways_print_the_same() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let rows: Vec<Socket<'_>> = (0..130_000u32)
+        .map(|n| {
+            let octets = (random(1 << 32) as u32 >> random(25)).to_be_bytes();
+            let six = random(40) == 0;
+            let addr = |last: u8| match six {
+                true => Addr::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, octets[0], 0, 0, 0, 0, 0, 0, last]),
+                false => Addr::V4([octets[0], octets[1], octets[2], last]),
+            };
+            let mut port = || (random(1 << 16) >> random(17)) as u16;
+            let (here, there) = (port(), port());
+            // Long queues late: widths of the first blocks stay as they are.
+            let queue = if random(9) == 0 { (random(1 << 32) as u32) >> (31 - n / 10_000) } else { 0 };
+            Socket {
+                proto: [Proto::Tcp, Proto::Udp, Proto::Mptcp][n as usize / 3 % 7 % 3],
+                family: if six { 10 } else { 2 },
+                state: State((n % 15) as u8),
+                local: Endpoint { addr: addr(octets[3]), port: here },
+                peer: Endpoint { addr: addr(n as u8), port: there },
+                rqueue: queue,
+                wqueue: (n % 11 != 0).then_some(queue / 3),
+                ..Socket::EMPTY
+            }
+        })
+        .collect();
+    let all = |options: Options, slowly: bool| {
+        let mut writer = Writer::new(options, &|_, _| None, Vec::new());
+        if slowly {
+            writer = writer.slowly();
+        }
+        rows.iter().for_each(|row| writer.row(row, &Lookups::none()).unwrap());
+        writer.finish().unwrap();
+        writer.into_inner()
+    };
+    let [old, new] = [Layout::V6_1, Layout::V6_15].map(Options::plain);
+    for options in [
+        old,
+        Options { queues: false, netid: false, ..old },
+        Options { netid: false, ..new },
+        Options { state: false, header: false, ..new },
+    ] {
+        let (fast, slow) = (all(options, false), all(options, true));
+        let differs = fast.iter().zip(&slow).position(|(a, b)| a != b);
+        assert_eq!((differs, fast.len()), (None, slow.len()), "{options:?}");
+    }
+}

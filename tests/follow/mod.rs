@@ -504,3 +504,21 @@ fn root_a_group_younger_than_the_run_has_its_name() {
     following.child.kill().unwrap();
     assert!(line.starts_with(&format!("open\t/{name}\t{name}\t")), "{line}");
 }
+
+/// `| head -1`: the reader has what it wanted, and nothing is written that could tell.
+#[test]
+fn root_a_reader_that_goes_away_ends_it() {
+    testkit::require_root!();
+    let lab = Lab::new("followpipe");
+    for args in [&["sockets", "--follow"][..], &["sockets", "--follow", "--via", "netlink"], &["flows", "--follow"]] {
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        let mut child = command.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut String::new()).unwrap();
+        drop(out);
+        testkit::wait_until("it ends", || child.try_wait().unwrap().is_some());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}");
+    }
+}

@@ -6,6 +6,15 @@ pub const STDOUT: i32 = libc::STDOUT_FILENO;
 /// Standard error's descriptor.
 pub const STDERR: i32 = libc::STDERR_FILENO;
 
+/// True if `fd` is a pipe or socket whose other end nobody reads any more. One call.
+pub fn reader_is_gone(fd: i32) -> bool {
+    // Nothing is asked for: errors are told all the same.
+    let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
+    // SAFETY: one live pollfd; a timeout of 0 does not wait.
+    let ready = call("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
+    ready.is_ok_and(|ready| ready > 0) && poll.revents & libc::POLLERR != 0
+}
+
 /// True if the descriptor is a terminal.
 pub fn is_terminal(fd: i32) -> bool {
     // SAFETY: isatty takes a number; a closed descriptor is answered with 0.

@@ -28,7 +28,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         Err(wrong) => return Outcome::because(Exit::Usage, wrong),
     };
     run(request, &plan, |session, then| {
-        let stop = || session.interrupted();
+        let stop = || is_over(session);
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
         let caveat = live.caveat();
@@ -46,12 +46,17 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
         Err(wrong) => return Outcome::because(Exit::Usage, wrong),
     };
     run(request, &plan, |session, then| {
-        let stop = || session.interrupted();
+        let stop = || is_over(session);
         let mut sums =
             FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
         let caveat = sums.caveat();
         then(&mut sums, caveat)
     })
+}
+
+/// True if the user, or the reader of the output, has gone away: without rows to write nobody else would notice.
+fn is_over(session: &Session) -> bool {
+    session.interrupted() || sys::term::reader_is_gone(sys::term::STDOUT)
 }
 
 fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool) -> Follow<'h> {

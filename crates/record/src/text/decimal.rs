@@ -18,11 +18,7 @@ pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
         });
     }
     if n < EIGHT {
-        return out.room(|slot: &mut [u8; 8]| {
-            let (digits, len) = head(n);
-            *slot = digits;
-            len
-        });
+        return put_eight(out, head(n));
     }
     put_long(out, n);
 }
@@ -45,20 +41,24 @@ pub fn place_number(line: &mut [u8], at: usize, n: u32) {
 }
 
 /// Numbers of nine to twenty digits: a head of up to eight, then eight at a time.
+#[inline]
 fn put_long(out: &mut impl Room, n: u64) {
     let (high, low) = (n / EIGHT, n % EIGHT);
-    let mut put = |digits: [u8; 8], len: usize| {
-        out.room(|slot: &mut [u8; 8]| {
-            *slot = digits;
-            len
-        });
-    };
-    let (first, rest) = if high < EIGHT { (high, None) } else { (high / EIGHT, Some(high % EIGHT)) };
-    let (digits, len) = head(first);
-    put(digits, len);
-    for eight in rest.into_iter().chain([low]) {
-        put((eight_digits(eight) | ASCII_ZEROS).to_le_bytes(), 8);
+    if high < EIGHT {
+        put_eight(out, head(high));
+    } else {
+        put_eight(out, head(high / EIGHT));
+        put_eight(out, ((eight_digits(high % EIGHT) | ASCII_ZEROS).to_le_bytes(), 8));
     }
+    put_eight(out, ((eight_digits(low) | ASCII_ZEROS).to_le_bytes(), 8));
+}
+
+#[inline]
+fn put_eight(out: &mut impl Room, (digits, len): ([u8; 8], usize)) {
+    out.room(|slot: &mut [u8; 8]| {
+        *slot = digits;
+        len
+    });
 }
 
 const EIGHT: u64 = 100_000_000;

@@ -181,7 +181,7 @@ const FLAT: &[Field<Sockets>] = &[
         if row.timer.0 == 0 { Value::Null } else { Value::Name(row.timer.name()) }
     })
     .needs(need::TIMER)
-        .kernel("idiag_timer")
+    .kernel("idiag_timer")
     .doc("The timer that runs.")
     .show(Show::Wide),
     F::own(
@@ -192,7 +192,7 @@ const FLAT: &[Field<Sockets>] = &[
         },
     )
     .needs(need::TIMER)
-        .kernel("idiag_expires")
+    .kernel("idiag_expires")
     .doc("Time until the timer ends.")
     .show(Show::Wide),
     F::own("retransmits", Kind::Count, |row| if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null })

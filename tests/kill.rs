@@ -80,7 +80,7 @@ fn root_kill_udp_is_a_disconnect_and_unix_is_left_alone() {
     let pair = lab.udp_pair();
     lab.unix_abstract("stays", 1);
     let done = kill(&lab, &["-o", "json", "--columns", "proto,local_port", "--sort", "local_port", "--all", "--yes"]);
-    assert!(done.stderr.contains("unix sockets are left alone, the kernel has no way to close them: 3 match"));
+    assert!(done.stderr.contains("unix sockets are left alone, only TCP and UDP ones can be closed: 3 match"));
     let mut ports = [pair.client.port(), pair.server.port()];
     ports.sort_unstable();
     let line = |port: u16| format!("{{\"proto\":\"udp\",\"local_port\":{port},\"result\":\"closed\"}}\n");
@@ -129,4 +129,11 @@ fn kill_refuses_what_it_cannot_mean() {
     ] {
         netwren(&[&["sockets", "kill"], args].concat()).says(2, &[says]);
     }
+}
+
+#[test]
+fn golden_kill_help() {
+    let ran = netwren(&["sockets", "kill", "--help"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    snapbox::assert_data_eq!(ran.stdout, crate::goldens::golden("kill-help.txt"));
 }

@@ -277,6 +277,43 @@ fn root_a_replay_has_all_namespaces() {
     assert_eq!((all.lines().count(), all.as_str()), (2, one.as_str()));
 }
 
+/// A namespace that has nothing but a process goes by the container that the process runs in; without one by the process.
+#[test]
+fn root_a_container_names_its_namespace() {
+    testkit::require_root!();
+    let lab = Lab::new("cont");
+    lab.listen_tcp(1);
+    let pid = lab.spawn("sleep", &["600"]);
+    assert!(Command::new("umount").arg(lab.path()).status().unwrap().success());
+    let inode = sys::NetNs::open_pid(pid).unwrap().inode();
+    let filter = format!("proto = tcp and netns_id = {inode}");
+    let args = ["sockets", "--all-netns", "-H", "--no-owner", "--columns", "netns", &filter];
+    assert_eq!(netwren(&args).ok(), format!("pid:{pid}\n"));
+    assert_eq!(
+        netwren(&["sockets", "--netns", &format!("pid:{pid}"), "-H", "--no-owner", "--columns", "state"]).ok(),
+        "listen\n"
+    );
+    let Some(group) = group_of_a_container(pid) else { return };
+    let named = netwren(&args);
+    let docker = group.parent().unwrap();
+    std::fs::write(docker.parent().unwrap().join("cgroup.procs"), pid.to_string()).unwrap();
+    std::fs::remove_dir(&group).unwrap();
+    // Unless there really is one.
+    let _ = std::fs::remove_dir(docker);
+    // Its runtime knows nothing of it: the beginning of the id, as runtimes show it.
+    assert_eq!(named.ok(), format!("{pid:012}\n"));
+}
+
+/// Puts a process where Docker would put a container whose id begins with the pid; none without the second hierarchy.
+fn group_of_a_container(pid: u32) -> Option<std::path::PathBuf> {
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let root = roots.iter().map(std::path::Path::new).find(|root| root.join("cgroup.controllers").is_file())?;
+    let group = root.join("docker").join(format!("{pid:012}{:052}", 0));
+    std::fs::create_dir_all(&group).ok()?;
+    std::fs::write(group.join("cgroup.procs"), pid.to_string()).ok()?;
+    Some(group)
+}
+
 #[test]
 fn one_namespace_or_all() {
     Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["exclude each other"]);

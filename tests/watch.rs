@@ -206,3 +206,18 @@ fn root_watch_tells_the_same_of_flows() {
         udp.map(|row| (row["change"].as_str().unwrap(), row["peer_port"].as_u64().unwrap())).collect();
     assert_eq!(changes, [("new", 53), ("gone", 53)]);
 }
+
+#[test]
+fn root_what_is_gone_still_has_its_owner() {
+    testkit::require_root!();
+    let lab = Lab::new("watchowner");
+    let udp = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    let running = Running::start(
+        &lab,
+        &["sockets", "-o", "json", "--columns", "change,proto,pid", "--watch=0.05", "proto = udp"],
+    );
+    running.wait("the second round", |row| row["change"] == "kept" && row["pid"] == std::process::id());
+    drop(udp);
+    running.wait("it is gone", |row| row["change"] == "gone" && row["pid"] == std::process::id());
+    running.end();
+}

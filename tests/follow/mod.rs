@@ -13,6 +13,17 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 use workers::{acceptor, client, keeper};
 
+/// Leaves the test, loudly, where connections cannot be followed by BPF.
+macro_rules! require_bpf {
+    () => {
+        testkit::require_root!();
+        if !bpf_works() {
+            eprintln!("skipped: connections cannot be followed by BPF here (`netwren support` says why)");
+            return;
+        }
+    };
+}
+
 const COLUMNS: &str = "event,direction,local_port,peer_port,pid,bytes_in,bytes_out,duration_us,reason,cookie,family";
 
 /// One line of output.
@@ -59,8 +70,12 @@ struct Following {
 impl Following {
     /// Starts it and waits for its header: from then on nothing is missed.
     fn start(lab: &Lab, args: &[&str], limits: &[Limit]) -> Following {
+        Following::with_columns(lab, COLUMNS, args, limits)
+    }
+
+    fn with_columns(lab: &Lab, columns: &str, args: &[&str], limits: &[Limit]) -> Following {
         let mut command = Command::new(testkit::program::netwren());
-        clean(&mut command).args(["sockets", "--follow", "--columns", COLUMNS]).args(args);
+        clean(&mut command).args(["sockets", "--follow", "--columns", columns]).args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut all = vec![Limit::Network(lab.path())];
         all.extend_from_slice(limits);
@@ -75,7 +90,7 @@ impl Following {
             let _ = child.kill();
             let _ = child.stderr.take().unwrap().read_to_string(&mut said);
         }
-        assert_eq!(header.as_deref(), Ok(COLUMNS.replace(',', "\t").as_str()), "{said}");
+        assert_eq!(header.as_deref(), Ok(columns.replace(',', "\t").as_str()), "{said}");
         Following { child, lines, events: Vec::new() }
     }
 
@@ -113,6 +128,10 @@ impl Drop for Following {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn bpf_works() -> bool {
+    netwren(&["support"]).stdout.contains("bpf: tracepoints of sockets\tyes")
 }
 
 fn listen(lab: &Lab, addr: &str) -> (TcpListener, SocketAddr) {
@@ -155,7 +174,7 @@ fn check(events: &[Event], server: u16, talked: &workers::Talked) {
 /// The listener was made by this process; four others accept from it.
 #[test]
 fn root_every_connection_is_told_of_with_the_right_process_on_both_ends() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("follow");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let workers: Vec<_> = (0..4).map(|_| acceptor(&lab, &listener)).collect();
@@ -174,7 +193,7 @@ fn root_every_connection_is_told_of_with_the_right_process_on_both_ends() {
 /// Without CAP_NET_ADMIN nothing may hang on a cgroup: the first use of a socket tells who accepted it.
 #[test]
 fn root_the_first_use_tells_who_accepted() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followuse");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let _worker = acceptor(&lab, &listener);
@@ -187,7 +206,7 @@ fn root_the_first_use_tells_who_accepted() {
 
 #[test]
 fn root_ipv6_and_mapped_addresses() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("follow6");
     let (listener, addr) = listen(&lab, "[::]:0");
     let _worker = acceptor(&lab, &listener);
@@ -207,7 +226,7 @@ fn root_ipv6_and_mapped_addresses() {
 /// Connections that are older than we: no opening, but the close knows its holder, also one that got it passed on.
 #[test]
 fn root_older_connections_close_with_their_owner() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followold");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let kept = lab.inside(|| TcpStream::connect(addr)).unwrap();
@@ -230,7 +249,7 @@ fn root_older_connections_close_with_their_owner() {
 /// A connection is made here, and another process ends it: the opening is ours, the closing is theirs.
 #[test]
 fn root_who_lets_go_last_owns_the_close() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followpass");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let mut following = Following::by_bpf(&lab);
@@ -249,7 +268,7 @@ fn root_who_lets_go_last_owns_the_close() {
 /// Nobody accepts it: both events come when the listener goes, without an owner.
 #[test]
 fn root_a_connection_that_nobody_accepts() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followback");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let mut following = Following::by_bpf(&lab);
@@ -270,7 +289,7 @@ fn root_a_connection_that_nobody_accepts() {
 /// The reader is stopped until the ring is full: what is shown and what is lost is all there was.
 #[test]
 fn root_a_full_ring_is_counted() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followfull");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let _worker = acceptor(&lab, &listener);
@@ -290,7 +309,7 @@ fn root_a_full_ring_is_counted() {
 
 #[test]
 fn root_nothing_is_left_behind_after_kill_9() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followkill");
     let loaded = || -> Vec<u32> { sys::bpf::loaded_programs().unwrap().iter().map(|program| program.id).collect() };
     let before = loaded();
@@ -306,16 +325,26 @@ fn root_nothing_is_left_behind_after_kill_9() {
 #[test]
 fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
     testkit::require_root!();
-    let lab = Lab::new("followpoll");
-    let (listener, addr) = listen(&lab, "127.0.0.1:0");
-    let _worker = acceptor(&lab, &listener);
+    let refused = [Limit::NoBpf(sys::Errno::PERM)];
+    for (args, limits) in [(&["--via", "netlink"][..], &[][..]), (&[], &refused)] {
+        let lab = Lab::new("followpoll");
+        without_bpf(&lab, args, limits);
+    }
+    for table in ["sockets", "flows"] {
+        netwren(&[table, "--follow", "--via", "netlink", "--all-netns"]).says(4, &["by BPF only"]);
+    }
+}
+
+fn without_bpf(lab: &Lab, args: &[&str], limits: &[Limit]) {
+    let (listener, addr) = listen(lab, "127.0.0.1:0");
+    let _worker = acceptor(lab, &listener);
     drop(listener);
-    let mut following = Following::start(&lab, &["--via", "netlink"], &[]);
+    let mut following = Following::start(lab, args, limits);
     let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
     following.read_until("both ends are seen", |events| count(events, "open") >= 2);
     drop(stream);
     following.read_until("both ends are gone", |events| count(events, "close") >= 2);
-    let talked = client(&lab, &addr.to_string(), 50);
+    let talked = client(lab, &addr.to_string(), 50);
     following.read_until("all closings", |events| count(events, "close") >= 102);
     let (events, ran) = following.end();
     assert!(ran.stderr.contains("without BPF"), "{}", ran.stderr);
@@ -330,7 +359,7 @@ fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
 
 #[test]
 fn root_a_filter_a_limit_and_another_namespace() {
-    testkit::require_root!();
+    require_bpf!();
     let (lab, other) = (Lab::new("followhere"), Lab::new("followthere"));
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let _worker = acceptor(&lab, &listener);
@@ -352,7 +381,7 @@ fn root_a_filter_a_limit_and_another_namespace() {
 /// The first event is there within a second after the start; of three tries, because the machine may be busy.
 #[test]
 fn root_the_first_event_comes_soon() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followsoon");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let soonest = (0..3).map(|_| {
@@ -370,7 +399,7 @@ fn root_the_first_event_comes_soon() {
 /// A recording holds the blocks of the ring: replayed, the same rows come.
 #[test]
 fn root_a_recording_replays() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("followtape");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let _worker = acceptor(&lab, &listener);
@@ -392,7 +421,7 @@ fn root_a_recording_replays() {
 /// The kernel adds up: what all intervals show together is what there was, on both sides.
 #[test]
 fn root_flows_add_up_to_what_there_was() {
-    testkit::require_root!();
+    require_bpf!();
     let lab = Lab::new("flowfollow");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
     let _worker = acceptor(&lab, &listener);
@@ -435,4 +464,43 @@ fn root_flows_add_up_to_what_there_was() {
         let shown: String = rows.iter().map(|row| row.join("\t") + "\n").collect();
         assert_eq!(again.stdout, shown, "{}", again.stderr);
     }
+}
+
+/// A group of processes that was made after the start.
+struct Group(std::path::PathBuf);
+
+impl Group {
+    fn new(name: &str) -> Option<Group> {
+        let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(std::path::Path::new);
+        let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists())?;
+        let dir = root.join(name);
+        std::fs::create_dir(&dir).ok().map(|()| Group(dir))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its last process may still be on its way out.
+        testkit::wait_until("the group is empty", || std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn root_a_group_younger_than_the_run_has_its_name() {
+    require_bpf!();
+    let lab = Lab::new("followgroup");
+    let (_listener, addr) = listen(&lab, "127.0.0.1:0");
+    let mut following = Following::with_columns(&lab, "event,cgroup,unit,local_port", &["direction = out"], &[]);
+    let name = format!("nw-follow-{}.scope", std::process::id());
+    let Some(group) = Group::new(&name) else {
+        eprintln!("skipped: no cgroup v2 that groups can be made in");
+        return;
+    };
+    let mut command = Command::new("bash");
+    let connect = format!("echo $$ > {}/cgroup.procs; exec 3<>/dev/tcp/127.0.0.1/{}", group.0.display(), addr.port());
+    command.args(["-c", &connect]);
+    assert!(lab.inside(|| command.status()).unwrap().success());
+    let line = following.lines.recv_timeout(Duration::from_secs(60)).unwrap();
+    following.child.kill().unwrap();
+    assert!(line.starts_with(&format!("open\t/{name}\t{name}\t")), "{line}");
 }

@@ -144,11 +144,14 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 		bpf_probe_read_kernel(&read_, sizeof(read_), __builtin_preserve_access_index(&(object)->field)); \
 		read_;                                                                                          \
 	})
-/*
- * A number as a pointer that may be read through, where faults read as zero (6.2).
- *
- * Worth it also for a pointer that is one already (the current task, an argument of a tracepoint): from those the
- * verifier trusts, and at every further pointer it follows from there it looks for a type by name four times through
- * all of the kernel's types: 1 ms of load for each such line (btf_nested_type_is_trusted in kernel/bpf/verifier.c).
- */
+/* A number as a pointer that may be read through, where faults read as zero (6.2). */
 #define CAST(type, address) ((type *)bpf_rdonly_cast((const void *)(address), type_id(type)))
+/*
+ * The same pointer without the verifier's trust, for reading on from it; as it is before 6.2.
+ *
+ * From a trusted one (the current task, an argument of a tracepoint, a member of an iterator's context) the verifier
+ * looks at every further pointer for up to four types by name, through all of the kernel's types: 0.5 to 1 ms of load
+ * for each such line (btf_nested_type_is_trusted in kernel/bpf/verifier.c). Helpers that want a trusted pointer need
+ * the original.
+ */
+#define PLAIN(type, pointer) (bpf_rdonly_cast ? CAST(type, pointer) : (pointer))

@@ -54,8 +54,8 @@ INLINE void tell(struct task_struct *task, u32 at)
 	if (at > BATCH - ROW_MAX)
 		return;
 	if (level) {
-		tid = number_of(task->thread_pid);
-		pid = number_of(task->group_leader->thread_pid);
+		tid = number_of(PLAIN(struct task_struct, task)->thread_pid);
+		pid = number_of(PLAIN(struct task_struct, task)->group_leader->thread_pid);
 	}
 	bpf_probe_read_kernel(name, sizeof(name), task->comm);
 	batch[at] = UNIT(0, ROW_TASK);
@@ -88,7 +88,7 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 		files = 0;
 		batched = 0;
 		told_tid = 0;
-		level = bpf_get_current_task_btf()->thread_pid->level;
+		level = PLAIN(struct task_struct, bpf_get_current_task_btf())->thread_pid->level;
 	}
 	if (!bpf_sock_from_file(file)) {
 		files++;
@@ -107,7 +107,7 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 	}
 	if (at >= BATCH)
 		return 0;
-	batch[at] = UNIT(file->f_inode->i_ino, ctx->fd);
+	batch[at] = UNIT(PLAIN(struct file, file)->f_inode->i_ino, ctx->fd);
 	batched = at + 1;
 	files++;
 	return 0;

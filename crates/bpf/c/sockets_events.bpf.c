@@ -121,6 +121,11 @@ INLINE void hold(struct holder *holder)
 	bpf_get_current_comm(holder->comm, sizeof(holder->comm));
 }
 
+INLINE u32 netns_of(struct sock *sk)
+{
+	return PLAIN(struct sock, sk)->__sk_common.skc_net.net->ns.inum;
+}
+
 INLINE void ends_of(struct sock *sk, u32 *local, u32 *peer)
 {
 	if (sk->__sk_common.skc_family == AF_INET6) {
@@ -158,7 +163,7 @@ INLINE void tell(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, 
 	e->ns = kind == EVENT_OPEN ? conn->opened_ns : bpf_ktime_get_ns();
 	e->kind = kind;
 	e->state = state;
-	e->netns = sk->__sk_common.skc_net.net->ns.inum;
+	e->netns = netns_of(sk);
 	e->family = sk->__sk_common.skc_family;
 	/* skc_num is 0 already when a socket closes */
 	e->local_port = bswap16(tp->inet_conn.icsk_inet.inet_sport);
@@ -200,7 +205,7 @@ INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn
 	struct flow_sum *sum;
 	u32 zero = 0, *odd = bpf_map_lookup_elem(&turn, &zero);
 
-	key.netns = sk->__sk_common.skc_net.net->ns.inum;
+	key.netns = netns_of(sk);
 	key.family = sk->__sk_common.skc_family;
 	key.direction = conn->direction;
 	/* The service's port; the other one is of the moment. Nobody knows which one of an older connection. */
@@ -294,7 +299,7 @@ INLINE bool is_foreign(struct sock *sk, int old, int new)
 		return true;
 	if (sk->sk_protocol != IPPROTO_TCP)
 		return true;
-	return only_netns && sk->__sk_common.skc_net.net->ns.inum != only_netns;
+	return only_netns && netns_of(sk) != only_netns;
 }
 
 /* True if only a process can have made this change: close(2), shutdown(2), its own end. Nobody has accepted a socket
@@ -408,7 +413,7 @@ INLINE int on_use(struct sock *sk)
 
 	if (waiting <= 0 || sk->sk_protocol != IPPROTO_TCP)
 		return 0;
-	if (only_netns && sk->__sk_common.skc_net.net->ns.inum != only_netns)
+	if (only_netns && netns_of(sk) != only_netns)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	conn = tp ? held(sk, 0) : NULL;
@@ -442,7 +447,7 @@ INLINE int on_name(struct bpf_sock_addr *ctx)
 	if (!tp)
 		return 1;
 	sk = (struct sock *)tp;
-	if (only_netns && sk->__sk_common.skc_net.net->ns.inum != only_netns)
+	if (only_netns && netns_of(sk) != only_netns)
 		return 1;
 	conn = held(sk, 0);
 	if (conn)
@@ -484,7 +489,7 @@ int stamp(struct bpf_iter__task_file *ctx)
 		return 0;
 	if (sk->__sk_common.skc_family != AF_INET && sk->__sk_common.skc_family != AF_INET6)
 		return 0;
-	if (only_netns && sk->__sk_common.skc_net.net->ns.inum != only_netns)
+	if (only_netns && netns_of(sk) != only_netns)
 		return 0;
 	state = sk->__sk_common.skc_state;
 	if (state == TCP_CLOSE || state == TCP_LISTEN || state == TCP_SYN_SENT)

@@ -2,13 +2,13 @@
 
 use crate::session::Session;
 use host::{Cgroups, Containers, HostError, Ifaces, Namespaces, NetnsNames, Owners, ProcessParts, Processes, Users};
-use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
+use record::{Accounting, Key, Lookup, LookupId, Lookups, Owner, Value};
 use sys::Host;
 
 /// What surrounds the rows of one round.
 #[derive(Default)]
 pub(crate) struct Enrichment {
-    owners: Option<Owners>,
+    owners: Option<OwnersOfRounds>,
     users: Option<Users>,
     ifaces: Option<Ifaces>,
     netns: Option<NetnsNames>,
@@ -24,7 +24,10 @@ impl Enrichment {
         let mut all = Enrichment::default();
         for id in wanted {
             match id {
-                LookupId::Owners => all.owners = kept(session.owners().read(host), books),
+                LookupId::Owners => {
+                    let now = kept(session.owners().read(host), books);
+                    all.owners = now.map(|now| OwnersOfRounds { now, before: None });
+                }
                 LookupId::Users => all.users = kept(Users::read(host), books),
                 LookupId::Ifaces => all.ifaces = ifaces(session, books),
                 LookupId::Netns => {
@@ -47,7 +50,7 @@ impl Enrichment {
             }
         }
         all.read_processes(session, wanted, books);
-        if let Some(report) = all.owners.as_ref().map(Owners::report) {
+        if let Some(report) = all.owners.as_ref().map(|owners| owners.now.report()) {
             books.used(report.via());
             if report.is_partial() {
                 books.incomplete = true;
@@ -74,7 +77,7 @@ impl Enrichment {
         if parts == ProcessParts::default() {
             return;
         }
-        let pids = self.owners.as_ref().map(Owners::pids).unwrap_or_default();
+        let pids = self.owners.as_ref().map(|owners| owners.now.pids()).unwrap_or_default();
         self.processes = kept(Processes::read(session.host(), &pids, parts), books);
         let lines = self.processes.iter().flat_map(|processes| processes.report().lines());
         lines.for_each(|line| {
@@ -90,6 +93,19 @@ impl Enrichment {
         }
         let files = self.processes.iter().flat_map(Processes::cgroups);
         self.containers = Some(Containers::read(session.host(), files, self.cgroups.as_ref()));
+    }
+
+    /// The same, with the owners of the round before for what is gone since.
+    pub(crate) fn after(mut self, before: Option<Owners>) -> Enrichment {
+        if let Some(owners) = &mut self.owners {
+            owners.before = before;
+        }
+        self
+    }
+
+    /// The owners of this round, for the next.
+    pub(crate) fn into_owners(self) -> Option<Owners> {
+        self.owners.map(|owners| owners.now)
     }
 
     /// The lookups, borrowed for a pass.
@@ -123,6 +139,28 @@ impl Enrichment {
                 .with(LookupId::Units, containers.units());
         }
         lookups
+    }
+}
+
+/// Who holds a socket; who held it in the round before, if nobody does now.
+struct OwnersOfRounds {
+    now: Owners,
+    before: Option<Owners>,
+}
+
+impl Lookup for OwnersOfRounds {
+    fn value(&self, key: Key) -> Value<'_> {
+        match (self.now.value(key), &self.before) {
+            (Value::Null, Some(before)) => before.value(key),
+            (value, _) => value,
+        }
+    }
+
+    fn owners(&self, key: Key) -> &[Owner] {
+        match (self.now.owners(key), &self.before) {
+            ([], Some(before)) => before.owners(key),
+            (owners, _) => owners,
+        }
     }
 }
 

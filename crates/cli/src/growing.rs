@@ -1,7 +1,9 @@
 //! A lookup that reads again when it meets what it does not know: for runs that last longer than what they look at.
 
+use host::{Cgroups, Containers, NetnsNames};
 use record::{Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, OnceCell};
+use sys::Host;
 
 /// Readings at most: each stays in memory, because cells may borrow from it.
 const READINGS_MAX: u32 = 256;
@@ -73,6 +75,62 @@ impl<L: Lookup> Lookup for Growing<'_, L> {
             Some(lookup) => place.get_or_init(|| Box::new(Reading { lookup, next: OnceCell::new() })).lookup.value(key),
             None => Value::Null,
         }
+    }
+}
+
+/// What may be younger than the run: names of namespaces, paths of groups, containers.
+pub(crate) struct Younger<'s> {
+    namespaces: Growing<'s, NetnsNames>,
+    groups: Growing<'s, Cgroups>,
+    /// Containers, pods, units.
+    places: [(LookupId, Growing<'s, Place>); 3],
+}
+
+impl<'s> Younger<'s> {
+    /// Reads nothing yet; `base` is what was read at the start.
+    pub(crate) fn new(host: &'s Host, base: Lookups<'s>) -> Younger<'s> {
+        let names = move |key| match key {
+            Key::Id(inode) => NetnsNames::read(host, &[inode]).ok(),
+            _ => None,
+        };
+        let place = |id, part: Part| {
+            let read = move |_| {
+                let groups = Cgroups::read(host).ok()?;
+                Some(Place { containers: Containers::read(host, std::iter::empty(), Some(&groups)), part })
+            };
+            (id, Growing::new(base, id, read))
+        };
+        Younger {
+            namespaces: Growing::new(base, LookupId::Netns, names),
+            groups: Growing::new(base, LookupId::Cgroups, move |_| Cgroups::read(host).ok()),
+            places: [
+                place(LookupId::Containers, |containers| containers.names()),
+                place(LookupId::Pods, |containers| containers.pods()),
+                place(LookupId::Units, |containers| containers.units()),
+            ],
+        }
+    }
+
+    /// `base` with these in the place of what it has.
+    pub(crate) fn over<'l>(&'l self, base: Lookups<'l>) -> Lookups<'l> {
+        let all = [(LookupId::Netns, &self.namespaces as &dyn Lookup), (LookupId::Cgroups, &self.groups)];
+        let places = self.places.iter().map(|(id, place)| (*id, place as &dyn Lookup));
+        let had = all.into_iter().chain(places).filter(|(id, _)| base.has(*id));
+        had.fold(base, |lookups, (id, lookup)| lookups.with(id, lookup))
+    }
+}
+
+type Part = fn(&Containers) -> &dyn Lookup;
+
+/// One of the three things that are known of groups.
+struct Place {
+    containers: Containers,
+    part: Part,
+}
+
+impl Lookup for Place {
+    fn value(&self, key: Key) -> Value<'_> {
+        (self.part)(&self.containers).value(key)
     }
 }
 

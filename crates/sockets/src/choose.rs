@@ -178,7 +178,8 @@ fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
     }
 }
 
-fn lacks(via: Via, proto: Proto) -> u64 {
+/// `need` bits that a door has no answer for.
+pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
     match (via, proto) {
         (Via::Bpf, Proto::Tcp) => !BPF_HAS,
         (Via::Bpf, _) => 0,

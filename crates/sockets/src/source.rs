@@ -14,7 +14,7 @@ use crate::books::Books;
 use crate::bpf_door::{self, Doors, WalkError, Whose};
 use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
-use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
+use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
 use crate::error::DecodeError;
 use crate::expected::{self, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_WALKING};
 use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
@@ -135,8 +135,7 @@ impl<'h> SocketSource<'h> {
 
     // Whether a table that cannot be read is worth a word.
     fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
-        let everywhere = matches!(proto, Proto::Tcp | Proto::Udp | Proto::Unix);
-        everywhere || (!self.options.quiet && is_named(demand, proto))
+        everywhere(proto) || (!self.options.quiet && is_named(demand, proto))
     }
 
     fn choose(&self, demand: &Demand<Sockets>, proto: Proto, states: u32) -> Choice {
@@ -189,6 +188,11 @@ impl World for SocketSource<'_> {
     fn may_ask_marks(&self) -> bool {
         caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
     }
+}
+
+// Tables that every kernel of use has.
+fn everywhere(proto: Proto) -> bool {
+    matches!(proto, Proto::Tcp | Proto::Udp | Proto::Unix)
 }
 
 // Whether the filter speaks of protocols or of what that table alone has, or such a column has to be asked for.
@@ -385,12 +389,18 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
+    // Whether /proc lacks something that is wanted of this table. Of TCP, UDP and unix sockets it is told in any case:
+    // a kernel without netlink for them is odd.
+    fn loses(&self, proto: Proto) -> bool {
+        everywhere(proto) || lacks(Via::Proc, proto) & self.need != 0
+    }
+
     fn by_netlink(&mut self, table: Table, filter: &TableFilter) {
         let rows = self.books.rows();
         match self.dump(table, filter) {
             Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
                 match self.by_proc(table, filter) {
-                    Ok(true) if !self.tells => {}
+                    Ok(true) if !self.tells || !self.loses(table.proto()) => {}
                     Ok(true) => {
                         let what = table.what();
                         self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));

@@ -3,8 +3,23 @@
 use super::Findings;
 use std::path::{Path, PathBuf};
 
-/// `case.nl` and `case.tape` need `case.HOW` beside them, or a `HOW` for their whole folder.
+/// `case.nl` and `case.tape` need `case.HOW` beside them, or a `HOW` for their whole folder; a container runtime's files
+/// need one for the runtime.
 pub(super) fn check(files: &[PathBuf]) -> Findings {
+    unexplained_recordings(files).into_iter().chain(unexplained_runtimes(files)).collect()
+}
+
+fn unexplained_runtimes(files: &[PathBuf]) -> Findings {
+    let runtimes = files.iter().filter_map(|file| {
+        let inside = file.strip_prefix("fixtures/containers").ok()?;
+        Some(Path::new("fixtures/containers").join(inside.components().next()?))
+    });
+    let mut without: Vec<PathBuf> = runtimes.filter(|runtime| !files.contains(&runtime.join("HOW"))).collect();
+    without.dedup();
+    without.iter().map(|runtime| format!("{}: no HOW says how it was made", runtime.display())).collect()
+}
+
+fn unexplained_recordings(files: &[PathBuf]) -> Findings {
     let recorded = files.iter().filter(|file| file.extension().is_some_and(|ext| ext == "nl" || ext == "tape"));
     let known = |how: &Path| files.iter().any(|file| file == how);
     let unexplained =
@@ -23,5 +38,9 @@ mod tests {
         assert!(check(&files(&["fixtures/a/x.nl", "fixtures/a/x.HOW"])).is_empty());
         assert!(check(&files(&["fixtures/a/x.nl", "fixtures/a/y.tape", "fixtures/a/HOW"])).is_empty());
         assert_eq!(check(&files(&["fixtures/a/x.nl", "fixtures/b/HOW"])).len(), 1);
+        let runtime =
+            ["fixtures/containers/x-1/cgroup", "fixtures/containers/x-1/root/a", "fixtures/containers/x-1/HOW"];
+        assert!(check(&files(&runtime)).is_empty());
+        assert_eq!(check(&files(&runtime[..2])).len(), 1);
     }
 }

@@ -6,15 +6,14 @@ use super::table::{finish, place};
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::Request;
-use crate::growing::Growing;
+use crate::growing::Younger;
 use crate::messages::say;
 use crate::names::DnsNames;
 use crate::output;
 use crate::session::Session;
 use engine::{HoldForNames, Plan, Run, RunError, columns};
-use host::{Cgroups, NetnsNames};
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, Key, Lookup, LookupId, Sink, Stream, Table};
+use record::{Accounting, LookupId, Sink, Stream, Table};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
@@ -107,19 +106,9 @@ fn follow<T: Table>(
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
     // Namespaces and groups come and go while we follow.
-    let host = session.host();
     let base = enrichment.lookups();
-    let groups = Growing::new(base, LookupId::Cgroups, |_| Cgroups::read(host).ok());
-    let namespaces = Growing::new(base, LookupId::Netns, |key| match key {
-        Key::Id(inode) => NetnsNames::read(host, &[inode]).ok(),
-        _ => None,
-    });
-    let mut lookups = base;
-    for (id, lookup) in [(LookupId::Cgroups, &groups as &dyn Lookup), (LookupId::Netns, &namespaces)] {
-        if base.has(id) {
-            lookups = lookups.with(id, lookup);
-        }
-    }
+    let younger = Younger::new(session.host(), base);
+    let lookups = younger.over(base);
     let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     let mut run = match &mut names {

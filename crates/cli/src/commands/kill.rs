@@ -166,7 +166,7 @@ impl<'c> Closer<'c> {
             let proto = proto.name();
             books.because(
                 0,
-                format!("{proto} sockets are left alone, the kernel has no way to close them: {count} match"),
+                format!("{proto} sockets are left alone, only TCP and UDP ones can be closed: {count} match"),
             );
         }
         if !self.yes {

@@ -84,7 +84,8 @@ fn with_namespaces<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<
     }
     for index in OTHER_END.iter().filter_map(field) {
         let owner = T::FIELDS.get(index).is_some_and(columns::is_owner_field);
-        if !columns.contains(&index) && !(owner && request.shown.no_owner) {
+        let unwanted = owner && request.shown.no_owner;
+        if !unwanted && !columns.contains(&index) {
             columns.push(index);
         }
     }

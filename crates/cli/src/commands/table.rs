@@ -9,7 +9,9 @@ use crate::names::DnsNames;
 use crate::output;
 use crate::session::{Place, Session};
 use engine::{Ended, HoldForNames, Plan, Rounds, Run, RunError};
+use host::Owners;
 use record::{Accounting, LookupId, Lookups, Round, Sink, Source, SourceFault, Table};
+use std::cell::RefCell;
 use std::time::Duration;
 use sys::cost::{self, Cost};
 
@@ -52,7 +54,7 @@ pub(super) fn run_through<T: Table>(
         return explain(&session, plan, reads).into();
     }
     let before = cost::so_far();
-    let watching = Watching { request, session: &session, plan, reads };
+    let watching = Watching { request, session: &session, plan, reads, before: RefCell::default() };
     let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &before)
 }
@@ -84,6 +86,8 @@ struct Watching<'w, T: Table, R: Reads<T>> {
     session: &'w Session,
     plan: &'w Plan<T>,
     reads: &'w R,
+    /// Owners of the round before, if what is gone is shown.
+    before: RefCell<Option<Owners>>,
 }
 
 impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
@@ -131,13 +135,16 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         self.session.find_namespaces(by_kernel, &mut notes);
         let wanted: Vec<LookupId> =
             LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
-        let enrichment = Enrichment::read(self.session, &wanted, &mut notes);
+        let enrichment = Enrichment::read(self.session, &wanted, &mut notes).after(self.before.take());
         let lookups = enrichment.lookups();
         let stop = || self.session.interrupted();
         let run = self.reads.with_source(self.session, lookups, &mut notes, |source| match names {
             None => self.plan.run(source, &lookups, sink, round, &stop),
             Some(names) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
         });
+        if self.is_repeated() && self.plan.demand().wants("change") {
+            self.before.replace(enrichment.into_owners());
+        }
         all.books.add(&notes);
         let run = run?;
         all.books.add(&run.books);

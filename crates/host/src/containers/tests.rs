@@ -132,3 +132,57 @@ fn a_recording_holds_the_state_files() {
     host.finish().unwrap();
     assert!(read(&Host::replaying(&tape).unwrap()));
 }
+
+/// A directory of the cgroup v2 file system, and a process in it; both gone at the end.
+struct Grouped {
+    group: PathBuf,
+    child: std::process::Child,
+}
+
+impl Grouped {
+    fn new(mount: &Path, parts: &[&str]) -> Grouped {
+        let group = parts.iter().fold(mount.to_owned(), |path, part| path.join(part));
+        std::fs::create_dir_all(&group).unwrap();
+        let child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        std::fs::write(group.join("cgroup.procs"), child.id().to_string()).unwrap();
+        Grouped { group, child }
+    }
+}
+
+impl Drop for Grouped {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let empty = || std::fs::remove_dir(&self.group).is_ok();
+        if !std::thread::panicking() {
+            testkit::wait_until("the group is empty", empty);
+        }
+        let _ = self.group.parent().map(std::fs::remove_dir);
+    }
+}
+
+#[test]
+fn root_a_living_process_in_a_group_like_dockers() {
+    use crate::{ProcessParts, Processes};
+    testkit::require_root!();
+    let mounts = std::fs::read("/proc/self/mountinfo").unwrap();
+    let Some(mount) = crate::mounts::mounts(&mounts).find(|mount| mount.kind == b"cgroup2") else {
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no cgroup2 file system here\n");
+        return;
+    };
+    let mount = PathBuf::from(std::str::from_utf8(&mount.place).unwrap());
+    let id = format!("{:064x}", std::process::id());
+    let parent = format!("nw-test-{}", std::process::id());
+    let grouped = Grouped::new(&mount, &[&parent, &format!("docker-{id}.scope")]);
+    let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
+    let pid = grouped.child.id();
+    let processes = Processes::read(&Host::live(), &[pid], parts).unwrap();
+    let groups = Cgroups::read(&Host::live()).unwrap();
+    let found = Containers::read_below(&Host::live(), "/nonexistent", processes.cgroups(), Some(&groups));
+    let group = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&grouped.group).unwrap());
+    for key in [Key::Id(pid.into()), Key::Pair(group, 0)] {
+        assert_eq!(found.names().value(key), Value::Bytes(&id.as_bytes()[..12]));
+        assert_eq!(found.units().value(key), Value::Bytes(format!("docker-{id}.scope").as_bytes()));
+        assert_eq!(found.pods().value(key), Value::Null);
+    }
+}

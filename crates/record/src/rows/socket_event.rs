@@ -165,6 +165,11 @@ fn cgroup_id(row: &SocketEvent<'_>) -> Option<u64> {
     row.holder.and_then(|h| h.cgroup_id)
 }
 
+/// The key under which containers, pods and units of a cgroup are found.
+fn group_key(row: &SocketEvent<'_>) -> Key {
+    cgroup_id(row).map_or(Key::None, |id| Key::Pair(id, 0))
+}
+
 const FIELDS: &[Field<SocketEvents>] = &[
     F::own("event", Kind::Name(Happening::NAMES), |row| Value::Name(row.happening.name()))
         .doc("open (the connection is established) or close.")
@@ -205,6 +210,11 @@ const FIELDS: &[Field<SocketEvents>] = &[
     F::joined("user", Kind::Text, LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into())))
         .doc("User that the process runs as.")
         .show(Show::Wide),
+    F::joined("container", Kind::Text, LookupId::Containers, group_key)
+        .doc("Container of the process (docker, podman, containerd, LXC): its name, else the start of its id."),
+    F::joined("pod", Kind::Text, LookupId::Pods, group_key)
+        .doc("Kubernetes pod of the process as namespace/name; its uid where the name is unknown."),
+    F::joined("unit", Kind::Text, LookupId::Units, group_key).doc("Innermost systemd unit of the process."),
     F::joined("cgroup", Kind::Text, LookupId::Cgroups, |row| cgroup_id(row).map_or(Key::None, Key::Id))
         .doc("Path of the process's cgroup (v2)."),
     F::own("cgroup_id", Kind::Id, |row| Value::number(cgroup_id(row))).doc("Number of that cgroup."),

@@ -29,7 +29,7 @@ pub(super) const ROUNDS: &[F] = &[
         .doc("With --watch: segments retransmitted per second since the round before."),
 ];
 
-/// What is left of a socket that is gone. Its owner is not: who holds what is read anew each round.
+/// What is left of a socket that is gone. Its owner is found by the inode, as long as somebody remembers.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketKept {
     local: Endpoint,
@@ -56,7 +56,9 @@ impl Watchable for Sockets {
         let kind = u64::from(row.proto as u8) << 40 | u64::from(row.family) << 32 | u64::from(row.ifindex);
         let id = match row.inode {
             inode if inode != 0 && !connection => mix(secret ^ u64::from(inode), kind),
-            _ => mix(end(end(secret, &row.local), &row.peer), kind),
+            _ if connection => mix(end(end(secret, &row.local), &row.peer), kind),
+            // The kernel's own netlink sockets are alike in everything else.
+            _ => mix(end(mix(secret, row.cookie), &row.local), kind),
         };
         Identity { netns_id: row.netns_id, id }
     }
@@ -173,6 +175,8 @@ mod tests {
         let listener = Socket { peer: Endpoint::NONE, state: State::LISTEN, ..open };
         assert_ne!(id(&listener), id(&Socket { inode: 9, ..listener }));
         assert_ne!(id(&listener), Sockets::identity(&listener, 4));
+        let nobodys = Socket { proto: Proto::Netlink, inode: 0, ..listener };
+        assert_ne!(id(&nobodys), id(&Socket { cookie: 77, ..nobodys }));
     }
 
     #[test]

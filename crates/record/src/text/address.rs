@@ -47,6 +47,18 @@ pub(super) fn put_any(out: &mut impl Room, addr: Addr) {
     }
 }
 
+/// Stores `a.b.c.d` at a place in a prepared line, and up to three more bytes behind it. Nothing is stored beyond the
+/// line's end.
+#[inline]
+pub fn place_v4(line: &mut [u8], at: usize, octets: [u8; 4]) {
+    let mut at = at;
+    for octet in octets {
+        let (digits, len) = OCTETS[octet as usize];
+        store(line, at, digits);
+        at += len as usize;
+    }
+}
+
 /// At most fifteen bytes, and a dot behind them that does not count.
 #[inline]
 fn v4(slot: &mut [u8; 16], octets: [u8; 4]) -> usize {

@@ -27,6 +27,23 @@ pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
     put_long(out, n);
 }
 
+/// Stores `n` (below 10^8) at a place in a prepared line, and blanks until eight bytes are filled. Nothing is stored
+/// beyond the line's end, nor a greater number.
+#[inline]
+pub fn place_number(line: &mut [u8], at: usize, n: u32) {
+    const BLANKS: u64 = 0x2020_2020_2020_2020;
+    let n = u64::from(n);
+    let Some(place) = line.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<8>()) else { return };
+    if n >= EIGHT {
+        return;
+    }
+    let digits = eight_digits(n);
+    // Of 0 the last digit stays.
+    let leading = (digits.trailing_zeros() / 8).min(7);
+    let text = (digits | ASCII_ZEROS) >> (leading * 8);
+    *place = (text | BLANKS.checked_shl(64 - leading * 8).unwrap_or(0)).to_le_bytes();
+}
+
 /// Numbers of nine to twenty digits: a head of up to eight, then eight at a time.
 fn put_long(out: &mut impl Room, n: u64) {
     let (high, low) = (n / EIGHT, n % EIGHT);
@@ -127,6 +144,22 @@ mod tests {
             assert_eq!(text(|o| put_u64(o, n)), n.to_string());
             assert_eq!(text(|o| put_hex(o, n)), format!("{n:x}"));
         }
+    }
+
+    #[test]
+    fn placed_in_a_line() {
+        for (n, expected) in
+            [(0, "..0       ."), (7, "..7       ."), (65_535, "..65535   ."), (99_999_999, "..99999999.")]
+        {
+            let mut line = [b'.'; 11];
+            place_number(&mut line, 2, n);
+            assert_eq!(String::from_utf8_lossy(&line), expected);
+        }
+        let mut line = [b'.'; 9];
+        place_number(&mut line, 2, 1);
+        place_number(&mut line, 1, 100_000_000);
+        place_number(&mut line, usize::MAX, 1);
+        assert_eq!(&line, b".........");
     }
 
     proptest! {

@@ -8,8 +8,8 @@ mod decimal;
 mod escape;
 mod line;
 
-pub use address::{put_addr, put_v4, put_v6};
-pub use decimal::{put_hex, put_i64, put_u64, u64_len};
+pub use address::{place_v4, put_addr, put_v4, put_v6};
+pub use decimal::{place_number, put_hex, put_i64, put_u64, u64_len};
 pub use escape::{is_plain, put_face, put_json, put_text};
 pub use line::Line;
 

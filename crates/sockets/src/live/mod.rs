@@ -81,6 +81,9 @@ impl<'h> LiveConnections<'h> {
                 Err(cause) => shut = Some(cause.to_string()),
             }
         }
+        if follow.everywhere && !host.is_replay() {
+            return Err(shut_out("every network namespace at once can be followed by BPF only".into()));
+        }
         let polled = Polled::open(host, &follow)?;
         Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut })
     }

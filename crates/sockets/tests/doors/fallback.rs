@@ -204,3 +204,23 @@ fn a_reader_may_stop() {
         assert_eq!((count, books.seen, books.is_partial()), (1, 1, false));
     }
 }
+
+/// What this kernel lacks is told when it was named and something is missing, and only then.
+#[test]
+fn a_table_that_nobody_named_is_no_noise() {
+    let told = |need: u64, filter: Vec<record::Expr>| {
+        arm("sendto", 0, 100, Fault::Fails(Errno::NOENT));
+        let options = Options { order: vec![Proto::Raw, Proto::Packet, Proto::Mptcp], if_named: &[], ..here() };
+        let books = SocketSource::new(&Host::live(), options).run(&demand(need, filter), &mut |_| Next::More);
+        disarm_all();
+        books.map(|books| books.why.iter().map(|why| why.text.clone()).collect::<Vec<_>>().join("\n"))
+    };
+    assert_eq!(told(need::COOKIE, Vec::new()).unwrap(), "");
+    let named = |word| vec![is("proto", word)];
+    assert_eq!(told(0, named("packet")).unwrap(), "");
+    let text = told(need::PACKET, named("packet")).unwrap();
+    assert!(text.starts_with("packet sockets were read from /proc/net, which knows less"), "{text}");
+    // Of MPTCP there is no file: neither door opens.
+    let error = told(0, named("mptcp")).unwrap_err();
+    assert_eq!(error.fault, SourceFault::Unsupported);
+}

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn words_of_the_kernel() {
-        assert_eq!(numbers(b"12\0x\07\0\0-3\0"), [7, 12]);
+        assert_eq!(numbers(b"12\0x\x007\0\0-3\0"), [7, 12]);
         assert_eq!(bare(b"system_u:system_r:kernel_t:s0\0junk"), b"system_u:system_r:kernel_t:s0");
         assert_eq!((bare(b"kernel\n"), bare(b"")), (&b"kernel"[..], &b""[..]));
     }

@@ -106,13 +106,7 @@ pub(super) fn octets_len(octets: [u8; 4]) -> usize {
 /// Length of a port; `*` stands for 0.
 #[inline]
 pub(super) fn port_len(port: u16) -> usize {
-    match port {
-        0..10 => 1,
-        10..100 => 2,
-        100..1_000 => 3,
-        1_000..10_000 => 4,
-        _ => 5,
-    }
+    1 + [10, 100, 1_000, 10_000].map(|power| usize::from(port >= power)).iter().sum::<usize>()
 }
 
 /// One row, decoded.
@@ -166,6 +160,14 @@ impl Block {
         }
     }
 
+    /// Keeps a row with empty queues, addresses of four octets, numbers for ports, and nothing else.
+    #[inline]
+    pub(super) fn push_plain(&mut self, netid: u8, state: u8, hosts: [[u8; 4]; 2], ports: [u16; 2]) {
+        let [[a, b, c, d], [e, f, g, h]] = hosts;
+        let [[i, j], [k, l]] = ports.map(u16::to_le_bytes);
+        self.bytes.extend_from_slice(&[netid << 4 | state & 15, OCTETS, a, b, c, d, e, f, g, h, i, j, k, l]);
+    }
+
     fn texts(&mut self, one: &[u8], other: &[u8]) {
         for text in [one, other] {
             match u8::try_from(text.len()) {
@@ -217,6 +219,18 @@ impl<'a> Iterator for Rows<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Kept<'a>> {
+        if let Some((&[head, OCTETS, a, b, c, d, e, f, g, h, i, j, k, l], rest)) = self.rest.split_first_chunk() {
+            self.rest = rest;
+            return Some(Kept {
+                netid: head >> 4,
+                state: head & 15,
+                queues: (0, 0),
+                hosts: Hosts::Octets([a, b, c, d], [e, f, g, h]),
+                ports: Ports::Numbers(u16::from_le_bytes([i, j]), u16::from_le_bytes([k, l])),
+                owners: b"",
+                extras: b"",
+            });
+        }
         let [head, flags] = self.take()?;
         let mut queues = (0, 0);
         if flags & QUEUES != 0 {

@@ -9,7 +9,7 @@ const ROOM: usize = (1 << 20) - 16;
 /// The block ends with the row that made so many chunks.
 const CHUNKS_MAX: usize = 5;
 /// Bytes of the length in front of a cell.
-const HEAD: usize = 2;
+pub(super) const HEAD: usize = 2;
 
 /// Position in the model.
 #[derive(Default)]
@@ -59,6 +59,18 @@ impl Chunks {
             self.close(len);
         }
         self.put(last);
+    }
+
+    /// The same for rows whose last cell is empty, inside a chunk: closes the row before (`closing` bytes) and adds
+    /// cells of `whole` bytes with all that belongs to them. False, and nothing done, near the end of a chunk.
+    #[inline]
+    pub(super) fn plain_row(&mut self, closing: usize, whole: usize) -> bool {
+        let end = self.end + closing + whole;
+        if self.count == 0 || self.is_full() || end + HEAD >= ROOM {
+            return false;
+        }
+        self.end = end;
+        true
     }
 
     /// Closes the last cell of a row.

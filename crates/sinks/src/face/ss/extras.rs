@@ -290,17 +290,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn process_names_are_whole_and_quoted_or_as_ss_cuts_them() {
-        for (name, right, old) in
-            [(&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"), (b"x\x1b[1m", "x?[1m", "x\x1b[1m"), (b")", ")", "")]
-        {
-            for (expected, bug) in [(right, false), (old, true)] {
-                let mut out = Vec::new();
-                put_process(&mut out, name, bug);
-                assert_eq!(String::from_utf8(out).unwrap(), expected);
-            }
-        }
-    }
 }

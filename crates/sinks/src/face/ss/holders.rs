@@ -181,4 +181,17 @@ mod tests {
         assert!(both.contains(r#"("one",pid=7,proc_ctx=system_u:?,fd=4,sock_ctx=s0),"#), "{both}");
         assert!(both.ends_with(r#"fd=3,sock_ctx=unavailable))"#), "{both}");
     }
+
+    #[test]
+    fn process_names_are_whole_and_quoted_or_as_ss_cuts_them() {
+        for (name, right, old) in
+            [(&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"), (b"x\x1b[1m", "x?[1m", "x\x1b[1m"), (b")", ")", "")]
+        {
+            for (expected, bug) in [(right, false), (old, true)] {
+                let mut out = Vec::new();
+                put_name(&mut out, name, bug);
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        }
+    }
 }

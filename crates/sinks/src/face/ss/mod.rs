@@ -9,11 +9,13 @@ mod chunks;
 mod extras;
 mod float;
 mod holders;
+mod plain;
 mod rare;
 mod render;
 mod security;
 mod summary;
 mod tcp;
+mod template;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -1,6 +1,7 @@
 //! Lines from rows and widths.
 
 use super::block::{Host, Kept, Netid, Port, octets_len, port_len};
+use super::template::Template;
 use super::writer::{Layout, Options, state_name};
 use record::text::{put_u64, put_v4, u64_len};
 
@@ -86,17 +87,20 @@ pub(super) struct Look {
     leads: Vec<Vec<u8>>,
     /// Both queues of a row with nothing in them.
     zeros: Vec<u8>,
+    /// Whole lines, for those that fit into one.
+    template: Option<Template>,
 }
 
 impl Look {
     pub(super) fn new(options: &Options, widths: Widths) -> Look {
-        let mut look = Look { widths, options: *options, leads: Vec::new(), zeros: Vec::new() };
+        let mut look = Look { widths, options: *options, leads: Vec::new(), zeros: Vec::new(), template: None };
         let lines = Netid::NAMES.iter().flat_map(|netid| (0..STATES as u8).map(move |state| (*netid, state)));
         look.leads = lines.map(|(netid, state)| look.lead(netid, state_name(state))).collect();
         if options.queues {
             put_left(&mut look.zeros, b"0", widths.recv_q, true);
             put_left(&mut look.zeros, b"0", widths.send_q, true);
         }
+        look.template = Template::new(options, &widths, &look.leads);
         look
     }
 
@@ -134,6 +138,9 @@ impl Look {
 
     #[inline]
     pub(super) fn put_row(&self, out: &mut Vec<u8>, row: &Kept<'_>) {
+        if self.template.as_ref().is_some_and(|template| template.put(out, row)) {
+            return;
+        }
         let widths = &self.widths;
         if let Some(lead) = self.leads.get(usize::from(row.netid) * STATES + usize::from(row.state)) {
             out.extend_from_slice(lead);

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{Layout, Options, Writer};
-use record::rows::{Endpoint, SkMem, Socket, TcpInfo, UnixPart, UnixType};
+use record::rows::{
+    Endpoint, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, SkMem, Socket, TcpInfo, UnixPart,
+    UnixType,
+};
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
 
 /// Interfaces, owners and cgroups of a small world.
@@ -331,5 +334,147 @@ fn every_item_of_tcp_info_in_order() {
         let word = text.split(' ').next_back().unwrap_or_default().split(':').next().unwrap_or_default();
         let gone = text.starts_with(' ') && !line.contains(&format!(" {word}:"));
         assert!(gone || !line.contains(text), "{text}: {line}");
+    }
+}
+
+/// A packet socket with a ring, one without, a netlink socket that is connected and the kernel's own.
+fn rare_parts() -> [Rare<'static>; 4] {
+    let ring = PacketRing {
+        block_size: 16384,
+        blocks: 4,
+        frame_size: 2048,
+        frames: 32,
+        retire_ms: 60,
+        ..PacketRing::default()
+    };
+    let tapped = Rare {
+        packet: Some(PacketPart {
+            version: Some(2),
+            copy_thresh: Some(0),
+            flags: Some(3),
+            rx_ring: Some(ring),
+            fanout: Some(7 | 1 << 16),
+            ..PacketPart::new(PacketType::RAW, 3)
+        }),
+        ..Rare::EMPTY
+    };
+    let cooked = Rare { packet: Some(PacketPart::new(PacketType::DGRAM, 0x800)), ..Rare::EMPTY };
+    let bus = NetlinkPart {
+        protocol: NetlinkProtocol(15),
+        portid: 23314,
+        dst_portid: 0,
+        dst_group: 2,
+        groups: Some(&[1, 0, 0, 0, 0, 0, 0, 0]),
+        groups_text: b"1",
+        flags: None,
+        drops: None,
+    };
+    let events = Rare { netlink: Some(bus), ..Rare::EMPTY };
+    let kernel = Rare {
+        netlink: Some(NetlinkPart { protocol: NetlinkProtocol(0), portid: 0, dst_group: 0, ..bus }),
+        ..Rare::EMPTY
+    };
+    [tapped, cooked, events, kernel]
+}
+
+/// Rows that have neither address nor port, among one that has: what `ss -a` of 6.1 prints of them.
+#[test]
+fn packet_netlink_and_raw_sockets() {
+    let [tapped, cooked, events, kernel] = rare_parts();
+    let other = |proto, rare| Socket { proto, state: State::CLOSE, wqueue: Some(0), rare: Some(rare), ..Socket::EMPTY };
+    let icmp = Socket { proto: Proto::Raw, state: State::CLOSE, ..tcp(State::CLOSE, "0.0.0.0:1", "0.0.0.0:0") };
+    let rows = [
+        Socket { state: State::ESTABLISHED, ..other(Proto::Netlink, &events) },
+        other(Proto::Netlink, &kernel),
+        Socket { ifindex: 2, inode: 5, cookie: 0xabc, ..other(Proto::Packet, &tapped) },
+        other(Proto::Packet, &cooked),
+        icmp,
+    ];
+    let plain = Options { numeric: false, ..Options::plain(Layout::V6_15) };
+    let expected = "\
+Netid State  Recv-Q Send-Q Local Address:Port      Peer Address:Port\n\
+nl    UNCONN 0      0             uevent:23314                2:0   \n\
+nl    UNCONN 0      0               rtnl:kernel                *    \n\
+p_raw UNCONN 0      0                  *:c0                    *    \n\
+p_dgr UNCONN 0      0                 ip:*                     *    \n\
+raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
+    let squeezed =
+        |text: &str| text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    // Names of processes need somebody who knows them.
+    let nobody = |_: u32, _: &mut Vec<u8>| false;
+    let services = |_: Proto, _: u16| None;
+    let world = world();
+    let lookups = Lookups::none().with(LookupId::Ifaces, &world);
+    let mut writer = Writer::new(plain, &services, Vec::new()).naming(&nobody);
+    rows.iter().for_each(|row| writer.row(row, &lookups).unwrap());
+    writer.finish().unwrap();
+    let printed = String::from_utf8(writer.into_inner()).unwrap();
+    assert_eq!(squeezed(&printed), squeezed(expected));
+    // Columns stand where the longest cell wants them.
+    assert!(printed.lines().all(|line| line.len() == printed.lines().next().unwrap().len()), "{printed}");
+    let numeric = Options { header: false, details: true, ..Options::plain(Layout::V6_1) };
+    let line = |row: &Socket<'_>| print(numeric, &[*row]);
+    assert!(line(&rows[0]).starts_with("nl UNCONN 0      0      15:23314 2:0 sk=0 cb=0 groups=0x00000001"));
+    let tapped = line(&rows[2]);
+    let second = "\n\tver:2 cpy_thresh:0 flags( running auxdata )\n\tring_rx(blk_size:16384,blk_nr:4,frm_size:2048,\
+        frm_nr:32,tmo:60,features:0x0)\n\tfanout(id:7,type:lb)";
+    assert!(tapped.contains(&format!(" ino:5 sk:abc{second}")), "{tapped}");
+    assert!(line(&rows[3]).starts_with("p_dgr UNCONN 0      0      [2048]:* *"), "{}", line(&rows[3]));
+    assert_eq!(line(&rows[4]).trim_end(), "raw UNCONN 0      0      0.0.0.0:1 0.0.0.0:*");
+}
+
+/// The short ways print what the long way prints, over several blocks of ss's buffer.
+#[test]
+fn the_short_ways_print_the_same() {
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let rows: Vec<Socket<'_>> = (0..130_000u32)
+        .map(|n| {
+            let octets = (random(1 << 32) as u32 >> random(25)).to_be_bytes();
+            let six = random(40) == 0;
+            let addr = |last: u8| match six {
+                true => Addr::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, octets[0], 0, 0, 0, 0, 0, 0, last]),
+                false => Addr::V4([octets[0], octets[1], octets[2], last]),
+            };
+            let mut port = || (random(1 << 16) >> random(17)) as u16;
+            let (here, there) = (port(), port());
+            // Long queues late: widths of the first blocks stay as they are.
+            let queue = if random(9) == 0 { (random(1 << 32) as u32) >> (31 - n / 10_000) } else { 0 };
+            Socket {
+                proto: [Proto::Tcp, Proto::Udp, Proto::Mptcp][n as usize / 3 % 7 % 3],
+                family: if six { 10 } else { 2 },
+                state: State((n % 15) as u8),
+                local: Endpoint { addr: addr(octets[3]), port: here },
+                peer: Endpoint { addr: addr(n as u8), port: there },
+                rqueue: queue,
+                wqueue: (n % 11 != 0).then_some(queue / 3),
+                ..Socket::EMPTY
+            }
+        })
+        .collect();
+    let all = |options: Options, slowly: bool| {
+        let mut writer = Writer::new(options, &|_, _| None, Vec::new());
+        if slowly {
+            writer = writer.slowly();
+        }
+        rows.iter().for_each(|row| writer.row(row, &Lookups::none()).unwrap());
+        writer.finish().unwrap();
+        writer.into_inner()
+    };
+    let [old, new] = [Layout::V6_1, Layout::V6_15].map(Options::plain);
+    for options in [
+        old,
+        Options { queues: false, netid: false, ..old },
+        Options { netid: false, ..new },
+        Options { state: false, header: false, ..new },
+    ] {
+        let (fast, slow) = (all(options, false), all(options, true));
+        let differs = fast.iter().zip(&slow).position(|(a, b)| a != b);
+        assert_eq!((differs, fast.len()), (None, slow.len()), "{options:?}");
     }
 }

@@ -5,6 +5,7 @@ use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
 use super::holders;
+use super::plain::Plain;
 use super::rare;
 use super::render::{Look, Widths, queue_len};
 use crate::Out;
@@ -150,7 +151,8 @@ enum Open {
 /// 60 000 rows. Memory: a megabyte for IPv4 rows without extras, at most some five.
 pub struct Writer<'s, W> {
     options: Options,
-    plain: bool,
+    /// Nothing but the fixed columns is written: what such rows have in common.
+    plain: Option<Plain>,
     style: Style,
     services: Services<'s>,
     processes: Option<Processes<'s>>,
@@ -175,7 +177,7 @@ impl<'s, W: Write> Writer<'s, W> {
     pub fn new(options: Options, services: Services<'s>, to: W) -> Writer<'s, W> {
         let mut writer = Writer {
             options,
-            plain: options.is_plain(),
+            plain: options.is_plain().then(|| Plain::new(&options)),
             style: Style { raw: options.bug_compatible, resolve: options.resolve },
             services,
             processes: None,
@@ -212,6 +214,13 @@ impl<'s, W: Write> Writer<'s, W> {
         self
     }
 
+    /// The same without the short ways.
+    #[cfg(test)]
+    pub(super) fn slowly(mut self) -> Writer<'s, W> {
+        self.plain = None;
+        self
+    }
+
     fn header(&mut self) {
         self.widths = Widths::of_header(&self.options);
         let widths = self.widths;
@@ -222,8 +231,11 @@ impl<'s, W: Write> Writer<'s, W> {
     /// Takes one row. `lookups` give interfaces, owners, cgroups and host names.
     #[inline]
     pub fn row(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> Result<(), SinkError> {
+        if self.keep_usual(row) {
+            return Ok(());
+        }
         self.close_row()?;
-        if self.plain && self.keep_plain(row) {
+        if self.plain.is_some() && self.keep_plain(row) {
             return Ok(());
         }
         self.keep(row, lookups);
@@ -241,6 +253,27 @@ impl<'s, W: Write> Writer<'s, W> {
         self.out.into_inner()
     }
 
+    /// The shortest way: see [`Plain`]. False if the row is not of that sort, or ss might render before it.
+    #[inline]
+    fn keep_usual(&mut self, row: &Socket<'_>) -> bool {
+        let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
+        let Some(plain) = &mut self.plain else { return false };
+        let queues = row.rqueue | row.wqueue.unwrap_or(0);
+        let follows = matches!(self.open, Open::Row { extras: 0 });
+        let named = matches!(row.proto, Proto::Tcp | Proto::Udp);
+        if queues != 0 || row.ifindex != 0 || !plain.numbers || !follows || !named {
+            return false;
+        }
+        let (hosts, ports) = ([here, there], [row.local.port, row.peer.port]);
+        let Some(lengths) = plain.lengths(row.state.0, hosts, ports) else { return false };
+        if !self.chunks.plain_row(plain.closing, plain.bytes(lengths)) {
+            return false;
+        }
+        plain.grow(lengths);
+        self.block.push_plain(netid(row) as u8, row.state.0, hosts, ports);
+        true
+    }
+
     /// The short way for IPv4 rows with numbers and nothing else; false if the row is not of that sort.
     #[inline]
     fn keep_plain(&mut self, row: &Socket<'_>) -> bool {
@@ -250,7 +283,7 @@ impl<'s, W: Write> Writer<'s, W> {
         }
         let queues = (row.rqueue, row.wqueue.unwrap_or(0));
         let widths = Widths {
-            netid: 3,
+            netid: Netid::NAMES.get(netid(row) as usize).map_or(0, |name| name.len()),
             state: state_name(row.state.0).len(),
             recv_q: queue_len(queues.0).max(6),
             send_q: queue_len(queues.1).max(6),
@@ -413,6 +446,9 @@ impl<'s, W: Write> Writer<'s, W> {
 
     /// Writes the block. Widths only grow: ss keeps them for the next block.
     fn render(&mut self) -> Result<(), SinkError> {
+        if let Some(plain) = &mut self.plain {
+            plain.settle(&mut self.widths);
+        }
         let look = Look::new(&self.options, self.widths);
         if std::mem::take(&mut self.header_waits) {
             look.put_header(self.out.buf());

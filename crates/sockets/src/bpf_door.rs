@@ -19,6 +19,8 @@ pub struct Doors {
     walk: RefCell<Option<bpf::sockets_walk::Walk>>,
     /// Why the program could not be loaded, when it was tried.
     refused: RefCell<Option<Box<str>>>,
+    /// Why another door was taken though there are so many sockets.
+    passed_over: Cell<Option<&'static str>>,
     /// The door of the first round, while a recording is made: a table must not change its stream on the tape.
     first: Cell<Option<Via>>,
 }
@@ -98,6 +100,15 @@ impl Doors {
     /// Why the program could not be loaded, if it was tried in vain.
     pub fn refused(&self) -> Option<Box<str>> {
         self.refused.borrow().clone()
+    }
+
+    /// Why TCP was read by another door than BPF though that would have paid: for `--cost`.
+    pub fn passed_over(&self) -> Option<Box<str>> {
+        self.refused().or_else(|| self.passed_over.get().map(Into::into))
+    }
+
+    pub(crate) fn pass_over(&self, why: Option<&'static str>) {
+        self.passed_over.set(why);
     }
 
     pub(crate) fn was_refused(&self) -> bool {

@@ -2,11 +2,11 @@
 use sys::Host;
 
 /// Sockets from which loading the walk pays for one reading. Measured: docs/adr/0006.
-pub(crate) const WORTH_LOADING: u64 = 20_000;
+pub(crate) const WORTH_LOADING: u64 = 8_000;
 /// The same where the table will be read again and again.
-pub(crate) const WORTH_LOADING_FOR_MANY: u64 = 5_000;
+pub(crate) const WORTH_LOADING_FOR_MANY: u64 = 2_000;
 /// Sockets from which a loaded walk is cheaper than netlink.
-pub(crate) const WORTH_WALKING: u64 = 1_000;
+pub(crate) const WORTH_WALKING: u64 = 500;
 
 /// The counters of this namespace's sockets.
 const SOCKSTAT: &str = "/proc/thread-self/net/sockstat";

@@ -340,6 +340,7 @@ impl Run<'_, '_, '_, '_> {
         let filter = &planned.filter;
         if filter.proto == Proto::Tcp && filter.states & !IN_SMALL_TABLES != 0 {
             self.source.doors().first().set(Some(planned.choice.via));
+            self.source.doors().pass_over(planned.choice.no_walk);
         }
         if planned.choice.via == Via::Bpf {
             return self.by_walk(filter);

@@ -82,6 +82,8 @@ const SS: Entry = peer("ss -atn", "ss", "-atn", Shape::Ss);
 const NETSTAT: Entry = peer("netstat -atn", "netstat", "-atn", Shape::Netstat);
 const LSTF: Entry = peer("lstf -n", "lstf", "-n", Shape::Lstf);
 
+/// By whichever door it takes by itself.
+const CHOSEN: &str = "sockets --no-owner 'proto = tcp'";
 const NATIVE: &str = "sockets --no-owner --via netlink 'proto = tcp'";
 
 /// The tasks of one bench.
@@ -121,15 +123,25 @@ const SOCKETS: &[Task] = &[
             ours("native", NATIVE, Shape::Table),
             ours("face ss", "ss -atn", Shape::Ss),
             ours("face netstat", "netstat -atn", Shape::Netstat),
+            ours("own choice", CHOSEN, Shape::Table),
+            refresh("refresh", CHOSEN, Shape::Table),
             ours("/proc door", "sockets --no-owner --via proc 'proto = tcp'", Shape::Table),
         ],
         ratios: &[
+            ("own choice", "ss -atn", 100_000, 3.5),
+            ("own choice", "ss -atn", 250_000, 5.5),
+            ("own choice", "ss -atn", 1_000_000, 6.0),
+            ("own choice", "netstat -atn", 100_000, 6.0),
+            ("own choice", "netstat -atn", 1_000_000, 9.0),
+            ("face ss", "ss -atn", 250_000, 5.5),
+            ("face netstat", "netstat -atn", 1_000_000, 9.0),
+            ("refresh", "ss -atn", 100_000, 8.0),
             ("native", "ss -atn", 10_000, 2.4),
             ("native", "ss -atn", 100_000, 2.2),
             ("native", "ss -atn", 1_000_000, 2.0),
             ("face ss", "ss -atn", 10_000, 2.4),
-            ("face ss", "ss -atn", 100_000, 2.2),
-            ("face ss", "ss -atn", 1_000_000, 2.0),
+            ("face ss", "ss -atn", 100_000, 3.5),
+            ("face ss", "ss -atn", 1_000_000, 6.0),
             ("native", "netstat -atn", 100_000, 3.8),
             ("face ss", "netstat -atn", 100_000, 3.8),
         ],
@@ -190,15 +202,18 @@ const FLOWS: &[Task] = &[Task {
     ours: &[
         ours("native", "flows --no-owner --via netlink", Shape::Flows),
         ours("face lstf", "lstf -n", Shape::Lstf),
+        ours("own choice", "flows --no-owner", Shape::Flows),
         ours("/proc door", "flows --no-owner --via proc", Shape::Flows),
     ],
     ratios: &[
+        ("own choice", "lstf -n", 1_000_000, 10.0),
+        ("face lstf", "lstf -n", 1_000_000, 10.0),
         ("native", "lstf -n", 10_000, 5.0),
         ("native", "lstf -n", 100_000, 3.3),
         ("face lstf", "lstf -n", 10_000, 5.0),
         ("face lstf", "lstf -n", 100_000, 3.3),
     ],
-    memory: &[("native", 1_000_000, 50.0), ("face lstf", 1_000_000, 50.0)],
+    memory: &[("native", 1_000_000, 50.0), ("own choice", 1_000_000, 40.0), ("face lstf", 1_000_000, 40.0)],
 }];
 
 const SS_OWNERS: Entry = peer("ss -atnp", "ss", "-atnp", Shape::Ss);

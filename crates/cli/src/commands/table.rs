@@ -168,6 +168,7 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
     }
     if request.cost {
         says.push(cost_line(&cost::so_far().since(before), &books));
+        says.extend(session.doors().passed_over().map(|why| format!("cost: TCP was not read by bpf: {why}")));
     }
     let exit = match result {
         // A reader that went away has what it wanted.

@@ -301,7 +301,7 @@ fn root_a_refused_program_is_replaced() {
             assert!(explain[0].contains("could not be loaded"), "{explain:?}");
         }
         disarm_all();
-        assert!(doors.refused().is_some());
+        assert!(doors.refused().is_some() && doors.passed_over() == doors.refused());
         arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
         let states = demand(0, vec![is("state", "established")]);
         let error = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&states, &mut |_| Next::More).unwrap_err();

@@ -1,6 +1,6 @@
 //! From the words of a request to an engine's plan.
 
-use crate::flags::{Repeat, Request};
+use crate::flags::{Format, Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::{Ast, FilterError, Fold, Plan, PlanError, Sort};
 use record::{Expr, Op, Operand, Table, Test};
@@ -106,7 +106,9 @@ const ADDRESSES: &[&str] = &["local_addr", "local_port", "peer_addr", "peer_port
 /// and not four empty columns.
 fn of_one_table<T: Table>(request: &Request, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
     let spec = request.shown.columns.as_deref().unwrap_or("").trim();
-    let is_plain = !request.shown.wide && (spec.is_empty() || spec.starts_with(['+', '-']));
+    // What machines read has the same columns whatever the filter.
+    let is_plain = request.format == Format::Table && !request.shown.wide;
+    let is_plain = is_plain && (spec.is_empty() || spec.starts_with(['+', '-']));
     let only = |word: &str| conjuncts.iter().any(|part| admits_only::<T>(part, word));
     let Some((_, names)) = ENDS.iter().find(|(word, _)| is_plain && only(word)) else { return columns };
     let Some(at) = columns.iter().position(|&column| T::FIELDS.get(column).is_some_and(|f| f.name == ADDRESSES[0]))
@@ -179,7 +181,9 @@ mod tests {
         for line in ["proto in (unix, tcp)", "proto != unix", "not proto = unix", "proto = unix or proto = tcp"] {
             assert!(names(line).iter().any(|name| name == "local_addr"), "{line}");
         }
-        assert!(names("proto = unix -o json").iter().any(|name| name == "local_addr"));
+        for format in ["json", "csv", "wide"] {
+            assert!(names(&format!("proto = unix -o {format}")).iter().any(|name| name == "local_addr"), "{format}");
+        }
         assert_eq!(names("proto = unix --columns local_addr"), ["local_addr"]);
     }
 }

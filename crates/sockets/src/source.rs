@@ -11,12 +11,14 @@ use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
-use crate::bpf_door::{self, Doors, WalkError, Whose};
+use crate::bpf_door::{self, Doors, Own, WalkError, Whose};
 use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
 use crate::error::DecodeError;
-use crate::expected::{self, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_WALKING};
+use crate::expected::{
+    self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_ITERATOR, WORTH_WALKING,
+};
 use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
 use crate::keys::{self, Table};
 use crate::netlink_diag::{self, NetlinkDecoder};
@@ -160,19 +162,29 @@ impl<'h> SocketSource<'h> {
             Some(_) => return Walk::TooFew,
             None => {}
         }
-        let (least, why) = match (self.doors().is_loaded(parts), demand.repeated) {
-            (true, _) => (WORTH_WALKING, "the program is loaded"),
-            (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
-            (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
+        let (least, why) = match (self.doors().loaded(parts), demand.repeated) {
+            (Some(Own::Walk), _) => (WORTH_WALKING, "the program is loaded"),
+            (Some(Own::Iterator), _) => (WORTH_ITERATING, "the program is loaded"),
+            (None, _) if self.doors().was_refused() => {
+                (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays")
+            }
+            (None, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
+            (None, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
         let least = self.options.walk_from.unwrap_or(least);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }
-        match self.doors().why_not() {
+        match self.doors().why_neither() {
             Some(why_not) => Walk::No(why_not),
             None => Walk::Pays(why),
         }
+    }
+
+    // Whether the iterator is worth its load where the walk cannot be had.
+    fn iterator_pays(&self) -> bool {
+        let least = self.options.walk_from.unwrap_or(WORTH_LOADING_ITERATOR);
+        self.options.via == Some(Via::Bpf) || expected::tcp_sockets(self.host, least) >= least
     }
 
     fn key(&self, table: Table, via: Via) -> String {
@@ -556,36 +568,56 @@ impl Run<'_, '_, '_, '_> {
         end
     }
 
-    // TCP by the walk: listeners by netlink first, who finds them without crossing the table of connections (and knows
-    // those that are merely bound), then the connections.
+    // TCP by a program. For the walk netlink reads the listeners, whom it finds without crossing the table of connections
+    // (and it knows those that are merely bound); the iterator has them itself.
     fn by_walk(&mut self, filter: &TableFilter) {
-        let beside = filter.states & IN_SMALL_TABLES;
-        if beside != 0 || self.source.host.is_replay() {
+        let (source, replayed) = (self.source, self.source.host.is_replay());
+        let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
+        let opened = match few || replayed {
+            true => Ok(Own::Walk),
+            false => source.doors().open(source.host, self.parts, || source.iterator_pays()),
+        };
+        let opened = match opened {
+            Err(error) if source.options.via != Some(Via::Bpf) => {
+                return self.walk_failed(filter, error, self.books.rows(), filter.states);
+            }
+            opened => opened,
+        };
+        // A recording may have the listeners here or among the connections.
+        let apart = if replayed { self.holds_listeners() } else { !matches!(opened, Ok(Own::Iterator)) };
+        let beside = filter.states & if apart { IN_SMALL_TABLES } else { 1 << State::BOUND_INACTIVE.0 };
+        if if replayed { apart } else { beside != 0 } {
             self.listeners = true;
             self.by_files_or_dumps(Via::Netlink, &TableFilter { states: beside, ..filter.clone() });
             self.listeners = false;
         }
-        if self.stopped || filter.states & !IN_SMALL_TABLES == 0 {
+        if self.stopped || few {
             return;
         }
         let rows = self.books.rows();
-        match self.walk_connections(filter) {
+        match opened.and_then(|own| self.walk_connections(filter, own, beside)) {
             Ok(stopped) => {
                 self.stopped |= stopped;
                 self.books.used(Via::Bpf.name());
             }
-            Err(error) => self.walk_failed(filter, error, rows),
+            Err(error) => self.walk_failed(filter, error, rows, filter.states & !beside),
         }
     }
 
-    fn walk_connections(&mut self, filter: &TableFilter) -> Result<bool, WalkError> {
+    // Whether the recording has listeners of their own; of both families, or by one dump for each.
+    fn holds_listeners(&self) -> bool {
+        let key = |table: &Table| keys::listeners_key(*table, self.source.options.netns_id);
+        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.source.host.holds(&key(table)))
+    }
+
+    fn walk_connections(&mut self, filter: &TableFilter, own: Own, beside: u32) -> Result<bool, WalkError> {
         let source = self.source;
         let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
         let ask = bpf_door::Ask {
             whose: Whose::Own,
             parts: self.parts,
             // A socket that is closed leaves the table before it is called so: one that says it was just let go.
-            states: filter.states & !(1 << State::CLOSE.0) & !IN_SMALL_TABLES,
+            states: filter.states & !(1 << State::CLOSE.0) & !beside,
             v4: filter.families.has(AF_INET),
             v6: filter.families.has(AF_INET6),
             sport: filter.sport,
@@ -598,14 +630,18 @@ impl Run<'_, '_, '_, '_> {
         let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
         let mut rows =
             Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
-        source.doors().walk(source.host, &ask, &mut |row| match row {
+        let mut each = |row: Result<(&Socket<'_>, u64), DecodeError>| match row {
             Ok((row, key)) => rows.row(row, key),
             Err(error) => rows.failed(error),
-        })
+        };
+        match own {
+            Own::Walk => source.doors().walk(source.host, &ask, &mut each),
+            Own::Iterator => source.doors().iterate(source.host, &ask, &mut each),
+        }
     }
 
-    // The connections by another door, if no row of them is out and nobody insists on this one.
-    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64) {
+    // What is left of the sockets by another door, if no row of them is out and nobody insists on this one.
+    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64, states: u32) {
         let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
             WalkError::Closed(cause) => (None, cause),
             WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
@@ -621,10 +657,7 @@ impl Run<'_, '_, '_, '_> {
         if errno.is_some() {
             self.books.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
         }
-        self.by_files_or_dumps(
-            Via::Netlink,
-            &TableFilter { states: filter.states & !IN_SMALL_TABLES, ..filter.clone() },
-        );
+        self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
     }
 
     // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.

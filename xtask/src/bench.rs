@@ -10,6 +10,7 @@ mod equal;
 pub(crate) mod generator;
 pub(crate) mod live;
 mod machine;
+mod programs;
 mod report;
 mod tasks;
 pub(crate) mod worker;

@@ -47,7 +47,7 @@ pub use everywhere::{EverySocket, Place};
 pub use foreign::Foreign;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use inet_diag::{InetDecoder, decode_inet};
-pub use live::{FlowSums, Follow, LiveConnections};
+pub use live::{FlowSums, Follow, LiveConnections, probe_following};
 pub use netlink_diag::NetlinkDecoder;
 pub use packet_diag::PacketDecoder;
 pub use probe::{Probe, probe, sees_marks};

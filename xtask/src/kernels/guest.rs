@@ -13,8 +13,10 @@ pub(super) const SAYS: &str = "netwren-guest: ";
 /// Folders of the package that hold what the doors need.
 const MODULES: &[&str] = &["kernel/net", "kernel/lib", "kernel/crypto"];
 
-const APPLETS: &[&str] =
-    &["sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff"];
+const APPLETS: &[&str] = &[
+    "sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff",
+    "awk", "grep", "kill",
+];
 
 /// Connections are made, then every door is asked for the same columns.
 const INIT: &str = r#"#!/bin/sh
@@ -45,6 +47,37 @@ rows --via bpf > /b; compare "sockets --via bpf" netlink
 rows > /b; compare "sockets" netlink
 owners --owners-via proc > /a; owners --owners-via bpf > /b; compare "owners by bpf" proc
 netwren sockets --cost --limit 1 proto = tcp > /dev/null 2> /err; say "cost: $(cat /err)"
+# Three connections are opened and closed while we follow; which ends were told of, and how many with their process.
+alive() { kill -0 $follower 2> /dev/null; }
+until_true() { n=0; until "$@" || [ $n = 150 ]; do sleep 0.1; n=$((n + 1)); done; }
+begun() { [ -s /rows ] || ! alive; }
+all_told() { [ "$(wc -l < /rows)" -gt "$1" ] || ! alive; }
+base=90
+follow() {
+    # A port in TIME_WAIT cannot be listened at again.
+    base=$((base + 10))
+    netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
+    until_true begun
+    for port in $((base + 1)) $((base + 2)) $((base + 3)); do
+        nc -l -p $port < /dev/null > /dev/null & sleep 0.3
+        nc 127.0.0.1 $port < /dev/null > /dev/null
+    done
+    until_true all_told 12; kill -TERM $follower 2> /dev/null; wait $follower
+    awk '{ n[$1]++ } /nc/ { n[$1 " owned"]++ }
+        END { print n["open"] + 0 " opened (" n["open owned"] + 0 " with pid), " n["close"] + 0 " closed (" n["close owned"] + 0 " with pid)" }' /rows
+}
+judged() { if [ "$2" = "$3" ]; then say "$1: $2"; else say "$1: $2: DIFFERENT from $3"; while read -r line; do say "  $line"; done < /rows; fi; }
+all="6 opened (6 with pid), 6 closed (6 with pid)"
+follow > /told; by=$(cat /told)
+if ! netwren support | grep -q "^following connections.yes"; then
+    # The fallback: closings are told of, short connections' openings not, nobody's owner.
+    case $by in *" 6 closed (0 with pid)") say "follow: $by, by netlink" ;; *) say "follow: $by: DIFFERENT from 6 closed" ;; esac
+else
+    judged "follow" "$by" "$all"
+fi
+while read -r line; do say "  follow: $line"; done < /err
+base=120; follow --via netlink > /told; say "follow --via netlink: $(cat /told)"
+base=150; follow --via bpf > /told; if [ -s /rows ]; then judged "follow --via bpf" "$(cat /told)" "$all"; else say "follow --via bpf: nothing: $(head -n 1 /err)"; fi
 say end
 poweroff -f
 "#;

@@ -3,6 +3,7 @@
 use super::Outcome;
 use super::plan::{Wrong, plan};
 use super::table::{finish, place};
+use crate::by_pid::{self, ByPid};
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::Request;
@@ -12,6 +13,7 @@ use crate::names::DnsNames;
 use crate::output;
 use crate::session::Session;
 use engine::{HoldForNames, Plan, Run, RunError, columns};
+use host::ProcessParts;
 use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, LookupId, Sink, Stream, Table};
 use sockets::{FlowSums, Follow, LiveConnections};
@@ -31,8 +33,8 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let stop = || is_over(session);
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
-        let caveat = live.caveat();
-        then(&mut live, caveat)
+        let words = Words { caveat: live.caveat(), cost: live.left_out().to_vec() };
+        then(&mut live, words)
     })
 }
 
@@ -49,8 +51,8 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
         let stop = || is_over(session);
         let mut sums =
             FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
-        let caveat = sums.caveat();
-        then(&mut sums, caveat)
+        let words = Words { caveat: sums.caveat(), cost: Vec::new() };
+        then(&mut sums, words)
     })
 }
 
@@ -68,8 +70,16 @@ fn planned<T: Table>(request: &Request) -> Result<Plan<T>, Wrong> {
     plan(request, &engine::filter::parse(&request.shown.filter)?)
 }
 
-/// What is done with an opened stream and the words about what it may miss.
-type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, Option<String>) -> Result<Run, RunError> + 't;
+/// What is to be said of an opened stream.
+struct Words {
+    /// What it may miss.
+    caveat: Option<String>,
+    /// For `--cost`: what it does without.
+    cost: Vec<String>,
+}
+
+/// What is done with an opened stream and the words on it.
+type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, Words) -> Result<Run, RunError> + 't;
 
 /// Opens the place, lets `open` open the stream, follows it to its end and tells how it went.
 fn run<T: Table>(
@@ -82,22 +92,36 @@ fn run<T: Table>(
         Err(error) => return Outcome::because(error.exit(), error),
     };
     let before = cost::so_far();
-    let mut explained = None;
+    let (mut explained, mut left_out) = (None, Vec::new());
     session.host().begin_round();
-    let outcome = open(&session, &mut |stream, caveat| {
+    let outcome = open(&session, &mut |stream, words| {
         if request.explain {
             explained = Some(engine::explain(plan, &stream.offer(plan.demand())));
             return Ok(Run { books: Accounting::default(), ended: engine::Ended::Whole });
         }
-        if let Some(caveat) = caveat {
+        if let Some(caveat) = words.caveat {
             say(&caveat);
         }
+        left_out = words.cost;
         follow(request, &session, plan, stream)
     });
     if let (Some(text), Ok(_)) = (explained, &outcome) {
         return output::print(&text).into();
     }
-    finish(request, &session, outcome, &before)
+    let mut outcome = finish(request, &session, outcome, &before);
+    if request.cost {
+        outcome.says.extend(left_out.into_iter().map(|words| format!("cost: {words}")));
+    }
+    outcome
+}
+
+/// What is read of each process that connects or accepts.
+fn parts(wanted: &[LookupId]) -> ProcessParts {
+    ProcessParts {
+        cmdlines: wanted.contains(&LookupId::Cmdlines),
+        container_pids: wanted.contains(&LookupId::ContainerPids),
+        ..ProcessParts::default()
+    }
 }
 
 fn follow<T: Table>(
@@ -113,7 +137,9 @@ fn follow<T: Table>(
     // Namespaces and groups come and go while we follow.
     let base = enrichment.lookups();
     let younger = Younger::new(session.host(), base);
-    let lookups = younger.over(base);
+    let processes = ByPid::new(session.host(), parts(&wanted));
+    let columns = processes.columns();
+    let lookups = by_pid::over(younger.over(base), &columns);
     let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     let mut run = match &mut names {

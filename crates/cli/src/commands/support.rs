@@ -54,7 +54,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         })
         .chain([not_read()])
         .chain(owners())
-        .chain([closing(&host)])
+        .chain([closing(&host), all_namespaces(&host), following(&host)])
         .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
@@ -83,6 +83,22 @@ fn owners() -> Option<Line> {
 fn closing(host: &Host) -> Line {
     let (works, words) = sockets::probe_closing(host);
     Line { feature: "closing sockets".to_owned(), works, words }
+}
+
+/// Whether the sockets of every namespace can be read, and whether those namespaces are known that nothing leads to.
+fn all_namespaces(host: &Host) -> Line {
+    let enters = caps::effective().is_ok_and(|held| held.has(Cap::SysAdmin));
+    let listed = sockets::Doors::new().every_namespace(host).is_some();
+    let (entered, known) = (
+        if enters { "each is entered" } else { "none can be entered (needs CAP_SYS_ADMIN)" },
+        if listed { "the kernel lists them by bpf" } else { "found by bind mounts and processes; others stay unknown" },
+    );
+    Line { feature: "sockets of all namespaces".to_owned(), works: enters, words: format!("{entered}; {known}") }
+}
+
+fn following(host: &Host) -> Line {
+    let (works, words) = sockets::probe_following(host);
+    Line { feature: "following connections".to_owned(), works, words }
 }
 
 /// What BPF programs of ours would find: one line an ability.

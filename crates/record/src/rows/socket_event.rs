@@ -170,6 +170,10 @@ fn group_key(row: &SocketEvent<'_>) -> Key {
     cgroup_id(row).map_or(Key::None, |id| Key::Pair(id, 0))
 }
 
+fn pid_key(row: &SocketEvent<'_>) -> Key {
+    row.holder.map_or(Key::None, |h| Key::Id(h.pid.into()))
+}
+
 const FIELDS: &[Field<SocketEvents>] = &[
     F::own("event", Kind::Name(Happening::NAMES), |row| Value::Name(row.happening.name()))
         .doc("open (the connection is established) or close.")
@@ -206,6 +210,10 @@ const FIELDS: &[Field<SocketEvents>] = &[
         .doc("Name of the process that connected or accepted; at the close, of the one that let go of it last.")
         .show(Show::Default),
     F::own("pid", Kind::Id, |row| holder(row, |h| Value::U64(h.pid.into()))).doc("That process.").show(Show::Default),
+    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, pid_key)
+        .doc("Command line of that process, if it still ran when it was looked at."),
+    F::joined("container_pid", Kind::Id, LookupId::ContainerPids, pid_key)
+        .doc("The pid that it has in its innermost pid namespace; null in the host's."),
     F::own("uid", Kind::Id, |row| Value::number(row.uid)).doc("User id that the process runs as.").show(Show::Wide),
     F::joined("user", Kind::Text, LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into())))
         .doc("User that the process runs as.")

@@ -4,6 +4,7 @@ use sys::{Blocks, Errno, Host, SysError, clock, fs};
 
 use super::Follow;
 use super::told::{HEAD, Head};
+use crate::expected;
 
 /// Built from crates/bpf/c/sockets_events.bpf.c.
 pub(super) static OBJECT: &[u8] = include_bytes!("../../../bpf/objects/sockets_events.o");
@@ -22,6 +23,10 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Blocks after the end was asked for: what was on its way still comes, but a flood does not keep us for ever.
 const BLOCKS_AFTER_STOP: u32 = 64;
 
+/// Connections that are kept in mind, in powers of two.
+const CONNS_MIN: u32 = 1 << 16;
+const CONNS_MAX: u32 = 1 << 20;
+
 /// Where cgroup v2 is mounted: alone, or beside v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
@@ -37,23 +42,15 @@ pub(super) struct Kernel<'h> {
 }
 
 impl<'h> Kernel<'h> {
-    pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<Kernel<'h>, BpfError> {
-        let (loaded, optional) = load(host, follow)?;
-        // Changes first: what happens while older sockets are looked up is seen, too.
-        let mut links = vec![loaded.program("on_state")?.attach()?];
-        for name in optional {
-            let program = loaded.program(name)?;
-            if USES.contains(&name) {
-                links.push(program.attach()?);
-            } else if let Some(link) = cgroup_root(host).and_then(|root| program.attach_cgroup(&root).ok()) {
-                // Without it the owner of an accepted socket is known from its first use, or its close.
-                links.push(link);
-            }
-        }
+    /// The programs at work, and what they do without here.
+    pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<(Kernel<'h>, Vec<String>), BpfError> {
+        let Hooked { loaded, links, left_out } = hooked(host, only_netns(follow))?;
         stamp(&loaded)?;
         let ring = loaded.map("events")?.ring()?;
         let block = Vec::with_capacity(BLOCK_BYTES);
-        Ok(Kernel { loaded, _links: links, ring, block, stop: follow.stop, after_stop: 0, last: Head::default() })
+        let stop = follow.stop;
+        let kernel = Kernel { loaded, _links: links, ring, block, stop, after_stop: 0, last: Head::default() };
+        Ok((kernel, left_out))
     }
 
     /// The head of the block that is handed on now.
@@ -130,22 +127,85 @@ pub(super) fn wall_ns() -> u64 {
     wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
 }
 
-/// Loads what this kernel and these rights allow; the names of the optional programs among it.
-fn load(host: &Host, follow: &Follow<'_>) -> Result<(Loaded, Vec<&'static str>), BpfError> {
-    let types = KernelTypes::read(host)?;
-    let only_netns = only_netns(follow);
-    let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns.to_ne_bytes())];
-    let mut first_error = None;
-    for optional in [[&NAMES[..], &USES[..]].concat(), USES.to_vec(), NAMES.to_vec(), Vec::new()] {
-        let programs = [&NEEDED[..], &optional].concat();
-        match load_with(&types, &Spec { object: OBJECT, programs: &programs, constants: &constants, entries: &[] }) {
-            Ok(loaded) => return Ok((loaded, optional)),
-            Err(error) if !error.is_unavailable() => return Err(error),
-            Err(error) => first_error = Some(error),
+/// What could be attached.
+struct Hooked {
+    loaded: Loaded,
+    links: Vec<Link>,
+    /// What could not, and why.
+    left_out: Vec<String>,
+}
+
+/// Loads and attaches what this kernel and these rights allow. Changes of state come first: what happens while older
+/// sockets are looked up is seen, too.
+fn hooked(host: &Host, only_netns: u32) -> Result<Hooked, BpfError> {
+    let (loaded, optional, mut left_out) = load(host, only_netns)?;
+    let mut links = vec![loaded.program("on_state")?.attach()?];
+    for name in optional.iter().filter(|name| USES.contains(name)) {
+        links.push(loaded.program(name)?.attach()?);
+    }
+    let root = cgroup_root(host);
+    for name in optional.iter().filter(|name| NAMES.contains(name)) {
+        let program = loaded.program(name)?;
+        match root.as_ref().map(|root| program.attach_cgroup(root)) {
+            Some(Ok(link)) => links.push(link),
+            Some(Err(error)) => left_out.push(without(&NAMES, &error.to_string())),
+            None => left_out.push(without(&NAMES, "cgroup v2 is not mounted")),
         }
     }
-    // The last set is the smallest one: its error is what is missing for good.
-    Err(first_error.unwrap_or(BpfError::NoSuch { sort: "program", name: "on_state".into() }))
+    left_out.dedup();
+    Ok(Hooked { loaded, links, left_out })
+}
+
+/// Whether connections can be followed by BPF here, and what that does without.
+pub(super) fn probe(host: &Host) -> Result<Vec<String>, BpfError> {
+    hooked(host, 0).map(|hooked| hooked.left_out)
+}
+
+/// What the optional hooks tell, if they are not there.
+fn without(hooks: &[&str], why: &str) -> String {
+    let lost = if hooks.first() == NAMES.first() {
+        "who accepted a connection is known at its first use, not at accept"
+    } else {
+        "who accepted without asking for the peer's name is known at close"
+    };
+    format!("{lost}: {why}")
+}
+
+/// Loads what it can; the names of the optional programs among it, and words on the others.
+fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
+    let types = KernelTypes::read(host)?;
+    let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns.to_ne_bytes())];
+    let entries = [("conns", conns_max(host))];
+    let mut left_out = Vec::new();
+    let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
+    loop {
+        let optional = wanted.concat();
+        // The optional ones first: what is missing is found before the large programs are verified.
+        let programs = [&optional[..], &NEEDED].concat();
+        let spec = Spec { object: OBJECT, programs: &programs, constants: &constants, entries: &entries };
+        let error = match load_with(&types, &spec) {
+            Ok(loaded) => return Ok((loaded, optional, left_out)),
+            Err(error) => error,
+        };
+        if !error.is_unavailable() {
+            return Err(error);
+        }
+        // The first set that does not load alone is the one; if all do, the needed programs are at fault.
+        let bad = wanted.iter().position(|programs| {
+            let spec = Spec { object: OBJECT, programs, constants: &constants, entries: &entries };
+            load_with(&types, &spec).is_err()
+        });
+        let Some(bad) = bad else { return Err(error) };
+        left_out.push(without(wanted.remove(bad), &error.to_string()));
+    }
+}
+
+/// Room for twice the TCP sockets of the host, time-wait left out: connections that find none have no owner. A place
+/// that is not used costs 16 bytes, zeroed at the start.
+pub(super) fn conns_max(host: &Host) -> u32 {
+    let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
+    let wanted = u32::try_from(wanted).unwrap_or(CONNS_MAX).clamp(CONNS_MIN, CONNS_MAX);
+    wanted.next_power_of_two()
 }
 
 fn cgroup_root(host: &Host) -> Option<sys::Fd> {

@@ -53,6 +53,8 @@ pub struct LiveConnections<'h> {
     door: Door<'h>,
     /// Why the better door is shut.
     shut: Option<String>,
+    /// What the better door does without here.
+    left_out: Vec<String>,
 }
 
 enum Door<'h> {
@@ -69,13 +71,14 @@ impl<'h> LiveConnections<'h> {
         let key = key(&follow);
         if host.is_replay() && host.holds(&key) {
             let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
-            return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
+            let door = Door::Told(Box::new(Told::new(blocks)));
+            return Ok(LiveConnections { door, shut, left_out: Vec::new() });
         }
         if !host.is_replay() && follow.via != Some(Via::Netlink) {
             match open_kernel(host, &follow) {
-                Ok(blocks) => {
+                Ok((blocks, left_out)) => {
                     let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
-                    return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut });
+                    return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut, left_out });
                 }
                 Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
                 Err(cause) => shut = Some(cause.to_string()),
@@ -85,7 +88,12 @@ impl<'h> LiveConnections<'h> {
             return Err(shut_out("every network namespace at once can be followed by BPF only".into()));
         }
         let polled = Polled::open(host, &follow)?;
-        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut })
+        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut, left_out: Vec::new() })
+    }
+
+    /// What the BPF door does without on this kernel and with these rights: owners come later, none is missed.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// What the door may miss, for the user to know from the start; `None` if nothing.
@@ -117,14 +125,35 @@ fn key(follow: &Follow<'_>) -> String {
 /// Why the BPF door did not open.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// The opened door, and what it does without.
+type Opened<'h> = (Box<dyn sys::Blocks + 'h>, Vec<String>);
+
 #[cfg(feature = "bpf")]
-fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Cause> {
-    Ok(Box::new(kernel::Kernel::open(host, follow)?))
+fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Opened<'h>, Cause> {
+    let (kernel, left_out) = kernel::Kernel::open(host, follow)?;
+    Ok((Box::new(kernel), left_out))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Cause> {
+fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
     Err(NO_BPF.into())
+}
+
+/// How connections would be followed here, for `netwren support`: true if none would be missed. With BPF all programs
+/// are loaded, attached and let go of: some 10 ms.
+pub fn probe_following(host: &Host) -> (bool, String) {
+    #[cfg(feature = "bpf")]
+    let missing = kernel::probe(host).map_err(|error| error.to_string());
+    #[cfg(not(feature = "bpf"))]
+    let missing: Result<Vec<String>, String> = Err(NO_BPF.to_owned());
+    let _ = host;
+    match missing {
+        Ok(left_out) if left_out.is_empty() => {
+            (true, "by bpf: every change of state; owners from connect, accept, first use and close".to_owned())
+        }
+        Ok(left_out) => (true, format!("by bpf: every change of state; {}", left_out.join("; "))),
+        Err(why) => (false, format!("by netlink: no owners, openings of short connections are missed: {why}")),
+    }
 }
 
 #[cfg(not(feature = "bpf"))]

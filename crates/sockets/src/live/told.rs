@@ -6,7 +6,7 @@ use record::rows::{Happening, SocketEvents};
 use record::{Accounting, Each, Next, SourceError, Tide};
 use sys::{Blocks, SysError};
 
-use super::event::{EVENT, decode, happened_ns};
+use super::event::{EVENT, Event, decode, happened_ns};
 use super::moment::Moments;
 use super::{DOOR_BPF, error_of};
 use crate::books::Books;
@@ -83,11 +83,17 @@ impl<'h> Told<'h> {
             return Ok(Tide::In);
         };
         self.last = head;
-        let events = block.get(HEAD..).unwrap_or_default();
-        for event in events.chunks(EVENT) {
-            let Ok(event) = <&[u8; EVENT]>::try_from(event) else {
-                self.books.failed(DecodeError::Short { what: "event", claims: EVENT, has: event.len() });
-                continue;
+        let mut events = block.get(HEAD..).unwrap_or_default();
+        while !events.is_empty() {
+            let event = match Event::first(events) {
+                Ok((event, rest)) => {
+                    events = rest;
+                    event
+                }
+                Err(short) => {
+                    self.books.failed(DecodeError::Short { what: "event", claims: EVENT, has: short.len() });
+                    break;
+                }
             };
             let time = {
                 self.wall_ns = happened_ns(event).wrapping_add(head.epoch_ns);
@@ -163,13 +169,23 @@ mod tests {
     fn event(kind: u8, state: u8, error: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         [3_000_000u64, 1_000_000, 77, 5, 10, 20].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
-        [4_026_531_840u32, 812, 33, 150, 1, 6, 7, error].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
-        bytes.extend([10, 0, 0, 1].iter().chain(&[0; 12]));
-        bytes.extend([10, 0, 0, 2].iter().chain(&[0; 12]));
+        [4_026_531_840u32, 812, 33, 150, 1, 6, 7].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
         bytes.extend(80u16.to_ne_bytes());
         bytes.extend(40_000u16.to_ne_bytes());
         bytes.extend([kind, 2, 1, state]);
+        bytes.extend(error.to_ne_bytes());
         bytes.extend(b"nginx\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend([0; 8]);
+        bytes
+    }
+
+    fn event6(kind: u8) -> Vec<u8> {
+        let mut bytes = event(kind, 1, 0);
+        bytes[89] = 10;
+        bytes.extend([0; 15].iter().chain(&[1]));
+        bytes.extend([0; 15].iter().chain(&[2]));
+        bytes.extend([0; 32]);
         bytes
     }
 
@@ -221,6 +237,14 @@ mod tests {
     }
 
     #[test]
+    fn both_families_in_one_block() {
+        let head = Head { epoch_ns: 1_000_000_000, ..Head::default() };
+        let (rows, books) = read(vec![block(head, &[event6(1), event(1, 1, 0), event6(1), event(2, 4, 0)])]);
+        assert_eq!((rows.len(), books.failed), (4, 0));
+        assert!(rows[0].contains("V6") && rows[2].contains("V6") && !rows[1].contains("V6"), "{rows:?}");
+    }
+
+    #[test]
     fn what_was_lost_is_told() {
         let head = Head { lost_ring: 3, lost_map: 2, waiting: 1, ..Head::default() };
         let (_, books) = read(vec![block(head, &[])]);
@@ -232,7 +256,7 @@ mod tests {
     fn garbled_blocks_cost_their_rows_only() {
         let mut unknown_kind = event(9, 1, 0);
         let mut family = event(1, 1, 0);
-        family[117] = 7;
+        family[89] = 7;
         unknown_kind.truncate(EVENT);
         let cut = event(1, 1, 0)[..50].to_vec();
         let head = Head::default();

@@ -14,6 +14,8 @@ const BUSY: u32 = 1 << 31;
 const DISCARD: u32 = 1 << 30;
 /// `BPF_RINGBUF_HDR_SZ`: length and flags u32, page offset u32.
 const HEAD: u64 = 8;
+/// Room is given back in pieces of so many bytes, or of an eighth of a small ring.
+const PIECE_MAX: u64 = 16 << 10;
 
 /// A ring that programs fill and we empty (kernel/bpf/ringbuf.c).
 ///
@@ -56,9 +58,24 @@ impl Ring {
     }
 
     /// Hands out all records that are complete, oldest first; returns how many. No system call.
+    ///
+    /// Their room is given back in pieces: programs look at our position for every record that they write, and each
+    /// change of it costs them a miss.
     pub fn consume(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<u64, SysError> {
         let mut ours = self.our_position().load(Ordering::Relaxed);
-        let mut records = 0;
+        let result = self.hand_out(&mut ours, each);
+        self.give_back(ours);
+        result
+    }
+
+    // Release: our reads of the records before `ours` are over before their room is given back.
+    fn give_back(&self, ours: u64) {
+        self.our_position().store(ours, Ordering::Release);
+    }
+
+    fn hand_out(&self, at: &mut u64, each: &mut dyn FnMut(&[u8])) -> Result<u64, SysError> {
+        let piece = (self.data_bytes as u64 / 8).min(PIECE_MAX);
+        let (mut ours, mut given_back, mut records) = (*at, *at, 0);
         loop {
             // Acquire: what a program wrote before it moved its position is seen after this.
             let theirs = self.their_position().load(Ordering::Acquire);
@@ -80,8 +97,11 @@ impl Ring {
                 each(self.data(ours + HEAD, bytes));
             }
             ours = next;
-            // Release: our reads of the record are over before its place is given back.
-            self.our_position().store(ours, Ordering::Release);
+            *at = ours;
+            if ours - given_back >= piece {
+                self.give_back(ours);
+                given_back = ours;
+            }
         }
     }
 
@@ -110,7 +130,7 @@ impl Ring {
     fn data(&self, position: u64, bytes: usize) -> &[u8] {
         // SAFETY: `place` lies in the first copy of the data pages and `consume` has checked that `bytes` is at most
         // the size of one copy, so the second copy holds the rest. The record is complete (BUSY was clear, read with
-        // acquire), and no program overwrites it before our position moves, which `consume` does after the last use.
+        // acquire), and no program overwrites it before our position moves, which `give_back` does after the last use.
         unsafe { std::slice::from_raw_parts(self.place(position), bytes) }
     }
 

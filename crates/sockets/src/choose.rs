@@ -71,7 +71,11 @@ pub const NETLINK_LACKS_UNIX: u64 = need::UNIX_REFS;
 
 /// `need` bits that the walk of TCP's tables has an answer for. (Those of `tcp_info` that it has are no part of this:
 /// see [`Facts::counted`].) A bit that is not named here rules the walk out.
-pub const BPF_HAS: u64 = need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::COUNTERS | UNIX_ONLY | UNIX_BESIDE;
+pub const BPF_HAS: u64 =
+    need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::COUNTERS | UNIX_ONLY | UNIX_BESIDE | BESIDE;
+
+/// `need` bits of tables that TCP has nothing to do with.
+const BESIDE: u64 = need::SCTP | need::XDP;
 
 /// `need` bits that mean unix sockets wherever they stand, so that TCP has nothing to lack.
 const UNIX_BESIDE: u64 = need::UNIX_QUEUES | need::UNIX_UID;
@@ -177,6 +181,8 @@ fn lacks(via: Via, proto: Proto) -> u64 {
         (Via::Proc, Proto::Unix) => PROC_LACKS_UNIX,
         (Via::Proc, Proto::Packet) => PROC_LACKS_PACKET,
         (Via::Proc, Proto::Netlink) => PROC_LACKS_NETLINK,
+        // There is no file at all; what a row could lack is no question.
+        (Via::Proc, Proto::Vsock | Proto::Tipc | Proto::Xdp) => need::COOKIE,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
 }

@@ -125,7 +125,7 @@ fn tipc_in_words() {
             "SEQPACKET cong:none  drop:0  publ",
             "RDM cong:none  drop:0  publ",
             "DGRAM cong:none  drop:0",
-            "SEQPACKET cong:none  drop:0",
+            "SEQPACKET cong:none  drop:0  via {18888,17}",
             "SEQPACKET cong:none  drop:0  via {18888,17}",
             "SEQPACKET cong:none  drop:0  publ",
         ]

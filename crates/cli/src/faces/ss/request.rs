@@ -83,7 +83,8 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
         (Db::Sctp, Proto::Sctp),
     ];
     for (db, proto) in internet {
-        if asked.has(db) && asked.inet() != (false, false) {
+        let ends = lists || !by_kernel(proto);
+        if asked.has(db) && asked.inet() != (false, false) && ends {
             questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }

@@ -156,6 +156,18 @@ fn raw_by_raw_diag() {
     }
 }
 
+/// As `ss -A inet` shows them: by the protocol, for which it mostly has no word.
+#[test]
+fn raw_sockets_among_others() {
+    let first = |bug_compatible| {
+        let options = Options { bug_compatible, header: false, ..Options::plain(Layout::V6_1) };
+        let text = printed("6.12", &["raw4", "raw6"], Proto::Raw, options);
+        text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(first(true), "??? ??? ??? icmp6");
+    assert_eq!(first(false), "raw raw raw raw");
+}
+
 /// Of a TCP socket what does not change from one moment to the next.
 fn lasting(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

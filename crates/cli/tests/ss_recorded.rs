@@ -194,3 +194,19 @@ fn tls_dctcp_and_vegas() {
         assert_eq!(got.iter().filter(|line| line.contains("dctcp:(")).count(), 2, "{kernel}");
     }
 }
+
+/// A table that this kernel lacks is spoken of only if its own name was used.
+#[test]
+fn missing_tables_are_told_to_who_asked() {
+    let run = |filter: &str| {
+        let mut command = std::process::Command::new(testkit::program::netwren());
+        let output = command.args(["sockets", "--no-owner", filter]).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (word, what) in [("sctp", "SCTP sockets"), ("dccp", "DCCP"), ("tipc", "TIPC"), ("xdp", "AF_XDP")] {
+        let (code, says) = run(&format!("proto = {word}"));
+        assert!(code == Some(0) || (code == Some(4) && says.contains(what)), "{word}: {code:?} {says}");
+        let (_, says) = run("proto != tcp");
+        assert!(!says.contains(what), "{says}");
+    }
+}

@@ -125,7 +125,7 @@ fn tipc_in_words() {
             "SEQPACKET cong:none  drop:0  publ",
             "RDM cong:none  drop:0  publ",
             "DGRAM cong:none  drop:0",
-            "SEQPACKET cong:none  drop:0",
+            "SEQPACKET cong:none  drop:0  via {18888,17}",
             "SEQPACKET cong:none  drop:0  via {18888,17}",
             "SEQPACKET cong:none  drop:0  publ",
         ]
@@ -156,6 +156,18 @@ fn raw_by_raw_diag() {
     }
 }
 
+/// As `ss -A inet` shows them: by the protocol, for which it mostly has no word.
+#[test]
+fn raw_sockets_among_others() {
+    let first = |bug_compatible| {
+        let options = Options { bug_compatible, header: false, ..Options::plain(Layout::V6_1) };
+        let text = printed("6.12", &["raw4", "raw6"], Proto::Raw, options);
+        text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(first(true), "??? ??? ??? icmp6");
+    assert_eq!(first(false), "raw raw raw raw");
+}
+
 /// Of a TCP socket what does not change from one moment to the next.
 fn lasting(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -180,5 +192,21 @@ fn tls_dctcp_and_vegas() {
         assert_eq!(got, lasting(&recorded(kernel, "tcp4-dctcp-vegas.ss")), "{kernel}");
         assert_eq!(got.iter().filter(|line| line.contains("tcp-ulp-tls")).count(), 4, "{kernel}");
         assert_eq!(got.iter().filter(|line| line.contains("dctcp:(")).count(), 2, "{kernel}");
+    }
+}
+
+/// A table that this kernel lacks is spoken of only if its own name was used.
+#[test]
+fn missing_tables_are_told_to_who_asked() {
+    let run = |filter: &str| {
+        let mut command = std::process::Command::new(testkit::program::netwren());
+        let output = command.args(["sockets", "--no-owner", filter]).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (word, what) in [("sctp", "SCTP sockets"), ("dccp", "DCCP"), ("tipc", "TIPC"), ("xdp", "AF_XDP")] {
+        let (code, says) = run(&format!("proto = {word}"));
+        assert!(code == Some(0) || (code == Some(4) && says.contains(what)), "{word}: {code:?} {says}");
+        let (_, says) = run("proto != tcp");
+        assert!(!says.contains(what), "{says}");
     }
 }

@@ -116,7 +116,8 @@ impl State {
     /// 13, bound but neither listening nor connected (6.8+).
     pub const BOUND_INACTIVE: State = State(13);
 
-    /// Native words by number; index 0 is no state. `unconn` is what 7 is called where nothing was ever connected.
+    /// Native words by number; index 0 is no state. `unconn` is what 7 is called where nothing was ever connected,
+    /// `partopen` a state of DCCP.
     pub const NAMES: &'static [&'static str] = &[
         "unknown",
         "established",
@@ -133,10 +134,15 @@ impl State {
         "new_syn_recv",
         "bound_inactive",
         "unconn",
+        "partopen",
     ];
 
-    /// The native word; `unconn` for state 7 of anything but TCP.
+    /// The native word; `unconn` for state 7 of anything but TCP, `partopen` for the state that DCCP has beside TCP's
+    /// (13, and 14 since 6.8).
     pub fn name(self, proto: Proto) -> &'static str {
+        if proto == Proto::Dccp && matches!(self.0, 13 | 14) {
+            return "partopen";
+        }
         if self == State::CLOSE && !proto.is_tcp_like() {
             return "unconn";
         }
@@ -153,7 +159,7 @@ impl State {
         if word == b"syn_recv" {
             return Some(1 << 3 | 1 << 12);
         }
-        let n = Self::NAMES.iter().position(|n| n.as_bytes() == word)?;
+        let n = Self::NAMES[..14].iter().position(|n| n.as_bytes() == word)?;
         (n > 0).then_some(1 << n)
     }
 }

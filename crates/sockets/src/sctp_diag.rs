@@ -81,12 +81,3 @@ fn put_addrs(out: &mut Vec<u8>, array: &[u8]) {
         put_addr(out, addr);
     }
 }
-
-/// The mask that gets at least the rows of these states: endpoints come with the bit of listeners only, whatever
-/// their state, and associations with any other bit than this and that of closed sockets.
-pub(crate) fn states_of(states: u32) -> u32 {
-    const LISTEN: u32 = 1 << State::LISTEN.0;
-    const CLOSE: u32 = 1 << State::CLOSE.0;
-    let closed = if states & CLOSE != 0 { LISTEN | 1 << State::ESTABLISHED.0 } else { 0 };
-    states | closed
-}

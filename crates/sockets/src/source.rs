@@ -31,7 +31,7 @@ use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
 use crate::pushdown::{Families, Split, TableFilter, World, only_in, split};
-use crate::sctp_diag::{self, SctpDecoder};
+use crate::sctp_diag::SctpDecoder;
 use crate::tipc_diag::{self, TipcDecoder};
 use crate::unix_diag::{self, UnixDecoder};
 use crate::vsock_diag::{self, decode_vsock};
@@ -961,10 +961,9 @@ fn request_of(table: Table, filter: &TableFilter, program: &[u8], need: u64, as_
     // Numbers of associations are no part of other tables' attributes.
     let of_table = if table.proto() == Proto::Sctp { need } else { need & !need::SCTP };
     let states = match table.proto() {
-        Proto::Sctp => as_asked.unwrap_or(sctp_diag::states_of(states)),
+        Proto::Sctp | Proto::Vsock | Proto::Tipc => as_asked.unwrap_or(states),
         // PARTOPEN is one of its own: 13, and 14 since 6.8.
-        Proto::Dccp if states == STATES_ALL => as_asked.unwrap_or(STATES_ALL | 3 << 13),
-        Proto::Vsock | Proto::Tipc => as_asked.unwrap_or(states),
+        Proto::Dccp => as_asked.unwrap_or(STATES_ALL | 3 << 13),
         _ => states,
     };
     let wanted = Wanted { ext: ext_of(of_table), states, sport, dport, bytecode: program, storages };

@@ -168,3 +168,34 @@ fn group(group: &Attr<'_>) -> Result<Option<u32>, DecodeError> {
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_asked_and_what_is_no_message() {
+        let request = request(0x82);
+        let bytes = request.bytes().unwrap();
+        assert_eq!((bytes.len(), bytes[16]), (16 + REQ, AF_TIPC));
+        assert_eq!(bytes[20..24], 0x82u32.to_ne_bytes());
+        let decode = |bytes: &[u8]| TipcDecoder::new(1).decode(bytes, &mut Rare::default()).map(|row| row.inode);
+        assert!(matches!(decode(&[]), Err(DecodeError::Short { .. })));
+        assert!(matches!(decode(&[4, 0, 9, 0]), Err(DecodeError::Short { .. })));
+        // A socket of which nothing is told, and a port of two bytes.
+        assert_eq!(decode(&[4, 0, 2, 0]), Ok(0));
+        let error = decode(&[12, 0, 2, 0, 6, 0, 2, 0, 1, 1, 0, 0]).unwrap_err();
+        assert_eq!(error, DecodeError::Attr { attr: REF, claims: 4, has: 2 });
+    }
+
+    #[test]
+    fn a_group_has_a_number() {
+        let group = [8, 0, 0, 0, 7, 0, 0, 0];
+        let bytes = [&[16, 0, 2, 0, 12, 0, 12, 0][..], &group].concat();
+        let mut rare = Rare::default();
+        let row = TipcDecoder::new(1).decode(&bytes, &mut rare).unwrap();
+        let group = row.rare.and_then(|rare| rare.tipc).and_then(|tipc| tipc.group);
+        assert_eq!(group, Some(u32::from_ne_bytes([7, 0, 0, 0])));
+    }
+}

@@ -54,3 +54,20 @@ pub fn decode_vsock<'b>(payload: &[u8], netns_id: u64, rare: &'b mut Rare<'b>) -
         ..Socket::EMPTY
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_asked_and_what_is_no_message() {
+        let request = request(0x402);
+        let bytes = request.bytes().unwrap();
+        assert_eq!((bytes.len(), bytes[16]), (16 + REQ, AF_VSOCK));
+        assert_eq!(bytes[20..24], 0x402u32.to_ne_bytes());
+        let decode = |bytes: &[u8]| decode_vsock(bytes, 1, &mut Rare::default()).map(|row| row.inode);
+        assert!(matches!(decode(&[AF_VSOCK; MSG - 1]), Err(DecodeError::Short { .. })));
+        assert_eq!(decode(&[2; MSG]), Err(DecodeError::Family(2)));
+    }
+}

@@ -40,7 +40,7 @@ pub struct TipcConnection {
     pub node: u32,
     /// Its port.
     pub port: u32,
-    /// The service that was asked for by name: type and instance. Only who connected knows it.
+    /// The service that was asked for by name: type and instance.
     pub service: Option<(u32, u32)>,
 }
 

@@ -37,7 +37,7 @@ impl Tone {
             "listen" | "bound_inactive" | "out" => Tone::Open,
             "time_wait" | "close" | "unconn" | "unknown" => Tone::Faint,
             "syn_sent" | "syn_recv" | "new_syn_recv" | "fin_wait1" | "fin_wait2" | "close_wait" | "last_ack"
-            | "closing" => Tone::Halfway,
+            | "closing" | "partopen" => Tone::Halfway,
             _ => Tone::Plain,
         }
     }

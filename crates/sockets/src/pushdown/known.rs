@@ -32,9 +32,10 @@ fn never(proto: Proto) -> u64 {
 
 fn never_but(proto: Proto) -> u64 {
     match proto {
-        Proto::Tcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
+        // The kernel fills in a `tcp_info` of DCCP as well (net/dccp/diag.c).
+        Proto::Tcp | Proto::Dccp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
         Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS,
-        Proto::Udp | Proto::UdpLite | Proto::Raw | Proto::Sctp | Proto::Dccp => {
+        Proto::Udp | Proto::UdpLite | Proto::Raw | Proto::Sctp => {
             ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::ULP
         }
         Proto::Unix => ONLY_IN_INET | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::IFACE_MARK,

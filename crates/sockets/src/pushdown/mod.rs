@@ -214,9 +214,12 @@ impl TableBuilder<'_> {
     }
 }
 
-// Of these the kernel sends all, or (SCTP, vsock, TIPC) filters by states that are not quite ours: they are few.
+// Of these the kernel sends all, or (SCTP, DCCP, vsock, TIPC) filters by states that are not quite ours: they are few.
 fn takes_no_filter(proto: Proto) -> bool {
-    matches!(proto, Proto::Packet | Proto::Netlink | Proto::Sctp | Proto::Vsock | Proto::Tipc | Proto::Xdp)
+    matches!(
+        proto,
+        Proto::Packet | Proto::Netlink | Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp
+    )
 }
 
 /// Name of the field that a test is about.

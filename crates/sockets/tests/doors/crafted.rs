@@ -3,6 +3,8 @@ use record::{Accounting, Proto};
 use sockets::Options;
 use sys::{Blocks, Host, SysError};
 
+use testkit::program::workspace;
+
 use crate::rows::{ATTRIBUTES, Kept, demand, read};
 
 const NETNS: u64 = 7;
@@ -24,6 +26,10 @@ impl Blocks for Crafted {
 type Stream = (&'static str, Vec<Vec<u8>>);
 
 fn replay(streams: Vec<Stream>) -> (Vec<Kept>, Accounting) {
+    replay_as(Proto::Tcp, streams)
+}
+
+fn replay_as(proto: Proto, streams: Vec<Stream>) -> (Vec<Kept>, Accounting) {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("tape");
     let host = Host::live().recording(&tape).unwrap();
@@ -33,7 +39,7 @@ fn replay(streams: Vec<Stream>) -> (Vec<Kept>, Accounting) {
         while stream.next().unwrap().is_some() {}
     }
     host.finish().unwrap();
-    let options = Options { order: vec![Proto::Tcp], ..Options::new(NETNS) };
+    let options = Options { order: vec![proto], if_named: &[], ..Options::new(NETNS) };
     read(&Host::replaying(&tape).unwrap(), options, &demand(ATTRIBUTES, Vec::new()))
 }
 
@@ -64,6 +70,25 @@ fn done(flags: u16) -> Vec<u8> {
 
 fn refusal(errno: i32) -> Vec<u8> {
     message(NLMSG_ERROR, 0, &[(-errno).to_ne_bytes().as_slice(), &[0; 16]].concat())
+}
+
+/// Through the source: every row of the tables that this kernel may lack. The associations of an SCTP socket have its
+/// cookie, and are no doubles of it.
+#[test]
+fn families_of_other_kernels() {
+    for (proto, tables, rows) in [
+        (Proto::Sctp, &["sctp4", "sctp6"][..], 7),
+        (Proto::Dccp, &["dccp4"], 3),
+        (Proto::Vsock, &["vsock"], 4),
+        (Proto::Tipc, &["tipc"], 6),
+        (Proto::Xdp, &["xdp"], 2),
+    ] {
+        let file = |table: &str| workspace().join(format!("fixtures/sock_diag/6.12/{table}.nl"));
+        let streams = tables.iter().map(|table| (*table, vec![std::fs::read(file(table)).unwrap()])).collect();
+        let (got, books) = replay_as(proto, streams);
+        assert_eq!((got.len(), books.doubled), (rows, 0), "{proto:?} {books:?}");
+        assert!(got.iter().all(|row| row.proto == proto && row.cookie != 0));
+    }
 }
 
 #[test]

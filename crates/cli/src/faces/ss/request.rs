@@ -46,6 +46,16 @@ pub(super) struct Question {
     pub(super) filter: Vec<Expr>,
 }
 
+/// Tables of sockets with IP addresses in ss's order.
+const INTERNET: [(Db, Proto); 6] = [
+    (Db::Raw, Proto::Raw),
+    (Db::Udp, Proto::Udp),
+    (Db::Tcp, Proto::Tcp),
+    (Db::Mptcp, Proto::Mptcp),
+    (Db::Dccp, Proto::Dccp),
+    (Db::Sctp, Proto::Sctp),
+];
+
 /// Reads the expression, inside the namespace that will be read, and makes the questions.
 pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     let mut asked = flags.asked;
@@ -74,16 +84,9 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
         questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
     }
-    let internet = [
-        (Db::Raw, Proto::Raw),
-        (Db::Udp, Proto::Udp),
-        (Db::Tcp, Proto::Tcp),
-        (Db::Mptcp, Proto::Mptcp),
-        (Db::Dccp, Proto::Dccp),
-        (Db::Sctp, Proto::Sctp),
-    ];
-    for (db, proto) in internet {
-        if asked.has(db) && asked.inet() != (false, false) {
+    for (db, proto) in INTERNET {
+        let ends = lists || !by_kernel(proto);
+        if asked.has(db) && asked.inet() != (false, false) && ends {
             questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
     }

@@ -238,10 +238,13 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         (options.details, details),
         (options.timers, need::TIMER),
         (options.memory, need::SKMEM),
-        (options.info && proto == Proto::Tcp, need::TCP_INFO | need::CONG | need::CONG_INFO),
+        (
+            // DCCP fills in a tcp_info too.
+            options.info && matches!(proto, Proto::Tcp | Proto::Dccp),
+            need::TCP_INFO | need::CONG | need::CONG_INFO,
+        ),
         (options.info && proto == Proto::Mptcp, need::ULP),
         (options.info && proto == Proto::Sctp, need::SCTP),
-        (options.info && proto == Proto::Dccp, need::CONG),
         (options.filters && proto == Proto::Packet, need::FILTER),
         (options.tos, need::TOS),
         (options.sockopt, need::SOCKOPT),

@@ -71,7 +71,7 @@ fn tables_states_and_families() {
         (
             "state closing",
             "proto = unix and state = closing\nproto = raw and state = closing\nproto = udp and state = closing\n\
-             proto = tcp and state = closing\nproto = mptcp and state = closing"
+             proto = tcp and state = closing\nproto = mptcp and state = closing\nproto = dccp\nproto = sctp\nproto = vsock"
                 .into(),
         ),
     ] {
@@ -245,9 +245,9 @@ fn tables_come_in_the_order_of_ss() {
         (names.join(" "), request.by_default)
     };
     let is = |line, tables: &str, by_default| assert_eq!(names(line), (tables.to_owned(), by_default), "{line}");
-    is("", "unix raw udp tcp mptcp", true);
-    is("-a", "netlink packet unix raw udp tcp mptcp", true);
-    is("-4a", "raw udp tcp mptcp", false);
+    is("", "unix raw udp tcp mptcp dccp sctp vsock", true);
+    is("-a", "netlink packet unix raw udp tcp mptcp dccp sctp vsock xdp", true);
+    is("-4a", "raw udp tcp mptcp dccp sctp", false);
     is("-tuxa", "unix udp tcp", false);
     is("-wMa", "raw mptcp", false);
     is("-0", "packet", false);
@@ -255,7 +255,22 @@ fn tables_come_in_the_order_of_ss() {
     is("-f netlink state established", "", false);
     is("-A p_raw,netlink", "", false);
     is("-A p_raw,netlink -a", "netlink packet", false);
-    is("-A all,!raw,!packet,!netlink -a", "unix udp tcp mptcp", false);
+    is("-A all,!raw,!packet,!netlink -a", "unix udp tcp mptcp dccp sctp vsock xdp", false);
+    is("-SdMa", "mptcp dccp sctp", false);
+    is("--vsock --tipc --xdp -a", "vsock tipc xdp", false);
+    is("--xdp state established", "", false);
+    is("-ES", "", false);
+}
+
+#[test]
+fn vsock_sockets_by_type() {
+    assert_eq!(asked("--vsock", Layout::V6_1), "proto = vsock");
+    // A seqpacket socket is of neither sort and shown with both.
+    assert_eq!(asked("-A v_str", Layout::V6_1), "proto = vsock and vsock_type != dgram");
+    assert_eq!(
+        asked("-A v_dgr sport = :77", Layout::V6_1),
+        "proto = vsock and vsock_port = 77 and vsock_type != stream"
+    );
 }
 
 #[test]

@@ -32,12 +32,15 @@ pub(super) enum Netid {
     /// Types that ss has no word for.
     VsockOther,
     TipcOther,
+    /// Raw sockets of ICMPv6, and of protocols that ss has no word for.
+    Icmp6,
+    RawOther,
 }
 
 impl Netid {
-    pub(super) const NAMES: [&'static str; 22] = [
+    pub(super) const NAMES: [&'static str; 24] = [
         "tcp", "udp", "raw", "mptcp", "nl", "p_raw", "p_dgr", "u_str", "u_seq", "u_dgr", "dccp", "sctp", "", "v_str",
-        "v_dgr", "ti_st", "ti_dg", "ti_rd", "ti_sq", "xdp", "???", "???",
+        "v_dgr", "ti_st", "ti_dg", "ti_rd", "ti_sq", "xdp", "???", "???", "icmp6", "???",
     ];
 
     /// True for the three of unix sockets.

@@ -285,7 +285,7 @@ impl<'s, W: Write> Writer<'s, W> {
     #[inline]
     fn keep_plain(&mut self, row: &Socket<'_>) -> bool {
         let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
-        if matches!(row.proto, Proto::Sctp | Proto::Dccp) {
+        if matches!(row.proto, Proto::Sctp | Proto::Dccp | Proto::Raw) {
             return false;
         }
         if row.ifindex != 0 || !row.is_inet() || !self.options.numeric || self.options.resolve {
@@ -395,6 +395,7 @@ impl<'s, W: Write> Writer<'s, W> {
         match state {
             Some(state) if follows || !self.options.bug_compatible => (Netid::Association, state.0 & 15),
             Some(state) => (Netid::Sctp, state.0 & 15),
+            None if self.options.bug_compatible => (raw_netid(row), shown_state(row)),
             None => (netid(row), shown_state(row)),
         }
     }
@@ -537,6 +538,21 @@ fn put_port(out: &mut Vec<u8>, port: u16, name: Option<&[u8]>) {
 /// ss calls every netlink socket unconnected.
 fn shown_state(row: &Socket<'_>) -> u8 {
     if row.proto == Proto::Netlink { State::CLOSE.0 } else { row.state.0 }
+}
+
+/// What raw_diag tells of a raw socket's protocol ss takes for the table that it comes from.
+fn raw_netid(row: &Socket<'_>) -> Netid {
+    // From /proc it hears of no protocol, and of no cookie.
+    let protocol = row.rare.and_then(|rare| rare.ip_protocol).filter(|_| row.proto == Proto::Raw && row.cookie != 0);
+    match protocol {
+        None | Some(0) => netid(row),
+        Some(6) => Netid::Tcp,
+        Some(17) => Netid::Udp,
+        Some(33) => Netid::Dccp,
+        Some(58) => Netid::Icmp6,
+        Some(132) => Netid::Sctp,
+        Some(_) => Netid::RawOther,
+    }
 }
 
 fn netid(row: &Socket<'_>) -> Netid {

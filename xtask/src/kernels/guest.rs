@@ -42,7 +42,8 @@ compare() {
     say "$1: DIFFERENT from $2: $(head -n 1 /err)"; diff /a /b | head -n 10 | while read -r line; do say "  $line"; done
 }
 rows --via netlink > /a; rows --via proc > /b; compare "sockets --via proc" netlink
-rows --via bpf > /b; compare "sockets --via bpf" netlink
+columns=$columns,uid,ifindex,mark,accept_q_max
+rows --via netlink > /a; rows --via bpf > /b; compare "sockets --via bpf" netlink
 rows > /b; compare "sockets" netlink
 owners --owners-via proc > /a; owners --owners-via bpf > /b; compare "owners by bpf" proc
 netwren sockets --cost --limit 1 proto = tcp > /dev/null 2> /err; say "cost: $(cat /err)"

@@ -365,8 +365,9 @@ fn root_process_names_that_are_no_words() {
     let there = || text(&theirs(&lab, "-Huanp").stdout).contains("a\"b c");
     wait_until("the process has its name and its socket", there);
     same(&lab, OLD, "-uanp");
-    let right = text(&ours(&lab, &[], "-uanp").stdout);
-    assert!(right.contains(r#"users:(("a\"b c)?",pid="#), "{right:?}");
+    let out = ours(&lab, &[], "-uanp");
+    let (right, says) = (text(&out.stdout), text(&out.stderr));
+    assert!(right.contains(r#"users:(("a\"b c)?",pid="#), "{right:?} {says:?}");
     let old = text(&ours(&lab, OLD, "-uanp").stdout);
     assert!(old.contains(r#"users:(("a"b c",pid="#), "{old:?}");
 }

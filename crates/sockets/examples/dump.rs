@@ -1,6 +1,6 @@
 //! Reads the sockets of this namespace and prints what that cost, for measuring a door by itself.
 //!
-//! `dump [netlink|proc|bpf|iterator] [tcp|udp|unix] [need bits]`; rows are counted, not printed.
+//! `dump [netlink|proc|bpf|iterator] [tcp|udp|mptcp|unix] [need bits]`; rows are counted, not printed.
 #![forbid(unsafe_code)]
 
 use record::rows::Sockets;
@@ -19,12 +19,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "iterator" => (via, doors) = (Some(Via::Bpf), Doors::without_walk()),
             "tcp" => order = vec![Proto::Tcp],
             "udp" => order = vec![Proto::Udp],
+            "mptcp" => order = vec![Proto::Mptcp],
             "unix" => order = vec![Proto::Unix],
             bits => need = bits.parse()?,
         }
     }
     let host = sys::Host::live();
-    let options = Options { via, order, ..Options::new(sys::netns::current_inode()?) };
+    let options = Options { via, order, if_named: &[], ..Options::new(sys::netns::current_inode()?) };
     let mut demand = Demand::<Sockets>::new(&[], Vec::new());
     demand.need = need;
     let before = sys::cost::so_far();

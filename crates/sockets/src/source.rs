@@ -70,9 +70,9 @@ pub struct Options {
 
 impl Options {
     /// Every table, both families, any door. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
-    /// the first the kernel crosses the whole host's table of tokens (2.4 ms where all the rest takes 0.7), nobody has
-    /// one of the second, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC and AF_XDP sockets are read
-    /// on the same condition: asking for them makes the kernel load their modules (docs/adr/0009).
+    /// the first the kernel crosses the whole host's table of tokens (2.5 ms for not one socket, where all the rest takes
+    /// 0.7), nobody has one of the second, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC and
+    /// AF_XDP sockets are read on the same condition: asking for them makes the kernel load their modules (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
         let order = vec![
             Proto::Tcp,
@@ -217,8 +217,8 @@ impl<'h> SocketSource<'h> {
     }
 
     // Whether the iterator is worth its load where the walk cannot be had.
-    fn iterator_pays(&self) -> bool {
-        let least = self.options.walk_from.unwrap_or(WORTH_LOADING_ITERATOR);
+    fn iterator_pays(&self, repeated: bool) -> bool {
+        let least = self.options.walk_from.unwrap_or(iterator_from(repeated));
         self.options.via == Some(Via::Bpf) || expected::tcp_sockets(self.host, least) >= least
     }
 
@@ -235,6 +235,10 @@ impl World for SocketSource<'_> {
     fn may_ask_marks(&self) -> bool {
         caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
     }
+}
+
+fn iterator_from(repeated: bool) -> u64 {
+    if repeated { WORTH_ITERATING } else { WORTH_LOADING_ITERATOR }
 }
 
 // Tables that every kernel of use has.
@@ -322,6 +326,7 @@ impl Source<Sockets> for SocketSource<'_> {
         let mut run = Run {
             source: self,
             need: demand.need,
+            repeated: demand.repeated,
             parts,
             each,
             books,
@@ -389,6 +394,8 @@ impl SocketSource<'_> {
 struct Run<'s, 'h, 'e, 'f> {
     source: &'s SocketSource<'h>,
     need: u64,
+    /// Whether the tables will be read again and again.
+    repeated: bool,
     /// What the walk is to copy of each socket.
     parts: u32,
     each: &'e mut Each<'f, Sockets>,
@@ -640,7 +647,7 @@ impl Run<'_, '_, '_, '_> {
         let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
         let opened = match few || replayed {
             true => Ok(Own::Walk),
-            false => source.doors().open(source.host, self.parts, || source.iterator_pays()),
+            false => source.doors().open(source.host, self.parts, || source.iterator_pays(self.repeated)),
         };
         let opened = match opened {
             Err(error) if source.options.via != Some(Via::Bpf) => {

@@ -39,11 +39,13 @@ rows() { netwren sockets proto = tcp -H --columns $columns --no-owner "$@" 2> /e
 owners() { netwren sockets proto = tcp -H --columns local_port,peer_port,state,process,pid,fd "$@" 2> /err | sort; }
 compare() {
     if [ ! -s /b ]; then say "$1: nothing: $(head -n 1 /err)"; return; fi
+    case "$(head -n 1 /err)" in *"this kernel has no"*) say "$1: not here: $(head -n 1 /err)"; return;; esac
     if cmp -s /a /b; then say "$1: $(wc -l < /b) rows, as by $2"; return; fi
-    say "$1: DIFFERENT from $2"; diff /a /b | head -n 10 | while read -r line; do say "  $line"; done
+    say "$1: DIFFERENT from $2: $(head -n 1 /err)"; diff /a /b | head -n 10 | while read -r line; do say "  $line"; done
 }
 rows --via netlink > /a; rows --via proc > /b; compare "sockets --via proc" netlink
-rows --via bpf > /b; compare "sockets --via bpf" netlink
+columns=$columns,uid,ifindex,mark,accept_q_max
+rows --via netlink > /a; rows --via bpf > /b; compare "sockets --via bpf" netlink
 rows > /b; compare "sockets" netlink
 owners --owners-via proc > /a; owners --owners-via bpf > /b; compare "owners by bpf" proc
 netwren sockets --cost --limit 1 proto = tcp > /dev/null 2> /err; say "cost: $(cat /err)"

@@ -38,7 +38,7 @@ columns=proto,family,state,local_addr,local_port,peer_addr,peer_port,inode
 rows() { netwren sockets proto = tcp -H --columns $columns --no-owner "$@" 2> /err | sort; }
 owners() { netwren sockets proto = tcp -H --columns local_port,peer_port,state,process,pid,fd "$@" 2> /err | sort; }
 compare() {
-    if [ ! -s /b ]; then say "$1: nothing: $(head -n 1 /err)"; return; fi
+    if [ ! -s /b ] || grep -q "this kernel has no\|kernel refused\|BPF" /err; then say "$1: not here: $(head -n 1 /err)"; return; fi
     if cmp -s /a /b; then say "$1: $(wc -l < /b) rows, as by $2"; return; fi
     say "$1: DIFFERENT from $2"; diff /a /b | head -n 10 | while read -r line; do say "  $line"; done
 }
@@ -55,7 +55,7 @@ all_told() { [ "$(wc -l < /rows)" -gt "$1" ] || ! alive; }
 base=90
 follow() {
     # A port in TIME_WAIT cannot be listened at again.
-    base=$((base + 10))
+    base=$((base + 10)); : > /rows
     netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
     until_true begun
     for port in $((base + 1)) $((base + 2)) $((base + 3)); do

@@ -209,6 +209,7 @@ test_all() {
     step "tidy" cargo xtask tidy
     step "static binary" build
     step "tests" cargo_tests "$log"
+    step "tests of the program without BPF" tests_without_bpf "$log"
     step "documentation" documentation
     step "fuzz, 3 s each" cargo xtask fuzz 3
     summary "$log" $((SECONDS - start))
@@ -237,6 +238,14 @@ documentation() {
 cargo_tests() {
     # All of them, even if one fails; the failure is kept by pipefail.
     cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$1"
+}
+
+# Everything that runs the program, once more with one that was built without the feature.
+tests_without_bpf() {
+    local target=$TARGET_DIR/without-bpf
+    cargo build --locked --quiet --package netwren --bin netwren --no-default-features --target-dir "$target"
+    NETWREN_BIN=$target/debug/netwren cargo test --locked --package netwren --package netwren-tests --no-fail-fast \
+        2>&1 | tee -a "$1"
 }
 
 # Sums up cargo's own lines, which were printed above.

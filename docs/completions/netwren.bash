@@ -61,7 +61,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__flows)
-            opts="-n -o -H -w -N -c -h --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --via --owners-via --record --replay --columns --help"
+            opts="-n -o -H -w -N -c -h --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --columns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -119,6 +119,10 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --follow)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -128,11 +132,11 @@ _netwren() {
                     return 0
                     ;;
                 --via)
-                    COMPREPLY=($(compgen -W "netlink proc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "netlink proc bpf" -- "${cur}"))
                     return 0
                     ;;
                 --owners-via)
-                    COMPREPLY=($(compgen -W "proc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
                     return 0
                     ;;
                 --record)
@@ -229,7 +233,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --via --owners-via --record --replay --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -295,6 +299,10 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --follow)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -304,11 +312,11 @@ _netwren() {
                     return 0
                     ;;
                 --via)
-                    COMPREPLY=($(compgen -W "netlink proc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "netlink proc bpf" -- "${cur}"))
                     return 0
                     ;;
                 --owners-via)
-                    COMPREPLY=($(compgen -W "proc" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
                     return 0
                     ;;
                 --record)

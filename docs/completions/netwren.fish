@@ -46,10 +46,13 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l color -d 'Co
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
 proc\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l owners-via -d 'Find owners by this interface' -r -f -a "proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
@@ -58,6 +61,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l stats -d 'Th
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sum -d 'With --by: also the sum of these fields' -r
@@ -74,10 +78,13 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l color -d 'Colo
 always\t''
 never\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
 proc\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l owners-via -d 'Find owners by this interface' -r -f -a "proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s c -l columns -d 'Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`' -r
@@ -87,6 +94,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l stats -d 'The 
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
 wide\t''

@@ -11,26 +11,18 @@
  * nothing else. */
 #include "kernel.h"
 
+/* The inode that embeds a socket. */
+#define INODE_OF(socket) (CAST(struct socket_alloc, socket)->vfs_inode.i_ino)
+#include "socket_rows.h"
+
 LICENSE("Dual BSD/GPL");
 
-/* include/net/inet_connection_sock.h: ICSK_TIME_RETRANS, ICSK_TIME_PROBE0, ICSK_TIME_LOSS_PROBE, ICSK_TIME_REO_TIMEOUT */
-enum { RETRANS = 1, PROBE0 = 3, LOSS_PROBE = 5, REO_TIMEOUT = 6 };
 /* include/linux/rculist_nulls.h, include/net/inet_hashtables.h */
 enum { LISTENING_NULLS_BASE = 1 << 29 };
 
-enum { REGION = 1 << 18, HEAD = 32, ROW_MAX = 160, RETRIES_MAX = 1000, NETS_MAX = 1 << 16 };
-enum { MAGIC = 0x316b776e };			/* "nwk1" */
-/* Parts that follow the base of a row, in this order. */
-enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
-/* Whether the queues of the base are filled in. */
-enum { QUEUES = 32 };
+enum { REGION = 1 << 18, RETRIES_MAX = 1000, NETS_MAX = 1 << 16 };
 /* How a call ended. */
 enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, UNQUIET = 4 };
-/* Kinds of rows beside ordinary ones. */
-enum { MINISOCK = 1, REQUEST = 2, V6ONLY = 4 };
-/* Kinds of blocks. */
-enum { SOCKETS = 1, NAMESPACES = 2 };
-
 struct region { u8 b[REGION]; };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -40,8 +32,6 @@ struct {
 	MAP_TYPE(value, struct region);
 } out SEC(".maps");
 
-/* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
-const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES;
 /* Whether `netns` of a call is looked at. */
 const volatile u32 by_number = 0;
 /* Secret of this run: no address of the kernel's leaves it bare. */
@@ -66,23 +56,7 @@ struct walk {
 	u64 hash, net, now, sock;
 	u32 bucket, mask, row, seen, state, left;
 };
-struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 kind, pad; };
-struct base { u8 words, family, state, kind; u16 lport, rport; u32 rqueue, wqueue, inode, uid; };
-struct bound { u32 ifindex, mark; };
-struct timer { u32 jiffies; u8 timer, retrans; u16 pad; };
-struct counters { u64 received, acked, sent, retransmitted; u32 segs_in, segs_out, retrans, srtt, mdev, cwnd; };
-struct netns { u32 inum, pad; };
 struct namespace { u32 inum, pernet; u64 table; };
-
-/* Where the parts of a row begin; the addresses are behind them, for their length differs. */
-#define SIZE_IF(part, type) (parts & (part) ? sizeof(type) : 0)
-#define BOUND_AT (sizeof(struct base))
-#define TIMER_AT (BOUND_AT + SIZE_IF(BOUND, struct bound))
-#define COUNTERS_AT (TIMER_AT + SIZE_IF(TIMER, struct timer))
-#define NETNS_AT (COUNTERS_AT + SIZE_IF(COUNTERS, struct counters))
-#define IDENTITY_AT (NETNS_AT + SIZE_IF(NETNS, struct netns))
-#define ADDRESSES_AT (IDENTITY_AT + SIZE_IF(IDENTITY, u64))
-#define PART(type, at) ((struct type *)(r + (at)))
 
 /* One way for whoever lacks the salts. */
 INLINE u64 hidden(u64 address)
@@ -92,95 +66,11 @@ INLINE u64 hidden(u64 address)
 	return h ^ h >> 29;
 }
 
-INLINE void put_timer(u8 *r, u8 timer, u8 retrans, u64 expires, u64 now)
-{
-	if (!(parts & TIMER)) return;
-	s64 left = expires - now;
-	PART(timer, TIMER_AT)->jiffies = left > 0 ? left : 0;
-	PART(timer, TIMER_AT)->timer = timer; PART(timer, TIMER_AT)->retrans = retrans; PART(timer, TIMER_AT)->pad = 0;
-}
-
-/* As inet_sk_diag_fill has it (net/ipv4/inet_diag.c). */
-INLINE void put_running_timer(u8 *r, struct inet_connection_sock *i, u64 now)
-{
-	u32 pending = i->icsk_pending;
-	u64 expires;
-	if (!(parts & TIMER)) return;
-	if (1 << (pending & 31) & (1 << RETRANS | 1 << LOSS_PROBE | 1 << REO_TIMEOUT | 1 << PROBE0)) {
-		if (field_exists(i->icsk_timeout)) expires = i->icsk_timeout;
-		else if (field_exists(i->icsk_inet.sk.tcp_retransmit_timer)) expires = i->icsk_inet.sk.tcp_retransmit_timer.expires;
-		else expires = i->icsk_retransmit_timer.expires;
-		if (pending == PROBE0) put_timer(r, 4, i->icsk_probes_out, expires, now);
-		else put_timer(r, 1, i->icsk_retransmits, expires, now);
-		return;
-	}
-	u64 waits;
-	if (field_exists(i->icsk_keepalive_timer)) { waits = (u64)i->icsk_keepalive_timer.entry.pprev; expires = i->icsk_keepalive_timer.expires; }
-	else { waits = (u64)i->icsk_inet.sk.sk_timer.entry.pprev; expires = i->icsk_inet.sk.sk_timer.expires; }
-	if (waits) put_timer(r, 2, i->icsk_probes_out, expires, now);
-	else put_timer(r, 0, 0, now, now);
-}
-
-INLINE void put_counters(u8 *r, struct tcp_sock *t)
-{
-	if (!(parts & COUNTERS)) return;
-	struct counters *n = PART(counters, COUNTERS_AT);
-	n->received = t->bytes_received; n->acked = t->bytes_acked; n->sent = t->bytes_sent; n->retransmitted = t->bytes_retrans;
-	n->segs_in = t->segs_in; n->segs_out = t->segs_out; n->retrans = t->total_retrans;
-	n->srtt = t->srtt_us; n->mdev = t->mdev_us; n->cwnd = t->snd_cwnd;
-}
-
-INLINE void put_inode(struct base *b, struct sock *sk)
-{
-	if (field_exists(sk->sk_ino)) { b->inode = sk->sk_ino; return; }
-	struct socket *so = sk->sk_socket;	/* the inode that embeds it */
-	b->inode = so ? CAST(struct socket_alloc, so)->vfs_inode.i_ino : 0;
-}
-
-INLINE void put_full(u8 *r, struct tcp_sock *t, int listens, u64 now)
-{
-	struct base *b = (struct base *)r;
-	struct sock *sk = &t->inet_conn.icsk_inet.sk;
-	if (!(parts & QUEUES)) b->rqueue = b->wqueue = 0;
-	else if (listens) { b->rqueue = sk->sk_ack_backlog; b->wqueue = sk->sk_max_ack_backlog; }
-	else {
-		s32 q = t->rcv_nxt - t->copied_seq;
-		b->rqueue = q > 0 ? q : 0; b->wqueue = t->write_seq - t->snd_una;
-	}
-	b->uid = sk->sk_uid.val;
-	if (parts & BOUND) PART(bound, BOUND_AT)->mark = sk->sk_mark;
-	put_running_timer(r, &t->inet_conn, now);
-	put_counters(r, t);
-	put_inode(b, sk);
-}
-
-/* Half-open and time-wait sockets are small: nothing behind sock_common is theirs but their own few fields. */
-INLINE void put_small(u8 *r, u8 kind, u32 mark, u8 timer, u8 retrans, u64 expires, u64 now)
-{
-	struct base *b = (struct base *)r;
-	b->kind = kind; b->rqueue = b->wqueue = b->inode = b->uid = 0;
-	if (parts & BOUND) PART(bound, BOUND_AT)->mark = mark;
-	put_timer(r, timer, retrans, expires, now);
-	if (parts & COUNTERS) for (u32 i = 0; i < sizeof(struct counters) / 8; i++) ((u64 *)(r + COUNTERS_AT))[i] = 0;
-}
-
-INLINE void put_addresses(u8 *r, struct sock_common *c)
-{
-	u32 *a = (u32 *)(r + ADDRESSES_AT);
-	if (c->skc_family == AF_INET6) for (int i = 0; i < 4; i++) { a[i] = c->skc_v6_rcv_saddr.in6_u.u6_addr32[i]; a[4 + i] = c->skc_v6_daddr.in6_u.u6_addr32[i]; }
-	else { a[0] = c->skc_rcv_saddr; a[1] = c->skc_daddr; }
-}
-
 /* Writes the row of w->sock to `r`, where ROW_MAX bytes are free; the bytes used. */
 INLINE u32 put(volatile struct walk *w, u8 *r, struct tcp_sock *t, int listens)
 {
 	struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
-	struct base *b = (struct base *)r;
-	u32 bytes = ADDRESSES_AT + 8 + 24 * (c->skc_family >> 3 & 1);	/* family 2 or 10 */
-	b->words = bytes / 4; b->family = c->skc_family; b->state = w->state; b->kind = 0;
-	b->lport = c->skc_num; b->rport = bswap16(c->skc_dport);
-	put_addresses(r, c);
-	if (parts & BOUND) PART(bound, BOUND_AT)->ifindex = c->skc_bound_dev_if;
+	u32 bytes = put_base(r, c, w->state);
 	if (parts & NETNS) { PART(netns, NETNS_AT)->inum = c->skc_net.net->ns.inum; PART(netns, NETNS_AT)->pad = 0; }
 	if (parts & IDENTITY) *(u64 *)(r + IDENTITY_AT) = hidden(w->sock);
 	u32 state = c->skc_state;
@@ -214,12 +104,6 @@ INLINE void find_net(volatile struct walk *w)
 	w->net = 0;
 }
 
-INLINE void put_head(u8 *o, u32 kind, u64 now)
-{
-	struct head *h = (struct head *)o;
-	h->magic = MAGIC; h->parts = parts; h->jiffies = now; h->ktime_ns = bpf_ktime_get_ns(); h->kind = kind; h->pad = 0;
-}
-
 /* Finds the table of connections or of listeners; 0 if there is none. */
 INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 {
@@ -238,6 +122,24 @@ INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 	return !w->status;
 }
 
+/* Reads and forgets: the memory is on its way when it is needed. */
+#define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
+
+/* Every cache line of the socket that its row is made of. Waiting for them one socket after the other was most of the
+ * walk's time; behind an end of chain there is no memory, and what cannot be read reads as zero. */
+INLINE void touch(u64 link)
+{
+	struct tcp_sock *t = CAST(struct tcp_sock, link - field_offset(struct sock_common, skc_nulls_node));
+	struct sock *sk = &t->inet_conn.icsk_inet.sk;
+	TOUCH(sk->__sk_common.skc_hash);
+	TOUCH(sk->__sk_common.skc_nulls_node.next);
+	TOUCH(sk->sk_uid.val);
+	if (field_exists(sk->sk_ino)) TOUCH(sk->sk_ino);
+	if (parts & TIMER) TOUCH(t->inet_conn.icsk_pending);
+	if (parts & QUEUES) { TOUCH(t->copied_seq); TOUCH(t->write_seq); TOUCH(t->rcv_nxt); }
+	if (parts & COUNTERS) { TOUCH(t->bytes_received); TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
+}
+
 /* From the end of a chain to the head of the next; 0 after the last. */
 INLINE int next_chain(volatile struct walk *w)
 {
@@ -245,8 +147,14 @@ INLINE int next_chain(volatile struct walk *w)
 	/* A bucket is one word, eight are a cache line. */
 	struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, w->hash + 8ull * b);
 	w->off = w->row;
-	/* Eight at once, if none has a socket. */
-	if (!(b & 7) && (a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes & a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped & 1)) b += 7;
+	if (!(b & 7)) {
+		/* Eight at once, if none has a socket; else the first sockets of all eight on their way at once. */
+		if (a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes & a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped & 1) b += 7;
+		else {
+			touch(a->rx_packets); touch(a->tx_packets); touch(a->rx_bytes); touch(a->tx_bytes);
+			touch(a->rx_errors); touch(a->tx_errors); touch(a->rx_dropped); touch(a->tx_dropped);
+		}
+	}
 	w->bucket = b; w->link = a->rx_packets;
 	return b < w->end;
 }

@@ -26,6 +26,7 @@ mod owners_files;
 mod patch;
 mod probe;
 mod program;
+pub mod sockets_iter;
 pub mod sockets_walk;
 
 pub use error::BpfError;

@@ -56,6 +56,17 @@ pub struct Wanted {
 impl Wanted {
     /// Every socket of the calling thread's namespace.
     pub const ALL: Wanted = Wanted { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
+
+    /// Bit 0 IPv4, bit 1 IPv6.
+    pub(crate) fn families(&self) -> u32 {
+        u32::from(self.v4) | u32::from(self.v6) << 1
+    }
+
+    /// Local port, its mask, peer port, its mask.
+    pub(crate) fn ports(&self) -> [u32; 4] {
+        let mask = |port: u16| if port == 0 { 0 } else { 0xffff };
+        [self.sport.into(), mask(self.sport), self.dport.into(), mask(self.dport)]
+    }
 }
 
 /// What a loaded walk can be asked for: less is verified faster.
@@ -212,9 +223,7 @@ impl Context {
     const BYTES: usize = 136;
 
     fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
-        let port = |port: u16| [u32::from(port), if port == 0 { 0 } else { 0xffff }];
-        let ([sport, sport_mask], [dport, dport_mask]) = (port(wanted.sport), port(wanted.dport));
-        let families = u32::from(wanted.v4) | u32::from(wanted.v6) << 1;
+        let ([sport, sport_mask, dport, dport_mask], families) = (wanted.ports(), wanted.families());
         let (netns, all) = (wanted.netns.unwrap_or(0), u32::from(wanted.all));
         let (states, off) = (wanted.states, HEAD as u32);
         let fields = [start, end, netns, all, states, families, sport, sport_mask, dport, dport_mask, off];

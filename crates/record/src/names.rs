@@ -20,15 +20,39 @@ pub enum Proto {
     Packet,
     /// The kernel's own message bus (AF_NETLINK).
     Netlink,
+    /// SCTP (RFC 9260): a socket and its associations.
+    Sctp,
+    /// DCCP (RFC 4340); gone from the kernel with 6.16.
+    Dccp,
+    /// Between a virtual machine and its host (AF_VSOCK).
+    Vsock,
+    /// TIPC, messages inside a cluster.
+    Tipc,
+    /// Packets past the kernel's own stack (AF_XDP).
+    Xdp,
 }
 
 impl Proto {
     /// Every one, in the order of their numbers.
-    pub const ALL: [Proto; 8] =
-        [Proto::Tcp, Proto::Udp, Proto::Unix, Proto::Raw, Proto::UdpLite, Proto::Mptcp, Proto::Packet, Proto::Netlink];
+    pub const ALL: [Proto; 13] = [
+        Proto::Tcp,
+        Proto::Udp,
+        Proto::Unix,
+        Proto::Raw,
+        Proto::UdpLite,
+        Proto::Mptcp,
+        Proto::Packet,
+        Proto::Netlink,
+        Proto::Sctp,
+        Proto::Dccp,
+        Proto::Vsock,
+        Proto::Tipc,
+        Proto::Xdp,
+    ];
 
     /// The words of the field `proto`.
-    pub const NAMES: &'static [&'static str] = &["tcp", "udp", "unix", "raw", "udplite", "mptcp", "packet", "netlink"];
+    pub const NAMES: &'static [&'static str] =
+        &["tcp", "udp", "unix", "raw", "udplite", "mptcp", "packet", "netlink", "sctp", "dccp", "vsock", "tipc", "xdp"];
 
     /// The word of this protocol.
     pub fn name(self) -> &'static str {
@@ -41,12 +65,17 @@ impl Proto {
             Proto::Mptcp => "mptcp",
             Proto::Packet => "packet",
             Proto::Netlink => "netlink",
+            Proto::Sctp => "sctp",
+            Proto::Dccp => "dccp",
+            Proto::Vsock => "vsock",
+            Proto::Tipc => "tipc",
+            Proto::Xdp => "xdp",
         }
     }
 
     /// True if its sockets have IP addresses.
     pub fn is_inet(self) -> bool {
-        !matches!(self, Proto::Unix | Proto::Packet | Proto::Netlink)
+        !matches!(self, Proto::Unix | Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp)
     }
 
     /// True if its sockets have the states of TCP.

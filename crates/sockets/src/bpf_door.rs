@@ -1,4 +1,5 @@
-//! The walk of TCP's tables as a door: the loaded program is kept here from one reading to the next.
+//! The walk of TCP's tables and the kernel's iterator over them as doors: what is loaded is kept here from one reading
+//! to the next.
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,8 +18,13 @@ use crate::error::DecodeError;
 pub struct Doors {
     #[cfg(feature = "bpf")]
     walk: RefCell<Option<bpf::sockets_walk::Walk>>,
-    /// Why the program could not be loaded, when it was tried.
+    /// What is loaded where the walk cannot be.
+    #[cfg(feature = "bpf")]
+    iterator: RefCell<Option<bpf::sockets_iter::TcpIterator>>,
+    /// Why the walk could not be loaded, when it was tried.
     refused: RefCell<Option<Box<str>>>,
+    /// Why not even the iterator.
+    iterator_refused: RefCell<Option<Box<str>>>,
     /// Why another door was taken though there are so many sockets.
     passed_over: Cell<Option<&'static str>>,
     /// The door of the first round, while a recording is made: a table must not change its stream on the tape.
@@ -63,6 +69,16 @@ impl Whose {
     }
 }
 
+/// What reads the sockets of the namespace that one is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+pub(crate) enum Own {
+    /// The walk of the connections. Listeners are netlink's.
+    Walk,
+    /// The kernel's iterator over connections and listeners.
+    Iterator,
+}
+
 /// What is read.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
@@ -97,9 +113,18 @@ impl Doors {
         Doors::default()
     }
 
-    /// Why the program could not be loaded, if it was tried in vain.
+    /// As on a kernel that refuses the walk: for tests of what stands in for it.
+    #[doc(hidden)]
+    pub fn without_walk() -> Doors {
+        Doors { refused: RefCell::new(Some("the walk is not wanted".into())), ..Doors::default() }
+    }
+
+    /// Why no program could be loaded, if it was tried in vain.
     pub fn refused(&self) -> Option<Box<str>> {
-        self.refused.borrow().clone()
+        if self.has_iterator() {
+            return None;
+        }
+        self.iterator_refused.borrow().clone().or_else(|| self.refused.borrow().clone())
     }
 
     /// Why TCP was read by another door than BPF though that would have paid: for `--cost`.
@@ -111,18 +136,19 @@ impl Doors {
         self.passed_over.set(why);
     }
 
+    /// True if the walk was tried in vain.
     pub(crate) fn was_refused(&self) -> bool {
         self.refused.borrow().is_some()
     }
 
-    /// Why the program is not to be loaded here, in words; `None` if it may be tried.
+    /// Why the walk is not to be loaded here, in words; `None` if it may be tried.
     pub(crate) fn why_not(&self) -> Option<&'static str> {
-        if self.was_refused() {
-            return Some("the BPF program could not be loaded");
-        }
-        let held = caps::effective().unwrap_or_default();
-        let may = held.has(Cap::SysAdmin) || (held.has(Cap::Bpf) && held.has(Cap::Perfmon));
-        (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
+        if self.was_refused() { Some(REFUSED) } else { lacks_rights() }
+    }
+
+    /// The same of walk and iterator: one of them will do for the sockets of one's own namespace.
+    pub(crate) fn why_neither(&self) -> Option<&'static str> {
+        if self.iterator_refused.borrow().is_some() { Some(REFUSED) } else { lacks_rights() }
     }
 
     /// Numbers of all network namespaces that the kernel has, also of those that nothing leads to; `None` where it cannot
@@ -141,11 +167,67 @@ impl Doors {
         &self.first
     }
 
-    /// True if the program is there already.
+    /// What is there already and will do.
     #[cfg(feature = "bpf")]
-    pub(crate) fn is_loaded(&self, parts: u32) -> bool {
+    pub(crate) fn loaded(&self, parts: u32) -> Option<Own> {
         use bpf::sockets_walk::Reach;
-        self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(Reach::Connections, parts))
+        if self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(Reach::Connections, parts)) {
+            return Some(Own::Walk);
+        }
+        self.iterator.borrow().as_ref().is_some_and(|door| door.covers(parts)).then_some(Own::Iterator)
+    }
+
+    #[cfg(feature = "bpf")]
+    fn has_iterator(&self) -> bool {
+        self.iterator.borrow().is_some()
+    }
+
+    /// Loads what reads these `parts` of the sockets of one's own namespace: the walk, and if the kernel refuses it and
+    /// `or_iterator` has nothing against it, the iterator.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn open(&self, host: &Host, parts: u32, or_iterator: impl FnOnce() -> bool) -> Result<Own, WalkError> {
+        use bpf::sockets_walk::Reach;
+        if let Some(own) = self.loaded(parts) {
+            return Ok(own);
+        }
+        let refused = match self.was_refused() {
+            true => WalkError::Closed(self.refused().unwrap_or_default().into_string().into()),
+            false => match self.load(host, Reach::Connections, parts) {
+                Ok(()) => return Ok(Own::Walk),
+                Err(error) => error,
+            },
+        };
+        if or_iterator() { self.load_iterator(host, parts).map(|()| Own::Iterator) } else { Err(refused) }
+    }
+
+    #[cfg(feature = "bpf")]
+    fn load_iterator(&self, host: &Host, parts: u32) -> Result<(), WalkError> {
+        match bpf::sockets_iter::TcpIterator::load(host, parts) {
+            Ok(door) => {
+                *self.iterator.borrow_mut() = Some(door);
+                Ok(())
+            }
+            Err(error) => {
+                *self.iterator_refused.borrow_mut() = Some(error.to_string().into());
+                Err(WalkError::Closed(Box::new(error)))
+            }
+        }
+    }
+
+    /// Reads the sockets of one's own namespace, whatever `ask` says of others, by what [`Doors::open`] has loaded.
+    /// True if `each` wanted no more.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn iterate(
+        &self,
+        host: &Host,
+        ask: &Ask<'_>,
+        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+    ) -> Result<bool, WalkError> {
+        let kept = self.iterator.borrow();
+        let Some(door) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
+        let reading = door.read(wanted(ask)).map_err(|error| WalkError::Closed(Box::new(error)))?;
+        let blocks = host.stream(ask.key, ask.note, || Ok(Box::new(reading) as Box<dyn Blocks>));
+        rows(blocks.map_err(WalkError::Broken)?, ask, each)
     }
 
     /// Reads the table of connections; `each` gets every row with its key. True if `each` wanted no more.
@@ -156,7 +238,6 @@ impl Doors {
         ask: &Ask<'_>,
         each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
     ) -> Result<bool, WalkError> {
-        use bpf::sockets_walk::Wanted;
         if host.is_replay() {
             let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
             return rows(blocks, ask, each);
@@ -164,10 +245,7 @@ impl Doors {
         self.load(host, ask.whose.reach(), ask.parts)?;
         let kept = self.walk.borrow();
         let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
-        let Ask { states, v4, v6, sport, dport, .. } = *ask;
-        let all = matches!(ask.whose, Whose::Shared(_) | Whose::AllListeners);
-        let wanted = Wanted { states, v4, v6, sport, dport, netns: ask.whose.netns(), all };
-        let walking = walk.read(ask.whose.table(), wanted).map_err(|error| WalkError::Closed(Box::new(error)))?;
+        let walking = walk.read(ask.whose.table(), wanted(ask)).map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(ask.key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
         rows(blocks.map_err(WalkError::Broken)?, ask, each)
     }
@@ -213,8 +291,28 @@ impl Doors {
     }
 
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn is_loaded(&self, _parts: u32) -> bool {
+    pub(crate) fn loaded(&self, _parts: u32) -> Option<Own> {
+        None
+    }
+
+    #[cfg(not(feature = "bpf"))]
+    fn has_iterator(&self) -> bool {
         false
+    }
+
+    #[cfg(not(feature = "bpf"))]
+    pub(crate) fn open(&self, _: &Host, _parts: u32, _or_iterator: impl FnOnce() -> bool) -> Result<Own, WalkError> {
+        Err(WalkError::Closed(Box::new(WithoutBpf)))
+    }
+
+    #[cfg(not(feature = "bpf"))]
+    pub(crate) fn iterate(
+        &self,
+        _: &Host,
+        _: &Ask<'_>,
+        _: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+    ) -> Result<bool, WalkError> {
+        Err(WalkError::Closed(Box::new(WithoutBpf)))
     }
 
     /// Without BPF a recording can still be read.
@@ -231,6 +329,22 @@ impl Doors {
         let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
         rows(blocks, ask, each)
     }
+}
+
+/// In words, why nothing is tried any more.
+const REFUSED: &str = "the BPF program could not be loaded";
+
+fn lacks_rights() -> Option<&'static str> {
+    let held = caps::effective().unwrap_or_default();
+    let may = held.has(Cap::SysAdmin) || (held.has(Cap::Bpf) && held.has(Cap::Perfmon));
+    (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
+}
+
+#[cfg(feature = "bpf")]
+fn wanted(ask: &Ask<'_>) -> bpf::sockets_walk::Wanted {
+    let Ask { states, v4, v6, sport, dport, .. } = *ask;
+    let all = matches!(ask.whose, Whose::Shared(_) | Whose::AllListeners);
+    bpf::sockets_walk::Wanted { states, v4, v6, sport, dport, netns: ask.whose.netns(), all }
 }
 
 fn rows<'a>(

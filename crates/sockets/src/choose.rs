@@ -81,7 +81,7 @@ pub const BPF_HAS: u64 = need::IFACE_MARK
     | NOT_IN_TCP;
 
 /// `need` bits of tables that no TCP socket stands in.
-const NOT_IN_TCP: u64 = need::PACKET | need::FILTER | need::NETLINK;
+const NOT_IN_TCP: u64 = need::PACKET | need::FILTER | need::NETLINK | need::SCTP | need::XDP;
 
 /// `need` bits that mean unix sockets wherever they stand, so that TCP has nothing to lack.
 const UNIX_BESIDE: u64 = need::UNIX_QUEUES | need::UNIX_UID;
@@ -188,6 +188,8 @@ pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
         (Via::Proc, Proto::Unix) => PROC_LACKS_UNIX,
         (Via::Proc, Proto::Packet) => PROC_LACKS_PACKET,
         (Via::Proc, Proto::Netlink) => PROC_LACKS_NETLINK,
+        // There is no file at all; what a row could lack is no question.
+        (Via::Proc, Proto::Vsock | Proto::Tipc | Proto::Xdp) => need::COOKIE,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
 }

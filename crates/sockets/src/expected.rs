@@ -7,6 +7,10 @@ pub(crate) const WORTH_LOADING: u64 = 8_000;
 pub(crate) const WORTH_LOADING_FOR_MANY: u64 = 2_000;
 /// Sockets from which a loaded walk is cheaper than netlink.
 pub(crate) const WORTH_WALKING: u64 = 500;
+/// Sockets from which loading the kernel's iterator pays, where the walk cannot be had; and from which a loaded one is
+/// cheaper than netlink.
+pub(crate) const WORTH_LOADING_ITERATOR: u64 = 40_000;
+pub(crate) const WORTH_ITERATING: u64 = 5_000;
 
 /// The counters of this namespace's sockets.
 const SOCKSTAT: &str = "/proc/thread-self/net/sockstat";

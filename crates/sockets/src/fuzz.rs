@@ -13,7 +13,11 @@ use crate::proc_door::key_of;
 use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
+use crate::sctp_diag::SctpDecoder;
+use crate::tipc_diag::TipcDecoder;
 use crate::unix_diag::UnixDecoder;
+use crate::vsock_diag::decode_vsock;
+use crate::xdp_diag::XdpDecoder;
 
 // Every cell of the row, the members of tcp_info and socket memory among them.
 fn walk(row: &Socket<'_>) {
@@ -39,6 +43,18 @@ pub fn fuzz_sock_diag(data: &[u8]) {
             walk(&row);
         }
         if let Ok(row) = NetlinkDecoder::new(1).decode(payload, &mut Rare::default()) {
+            walk(&row);
+        }
+        if let Ok(row) = SctpDecoder::new(1).decode(payload, &mut Rare::default()) {
+            walk(&row);
+        }
+        if let Ok(row) = XdpDecoder::new(1).decode(payload, &mut Rare::default()) {
+            walk(&row);
+        }
+        if let Ok(row) = TipcDecoder::new(1).decode(payload, &mut Rare::default()) {
+            walk(&row);
+        }
+        if let Ok(row) = decode_vsock(payload, 1, &mut Rare::default()) {
             walk(&row);
         }
         let mut decoder = UnixDecoder::new(1);
@@ -108,7 +124,7 @@ mod tests {
 
         /// Messages that begin well: a family, then anything.
         #[test]
-        fn any_tail(family in prop::sample::select(vec![1u8, 2, 10, 16, 17]), data in prop::collection::vec(any::<u8>(), 16..200)) {
+        fn any_tail(family in prop::sample::select(vec![1u8, 2, 10, 16, 17, 40, 44]), data in prop::collection::vec(any::<u8>(), 16..200)) {
             let mut data = data;
             data[0] = family;
             fuzz_sock_diag(&data);

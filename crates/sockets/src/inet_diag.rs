@@ -31,6 +31,10 @@ const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 /// include/uapi/linux/in.h
 const IPPROTO_UDPLITE: u8 = 136;
+/// include/uapi/linux/in.h
+const IPPROTO_DCCP: u8 = 33;
+/// include/uapi/linux/in.h
+const IPPROTO_SCTP: u8 = 132;
 /// include/uapi/linux/in.h: in inet_diag's terms every raw socket, whatever its protocol.
 const IPPROTO_RAW: u8 = 255;
 /// include/uapi/linux/in.h
@@ -48,15 +52,15 @@ const _: () = assert!(REQ == 4 + SOCKID + 4 + 4);
 pub(crate) const REQ_V2: usize = 56;
 const _: () = assert!(REQ_V2 == 4 + 4 + SOCKID);
 /// `struct inet_diag_msg`: family, state, timer, retrans, id, five u32.
-const MSG: usize = 72;
+pub(crate) const MSG: usize = 72;
 const _: () = assert!(MSG == 4 + SOCKID + 5 * 4);
 
 /// Every state that a listing wants: 1–12. Bit 13 (BOUND_INACTIVE, 6.8) is not asked for.
 pub(crate) const STATES_ALL: u32 = 0x1ffe;
 
 // enum of attributes, `INET_DIAG_…`. Those without a constant are known and have no place in a row:
-// 1 MEMINFO, 10 PROTOCOL, 12 LOCALS, 13 PEERS, 14 PAD.
-const INFO: u16 = 2;
+// 1 MEMINFO, 10 PROTOCOL, 14 PAD.
+pub(crate) const INFO: u16 = 2;
 const VEGASINFO: u16 = 3;
 const CONG: u16 = 4;
 const TOS: u16 = 5;
@@ -65,6 +69,8 @@ const SKMEMINFO: u16 = 7;
 const SHUTDOWN: u16 = 8;
 const DCTCPINFO: u16 = 9;
 const SKV6ONLY: u16 = 11;
+pub(crate) const LOCALS: u16 = 12;
+pub(crate) const PEERS: u16 = 13;
 const MARK: u16 = 15;
 const BBRINFO: u16 = 16;
 const CLASS_ID: u16 = 17;
@@ -79,7 +85,7 @@ const LAST_KNOWN: u16 = SOCKOPT;
 /// The extension bits that fetch the fields behind these `need` bits: `1 << (attribute - 1)`.
 pub(crate) fn ext_of(demanded: u64) -> u8 {
     let bits: [(u64, &[u16]); 5] = [
-        (need::TCP_INFO | need::COUNTERS | need::ULP, &[INFO]),
+        (need::TCP_INFO | need::COUNTERS | need::ULP | need::SCTP, &[INFO]),
         (need::CONG, &[CONG]),
         (need::CONG_INFO, &[VEGASINFO]),
         (need::SKMEM, &[SKMEMINFO]),
@@ -95,6 +101,8 @@ pub(crate) fn number_of(proto: Proto) -> u8 {
         Proto::Udp => IPPROTO_UDP,
         Proto::UdpLite => IPPROTO_UDPLITE,
         Proto::Raw => IPPROTO_RAW,
+        Proto::Sctp => IPPROTO_SCTP,
+        Proto::Dccp => IPPROTO_DCCP,
         // Its own number does not fit: it stands in an attribute.
         Proto::Mptcp => IPPROTO_NONE_SUCH,
         _ => IPPROTO_TCP,
@@ -151,30 +159,18 @@ impl Wanted<'_> {
 
     /// The sockets of one family and protocol.
     pub(crate) fn by_family(&self, family: u8, proto: Proto) -> Request {
-        let mut request = self.unfinished(family, number_of(proto));
-        if proto == Proto::Mptcp {
-            request.attr_u32(INET_DIAG_REQ_PROTOCOL, IPPROTO_MPTCP);
-        }
-        self.finish(request)
-    }
-}
-
-impl Wanted<'_> {
-    /// The same of a protocol by its number.
-    pub(crate) fn by_number(&self, family: u8, number: u8) -> Request {
-        self.finish(self.unfinished(family, number))
-    }
-
-    fn unfinished(&self, family: u8, number: u8) -> Request {
         let mut body = [0; REQ_V2];
         body[0] = family;
-        body[1] = number;
+        body[1] = number_of(proto);
         body[2] = self.ext;
         body[4..8].copy_from_slice(&self.states.to_ne_bytes());
         body[8..8 + SOCKID].copy_from_slice(&self.sockid());
         let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
         request.body(&body);
-        request
+        if proto == Proto::Mptcp {
+            request.attr_u32(INET_DIAG_REQ_PROTOCOL, IPPROTO_MPTCP);
+        }
+        self.finish(request)
     }
 }
 
@@ -310,8 +306,10 @@ impl InetDecoder {
 
     fn asked_attribute<'b>(&mut self, row: &mut Socket<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
-            // Of MPTCP the same attribute holds another struct.
-            INFO if self.proto != Proto::Mptcp => row.tcp_info = Some(TcpInfo::new(attr.payload)),
+            // Of MPTCP and SCTP the same attribute holds another struct.
+            INFO if !matches!(self.proto, Proto::Mptcp | Proto::Sctp) => {
+                row.tcp_info = Some(TcpInfo::new(attr.payload))
+            }
             SKMEMINFO => row.skmem = Some(SkMem::new(attr.payload)),
             CONG => row.cong = Some(attr.c_str()),
             VEGASINFO => row.vegas = Some(attr.payload),

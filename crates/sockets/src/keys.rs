@@ -5,7 +5,10 @@ use crate::choose::Via;
 use crate::inet_diag::{AF_INET, AF_INET6};
 use crate::netlink_diag::AF_NETLINK;
 use crate::packet_diag::AF_PACKET;
+use crate::tipc_diag::AF_TIPC;
 use crate::unix_diag::AF_UNIX;
+use crate::vsock_diag::AF_VSOCK;
+use crate::xdp_diag::AF_XDP;
 
 /// One dump or one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,13 @@ pub(crate) enum Table {
     Mptcp6,
     Packet,
     Netlink,
+    Sctp4,
+    Sctp6,
+    Dccp4,
+    Dccp6,
+    Vsock,
+    Tipc,
+    Xdp,
 }
 
 /// The tables of a protocol, one by one.
@@ -38,6 +48,11 @@ pub(crate) fn tables_of(proto: Proto) -> &'static [Table] {
         Proto::Mptcp => &[Table::Mptcp4, Table::Mptcp6],
         Proto::Packet => &[Table::Packet],
         Proto::Netlink => &[Table::Netlink],
+        Proto::Sctp => &[Table::Sctp4, Table::Sctp6],
+        Proto::Dccp => &[Table::Dccp4, Table::Dccp6],
+        Proto::Vsock => &[Table::Vsock],
+        Proto::Tipc => &[Table::Tipc],
+        Proto::Xdp => &[Table::Xdp],
     }
 }
 
@@ -59,6 +74,13 @@ impl Table {
             Table::Mptcp6 => "MPTCP sockets (IPv6)",
             Table::Packet => "packet sockets",
             Table::Netlink => "netlink sockets",
+            Table::Sctp4 => "SCTP sockets (IPv4)",
+            Table::Sctp6 => "SCTP sockets (IPv6)",
+            Table::Dccp4 => "DCCP sockets (IPv4)",
+            Table::Dccp6 => "DCCP sockets (IPv6)",
+            Table::Vsock => "vsock sockets",
+            Table::Tipc => "TIPC sockets",
+            Table::Xdp => "AF_XDP sockets",
         }
     }
 
@@ -72,6 +94,11 @@ impl Table {
             Table::Mptcp4 | Table::Mptcp6 => Proto::Mptcp,
             Table::Packet => Proto::Packet,
             Table::Netlink => Proto::Netlink,
+            Table::Sctp4 | Table::Sctp6 => Proto::Sctp,
+            Table::Dccp4 | Table::Dccp6 => Proto::Dccp,
+            Table::Vsock => Proto::Vsock,
+            Table::Tipc => Proto::Tipc,
+            Table::Xdp => Proto::Xdp,
         }
     }
 
@@ -81,9 +108,14 @@ impl Table {
             Table::Tcp => 0,
             Table::Tcp4 | Table::Udp4 | Table::Raw4 | Table::UdpLite4 | Table::Mptcp4 => AF_INET,
             Table::Tcp6 | Table::Udp6 | Table::Raw6 | Table::UdpLite6 | Table::Mptcp6 => AF_INET6,
+            Table::Sctp4 | Table::Dccp4 => AF_INET,
+            Table::Sctp6 | Table::Dccp6 => AF_INET6,
             Table::Unix => AF_UNIX,
             Table::Packet => AF_PACKET,
             Table::Netlink => AF_NETLINK,
+            Table::Vsock => AF_VSOCK,
+            Table::Tipc => AF_TIPC,
+            Table::Xdp => AF_XDP,
         }
     }
 
@@ -103,10 +135,18 @@ impl Table {
             Table::Mptcp6 => "mptcp6",
             Table::Packet => "packet",
             Table::Netlink => "netlink",
+            Table::Sctp4 => "sctp4",
+            Table::Sctp6 => "sctp6",
+            Table::Dccp4 => "dccp4",
+            Table::Dccp6 => "dccp6",
+            Table::Vsock => "vsock",
+            Table::Tipc => "tipc",
+            Table::Xdp => "xdp",
         }
     }
 
-    /// The file below /proc/thread-self/net. (Of MPTCP there is none: asking for it finds nothing.)
+    /// The file below /proc/thread-self/net. (Of MPTCP and of the families
+    /// behind netlink there is none: asking for it finds nothing.)
     pub(crate) fn file(self) -> &'static str {
         match self {
             Table::Tcp | Table::Tcp4 => "tcp",
@@ -163,6 +203,6 @@ mod tests {
         assert!(keys.iter().all(|key| is_ours(key, 7) && !is_ours(key, 8)));
         keys.sort();
         keys.dedup();
-        assert_eq!(keys.len(), 3 * 14);
+        assert_eq!(keys.len(), 3 * 21);
     }
 }

@@ -3,7 +3,7 @@
 //! Sockets of one network namespace, by sock_diag or from /proc/net, live or from a recording, one
 //! row at a time in a reused buffer. Knows both interfaces; knows nothing of processes, of what a user calls a
 //! filter, of output. Start reading at [`SocketSource`]; a new column begins in `record::rows` and ends in
-//! `inet_diag`, `unix_diag`, `packet_diag`, `netlink_diag` or one of `proc_*`.
+//! one of `*_diag` or of `proc_*`.
 #![forbid(unsafe_code)]
 
 mod books;
@@ -16,7 +16,6 @@ mod destroyed;
 mod error;
 mod everywhere;
 mod expected;
-mod foreign;
 mod fuzz;
 mod ifindex;
 mod inet_diag;
@@ -32,9 +31,13 @@ mod proc_tcp;
 mod proc_unix;
 mod pushdown;
 mod raw_dump;
+mod sctp_diag;
 mod source;
+mod tipc_diag;
 mod unix_diag;
+mod vsock_diag;
 mod window;
+mod xdp_diag;
 
 pub use bpf_door::Doors;
 pub use choose::{
@@ -44,7 +47,6 @@ pub use destroy::{Closing, Target, close, probe_closing};
 pub use destroyed::Destroyed;
 pub use error::DecodeError;
 pub use everywhere::{EverySocket, Place};
-pub use foreign::Foreign;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use inet_diag::{InetDecoder, decode_inet};
 pub use live::{FlowSums, Follow, LiveConnections, probe_following};
@@ -56,5 +58,9 @@ pub use proc_tcp::parse_proc_line;
 pub use proc_unix::parse_proc_unix_line;
 pub use pushdown::Families;
 pub use raw_dump::dump_tcp;
+pub use sctp_diag::SctpDecoder;
 pub use source::{Options, SocketSource};
+pub use tipc_diag::TipcDecoder;
 pub use unix_diag::{UnixDecoder, decode_unix};
+pub use vsock_diag::decode_vsock;
+pub use xdp_diag::XdpDecoder;

@@ -11,7 +11,7 @@ use crate::inet_diag::{AF_INET, Wanted};
 use crate::keys::Table;
 use crate::proc_door::ProcFile;
 use crate::source::NETLINK_SOCK_DIAG;
-use crate::{netlink_diag, packet_diag, unix_diag};
+use crate::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
 
 /// What became of trying one door.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,9 @@ pub fn probe(host: &Host) -> Vec<Probe> {
     let mut probes = Vec::new();
     for proto in Proto::ALL {
         probes.push(by_netlink(host, proto));
-        probes.push(by_proc(host, proto));
+        if !has_no_file(proto) {
+            probes.push(by_proc(host, proto));
+        }
     }
     probes
 }
@@ -59,6 +61,9 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
         Proto::Unix => (tried(unix_diag::request(0, 0)), "one dump"),
         Proto::Packet => (tried(packet_diag::request(0)), "one dump"),
         Proto::Netlink => (tried(netlink_diag::request(0)), "one dump for every protocol"),
+        Proto::Vsock => (tried(vsock_diag::request(0)), "one dump"),
+        Proto::Tipc => (tried(tipc_diag::request(0)), "one dump"),
+        Proto::Xdp => (tried(xdp_diag::request(0)), "one dump"),
         _ => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
     };
     let words = match &result {
@@ -79,6 +84,11 @@ fn module_of(proto: Proto) -> &'static str {
         Proto::Mptcp => "CONFIG_INET_MPTCP_DIAG",
         Proto::Packet => "CONFIG_PACKET_DIAG",
         Proto::Netlink => "CONFIG_NETLINK_DIAG",
+        Proto::Sctp => "CONFIG_INET_SCTP_DIAG",
+        Proto::Dccp => "CONFIG_INET_DCCP_DIAG, gone with 6.16",
+        Proto::Vsock => "CONFIG_VSOCKETS_DIAG",
+        Proto::Tipc => "CONFIG_TIPC_DIAG",
+        Proto::Xdp => "CONFIG_XDP_SOCKETS_DIAG",
     }
 }
 
@@ -104,6 +114,11 @@ fn by_proc(host: &Host, proto: Proto) -> Probe {
     Probe { proto, via: Via::Proc, works: result.is_ok(), words }
 }
 
+// Families that no file of /proc/net tells of: not worth a line.
+fn has_no_file(proto: Proto) -> bool {
+    matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp)
+}
+
 fn table_of(proto: Proto) -> Table {
     match proto {
         Proto::Tcp => Table::Tcp,
@@ -114,6 +129,11 @@ fn table_of(proto: Proto) -> Table {
         Proto::Mptcp => Table::Mptcp4,
         Proto::Packet => Table::Packet,
         Proto::Netlink => Table::Netlink,
+        Proto::Sctp => Table::Sctp4,
+        Proto::Dccp => Table::Dccp4,
+        Proto::Vsock => Table::Vsock,
+        Proto::Tipc => Table::Tipc,
+        Proto::Xdp => Table::Xdp,
     }
 }
 
@@ -124,7 +144,7 @@ mod tests {
     #[test]
     fn this_host() {
         let probes = probe(&Host::live());
-        assert_eq!(probes.len(), 2 * Proto::ALL.len());
+        assert_eq!(probes.len(), 2 * Proto::ALL.len() - 5);
         assert!(probes.iter().all(|probe| !probe.words.is_empty()));
         // Whatever a sandbox forbids, one of the two doors to TCP must be open where tests run.
         assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.works));

@@ -6,17 +6,22 @@ use std::ops::ControlFlow;
 use netlink::{Ask, DumpEnd, DumpError, Request};
 use record::rows::need::{self, NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, State, Table as _};
+use record::{
+    Accounting, Demand, Each, Next, Offer, Op, Operand, Proto, Push, Source, SourceError, SourceFault, State,
+    Table as _,
+};
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
-use crate::bpf_door::{self, Doors, WalkError, Whose};
+use crate::bpf_door::{self, Doors, Own, WalkError, Whose};
 use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
 use crate::error::DecodeError;
-use crate::expected::{self, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_WALKING};
+use crate::expected::{
+    self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_ITERATOR, WORTH_WALKING,
+};
 use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
 use crate::keys::{self, Table};
 use crate::netlink_diag::{self, NetlinkDecoder};
@@ -26,8 +31,12 @@ use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
 use crate::pushdown::{Families, Split, TableFilter, World, only_in, split};
+use crate::sctp_diag::{self, SctpDecoder};
+use crate::tipc_diag::{self, TipcDecoder};
 use crate::unix_diag::{self, UnixDecoder};
+use crate::vsock_diag::{self, decode_vsock};
 use crate::window::Window;
+use crate::xdp_diag::{self, XdpDecoder};
 
 /// NETLINK_SOCK_DIAG (include/uapi/linux/netlink.h).
 pub(crate) const NETLINK_SOCK_DIAG: i32 = 4;
@@ -54,12 +63,16 @@ pub struct Options {
     pub families: Families,
     /// TCP sockets from which the walk pays; `None` is what was measured.
     pub walk_from: Option<u64>,
+    /// The state mask for SCTP, DCCP, vsock and TIPC sockets as an old tool asks for it; what the kernel makes of it is
+    /// shown.
+    pub states: Option<u32>,
 }
 
 impl Options {
     /// Every table, both families, any door. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
     /// the first the kernel crosses the whole host's table of tokens (2.4 ms where all the rest takes 0.7), nobody has
-    /// one of the second, and the third are many and of little interest (docs/adr/0009).
+    /// one of the second, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC and AF_XDP sockets are read
+    /// on the same condition: asking for them makes the kernel load their modules (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
         let order = vec![
             Proto::Tcp,
@@ -70,10 +83,34 @@ impl Options {
             Proto::Packet,
             Proto::Unix,
             Proto::Netlink,
+            Proto::Sctp,
+            Proto::Dccp,
+            Proto::Vsock,
+            Proto::Tipc,
+            Proto::Xdp,
         ];
-        let if_named = &[Proto::Mptcp, Proto::UdpLite, Proto::Netlink];
+        let if_named = &[
+            Proto::Mptcp,
+            Proto::UdpLite,
+            Proto::Netlink,
+            Proto::Sctp,
+            Proto::Dccp,
+            Proto::Vsock,
+            Proto::Tipc,
+            Proto::Xdp,
+        ];
         let families = Families::Both;
-        Options { via: None, netns_id, order, if_named, quiet: false, as_sent: false, families, walk_from: None }
+        Options {
+            via: None,
+            netns_id,
+            order,
+            if_named,
+            quiet: false,
+            as_sent: false,
+            families,
+            walk_from: None,
+            states: None,
+        }
     }
 
     /// Only this table.
@@ -135,7 +172,7 @@ impl<'h> SocketSource<'h> {
 
     // Whether a table that cannot be read is worth a word.
     fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
-        everywhere(proto) || (!self.options.quiet && is_named(demand, proto))
+        everywhere(proto) || (!self.options.quiet && is_told(demand, proto))
     }
 
     fn choose(&self, demand: &Demand<Sockets>, proto: Proto, states: u32) -> Choice {
@@ -160,19 +197,29 @@ impl<'h> SocketSource<'h> {
             Some(_) => return Walk::TooFew,
             None => {}
         }
-        let (least, why) = match (self.doors().is_loaded(parts), demand.repeated) {
-            (true, _) => (WORTH_WALKING, "the program is loaded"),
-            (false, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
-            (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
+        let (least, why) = match (self.doors().loaded(parts), demand.repeated) {
+            (Some(Own::Walk), _) => (WORTH_WALKING, "the program is loaded"),
+            (Some(Own::Iterator), _) => (WORTH_ITERATING, "the program is loaded"),
+            (None, _) if self.doors().was_refused() => {
+                (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays")
+            }
+            (None, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
+            (None, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
         let least = self.options.walk_from.unwrap_or(least);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }
-        match self.doors().why_not() {
+        match self.doors().why_neither() {
             Some(why_not) => Walk::No(why_not),
             None => Walk::Pays(why),
         }
+    }
+
+    // Whether the iterator is worth its load where the walk cannot be had.
+    fn iterator_pays(&self) -> bool {
+        let least = self.options.walk_from.unwrap_or(WORTH_LOADING_ITERATOR);
+        self.options.via == Some(Via::Bpf) || expected::tcp_sockets(self.host, least) >= least
     }
 
     fn key(&self, table: Table, via: Via) -> String {
@@ -205,6 +252,26 @@ pub(crate) fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
         });
     }
     named
+}
+
+// Whether somebody waits for that table. Of those that many kernels lack only its own name says so: `proto != tcp`
+// speaks of them as well.
+fn is_told(demand: &Demand<Sockets>, proto: Proto) -> bool {
+    if !matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp) {
+        return is_named(demand, proto);
+    }
+    let mut told = false;
+    for part in &demand.conjuncts {
+        part.for_each_test(&mut |test| {
+            let name = Sockets::FIELDS.get(test.field).map_or("", |field| field.name);
+            let word = match (&test.operand, test.op) {
+                (Operand::Words(words), Op::Eq) => words.iter().any(|word| **word == *proto.name().as_bytes()),
+                _ => false,
+            };
+            told |= only_in(name) == Some(proto) || (name == "proto" && word);
+        });
+    }
+    told
 }
 
 #[derive(Debug)]
@@ -490,7 +557,7 @@ impl Run<'_, '_, '_, '_> {
         filter_here: bool,
     ) -> Result<(), DumpError> {
         let note = note_of(filter, program);
-        let request = request_of(table, filter, program, self.need);
+        let request = request_of(table, filter, program, self.need, self.source.options.states);
         let (source, what) = (self.source, table.what());
         let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
         let rows = self.books.rows();
@@ -545,7 +612,17 @@ impl Run<'_, '_, '_, '_> {
                 });
                 (end, decoder.unknown_attrs)
             }
-            Proto::Tcp | Proto::Udp | Proto::UdpLite => {
+            Proto::Sctp => {
+                let mut decoder = SctpDecoder::new(netns_id);
+                let end = netlink::dump(host, ask, |part| match decoder.decode(part.payload, &mut Rare::default()) {
+                    // A socket and its associations have the same cookie.
+                    Ok(row) => rows.row(&row, 0),
+                    Err(error) => rows.failed(error),
+                });
+                (end, decoder.unknown_attrs())
+            }
+            Proto::Vsock | Proto::Tipc | Proto::Xdp => dump_family(host, ask, proto, netns_id, &mut rows),
+            Proto::Tcp | Proto::Udp | Proto::UdpLite | Proto::Dccp => {
                 let mut decoder = InetDecoder::new(proto, netns_id).needing(self.need);
                 let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
                 (end, decoder.unknown_attrs)
@@ -556,36 +633,56 @@ impl Run<'_, '_, '_, '_> {
         end
     }
 
-    // TCP by the walk: listeners by netlink first, who finds them without crossing the table of connections (and knows
-    // those that are merely bound), then the connections.
+    // TCP by a program. For the walk netlink reads the listeners, whom it finds without crossing the table of connections
+    // (and it knows those that are merely bound); the iterator has them itself.
     fn by_walk(&mut self, filter: &TableFilter) {
-        let beside = filter.states & IN_SMALL_TABLES;
-        if beside != 0 || self.source.host.is_replay() {
+        let (source, replayed) = (self.source, self.source.host.is_replay());
+        let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
+        let opened = match few || replayed {
+            true => Ok(Own::Walk),
+            false => source.doors().open(source.host, self.parts, || source.iterator_pays()),
+        };
+        let opened = match opened {
+            Err(error) if source.options.via != Some(Via::Bpf) => {
+                return self.walk_failed(filter, error, self.books.rows(), filter.states);
+            }
+            opened => opened,
+        };
+        // A recording may have the listeners here or among the connections.
+        let apart = if replayed { self.holds_listeners() } else { !matches!(opened, Ok(Own::Iterator)) };
+        let beside = filter.states & if apart { IN_SMALL_TABLES } else { 1 << State::BOUND_INACTIVE.0 };
+        if if replayed { apart } else { beside != 0 } {
             self.listeners = true;
             self.by_files_or_dumps(Via::Netlink, &TableFilter { states: beside, ..filter.clone() });
             self.listeners = false;
         }
-        if self.stopped || filter.states & !IN_SMALL_TABLES == 0 {
+        if self.stopped || few {
             return;
         }
         let rows = self.books.rows();
-        match self.walk_connections(filter) {
+        match opened.and_then(|own| self.walk_connections(filter, own, beside)) {
             Ok(stopped) => {
                 self.stopped |= stopped;
                 self.books.used(Via::Bpf.name());
             }
-            Err(error) => self.walk_failed(filter, error, rows),
+            Err(error) => self.walk_failed(filter, error, rows, filter.states & !beside),
         }
     }
 
-    fn walk_connections(&mut self, filter: &TableFilter) -> Result<bool, WalkError> {
+    // Whether the recording has listeners of their own; of both families, or by one dump for each.
+    fn holds_listeners(&self) -> bool {
+        let key = |table: &Table| keys::listeners_key(*table, self.source.options.netns_id);
+        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.source.host.holds(&key(table)))
+    }
+
+    fn walk_connections(&mut self, filter: &TableFilter, own: Own, beside: u32) -> Result<bool, WalkError> {
         let source = self.source;
         let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
         let ask = bpf_door::Ask {
             whose: Whose::Own,
             parts: self.parts,
             // A socket that is closed leaves the table before it is called so: one that says it was just let go.
-            states: filter.states & !(1 << State::CLOSE.0) & !IN_SMALL_TABLES,
+            states: filter.states & !(1 << State::CLOSE.0) & !beside,
             v4: filter.families.has(AF_INET),
             v6: filter.families.has(AF_INET6),
             sport: filter.sport,
@@ -598,14 +695,18 @@ impl Run<'_, '_, '_, '_> {
         let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
         let mut rows =
             Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
-        source.doors().walk(source.host, &ask, &mut |row| match row {
+        let mut each = |row: Result<(&Socket<'_>, u64), DecodeError>| match row {
             Ok((row, key)) => rows.row(row, key),
             Err(error) => rows.failed(error),
-        })
+        };
+        match own {
+            Own::Walk => source.doors().walk(source.host, &ask, &mut each),
+            Own::Iterator => source.doors().iterate(source.host, &ask, &mut each),
+        }
     }
 
-    // The connections by another door, if no row of them is out and nobody insists on this one.
-    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64) {
+    // What is left of the sockets by another door, if no row of them is out and nobody insists on this one.
+    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64, states: u32) {
         let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
             WalkError::Closed(cause) => (None, cause),
             WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
@@ -621,10 +722,7 @@ impl Run<'_, '_, '_, '_> {
         if errno.is_some() {
             self.books.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
         }
-        self.by_files_or_dumps(
-            Via::Netlink,
-            &TableFilter { states: filter.states & !IN_SMALL_TABLES, ..filter.clone() },
-        );
+        self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
     }
 
     // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
@@ -773,6 +871,26 @@ impl Rows<'_, '_> {
     }
 }
 
+// One dump of a family that has no IP addresses and no text of its own.
+fn dump_family(
+    host: &Host,
+    ask: &Ask<'_>,
+    proto: Proto,
+    netns_id: u64,
+    rows: &mut Rows<'_, '_>,
+) -> (Result<DumpEnd, DumpError>, u64) {
+    let (mut tipc, mut xdp) = (TipcDecoder::new(netns_id), XdpDecoder::new(netns_id));
+    let end = netlink::dump(host, ask, |part| {
+        let mut rare = Rare::default();
+        rows.take(&match proto {
+            Proto::Tipc => tipc.decode(part.payload, &mut rare),
+            Proto::Xdp => xdp.decode(part.payload, &mut rare),
+            _ => decode_vsock(part.payload, netns_id, &mut rare),
+        })
+    });
+    (end, tipc.unknown_attrs + xdp.unknown_attrs)
+}
+
 /// Neither door opened.
 #[derive(Debug)]
 struct NoDoor {
@@ -836,16 +954,28 @@ fn may_ask_storages() -> bool {
     caps::effective().is_ok_and(|set| set.has(Cap::Bpf) || set.has(Cap::SysAdmin))
 }
 
-fn request_of(table: Table, filter: &TableFilter, program: &[u8], need: u64) -> Request {
+fn request_of(table: Table, filter: &TableFilter, program: &[u8], need: u64, as_asked: Option<u32>) -> Request {
     let TableFilter { states, sport, dport, .. } = *filter;
     // Without the right the kernel would refuse the whole request.
     let storages = need & STORAGES != 0 && may_ask_storages();
-    let wanted = Wanted { ext: ext_of(need), states, sport, dport, bytecode: program, storages };
+    // Numbers of associations are no part of other tables' attributes.
+    let of_table = if table.proto() == Proto::Sctp { need } else { need & !need::SCTP };
+    let states = match table.proto() {
+        Proto::Sctp => as_asked.unwrap_or(sctp_diag::states_of(states)),
+        // PARTOPEN is one of its own: 13, and 14 since 6.8.
+        Proto::Dccp if states == STATES_ALL => as_asked.unwrap_or(STATES_ALL | 3 << 13),
+        Proto::Vsock | Proto::Tipc => as_asked.unwrap_or(states),
+        _ => states,
+    };
+    let wanted = Wanted { ext: ext_of(of_table), states, sport, dport, bytecode: program, storages };
     match table {
         Table::Tcp => wanted.legacy(),
         Table::Unix => unix_diag::request(states, unix_diag::show_of(need)),
         Table::Packet => packet_diag::request(packet_diag::show_of(need)),
         Table::Netlink => netlink_diag::request(netlink_diag::show_of(need)),
+        Table::Vsock => vsock_diag::request(states),
+        Table::Tipc => tipc_diag::request(states),
+        Table::Xdp => xdp_diag::request(xdp_diag::show_of(need)),
         table => wanted.by_family(table.family(), table.proto()),
     }
 }

@@ -1,9 +1,9 @@
 //! From the words of a request to an engine's plan.
 
-use crate::flags::{Repeat, Request};
+use crate::flags::{Format, Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::{Ast, FilterError, Fold, Plan, PlanError, Sort};
-use record::Table;
+use record::{Expr, Op, Operand, Table, Test};
 use std::fmt;
 
 /// What is wrong with the words.
@@ -51,14 +51,15 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     let base = if shown.wide { Base::Wide } else { Base::Default };
     let columns =
         with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
-    let columns = with_rounds::<T>(request, columns);
+    let conjuncts = engine::filter::bind::<T>(filter)?.into_conjuncts();
+    let columns = with_rounds::<T>(request, of_one_table::<T>(request, columns, &conjuncts));
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
     }
     Ok(Plan::new(engine::Request {
         columns,
-        conjuncts: engine::filter::bind::<T>(filter)?.into_conjuncts(),
+        conjuncts,
         by: names_in(shown.by.as_deref()).collect(),
         folds,
         sort: Sort::parse_list(shown.sort.as_deref().unwrap_or("")),
@@ -92,6 +93,42 @@ fn with_namespaces<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<
     columns
 }
 
+/// What names the ends of sockets that have no IP address.
+const ENDS: &[(&str, &[&str])] = &[
+    ("unix", &["unix_type", "path", "peer_inode"]),
+    ("packet", &["packet_type", "ethertype", "iface"]),
+    ("netlink", &["netlink_protocol", "portid"]),
+];
+/// What stands in their place otherwise.
+const ADDRESSES: &[&str] = &["local_addr", "local_port", "peer_addr", "peer_port"];
+
+/// The columns that were resolved; where the filter lets only one such table through, the plain view shows its names
+/// and not four empty columns.
+fn of_one_table<T: Table>(request: &Request, mut columns: Vec<usize>, conjuncts: &[Expr]) -> Vec<usize> {
+    let spec = request.shown.columns.as_deref().unwrap_or("").trim();
+    // What machines read has the same columns whatever the filter.
+    let is_plain = request.format == Format::Table && !request.shown.wide;
+    let is_plain = is_plain && (spec.is_empty() || spec.starts_with(['+', '-']));
+    let only = |word: &str| conjuncts.iter().any(|part| admits_only::<T>(part, word));
+    let Some((_, names)) = ENDS.iter().find(|(word, _)| is_plain && only(word)) else { return columns };
+    let Some(at) = columns.iter().position(|&column| T::FIELDS.get(column).is_some_and(|f| f.name == ADDRESSES[0]))
+    else {
+        return columns;
+    };
+    let here: Vec<usize> = names.iter().filter_map(|name| record::field_index::<T>(name)).collect();
+    columns.retain(|&column| T::FIELDS.get(column).is_none_or(|field| !ADDRESSES.contains(&field.name)));
+    let at = at.min(columns.len());
+    let new: Vec<usize> = here.into_iter().filter(|column| !columns.contains(column)).collect();
+    columns.splice(at..at, new);
+    columns
+}
+
+/// True for `proto = word`.
+fn admits_only<T: Table>(part: &Expr, word: &str) -> bool {
+    let Expr::Test(Test { field, op: Op::Eq, operand: Operand::Words(words) }) = part else { return false };
+    T::FIELDS.get(*field).is_some_and(|field| field.name == "proto") && words.iter().all(|w| **w == *word.as_bytes())
+}
+
 /// Columns of `--watch`, the first before all others and the rest behind them; the last three only with many columns.
 const OF_ROUNDS: &[&str] =
     &["change", "bytes_in_per_s", "bytes_out_per_s", "segs_in_per_s", "segs_out_per_s", "retrans_per_s"];
@@ -119,4 +156,34 @@ fn with_rounds<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<usiz
 
 fn names_in(list: Option<&str>) -> impl Iterator<Item = Box<str>> {
     list.unwrap_or("").split(',').map(str::trim).filter(|name| !name.is_empty()).map(Box::from)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::Sockets;
+    use std::ffi::OsString;
+
+    fn names(line: &str) -> Vec<String> {
+        let request = Request::parse("sockets", line.split_whitespace().map(OsString::from)).unwrap();
+        let ast = engine::filter::parse(&request.shown.filter).unwrap();
+        let plan = plan::<Sockets>(&request, &ast).unwrap();
+        plan.columns().0.iter().map(|column| column.name.to_string()).collect()
+    }
+
+    #[test]
+    fn sockets_without_addresses_show_their_names() {
+        let unix = names("proto = unix and state = listen --no-owner");
+        assert_eq!(unix, ["proto", "state", "recv_q", "send_q", "unix_type", "path", "peer_inode"]);
+        assert!(names("proto = netlink").iter().any(|name| name == "portid"));
+        // More than one table, other columns, machines' formats: as ever.
+        for line in ["proto in (unix, tcp)", "proto != unix", "not proto = unix", "proto = unix or proto = tcp"] {
+            assert!(names(line).iter().any(|name| name == "local_addr"), "{line}");
+        }
+        for format in ["json", "csv", "wide"] {
+            assert!(names(&format!("proto = unix -o {format}")).iter().any(|name| name == "local_addr"), "{format}");
+        }
+        assert_eq!(names("proto = unix --columns local_addr"), ["local_addr"]);
+    }
 }

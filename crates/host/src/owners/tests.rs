@@ -35,9 +35,12 @@ fn listener() -> TcpListener {
 }
 
 /// A copy of this program in a place that everybody may read, told to do `task` in [`child`].
+///
+/// Another process copies it: a file that was open for writing here may live on in the child of a test beside this one,
+/// until that calls exec, and cannot be run so long ("text file busy").
 fn again(dir: &Path, task: &str) -> Command {
     let copy = dir.join("again");
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
     std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     told(copy, task)
 }

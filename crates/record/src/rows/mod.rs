@@ -1,5 +1,7 @@
 //! The tables: one module each, with the row and its field table.
 
+mod families;
+mod family_fields;
 mod flow;
 mod flow_event;
 mod link;
@@ -7,6 +9,7 @@ mod nested;
 mod rare;
 mod rare_fields;
 mod route;
+mod sctp;
 mod skmem;
 mod socket;
 mod socket_event;
@@ -16,11 +19,13 @@ mod watched;
 mod watched_flow;
 mod watched_socket;
 
+pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
 pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};
+pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};
 pub use skmem::SkMem;
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};

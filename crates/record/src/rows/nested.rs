@@ -33,6 +33,10 @@ pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at.checked_add(2)?)?.try_into().ok().map(u16::from_ne_bytes)
+}
+
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_ne_bytes)
 }

@@ -1,6 +1,8 @@
-//! What only packet, netlink and MPTCP sockets have: a part beside the row, so that the row of a TCP socket stays small.
+//! What only packet, netlink and MPTCP sockets have, and the rarer families: a part beside the row, so that the row of a
+//! TCP socket stays small.
 
 use super::nested::{self, u32_at, u64_at};
+use super::{SctpPart, TipcPart, VsockPart, XdpPart};
 
 /// The part of a row that few sockets have. Lives in the decoder's frame; the row points to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,11 +15,28 @@ pub struct Rare<'b> {
     pub netlink: Option<NetlinkPart<'b>>,
     /// An MPTCP socket (not its subflows).
     pub mptcp: Option<MptcpPart<'b>>,
+    /// An SCTP socket or one of its associations.
+    pub sctp: Option<SctpPart<'b>>,
+    /// A vsock socket.
+    pub vsock: Option<VsockPart>,
+    /// A TIPC socket.
+    pub tipc: Option<TipcPart>,
+    /// An AF_XDP socket.
+    pub xdp: Option<XdpPart>,
 }
 
 impl Rare<'_> {
     /// Nothing known.
-    pub const EMPTY: Rare<'static> = Rare { ip_protocol: None, packet: None, netlink: None, mptcp: None };
+    pub const EMPTY: Rare<'static> = Rare {
+        ip_protocol: None,
+        packet: None,
+        netlink: None,
+        mptcp: None,
+        sctp: None,
+        vsock: None,
+        tipc: None,
+        xdp: None,
+    };
 }
 
 /// Type of a packet socket (SOCK_RAW and so on, the kernel's numbers).
@@ -335,6 +354,11 @@ impl<'b> UlpPart<'b> {
     pub fn tls_cipher(&self) -> Option<&'static str> {
         let index = usize::try_from(self.tls(2)?.checked_sub(51).unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         Self::TLS_CIPHERS.get(index).or(Self::TLS_CIPHERS.last()).copied()
+    }
+
+    /// TLS_INFO_ZC_RO_TX: whether sendfile copies nothing; `None` if TLS tells nothing.
+    pub fn tls_zerocopy(&self) -> Option<bool> {
+        Some(nested::find(nested::find(self.0, Self::TLS)?, 5).is_some())
     }
 
     /// TLS_INFO_TXCONF (`send`) or TLS_INFO_RXCONF: who encrypts.

@@ -225,6 +225,10 @@ pub(super) const RARE: &[Field<Sockets>] = &[
         .needs(need::ULP)
         .kernel("TLS_INFO_TXCONF")
         .doc("Who encrypts for kernel TLS."),
+    F::own("tls_zerocopy", Kind::Bool, |row| ulp(row).and_then(|u| u.tls_zerocopy()).map_or(Value::Null, Value::Bool))
+        .needs(need::ULP)
+        .kernel("TLS_INFO_ZC_RO_TX")
+        .doc("True if kernel TLS sends files without a copy."),
     F::own("md5_keys", Kind::Count, |row| Value::number(row.md5sig.map(|keys| (keys.len() / MD5_LEN) as u64)))
         .needs(need::ULP)
         .kernel("INET_DIAG_MD5SIG")

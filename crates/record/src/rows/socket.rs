@@ -64,6 +64,10 @@ pub mod need {
     pub const STORAGES: u64 = 1 << 36;
     /// Inodes of the connections that wait at a unix listener (UDIAG_SHOW_ICONS): only the ss face asks.
     pub const UNIX_ICONS: u64 = 1 << 37;
+    /// Numbers of an SCTP association (INET_DIAG_INFO).
+    pub const SCTP: u64 = 1 << 38;
+    /// Queue, rings, memory and counters of an AF_XDP socket (XDP_SHOW_INFO and so on).
+    pub const XDP: u64 = 1 << 39;
     /// v6only of a listener (INET_DIAG_SKV6ONLY): /proc has it not.
     pub const V6ONLY: u64 = 1 << 40;
     /// The running timer: it costs something where bpf reads it.
@@ -127,8 +131,8 @@ pub struct UnixPart<'b> {
 pub struct Socket<'b> {
     /// Which table it comes from.
     pub proto: Proto,
-    /// Address family as the kernel says: 2 AF_INET, 10 AF_INET6, 1 AF_UNIX, 16 AF_NETLINK, 17 AF_PACKET. Dual-stack
-    /// sockets are 10.
+    /// Address family as the kernel says: 2 AF_INET, 10 AF_INET6, 1 AF_UNIX, 16 AF_NETLINK, 17 AF_PACKET, 30 AF_TIPC,
+    /// 40 AF_VSOCK, 44 AF_XDP. Dual-stack sockets are 10.
     pub family: u8,
     /// State with the kernel's numbers.
     pub state: State,
@@ -195,7 +199,7 @@ pub struct Socket<'b> {
     pub unix: Option<UnixPart<'b>>,
     /// What is known of the round before; only in rows of `--watch`.
     pub watched: Option<&'b Watched>,
-    /// What only raw, packet, netlink and MPTCP sockets have.
+    /// What only sockets of the rarer families have.
     pub rare: Option<&'b Rare<'b>>,
 }
 

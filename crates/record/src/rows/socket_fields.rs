@@ -1,5 +1,6 @@
 //! The field table of sockets: what stands here is a column, a filter word, a JSON key and a line of the schema.
 
+use super::family_fields::{FAMILIES, SCTP, XDP_STATS};
 use super::rare_fields::{OPTIONS, RARE, RINGS};
 use super::tcp_info::MEMBERS;
 use super::watched_socket::ROUNDS;
@@ -68,6 +69,8 @@ fn iface_key(row: &Socket<'_>) -> Key {
     if row.ifindex == 0 { Key::None } else { Key::Pair(row.netns_id, row.ifindex) }
 }
 
+const FAMILY_NAMES: &[&str] = &["inet", "inet6", "unix", "packet", "netlink", "tipc", "vsock", "xdp"];
+
 fn family_name<'r>(family: u8) -> Value<'r> {
     match family {
         2 => Value::Name("inet"),
@@ -75,6 +78,9 @@ fn family_name<'r>(family: u8) -> Value<'r> {
         1 => Value::Name("unix"),
         16 => Value::Name("netlink"),
         17 => Value::Name("packet"),
+        30 => Value::Name("tipc"),
+        40 => Value::Name("vsock"),
+        44 => Value::Name("xdp"),
         _ => Value::Null,
     }
 }
@@ -85,7 +91,7 @@ const FLAT: &[Field<Sockets>] = &[
         .show(Show::Wide),
     F::own("netns_id", Kind::Id, |row| nonzero(row.netns_id)).doc("Inode of the network namespace."),
     F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Default),
-    F::own("family", Kind::Name(&["inet", "inet6", "unix", "packet", "netlink"]), |row| family_name(row.family))
+    F::own("family", Kind::Name(FAMILY_NAMES), |row| family_name(row.family))
         .kernel("idiag_family")
         .doc("Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.")
         .show(Show::Wide),
@@ -308,9 +314,16 @@ const FLAT: &[Field<Sockets>] = &[
 ];
 
 /// The parts in the order of the schema: the ordinary fields, the members of `tcp_info`, what few sockets have.
-const PARTS: [&[Field<Sockets>]; 6] = [FLAT, MEMBERS, OPTIONS, RARE, RINGS, ROUNDS];
+const PARTS: [&[Field<Sockets>]; 9] = [FLAT, MEMBERS, OPTIONS, RARE, RINGS, FAMILIES, SCTP, XDP_STATS, ROUNDS];
 
-const COUNT: usize = FLAT.len() + MEMBERS.len() + OPTIONS.len() + RARE.len() + RINGS.len() + ROUNDS.len();
+const COUNT: usize = {
+    let (mut count, mut part) = (0, 0);
+    while part < PARTS.len() {
+        count += PARTS[part].len();
+        part += 1;
+    }
+    count
+};
 
 /// All of them.
 pub(super) const FIELDS: &[Field<Sockets>] = &joined();

@@ -5,7 +5,10 @@ use record::{Expr, Op, Operand, Proto, State, Table, Test};
 use super::{family_word, field_name};
 use crate::netlink_diag::AF_NETLINK;
 use crate::packet_diag::AF_PACKET;
+use crate::tipc_diag::AF_TIPC;
 use crate::unix_diag::AF_UNIX;
+use crate::vsock_diag::AF_VSOCK;
+use crate::xdp_diag::AF_XDP;
 
 /// What only TCP has, MPTCP not counted.
 const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::CONG | need::CONG_INFO;
@@ -22,15 +25,25 @@ const NAMES_ONLY_IN_INET: &[&str] =
 
 /// `need` bits whose fields are null in every socket of the table.
 fn never(proto: Proto) -> u64 {
+    let sctp = if proto == Proto::Sctp { 0 } else { need::SCTP };
+    let xdp = if proto == Proto::Xdp { 0 } else { need::XDP };
+    sctp | xdp | never_but(proto)
+}
+
+fn never_but(proto: Proto) -> u64 {
     match proto {
         Proto::Tcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
         Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS,
-        Proto::Udp | Proto::UdpLite | Proto::Raw => {
+        Proto::Udp | Proto::UdpLite | Proto::Raw | Proto::Sctp | Proto::Dccp => {
             ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::ULP
         }
         Proto::Unix => ONLY_IN_INET | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::IFACE_MARK,
         Proto::Packet => ONLY_IN_INET | ONLY_IN_UNIX | need::NETLINK | ONLY_IN_TCP,
         Proto::Netlink => ONLY_IN_INET | ONLY_IN_UNIX | ONLY_IN_PACKET | ONLY_IN_TCP | need::IFACE_MARK,
+        Proto::Vsock | Proto::Tipc => {
+            ONLY_IN_INET | ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::IFACE_MARK
+        }
+        Proto::Xdp => ONLY_IN_INET | ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP,
     }
 }
 
@@ -41,6 +54,10 @@ pub(crate) fn only_in(name: &str) -> Option<Proto> {
         "ip_protocol" => Some(Proto::Raw),
         "packet_type" | "ethertype" => Some(Proto::Packet),
         "netlink_protocol" | "portid" | "dst_portid" | "dst_group" | "groups" | "dump_running" => Some(Proto::Netlink),
+        _ if name.starts_with("sctp_") => Some(Proto::Sctp),
+        _ if name.starts_with("vsock_") => Some(Proto::Vsock),
+        _ if name.starts_with("tipc_") => Some(Proto::Tipc),
+        _ if name.starts_with("xdp_") => Some(Proto::Xdp),
         _ => None,
     }
 }
@@ -97,7 +114,10 @@ fn known(test: &Test, proto: Proto) -> Option<bool> {
         ("family", Proto::Unix) => word_test(test, family_word(AF_UNIX)),
         ("family", Proto::Packet) => word_test(test, family_word(AF_PACKET)),
         ("family", Proto::Netlink) => word_test(test, family_word(AF_NETLINK)),
-        ("state", Proto::Packet) => word_test(test, State::CLOSE.name(proto).as_bytes()),
+        ("family", Proto::Vsock) => word_test(test, family_word(AF_VSOCK)),
+        ("family", Proto::Tipc) => word_test(test, family_word(AF_TIPC)),
+        ("family", Proto::Xdp) => word_test(test, family_word(AF_XDP)),
+        ("state", Proto::Packet | Proto::Xdp) => word_test(test, State::CLOSE.name(proto).as_bytes()),
         _ => None,
     }
 }

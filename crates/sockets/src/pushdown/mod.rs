@@ -15,7 +15,10 @@ use crate::bytecode::{Code, Side};
 use crate::inet_diag::{AF_INET, AF_INET6, STATES_ALL};
 use crate::netlink_diag::AF_NETLINK;
 use crate::packet_diag::AF_PACKET;
+use crate::tipc_diag::AF_TIPC;
 use crate::unix_diag::AF_UNIX;
+use crate::vsock_diag::AF_VSOCK;
+use crate::xdp_diag::AF_XDP;
 
 mod conditions;
 mod known;
@@ -178,8 +181,7 @@ impl TableBuilder<'_> {
             self.filter.families = self.filter.families.intersect(v4, v6)?;
             return Some(Push::Exact);
         }
-        // Of packet and netlink sockets the kernel sends all.
-        if !self.filters || matches!(self.filter.proto, Proto::Packet | Proto::Netlink) {
+        if !self.filters || takes_no_filter(self.filter.proto) {
             return Some(Push::No);
         }
         if let Some(states) = states_of(&part, self.filter.proto) {
@@ -210,6 +212,11 @@ impl TableBuilder<'_> {
         self.filter.code = both;
         if lowered.exact { Push::Exact } else { Push::Narrowed }
     }
+}
+
+// Of these the kernel sends all, or (SCTP, vsock, TIPC) filters by states that are not quite ours: they are few.
+fn takes_no_filter(proto: Proto) -> bool {
+    matches!(proto, Proto::Packet | Proto::Netlink | Proto::Sctp | Proto::Vsock | Proto::Tipc | Proto::Xdp)
 }
 
 /// Name of the field that a test is about.
@@ -298,6 +305,9 @@ pub(crate) fn family_word(family: u8) -> &'static [u8] {
         AF_UNIX => b"unix",
         AF_PACKET => b"packet",
         AF_NETLINK => b"netlink",
+        AF_TIPC => b"tipc",
+        AF_VSOCK => b"vsock",
+        AF_XDP => b"xdp",
         AF_INET6 => b"inet6",
         _ => b"inet",
     }

@@ -2,7 +2,8 @@
 //!
 //! `fixtures/sock_diag/KERNEL/CASE.nl` holds receive buffers, `fixtures/proc_net/KERNEL/FILE.txt` a file; beside each
 //! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`; only those of
-//! the rarer families: `NETWREN_RECORD_FAMILIES=1`. To make only `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
+//! the rarer families: `NETWREN_RECORD_FAMILIES=1`. Those of other kernels come from `fixtures/sock_diag/recorder.c`;
+//! beside some stands what ss (iproute2 6.1.0) printed there, `.ss`. To make only `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -11,8 +12,9 @@ use netlink::Messages;
 use record::rows::{Rare, need};
 use record::{Next, Proto, Source};
 use sockets::{
-    DecodeError, InetDecoder, NetlinkDecoder, Options, PacketDecoder, SocketSource, Via, decode_inet, decode_unix,
-    parse_proc_line, parse_proc_netlink_line, parse_proc_packet_line, parse_proc_unix_line,
+    DecodeError, InetDecoder, NetlinkDecoder, Options, PacketDecoder, SctpDecoder, SocketSource, TipcDecoder, Via,
+    XdpDecoder, decode_inet, decode_unix, decode_vsock, parse_proc_line, parse_proc_netlink_line,
+    parse_proc_packet_line, parse_proc_unix_line,
 };
 use sys::Host;
 use testkit::netns::Lab;
@@ -53,6 +55,10 @@ fn told_one(proto: Proto, payload: &[u8]) -> Result<String, DecodeError> {
         Proto::Unix => decode_unix(payload, NETNS).map(|row| cells(&row)),
         Proto::Packet => PacketDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
         Proto::Netlink => NetlinkDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
+        Proto::Sctp => SctpDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
+        Proto::Vsock => decode_vsock(payload, NETNS, &mut rare).map(|row| cells(&row)),
+        Proto::Tipc => TipcDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
+        Proto::Xdp => XdpDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
         proto => InetDecoder::new(proto, NETNS).decode_rare(payload, &mut rare).map(|row| cells(&row)),
     }
 }
@@ -112,7 +118,10 @@ fn cut_anywhere_nothing_panics() {
                 let cut = &message.payload[..end];
                 let proto = proto_of(&path);
                 let fixed = match proto {
-                    Proto::Unix | Proto::Packet => 16,
+                    Proto::Unix | Proto::Packet | Proto::Xdp => 16,
+                    Proto::Vsock => 32,
+                    // Nothing but attributes.
+                    Proto::Tipc => 4,
                     Proto::Netlink => 28,
                     _ => 72,
                 };

@@ -12,6 +12,8 @@ mod destroyed;
 mod everywhere;
 mod fallback;
 mod fixtures;
+#[cfg(feature = "bpf")]
+mod iterator;
 mod kernel_filter;
 mod odd_sockets;
 mod peers;

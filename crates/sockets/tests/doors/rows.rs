@@ -3,7 +3,7 @@ use record::rows::{Socket, Sockets};
 use record::{
     Accounting, Addr, Demand, Expr, Get, Lookups, Next, Op, Operand, Proto, Source, State, Table, Test, Value,
 };
-use sockets::{Options, SocketSource};
+use sockets::{Doors, Options, SocketSource};
 use sys::Host;
 
 /// What two doors, or a door and a tool, can be compared by.
@@ -78,8 +78,18 @@ pub(crate) fn is(name: &str, word: &str) -> Expr {
 
 /// Everything the source hands out, sorted, and its books.
 pub(crate) fn read(host: &Host, options: Options, demand: &Demand<Sockets>) -> (Vec<Kept>, Accounting) {
+    read_keeping(host, &Doors::new(), options, demand)
+}
+
+/// The same through doors that may be open already.
+pub(crate) fn read_keeping(
+    host: &Host,
+    doors: &Doors,
+    options: Options,
+    demand: &Demand<Sockets>,
+) -> (Vec<Kept>, Accounting) {
     let mut rows = Vec::new();
-    let books = SocketSource::new(host, options).run(demand, &mut |row| {
+    let books = SocketSource::new(host, options).keeping(doors).run(demand, &mut |row| {
         rows.push(Kept::of(row));
         Next::More
     });

@@ -40,8 +40,7 @@ enum Switch {
     Context(Context),
     FilterFile,
     DumpFile,
-    /// Of sockets that are not read.
-    Nothing,
+    Tipc,
     Filters,
     Kill,
     Events,
@@ -91,7 +90,7 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'Z', "context", false, Switch::Context(Context::Process)),
     spec(b'z', "contexts", false, Switch::Context(Context::Socket)),
     spec(b'N', "net", true, Switch::Net),
-    spec(0, "tipcinfo", false, Switch::Nothing),
+    spec(0, "tipcinfo", false, Switch::Tipc),
     spec(0, "tos", false, Switch::Tos),
     spec(0, "cgroup", false, Switch::Cgroup),
     spec(b'K', "kill", false, Switch::Kill),
@@ -193,7 +192,7 @@ impl Reader {
             }
             Switch::FilterFile => self.filter_file = Some(filter_file::read(value)?),
             Switch::DumpFile => self.dump_file = Some(value.to_vec()),
-            Switch::Nothing => {}
+            Switch::Tipc => show.tipc = true,
             Switch::Kill => self.kill = true,
             Switch::Events => self.events = true,
             Switch::Filters => show.filters = true,

@@ -7,6 +7,7 @@
 mod condition;
 mod diag_file;
 mod events;
+mod families;
 mod filter_file;
 mod flags;
 mod grammar;
@@ -60,7 +61,6 @@ fn answer(call: &super::Call) -> Result<u8, Stop> {
     let ifaces = LazyIfaces::new(&session);
     let live = Live::new(&session, &ifaces);
     let request = request::make(&flags, &live)?;
-    request.tell_unread(&session);
     if request.events.is_some() && request.questions.is_empty() {
         // No table has such events; ss says nothing either.
         return Ok(255);

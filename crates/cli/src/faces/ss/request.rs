@@ -3,15 +3,12 @@
 use super::condition::Condition;
 use super::flags::Flags;
 use super::stop::Stop;
-use super::tables::{Asked, Db, Family, PACKET, UNIX};
+use super::tables::{Asked, Db, Family, PACKET, UNIX, VSOCK};
 use super::translate::{expr, test};
 use super::world::World;
 use super::{grammar, states};
-use crate::messages::say;
-use crate::session::Session;
 use record::{Expr, Op, Operand, Proto};
 use sinks::face::ss::Options;
-use sockets::Foreign;
 use std::ffi::OsString;
 
 /// Everything that a run needs.
@@ -27,8 +24,6 @@ pub(super) struct Request {
     pub(super) events: Option<Ending>,
     /// File that is read instead of the kernel's table of TCP sockets.
     pub(super) tcp_file: Option<OsString>,
-    /// Tables that are meant and not read.
-    pub(super) unread: Vec<Foreign>,
     /// The kernel's mask of states.
     pub(super) states: u32,
     /// Nobody named a table: those that this kernel lacks are not spoken of.
@@ -79,11 +74,21 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
         questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
     }
-    let internet = [(Db::Raw, Proto::Raw), (Db::Udp, Proto::Udp), (Db::Tcp, Proto::Tcp), (Db::Mptcp, Proto::Mptcp)];
+    let internet = [
+        (Db::Raw, Proto::Raw),
+        (Db::Udp, Proto::Udp),
+        (Db::Tcp, Proto::Tcp),
+        (Db::Mptcp, Proto::Mptcp),
+        (Db::Dccp, Proto::Dccp),
+        (Db::Sctp, Proto::Sctp),
+    ];
     for (db, proto) in internet {
         if asked.has(db) && asked.inet() != (false, false) {
             questions.push(question(proto, &asked, condition.as_ref(), world, flags));
         }
+    }
+    if lists {
+        questions.extend(late_questions(&asked, stateless, condition.as_ref(), world, flags));
     }
     let tcp_file = std::env::var_os("TCPDIAG_FILE").filter(|_| lists);
     if tcp_file.is_some() {
@@ -110,21 +115,41 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
         events,
         by_default: flags.by_default,
         tcp_file,
-        unread: asked.unread(),
         states: asked.states,
     })
 }
 
-impl Request {
-    /// Says how many sockets there are in tables that are not read; most kernels have no such table.
-    pub(super) fn tell_unread(&self, session: &Session) {
-        for foreign in &self.unread {
-            let count = foreign.count(session.host(), session.netns_id(), self.states);
-            if count > 0 {
-                say(&format!("{count} {} sockets are not shown", foreign.name()));
-            }
+/// vsock, TIPC and AF_XDP sockets: the last that ss shows.
+fn late_questions(
+    asked: &Asked,
+    stateless: bool,
+    condition: Option<&Condition>,
+    world: &dyn World,
+    flags: &Flags,
+) -> Vec<Question> {
+    let mut questions = Vec::new();
+    if asked.tables & VSOCK != 0 && asked.shows(Family::Vsock) {
+        let mut vsock = question(Proto::Vsock, asked, condition, world, flags);
+        // Those of a third type are shown with either.
+        let without = [(Db::VsockStream, "stream"), (Db::VsockDatagram, "dgram")];
+        for (_, word) in without.iter().filter(|(db, _)| !asked.has(*db)) {
+            vsock.filter.push(test("vsock_type", Op::Ne, Operand::Words(vec![word.as_bytes().into()])));
         }
+        questions.push(vsock);
     }
+    if asked.has(Db::Tipc) && asked.shows(Family::Tipc) {
+        // ss holds no condition against them.
+        questions.push(question(Proto::Tipc, asked, None, world, flags));
+    }
+    if asked.has(Db::Xdp) && asked.shows(Family::Xdp) && stateless {
+        questions.push(question(Proto::Xdp, asked, condition, world, flags));
+    }
+    questions
+}
+
+/// True for tables whose states are looked at by the kernel alone: it gets the mask as it is.
+pub(super) fn by_kernel(proto: Proto) -> bool {
+    matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc)
 }
 
 fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
@@ -135,14 +160,14 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
 fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World, flags: &Flags) -> Question {
     let mut filter = vec![words("proto", [proto.name()])];
     // A socket ends in whatever state: with `-E` ss does not look at it.
-    let has_none = flags.events || matches!(proto, Proto::Packet | Proto::Netlink);
+    let has_none = flags.events || by_kernel(proto) || matches!(proto, Proto::Packet | Proto::Netlink | Proto::Xdp);
     let states = if has_none { None } else { Some(asked.states) };
     if let Some(states) = states.and_then(|states| states::filter_words(states, proto)) {
         filter.push(test("state", Op::Eq, Operand::Words(states)));
     }
     match (proto, asked.inet()) {
         (Proto::Unix, _) => filter.extend(unix_types(asked)),
-        (Proto::Packet | Proto::Netlink, _) => {}
+        (Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp, _) => {}
         (_, (true, false)) => filter.push(words("family", ["inet"])),
         (_, (false, true)) => filter.push(words("family", ["inet6"])),
         _ => {}

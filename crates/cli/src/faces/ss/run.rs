@@ -4,7 +4,7 @@ use super::diag_file;
 use super::events;
 use super::kill::Killer;
 use super::live::{LazyIfaces, Live};
-use super::request::{Question, Request};
+use super::request::{Question, Request, by_kernel};
 use super::tasks;
 use crate::messages::{footer, say};
 use crate::session::Session;
@@ -191,7 +191,8 @@ pub(super) fn ask(
         session.host(),
         sockets::Options {
             // Of a raw socket ss shows no more than the file has: no word where nothing else is there.
-            quiet: request.by_default || question.proto == Proto::Raw,
+            quiet: request.by_default || question.proto == Proto::Raw || is_rare(question.proto),
+            states: Some(request.states).filter(|_| by_kernel(question.proto)),
             as_sent: request.options.bug_compatible,
             ..sockets::Options::only(question.proto, session.netns_id())
         },
@@ -210,19 +211,27 @@ pub(super) fn ask(
     outcome.map_err(|error| error.to_string())
 }
 
+/// Tables that many kernels lack: ss says nothing about that.
+fn is_rare(proto: Proto) -> bool {
+    by_kernel(proto) || proto == Proto::Xdp
+}
+
 /// What the source must fetch for what is shown.
 fn needs(proto: Proto, options: &Options) -> u64 {
     let mut needs = match proto {
         Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES,
         Proto::Packet => need::IFACE_MARK | need::UNIX_QUEUES,
         Proto::Netlink => need::NETLINK | need::UNIX_QUEUES,
+        Proto::Xdp => need::IFACE_MARK | need::UNIX_QUEUES,
+        Proto::Vsock | Proto::Tipc => 0,
         // A wildcard address prints differently when it is v6-only.
         _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::UNIX_QUEUES,
     };
     let details = match proto {
         Proto::Unix => need::UNIX_VFS | need::UNIX_ICONS | need::SHUTDOWN,
         Proto::Packet => need::PACKET | need::UNIX_UID | need::COOKIE,
-        Proto::Netlink => 0,
+        Proto::Netlink | Proto::Vsock | Proto::Tipc => 0,
+        Proto::Xdp => need::XDP | need::UNIX_UID | need::COOKIE,
         _ => need::SHUTDOWN | need::COOKIE | need::CGROUP,
     };
     let more = [
@@ -231,6 +240,8 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         (options.memory, need::SKMEM),
         (options.info && proto == Proto::Tcp, need::TCP_INFO | need::CONG | need::CONG_INFO),
         (options.info && proto == Proto::Mptcp, need::ULP),
+        (options.info && proto == Proto::Sctp, need::SCTP),
+        (options.info && proto == Proto::Dccp, need::CONG),
         (options.filters && proto == Proto::Packet, need::FILTER),
         (options.tos, need::TOS),
         (options.sockopt, need::SOCKOPT),

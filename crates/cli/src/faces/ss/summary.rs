@@ -61,7 +61,6 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
         events: None,
         kill: false,
         tcp_file: None,
-        unread: Vec::new(),
         states: 0,
     };
     let count = ask(session, &question, &request, &Lookups::none(), &mut |_| {

@@ -2,7 +2,6 @@
 
 use super::states;
 use sinks::face::ss::Layout;
-use sockets::Foreign;
 
 /// A socket table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,17 +48,10 @@ const INET: u32 = bit(Db::Tcp) | bit(Db::Mptcp) | bit(Db::Udp) | bit(Db::Dccp) |
 pub(super) const UNIX: u32 = bit(Db::UnixDatagram) | bit(Db::UnixStream) | bit(Db::UnixSeqpacket);
 /// The two tables of packet sockets.
 pub(super) const PACKET: u32 = bit(Db::PacketDatagram) | bit(Db::PacketRaw);
-const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
+/// The two tables of vsock sockets.
+pub(super) const VSOCK: u32 = bit(Db::VsockStream) | bit(Db::VsockDatagram);
 /// `all` leaves TIPC out, as ss does.
 const ALL: u32 = INET | UNIX | PACKET | VSOCK | bit(Db::Netlink) | bit(Db::Xdp);
-/// Tables that are not read.
-const UNREAD: &[(u32, Foreign)] = &[
-    (bit(Db::Dccp), Foreign::Dccp),
-    (bit(Db::Sctp), Foreign::Sctp),
-    (VSOCK, Foreign::Vsock),
-    (bit(Db::Tipc), Foreign::Tipc),
-    (bit(Db::Xdp), Foreign::Xdp),
-];
 
 /// The words of `-A`.
 const WORDS: &[(&str, u32)] = &[
@@ -259,15 +251,6 @@ impl Asked {
             Some(Family::Inet6) => (false, v6),
             _ => (v4, v6),
         }
-    }
-
-    /// The tables that are shown and not read.
-    pub(super) fn unread(&self) -> Vec<Foreign> {
-        let meant = |tables: u32| {
-            let asked = (0..16).map(|n| 1 << n).filter(|db| tables & db != 0 && self.tables & db != 0);
-            asked.map(families_of).any(|families| self.families & families != 0)
-        };
-        UNREAD.iter().filter(|(tables, _)| meant(*tables)).map(|(_, foreign)| *foreign).collect()
     }
 
     /// More than one table: rows say which they come from.

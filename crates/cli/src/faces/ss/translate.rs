@@ -4,6 +4,7 @@
 //! kernel sent. Each translation says what differs.
 
 use super::condition::{Condition, HostCond, Hosts, Side};
+use super::families;
 use super::rare;
 use super::token::Compare;
 use super::world::World;
@@ -12,6 +13,11 @@ use record::{Addr, Expr, Op, Operand, Prefix, Proto, Test, field_index};
 
 /// The condition as a filter on rows of `proto`.
 pub(super) fn expr(condition: &Condition, proto: Proto, world: &dyn World) -> Expr {
+    if matches!(proto, Proto::Vsock | Proto::Xdp) {
+        if let Some(expr) = families::leaf(condition, proto) {
+            return expr;
+        }
+    }
     if matches!(proto, Proto::Packet | Proto::Netlink) {
         if let Some(expr) = rare::leaf(condition, proto) {
             return expr;

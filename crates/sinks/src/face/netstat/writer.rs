@@ -29,9 +29,11 @@ impl Show {
             return false;
         }
         let connected = match row.proto {
-            Proto::Tcp | Proto::Mptcp => row.peer.port != 0,
+            Proto::Tcp | Proto::Mptcp | Proto::Sctp | Proto::Dccp => row.peer.port != 0,
             Proto::Udp | Proto::UdpLite | Proto::Raw => !row.peer.addr.is_unspecified(),
-            Proto::Unix | Proto::Packet | Proto::Netlink => !row.is_listener(),
+            Proto::Unix | Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp => {
+                !row.is_listener()
+            }
         };
         match self {
             Show::All => true,
@@ -146,7 +148,9 @@ impl<'n, W: Write> Writer<'n, W> {
             (Proto::UdpLite, true) => (udpl6, b"udpl6"),
             (Proto::Raw, false) => (raw, b"raw  "),
             (Proto::Raw, true) => (raw6, b"raw6 "),
-            (Proto::Mptcp | Proto::Packet | Proto::Netlink, _) => return Ok(()),
+            // netstat reads no such table.
+            (Proto::Mptcp | Proto::Packet | Proto::Netlink | Proto::Sctp | Proto::Dccp, _)
+            | (Proto::Vsock | Proto::Tipc | Proto::Xdp, _) => return Ok(()),
             (Proto::Unix, _) => {
                 put_unix(unix, row, &self.options, &self.names, lookups);
                 return Ok(());

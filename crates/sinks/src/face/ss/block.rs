@@ -18,11 +18,37 @@ pub(super) enum Netid {
     UnixStream,
     UnixSeqpacket,
     UnixDatagram,
+    Dccp,
+    Sctp,
+    /// An SCTP association below its socket: no word, and states of its own.
+    Association,
+    VsockStream,
+    VsockDatagram,
+    TipcStream,
+    TipcDatagram,
+    TipcRdm,
+    TipcSeqpacket,
+    Xdp,
+    /// Types that ss has no word for.
+    VsockOther,
+    TipcOther,
 }
 
 impl Netid {
-    pub(super) const NAMES: [&'static str; 10] =
-        ["tcp", "udp", "raw", "mptcp", "nl", "p_raw", "p_dgr", "u_str", "u_seq", "u_dgr"];
+    pub(super) const NAMES: [&'static str; 22] = [
+        "tcp", "udp", "raw", "mptcp", "nl", "p_raw", "p_dgr", "u_str", "u_seq", "u_dgr", "dccp", "sctp", "", "v_str",
+        "v_dgr", "ti_st", "ti_dg", "ti_rd", "ti_sq", "xdp", "???", "???",
+    ];
+
+    /// True for the three of unix sockets.
+    pub(super) fn is_unix(netid: u8) -> bool {
+        (Netid::UnixStream as u8..=Netid::UnixDatagram as u8).contains(&netid)
+    }
+
+    /// True for those of TIPC.
+    pub(super) fn is_tipc(netid: u8) -> bool {
+        (Netid::TipcStream as u8..=Netid::TipcSeqpacket as u8).contains(&netid) || netid == Netid::TipcOther as u8
+    }
 }
 
 /// Two queues follow, four bytes each; else both are 0.
@@ -33,6 +59,8 @@ const OCTETS: u8 = 2;
 const NAMED: u8 = 4;
 /// Owners and extras follow as texts.
 const TAIL: u8 = 8;
+/// The table's number is larger than its four bits hold: 16 more.
+const RARE: u8 = 16;
 /// Length byte of a text whose length follows in four bytes.
 const LONG: u8 = 255;
 
@@ -135,6 +163,7 @@ impl Block {
         flags |= if matches!(row.hosts, Hosts::Octets(..)) { OCTETS } else { 0 };
         flags |= if matches!(row.ports, Ports::Texts(..)) { NAMED } else { 0 };
         flags |= if row.owners.is_empty() && row.extras.is_empty() { 0 } else { TAIL };
+        flags |= if row.netid < 16 { 0 } else { RARE };
         let head = row.netid << 4 | row.state & 15;
         if let (OCTETS, Hosts::Octets([a, b, c, d], [e, f, g, h]), Ports::Numbers(here, there)) =
             (flags, row.hosts, row.ports)
@@ -248,7 +277,8 @@ impl<'a> Iterator for Rows<'a> {
             0 => (&[][..], &[][..]),
             _ => (self.text()?, self.text()?),
         };
-        Some(Kept { netid: head >> 4, state: head & 15, queues, hosts, ports, owners, extras })
+        let netid = head >> 4 | flags & RARE;
+        Some(Kept { netid, state: head & 15, queues, hosts, ports, owners, extras })
     }
 }
 
@@ -271,6 +301,8 @@ mod tests {
         let rows = [
             plain,
             Kept { queues: (0, u32::MAX), ..plain },
+            Kept { netid: 21, ..plain },
+            Kept { netid: 16, extras: b" x", ..plain },
             Kept { hosts: Hosts::Texts(b"*", &long[..254]), ..plain },
             Kept { hosts: Hosts::Texts(b"*", &long[..255]), ports: Ports::Texts(b"ssh", b""), ..plain },
             Kept { extras: &long, ..plain },

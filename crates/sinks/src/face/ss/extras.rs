@@ -1,5 +1,6 @@
 //! What stands behind the ports: owners, timer, identity, and the second line of `-m` and `-i`.
 
+use super::families;
 use super::rare;
 use super::security::{put_md5, put_ulp};
 use super::tcp;
@@ -25,6 +26,9 @@ pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, op
     match row.proto {
         Proto::Packet => return put_packet(out, row, lookups, options),
         Proto::Netlink => return put_netlink(out, row, options),
+        Proto::Vsock => return,
+        Proto::Tipc => return put_tipc(out, row, lookups, options),
+        Proto::Xdp => return put_xdp(out, row, lookups, options),
         // From /proc ss tells nothing but the owners; by netlink a socket has a cookie.
         Proto::Raw if row.cookie == 0 => return,
         _ => {}
@@ -100,10 +104,31 @@ fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     }
 }
 
+fn put_tipc(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
+    if options.details {
+        put_details(out, row, lookups, options);
+    }
+}
+
+/// Identity, then a line each for the rings, the memory and the counters.
+fn put_xdp(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
+    if options.details {
+        put_details(out, row, lookups, options);
+        if let Some(xdp) = row.rare.and_then(|rare| rare.xdp) {
+            families::put_xdp(out, &xdp, options);
+        }
+    }
+    if options.memory {
+        put_skmem(out, row.skmem);
+    }
+}
+
 /// `␠timer:(KIND,TIME,RETRANSMISSIONS)`; nothing while no timer runs.
 fn put_timer(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     let kind = match row.timer.0 {
         0 => return,
+        // The only one of SCTP, whose number is another in the kernel.
+        _ if row.proto == Proto::Sctp => "T3_RTX",
         1 => "on",
         2 => "keepalive",
         3 => "timewait",
@@ -231,6 +256,10 @@ fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
     }
     if options.memory {
         put_skmem(out, row.skmem);
+    }
+    // The addresses come unasked, with -m alone as well.
+    if let Some(sctp) = row.rare.and_then(|rare| rare.sctp) {
+        return families::put_sctp(out, &sctp);
     }
     if !options.info {
         return;

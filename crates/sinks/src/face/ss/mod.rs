@@ -7,6 +7,7 @@ mod address;
 mod block;
 mod chunks;
 mod extras;
+mod families;
 mod float;
 mod holders;
 mod plain;

@@ -1,6 +1,7 @@
 //! Lines from rows and widths.
 
 use super::block::{Host, Kept, Netid, Port, octets_len, port_len};
+use super::families::sctp_state;
 use super::template::Template;
 use super::writer::{Layout, Options, state_name};
 use record::text::{put_u64, put_v4, u64_len};
@@ -94,8 +95,13 @@ pub(super) struct Look {
 impl Look {
     pub(super) fn new(options: &Options, widths: Widths) -> Look {
         let mut look = Look { widths, options: *options, leads: Vec::new(), zeros: Vec::new(), template: None };
-        let lines = Netid::NAMES.iter().flat_map(|netid| (0..STATES as u8).map(move |state| (*netid, state)));
-        look.leads = lines.map(|(netid, state)| look.lead(netid, state_name(state))).collect();
+        let lines =
+            Netid::NAMES.iter().zip(0..).flat_map(|(name, netid)| (0..STATES as u8).map(move |s| (*name, netid, s)));
+        let lead = |(name, netid, state): (&str, u8, u8)| match netid == Netid::Association as u8 {
+            true => look.lead(name, &format!("`- {}", sctp_state(state))),
+            false => look.lead(name, state_name(state)),
+        };
+        look.leads = lines.map(lead).collect();
         if options.queues {
             put_left(&mut look.zeros, b"0", widths.recv_q, true);
             put_left(&mut look.zeros, b"0", widths.send_q, true);
@@ -151,11 +157,13 @@ impl Look {
         }
         let (here, there) = row.hosts.split();
         let (port_here, port_there) = row.ports.split();
-        let delim = if row.netid >= Netid::UnixStream as u8 { b' ' } else { b':' };
-        put_host(out, here, widths.local, delim);
+        let delim = if Netid::is_unix(row.netid) { b' ' } else { b':' };
+        // What stands for an end that is not there.
+        let none = if Netid::is_tipc(row.netid) { b'-' } else { b'*' };
+        put_host(out, here, widths.local, delim, none);
         put_port(out, port_here, widths.local_port);
         out.push(b' ');
-        put_host(out, there, widths.peer, delim);
+        put_host(out, there, widths.peer, delim, none);
         put_port(out, port_there, widths.peer_port);
         if self.options.owners_apart() {
             put_left(out, row.owners, widths.owners, false);
@@ -191,7 +199,7 @@ fn put_queue(out: &mut Vec<u8>, n: u32) {
 }
 
 #[inline]
-fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8) {
+fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8, none: u8) {
     match host {
         Host::Octets(octets) => {
             pad(out, width, octets_len(octets) + 1);
@@ -200,7 +208,7 @@ fn put_host(out: &mut Vec<u8>, host: Host<'_>, width: usize, delim: u8) {
         // A socket that cannot be connected has no peer, and a `*` where others have a colon.
         Host::Text(b"") => {
             pad(out, width, 1);
-            return out.push(b'*');
+            return out.push(none);
         }
         Host::Text(text) => {
             pad(out, width, text.len() + 1);

@@ -4,12 +4,13 @@ use super::address::{Style, put_iface, put_local, put_path, put_peer};
 use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
+use super::families::{self, sctp_state};
 use super::holders;
 use super::plain::Plain;
 use super::rare;
 use super::render::{Look, Widths, queue_len};
 use crate::Out;
-use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, Socket, UnixPart, UnixType};
+use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, SockType, Socket, UnixPart, UnixType};
 use record::text::put_u64;
 use record::{Addr, Comm, Lookups, Owner, Proto, SinkError, State};
 use std::io::Write;
@@ -67,6 +68,8 @@ pub struct Options {
     pub tos: bool,
     /// `--cgroup`
     pub cgroup: bool,
+    /// `--tipcinfo`
+    pub tipc: bool,
     /// `--inet-sockopt`
     pub sockopt: bool,
     /// `-b`
@@ -98,6 +101,7 @@ impl Options {
             info: false,
             tos: false,
             cgroup: false,
+            tipc: false,
             sockopt: false,
             filters: false,
             one_line: false,
@@ -119,7 +123,7 @@ impl Options {
     /// True if nothing but the fixed columns is written.
     fn is_plain(&self) -> bool {
         let more = self.holders() || self.timers || self.details || self.memory || self.info;
-        !(more || self.tos || self.cgroup || self.sockopt || self.filters)
+        !(more || self.tos || self.cgroup || self.sockopt || self.filters || self.tipc)
     }
 }
 
@@ -170,6 +174,8 @@ pub struct Writer<'s, W> {
     owners: Vec<u8>,
     extras: Vec<u8>,
     sorted: Vec<Owner>,
+    /// Inode of the SCTP socket shown last: associations that follow hang below it.
+    sctp_inode: u32,
 }
 
 impl<'s, W: Write> Writer<'s, W> {
@@ -195,6 +201,7 @@ impl<'s, W: Write> Writer<'s, W> {
             owners: Vec::new(),
             extras: Vec::new(),
             sorted: Vec::new(),
+            sctp_inode: 0,
         };
         if options.header {
             writer.header();
@@ -278,6 +285,9 @@ impl<'s, W: Write> Writer<'s, W> {
     #[inline]
     fn keep_plain(&mut self, row: &Socket<'_>) -> bool {
         let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
+        if matches!(row.proto, Proto::Sctp | Proto::Dccp) {
+            return false;
+        }
         if row.ifindex != 0 || !row.is_inet() || !self.options.numeric || self.options.resolve {
             return false;
         }
@@ -319,15 +329,20 @@ impl<'s, W: Write> Writer<'s, W> {
         let named = match (&row.unix, row.rare.and_then(|r| r.packet), row.rare.and_then(|r| r.netlink)) {
             (Some(unix), ..) => self.name_unix(row, unix),
             (_, Some(packet), _) => self.name_packet(row, &packet, lookups),
+            _ if matches!(row.proto, Proto::Vsock | Proto::Tipc | Proto::Xdp) => self.name_family(row, lookups),
             (.., Some(netlink)) => self.name_netlink(&netlink),
             _ => self.name_inet(row, lookups),
         };
         self.tail(row, lookups);
+        let (netid, state) = self.kind(row);
         let queues = (row.rqueue, row.wqueue.unwrap_or(0));
         let (here, there) = (row.local.port, row.peer.port);
         let widths = Widths {
-            netid: Netid::NAMES.get(netid(row) as usize).map_or(0, |name| name.len()),
-            state: state_name(shown_state(row)).len(),
+            netid: Netid::NAMES.get(netid as usize).map_or(0, |name| name.len()),
+            state: match netid {
+                Netid::Association => 3 + sctp_state(state).len(),
+                _ => state_name(state).len(),
+            },
             recv_q: queue_len(queues.0).max(6),
             send_q: queue_len(queues.1).max(6),
             local: self.local.len() + 1,
@@ -338,8 +353,8 @@ impl<'s, W: Write> Writer<'s, W> {
             extras: 0,
         };
         self.block.push(&Kept {
-            netid: netid(row) as u8,
-            state: shown_state(row),
+            netid: netid as u8,
+            state,
             queues,
             hosts: Hosts::Texts(&self.local, &self.peer),
             ports: match named {
@@ -367,6 +382,43 @@ impl<'s, W: Write> Writer<'s, W> {
         match row.ifindex {
             0 => self.local_port.push(b'*'),
             index => put_iface(&mut self.local_port, row.netns_id, index, lookups, self.style.raw),
+        }
+        true
+    }
+
+    /// What stands first, and the state in its numbers. An association of SCTP is told by the socket before it, as ss
+    /// does it: without one before, its state would be read as one of TCP.
+    fn kind(&mut self, row: &Socket<'_>) -> (Netid, u8) {
+        let state = row.rare.and_then(|rare| rare.sctp).and_then(|sctp| sctp.state);
+        let follows = self.sctp_inode != 0 && self.sctp_inode == row.inode;
+        self.sctp_inode = if row.proto == Proto::Sctp { row.inode } else { 0 };
+        match state {
+            Some(state) if follows || !self.options.bug_compatible => (Netid::Association, state.0 & 15),
+            Some(state) => (Netid::Sctp, state.0 & 15),
+            None => (netid(row), shown_state(row)),
+        }
+    }
+
+    fn name_family(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> bool {
+        let Some(rare) = row.rare else { return true };
+        if let Some(vsock) = rare.vsock {
+            families::put_vsock(&mut self.local, vsock.local.0);
+            families::put_vsock(&mut self.local_port, vsock.local.1);
+            families::put_vsock(&mut self.peer, vsock.peer.0);
+            families::put_vsock(&mut self.peer_port, vsock.peer.1);
+        }
+        if let Some(tipc) = rare.tipc {
+            put_u64(&mut self.local, tipc.node.into());
+            put_u64(&mut self.local_port, tipc.port.into());
+            if let Some(peer) = tipc.connection {
+                put_u64(&mut self.peer, peer.node.into());
+                put_u64(&mut self.peer_port, peer.port.into());
+            }
+        }
+        if let (Some(xdp), true) = (rare.xdp, row.ifindex != 0) {
+            put_iface(&mut self.local, row.netns_id, row.ifindex, lookups, self.style.raw);
+            self.local_port.push(b'q');
+            put_u64(&mut self.local_port, xdp.queue.unwrap_or(0).into());
         }
         true
     }
@@ -405,12 +457,21 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn tail(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
+        // Of a TIPC socket the identity comes before the holders.
+        let early = row.proto == Proto::Tipc;
+        if early {
+            extras::put(&mut self.extras, row, lookups, &self.options);
+        }
         // ss looks for no holder of a netlink socket.
         if self.options.holders() && row.proto != Proto::Netlink {
             let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
             holders::put(cell, row, lookups, &mut self.sorted, &self.options, self.tasks);
         }
-        extras::put(&mut self.extras, row, lookups, &self.options);
+        match row.rare.and_then(|rare| rare.tipc) {
+            Some(tipc) if self.options.tipc => families::put_tipc(&mut self.extras, &tipc, self.options.one_line),
+            _ if early => {}
+            _ => extras::put(&mut self.extras, row, lookups, &self.options),
+        }
     }
 
     /// The cells of a row, or of the heading, go into the model of ss's buffer.
@@ -492,6 +553,21 @@ fn netid(row: &Socket<'_>) -> Netid {
         (Proto::Unix, Some(UnixType(1))) => Netid::UnixStream,
         (Proto::Unix, Some(UnixType(5))) => Netid::UnixSeqpacket,
         (Proto::Unix, _) => Netid::UnixDatagram,
+        (Proto::Dccp, _) => Netid::Dccp,
+        (Proto::Sctp, _) => Netid::Sctp,
+        (Proto::Xdp, _) => Netid::Xdp,
+        (Proto::Vsock, _) => match row.rare.and_then(|rare| rare.vsock).map(|vsock| vsock.kind) {
+            Some(SockType::STREAM) => Netid::VsockStream,
+            Some(SockType::DGRAM) => Netid::VsockDatagram,
+            _ => Netid::VsockOther,
+        },
+        (Proto::Tipc, _) => match row.rare.and_then(|rare| rare.tipc).map(|tipc| tipc.kind) {
+            Some(SockType::STREAM) => Netid::TipcStream,
+            Some(SockType::DGRAM) => Netid::TipcDatagram,
+            Some(SockType::RDM) => Netid::TipcRdm,
+            Some(SockType::SEQPACKET) => Netid::TipcSeqpacket,
+            _ => Netid::TipcOther,
+        },
     }
 }
 

@@ -1,0 +1,121 @@
+//! TCP sockets by the kernel's iterator: for kernels that lack what the walk needs.
+//!
+//! The rows are those of [`crate::sockets_walk`], listeners among them, of the namespace one is in. The kernel locks
+//! every socket meanwhile, so a row costs three times what it costs the walk. Needs Linux 5.10, BTF, CAP_BPF and
+//! CAP_PERFMON. Start reading at [`TcpIterator::read`].
+use sys::{Blocks, Errno, Host, SysError};
+
+use crate::sockets_walk::Wanted;
+use crate::{BpfError, IterRows, Link, Loaded, Spec, load};
+
+static OBJECT: &[u8] = include_bytes!("../objects/sockets_iter.o");
+
+/// Bytes of a block before the first row.
+const HEAD: usize = 32;
+/// Twice what the kernel hands out at once (`bpf_iter`'s buffer in kernel/bpf/bpf_iter.c has eight pages).
+const READ: usize = 64 << 10;
+/// `struct pass`: eight words and the batch.
+const WORDS: usize = 8;
+const BATCH: usize = 4096;
+
+/// The loaded program. Stays good for as many readings as one likes.
+#[derive(Debug)]
+pub struct TcpIterator {
+    loaded: Loaded,
+    link: Link,
+    parts: u32,
+}
+
+impl TcpIterator {
+    /// Loads and attaches it, to write these parts of a row (`enum` in the program). Costs some milliseconds.
+    pub fn load(host: &Host, parts: u32) -> Result<TcpIterator, BpfError> {
+        let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes())];
+        let loaded = load(host, &Spec { object: OBJECT, programs: &["sockets_iter"], constants, entries: &[] })?;
+        let link = loaded.program("sockets_iter")?.attach()?;
+        Ok(TcpIterator { loaded, link, parts })
+    }
+
+    /// True if its rows have these parts.
+    pub fn covers(&self, parts: u32) -> bool {
+        self.parts & parts == parts
+    }
+
+    /// Begins to read the sockets of the calling thread's namespace; what `wanted` says of namespaces is not looked
+    /// at. Begin the next reading when this one is over: they share the program's memory.
+    pub fn read(&self, wanted: Wanted) -> Result<Iterating, BpfError> {
+        self.loaded.map("pass")?.put(&0u32.to_ne_bytes(), &pass(&wanted))?;
+        Ok(Iterating { rows: self.link.iterate()?, block: vec![0; HEAD + READ].into(), begun: false })
+    }
+}
+
+/// `struct pass` before its first call.
+fn pass(wanted: &Wanted) -> Vec<u8> {
+    let [sport, sport_mask, dport, dport_mask] = wanted.ports();
+    let words: [u32; WORDS] = [wanted.states, wanted.families(), sport, sport_mask, dport, dport_mask, 0, 0];
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.resize(WORDS * 4 + BATCH, 0);
+    bytes
+}
+
+/// A reading under way.
+#[derive(Debug)]
+pub struct Iterating {
+    rows: IterRows,
+    /// The head that came with the first rows, and what was read last.
+    block: Box<[u8]>,
+    begun: bool,
+}
+
+impl Iterating {
+    // What came, behind the head if that is here already.
+    fn fill(&mut self) -> Result<usize, SysError> {
+        let at = if self.begun { HEAD } else { 0 };
+        let into = self.block.get_mut(at..).unwrap_or_default();
+        let got = self.rows.read(into).map_err(|error| match error {
+            BpfError::Io(error) => error,
+            other => SysError::new("read", "the iterator over TCP sockets", other.errno().unwrap_or(Errno::INVAL)),
+        })?;
+        self.begun = true;
+        Ok(if got == 0 { 0 } else { at + got })
+    }
+}
+
+impl Blocks for Iterating {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let filled = self.fill()?;
+        Ok(if filled == 0 { None } else { self.block.get(..filled) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn root_every_block_has_the_head_and_whole_rows() {
+        testkit::require_root!();
+        let _held: Vec<TcpListener> = (0..1500).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
+        let door = TcpIterator::load(&Host::live(), 0).unwrap();
+        assert!(door.covers(0) && !door.covers(1));
+        for _ in 0..2 {
+            let mut reading = door.read(Wanted { states: 1 << 10, v6: false, ..Wanted::ALL }).unwrap();
+            let (mut blocks, mut rows, mut head) = (0, 0, Vec::new());
+            while let Some(block) = reading.next().unwrap() {
+                blocks += 1;
+                if head.is_empty() {
+                    head = block[..HEAD].to_vec();
+                }
+                assert_eq!(&block[..HEAD], head);
+                // A base and two addresses.
+                assert_eq!((block.len() - HEAD) % 32, 0);
+                rows += (block.len() - HEAD) / 32;
+            }
+            assert!(rows >= 1500 && blocks > 1, "{rows} rows in {blocks} blocks");
+        }
+        let nothing = Wanted { states: 0, ..Wanted::ALL };
+        assert!(door.read(nothing).unwrap().next().unwrap().is_none());
+    }
+}

@@ -1,0 +1,264 @@
+//! Fields of SCTP, vsock, TIPC and AF_XDP sockets, and of two kinds of congestion control.
+
+use super::nested::{u16_at, u32_at};
+use super::{SctpNumbers, SctpPart, SctpState, SockType, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
+use super::{Socket, Sockets, need};
+use crate::{Field, Kind, Value};
+
+type F = Field<Sockets>;
+
+fn sctp<'r, 'b>(row: &'r Socket<'b>) -> Option<&'r SctpPart<'b>> {
+    row.rare?.sctp.as_ref()
+}
+
+// In the row of the socket itself the numbers of associations are zeros that mean nothing.
+fn association<'r>(row: &Socket<'_>, number: fn(&SctpNumbers<'_>) -> Option<u64>) -> Value<'r> {
+    let part = sctp(row).filter(|part| part.state.is_some());
+    Value::number(part.and_then(|part| part.numbers.as_ref()).and_then(number))
+}
+
+fn addrs(text: &[u8]) -> Value<'_> {
+    if text.is_empty() { Value::Null } else { Value::Bytes(text) }
+}
+
+fn vsock(row: &Socket<'_>) -> Option<VsockPart> {
+    row.rare?.vsock
+}
+
+fn tipc(row: &Socket<'_>) -> Option<TipcPart> {
+    row.rare?.tipc
+}
+
+fn xdp(row: &Socket<'_>) -> Option<XdpPart> {
+    row.rare?.xdp
+}
+
+// VMADDR_CID_ANY, VMADDR_PORT_ANY (include/uapi/linux/vm_sockets.h).
+fn not_any<'r>(n: Option<u32>) -> Value<'r> {
+    Value::number(n.filter(|n| *n != u32::MAX))
+}
+
+fn umem<'r, N: Into<u64>>(row: &Socket<'_>, part: fn(&XdpUmem) -> N) -> Value<'r> {
+    Value::number(xdp(row).and_then(|x| x.umem).map(|umem| part(&umem).into()))
+}
+
+fn stats<'r>(row: &Socket<'_>, part: fn(&XdpStats) -> u64) -> Value<'r> {
+    Value::number(xdp(row).and_then(|x| x.stats).map(|stats| part(&stats)))
+}
+
+// include/uapi/linux/inet_diag.h, `struct tcp_dctcp_info`: enabled u16, ce_state u16, alpha, ab_ecn, ab_tot.
+fn dctcp<'r>(row: &Socket<'_>, at: usize) -> Value<'r> {
+    Value::number(row.dctcp.filter(|bytes| u16_at(bytes, 0) != Some(0)).and_then(|bytes| u32_at(bytes, at)))
+}
+
+// The same header, `struct tcpvegas_info`: enabled, rttcnt, rtt, minrtt. All ones but the sign: not measured yet.
+fn vegas<'r>(row: &Socket<'_>, at: usize) -> Value<'r> {
+    let enabled = row.vegas.filter(|bytes| u32_at(bytes, 0) != Some(0));
+    Value::number(enabled.and_then(|bytes| u32_at(bytes, at)).filter(|n| *n != 0x7fff_ffff))
+}
+
+macro_rules! associations {
+    ($($name:literal $kind:ident $member:ident $kernel:literal $doc:literal;)*) => {
+        [$(F::own($name, Kind::$kind, |row| association(row, |n| n.$member()))
+            .needs(need::SCTP)
+            .kernel($kernel)
+            .doc($doc)),*]
+    };
+}
+
+macro_rules! statistics {
+    ($($name:literal $member:ident $kernel:literal $doc:literal;)*) => {
+        [$(F::own($name, Kind::Count, |row| stats(row, |s| s.$member))
+            .needs(need::XDP)
+            .kernel($kernel)
+            .doc($doc)),*]
+    };
+}
+
+/// Numbers of SCTP associations.
+pub(super) const SCTP: &[Field<Sockets>] = &associations! {
+    "sctp_tag" Hex tag "sctpi_tag" "Verification tag that the peer of an SCTP association writes.";
+    "sctp_peer_tag" Hex peer_tag "sctpi_peer_tag" "Verification tag that we write.";
+    "sctp_rwnd" Bytes rwnd "sctpi_rwnd" "Receive window of an SCTP association.";
+    "sctp_peer_rwnd" Bytes peer_rwnd "sctpi_peer_rwnd" "The peer's receive window.";
+    "sctp_streams_in" Count instrms "sctpi_instrms" "Streams of an SCTP association to us.";
+    "sctp_streams_out" Count outstrms "sctpi_outstrms" "Streams of an SCTP association to the peer.";
+    "sctp_unacked" Count unackdata "sctpi_unackdata" "Chunks that the peer has not acknowledged.";
+    "sctp_pending" Count penddata "sctpi_penddata" "Chunks that the program has not read.";
+    "sctp_in_queue" Count inqueue "sctpi_inqueue" "Chunks in the receive queue.";
+    "sctp_out_queue" Count outqueue "sctpi_outqueue" "Chunks in the send queue.";
+    "sctp_errors" Count overall_error "sctpi_overall_error" "Errors since the peer was last heard of.";
+    "sctp_max_burst" Count max_burst "sctpi_max_burst" "Most packets of an SCTP association in a burst.";
+    "sctp_max_segment" Bytes maxseg "sctpi_maxseg" "Largest segment of an SCTP association.";
+    "sctp_packets_in" Count ipackets "sctpi_ipackets" "Packets received in an SCTP association.";
+    "sctp_packets_out" Count opackets "sctpi_opackets" "Packets sent in an SCTP association.";
+    "sctp_rtx_chunks" Count rtxchunks "sctpi_rtxchunks" "Chunks of an SCTP association sent again.";
+    "sctp_cwnd" Bytes primary_cwnd "sctpi_p_cwnd" "Congestion window of an SCTP association's primary path.";
+    "sctp_srtt_ms" DurationMs primary_srtt "sctpi_p_srtt" "Smoothed round trip on that path.";
+    "sctp_rto_ms" DurationMs primary_rto "sctpi_p_rto" "Timeout on that path.";
+};
+
+/// Counters of AF_XDP sockets.
+pub(super) const XDP_STATS: &[Field<Sockets>] = &statistics! {
+    "xdp_rx_dropped" rx_dropped "n_rx_dropped" "Packets dropped at an AF_XDP socket for want of room.";
+    "xdp_rx_invalid" rx_invalid "n_rx_invalid" "Descriptors of its fill ring that made no sense.";
+    "xdp_rx_full" rx_full "n_rx_full" "Packets dropped because its receive ring was full.";
+    "xdp_fill_empty" fill_empty "n_fill_ring_empty" "Times that its fill ring was empty.";
+    "xdp_tx_invalid" tx_invalid "n_tx_invalid" "Descriptors of its send ring that made no sense.";
+    "xdp_tx_empty" tx_empty "n_tx_ring_empty" "Times that its send ring was empty.";
+};
+
+/// The rest.
+pub(super) const FAMILIES: &[Field<Sockets>] = &[
+    F::own("dctcp_ce_state", Kind::Count, |row| {
+        Value::number(row.dctcp.filter(|bytes| u16_at(bytes, 0) != Some(0)).and_then(|bytes| u16_at(bytes, 2)))
+    })
+    .needs(need::CONG_INFO)
+    .kernel("dctcp_ce_state")
+    .doc("DCTCP: 1 if the latest packet was marked; null if it fell back to another congestion control."),
+    F::own("dctcp_alpha", Kind::Count, |row| dctcp(row, 4))
+        .needs(need::CONG_INFO)
+        .kernel("dctcp_alpha")
+        .doc("DCTCP: estimate of the share of marked packets, in 1/1024."),
+    F::own("dctcp_marked_bytes", Kind::Bytes, |row| dctcp(row, 8))
+        .needs(need::CONG_INFO)
+        .kernel("dctcp_ab_ecn")
+        .doc("DCTCP: bytes of this window acknowledged with a mark."),
+    F::own("dctcp_acked_bytes", Kind::Bytes, |row| dctcp(row, 12))
+        .needs(need::CONG_INFO)
+        .kernel("dctcp_ab_tot")
+        .doc("DCTCP: bytes of this window acknowledged."),
+    F::own("vegas_rtts", Kind::Count, |row| vegas(row, 4))
+        .needs(need::CONG_INFO)
+        .kernel("tcpv_rttcnt")
+        .doc("TCP Vegas: round trips measured in this window."),
+    F::own("vegas_rtt_us", Kind::DurationUs, |row| vegas(row, 8))
+        .needs(need::CONG_INFO)
+        .kernel("tcpv_rtt")
+        .doc("TCP Vegas: round trip of this window."),
+    F::own("vegas_rtt_min_us", Kind::DurationUs, |row| vegas(row, 12))
+        .needs(need::CONG_INFO)
+        .kernel("tcpv_minrtt")
+        .doc("TCP Vegas: shortest round trip of this window."),
+    F::own("sctp_state", Kind::Name(SctpState::NAMES), |row| {
+        sctp(row).and_then(|part| part.state).map_or(Value::Null, |state| Value::Name(state.name()))
+    })
+    .kernel("idiag_state")
+    .doc("State of an SCTP association in its own words; null for the socket itself."),
+    F::own("sctp_local_addrs", Kind::Text, |row| sctp(row).map_or(Value::Null, |part| addrs(part.locals_text)))
+        .kernel("INET_DIAG_LOCALS")
+        .doc("Every local address of an SCTP socket or association."),
+    F::own("sctp_peer_addrs", Kind::Text, |row| sctp(row).map_or(Value::Null, |part| addrs(part.peers_text)))
+        .kernel("INET_DIAG_PEERS")
+        .doc("Every address of an SCTP association's peer."),
+    F::own("vsock_type", Kind::Name(SockType::NAMES), |row| {
+        vsock(row).map_or(Value::Null, |part| Value::Name(part.kind.name()))
+    })
+    .kernel("vdiag_type")
+    .doc("Type of a vsock socket."),
+    F::own("vsock_cid", Kind::Id, |row| not_any(vsock(row).map(|part| part.local.0)))
+        .kernel("vdiag_src_cid")
+        .doc("Number of our machine: 1 is this one, 2 the host; null for any."),
+    F::own("vsock_port", Kind::Id, |row| not_any(vsock(row).map(|part| part.local.1)))
+        .kernel("vdiag_src_port")
+        .doc("Our port of a vsock socket."),
+    F::own("vsock_peer_cid", Kind::Id, |row| not_any(vsock(row).map(|part| part.peer.0)))
+        .kernel("vdiag_dst_cid")
+        .doc("Number of the machine at the other end."),
+    F::own("vsock_peer_port", Kind::Id, |row| not_any(vsock(row).map(|part| part.peer.1)))
+        .kernel("vdiag_dst_port")
+        .doc("Port at the other end of a vsock socket."),
+    F::own("tipc_type", Kind::Name(SockType::NAMES), |row| {
+        tipc(row).map_or(Value::Null, |part| Value::Name(part.kind.name()))
+    })
+    .kernel("TIPC_NLA_SOCK_TYPE")
+    .doc("Type of a TIPC socket."),
+    F::own("tipc_node", Kind::Id, |row| Value::number(tipc(row).map(|part| part.node)))
+        .kernel("TIPC_NLA_SOCK_ADDR")
+        .doc("Number of our TIPC node; 0 without a network."),
+    F::own("tipc_port", Kind::Id, |row| Value::number(tipc(row).map(|part| part.port)))
+        .kernel("TIPC_NLA_SOCK_REF")
+        .doc("Our port of a TIPC socket."),
+    F::own("tipc_peer_node", Kind::Id, |row| Value::number(tipc(row).and_then(|p| p.connection).map(|c| c.node)))
+        .kernel("TIPC_NLA_CON_NODE")
+        .doc("Node at the other end of a TIPC connection."),
+    F::own("tipc_peer_port", Kind::Id, |row| Value::number(tipc(row).and_then(|p| p.connection).map(|c| c.port)))
+        .kernel("TIPC_NLA_CON_SOCK")
+        .doc("Port at the other end of a TIPC connection."),
+    F::own("tipc_service", Kind::Id, |row| {
+        Value::number(tipc(row).and_then(|p| p.connection).and_then(|c| c.service).map(|(service, _)| service))
+    })
+    .kernel("TIPC_NLA_CON_TYPE")
+    .doc("Service type that a TIPC connection was asked for by."),
+    F::own("tipc_instance", Kind::Id, |row| {
+        Value::number(tipc(row).and_then(|p| p.connection).and_then(|c| c.service).map(|(_, instance)| instance))
+    })
+    .kernel("TIPC_NLA_CON_INST")
+    .doc("Instance of that service."),
+    F::own("tipc_published", Kind::Bool, |row| tipc(row).map_or(Value::Null, |p| Value::Bool(p.published)))
+        .kernel("TIPC_NLA_SOCK_HAS_PUBL")
+        .doc("True if a TIPC socket is bound to a service."),
+    F::own("tipc_congested", Kind::Name(TipcPart::CONGESTED), |row| {
+        tipc(row).map_or(Value::Null, |part| Value::Name(part.congested()))
+    })
+    .kernel("TIPC_NLA_SOCK_STAT")
+    .doc("What a TIPC socket waits for."),
+    F::own("tipc_drops", Kind::Count, |row| Value::number(tipc(row).and_then(|part| part.drops)))
+        .kernel("TIPC_NLA_SOCK_STAT_DROP")
+        .doc("Messages dropped at a TIPC socket."),
+    F::own("tipc_group", Kind::Id, |row| Value::number(tipc(row).and_then(|part| part.group)))
+        .kernel("TIPC_NLA_SOCK_GROUP_ID")
+        .doc("Group that a TIPC socket joined."),
+    F::own("xdp_queue", Kind::Id, |row| {
+        Value::number(if row.ifindex == 0 { None } else { xdp(row).and_then(|part| part.queue) })
+    })
+    .needs(need::XDP | need::IFACE_MARK)
+    .kernel("xdp_diag_info.queue_id")
+    .doc("Queue of the interface that an AF_XDP socket is bound to."),
+    F::own("xdp_rx_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.rx_ring)))
+        .needs(need::XDP)
+        .kernel("XDP_DIAG_RX_RING")
+        .doc("Places in the receive ring of an AF_XDP socket."),
+    F::own("xdp_tx_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.tx_ring)))
+        .needs(need::XDP)
+        .kernel("XDP_DIAG_TX_RING")
+        .doc("Places in its send ring."),
+    F::own("xdp_fill_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.fill_ring)))
+        .needs(need::XDP)
+        .kernel("XDP_DIAG_UMEM_FILL_RING")
+        .doc("Places in its ring of chunks for the kernel."),
+    F::own("xdp_completion_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.completion_ring)))
+        .needs(need::XDP)
+        .kernel("XDP_DIAG_UMEM_COMPLETION_RING")
+        .doc("Places in its ring of chunks that come back."),
+    F::own("xdp_umem", Kind::Id, |row| umem(row, |u| u.id))
+        .needs(need::XDP)
+        .kernel("xdp_diag_umem.id")
+        .doc("Number of the memory that an AF_XDP socket shares with the kernel."),
+    F::own("xdp_umem_bytes", Kind::Bytes, |row| umem(row, |u| u.size))
+        .needs(need::XDP)
+        .kernel("xdp_diag_umem.size")
+        .doc("Size of that memory."),
+    F::own("xdp_umem_pages", Kind::Count, |row| umem(row, |u| u.pages))
+        .needs(need::XDP)
+        .kernel("xdp_diag_umem.num_pages")
+        .doc("Pages of that memory."),
+    F::own("xdp_chunk_size", Kind::Bytes, |row| umem(row, |u| u.chunk_size))
+        .needs(need::XDP)
+        .kernel("xdp_diag_umem.chunk_size")
+        .doc("Size of its chunks, one a packet."),
+    F::own("xdp_headroom", Kind::Bytes, |row| umem(row, |u| u.headroom))
+        .needs(need::XDP)
+        .kernel("xdp_diag_umem.headroom")
+        .doc("Bytes left free before each packet."),
+    F::own("xdp_zerocopy", Kind::Bool, |row| {
+        xdp(row).and_then(|part| part.umem).map_or(Value::Null, |umem| Value::Bool(umem.flags & 1 != 0))
+    })
+    .needs(need::XDP)
+    .kernel("XDP_DU_F_ZEROCOPY")
+    .doc("True if packets are not copied into that memory."),
+    F::own("xdp_umem_refs", Kind::Count, |row| umem(row, |u| u.refs))
+        .needs(need::XDP)
+        .kernel("xdp_diag_umem.refs")
+        .doc("Sockets that share that memory."),
+];

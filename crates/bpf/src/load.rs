@@ -290,6 +290,9 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
         let since = since(&name);
         return BpfError::Missing { sort, name, since };
     }
+    if let Some(name) = not_for_this_sort(&text) {
+        return BpfError::Missing { sort: "helper for this program:", name: name.into(), since: since(name) };
+    }
     if text.contains("unknown opcode e5") {
         return BpfError::Missing { sort: "instruction", name: "may_goto".into(), since: since("may_goto") };
     }
@@ -300,6 +303,15 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
     let absent: String = missing.iter().map(|(sort, name)| format!(" [absent here: {sort} {name}]")).collect();
     let log = sys::escaped(format!("{last}{absent}").as_bytes());
     BpfError::Refused { program: program.into(), errno, log }
+}
+
+// A helper that the kernel has, but not for programs of this sort: `unknown func bpf_NAME#46`, since 6.10 `program of
+// this type cannot use helper bpf_NAME#46`.
+fn not_for_this_sort(log: &str) -> Option<&str> {
+    let rest = ["unknown func ", "cannot use helper "].iter().find_map(|words| log.rsplit_once(words))?.1;
+    let (name, _) = rest.split_once('#')?;
+    let is_name = name.starts_with("bpf_") && name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
+    is_name.then_some(name)
 }
 
 /// The kernel that brought what our programs use.
@@ -315,6 +327,7 @@ fn since(name: &str) -> Option<&'static str> {
         ("unix", "5.15"),
         ("sock_send_length", "6.3"),
         ("sock_recv_length", "6.3"),
+        ("bpf_get_socket_cookie", "5.12"),
         ("number 158", "5.11"),
         ("number 162", "5.11"),
     ];
@@ -480,6 +493,10 @@ mod tests {
         );
         assert_eq!(explain("invalid func unknown#162\n"), "this kernel has no helper number 162 (Linux 5.11 has)");
         assert_eq!(explain("unknown opcode e5\n"), "this kernel has no instruction may_goto (Linux 6.9 has)");
+        let helper = "this kernel has no helper for this program: bpf_get_socket_cookie (Linux 5.12 has)";
+        assert_eq!(explain("56: (85) call bpf_get_socket_cookie#46\nunknown func bpf_get_socket_cookie#46\n"), helper);
+        assert_eq!(explain("program of this type cannot use helper bpf_get_socket_cookie#46\n"), helper);
+        assert!(explain("unknown func \u{1b}[31m#46\n").starts_with("the kernel refused"));
         let other = explain("0: R1=ctx()\n1: (61) r0 = 5\nR2 \u{1b}[31minvalid\nprocessed 2 insns (limit 1000000)\n");
         assert_eq!(
             other,

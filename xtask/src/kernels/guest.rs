@@ -57,7 +57,7 @@ all_told() { [ "$(wc -l < /rows)" -gt "$1" ] || ! alive; }
 base=90
 follow() {
     # A port in TIME_WAIT cannot be listened at again.
-    base=$((base + 10))
+    base=$((base + 10)); : > /rows
     netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
     until_true begun
     for port in $((base + 1)) $((base + 2)) $((base + 3)); do

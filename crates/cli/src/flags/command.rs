@@ -56,7 +56,7 @@ Examples:
 
 /// The clap command called `name`, with everything that belongs to it.
 pub fn one(name: &str) -> Option<Command> {
-    COMMANDS.iter().find(|known| known.name == name).map(build)
+    COMMANDS.iter().find(|known| known.name == name).map(|known| below(known, build(known)))
 }
 
 /// The whole tree: for man pages, completions and `netwren --help`.
@@ -70,7 +70,21 @@ pub fn all() -> Command {
              `netwren netstat …`, `netwren lstf …`, or a link of that name to the binary.",
         )
         .after_help("`netwren COMMAND --help` shows a command's flags and examples.");
-    COMMANDS.iter().fold(root, |root, known| root.subcommand(build(known)))
+    COMMANDS.iter().fold(root, |root, known| root.subcommand(below(known, build(known))))
+}
+
+/// The command of a table without those below it.
+pub(super) fn table(name: &'static str) -> Command {
+    COMMANDS.iter().find(|known| known.name == name).map_or_else(|| Command::new(name), build)
+}
+
+/// The commands below one: for its help, man pages and completions. Their words never get to clap through here, see
+/// `commands::run`; behind the filter's first word they are words of the filter.
+fn below(known: &Known, command: Command) -> Command {
+    match known.name {
+        "sockets" => command.disable_help_subcommand(true).subcommand(super::kill::command(build(known))),
+        _ => command,
+    }
 }
 
 fn build(known: &Known) -> Command {
@@ -119,6 +133,17 @@ mod tests {
     #[test]
     fn the_tree_is_sound() {
         all().debug_assert();
+    }
+
+    #[test]
+    fn closing_has_its_place_and_is_still_a_word_of_filters() {
+        let mut sockets = one("sockets").unwrap();
+        let help = sockets.render_long_help().to_string();
+        assert!(help.contains("kill  Close TCP"), "{help}");
+        let matches = sockets.try_get_matches_from(["sockets", "process", "=", "kill"]).unwrap();
+        assert!(matches.subcommand().is_none());
+        assert_eq!(matches.get_many::<String>("filter").unwrap().count(), 3);
+        assert!(all().find_subcommand("sockets").unwrap().find_subcommand("kill").is_some());
     }
 
     #[test]

@@ -30,9 +30,7 @@ pub(crate) struct Kill {
 impl Kill {
     /// Reads the words behind `sockets kill`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Kill, clap::Error> {
-        let Some(mut command) = command() else {
-            return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
-        };
+        let mut command = command(super::command::table("sockets"));
         let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("kill")).chain(args))?;
         from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
     }
@@ -58,9 +56,9 @@ fn from_words(matches: &ArgMatches) -> Result<Kill, String> {
     Ok(Kill { request, yes: matches.get_flag("yes") })
 }
 
-/// The clap command.
-fn command() -> Option<Command> {
-    let mut command = super::one("sockets")?
+/// The clap command, from that of the table.
+pub(super) fn command(table: Command) -> Command {
+    let mut command = table
         .name("kill")
         .bin_name("netwren sockets kill")
         .about("Close TCP and UDP sockets, whoever holds them; without --yes only show which")
@@ -71,11 +69,9 @@ fn command() -> Option<Command> {
     let switch = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).help(help).help_heading("What is done").action(ArgAction::SetTrue)
     };
-    Some(
-        command
-            .arg(switch("yes", "Close the sockets; each row says in `result` what became of it"))
-            .arg(switch("all", "Every TCP and UDP socket of the namespace, instead of a filter")),
-    )
+    command
+        .arg(switch("yes", "Close the sockets; each row says in `result` what became of it"))
+        .arg(switch("all", "Every TCP and UDP socket of the namespace, instead of a filter"))
 }
 
 #[cfg(test)]
@@ -89,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_command_is_sound() {
-        command().unwrap().debug_assert();
+        command(super::super::command::table("sockets")).debug_assert();
         assert!(TAKEN.iter().all(|long| FLAGS.iter().any(|flag| flag.long == *long)));
     }
 

@@ -22,8 +22,9 @@ enum { REGION = 1 << 18, HEAD = 32, ROW_MAX = 160, RETRIES_MAX = 1000, NETS_MAX 
 enum { MAGIC = 0x316b776e };			/* "nwk1" */
 /* Parts that follow the base of a row, in this order. */
 enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
-/* Whether the queues of the base are filled in. */
-enum { QUEUES = 32 };
+/* Whether the queues of the base are filled in, and those of the counters that are about resent and acknowledged data:
+ * each of the two costs cache lines that nothing else is in. */
+enum { QUEUES = 32, RESENT = 64 };
 /* How a call ended. */
 enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, UNQUIET = 4 };
 /* Kinds of rows beside ordinary ones. */
@@ -41,7 +42,7 @@ struct {
 } out SEC(".maps");
 
 /* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
-const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES;
+const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES | RESENT;
 /* Whether `netns` of a call is looked at. */
 const volatile u32 by_number = 0;
 /* Secret of this run: no address of the kernel's leaves it bare. */
@@ -125,8 +126,9 @@ INLINE void put_counters(u8 *r, struct tcp_sock *t)
 {
 	if (!(parts & COUNTERS)) return;
 	struct counters *n = PART(counters, COUNTERS_AT);
-	n->received = t->bytes_received; n->acked = t->bytes_acked; n->sent = t->bytes_sent; n->retransmitted = t->bytes_retrans;
-	n->segs_in = t->segs_in; n->segs_out = t->segs_out; n->retrans = t->total_retrans;
+	n->received = t->bytes_received; n->sent = t->bytes_sent; n->segs_in = t->segs_in; n->segs_out = t->segs_out;
+	if (parts & RESENT) { n->acked = t->bytes_acked; n->retransmitted = t->bytes_retrans; n->retrans = t->total_retrans; }
+	else { n->acked = n->retransmitted = 0; n->retrans = 0; }
 	n->srtt = t->srtt_us; n->mdev = t->mdev_us; n->cwnd = t->snd_cwnd;
 }
 
@@ -253,7 +255,8 @@ INLINE void touch(u64 link)
 	if (field_exists(sk->sk_ino)) TOUCH(sk->sk_ino);
 	if (parts & TIMER) TOUCH(t->inet_conn.icsk_pending);
 	if (parts & QUEUES) { TOUCH(t->copied_seq); TOUCH(t->write_seq); TOUCH(t->rcv_nxt); }
-	if (parts & COUNTERS) { TOUCH(t->bytes_received); TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
+	if (parts & COUNTERS) { TOUCH(t->bytes_received); TOUCH(t->bytes_sent); }
+	if (parts & COUNTERS && parts & RESENT) { TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
 }
 
 /* From the end of a chain to the head of the next; 0 after the last. */

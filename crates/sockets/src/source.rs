@@ -144,7 +144,7 @@ impl<'h> SocketSource<'h> {
         let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
         let counted = is_counted(demand);
         let few_states = states & !IN_SMALL_TABLES == 0;
-        let walk = || self.walk(demand, parts_of(demand.need, counted));
+        let walk = || self.walk(demand, parts_of(self.host, demand.need, counted));
         let via = self.options.via;
         choose(&Facts { proto, need: demand.need, counted, few_states, via, recorded, walk: &walk })
     }
@@ -251,7 +251,7 @@ impl Source<Sockets> for SocketSource<'_> {
                 books.note(format!("the recording was made with a {filter}"));
             }
         }
-        let parts = parts_of(demand.need, is_counted(demand));
+        let parts = parts_of(self.host, demand.need, is_counted(demand));
         let mut run = Run {
             source: self,
             need: demand.need,
@@ -697,11 +697,15 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
 }
 
 /// What the walk has to copy for these `need` bits.
-pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
+pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
+    let members = counted && demanded & need::TCP_INFO != 0;
+    // Whoever replays a recording cannot tell a counter of nothing from one that was left out.
+    let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && host.mode() == Mode::Recording);
     let wanted = [
         (demanded & need::TIMER != 0, part::TIMER),
         (demanded & need::UNIX_QUEUES != 0, part::QUEUES),
-        (demanded & need::COUNTERS != 0 || (counted && demanded & need::TCP_INFO != 0), part::COUNTERS),
+        (demanded & need::COUNTERS != 0 || members, part::COUNTERS),
+        (resent || members, part::RESENT),
     ];
     wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)
 }

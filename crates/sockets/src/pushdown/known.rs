@@ -8,7 +8,7 @@ use crate::packet_diag::AF_PACKET;
 use crate::unix_diag::AF_UNIX;
 
 /// What only TCP has, MPTCP not counted.
-const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::CONG | need::CONG_INFO;
+const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO;
 /// What every socket with an IP address may have and others have not.
 const ONLY_IN_INET: u64 = need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::ULP | need::STORAGES;
 /// What only unix sockets have.
@@ -24,7 +24,7 @@ const NAMES_ONLY_IN_INET: &[&str] =
 fn never(proto: Proto) -> u64 {
     match proto {
         Proto::Tcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
-        Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS,
+        Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS | need::RESENT,
         Proto::Udp | Proto::UdpLite | Proto::Raw => {
             ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::ULP
         }

@@ -1,4 +1,5 @@
 //! The source: a demand in, rows out, through whichever door works.
+use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -91,12 +92,14 @@ pub struct SocketSource<'h> {
     /// Where a loaded program is kept; its own place if nobody lends one.
     doors: Option<&'h Doors>,
     own_doors: Doors,
+    /// How many sockets at least mattered, and how many are expected: the plan is made more than once.
+    expected: Cell<Option<(u64, u64)>>,
 }
 
 impl<'h> SocketSource<'h> {
     /// Sockets of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
-        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new() }
+        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new(), expected: Cell::new(None) }
     }
 
     /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -166,12 +169,23 @@ impl<'h> SocketSource<'h> {
             (false, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
         let least = self.options.walk_from.unwrap_or(least);
-        if expected::tcp_sockets(self.host, least) < least {
+        if self.expected(least) < least {
             return Walk::TooFew;
         }
         match self.doors().why_not() {
             Some(why_not) => Walk::No(why_not),
             None => Walk::Pays(why),
+        }
+    }
+
+    fn expected(&self, least: u64) -> u64 {
+        match self.expected.get() {
+            Some((of, count)) if of == least => count,
+            _ => {
+                let count = expected::tcp_sockets(self.host, least);
+                self.expected.set(Some((least, count)));
+                count
+            }
         }
     }
 

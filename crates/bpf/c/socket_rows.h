@@ -14,15 +14,16 @@ enum { MAGIC = 0x316b776e };			/* "nwk1" */
 enum { RETRANS = 1, PROBE0 = 3, LOSS_PROBE = 5, REO_TIMEOUT = 6 };
 /* Parts that follow the base of a row, in this order. */
 enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
-/* Whether the queues of the base are filled in. */
-enum { QUEUES = 32 };
+/* Whether the queues of the base are filled in, and those of the counters that are about resent and acknowledged data:
+ * each of the two costs cache lines that nothing else is in. */
+enum { QUEUES = 32, RESENT = 64 };
 /* Kinds of rows beside ordinary ones. */
 enum { MINISOCK = 1, REQUEST = 2, V6ONLY = 4 };
 /* Kinds of blocks. */
 enum { SOCKETS = 1, NAMESPACES = 2 };
 
 /* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
-const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES;
+const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES | RESENT;
 
 struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 kind, pad; };
 struct base { u8 words, family, state, kind; u16 lport, rport; u32 rqueue, wqueue, inode, uid; };
@@ -74,8 +75,9 @@ INLINE void put_counters(u8 *r, struct tcp_sock *t)
 {
 	if (!(parts & COUNTERS)) return;
 	struct counters *n = PART(counters, COUNTERS_AT);
-	n->received = t->bytes_received; n->acked = t->bytes_acked; n->sent = t->bytes_sent; n->retransmitted = t->bytes_retrans;
-	n->segs_in = t->segs_in; n->segs_out = t->segs_out; n->retrans = t->total_retrans;
+	n->received = t->bytes_received; n->sent = t->bytes_sent; n->segs_in = t->segs_in; n->segs_out = t->segs_out;
+	if (parts & RESENT) { n->acked = t->bytes_acked; n->retransmitted = t->bytes_retrans; n->retrans = t->total_retrans; }
+	else { n->acked = n->retransmitted = 0; n->retrans = 0; }
 	n->srtt = t->srtt_us; n->mdev = t->mdev_us; n->cwnd = t->snd_cwnd;
 }
 

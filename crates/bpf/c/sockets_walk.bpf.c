@@ -137,7 +137,8 @@ INLINE void touch(u64 link)
 	if (field_exists(sk->sk_ino)) TOUCH(sk->sk_ino);
 	if (parts & TIMER) TOUCH(t->inet_conn.icsk_pending);
 	if (parts & QUEUES) { TOUCH(t->copied_seq); TOUCH(t->write_seq); TOUCH(t->rcv_nxt); }
-	if (parts & COUNTERS) { TOUCH(t->bytes_received); TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
+	if (parts & COUNTERS) { TOUCH(t->bytes_received); TOUCH(t->bytes_sent); }
+	if (parts & COUNTERS && parts & RESENT) { TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
 }
 
 /* From the end of a chain to the head of the next; 0 after the last. */

@@ -4,7 +4,7 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::{Namespace, Namespaces, OwnersReader, Resolver};
+use host::{Glance, Namespace, Namespaces, OwnersReader, Resolver};
 use record::rows::Sockets;
 use record::{Accounting, Source};
 use sockets::{EverySocket, SocketSource, Via};
@@ -41,6 +41,8 @@ pub(crate) struct Session {
     host: Host,
     netns_id: u64,
     everywhere: Option<RefCell<Rc<Namespaces>>>,
+    /// What the namespaces were found from.
+    glance: RefCell<Option<Glance>>,
     interrupt: Option<Interrupt>,
     resolver: Option<Resolver>,
     owners: OwnersReader,
@@ -76,24 +78,42 @@ impl Session {
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
         let all = place.all_netns || (host.is_replay() && Namespaces::are_recorded(&host));
-        let everywhere = all.then(RefCell::default);
+        let (everywhere, glance) = (all.then(RefCell::default), RefCell::default());
         let owners = OwnersReader::new(place.owners_via);
         let doors = sockets::Doors::new();
-        Ok(Session { host, netns_id, everywhere, interrupt, resolver, owners, troubles, doors, _inside: inside })
+        Ok(Session {
+            host,
+            netns_id,
+            everywhere,
+            glance,
+            interrupt,
+            resolver,
+            owners,
+            troubles,
+            doors,
+            _inside: inside,
+        })
     }
 
     /// Looks which namespaces there are, if all are read. Once a round: they come and go. Those that nothing leads to are
     /// found if the kernel may be asked for its list, by the program that will then read them.
     pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, books: &mut Accounting) {
         let Some(everywhere) = &self.everywhere else { return };
+        let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
+        // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
+        let glance = all.clone().and_then(|all| Glance::take(&self.host, all));
+        if glance.is_some() && *self.glance.borrow() == glance && everywhere.borrow().are_settled(&self.host) {
+            return;
+        }
+        self.glance.replace(glance);
         let mut found = match Namespaces::read(&self.host) {
             Ok(found) => found,
             Err(error) => {
+                self.glance.take();
                 books.incomplete = true;
                 return books.because(1, error.to_string());
             }
         };
-        let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
         match all {
             Some(all) => found.also(&all),
             None if found.hidden() > 0 => {

@@ -37,7 +37,7 @@ pub use groups::Groups;
 pub use hosts::{HostNames, Resolver};
 pub use ifaces::Ifaces;
 pub use links::Links;
-pub use namespaces::{Namespace, Namespaces};
+pub use namespaces::{Glance, Namespace, Namespaces};
 pub use netns::NetnsNames;
 pub use networks::Networks;
 pub use owners::{Door, Owners, OwnersReader, OwnersReport};

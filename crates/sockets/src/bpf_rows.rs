@@ -26,8 +26,10 @@ pub(crate) mod part {
     pub(crate) const COUNTERS: u32 = 16;
     /// The queues: they have a place in every row, but are filled in only then.
     pub(crate) const QUEUES: u32 = 32;
+    /// Those of the counters that are about resent and acknowledged data: else they are 0.
+    pub(crate) const RESENT: u32 = 64;
     /// Every part that is known.
-    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES;
+    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT;
 }
 
 /// Fields of `tcp_info` that [`part::COUNTERS`] has.

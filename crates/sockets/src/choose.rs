@@ -35,6 +35,7 @@ const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need
 /// `need` bits that /proc/net/tcp, udp, udplite, raw and their IPv6 brothers have no answer for.
 pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::COUNTERS
+    | need::RESENT
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM
@@ -75,6 +76,7 @@ pub const BPF_HAS: u64 = need::IFACE_MARK
     | need::ACCEPT_MAX
     | need::V6ONLY
     | need::COUNTERS
+    | need::RESENT
     | need::TIMER
     | UNIX_ONLY
     | UNIX_BESIDE

@@ -177,6 +177,7 @@ impl Wanted<'_> {
 /// `need` bits whose answers are attributes.
 const IN_ATTRIBUTES: u64 = need::TCP_INFO
     | need::COUNTERS
+    | need::RESENT
     | need::CONG
     | need::CONG_INFO
     | need::SKMEM

@@ -1,4 +1,5 @@
 //! The source: a demand in, rows out, through whichever door works.
+use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -128,12 +129,14 @@ pub struct SocketSource<'h> {
     /// Where a loaded program is kept; its own place if nobody lends one.
     doors: Option<&'h Doors>,
     own_doors: Doors,
+    /// How many sockets at least mattered, and how many are expected: the plan is made more than once.
+    expected: Cell<Option<(u64, u64)>>,
 }
 
 impl<'h> SocketSource<'h> {
     /// Sockets of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
-        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new() }
+        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new(), expected: Cell::new(None) }
     }
 
     /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -181,7 +184,7 @@ impl<'h> SocketSource<'h> {
         let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
         let counted = is_counted(demand);
         let few_states = states & !IN_SMALL_TABLES == 0;
-        let walk = || self.walk(demand, parts_of(demand.need, counted));
+        let walk = || self.walk(demand, parts_of(self.host, demand.need, counted));
         let via = self.options.via;
         choose(&Facts { proto, need: demand.need, counted, few_states, via, recorded, walk: &walk })
     }
@@ -207,7 +210,7 @@ impl<'h> SocketSource<'h> {
             (None, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
         let least = self.options.walk_from.unwrap_or(least);
-        if expected::tcp_sockets(self.host, least) < least {
+        if self.expected(least) < least {
             return Walk::TooFew;
         }
         match self.doors().why_neither() {
@@ -219,7 +222,18 @@ impl<'h> SocketSource<'h> {
     // Whether the iterator is worth its load where the walk cannot be had.
     fn iterator_pays(&self, repeated: bool) -> bool {
         let least = self.options.walk_from.unwrap_or(iterator_from(repeated));
-        self.options.via == Some(Via::Bpf) || expected::tcp_sockets(self.host, least) >= least
+        self.options.via == Some(Via::Bpf) || self.expected(least) >= least
+    }
+
+    fn expected(&self, least: u64) -> u64 {
+        match self.expected.get() {
+            Some((of, count)) if of == least => count,
+            _ => {
+                let count = expected::tcp_sockets(self.host, least);
+                self.expected.set(Some((least, count)));
+                count
+            }
+        }
     }
 
     fn key(&self, table: Table, via: Via) -> String {
@@ -322,7 +336,7 @@ impl Source<Sockets> for SocketSource<'_> {
                 books.note(format!("the recording was made with a {filter}"));
             }
         }
-        let parts = parts_of(demand.need, is_counted(demand));
+        let parts = parts_of(self.host, demand.need, is_counted(demand));
         let mut run = Run {
             source: self,
             need: demand.need,
@@ -802,11 +816,15 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
 }
 
 /// What the walk has to copy for these `need` bits.
-pub(crate) fn parts_of(demanded: u64, counted: bool) -> u32 {
+pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
+    let members = counted && demanded & need::TCP_INFO != 0;
+    // Whoever replays a recording cannot tell a counter of nothing from one that was left out.
+    let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && host.mode() == Mode::Recording);
     let wanted = [
         (demanded & need::TIMER != 0, part::TIMER),
         (demanded & need::UNIX_QUEUES != 0, part::QUEUES),
-        (demanded & need::COUNTERS != 0 || (counted && demanded & need::TCP_INFO != 0), part::COUNTERS),
+        (demanded & need::COUNTERS != 0 || members, part::COUNTERS),
+        (resent || members, part::RESENT),
     ];
     wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)
 }

@@ -115,7 +115,7 @@ fn kind_of(path: &[u8]) -> Kind {
 }
 
 /// `net:[4026531840]`: what links and mounts of network namespaces say.
-fn inode_in(text: &[u8]) -> Option<u64> {
+pub(super) fn inode_in(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -7,6 +7,7 @@
 //!
 //! Knows nothing of sockets. The search is in `find`, what it leaves on a tape in `tape`.
 mod find;
+mod glance;
 mod tape;
 
 use std::ffi::OsStr;
@@ -17,6 +18,8 @@ use record::text::put_u64;
 use sys::{Errno, Host, NetNs};
 
 use crate::HostError;
+
+pub use glance::Glance;
 
 /// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
 /// allowed to look at process 1.

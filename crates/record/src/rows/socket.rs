@@ -52,6 +52,8 @@ pub mod need {
     /// Bytes, segments and retransmissions so far, from wherever the door has them cheapest: by netlink that is
     /// INET_DIAG_INFO. Only `--watch` asks.
     pub const COUNTERS: u64 = 1 << 50;
+    /// Those of [`COUNTERS`] that are about data sent again: they cost something of their own where bpf reads them.
+    pub const RESENT: u64 = 1 << 51;
     /// Version, flags, rings, fanout and memberships of a packet socket (PACKET_DIAG_INFO and so on).
     pub const PACKET: u64 = 1 << 32;
     /// The filter of a packet socket (PACKET_DIAG_FILTER).

@@ -25,7 +25,7 @@ pub(super) const ROUNDS: &[F] = &[
         .needs(need::COUNTERS)
         .doc("With --watch: segments sent per second since the round before."),
     F::own("retrans_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::retrans_per_s))
-        .needs(need::COUNTERS)
+        .needs(need::COUNTERS | need::RESENT)
         .doc("With --watch: segments retransmitted per second since the round before."),
 ];
 

@@ -61,7 +61,8 @@ impl EverySocket<'_> {
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) -> bool {
-        let walker = Walker { every: self, filter, parts: parts_of(demand.need, is_counted(demand)) | part::NETNS };
+        let walker =
+            Walker { every: self, filter, parts: parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS };
         let mut books = Books::default();
         let result = walker.everything(each, &mut books);
         let rows = books.rows();
@@ -98,8 +99,11 @@ impl EverySocket<'_> {
         let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp && without != Some(Proto::Tcp));
         let (Some(filter), Ok(number)) = (tcp, u32::try_from(place.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
-        let walker =
-            Walker { every: self, filter: &filter, parts: parts_of(demand.need, is_counted(demand)) | part::NETNS };
+        let walker = Walker {
+            every: self,
+            filter: &filter,
+            parts: parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS,
+        };
         let mut books = Books::default();
         match walker.one(number, each, &mut books) {
             Ok(()) => {

@@ -11,7 +11,7 @@ use crate::vsock_diag::AF_VSOCK;
 use crate::xdp_diag::AF_XDP;
 
 /// What only TCP has, MPTCP not counted.
-const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::CONG | need::CONG_INFO;
+const ONLY_IN_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO;
 /// What every socket with an IP address may have and others have not.
 const ONLY_IN_INET: u64 = need::TOS | need::CGROUP | need::SOCKOPT | need::V6ONLY | need::ULP | need::STORAGES;
 /// What only unix sockets have.
@@ -34,7 +34,7 @@ fn never_but(proto: Proto) -> u64 {
     match proto {
         // The kernel fills in a `tcp_info` of DCCP as well (net/dccp/diag.c).
         Proto::Tcp | Proto::Dccp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
-        Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS,
+        Proto::Mptcp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | need::TCP_INFO | need::COUNTERS | need::RESENT,
         Proto::Udp | Proto::UdpLite | Proto::Raw | Proto::Sctp => {
             ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK | ONLY_IN_TCP | need::ULP
         }

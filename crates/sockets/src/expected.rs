@@ -19,7 +19,7 @@ const SOCKSTAT6: &str = "/proc/thread-self/net/sockstat6";
 /// TCP sockets of the calling thread's namespace; 0 if nobody tells, and not exact below `least`.
 ///
 /// One file of a few lines, and a second one if the first does not rule it out that there are `least`.
-pub(crate) fn tcp_sockets(host: &Host, least: u64) -> u64 {
+pub fn tcp_sockets(host: &Host, least: u64) -> u64 {
     let mut text = Vec::new();
     let mut count = |path, words: &[(&str, &str)]| {
         if host.read_file(path, &mut text).is_err() {

@@ -127,6 +127,8 @@ pub(super) struct Flags {
     pub(super) by_default: bool,
     /// `-D`: the file for the kernel's messages about TCP sockets.
     pub(super) dump_file: Option<Vec<u8>>,
+    /// States were named: bound-inactive ones are meant if they are among them.
+    pub(super) bound_is_meant: bool,
     /// The words of the expression, and those of `-F` behind them.
     pub(super) expression: Vec<Vec<u8>>,
 }
@@ -268,10 +270,23 @@ impl Reader {
             saw_states = true;
         }
         let by_default = self.asked.by_default;
+        let bound_is_meant = saw_states || self.states == states::BOUND;
         self.asked.settle(self.states);
         let Reader { asked, options, netns, summary, kill, events, filter_file, dump_file, .. } = self;
         let expression = rest.chain(filter_file.into_iter().flatten()).collect();
-        Ok(Flags { asked, options, netns, summary, kill, events, table, by_default, dump_file, expression })
+        Ok(Flags {
+            asked,
+            options,
+            netns,
+            summary,
+            kill,
+            events,
+            table,
+            by_default,
+            bound_is_meant,
+            dump_file,
+            expression,
+        })
     }
 }
 

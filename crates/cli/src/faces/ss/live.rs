@@ -85,6 +85,10 @@ impl World for Live<'_> {
         stat.map(|s| s.inode).map_err(|error| format!("Failed to get cgroup2 ID: {}", in_words(error.errno)))
     }
 
+    fn tcp_sockets(&self, least: u64) -> u64 {
+        sockets::count_tcp(self.session.host(), least)
+    }
+
     fn ephemeral(&self) -> (u16, u16) {
         self.ports().range()
     }

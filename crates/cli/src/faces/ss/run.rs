@@ -42,6 +42,9 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
     }
     let outcome = write(session, request, live, ifaces, &around, &mut books);
     session.finish(&mut books);
+    if request.without_bound && outcome.is_ok() {
+        books.because(0, "sockets that are only bound were not looked for among so many (-B shows them)");
+    }
     footer(&books);
     match outcome {
         Ok(()) | Err(SinkError::Closed) if books.via.is_empty() && books.incomplete => FAILED,

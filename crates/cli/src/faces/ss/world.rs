@@ -16,6 +16,8 @@ pub(super) trait World {
     fn cgroup(&self, path: &[u8]) -> Result<u64, String>;
     /// The range that local ports are taken from when nobody asks for a certain one.
     fn ephemeral(&self) -> (u16, u16);
+    /// TCP sockets of the namespace; not exact below `least`.
+    fn tcp_sockets(&self, least: u64) -> u64;
 }
 
 /// A world for tests.
@@ -50,5 +52,8 @@ impl World for Small {
     }
     fn ephemeral(&self) -> (u16, u16) {
         (32768, 60999)
+    }
+    fn tcp_sockets(&self, _least: u64) -> u64 {
+        7
     }
 }

@@ -58,6 +58,7 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
         options: Options::plain(Layout::V6_15),
         questions: Vec::new(),
         by_default: true,
+        without_bound: false,
         events: None,
         kill: false,
         tcp_file: None,

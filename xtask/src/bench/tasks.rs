@@ -84,6 +84,9 @@ const LSTF: Entry = peer("lstf -n", "lstf", "-n", Shape::Lstf);
 
 /// By whichever door it takes by itself.
 const CHOSEN: &str = "sockets --no-owner 'proto = tcp'";
+/// The same without what compares rounds.
+const CHOSEN_PLAIN: &str =
+    "sockets --no-owner 'proto = tcp' --columns proto,state,recv_q,send_q,local_addr,local_port,peer_addr,peer_port";
 const NATIVE: &str = "sockets --no-owner --via netlink 'proto = tcp'";
 
 /// The tasks of one bench.
@@ -125,6 +128,7 @@ const SOCKETS: &[Task] = &[
             ours("face netstat", "netstat -atn", Shape::Netstat),
             ours("own choice", CHOSEN, Shape::Table),
             refresh("refresh", CHOSEN, Shape::Table),
+            refresh("refresh, plain columns", CHOSEN_PLAIN, Shape::Table),
             ours("/proc door", "sockets --no-owner --via proc 'proto = tcp'", Shape::Table),
         ],
         ratios: &[
@@ -155,7 +159,10 @@ const SOCKETS: &[Task] = &[
         idle: 0,
         owned: false,
         peers: &[SS],
-        ours: &[ours("JSON", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json)],
+        ours: &[
+            ours("JSON", "sockets --no-owner -o json 'proto = tcp'", Shape::Json),
+            ours("JSON by netlink", "sockets --no-owner --via netlink -o json 'proto = tcp'", Shape::Json),
+        ],
         ratios: &[("JSON", "ss -atn", 100_000, 1.7)],
         memory: &[],
     },

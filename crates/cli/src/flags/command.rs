@@ -54,6 +54,12 @@ Examples:
     },
 ];
 
+/// The command called `name` as a run needs it: what stands below it is taken off before, and costs a quarter of the
+/// start if it is built.
+pub(super) fn alone(name: &str) -> Option<Command> {
+    COMMANDS.iter().find(|known| known.name == name).map(build)
+}
+
 /// The clap command called `name`, with everything that belongs to it.
 pub fn one(name: &str) -> Option<Command> {
     COMMANDS.iter().find(|known| known.name == name).map(|known| below(known, build(known)))

@@ -140,6 +140,7 @@ fn root_kill_without_the_right_closes_nothing() {
 /// A listener that writes into a file.
 struct Listening {
     child: Child,
+    ours: bool,
     file: std::path::PathBuf,
 }
 
@@ -150,7 +151,7 @@ impl Listening {
         let mut command = ss(lab, ours, &["--bug-compatible"], line);
         let out = std::fs::File::create(&file).unwrap();
         let child = command.stdout(out).stderr(Stdio::null()).spawn().unwrap();
-        Listening { child, file }
+        Listening { child, ours, file }
     }
 
     fn lines(&self) -> String {
@@ -158,7 +159,9 @@ impl Listening {
     }
 
     fn end(mut self) -> (String, Option<i32>) {
-        Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        // Where tests run in a shell's background SIGINT is ignored, and ss leaves it so.
+        let signal = if self.ours { "-INT" } else { "-TERM" };
+        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         let code = self.child.wait().unwrap().code();
         (self.lines(), code)
     }

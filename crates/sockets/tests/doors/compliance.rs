@@ -107,7 +107,6 @@ fn root_netlink_and_proc_agree_on_tcp() {
     odd_sockets::open(&lab);
     last_words(&lab);
     lab.inside(|| {
-        std::thread::sleep(std::time::Duration::from_secs(4));
         let quiet = quiet(Proto::Tcp);
         timers_agree(&quiet);
         let Quiet { by_netlink, by_proc, .. } = quiet;

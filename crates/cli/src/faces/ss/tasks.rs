@@ -38,12 +38,11 @@ impl<'h> Live<'h> {
     }
 }
 
-/// Numbers among names that end in NUL, ascending.
+/// Numbers among names that end in NUL, in the order of the kernel: that of the threads' making, which is ss's as well
+/// (their numbers begin anew some day).
 fn numbers(names: &[u8]) -> Vec<u32> {
     let names = names.split(|&b| b == 0).filter_map(|name| std::str::from_utf8(name).ok());
-    let mut numbers: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
+    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 impl Tasks for Live<'_> {
@@ -79,7 +78,7 @@ mod tests {
 
     #[test]
     fn words_of_the_kernel() {
-        assert_eq!(numbers(b"12\0x\x007\0\0-3\0"), [7, 12]);
+        assert_eq!(numbers(b"12\0x\x007\0\0-3\0"), [12, 7]);
         assert_eq!(bare(b"system_u:system_r:kernel_t:s0\0junk"), b"system_u:system_r:kernel_t:s0");
         assert_eq!((bare(b"kernel\n"), bare(b"")), (&b"kernel"[..], &b""[..]));
     }

@@ -135,7 +135,7 @@ pub type Processes<'s> = &'s dyn Fn(u32, &mut Vec<u8>) -> bool;
 
 /// Answers about holders of sockets that are in no lookup.
 pub trait Tasks {
-    /// Hands number and name of each thread of a process but its first to `each`, ascending.
+    /// Hands number and name of each thread of a process but its first to `each`, in the order of their making.
     fn threads(&self, pid: u32, each: &mut dyn FnMut(u32, Comm));
     /// Appends the security context of a thread; false if nobody tells.
     fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool;

@@ -1,5 +1,6 @@
 //! The tables: one module each, with the row and its field table.
 
+mod conntrack;
 mod families;
 mod family_fields;
 mod flow;
@@ -19,6 +20,7 @@ mod watched;
 mod watched_flow;
 mod watched_socket;
 
+pub use conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, IcmpPart, NatKind, ip_proto};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};

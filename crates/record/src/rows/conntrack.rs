@@ -1,0 +1,349 @@
+//! The record of a connection-tracking entry.
+
+use crate::Addr;
+
+/// Status bits of an entry (`enum ip_conntrack_status` in include/uapi/linux/netfilter/nf_conntrack_common.h).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct CtStatus(pub u32);
+
+impl CtStatus {
+    /// A packet of the other direction was seen.
+    pub const SEEN_REPLY: u32 = 1 << 1;
+    /// Not the first to go when the table is full.
+    pub const ASSURED: u32 = 1 << 2;
+    /// The source address of the original direction is rewritten.
+    pub const SRC_NAT: u32 = 1 << 4;
+    /// The destination address of the original direction is rewritten.
+    pub const DST_NAT: u32 = 1 << 5;
+    /// Handled past the stack by a flow table.
+    pub const OFFLOAD: u32 = 1 << 14;
+    /// Handled by the network card.
+    pub const HW_OFFLOAD: u32 = 1 << 15;
+
+    /// Words of the field `status`, by bit.
+    pub const NAMES: &'static [&'static str] = &[
+        "expected",
+        "seen_reply",
+        "assured",
+        "confirmed",
+        "src_nat",
+        "dst_nat",
+        "seq_adjust",
+        "src_nat_done",
+        "dst_nat_done",
+        "dying",
+        "fixed_timeout",
+        "template",
+        "nat_clash",
+        "helper",
+        "offload",
+        "hw_offload",
+    ];
+
+    /// True if every bit of `bits` is set.
+    pub fn has(self, bits: u32) -> bool {
+        self.0 & bits == bits
+    }
+}
+
+/// Whose address an entry rewrites, by its status.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NatKind {
+    /// Nobody's.
+    None,
+    /// The source's.
+    Snat,
+    /// The destination's.
+    Dnat,
+    /// Both.
+    Both,
+}
+
+impl NatKind {
+    /// Words of the field `nat`.
+    pub const NAMES: &'static [&'static str] = &["none", "snat", "dnat", "both"];
+
+    /// What the status says. (A tuple is no witness: of an ICMP entry source and destination change places.)
+    pub fn of(status: CtStatus) -> NatKind {
+        match (status.has(CtStatus::SRC_NAT), status.has(CtStatus::DST_NAT)) {
+            (false, false) => NatKind::None,
+            (true, false) => NatKind::Snat,
+            (false, true) => NatKind::Dnat,
+            (true, true) => NatKind::Both,
+        }
+    }
+
+    /// The word.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Type, code and id of an ICMP query, as an entry keeps them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IcmpPart {
+    /// Type: 8 is an echo request (RFC 792), 128 that of ICMPv6 (RFC 4443).
+    pub kind: u8,
+    /// Code.
+    pub code: u8,
+    /// Identifier.
+    pub id: u16,
+}
+
+/// One direction of an entry: `struct nf_conntrack_tuple`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CtTuple {
+    /// Source address.
+    pub src: Addr,
+    /// Destination address.
+    pub dst: Addr,
+    /// IP protocol number.
+    pub proto: u8,
+    /// What the kernel keeps beside the source, host order: a port, an ICMP id, a GRE key.
+    pub src_part: u16,
+    /// What the kernel keeps beside the destination, host order: a port, ICMP type (high byte) and code, a GRE key.
+    pub dst_part: u16,
+    /// Zone of this direction alone (CTA_TUPLE_ZONE).
+    pub zone: Option<u16>,
+}
+
+/// IP protocols whose entries have parts beside the addresses.
+pub mod ip_proto {
+    /// ICMP.
+    pub const ICMP: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// DCCP.
+    pub const DCCP: u8 = 33;
+    /// GRE.
+    pub const GRE: u8 = 47;
+    /// ICMPv6.
+    pub const ICMPV6: u8 = 58;
+    /// SCTP.
+    pub const SCTP: u8 = 132;
+    /// UDP-Lite.
+    pub const UDPLITE: u8 = 136;
+}
+
+impl CtTuple {
+    /// Nothing known.
+    pub const EMPTY: CtTuple =
+        CtTuple { src: Addr::ANY4, dst: Addr::ANY4, proto: 0, src_part: 0, dst_part: 0, zone: None };
+
+    /// True for TCP, UDP, UDP-Lite, SCTP and DCCP.
+    pub fn has_ports(&self) -> bool {
+        use ip_proto::{DCCP, SCTP, TCP, UDP, UDPLITE};
+        matches!(self.proto, TCP | UDP | UDPLITE | SCTP | DCCP)
+    }
+
+    /// Source port, host order.
+    pub fn sport(&self) -> Option<u16> {
+        self.has_ports().then_some(self.src_part)
+    }
+
+    /// Destination port, host order.
+    pub fn dport(&self) -> Option<u16> {
+        self.has_ports().then_some(self.dst_part)
+    }
+
+    /// Type, code and id, if it is ICMP or ICMPv6.
+    pub fn icmp(&self) -> Option<IcmpPart> {
+        let [kind, code] = self.dst_part.to_be_bytes();
+        matches!(self.proto, ip_proto::ICMP | ip_proto::ICMPV6).then_some(IcmpPart { kind, code, id: self.src_part })
+    }
+}
+
+/// Packets and bytes of one direction (CTA_COUNTERS_ORIG, CTA_COUNTERS_REPLY); only with `nf_conntrack_acct`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CtCounters {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, network header included.
+    pub bytes: u64,
+}
+
+/// State of a protocol that has states, with the kernel's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CtState {
+    /// `enum tcp_conntrack` (include/uapi/linux/netfilter/nf_conntrack_tcp.h).
+    Tcp(u8),
+    /// `enum sctp_conntrack` (nf_conntrack_sctp.h).
+    Sctp(u8),
+    /// `enum ct_dccp_states` (nf_conntrack_dccp.h); gone with 6.16.
+    Dccp(u8),
+}
+
+impl CtState {
+    const TCP: &'static [&'static str] = &[
+        "none",
+        "syn_sent",
+        "syn_recv",
+        "established",
+        "fin_wait",
+        "close_wait",
+        "last_ack",
+        "time_wait",
+        "close",
+        "syn_sent2",
+    ];
+    const SCTP: &'static [&'static str] = &[
+        "none",
+        "closed",
+        "cookie_wait",
+        "cookie_echoed",
+        "established",
+        "shutdown_sent",
+        "shutdown_recd",
+        "shutdown_ack_sent",
+        "heartbeat_sent",
+        "heartbeat_acked",
+    ];
+    const DCCP: &'static [&'static str] =
+        &["none", "request", "respond", "partopen", "open", "closereq", "closing", "timewait"];
+
+    /// Every word of the field `state`.
+    pub const NAMES: &'static [&'static str] = &[
+        "none",
+        "syn_sent",
+        "syn_recv",
+        "established",
+        "fin_wait",
+        "close_wait",
+        "last_ack",
+        "time_wait",
+        "close",
+        "syn_sent2",
+        "closed",
+        "cookie_wait",
+        "cookie_echoed",
+        "shutdown_sent",
+        "shutdown_recd",
+        "shutdown_ack_sent",
+        "heartbeat_sent",
+        "heartbeat_acked",
+        "request",
+        "respond",
+        "partopen",
+        "open",
+        "closereq",
+        "closing",
+        "timewait",
+        "unknown",
+    ];
+
+    /// The native word; `unknown` for a number this program does not know.
+    pub fn name(self) -> &'static str {
+        let (names, number) = match self {
+            CtState::Tcp(n) => (Self::TCP, n),
+            CtState::Sctp(n) => (Self::SCTP, n),
+            CtState::Dccp(n) => (Self::DCCP, n),
+        };
+        names.get(usize::from(number)).copied().unwrap_or("unknown")
+    }
+}
+
+/// One entry. Borrows the receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conntrack<'b> {
+    /// netns inode of the namespace it belongs to.
+    pub netns_id: u64,
+    /// 2 AF_INET, 10 AF_INET6.
+    pub family: u8,
+    /// The direction that made the entry.
+    pub orig: CtTuple,
+    /// What answers look like: the inverse of `orig` where nothing is rewritten.
+    pub reply: CtTuple,
+    /// Status bits; `None` where an event does not tell.
+    pub status: Option<CtStatus>,
+    /// Seconds until the entry ends; `None` where nobody tells (a DESTROY event). 0 if `expired`.
+    pub timeout_s: Option<u32>,
+    /// True if the time is over and the entry only waits to be collected; `None` by doors that do not show such.
+    pub expired: Option<bool>,
+    /// The protocol's state, if it has states and the kernel told it.
+    pub state: Option<CtState>,
+    /// Counters of the original direction.
+    pub counters_orig: Option<CtCounters>,
+    /// Counters of the reply direction.
+    pub counters_reply: Option<CtCounters>,
+    /// Mark (CTA_MARK); a dump tells 0 too, an event does not.
+    pub mark: Option<u32>,
+    /// Zone (CTA_ZONE); `None` is zone 0.
+    pub zone: Option<u16>,
+    /// Reference count (CTA_USE).
+    pub uses: Option<u32>,
+    /// Id (CTA_ID): a hash, stable for the life of the entry.
+    pub id: Option<u32>,
+    /// Name of the helper, without NUL.
+    pub helper: Option<&'b [u8]>,
+    /// Security context, without NUL.
+    pub secctx: Option<&'b [u8]>,
+    /// Label bits (CTA_LABELS), little-endian words as the kernel keeps them: bit n is byte n/8 of 16 bytes.
+    pub labels: Option<&'b [u8]>,
+    /// When it began, ns since 1970 (CTA_TIMESTAMP_START; only with `nf_conntrack_timestamp`).
+    pub start_ns: Option<u64>,
+    /// When it ended, ns since 1970 (CTA_TIMESTAMP_STOP).
+    pub stop_ns: Option<u64>,
+    /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
+    pub master: Option<&'b CtTuple>,
+}
+
+impl Conntrack<'_> {
+    /// A row with nothing known: doors start from it and fill in.
+    pub const EMPTY: Conntrack<'static> = Conntrack {
+        netns_id: 0,
+        family: 0,
+        orig: CtTuple::EMPTY,
+        reply: CtTuple::EMPTY,
+        status: None,
+        timeout_s: None,
+        expired: None,
+        state: None,
+        counters_orig: None,
+        counters_reply: None,
+        mark: None,
+        zone: None,
+        uses: None,
+        id: None,
+        helper: None,
+        secctx: None,
+        labels: None,
+        start_ns: None,
+        stop_ns: None,
+        master: None,
+    };
+
+    /// Whose address is rewritten; `None` where the status is not known.
+    pub fn nat(&self) -> Option<NatKind> {
+        self.status.map(NatKind::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_of_the_bits() {
+        let words = [0, 1 << 4, 1 << 5, 3 << 4].map(|bits| NatKind::of(CtStatus(bits | 0x18e & !(3 << 4))).name());
+        assert_eq!(words, ["none", "snat", "dnat", "both"]);
+    }
+
+    #[test]
+    fn every_state_is_a_word_of_the_field() {
+        let all = (0..=10).flat_map(|n| [CtState::Tcp(n), CtState::Sctp(n), CtState::Dccp(n)]);
+        assert!(all.map(CtState::name).all(|word| CtState::NAMES.contains(&word)));
+        assert_eq!(CtState::Tcp(7).name(), "time_wait");
+        assert_eq!(CtState::Sctp(4).name(), "established");
+        assert_eq!(CtState::Tcp(200).name(), "unknown");
+    }
+
+    #[test]
+    fn the_parts_mean_what_the_protocol_says() {
+        let tcp = CtTuple { proto: ip_proto::TCP, src_part: 1, dst_part: 2, ..CtTuple::EMPTY };
+        assert_eq!((tcp.sport(), tcp.dport(), tcp.icmp()), (Some(1), Some(2), None));
+        let ping = CtTuple { proto: ip_proto::ICMP, src_part: 77, dst_part: 0x0803, ..CtTuple::EMPTY };
+        assert_eq!((ping.sport(), ping.icmp()), (None, Some(IcmpPart { kind: 8, code: 3, id: 77 })));
+    }
+}

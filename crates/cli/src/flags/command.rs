@@ -19,7 +19,7 @@ pub struct Known {
 pub const COMMANDS: &[Known] = &[
     Known {
         name: "sockets",
-        about: "TCP, UDP and unix sockets with their owners",
+        about: "Sockets of every family with their owners",
         is_table: true,
         examples: "\
 Examples:

@@ -8,10 +8,13 @@
 mod ctnetlink;
 mod dump;
 mod error;
+mod everywhere;
 mod expect;
+pub mod stats;
 pub mod uapi;
 
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use error::DecodeError;
+pub use everywhere::{Visit, Way, in_each};
 pub use expect::ExpectDecoder;

@@ -12,7 +12,7 @@ pub struct Known {
     pub about: &'static str,
     /// True if it takes a filter and the flags of tables.
     pub is_table: bool,
-    examples: &'static str,
+    pub(super) examples: &'static str,
 }
 
 /// The native commands.
@@ -93,7 +93,8 @@ fn below(known: &Known, command: Command) -> Command {
     }
 }
 
-fn build(known: &Known) -> Command {
+/// The clap command of one, with the flags of tables if it is one.
+pub(super) fn build(known: &Known) -> Command {
     let mut command = Command::new(known.name)
         .bin_name(format!("netwren {}", known.name))
         .about(known.about)

@@ -128,7 +128,7 @@ pub fn advise(evidence: &Evidence) -> Advice {
         max: evidence.max,
         buckets: evidence.buckets,
         trend,
-        expired: census.and_then(Census::expired),
+        expired: if entries == Some(0) { Some(0) } else { census.and_then(Census::expired) },
         nat_entries: census.map(Census::nat),
         chains: census.and_then(|census| census.chains),
         bytes_per_entry: bytes.map(|bytes| bytes.mean),

@@ -1,5 +1,6 @@
 //! `netwren nat …`: the words behind `nat`.
 
+mod advise;
 mod stats;
 
 use super::Outcome;
@@ -8,6 +9,7 @@ use std::ffi::OsString;
 /// Runs the command of a word that stands directly behind `nat`; `None` if it is no such word.
 pub(super) fn run(word: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> {
     match word {
+        "advise" => Some(advise::run(args)),
         "stats" => Some(stats::run(args)),
         _ => None,
     }

@@ -135,6 +135,8 @@ pub struct KernelFilter {
     pub zone: Option<u16>,
     /// Parts of the original tuple (CTA_FILTER; kernel 5.8).
     pub orig: TupleFilter,
+    /// Sets the counters of what is read to 0 (IPCTNL_MSG_CT_GET_CTRZERO).
+    pub zero_counters: bool,
 }
 
 impl KernelFilter {
@@ -164,7 +166,11 @@ impl KernelFilter {
 
     /// The request for a table.
     pub fn request(&self, table: CtTable) -> Request {
-        let mut request = Request::dump(table.kind());
+        let kind = match table {
+            CtTable::Conntrack if self.zero_counters => NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_CTRZERO,
+            _ => table.kind(),
+        };
+        let mut request = Request::dump(kind);
         request.body(&[self.family, 0, 0, 0]);
         if table != CtTable::Conntrack {
             // The kernel looks at nothing else there.

@@ -5,13 +5,16 @@
 //! [`dump_entries`]; how a message becomes a row is in [`CtDecoder`].
 #![forbid(unsafe_code)]
 
+pub mod change;
 mod ctnetlink;
 mod dump;
 mod error;
 mod expect;
+mod raw_counters;
 pub mod uapi;
 
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use error::DecodeError;
 pub use expect::ExpectDecoder;
+pub use raw_counters::{count_entries, cpu_counters};

@@ -7,6 +7,7 @@
 
 mod books;
 mod choose;
+pub mod change;
 mod ctnetlink;
 mod dump;
 mod error;
@@ -20,6 +21,7 @@ mod seen;
 mod sizes;
 mod source;
 pub mod stats;
+mod raw_counters;
 pub mod uapi;
 
 pub use choose::{NETLINK_LACKS, PROC_LACKS, Via};
@@ -31,3 +33,4 @@ pub use expect::ExpectDecoder;
 pub use labels::LabelNames;
 pub use proc_line::parse_proc_line;
 pub use source::{CtSource, Options};
+pub use raw_counters::{count_entries, cpu_counters};

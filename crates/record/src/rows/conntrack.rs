@@ -340,6 +340,10 @@ pub struct Conntrack<'b> {
     pub expired: Option<bool>,
     /// The protocol's state, if it has states and the kernel told it.
     pub state: Option<CtState>,
+    /// SCTP's verification tags, original and reply direction, host order.
+    pub vtags: Option<[u32; 2]>,
+    /// DCCP's role of the original direction (`enum ct_dccp_roles`): 0 client, 1 server.
+    pub dccp_role: Option<u8>,
     /// Counters of the original direction.
     pub counters_orig: Option<CtCounters>,
     /// Counters of the reply direction.
@@ -383,6 +387,8 @@ impl Conntrack<'_> {
         timeout_s: None,
         expired: None,
         state: None,
+        vtags: None,
+        dccp_role: None,
         counters_orig: None,
         counters_reply: None,
         mark: None,

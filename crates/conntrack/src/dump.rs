@@ -145,6 +145,8 @@ pub struct KernelFilter {
     pub orig: TupleFilter,
     /// Parts of the reply tuple (the same).
     pub reply: TupleFilter,
+    /// Sets the counters of what is read to 0 (IPCTNL_MSG_CT_GET_CTRZERO).
+    pub zero_counters: bool,
 }
 
 impl KernelFilter {
@@ -205,7 +207,11 @@ impl KernelFilter {
 
     /// The request for a table.
     pub fn request(&self, table: CtTable) -> Request {
-        let mut request = Request::dump(table.kind());
+        let kind = match table {
+            CtTable::Conntrack if self.zero_counters => NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_CTRZERO,
+            _ => table.kind(),
+        };
+        let mut request = Request::dump(kind);
         request.body(&[self.family, 0, 0, 0]);
         if table != CtTable::Conntrack {
             // The kernel looks at nothing else there.

@@ -66,7 +66,8 @@ impl<'h> CtSource<'h> {
 
     /// The door and the kernel's filter, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Nat>) -> Plan {
-        let size = if self.host.is_replay() { None } else { sizes::of(self.host, self.netns) };
+        let entries = sizes::entries(self.host, self.place());
+        let size = entries.zip(sizes::buckets(self.host, self.place()));
         // Saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
         let worth_two_walks = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
         let can_filter = !self.host.is_replay() && self.options.table == CtTable::Conntrack;
@@ -83,7 +84,8 @@ impl<'h> CtSource<'h> {
         if choice.via != Via::Netlink {
             split = Split::default();
         }
-        Plan { choice, split }
+        let is_empty = self.options.table == CtTable::Conntrack && entries == Some(0);
+        Plan { choice, split, is_empty }
     }
 
     fn recorded(&self) -> Recorded {
@@ -106,15 +108,20 @@ impl<'h> CtSource<'h> {
 struct Plan {
     choice: Choice,
     split: Split,
+    /// The kernel counts no entry: a dump would look into every bucket of the host for nothing.
+    is_empty: bool,
 }
 
 impl Source<Nat> for CtSource<'_> {
     fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        let Plan { choice, split } = self.plan(demand);
+        let Plan { choice, split, is_empty } = self.plan(demand);
         let what = self.options.table.what();
         let words = split.filter.words();
         let kernel = if words.is_empty() { words } else { format!("; the kernel filters {words}") };
         let mut explain = vec![format!("{what} by {} ({}){kernel}", choice.via.name(), choice.why)];
+        if is_empty {
+            explain.push("the kernel counts no entry: nothing is read".into());
+        }
         if self.host.is_replay() {
             explain.extend(self.recorded_filters().iter().map(|note| format!("recorded with a {note}")));
         }
@@ -122,10 +129,14 @@ impl Source<Nat> for CtSource<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let Plan { choice, split } = self.plan(demand);
+        let Plan { choice, split, is_empty } = self.plan(demand);
         let mut books = Books::default();
         for note in self.recorded_filters() {
             books.note(format!("the recording was made with a {note}"));
+        }
+        if is_empty {
+            books.used(choice.via.name());
+            return Ok(books.close());
         }
         let host = self.host;
         let labels = (demand.need & need::LABELS != 0).then(|| LabelNames::read(host));
@@ -226,17 +237,17 @@ impl Run<'_, '_, '_, '_> {
     // True if the table was resized meanwhile. The number of buckets is looked at after each receive buffer and before
     // any row of it goes out: whatever was moved is seen by then, for the number changes under the same locks.
     fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
-        let (host, netns) = (self.source.host, self.source.netns);
+        let (host, place) = (self.source.host, self.source.place());
         let words = filter.words();
         let note = if words.is_empty() { words } else { format!("kernel filter: {words}") };
-        let before = sizes::buckets(host, netns);
+        let before = sizes::buckets(host, place);
         let (mut resized, mut block) = (false, u64::MAX);
         let table = self.source.options.table;
         let rows = &mut self.rows;
-        let done = dump_entries(host, self.source.place(), table, filter, &note, |row, number| {
+        let done = dump_entries(host, place, table, filter, &note, |row, number| {
             if number != block && !resized {
                 block = number;
-                resized = sizes::buckets(host, netns) != before;
+                resized = sizes::buckets(host, place) != before;
                 if resized {
                     seen.watch();
                 }
@@ -248,7 +259,7 @@ impl Run<'_, '_, '_, '_> {
             rows.row(row)
         })?;
         self.dumped(&done);
-        Ok(resized || sizes::buckets(host, netns) != before)
+        Ok(resized || sizes::buckets(host, place) != before)
     }
 
     fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
@@ -289,7 +300,7 @@ impl Run<'_, '_, '_, '_> {
         let mut seen = Seen::new();
         // The same as by netlink, at the granularity of the whole file: a row that may come twice is looked for.
         for _ in 0..=RESIZED_RETRIES {
-            let before = sizes::buckets(host, place.netns);
+            let before = sizes::buckets(host, place);
             let stopped = proc_door::lines(host, place, |line| match parse_proc_line(line, place.netns_id, now_ns) {
                 Ok(row) if seen.is_double(&row) => {
                     rows.books.doubled();
@@ -299,7 +310,7 @@ impl Run<'_, '_, '_, '_> {
                 Err(error) => rows.failed(error),
             })?;
             rows.books.used(Via::Proc.name());
-            if stopped || sizes::buckets(host, place.netns) == before {
+            if stopped || sizes::buckets(host, place) == before {
                 return Ok(());
             }
             seen.watch();

@@ -99,9 +99,9 @@ fn what_a_lower_timeout_frees_is_what_has_been_silent() {
     let mut census = Census::new(&settings());
     // Silent for 0 s, 7000 s, 8000 s, five days less 301 s; an unanswered one; one with more left than a packet gives.
     for left in [432_000, 425_000, 424_000, 301, 200, 500_000] {
-        census.add(&tcp(3, left), None);
+        census.add(&tcp(3, left));
     }
-    census.add(&tcp(7, 60), None);
+    census.add(&tcp(7, 60));
     let advice = advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 7, 0)], 1000, 1024) });
     let timeout = advice.timeout.unwrap();
     assert_eq!((timeout.setting, timeout.seconds, timeout.entries), (CtSetting::TcpEstablished, 432_000, 6));
@@ -132,7 +132,7 @@ fn bytes_of_what_is_there() {
     let with = |rows: &[(u32, Option<bool>)]| {
         let mut census = Census::new(&settings());
         for (status, extended) in rows {
-            census.add(&Conntrack { status: Some(CtStatus(*status)), ..Conntrack::EMPTY }, *extended);
+            census.add(&Conntrack { status: Some(CtStatus(*status)), extended: *extended, ..Conntrack::EMPTY });
         }
         advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 2, 0)], 1000, 1024) })
     };
@@ -156,7 +156,7 @@ fn bytes_of_what_is_there() {
 fn expired_is_known_only_from_a_door_that_shows_it() {
     let of = |expired: &[Option<bool>]| {
         let mut census = Census::new(&settings());
-        expired.iter().for_each(|expired| census.add(&Conntrack { expired: *expired, ..tcp(7, 1) }, None));
+        expired.iter().for_each(|expired| census.add(&Conntrack { expired: *expired, ..tcp(7, 1) }));
         census.expired()
     };
     assert_eq!(of(&[Some(true), Some(false), Some(true)]), Some(2));
@@ -200,7 +200,7 @@ proptest! {
         lefts in proptest::collection::vec(any::<u32>(), 0..4),
     ) {
         let mut census = Census::new(&settings());
-        lefts.iter().for_each(|left| census.add(&tcp((left % 12) as u8, *left), None));
+        lefts.iter().for_each(|left| census.add(&tcp((left % 12) as u8, *left)));
         let entry = Some(EntryBytes { entry, extension: entry, helped: entry });
         let advice = advise(&Evidence {
             samples, max, buckets, page_bytes, entry, host_entries, census: Some(census), host_memory_bytes: max, ..Evidence::default()

@@ -340,6 +340,10 @@ pub struct Conntrack<'b> {
     pub expired: Option<bool>,
     /// The protocol's state, if it has states and the kernel told it.
     pub state: Option<CtState>,
+    /// SCTP's verification tags, original and reply direction, host order.
+    pub vtags: Option<[u32; 2]>,
+    /// DCCP's role of the original direction (`enum ct_dccp_roles`): 0 client, 1 server.
+    pub dccp_role: Option<u8>,
     /// Counters of the original direction.
     pub counters_orig: Option<CtCounters>,
     /// Counters of the reply direction.
@@ -362,6 +366,8 @@ pub struct Conntrack<'b> {
     pub start_ns: Option<u64>,
     /// When it ended, ns since 1970 (CTA_TIMESTAMP_STOP).
     pub stop_ns: Option<u64>,
+    /// True if the kernel keeps an object with extensions beside it: what it costs in memory. Only the walk sees that.
+    pub extended: Option<bool>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,
     /// `labels` as words, joined by commas; whoever knows the names fills it in.
@@ -383,6 +389,8 @@ impl Conntrack<'_> {
         timeout_s: None,
         expired: None,
         state: None,
+        vtags: None,
+        dccp_role: None,
         counters_orig: None,
         counters_reply: None,
         mark: None,
@@ -394,6 +402,7 @@ impl Conntrack<'_> {
         labels: None,
         start_ns: None,
         stop_ns: None,
+        extended: None,
         master: None,
         label_words: None,
         now_ns: None,

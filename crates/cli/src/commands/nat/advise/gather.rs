@@ -4,13 +4,12 @@ use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{CtTable, KernelFilter, Place, Way, dump_entries, in_each};
+use conntrack::{CtSource, Options, Way, in_each};
 use doctor::nat::{Census, EntryBytes, Evidence, Sample};
 use host::{Namespaces, NetnsNames};
-use record::rows::{CtSettings, stat_need};
-use record::{Accounting, SourceError, SourceFault, text};
+use record::rows::{CtSettings, Nat, stat_need};
+use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use sys::Host;
 
 /// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
@@ -187,22 +186,21 @@ impl Machine {
     }
 }
 
+/// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
+const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
+
 /// One pass over the table of the namespace that the calling thread is in.
 fn census(host: &Host, netns_id: u64, settings: &CtSettings, books: &mut Accounting) -> Option<Census> {
     let mut census = Census::new(settings);
-    let place = Place { netns: None, netns_id };
-    let read = dump_entries(host, place, CtTable::Conntrack, &KernelFilter::default(), "", |row, _| {
-        census.add(row, None);
-        ControlFlow::Continue(())
+    let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
+    let read = CtSource::new(host, Options::new(netns_id)).run(&Demand::new(&fields, Vec::new()), &mut |row| {
+        census.add(row);
+        Next::More
     });
     match read {
-        Ok(dumped) => {
-            books.used("netlink");
-            books.unknown_attrs += dumped.unknown_attrs;
-            if let Some(error) = dumped.first_error {
-                books.failed += dumped.malformed;
-                books.because(dumped.malformed, format!("an entry makes no sense: {error}"));
-            }
+        Ok(read) => {
+            books.incomplete |= read.is_partial();
+            read.why.into_iter().for_each(|why| books.because(why.count, why.text));
             Some(census)
         }
         Err(error) => {

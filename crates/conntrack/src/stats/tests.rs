@@ -168,3 +168,14 @@ fn rounds_with_a_reset_have_no_negative_growth() {
     assert_eq!(round_of([u32::MAX, 20], true, &memory).0, ["- 4294967295 -", "- 20 -"]);
     assert_eq!(round_of([4, 1], true, &memory).0, ["kept 4 5", "kept 1 -"], "one ran over, one began again");
 }
+
+#[test]
+fn root_both_files_tell_the_same_sizes() {
+    testkit::require_root!();
+    let live = SlabSizes::read(&Host::live()).unwrap();
+    let tmp = tempfile::tempdir().unwrap();
+    std::fs::write(tmp.path().join("slabinfo"), std::fs::read("/proc/slabinfo").unwrap()).unwrap();
+    let by_proc = SlabSizes::read(&Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into())).unwrap();
+    assert_eq!(SlabSizes { in_use: None, ..live }, SlabSizes { in_use: None, ..by_proc });
+    assert!(live.in_use.is_some() && by_proc.in_use.is_some());
+}

@@ -6,8 +6,8 @@ use super::timeouts;
 /// Lengths of the hash chains, of all namespaces together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chains {
-    /// Nodes in the longest; an entry has two nodes.
-    pub longest: u64,
+    /// Nodes in the longest, if somebody walked them; an entry has two nodes.
+    pub longest: Option<u64>,
     /// Nodes in all of them, to be divided by the buckets.
     pub nodes: u64,
 }

@@ -171,6 +171,21 @@ fn buckets_serve_all_namespaces() {
     let among = Evidence { host_entries: Some(5000), ..alone };
     let sizes = advise(&among).sizes.unwrap();
     assert_eq!((sizes.advised_max, sizes.advised_buckets), (1000, 5632));
+    let few = Evidence { host_entries: Some(500), ..evidence(vec![sample(1, 400, 0)], 1000, 800) };
+    assert!(!advise(&few).sizes.unwrap().is_change, "a few of others' are not worth it");
+}
+
+#[test]
+fn chains_walked_or_counted() {
+    let counted = Evidence { host_entries: Some(3000), ..evidence(vec![sample(1, 100, 0)], 4000, 1024) };
+    let advice = advise(&counted);
+    assert_eq!(advice.chains, Some(Chains { longest: None, nodes: 6000 }));
+    assert!(advice.reasons.iter().any(|reason| reason.contains("mean hash chain has 5.8")), "{:?}", advice.reasons);
+    let mut census = Census::new(&settings());
+    census.chains = Some(Chains { longest: Some(40), nodes: 6000 });
+    let advice = advise(&Evidence { census: Some(census), ..counted });
+    assert_eq!(advice.verdict, Verdict::Crowded);
+    assert!(advice.reasons.iter().any(|reason| reason.contains("longest hash chain has 40")), "{:?}", advice.reasons);
 }
 
 #[test]

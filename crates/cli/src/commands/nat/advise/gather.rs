@@ -3,7 +3,7 @@
 use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
-use conntrack::stats::{SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
+use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{CtSource, Options, Way, in_each};
 use doctor::nat::{Census, EntryBytes, Evidence, Sample};
 use host::{Namespaces, NetnsNames};
@@ -35,9 +35,10 @@ pub(super) fn gather(
         Ok(())
     })?;
     books.add(&read);
-    let all: u64 = sampled.of.values().filter_map(|of| of.samples.last()).map(|sample| sample.entries).sum();
-    for evidence in found.values_mut() {
-        evidence.host_entries = namespaces.is_some().then_some(all);
+    if namespaces.is_some() {
+        let last = sampled.of.values().filter_map(|of| of.samples.last());
+        let all = last.fold(0u64, |all, sample| all.saturating_add(sample.entries));
+        found.values_mut().for_each(|evidence| evidence.host_entries = Some(all));
     }
     Ok(ways.iter().filter_map(|way| Some((way.netns_id, found.remove(&way.netns_id)?))).collect())
 }
@@ -144,6 +145,8 @@ impl Sampled {
 /// What is the same for all namespaces.
 struct Machine {
     entry: Option<EntryBytes>,
+    /// Entries of all namespaces.
+    entries: Option<u64>,
     page_bytes: u64,
     memory_bytes: Option<u64>,
 }
@@ -151,18 +154,17 @@ struct Machine {
 impl Machine {
     fn read(host: &Host, books: &mut Accounting) -> Machine {
         let page_bytes = page_bytes(host);
-        let entry = match SlabSizes::read(host) {
+        let mut machine = Machine { entry: None, entries: None, page_bytes, memory_bytes: memory_bytes(host) };
+        match SlabSizes::read(host) {
             Ok(sizes) => {
-                let share = |object: conntrack::stats::ObjectSize| object.share(page_bytes);
-                let (entry, extension) = (share(sizes.entry), share(sizes.extension));
-                Some(EntryBytes { entry, extension, helped: share(sizes.helped) })
+                let share = |object: ObjectSize| object.share(page_bytes);
+                let (entry, extension, helped) = (share(sizes.entry), share(sizes.extension), share(sizes.helped));
+                machine.entry = Some(EntryBytes { entry, extension, helped });
+                machine.entries = sizes.in_use;
             }
-            Err(error) => {
-                books.because(1, format!("{error}: what an entry takes in memory stays unknown"));
-                None
-            }
-        };
-        Machine { entry, page_bytes, memory_bytes: memory_bytes(host) }
+            Err(error) => books.because(1, format!("{error}: what an entry takes in memory stays unknown")),
+        }
+        machine
     }
 
     /// What is known of the namespace that the calling thread is in.
@@ -179,7 +181,7 @@ impl Machine {
             census: if is_empty { Some(Census::new(&settings)) } else { census(host, netns_id, &settings, books) },
             entry: self.entry,
             page_bytes: self.page_bytes,
-            host_entries: None,
+            host_entries: self.entries,
             host_memory_bytes: self.memory_bytes,
             is_first: may_set(host, netns_id),
         }

@@ -1,7 +1,7 @@
 //! The advice as words and as JSON.
 
 use super::{Judged, apply};
-use doctor::nat::Advice;
+use doctor::nat::{Advice, Verdict};
 use record::rows::StatCounter;
 use record::text::{put_json, put_text};
 use std::fmt::Write;
@@ -10,13 +10,21 @@ use std::fmt::Write;
 const LOSSES: [StatCounter; 4] =
     [StatCounter::Drop, StatCounter::EarlyDrop, StatCounter::InsertFailed, StatCounter::ChainTooLong];
 
-/// A paragraph for each namespace, and what to set.
+/// A paragraph for each namespace, the worst first, and what to set. Of several, those that have room get one line.
 pub(super) fn words(judged: &[Judged]) -> String {
     let mut text = String::new();
-    for Judged { name, advice, .. } in judged {
+    let mut worst_first: Vec<&Judged> = judged.iter().collect();
+    worst_first.sort_by_key(|one| std::cmp::Reverse(one.advice.verdict));
+    for Judged { name, advice, .. } in worst_first {
         let mut shown = Vec::new();
         put_text(&mut shown, name);
         let (shown, verdict) = (String::from_utf8_lossy(&shown), advice.verdict.name());
+        let is_changed = advice.sizes.is_some_and(|sizes| sizes.is_change);
+        if judged.len() > 1 && advice.verdict == Verdict::Roomy && !is_changed {
+            let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+            let _ = writeln!(text, "{shown}: {verdict}, {} of {} entries", number(advice.entries), number(advice.max));
+            continue;
+        }
         let _ = writeln!(text, "{shown}: {verdict}");
         for reason in &advice.reasons {
             let _ = writeln!(text, "  {reason}");
@@ -24,7 +32,7 @@ pub(super) fn words(judged: &[Judged]) -> String {
     }
     let lines = apply::lines(judged);
     if !lines.is_empty() {
-        text.push_str("to set now:\n");
+        text.push_str("to set, in the first network namespace:\n");
         for line in &lines {
             let _ = writeln!(text, "  sysctl -w {line}");
         }
@@ -63,7 +71,7 @@ fn object(out: &mut Vec<u8>, judged: &Judged) {
         number(out, counter.name(), trend.totals.get(counter));
         number(out, &format!("{}_delta", counter.name()), trend.grown.get(counter));
     }
-    number(out, "longest_chain", chains.map(|chains| chains.longest));
+    number(out, "longest_chain", chains.and_then(|chains| chains.longest));
     let mean = chains.zip(evidence.buckets.filter(|buckets| *buckets > 0));
     number(out, "mean_chain", mean.map(|(chains, buckets)| format!("{:.3}", chains.nodes as f64 / buckets as f64)));
     number(out, "nat_entries", advice.nat_entries);

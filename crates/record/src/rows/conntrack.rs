@@ -366,7 +366,8 @@ pub struct Conntrack<'b> {
     pub start_ns: Option<u64>,
     /// When it ended, ns since 1970 (CTA_TIMESTAMP_STOP).
     pub stop_ns: Option<u64>,
-    /// True if the kernel keeps an object with extensions beside it: what it costs in memory. Only the walk sees that.
+    /// True if the kernel keeps an object with extensions beside it: what it costs in memory. Only the walk sees
+    /// all of them; `None` where the door cannot tell.
     pub extended: Option<bool>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,

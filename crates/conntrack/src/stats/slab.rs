@@ -84,7 +84,7 @@ fn number_of_sys(host: &Host, cache: &str, file: &str) -> Result<u64, SysError> 
 }
 
 /// Lines of `name active total size per_slab pages …`.
-fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
+pub(super) fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
     let text = std::str::from_utf8(text).ok()?;
     let line = |cache: &str| text.lines().find(|line| line.split_ascii_whitespace().next() == Some(cache));
     let of = |cache: &str| {
@@ -112,7 +112,7 @@ pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
 }
 
 /// A socket of NETLINK_NETFILTER in one of the groups NFNLGRP_CONNTRACK_NEW (1) to _EXP_DESTROY (6).
-fn has_listener(text: &[u8]) -> bool {
+pub(super) fn has_listener(text: &[u8]) -> bool {
     const NETFILTER: &str = "12";
     const GROUPS: u64 = 0x3f;
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());

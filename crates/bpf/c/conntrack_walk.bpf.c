@@ -60,6 +60,7 @@ struct two { u64 a, b; };
 #define TIMES_AT (COUNTERS_AT + SIZE_IF(COUNTERS, struct counters))
 #define LABELS_AT (TIMES_AT + SIZE_IF(TIMES, struct times))
 #define HELPER_AT (LABELS_AT + SIZE_IF(LABELS, struct two))
+#define PART(type, at) ((struct type *)(r + (at)))
 #define ADDRESSES_AT (HELPER_AT + SIZE_IF(HELPER, struct two))
 
 /* A chain under way: the next link, where that stands, what must be at its end. */
@@ -67,11 +68,12 @@ struct lane { u64 link, from, end; };
 /* A tuple in five words: source address (two); source port, family, first word of the destination address; its middle;
  * its end, destination port, protocol, direction. */
 struct tuple { u64 w[5]; };
-struct found { u64 node; struct tuple orig; };
+struct found { u64 node, from; };
 struct region {
 	u8 rows[ROWS];
 	struct lane lanes[LANES];
 	struct found found[FOUND];
+	struct tuple orig, reply;	/* of the row that is being written */
 };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -95,8 +97,8 @@ struct walk {
 	u32 status, status_mask, mark, mark_mask, states, zone, pad;
 	struct tuple orig, orig_mask, reply, reply_mask;
 	u32 ended, next, filled, buckets, restarts, gone, nodes, pad2;
-	u64 table, net, bad;
-	u32 now, row, bucket, turn, turn_found, found, written, lanes, at, kept;
+	u64 table, net, bad, node, from, ext, at_ext;
+	u32 now, row, bucket, found, written, lanes, at, kept;
 };
 
 #define STEP(n) ((n) & (LANES - 1))
@@ -105,7 +107,7 @@ struct walk {
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
 /* 1 if any bit differs where the mask says so. No branch: what passes is anybody's guess to the processor. */
-INLINE u64 differs(struct tuple *t, volatile struct tuple *value, volatile struct tuple *mask)
+INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volatile struct tuple *mask)
 {
 	u64 d = (t->w[0] ^ value->w[0]) & mask->w[0];
 	d |= (t->w[1] ^ value->w[1]) & mask->w[1];
@@ -115,6 +117,14 @@ INLINE u64 differs(struct tuple *t, volatile struct tuple *value, volatile struc
 	d = (d | -d) >> 63;
 	OPAQUE(d);
 	return d;
+}
+
+/* From where everything is written for good. */
+INLINE void again(volatile struct walk *w)
+{
+	w->bucket = w->next; w->row = w->filled;
+	w->found = w->written = w->lanes = w->at = w->kept = 0;
+	w->bad = 0;
 }
 
 /* The table, by the reader of /proc/net/nf_conntrack: it has noted where it reads (struct ct_iter_state in
@@ -135,10 +145,9 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 	w->now = now;
 	h->magic = MAGIC; h->parts = parts; h->jiffies = now; h->ktime_ns = bpf_ktime_get_ns();
 	h->addresses_at = ADDRESSES_AT; h->pad = 0;
-	w->row = HEAD; w->ended = DONE;
-	w->bucket = w->turn = w->next = w->start & ~7u; w->filled = HEAD;
-	w->turn_found = w->found = w->written = w->lanes = w->at = w->kept = 0;
-	w->restarts = w->gone = w->nodes = 0; w->bad = 0;
+	w->next = w->start & ~7u; w->filled = HEAD;
+	w->ended = DONE; w->restarts = w->gone = w->nodes = 0;
+	again(w);
 	if (w->end > w->buckets) w->end = w->buckets;
 	if (!w->table || w->buckets & 7) w->ended = NO_TABLE;
 	/* The words of a tuple are taken as they lie. */
@@ -179,33 +188,26 @@ INLINE void touch_lanes(struct region *o, u32 at)
 	}
 }
 
-/* One link of one lane. An entry is taken where it stands by its original direction. What is not taken is written all
- * the same, and written over by the next: half of the nodes are, and no processor foresees which. */
+/* One link of one lane. An entry is taken where it stands by its original direction. The other is written all the same,
+ * and written over by the next: half of the nodes are, and no processor foresees which. */
 INLINE void step(volatile struct walk *w, struct region *o)
 {
-	struct lane *l = &o->lanes[STEP(w->at)];
+	u32 at = w->at, kept = w->kept, n = w->found;
+	struct lane *l = &o->lanes[STEP(at)];
 	u64 node = l->link, from = l->from, end = l->end;
 	struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, node);
-	u64 next = h->rx_packets;
-	u32 n = w->found;
 	struct found *f = &o->found[PLACE(n)];
-	f->node = node;
-	f->orig.w[0] = h->rx_bytes; f->orig.w[1] = h->tx_bytes; f->orig.w[2] = h->rx_errors; f->orig.w[3] = h->tx_errors;
-	u64 last = h->rx_dropped;
-	f->orig.w[4] = last;
+	u64 next = h->rx_packets, last = h->rx_dropped, odd = next & 1;
+	f->node = node; f->from = from;
 	BARRIER();
 	/* Read last: if it still points back, all of the above was this entry's. */
-	u64 odd = next & 1, back = h->tx_packets;
-	u64 passes = ~(last >> 56) & 1;
-	if (conditions & ORIG) passes &= ~differs(&f->orig, &w->orig, &w->orig_mask);
+	u64 back = h->tx_packets;
 	w->bad |= (back ^ from) | (-odd & (next ^ end)) | (next == 0);
-	w->found = n + passes;
-	u32 kept = w->kept;
+	w->found = n + 1 - (last >> 56 & 1);
 	struct lane *k = &o->lanes[STEP(kept)];
 	k->link = next; k->from = node; k->end = end;
 	w->kept = kept + 1 - odd;
-	w->at++;
-	w->nodes++;
+	w->at = at + 1;
 }
 
 /* What a row needs beside the tuple, of eight entries together. */
@@ -219,49 +221,44 @@ INLINE void touch_found(struct region *o, u32 at)
 }
 
 /* Where an extension of that kind begins; 0 if there is none. */
-#define EXTENSION(ext, id, bytes)                                                                             \
+#define EXTENSION(id, bytes)                                                                                  \
 	({                                                                                                    \
 		u64 at_ = 0;                                                                                  \
 		if (enum_value_exists(enum nf_ct_ext_id, id)) {                                               \
-			u64 off_ = WORD_AT((ext) + enum_value(enum nf_ct_ext_id, id)) & 0xff;                 \
-			u64 len_ = CAST(struct nf_ct_ext, ext)->len;                                          \
-			at_ = off_ && off_ + (bytes) <= len_ ? (ext) + off_ : 0;                              \
+			u64 off_ = WORD_AT(w->ext + enum_value(enum nf_ct_ext_id, id)) & 0xff;                \
+			u64 len_ = CAST(struct nf_ct_ext, w->ext)->len;                                       \
+			if (off_ && off_ + (bytes) <= len_) at_ = w->ext + off_;                              \
 		}                                                                                             \
 		at_;                                                                                          \
 	})
 
-/* Counters, times, labels, name of the helper; which of them there are. The memory of extensions goes with the entry:
- * nothing of it counts before the entry was found to be held still. */
-INLINE u32 put_extensions(u8 *r, struct nf_conn *c)
+/* Counters, times, labels, name of the helper, and which of them there are. The memory of extensions goes with the
+ * entry: nothing of it counts before the entry was found to be held still. */
+INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 *r)
 {
-	u64 ext = (u64)c->ext, at;
-	u32 has = 0;
-	struct counters *n = (struct counters *)(r + COUNTERS_AT);
-	struct times *t = (struct times *)(r + TIMES_AT);
-	struct two *l = (struct two *)(r + LABELS_AT), *name = (struct two *)(r + HELPER_AT);
-	if (!ext) return 0;
-	if (parts & COUNTERS && (at = EXTENSION(ext, NF_CT_EXT_ACCT, sizeof *n))) {
-		struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, at);
+	if (!w->ext) return;
+	if (parts & COUNTERS && (w->at_ext = EXTENSION(NF_CT_EXT_ACCT, sizeof(struct counters)))) {
+		struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, w->at_ext);
+		volatile struct counters *n = PART(counters, COUNTERS_AT);
 		n->packets = a->rx_packets; n->bytes = a->tx_packets; n->reply_packets = a->rx_bytes; n->reply_bytes = a->tx_bytes;
-		has |= HAS_COUNTERS;
+		b->has |= HAS_COUNTERS;
 	}
-	if (parts & TIMES && (at = EXTENSION(ext, NF_CT_EXT_TSTAMP, sizeof *t))) {
-		t->start = WORD_AT(at); t->stop = WORD_AT(at + 8);
-		has |= HAS_TIMES;
+	if (parts & TIMES && (w->at_ext = EXTENSION(NF_CT_EXT_TSTAMP, sizeof(struct times)))) {
+		volatile struct times *t = PART(times, TIMES_AT);
+		t->start = WORD_AT(w->at_ext); t->stop = WORD_AT(w->at_ext + 8);
+		b->has |= HAS_TIMES;
 	}
-	if (parts & LABELS && (at = EXTENSION(ext, NF_CT_EXT_LABELS, sizeof *l))) {
-		l->a = WORD_AT(at); l->b = WORD_AT(at + 8);
-		has |= HAS_LABELS;
+	if (parts & LABELS && (w->at_ext = EXTENSION(NF_CT_EXT_LABELS, sizeof(struct two)))) {
+		volatile struct two *l = PART(two, LABELS_AT);
+		l->a = WORD_AT(w->at_ext); l->b = WORD_AT(w->at_ext + 8);
+		b->has |= HAS_LABELS;
 	}
-	if (parts & HELPER && (at = EXTENSION(ext, NF_CT_EXT_HELPER, 8))) {
-		u64 helper = WORD_AT(at);
-		if (helper) {
-			helper += field_offset(struct nf_conntrack_helper, name);
-			name->a = WORD_AT(helper); name->b = WORD_AT(helper + 8);
-			has |= HAS_HELPER;
-		}
+	if (parts & HELPER && (w->at_ext = EXTENSION(NF_CT_EXT_HELPER, 8)) && (w->at_ext = WORD_AT(w->at_ext))) {
+		volatile struct two *name = PART(two, HELPER_AT);
+		w->at_ext += field_offset(struct nf_conntrack_helper, name);
+		name->a = WORD_AT(w->at_ext); name->b = WORD_AT(w->at_ext + 8);
+		b->has |= HAS_HELPER;
 	}
-	return has;
 }
 
 /* State of the protocol, if it has states. */
@@ -273,80 +270,81 @@ INLINE u32 state_of(struct nf_conn *c, u32 proto)
 	return proto == 6 || proto == 132 || proto == 33 ? state : 0xff;
 }
 
-INLINE u32 put_addresses(u8 *r, u32 family, struct tuple *t, struct tuple *q)
+INLINE void take_tuple(volatile struct tuple *t, u64 node)
 {
-	u32 *a = (u32 *)(r + ADDRESSES_AT);
-	if (family != AF_INET6) {
+	struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, node);
+	t->w[0] = h->rx_bytes; t->w[1] = h->tx_bytes; t->w[2] = h->rx_errors; t->w[3] = h->tx_errors; t->w[4] = h->rx_dropped;
+}
+
+/* What stands in every row. */
+INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, struct nf_conn *c)
+{
+	b->family = o->orig.w[2] >> 16; b->proto = o->orig.w[4] >> 48;
+	b->state = parts & STATE || conditions & STATES ? state_of(c, b->proto) : 0xff;
+	b->status = c->status;
+	b->left = c->timeout - w->now;
+	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
+	b->zone = field_exists(c->zone) ? c->zone.id : 0;
+	b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
+	b->has = 0;
+	b->mark = c->mark; b->uses = c->ct_general.use.refs.counter;
+	b->netns = parts & NETNS ? c->ct_net.net->ns.inum : 0;
+}
+
+/* 0 if an entry is wanted. */
+INLINE u32 unwanted(volatile struct walk *w, volatile struct region *o, volatile struct base *b)
+{
+	u32 d = ~(w->expiry >> (b->left <= 0)) & 1;
+	if (conditions & ORIG) d |= differs(&o->orig, &w->orig, &w->orig_mask);
+	if (conditions & ANSWER) d |= differs(&o->reply, &w->reply, &w->reply_mask);
+	if (conditions & STATUS) d |= (b->status ^ w->status) & w->status_mask;
+	if (conditions & MARK) d |= (b->mark ^ w->mark) & w->mark_mask;
+	if (conditions & ZONE) d |= b->zone ^ w->zone;
+	if (conditions & STATES) d |= (b->state & ~31) | (~(w->states >> (b->state & 31)) & 1);
+	return d;
+}
+
+INLINE void put_addresses(volatile struct base *b, u8 *r, volatile struct tuple *t, volatile struct tuple *q)
+{
+	volatile u32 *a = (u32 *)(r + ADDRESSES_AT);
+	if (b->family != AF_INET6) {
+		b->words = (ADDRESSES_AT + (parts & REPLY ? 16 : 8)) / 4;
 		a[0] = t->w[0]; a[1] = t->w[2] >> 32;
-		if (!(parts & REPLY)) return ADDRESSES_AT + 8;
-		a[2] = q->w[0]; a[3] = q->w[2] >> 32;
-		return ADDRESSES_AT + 16;
+		if (parts & REPLY) { a[2] = q->w[0]; a[3] = q->w[2] >> 32; }
+		return;
 	}
+	b->words = (ADDRESSES_AT + (parts & REPLY ? 64 : 32)) / 4;
 	a[0] = t->w[0]; a[1] = t->w[0] >> 32; a[2] = t->w[1]; a[3] = t->w[1] >> 32;
 	a[4] = t->w[2] >> 32; a[5] = t->w[3]; a[6] = t->w[3] >> 32; a[7] = t->w[4];
-	if (!(parts & REPLY)) return ADDRESSES_AT + 32;
+	if (!(parts & REPLY)) return;
 	a[8] = q->w[0]; a[9] = q->w[0] >> 32; a[10] = q->w[1]; a[11] = q->w[1] >> 32;
 	a[12] = q->w[2] >> 32; a[13] = q->w[3]; a[14] = q->w[3] >> 32; a[15] = q->w[4];
-	return ADDRESSES_AT + 64;
 }
 
-/* The row of an entry, if it is wanted: bytes written. */
-INLINE u32 put(volatile struct walk *w, u8 *r, struct found *f)
+/* The row of the next entry found, if it is wanted. All of it is written where it would stand, and counts last. */
+INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 {
-	struct base *b = (struct base *)r;
-	struct nf_conn *c = CAST(struct nf_conn, f->node - field_offset(struct nf_conn, tuplehash));
-	struct rtnl_link_stats64 *q = CAST(struct rtnl_link_stats64, f->node + type_size(struct nf_conntrack_tuple_hash));
-	struct tuple reply = {};
-	u64 net = (u64)c->ct_net.net;
-	if (net != w->net && !w->all) return 0;
-	u32 status = c->status, mark = c->mark, proto = f->orig.w[4] >> 48 & 0xff, family = f->orig.w[2] >> 16 & 0xff;
-	s32 left = c->timeout - w->now;
-	u32 zone = field_exists(c->zone) ? c->zone.id : 0;
-	u32 state = parts & STATE || conditions & STATES ? state_of(c, proto) : 0xff;
-	if (!(w->expiry >> (left <= 0) & 1)) return 0;
-	if (conditions & STATUS && (status ^ w->status) & w->status_mask) return 0;
-	if (conditions & MARK && (mark ^ w->mark) & w->mark_mask) return 0;
-	if (conditions & ZONE && zone != w->zone) return 0;
-	if (conditions & STATES && (state > 31 || !(w->states >> (state & 31) & 1))) return 0;
-	if (parts & REPLY || conditions & ANSWER) {
-		reply.w[0] = q->rx_bytes; reply.w[1] = q->tx_bytes; reply.w[2] = q->rx_errors; reply.w[3] = q->tx_errors; reply.w[4] = q->rx_dropped;
-		if (conditions & ANSWER && differs(&reply, &w->reply, &w->reply_mask)) return 0;
-	}
-	b->family = family; b->proto = proto; b->state = state; b->status = status; b->left = left;
-	b->sport = f->orig.w[2]; b->dport = f->orig.w[4] >> 32;
-	b->zone = zone; b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
-	b->mark = mark; b->uses = c->ct_general.use.refs.counter;
-	b->netns = parts & NETNS ? CAST(struct net, net)->ns.inum : 0;
-	if (parts & REPLY) { ((struct answer *)(r + REPLY_AT))->sport = reply.w[2]; ((struct answer *)(r + REPLY_AT))->dport = reply.w[4] >> 32; }
-	b->has = parts & (COUNTERS | TIMES | LABELS | HELPER) ? put_extensions(r, c) : 0;
-	u32 bytes = put_addresses(r, family, &f->orig, &reply);
-	b->words = bytes / 4;
-	return bytes;
-}
-
-/* Whether an entry is still the one that was found. */
-INLINE u64 is_same(struct found *f, u8 *r)
-{
-	struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, f->node);
-	struct nf_conn *c = CAST(struct nf_conn, f->node - field_offset(struct nf_conn, tuplehash));
-	u64 d = (h->rx_bytes ^ f->orig.w[0]) | (h->tx_bytes ^ f->orig.w[1]) | (h->rx_errors ^ f->orig.w[2]) | (h->tx_errors ^ f->orig.w[3])
-		| (h->rx_dropped ^ f->orig.w[4]);
-	u32 confirmed = ((struct base *)r)->status & IPS_CONFIRMED;
-	return !d && confirmed && c->ct_general.use.refs.counter;
-}
-
-INLINE void put_found(volatile struct walk *w, struct region *o)
-{
-	struct found *f = &o->found[PLACE(w->written)];
 	u32 row = w->row;
-	u8 *r = o->rows + row;
 	if (row > ROWS - ROW_MAX) { w->ended = FULL; return; }
+	u8 *r = (u8 *)o->rows + row;
+	volatile struct base *b = (struct base *)r;
+	w->node = o->found[PLACE(w->written)].node;
+	w->from = o->found[PLACE(w->written)].from;
 	w->written++;
-	u32 bytes = put(w, r, f);
+	struct nf_conn *c = CAST(struct nf_conn, w->node - field_offset(struct nf_conn, tuplehash));
+	if ((u64)c->ct_net.net != w->net && !w->all) return;
+	take_tuple(&o->orig, w->node);
+	if (parts & REPLY || conditions & ANSWER) take_tuple(&o->reply, w->node + type_size(struct nf_conntrack_tuple_hash));
+	put_base(w, o, b, c);
+	if (unwanted(w, o, b)) return;
+	if (parts & REPLY) { PART(answer, REPLY_AT)->sport = o->reply.w[2]; PART(answer, REPLY_AT)->dport = o->reply.w[4] >> 32; }
+	put_addresses(b, r, &o->orig, &o->reply);
+	if (parts & (COUNTERS | TIMES | LABELS | HELPER)) { w->ext = (u64)c->ext; put_extensions(w, b, r); }
 	BARRIER();
-	if (!bytes) return;
-	if (!is_same(f, r)) { w->gone++; return; }
-	w->row = row + bytes;
+	/* Nobody holds an entry that was let go, and one in another chain points elsewhere. */
+	if (!c->ct_general.use.refs.counter || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
+	w->bad = CAST(struct rtnl_link_stats64, w->node)->tx_packets ^ w->from;
+	w->row = row + 4 * b->words;
 }
 
 SEC("syscall") int walk_conntrack(struct walk *ctx)
@@ -362,14 +360,15 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 			step(w, o);
 			continue;
 		}
-		/* A round is over: every lane made a step. */
-		w->lanes = w->kept; w->at = w->kept = 0;
-		if (w->bad || w->found >= FOUND - LANES) {
-			/* Too many for the list, or an entry moved under us: these buckets once more. */
+		/* A round is over: every lane made a step. Or a row is written. */
+		if (w->bad || w->found > FOUND - LANES) {
 			if (!w->bad) { w->ended = FULL; break; }
+			/* Something moved under us: what is not written for good once more. */
 			if (++w->restarts > RETRIES_MAX) { w->ended = UNQUIET; break; }
-			w->bucket = w->turn; w->found = w->turn_found; w->lanes = 0; w->bad = 0;
+			again(w);
 		}
+		w->nodes += w->lanes;
+		w->lanes = w->kept; w->at = w->kept = 0;
 		if (w->lanes) continue;
 		if (w->found >= w->found_enough || w->bucket >= w->end) {
 			if (w->written < w->found) {
@@ -378,11 +377,10 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 				if (w->ended) break;
 				continue;
 			}
-			w->found = w->written = 0;
 			w->next = w->bucket; w->filled = w->row;
+			again(w);
 			if (w->bucket >= w->end || w->nodes > w->nodes_max) break;
 		}
-		w->turn = w->bucket; w->turn_found = w->found;
 		while (LOOP_OK) {
 			if (w->bucket >= w->end || w->lanes >= (w->lanes_enough & 31)) break;
 			open_lanes(w, o);

@@ -508,7 +508,7 @@ impl Context {
     const GONE: usize = 244;
     const NODES: usize = 248;
     const ADDRESS: usize = 256;
-    const BYTES: usize = 320;
+    const BYTES: usize = 344;
 
     fn new(wanted: &Wanted, [start, end, region, fd]: [u32; 4], [lanes, found]: [u32; 2]) -> Context {
         let (status, status_mask) = wanted.status.unwrap_or_default();

@@ -20,7 +20,7 @@ LICENSE("Dual BSD/GPL");
 
 enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
 /* Entries found and not yet written, chains followed at once; both powers of two. */
-enum { FOUND = 1024, LANES = 64 };
+enum { FOUND = 1024, LANES = 128 };
 enum { RETRIES_MAX = 1000 };
 enum { MAGIC = 0x316b7463 };			/* "ctk1" */
 /* How a call ended. */
@@ -30,6 +30,7 @@ enum { IPS_CONFIRMED = 1 << 3 };
 
 /* Parts that follow the base of a row, in this order; NETNS and STATE stand in the base and cost cache lines. */
 enum { REPLY = 1, COUNTERS = 2, TIMES = 4, LABELS = 8, HELPER = 16, NETNS = 32, STATE = 64 };
+enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
 /* Which of the conditions in `struct walk` there are. */
 enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
 /* What there is of the parts: the kernel keeps them only if it was told to. */
@@ -217,6 +218,7 @@ INLINE void touch_found(struct region *o, u32 at)
 		struct nf_conn *c = CAST(struct nf_conn, o->found[PLACE(at + i)].node - field_offset(struct nf_conn, tuplehash));
 		TOUCH(c->status);
 		if (parts & STATE || conditions & STATES) TOUCH(c->proto.tcp.state);
+		if (parts & EXTENSIONS) { TOUCH(WORD_AT((u64)c->ext)); TOUCH(WORD_AT((u64)c->ext + 64)); }
 	}
 }
 
@@ -339,7 +341,7 @@ INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 	if (unwanted(w, o, b)) return;
 	if (parts & REPLY) { PART(answer, REPLY_AT)->sport = o->reply.w[2]; PART(answer, REPLY_AT)->dport = o->reply.w[4] >> 32; }
 	put_addresses(b, r, &o->orig, &o->reply);
-	if (parts & (COUNTERS | TIMES | LABELS | HELPER)) { w->ext = (u64)c->ext; put_extensions(w, b, r); }
+	if (parts & EXTENSIONS) { w->ext = (u64)c->ext; put_extensions(w, b, r); }
 	BARRIER();
 	/* Nobody holds an entry that was let go, and one in another chain points elsewhere. */
 	if (!c->ct_general.use.refs.counter || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
@@ -382,7 +384,7 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 			if (w->bucket >= w->end || w->nodes > w->nodes_max) break;
 		}
 		while (LOOP_OK) {
-			if (w->bucket >= w->end || w->lanes >= (w->lanes_enough & 31)) break;
+			if (w->bucket >= w->end || w->lanes >= (w->lanes_enough & 63)) break;
 			open_lanes(w, o);
 		}
 	}

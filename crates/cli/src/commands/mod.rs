@@ -4,6 +4,7 @@ mod flows;
 mod follow;
 mod glance;
 mod kill;
+mod nat;
 mod plan;
 mod sockets;
 mod support;
@@ -47,6 +48,11 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
     let mut args = args.peekable();
     if name == "sockets" && args.next_if(|word| word == "kill").is_some() {
         return Some(kill::run(args));
+    }
+    if name == "nat" {
+        // Only the word directly behind it can be a command; further on it is a word of the filter.
+        let word = args.next()?;
+        return nat::run(word.to_str().unwrap_or(""), args);
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

@@ -12,14 +12,14 @@ pub struct Known {
     pub about: &'static str,
     /// True if it takes a filter and the flags of tables.
     pub is_table: bool,
-    examples: &'static str,
+    pub(super) examples: &'static str,
 }
 
 /// The native commands.
 pub const COMMANDS: &[Known] = &[
     Known {
         name: "sockets",
-        about: "TCP, UDP and unix sockets with their owners",
+        about: "Sockets of every family with their owners",
         is_table: true,
         examples: "\
 Examples:
@@ -93,7 +93,8 @@ fn below(known: &Known, command: Command) -> Command {
     }
 }
 
-fn build(known: &Known) -> Command {
+/// The clap command of one, with the flags of tables if it is one.
+pub(super) fn build(known: &Known) -> Command {
     let mut command = Command::new(known.name)
         .bin_name(format!("netwren {}", known.name))
         .about(known.about)

@@ -98,7 +98,9 @@ struct walk {
 	u32 status, status_mask, mark, mark_mask, states, zone, pad;
 	struct tuple orig, orig_mask, reply, reply_mask;
 	u32 ended, next, filled, buckets, restarts, gone, nodes, pad2;
-	u64 table, net, bad, node, from, ext, at_ext;
+	u64 table;
+	u64 net;		/* whose entries: the namespace of a call before; 0 is the caller's */
+	u64 bad, node, from, ext, at_ext;
 	u32 now, row, bucket, found, written, lanes, at, kept;
 };
 
@@ -133,7 +135,7 @@ INLINE void again(volatile struct walk *w)
 INLINE int begin(volatile struct walk *w, struct region *o)
 {
 	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
-	w->net = (u64)task->nsproxy->net_ns;
+	if (!w->net) w->net = (u64)task->nsproxy->net_ns;
 	u64 files = (u64)task->files->fdt->fd;
 	u64 file = WORD_AT(files + 8ull * w->fd);
 	u64 seq = (u64)CAST(struct file, file)->private_data;

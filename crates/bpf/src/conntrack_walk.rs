@@ -208,6 +208,7 @@ impl Walk {
 
     /// Begins to read the table. Each block is what one call of the program wrote, at most 256 KiB.
     ///
+    /// Entries are those of the namespace that the calling thread is in now, wherever it is while the blocks come.
     /// The blocks end in an error if the table was made smaller while it was read and by so much that it cannot be said
     /// which rows are out (EAGAIN), if it will not keep still (EAGAIN), or if its chains are too long (ENOSPC).
     /// Fails if /proc/net/nf_conntrack cannot be read. Collects what has expired at the table's beginning, as every
@@ -221,6 +222,7 @@ impl Walk {
             wanted,
             reader,
             table: Table::default(),
+            net: 0,
             next: 0,
             out_until: Share::NOTHING,
             newest: Newest { from: Share::NOTHING, region: 0, filled: 0 },
@@ -231,7 +233,9 @@ impl Walk {
             unquiet: 0,
             counts: Counts::default(),
         };
-        walking.table = walking.look()?;
+        walking.reader.look()?;
+        let context = walking.run(0, 0)?;
+        (walking.table, walking.net) = (context.table(), context.word(Context::NET));
         Ok(walking)
     }
 }
@@ -321,6 +325,8 @@ pub struct Walking<'w> {
     wanted: Wanted,
     reader: Reader,
     table: Table,
+    /// The namespace that the calling thread was in at the beginning, as the program knows it.
+    net: u64,
     /// All buckets before this one are out.
     next: u32,
     /// Rows up to here may be out, if the table's size changed: they are in the newest block, or in `recent`.
@@ -351,7 +357,7 @@ impl Walking<'_> {
     fn run(&self, start: u32, end: u32) -> Result<Context, SysError> {
         let fd = self.reader.file.as_raw_fd() as u32;
         let region = self.newest.region ^ 1;
-        let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once);
+        let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
         self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
         match context.get(Context::ENDED) {
             NO_TABLE => Err(failed(Errno::NOENT)),
@@ -508,9 +514,10 @@ impl Context {
     const GONE: usize = 244;
     const NODES: usize = 248;
     const ADDRESS: usize = 256;
+    const NET: usize = 264;
     const BYTES: usize = 344;
 
-    fn new(wanted: &Wanted, [start, end, region, fd]: [u32; 4], [lanes, found]: [u32; 2]) -> Context {
+    fn new(wanted: &Wanted, [start, end, region, fd]: [u32; 4], [lanes, found]: [u32; 2], net: u64) -> Context {
         let (status, status_mask) = wanted.status.unwrap_or_default();
         let (mark, mark_mask) = wanted.mark.unwrap_or_default();
         let (states, zone) = (wanted.states.unwrap_or(0), wanted.zone.unwrap_or(0).into());
@@ -522,6 +529,7 @@ impl Context {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         let tuples = [wanted.orig.value, wanted.orig.mask, wanted.reply.value, wanted.reply.mask];
+        bytes.iter_mut().skip(Context::NET).zip(net.to_ne_bytes()).for_each(|(place, byte)| *place = byte);
         for (place, tuple) in bytes.iter_mut().skip(Context::TUPLES).zip(tuples.as_flattened()) {
             *place = *tuple;
         }
@@ -532,8 +540,11 @@ impl Context {
         self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
     }
 
+    fn word(&self, at: usize) -> u64 {
+        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    }
+
     fn table(&self) -> Table {
-        let address = self.0.get(Context::ADDRESS..).and_then(<[u8]>::first_chunk);
-        Table { address: address.map_or(0, |bytes| u64::from_ne_bytes(*bytes)), buckets: self.get(Context::BUCKETS) }
+        Table { address: self.word(Context::ADDRESS), buckets: self.get(Context::BUCKETS) }
     }
 }

@@ -1,14 +1,16 @@
 //! The walk of the connection-tracking table as a door: what is loaded is kept here from one reading to the next.
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::fmt;
 use std::ops::ControlFlow;
 
 use record::rows::{Conntrack, nat_need as need};
+#[cfg(feature = "bpf")]
 use sys::caps::{self, Cap};
 use sys::{Blocks, Host, NetNs, SysError};
 
 use crate::bpf_rows::{decode_block, part};
+use crate::choose::Via;
 use crate::error::DecodeError;
 use crate::walk_filter::WalkFilter;
 
@@ -19,6 +21,8 @@ pub struct Doors {
     walk: RefCell<Option<bpf::conntrack_walk::Walk>>,
     /// Why the walk could not be loaded, when it was tried.
     refused: RefCell<Option<Box<str>>>,
+    /// The door of the first round, while a recording is made: a table must not change its stream on the tape.
+    first: Cell<Option<Via>>,
 }
 
 /// What is read.
@@ -97,6 +101,10 @@ impl Doors {
     /// Why the program could not be loaded, if it was tried in vain.
     pub fn refused(&self) -> Option<Box<str>> {
         self.refused.borrow().clone()
+    }
+
+    pub(crate) fn first(&self) -> &Cell<Option<Via>> {
+        &self.first
     }
 
     /// Why the walk is not to be tried here, in words; `None` if it may be.

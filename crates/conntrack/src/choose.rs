@@ -31,8 +31,7 @@ impl Via {
 }
 
 /// `need` bits that /proc/net/nf_conntrack has no answer for.
-pub const PROC_LACKS: u64 =
-    need::STATUS | need::LABELS | need::HELPER | need::MASTER | need::ID | need::EXPIRED;
+pub const PROC_LACKS: u64 = need::STATUS | need::LABELS | need::HELPER | need::MASTER | need::ID | need::EXPIRED;
 
 /// `need` bits that a dump by netlink has no answer for: it evicts what has expired instead of showing it.
 pub const NETLINK_LACKS: u64 = need::EXPIRED;

@@ -89,7 +89,11 @@ fn count(row: &mut Conntrack<'_>, side: Side, key: &[u8], value: &[u8]) -> Resul
     let counters = if side == Side::Reply { &mut row.counters_reply } else { &mut row.counters_orig };
     let counters = counters.get_or_insert(CtCounters { packets: 0, bytes: 0 });
     let number = part(value, "a counter")?;
-    if key == b"packets" { counters.packets = number } else { counters.bytes = number }
+    if key == b"packets" {
+        counters.packets = number
+    } else {
+        counters.bytes = number
+    }
     Ok(())
 }
 
@@ -145,16 +149,14 @@ mod tests {
         assert_eq!(tcp.counters_reply, Some(CtCounters { packets: 4, bytes: 256 }));
         assert_eq!((tcp.mark, tcp.zone, tcp.uses, tcp.secctx), (Some(7), Some(5), Some(1), Some(&b"a:b"[..])));
         assert_eq!((tcp.start_ns, tcp.nat()), (Some(7_000_000_000), Some(NatKind::Dnat)));
-        let ping = row(
-            "ipv4     2 icmp     1 29 src=10.0.0.1 dst=10.0.0.2 type=8 code=0 id=77 [UNREPLIED] src=10.0.0.2 \
-             dst=203.0.113.1 type=0 code=0 id=77 mark=0 zone=0 use=2",
-        );
+        let ping =
+            row("ipv4     2 icmp     1 29 src=10.0.0.1 dst=10.0.0.2 type=8 code=0 id=77 [UNREPLIED] src=10.0.0.2 \
+             dst=203.0.113.1 type=0 code=0 id=77 mark=0 zone=0 use=2");
         assert_eq!(ping.orig.icmp().map(|icmp| (icmp.kind, icmp.code, icmp.id)), Some((8, 0, 77)));
         assert_eq!((ping.nat(), ping.zone, ping.state), (Some(NatKind::Snat), None, None));
-        let gre = row(
-            "ipv6     10 gre      47 17 src=2001:0db8:0000:0000:0000:0000:0000:0001 dst=2001:0db8::2 srckey=0x1f \
-             dstkey=0x0 src=2001:0db8::2 dst=2001:0db8::1 srckey=0x0 dstkey=0x1f mark=0 zone=0 use=2",
-        );
+        let gre =
+            row("ipv6     10 gre      47 17 src=2001:0db8:0000:0000:0000:0000:0000:0001 dst=2001:0db8::2 srckey=0x1f \
+             dstkey=0x0 src=2001:0db8::2 dst=2001:0db8::1 srckey=0x0 dstkey=0x1f mark=0 zone=0 use=2");
         assert_eq!((gre.orig.src_part, gre.reply.dst_part, gre.nat()), (31, 31, Some(NatKind::None)));
         let offloaded = row(
             "ipv4     2 tcp      6 src=10.0.0.1 dst=10.0.0.2 sport=1 dport=2 src=10.0.0.2 dst=10.0.0.1 sport=2 dport=1 \

@@ -278,10 +278,8 @@ mod tests {
     #[test]
     fn ends_and_ports_once_the_protocol_is_known() {
         let addr = Addr::V4([10, 0, 0, 1]);
-        let end = |prefix: Option<Addr>, port| EndpointTest {
-            prefix: prefix.map(Prefix::host),
-            ports: Some((port, port)),
-        };
+        let end =
+            |prefix: Option<Addr>, port| EndpointTest { prefix: prefix.map(Prefix::host), ports: Some((port, port)) };
         let client = test("client", Op::Eq, Operand::Endpoints(vec![end(Some(addr), 443)]));
         let alone = of(std::slice::from_ref(&client));
         assert_eq!((alone.orig.src, alone.orig.sport, alone.families()), (Some(addr), None, &[AF_INET][..]));

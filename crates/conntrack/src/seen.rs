@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn twice_is_noticed_once_it_matters() {
-        let row = |src_part: u16, id| Conntrack { orig: CtTuple { src_part, ..CtTuple::EMPTY }, id, ..Conntrack::EMPTY };
+        let row =
+            |src_part: u16, id| Conntrack { orig: CtTuple { src_part, ..CtTuple::EMPTY }, id, ..Conntrack::EMPTY };
         let mut seen = Seen::new();
         assert!(!seen.is_double(&row(1, None)) && !seen.is_double(&row(1, None)), "nobody looks yet");
         seen.watch();

@@ -199,7 +199,8 @@ fn root_a_dump_has_every_entry() {
             for family in filter.families() {
                 let filter = filter.of_family(*family);
                 let host = Host::live();
-                let done = dump_entries(&host, place, CtTable::Conntrack, &filter, "", |_, _| ControlFlow::Continue(()));
+                let done =
+                    dump_entries(&host, place, CtTable::Conntrack, &filter, "", |_, _| ControlFlow::Continue(()));
                 let done = done.unwrap_or_else(|e| panic!("{filter:?}: {e}"));
                 assert_eq!((done.malformed, done.unknown_attrs, done.first_error), (0, 0, None));
                 rows += done.rows;

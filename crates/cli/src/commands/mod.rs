@@ -50,9 +50,7 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
         return Some(kill::run(args));
     }
     if name == "nat" {
-        // Only the word directly behind it can be a command; further on it is a word of the filter.
-        let word = args.next()?;
-        return nat::run(word.to_str().unwrap_or(""), args);
+        return Some(nat::run(args));
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

@@ -47,6 +47,22 @@ Examples:
 ",
     },
     Known {
+        name: "nat",
+        about: "Connection tracking: who talks through this host, whose addresses are rewritten, who answers",
+        is_table: true,
+        examples: "\
+Examples:
+  netwren nat                                           every entry: client, what it connects to, who answers
+  netwren nat 'nat = dnat and backend = 172.17.0.2:80'  what reaches a container
+  netwren nat 'state = established and timeout > 1h'    what stays long
+  netwren nat 'status != seen_reply' --by published     what nobody answers
+  netwren nat top                                       who fills the table
+  netwren nat 'bytes_in > 1MB' --sort bytes_in:desc --limit 10
+  netwren nat --table expect                            what helpers wait for
+  netwren nat delete 'client = 192.0.2.7'               what would be deleted; with --yes it is
+",
+    },
+    Known {
         name: "support",
         about: "What this kernel and these privileges allow, and what is used instead",
         is_table: false,
@@ -89,6 +105,7 @@ pub(super) fn table(name: &'static str) -> Command {
 fn below(known: &Known, command: Command) -> Command {
     match known.name {
         "sockets" => command.disable_help_subcommand(true).subcommand(super::kill::command(build(known))),
+        "nat" => super::nat::below(super::nat::with_table(command)),
         _ => command,
     }
 }

@@ -17,6 +17,7 @@ const NF_CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 /// Connection tracking looks at what leaves.
 const TRACKED: &str = "table ip t {\nchain o {\ntype filter hook output priority 0\nct state new counter\n}\n}\n";
 const DNAT: &str = "table ip t {\nchain o {\ntype nat hook output priority -100\nudp dport 9 dnat to :10\n}\n}\n";
+const SNAT: &str = "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 snat to 10.9.0.1\n}\n}\n";
 const MASQUERADE: &str = "table ip t {\nchain p {\ntype nat hook postrouting priority 100\noif out0 masquerade\n}\n}\n";
 
 /// What leaves comes back at the other end of the same pair, and ends there before anything is made of it.
@@ -90,7 +91,13 @@ fn grown_and_advised(purpose: &str, text: &str, acct: &str) -> (u64, u64, Value)
     set(&lab, "nf_conntrack_acct", acct);
     let of_all = || in_use("nf_conntrack") + in_use("kmalloc-128");
     let (before, entries_before) = (of_all(), in_use("nf_conntrack"));
-    send(&lab, FLOWS);
+    if text.is_empty() {
+        let entry =
+            |n: u32| Entry::udp((std::net::Ipv4Addr::from(0x0a40_0000 + n).into(), 5000), ([10, 9, 0, 9].into(), 53));
+        lab.track((0..FLOWS).map(entry));
+    } else {
+        send(&lab, FLOWS);
+    }
     let grown = of_all().saturating_sub(before);
     let entries = lab.conntrack_count();
     assert_eq!(entries, u64::from(FLOWS));
@@ -103,31 +110,99 @@ fn grown_and_advised(purpose: &str, text: &str, acct: &str) -> (u64, u64, Value)
     (grown / entries, number(&said["bytes_per_entry"]), said)
 }
 
+/// Whether the walk by BPF is to be had here. Without it `snat` and `masquerade` look alike.
+fn sees_extensions() -> bool {
+    let ran = netwren(&["nat", "--via", "bpf", "--limit", "1"]);
+    if ran.code != 0 {
+        eprintln!("skipped: no walk by bpf here: {}", ran.stderr);
+    }
+    ran.code == 0
+}
+
+/// Without the walk the dearer of two is assumed, and said; what has expired is not known.
+#[test]
+fn root_without_bpf_the_advice_says_what_it_does_not_know() {
+    testkit::require_root!();
+    // Nobody resizes the table meanwhile: a pass that was disturbed is incomplete.
+    let _lock = MachineLock::take("knob");
+    let lab = with_way_out("advisenobpf", SNAT);
+    send(&lab, 100);
+    let without = || {
+        let mut child = command(&["nat", "advise", "--samples", "1", "-o", "json"]);
+        confine(&mut child, &[Limit::Network(lab.path()), Limit::NoBpf(sys::Errno::PERM)]).unwrap();
+        advice(Ran::of(child.output().unwrap()))
+    };
+    let said = without();
+    assert_eq!((number(&said["entries"]), number(&said["nat_entries"])), (100, 100));
+    assert!(said["expired"].is_null(), "{said}");
+    assert_eq!(said["bytes_per_entry"], said["bytes_per_entry_nat"]);
+    let reasons = texts(&said["reasons"]);
+    for word in ["counted as masqueraded", "only the walk by bpf"] {
+        assert!(reasons.iter().any(|reason| reason.contains(word)), "{word}: {reasons:?}");
+    }
+    if sees_extensions() {
+        let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+        assert_eq!(said["expired"], 0, "{said}");
+        assert!(!texts(&said["reasons"]).iter().any(|reason| reason.contains("counted as masqueraded")), "{said}");
+    }
+}
+
+/// Entries whose time is over count until the kernel collects them: the walk sees them and leaves them there.
+#[test]
+fn root_expired_entries_are_told_apart() {
+    testkit::require_root!();
+    let _lock = MachineLock::take("knob");
+    if !sees_extensions() {
+        return;
+    }
+    let lab = with_way_out("adviseexpired", TRACKED);
+    set(&lab, "nf_conntrack_udp_timeout", "1");
+    testkit::wait_until("expired entries that still count", || {
+        // Sent anew each time: the kernel may have collected the last ones just now.
+        if lab.conntrack_count() == 0 {
+            send(&lab, 200);
+        }
+        let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+        let expired = said["expired"].as_u64().unwrap_or(0);
+        assert!(expired <= 200, "{said}");
+        expired > 0 && texts(&said["reasons"]).iter().any(|reason| reason.contains("have expired and count"))
+    });
+}
+
 /// The general cache is everybody's: another program's noise is tried again, a wrong figure stays wrong.
 #[test]
 fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
     testkit::require_root!();
+    if !sees_extensions() {
+        return;
+    }
     // The lock of `HostKnob`: nobody lowers the host's limit meanwhile, and slabs are the host's as well.
     let _lock = MachineLock::take("knob");
     for (purpose, text, acct, bytes) in [
         ("slabplain", TRACKED, "0", 256),
         ("slabdnat", DNAT, "0", 256),
+        ("slabsnat", SNAT, "0", 256),
         ("slabmasq", MASQUERADE, "0", 384),
         ("slabacct", TRACKED, "1", 384),
+        // Made by ctnetlink: those have extensions whatever they are.
+        ("slabmade", "", "0", 384),
     ] {
         let mut seen = Vec::new();
         let fits = (0..6).any(|_| {
             let (measured, advised, said) = grown_and_advised(purpose, text, acct);
-            let is_nat = ["slabdnat", "slabmasq"].contains(&purpose);
+            let is_nat = ["slabdnat", "slabsnat", "slabmasq"].contains(&purpose);
             assert_eq!(number(&said["nat_entries"]) > 0, is_nat, "{said}");
             seen.push((measured, advised));
             measured.abs_diff(advised) * 100 <= measured * 5
         });
         assert!(fits, "{purpose}: measured and advised bytes: {seen:?}");
-        // On another kernel the sizes may be others; that they are measured is what counts.
+        // On another kernel the sizes may be others; that they are measured is what counts. A listener to events
+        // anywhere on the host makes all entries larger.
         if sys::Kernel::running().version() == (6, 18) {
-            assert_eq!(seen.last().map(|(_, advised)| *advised), Some(bytes), "{purpose}");
+            let advised = seen.last().map(|(_, advised)| *advised);
+            assert!(advised == Some(bytes) || advised == Some(384), "{purpose}: {seen:?}");
         }
+        eprintln!("{purpose}: bytes of an entry, measured and advised: {seen:?}");
     }
 }
 
@@ -249,7 +324,7 @@ fn full_table_is_told(lab: &Lab) {
     let (max, bytes) = (number(&said["advised_max"]), number(&said["bytes_per_entry"]));
     assert!(max >= 2000, "{said}");
     assert!(number(&said["memory_bytes"]) >= max * bytes);
-    assert!(said["full_in_s"].is_null() && said["expired"].is_null(), "{said}");
+    assert!(said["full_in_s"].is_null(), "{said}");
     let timeout = (said["timeout"].as_str(), number(&said["timeout_entries"]));
     assert_eq!(timeout, (Some("nf_conntrack_tcp_timeout_time_wait"), 1000));
     let reasons = texts(&said["reasons"]);
@@ -297,6 +372,7 @@ fn full_table_is_mended(lab: &Lab) {
 #[test]
 fn root_a_replay_advises_the_same() {
     testkit::require_root!();
+    let _lock = MachineLock::take("knob");
     let lab = with_way_out("advisetape", MASQUERADE);
     send(&lab, 100);
     let tape = lab.dir().join("tape");

@@ -157,7 +157,7 @@ impl Doors {
             true => host.holds("bpf/namespaces"),
             false => cfg!(feature = "bpf") && self.why_not().is_none(),
         };
-        let parts = part::BOUND | part::QUEUES | part::NETNS;
+        let parts = part::BOUND | part::QUEUES | part::NETNS | part::INODE;
         let found = if possible { self.namespaces(host, parts).ok() } else { None };
         found.map(|found| found.into_iter().map(|(number, _)| number.into()).collect())
     }

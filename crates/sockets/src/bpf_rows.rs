@@ -28,8 +28,17 @@ pub(crate) mod part {
     pub(crate) const QUEUES: u32 = 32;
     /// Those of the counters that are about resent and acknowledged data: else they are 0.
     pub(crate) const RESENT: u32 = 64;
+    /// The mark: else the one of [`BOUND`] is 0.
+    pub(crate) const MARK: u32 = 128;
+    /// The uid: it has a place in every row, but is filled in only then.
+    pub(crate) const UID: u32 = 256;
+    /// The inode, likewise.
+    pub(crate) const INODE: u32 = 512;
+    /// Those of the counters that are about round-trip time and window: else they are 0.
+    pub(crate) const PATH: u32 = 1024;
     /// Every part that is known.
-    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT;
+    pub(crate) const ALL: u32 =
+        BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT | MARK | UID | INODE | PATH;
 }
 
 /// Fields of `tcp_info` that [`part::COUNTERS`] has.
@@ -87,6 +96,10 @@ struct Head {
     bound: Option<usize>,
     /// Whether the queues are filled in.
     queues: bool,
+    /// Whether the uid is.
+    uid: bool,
+    /// Whether the mark is.
+    mark: bool,
     /// Bytes of all parts.
     parts: usize,
     /// Ticks of the kernel's clock a second.
@@ -116,7 +129,8 @@ impl Head {
         place(part::IDENTITY, IDENTITY);
         let hz = ticks_a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
         let layout = u64::from(parts) << 32 | u64::from(hz);
-        Ok(Head { timer, counters, netns, bound, queues: parts & part::QUEUES != 0, parts: at, hz, layout })
+        let [queues, uid, mark] = [part::QUEUES, part::UID, part::MARK].map(|bit| parts & bit != 0);
+        Ok(Head { timer, counters, netns, bound, queues, uid, mark, parts: at, hz, layout })
     }
 }
 
@@ -257,7 +271,7 @@ impl WalkDecoder {
         row.wqueue = if head.queues { Some(word(12)) } else { None };
         row.inode = word(16);
         // A time-wait socket has no owner any more.
-        row.uid = if kind & MINISOCK == 0 { Some(word(20)) } else { None };
+        row.uid = if kind & MINISOCK == 0 && head.uid { Some(word(20)) } else { None };
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
         self.fill_parts(row, parts, head);
         Ok(key_of(addresses, word(4), row.ifindex, row.netns_id, row.family))
@@ -283,7 +297,7 @@ impl WalkDecoder {
     fn fill_parts(&self, row: &mut Socket<'_>, parts: &[u8], head: &Head) {
         if let Some(at) = head.bound {
             row.ifindex = u32_at(parts, at).unwrap_or(0);
-            row.mark = u32_at(parts, at + 4);
+            row.mark = if head.mark { u32_at(parts, at + 4) } else { None };
         }
         if let Some(at) = head.timer {
             row.timer_ms = ticks_to_ms(u32_at(parts, at).unwrap_or(0), head.hz);
@@ -439,7 +453,7 @@ mod tests {
         let mut odd = good;
         odd[1] = 3;
         assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
-        for garbage in [&b""[..], b"nwk1", &head(1024)] {
+        for garbage in [&b""[..], b"nwk1", &head(1 << 31)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));
         }
     }

@@ -193,6 +193,14 @@ INLINE struct conn *find(u64 key)
 	return old_ones > 0 ? bpf_map_lookup_elem(&conns, &key) : NULL;
 }
 
+/* The same, but not what an earlier socket at this address has left, if its end was missed. */
+INLINE struct conn *find_of(struct sock *sk, u64 key)
+{
+	struct conn *conn = find(key);
+
+	return conn && (!conn->cookie || conn->cookie == (u64)sk->__sk_common.skc_cookie.counter) ? conn : NULL;
+}
+
 INLINE struct conn *claim_old(u64 key)
 {
 	struct conn conn = {};
@@ -218,8 +226,11 @@ INLINE struct conn *claim(u64 key)
 			continue;
 		was = conn->key;
 		if ((!was || (was & ~(u64)FLAGS) == key) &&
-		    __sync_val_compare_and_swap(&conn->key, was, key | BUSY) == was)
+		    __sync_val_compare_and_swap(&conn->key, was, key | BUSY) == was) {
+			if (was & PENDING)
+				__sync_fetch_and_add(&waiting, -1);
 			return conn;
+		}
 	}
 	return claim_old(key);
 }
@@ -296,20 +307,28 @@ INLINE void hand_out(void *record)
 }
 
 struct tcp_sock___clock { u64 tcp_clock_cache; } CORE;
+typedef struct { int owned; } CORE socket_lock_t;
+struct sock___locked { socket_lock_t sk_lock; } CORE;
 
-/* When the packet came that the kernel works on now, by its own clock of TCP; reading the clock costs 60 ns. */
-INLINE u64 packet_ns(struct tcp_sock *tp)
+/* When what TCP works on now came: the kernel has just read the clock for it (tcp_mstamp_refresh), which costs 60 ns a
+ * time. `by_packet`: a packet or a timer is known to be at work, if no process has the socket's lock. */
+INLINE u64 now_ns(struct sock *sk, struct tcp_sock *tp, bool by_packet)
 {
 	struct tcp_sock___clock *clock = (void *)tp;
-	u64 ns = field_exists(clock->tcp_clock_cache) ? clock->tcp_clock_cache : 0;
+	u64 ns = 0;
 
+	if (by_packet && !((struct sock___locked *)sk)->sk_lock.owned && field_exists(clock->tcp_clock_cache))
+		ns = clock->tcp_clock_cache;
 	return ns ? ns : bpf_ktime_get_ns();
 }
 
-/* A socket that no process has any more changes by packets and timers only, which set that clock. */
-INLINE u64 close_ns(struct sock *sk, struct tcp_sock *tp)
+/* An orderly close ends with a packet or a timer; others may be a process's doing without that lock: children that
+ * nobody has accepted, when their listener goes. */
+INLINE u64 close_ns(struct sock *sk, struct tcp_sock *tp, int old)
 {
-	return sk->sk_socket || sk->sk_err ? bpf_ktime_get_ns() : packet_ns(tp);
+	u32 orderly = 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 | 1 << TCP_CLOSING | 1 << TCP_LAST_ACK;
+
+	return now_ns(sk, tp, 1 << (old & 15) & orderly);
 }
 
 /* The number of a socket is made when it is first asked for. */
@@ -351,7 +370,7 @@ INLINE void tell(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, 
 		e->peer = sk->__sk_common.skc_daddr;
 		e->family = AF_INET;
 	}
-	e->ns = kind == EVENT_OPEN ? conn->opened_ns : close_ns(sk, tp);
+	e->ns = kind == EVENT_OPEN ? conn->opened_ns : close_ns(sk, tp, state);
 	e->kind = kind;
 	e->state = state;
 	e->netns = netns_of(sk);
@@ -386,7 +405,7 @@ INLINE struct flow_sum *sum_in(void *map, struct flow_key *key)
 	return bpf_map_lookup_elem(map, key);
 }
 
-INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind)
+INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, int old)
 {
 	struct flow_key key = {};
 	struct flow_sum *sum;
@@ -415,7 +434,7 @@ INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn
 	__sync_fetch_and_add(&sum->bytes_out, tp->bytes_sent);
 	__sync_fetch_and_add(&sum->retrans, tp->total_retrans);
 	if (conn->opened_ns)
-		__sync_fetch_and_add(&sum->duration_ns, close_ns(sk, tp) - conn->opened_ns);
+		__sync_fetch_and_add(&sum->duration_ns, close_ns(sk, tp, old) - conn->opened_ns);
 }
 
 /* True if a change of state is none of ours: a step on the way out, a listener, a child not yet there, another
@@ -462,16 +481,17 @@ INLINE struct conn *begin(struct sock *sk, struct tcp_sock *tp, u64 key, u8 dire
 
 	if (!conn) {
 		COUNT_ONE(lost_map);
-		fresh->key = flags = 0;
+		flags = 0;
 		conn = fresh;
+		conn->key = 0;
 	} else if (flags & PENDING) {
 		__sync_fetch_and_add(&waiting, 1);
 	}
-	conn->opened_ns = direction == DIRECTION_IN ? packet_ns(tp) : 0;
-	conn->cookie = cookie_of(sk);
+	conn->opened_ns = direction == DIRECTION_IN ? now_ns(sk, tp, true) : 0;
+	conn->cookie = flags ? cookie_of(sk) : 0;
 	conn->direction = direction;
-	conn->holder.tgid = 0;
-	if (direction == DIRECTION_OUT && flags & WITH_HOLDER)
+	conn->holder = (struct holder){};
+	if (flags & WITH_HOLDER)
 		hold(&conn->holder);
 	if (conn != fresh)
 		publish(conn, key, flags & PENDING);
@@ -494,7 +514,7 @@ int on_state(u64 *ctx)
 	if (!tp)
 		return 0;
 	key = key_of(sk);
-	conn = new == TCP_SYN_SENT ? NULL : find(key);
+	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn))) {
 		/* CLOSE -> SYN_SENT is always the connecting process itself. */
 		u8 direction = new == TCP_SYN_SENT ? DIRECTION_OUT : DIRECTION_IN;
@@ -504,7 +524,7 @@ int on_state(u64 *ctx)
 			return 0;
 		told = 1 << EVENT_OPEN;
 	} else if (new == TCP_ESTABLISHED) {
-		conn->opened_ns = packet_ns(tp);
+		conn->opened_ns = now_ns(sk, tp, true);
 		told = 1 << EVENT_OPEN;
 	} else if (conn && is_by_process(sk, old, new)) {
 		if (conn->holder.tgid != (u32)bpf_get_current_task_btf()->tgid && !(conn->key & BUSY))
@@ -555,11 +575,11 @@ int on_sums(u64 *ctx)
 	if (!tp)
 		return 0;
 	key = key_of(sk);
-	conn = new == TCP_SYN_SENT ? NULL : find(key);
+	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn)))
 		conn = begin(sk, tp, key, new == TCP_SYN_SENT ? DIRECTION_OUT : DIRECTION_IN, 0, &fresh);
 	else if (new == TCP_ESTABLISHED)
-		conn->opened_ns = packet_ns(tp);
+		conn->opened_ns = now_ns(sk, tp, true);
 	if (new == TCP_SYN_SENT)
 		return 0;
 	if (new == TCP_CLOSE && is_failed(conn, old)) {
@@ -569,7 +589,7 @@ int on_sums(u64 *ctx)
 			fresh = (struct conn){ .direction = DIRECTION_UNKNOWN };
 			conn = &fresh;
 		}
-		add_up(sk, tp, conn, new == TCP_CLOSE ? EVENT_CLOSE : EVENT_OPEN);
+		add_up(sk, tp, conn, new == TCP_CLOSE ? EVENT_CLOSE : EVENT_OPEN, old);
 	}
 	if (new == TCP_CLOSE && conn && conn != &fresh)
 		let_go(conn, key);

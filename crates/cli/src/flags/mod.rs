@@ -7,7 +7,9 @@ mod command;
 mod defs;
 mod kill;
 mod request;
+mod stateless;
 
 pub use command::{COMMANDS, all, one};
 pub(crate) use kill::Kill;
 pub(crate) use request::{Format, Repeat, Request};
+pub(crate) use stateless::{Stateless, Task as StatelessTask};

@@ -9,9 +9,9 @@ mod contestants;
 mod equal;
 pub(crate) mod generator;
 pub(crate) mod live;
-mod machine;
+pub(crate) mod machine;
 mod programs;
-mod report;
+pub(crate) mod report;
 mod tasks;
 pub(crate) mod worker;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Machine, kernel, compiler and the versions of all contestants.
-pub(super) fn describe(binary: &Path) -> Result<Value> {
+pub(crate) fn describe(binary: &Path) -> Result<Value> {
     let commit = root::output("git", &["describe", "--always", "--dirty"]).unwrap_or_default();
     Ok(json!({
         "date": root::output("date", &["-u", "+%F"])?.trim(),

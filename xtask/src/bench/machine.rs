@@ -26,6 +26,7 @@ pub(crate) fn describe(binary: &Path) -> Result<Value> {
             "ss": tool("ss", &["-V"]),
             "netstat": tool("netstat", &["--version"]),
             "lstf": tool("lstf", &["--version"]),
+            "conntrack": tool("conntrack", &["--version"]),
             "rustc": root::output("rustc", &["--version"]).unwrap_or_default().trim(),
         },
         "binary_bytes": std::fs::metadata(binary)?.len(),

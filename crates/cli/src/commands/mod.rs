@@ -50,8 +50,7 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
         return Some(kill::run(args));
     }
     if name == "nat" {
-        let word = args.next().unwrap_or_default();
-        return nat::run(word.to_str().unwrap_or(""), args);
+        return Some(nat::run(args));
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

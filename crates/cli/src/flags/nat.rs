@@ -160,7 +160,7 @@ fn delete_command() -> Command {
 
 /// `nat` with the commands below it: for its help, man pages and completions.
 pub(super) fn below(command: Command) -> Command {
-    let below = [top_command(), super::nat_stats::command(), delete_command()];
+    let below = [top_command(), super::nat_stats::command(), delete_command(), super::stateless::command()];
     command.disable_help_subcommand(true).subcommands(below)
 }
 

@@ -10,6 +10,7 @@ mod kill;
 mod lab;
 mod live;
 mod namespaces;
+mod nat_stateless;
 mod recordings;
 mod run;
 mod syscalls;

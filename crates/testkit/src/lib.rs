@@ -8,6 +8,7 @@
 // A helper of tests fails by panicking: that is its job.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod conntrack;
 mod families;
 pub mod knob;
 pub mod lock;
@@ -15,6 +16,7 @@ pub mod mask;
 pub mod netns;
 pub mod program;
 pub mod root;
+pub mod routed;
 pub mod tool;
 mod traffic;
 mod wait;

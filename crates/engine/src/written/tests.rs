@@ -229,9 +229,7 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
             let mut asked = request(&["cookie"], "");
             (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
             let (mut lines, mut source) = (Lines::default(), Bytes::new(&rows));
-            plan(asked)
-                .run_again(&mut source, &Lookups::none(), &mut lines, None, &|| false, &mut written)
-                .unwrap();
+            plan(asked).run_again(&mut source, &Lookups::none(), &mut lines, None, &|| false, &mut written).unwrap();
             assert_eq!((&*lines.lines[0], source.known), (first, 0));
         }
     }

@@ -1,6 +1,6 @@
 //! The record of a connection-tracking entry.
 
-use crate::Addr;
+use crate::{Addr, Owner};
 
 /// Status bits of an entry (`enum ip_conntrack_status` in include/uapi/linux/netfilter/nf_conntrack_common.h).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -73,6 +73,19 @@ impl NatKind {
         }
     }
 
+    // Of ICMP the parts are no ports: the id stays on its side, type and code of an answer are others.
+    fn by_tuples(orig: &CtTuple, reply: &CtTuple) -> NatKind {
+        let icmp = orig.icmp().is_some();
+        let source = reply.dst != orig.src || if icmp { reply.src_part } else { reply.dst_part } != orig.src_part;
+        let destination = reply.src != orig.dst || (!icmp && reply.src_part != orig.dst_part);
+        match (source, destination) {
+            (false, false) => NatKind::None,
+            (true, false) => NatKind::Snat,
+            (false, true) => NatKind::Dnat,
+            (true, true) => NatKind::Both,
+        }
+    }
+
     /// The word.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -125,6 +138,70 @@ pub mod ip_proto {
     pub const SCTP: u8 = 132;
     /// UDP-Lite.
     pub const UDPLITE: u8 = 136;
+
+    /// Words of the field `proto`.
+    pub const NAMES: &[&str] = &[
+        "tcp", "udp", "icmp", "icmpv6", "sctp", "udplite", "dccp", "gre", "esp", "ah", "igmp", "ipip", "ipv6", "ospf",
+        "pim", "vrrp", "l2tp", "other",
+    ];
+
+    /// The protocol's word (IANA's, lower case); `other` for one without.
+    pub fn name(number: u8) -> &'static str {
+        let place = match number {
+            TCP => 0,
+            UDP => 1,
+            ICMP => 2,
+            ICMPV6 => 3,
+            SCTP => 4,
+            UDPLITE => 5,
+            DCCP => 6,
+            GRE => 7,
+            50 => 8,
+            51 => 9,
+            2 => 10,
+            4 => 11,
+            41 => 12,
+            89 => 13,
+            103 => 14,
+            112 => 15,
+            115 => 16,
+            _ => 17,
+        };
+        NAMES[place]
+    }
+
+    /// The number of a word; `None` for `other` and for what is no word.
+    pub fn number(name: &[u8]) -> Option<u8> {
+        (0..=u8::MAX).find(|number| self::name(*number).as_bytes() == name && name != b"other")
+    }
+}
+
+/// Bits of `Demand::need` for the table of entries: fields that some door cannot tell, or that cost something.
+pub mod nat_need {
+    /// Packets and bytes.
+    pub const COUNTERS: u64 = 1;
+    /// Begin and end.
+    pub const TIMES: u64 = 1 << 1;
+    /// Labels.
+    pub const LABELS: u64 = 1 << 2;
+    /// Helper.
+    pub const HELPER: u64 = 1 << 3;
+    /// The connection in which this one was announced.
+    pub const MASTER: u64 = 1 << 4;
+    /// Security context.
+    pub const SECCTX: u64 = 1 << 5;
+    /// Id.
+    pub const ID: u64 = 1 << 6;
+    /// Reference count.
+    pub const USES: u64 = 1 << 7;
+    /// Zones.
+    pub const ZONE: u64 = 1 << 8;
+    /// The status bits themselves.
+    pub const STATUS: u64 = 1 << 10;
+    /// Whether an entry is there after its time.
+    pub const EXPIRED: u64 = 1 << 9;
+    /// Processes at the local end: a reading of sockets and owners.
+    pub const OWNERS: u64 = 1 << 63;
 }
 
 impl CtTuple {
@@ -263,6 +340,10 @@ pub struct Conntrack<'b> {
     pub expired: Option<bool>,
     /// The protocol's state, if it has states and the kernel told it.
     pub state: Option<CtState>,
+    /// SCTP's verification tags, original and reply direction, host order.
+    pub vtags: Option<[u32; 2]>,
+    /// DCCP's role of the original direction (`enum ct_dccp_roles`): 0 client, 1 server.
+    pub dccp_role: Option<u8>,
     /// Counters of the original direction.
     pub counters_orig: Option<CtCounters>,
     /// Counters of the reply direction.
@@ -287,6 +368,12 @@ pub struct Conntrack<'b> {
     pub stop_ns: Option<u64>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,
+    /// `labels` as words, joined by commas; whoever knows the names fills it in.
+    pub label_words: Option<&'b [u8]>,
+    /// When the table was read, ns since 1970: for ages.
+    pub now_ns: Option<u64>,
+    /// Who holds the socket at the end that is in the entry's namespace; filled in where it is asked for.
+    pub owners: &'b [Owner],
 }
 
 impl Conntrack<'_> {
@@ -300,6 +387,8 @@ impl Conntrack<'_> {
         timeout_s: None,
         expired: None,
         state: None,
+        vtags: None,
+        dccp_role: None,
         counters_orig: None,
         counters_reply: None,
         mark: None,
@@ -312,12 +401,90 @@ impl Conntrack<'_> {
         start_ns: None,
         stop_ns: None,
         master: None,
+        label_words: None,
+        now_ns: None,
+        owners: &[],
     };
 
-    /// Whose address is rewritten; `None` where the status is not known.
+    /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that the
+    /// answers are not the plain inverse. `None` without answers.
     pub fn nat(&self) -> Option<NatKind> {
-        self.status.map(NatKind::of)
+        match self.status {
+            Some(status) => Some(NatKind::of(status)),
+            None => self.has_reply().then(|| NatKind::by_tuples(&self.orig, &self.reply)),
+        }
     }
+
+    /// False for a connection that is only expected: it has no reply direction yet.
+    pub fn has_reply(&self) -> bool {
+        self.reply.proto != 0 || self.status.is_some()
+    }
+
+    /// Address and port of who answers. By the status where it is known: of ICMP the tuples always differ.
+    pub fn backend(&self) -> Option<(Addr, Option<u16>)> {
+        let rewritten = self.status.is_none_or(|status| status.has(CtStatus::DST_NAT));
+        let is_reply = rewritten && self.has_reply();
+        match (is_reply, self.status) {
+            (true, _) => Some((self.reply.src, self.reply.sport())),
+            (false, Some(_)) => Some((self.orig.dst, self.orig.dport())),
+            (false, None) => None,
+        }
+    }
+
+    /// The zone, of one direction alone if need be; `None` is the usual one.
+    pub fn told_zone(&self) -> Option<u16> {
+        self.zone.or(self.orig.zone).or(self.reply.zone)
+    }
+}
+
+/// A connection that a helper waits for. Borrows the receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expectation<'b> {
+    /// netns inode of the namespace it belongs to.
+    pub netns_id: u64,
+    /// 2 AF_INET, 10 AF_INET6.
+    pub family: u8,
+    /// What the connection will look like.
+    pub tuple: CtTuple,
+    /// Which bits of it matter: a port 0 here is any port.
+    pub mask: CtTuple,
+    /// The connection in which it was announced, by its original direction.
+    pub master: CtTuple,
+    /// Seconds until it is given up.
+    pub timeout_s: Option<u32>,
+    /// Id (CTA_EXPECT_ID).
+    pub id: Option<u32>,
+    /// Name of the helper, without NUL.
+    pub helper: Option<&'b [u8]>,
+    /// Zone.
+    pub zone: Option<u16>,
+    /// `NF_CT_EXPECT_…`: 1 permanent, 2 inactive, 4 made from user space.
+    pub flags: Option<u32>,
+    /// Class within the helper.
+    pub class: Option<u32>,
+    /// What the connection gets when it comes: direction (0 original, 1 reply) and tuple.
+    pub nat: Option<(u32, CtTuple)>,
+    /// Name of the kernel's function that will be called, without NUL.
+    pub function: Option<&'b [u8]>,
+}
+
+impl Expectation<'_> {
+    /// Nothing known.
+    pub const EMPTY: Expectation<'static> = Expectation {
+        netns_id: 0,
+        family: 0,
+        tuple: CtTuple::EMPTY,
+        mask: CtTuple::EMPTY,
+        master: CtTuple::EMPTY,
+        timeout_s: None,
+        id: None,
+        helper: None,
+        zone: None,
+        flags: None,
+        class: None,
+        nat: None,
+        function: None,
+    };
 }
 
 #[cfg(test)]

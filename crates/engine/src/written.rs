@@ -67,6 +67,8 @@ pub struct Written {
     is_full: bool,
     before: Vec<Kept>,
     now: Vec<Kept>,
+    /// Bytes of the rows in `now`.
+    live: usize,
     /// Place in `before` behind the row found last.
     cursor: usize,
     rules: Vec<Rules>,
@@ -90,6 +92,7 @@ impl Written {
             is_full: false,
             before: Vec::new(),
             now: Vec::new(),
+            live: 0,
             cursor: 0,
             rules: Vec::new(),
             asked: None,
@@ -108,7 +111,7 @@ impl Written {
         self.now.clear();
         self.cursor = 0;
         self.asked = None;
-        let live: usize = self.before.iter().map(|kept| kept.len()).sum();
+        let live = std::mem::take(&mut self.live);
         if self.bytes.len() > 2 * live + WASTE || (self.is_full && self.bytes.len() > live + live / 8) {
             self.tidy(live);
         }
@@ -141,6 +144,7 @@ impl Written {
             let same = self.bytes.get(from..from + usize::from(kept.bytes)) == Some(row.bytes);
             if same && self.rules.get(usize::from(kept.rules)) == Some(&row.rules) {
                 self.asked = None;
+                self.live += kept.len();
                 self.now.push(kept);
                 return Some(kept);
             }
@@ -184,6 +188,7 @@ impl Written {
         }
         let Some(rules) = self.number_of(asked.rules) else { return };
         let Some(at) = self.put(asked.room) else { return };
+        self.live += self.fresh.len();
         self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text });
     }
 

@@ -63,6 +63,7 @@ impl<'h> Kernel<'h> {
             failed: count("failed")?,
             // Counted up and down on several CPUs: for a moment it may be below zero.
             waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
+            missed: self.loaded.program("on_state")?.missed_runs()?,
         })
     }
 

@@ -85,6 +85,7 @@ impl<'h> KernelSums<'h> {
             lost_map: count("lost_map")?,
             failed: count("failed")?,
             waiting: 0,
+            missed: self.loaded.program("on_sums")?.missed_runs()?,
         };
         let mut bytes = Vec::with_capacity(HEAD + SPAN);
         head.put(&mut bytes);

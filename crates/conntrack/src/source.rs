@@ -97,8 +97,9 @@ impl<'h> CtSource<'h> {
     // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
     // have asked the kernel for.
     fn narrower_filters(&self, demand: &Demand<Nat>) -> Vec<&str> {
-        let wanted = split(&demand.conjuncts, || true).filter;
-        let own: Vec<String> = [0, 2, 10].iter().map(|family| note_of(&wanted.of_family(*family))).collect();
+        let wanted = [true, false].map(|worth| split(&demand.conjuncts, || worth).filter);
+        let families = |filter: KernelFilter| [0, 2, 10].map(|family| note_of(&filter.of_family(family)));
+        let own: Vec<String> = wanted.into_iter().flat_map(families).collect();
         self.recorded_filters().into_iter().filter(|note| !own.iter().any(|own| own == note)).collect()
     }
 

@@ -11,6 +11,7 @@ mod lab;
 mod live;
 mod namespaces;
 mod nat_stateless;
+mod nat;
 mod recordings;
 mod run;
 mod syscalls;

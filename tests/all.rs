@@ -12,6 +12,7 @@ mod live;
 mod namespaces;
 mod nat_stateless;
 mod nat;
+mod nat_sizes;
 mod recordings;
 mod run;
 mod syscalls;

@@ -160,7 +160,9 @@ fn delete_command() -> Command {
 
 /// `nat` with the commands below it: for its help, man pages and completions.
 pub(super) fn below(command: Command) -> Command {
-    let below = [top_command(), super::nat_stats::command(), delete_command(), super::stateless::command()];
+    use super::{nat_advise, nat_stats, stateless};
+    let below =
+        [top_command(), nat_stats::command(), nat_advise::command(), stateless::command(), delete_command()];
     command.disable_help_subcommand(true).subcommands(below)
 }
 

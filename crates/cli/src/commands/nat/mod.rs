@@ -1,5 +1,6 @@
 //! `netwren nat`: the table of connection tracking; and the words behind `nat`.
 
+mod advise;
 mod delete;
 mod list;
 mod owners;
@@ -26,6 +27,10 @@ pub(super) fn run(mut args: Peekable<impl Iterator<Item = OsString>>) -> Outcome
         "stats" => {
             rest();
             stats::run(args)
+        }
+        "advise" => {
+            rest();
+            advise::run(args)
         }
         "delete" => {
             rest();

@@ -68,6 +68,8 @@ impl<'m> Attr<'m> {
         be16: u16, be16_at;
         /// The payload's first four bytes, in network order.
         be32: u32, be32_at;
+        /// The payload's first eight bytes, in network order.
+        be64: u64, be64_at;
     }
 
     /// The payload's first `N` bytes.
@@ -150,7 +152,7 @@ fn walk(attrs: Attrs<'_>, deep: usize) -> usize {
         let Ok(attr) = attr else { break };
         assert!(attr.kind <= KIND_MASK);
         let _ = (attr.u8(), attr.u16(), attr.u32(), attr.u64(), attr.i32());
-        let _ = (attr.be16(), attr.be32(), attr.array::<16>(), attr.c_str());
+        let _ = (attr.be16(), attr.be32(), attr.be64(), attr.array::<16>(), attr.c_str());
         count += 1;
         if deep > 0 {
             count += walk(attr.nested(), deep - 1);

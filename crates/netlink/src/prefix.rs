@@ -29,6 +29,8 @@ readers! {
     be16_at: u16, from_be_bytes;
     /// A number in network byte order.
     be32_at: u32, from_be_bytes;
+    /// A number in network byte order.
+    be64_at: u64, from_be_bytes;
 }
 
 /// `N` bytes.

@@ -22,6 +22,7 @@ const HOUSE: &[Place] = &[
     Place { name: "bpf", layer: 1, ours: &["sys"], theirs: &[] },
     Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
     Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "packet", "bpf"], theirs: &[] },
+    Place { name: "conntrack", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place {
         name: "host",
         layer: 2,
@@ -32,7 +33,7 @@ const HOUSE: &[Place] = &[
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
     Place { name: "sinks", layer: 4, ours: &["record", "packet"], theirs: &["anstyle", "unicode-width"] },
     Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "lexopt"] },
-    Place { name: "testkit", layer: 9, ours: &["record", "sys"], theirs: &[] },
+    Place { name: "testkit", layer: 9, ours: &["record", "sys", "netlink"], theirs: &[] },
     Place { name: "netwren-tests", layer: 9, ours: &["*"], theirs: &[] },
     Place {
         name: "xtask",

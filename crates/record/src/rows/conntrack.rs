@@ -320,6 +320,56 @@ impl Conntrack<'_> {
     }
 }
 
+/// A connection that a helper waits for. Borrows the receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expectation<'b> {
+    /// netns inode of the namespace it belongs to.
+    pub netns_id: u64,
+    /// 2 AF_INET, 10 AF_INET6.
+    pub family: u8,
+    /// What the connection will look like.
+    pub tuple: CtTuple,
+    /// Which bits of it matter: a port 0 here is any port.
+    pub mask: CtTuple,
+    /// The connection in which it was announced, by its original direction.
+    pub master: CtTuple,
+    /// Seconds until it is given up.
+    pub timeout_s: Option<u32>,
+    /// Id (CTA_EXPECT_ID).
+    pub id: Option<u32>,
+    /// Name of the helper, without NUL.
+    pub helper: Option<&'b [u8]>,
+    /// Zone.
+    pub zone: Option<u16>,
+    /// `NF_CT_EXPECT_…`: 1 permanent, 2 inactive, 4 made from user space.
+    pub flags: Option<u32>,
+    /// Class within the helper.
+    pub class: Option<u32>,
+    /// What the connection gets when it comes: direction (0 original, 1 reply) and tuple.
+    pub nat: Option<(u32, CtTuple)>,
+    /// Name of the kernel's function that will be called, without NUL.
+    pub function: Option<&'b [u8]>,
+}
+
+impl Expectation<'_> {
+    /// Nothing known.
+    pub const EMPTY: Expectation<'static> = Expectation {
+        netns_id: 0,
+        family: 0,
+        tuple: CtTuple::EMPTY,
+        mask: CtTuple::EMPTY,
+        master: CtTuple::EMPTY,
+        timeout_s: None,
+        id: None,
+        helper: None,
+        zone: None,
+        flags: None,
+        class: None,
+        nat: None,
+        function: None,
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,7 @@ mod watched;
 mod watched_flow;
 mod watched_socket;
 
-pub use conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, IcmpPart, NatKind, ip_proto};
+pub use conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};

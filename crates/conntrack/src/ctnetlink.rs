@@ -1,0 +1,198 @@
+//! ctnetlink: a message about an entry as a row.
+//!
+//! Layouts: include/uapi/linux/netfilter/nfnetlink_conntrack.h. A message is a `struct nfgenmsg` of 4 bytes and
+//! attributes, most of them nested. What a kernel leaves out is `None` in the row; what it sends beyond what is known is
+//! skipped and counted. Knows no request and no table. Start reading at [`CtDecoder::decode`].
+use netlink::{Attr, Attrs};
+use record::Addr;
+use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple};
+
+use crate::error::DecodeError;
+use crate::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
+
+/// Makes rows of messages: of a dump, of an answer to GET, of an event. Allocates nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct CtDecoder {
+    netns_id: u64,
+    /// The newest row's master: a row holds it by reference, for hardly any has one.
+    master: CtTuple,
+    /// Attributes of a newer kernel that were skipped so far.
+    pub unknown_attrs: u64,
+}
+
+impl CtDecoder {
+    /// A decoder for messages from namespace `netns_id`.
+    pub fn new(netns_id: u64) -> CtDecoder {
+        CtDecoder { netns_id, master: CtTuple::EMPTY, unknown_attrs: 0 }
+    }
+
+    /// Messages that follow are from namespace `netns_id`: one socket may hear many.
+    pub fn set_netns(&mut self, netns_id: u64) {
+        self.netns_id = netns_id;
+    }
+
+    /// One message's payload as a row that borrows it.
+    ///
+    /// Fails if the payload is shorter than its head, an attribute does not fit, or a tuple is missing.
+    #[inline]
+    pub fn decode<'b>(&'b mut self, payload: &'b [u8]) -> Result<Conntrack<'b>, DecodeError> {
+        let Some((head, attrs)) = payload.split_first_chunk::<NFGENMSG>() else {
+            return Err(DecodeError::Short { what: "nfgenmsg", claims: NFGENMSG, has: payload.len() });
+        };
+        let mut row = Conntrack { netns_id: self.netns_id, family: head[0], ..Conntrack::EMPTY };
+        let (mut orig, mut reply, mut has_master) = (false, false, false);
+        for attr in Attrs::new(attrs) {
+            let attr = attr?;
+            match attr.kind {
+                cta::TUPLE_ORIG => (row.orig, orig) = (self.tuple(&attr)?, true),
+                cta::TUPLE_REPLY => (row.reply, reply) = (self.tuple(&attr)?, true),
+                cta::TUPLE_MASTER => (self.master, has_master) = (self.tuple(&attr)?, true),
+                cta::STATUS => row.status = Some(CtStatus(attr.be32()?)),
+                cta::TIMEOUT => row.timeout_s = Some(attr.be32()?),
+                cta::MARK => row.mark = Some(attr.be32()?),
+                cta::USE => row.uses = Some(attr.be32()?),
+                cta::ID => row.id = Some(attr.be32()?),
+                cta::ZONE => row.zone = Some(attr.be16()?),
+                _ => self.rarer(&mut row, &attr)?,
+            }
+        }
+        if !(orig && reply) {
+            return Err(DecodeError::Missing(if orig { "the reply tuple" } else { "the original tuple" }));
+        }
+        if has_master {
+            row.master = Some(&self.master);
+        }
+        Ok(row)
+    }
+
+    fn rarer<'b>(&mut self, row: &mut Conntrack<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
+        match attr.kind {
+            cta::PROTOINFO => row.state = self.state(attr)?,
+            cta::COUNTERS_ORIG => row.counters_orig = Some(self.counters(attr)?),
+            cta::COUNTERS_REPLY => row.counters_reply = Some(self.counters(attr)?),
+            cta::LABELS => row.labels = Some(attr.payload),
+            cta::HELP => row.helper = named(attr)?,
+            cta::SECCTX => row.secctx = named(attr)?,
+            cta::TIMESTAMP => {
+                for part in attr.nested() {
+                    let part = part?;
+                    match part.kind {
+                        timestamp::START => row.start_ns = Some(part.be64()?),
+                        timestamp::STOP => row.stop_ns = Some(part.be64()?),
+                        // CTA_TIMESTAMP_PAD.
+                        3 => {}
+                        _ => self.unknown_attrs += 1,
+                    }
+                }
+            }
+            // What requests are made of, sequence adjustment and SYN proxy: known, and no place in a row.
+            known if known <= cta::LAST_KNOWN => {}
+            _ => self.unknown_attrs += 1,
+        }
+        Ok(())
+    }
+
+    /// A tuple: addresses, protocol and its parts, zone.
+    #[inline]
+    pub(crate) fn tuple(&mut self, attr: &Attr<'_>) -> Result<CtTuple, DecodeError> {
+        let mut made = CtTuple::EMPTY;
+        for part in attr.nested() {
+            let part = part?;
+            match part.kind {
+                tuple::IP => self.addresses(&mut made, &part)?,
+                tuple::PROTO => self.parts(&mut made, &part)?,
+                tuple::ZONE => made.zone = Some(part.be16()?),
+                _ => self.unknown_attrs += 1,
+            }
+        }
+        Ok(made)
+    }
+
+    #[inline]
+    fn addresses(&mut self, made: &mut CtTuple, attr: &Attr<'_>) -> Result<(), DecodeError> {
+        for part in attr.nested() {
+            let part = part?;
+            match part.kind {
+                ip::V4_SRC => made.src = Addr::V4(part.array()?),
+                ip::V4_DST => made.dst = Addr::V4(part.array()?),
+                ip::V6_SRC => made.src = Addr::V6(part.array()?),
+                ip::V6_DST => made.dst = Addr::V6(part.array()?),
+                _ => self.unknown_attrs += 1,
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn parts(&mut self, made: &mut CtTuple, attr: &Attr<'_>) -> Result<(), DecodeError> {
+        let [mut kind, mut code] = [0; 2];
+        for part in attr.nested() {
+            let part = part?;
+            match part.kind {
+                proto::NUM => made.proto = part.u8()?,
+                proto::SRC_PORT | proto::ICMP_ID | proto::ICMPV6_ID => made.src_part = part.be16()?,
+                proto::DST_PORT => made.dst_part = part.be16()?,
+                proto::ICMP_TYPE | proto::ICMPV6_TYPE => kind = part.u8()?,
+                proto::ICMP_CODE | proto::ICMPV6_CODE => code = part.u8()?,
+                _ => self.unknown_attrs += 1,
+            }
+        }
+        if (kind, code) != (0, 0) {
+            made.dst_part = u16::from_be_bytes([kind, code]);
+        }
+        Ok(())
+    }
+
+    // None for what is about a protocol without states, or about one that is new.
+    fn state(&mut self, attr: &Attr<'_>) -> Result<Option<CtState>, DecodeError> {
+        let mut found = None;
+        for part in attr.nested() {
+            let part = part?;
+            let of: fn(u8) -> CtState = match part.kind {
+                protoinfo::TCP => CtState::Tcp,
+                protoinfo::SCTP => CtState::Sctp,
+                protoinfo::DCCP => CtState::Dccp,
+                _ => {
+                    self.unknown_attrs += 1;
+                    continue;
+                }
+            };
+            // The state comes first; window scales, flags and tags behind it have no place in a row.
+            for one in part.nested() {
+                let one = one?;
+                if one.kind == protoinfo::STATE {
+                    found = Some(of(one.u8()?));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn counters(&mut self, attr: &Attr<'_>) -> Result<CtCounters, DecodeError> {
+        let mut made = CtCounters { packets: 0, bytes: 0 };
+        for part in attr.nested() {
+            let part = part?;
+            match part.kind {
+                counters::PACKETS => made.packets = part.be64()?,
+                counters::BYTES => made.bytes = part.be64()?,
+                counters::PACKETS_32 => made.packets = part.be32()?.into(),
+                counters::BYTES_32 => made.bytes = part.be32()?.into(),
+                // CTA_COUNTERS_PAD.
+                5 => {}
+                _ => self.unknown_attrs += 1,
+            }
+        }
+        Ok(made)
+    }
+}
+
+// The name inside CTA_HELP or CTA_SECCTX.
+fn named<'b>(attr: &Attr<'b>) -> Result<Option<&'b [u8]>, DecodeError> {
+    for part in attr.nested() {
+        let part = part?;
+        if part.kind == NAME {
+            return Ok(Some(part.c_str()));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,342 @@
+//! Requests for whole tables, and their answers as rows: the netlink door.
+//!
+//! The kernel walks the hash table of the whole host for any dump, 50 ns a bucket, and collects what has expired on its
+//! way, in every namespace. So a filter that it knows saves the making of messages, not the walk.
+use std::ops::ControlFlow;
+
+use netlink::{Ask, DumpEnd, DumpError, Part, Request};
+use record::Addr;
+use record::rows::{Conntrack, CtTuple, Expectation, ip_proto};
+use sys::{Host, NetNs};
+
+use crate::ctnetlink::CtDecoder;
+use crate::error::DecodeError;
+use crate::expect::ExpectDecoder;
+use crate::uapi::{
+    AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, filter, ip, msg,
+    proto, tuple,
+};
+
+/// The kernel's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CtTable {
+    /// Entries.
+    Conntrack,
+    /// Entries that are gone from the table and still held by somebody, or whose end could not be told.
+    Dying,
+    /// Entries whose first packet is on its way.
+    Unconfirmed,
+    /// Connections that helpers wait for.
+    Expect,
+}
+
+impl CtTable {
+    /// Every table.
+    pub const ALL: [CtTable; 4] = [CtTable::Conntrack, CtTable::Dying, CtTable::Unconfirmed, CtTable::Expect];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            CtTable::Conntrack => "conntrack",
+            CtTable::Dying => "dying",
+            CtTable::Unconfirmed => "unconfirmed",
+            CtTable::Expect => "expect",
+        }
+    }
+
+    /// For messages: `cannot dump the dying list`.
+    pub fn what(self) -> &'static str {
+        match self {
+            CtTable::Conntrack => "the connection-tracking table",
+            CtTable::Dying => "dying connection-tracking entries",
+            CtTable::Unconfirmed => "unconfirmed connection-tracking entries",
+            CtTable::Expect => "connection-tracking expectations",
+        }
+    }
+
+    fn kind(self) -> u16 {
+        let (subsystem, message) = match self {
+            CtTable::Conntrack => (NFNL_SUBSYS_CTNETLINK, msg::CT_GET),
+            CtTable::Dying => (NFNL_SUBSYS_CTNETLINK, msg::CT_GET_DYING),
+            CtTable::Unconfirmed => (NFNL_SUBSYS_CTNETLINK, msg::CT_GET_UNCONFIRMED),
+            CtTable::Expect => (NFNL_SUBSYS_CTNETLINK_EXP, msg::EXP_GET),
+        };
+        subsystem << 8 | message
+    }
+}
+
+/// What rows must have that the kernel is to look at: of the original direction (CTA_FILTER). Needs a family, for an
+/// address or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TupleFilter {
+    /// Source address.
+    pub src: Option<Addr>,
+    /// Destination address.
+    pub dst: Option<Addr>,
+    /// IP protocol.
+    pub proto: Option<u8>,
+    /// Source port; only with `proto`.
+    pub sport: Option<u16>,
+    /// Destination port; only with `proto`.
+    pub dport: Option<u16>,
+}
+
+impl TupleFilter {
+    /// True if it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == TupleFilter::default()
+    }
+
+    fn flags(&self) -> u32 {
+        let bits = [
+            (self.src.is_some(), filter::IP_SRC),
+            (self.dst.is_some(), filter::IP_DST),
+            (self.proto.is_some(), filter::PROTO_NUM),
+            (self.sport.is_some(), filter::SRC_PORT),
+            (self.dport.is_some(), filter::DST_PORT),
+        ];
+        bits.iter().filter(|(wanted, _)| *wanted).fold(0, |flags, (_, bit)| flags | bit)
+    }
+
+    // The kernel reads both addresses of a tuple, whichever it then looks at.
+    fn put(&self, request: &mut Request, kind: u16, v6: bool) {
+        request.nested(kind, |inside| {
+            if self.src.is_some() || self.dst.is_some() {
+                let kinds = if v6 { [ip::V6_SRC, ip::V6_DST] } else { [ip::V4_SRC, ip::V4_DST] };
+                inside.nested(tuple::IP, |inside| {
+                    for (kind, addr) in kinds.into_iter().zip([self.src, self.dst]) {
+                        put_addr(inside, kind, addr.unwrap_or(if v6 { Addr::ANY6 } else { Addr::ANY4 }));
+                    }
+                });
+            }
+            if let Some(number) = self.proto {
+                inside.nested(tuple::PROTO, |inside| {
+                    inside.attr(proto::NUM, &[number]);
+                    if self.sport.is_some() || self.dport.is_some() {
+                        inside.attr(proto::SRC_PORT, &self.sport.unwrap_or(0).to_be_bytes());
+                        inside.attr(proto::DST_PORT, &self.dport.unwrap_or(0).to_be_bytes());
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// What the kernel is to filter by. All of it combines. By [`Default`] nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KernelFilter {
+    /// 2 AF_INET, 10 AF_INET6, 0 both.
+    pub family: u8,
+    /// Status bits: value and mask (CTA_STATUS, CTA_STATUS_MASK; kernel 5.15).
+    pub status: Option<(u32, u32)>,
+    /// Mark: value and mask (CTA_MARK, CTA_MARK_MASK).
+    pub mark: Option<(u32, u32)>,
+    /// Zone (CTA_ZONE; kernel 6.8).
+    pub zone: Option<u16>,
+    /// Parts of the original tuple (CTA_FILTER; kernel 5.8).
+    pub orig: TupleFilter,
+}
+
+impl KernelFilter {
+    /// The same for one family.
+    pub fn of_family(self, family: u8) -> KernelFilter {
+        KernelFilter { family, ..self }
+    }
+
+    /// The families to ask for one after the other: CTA_FILTER is refused for both at once, and an address has one.
+    /// None if nothing can be like that.
+    pub fn families(&self) -> &'static [u8] {
+        if self.family == 0 && self.orig.is_empty() {
+            return &[0];
+        }
+        match (self.can_be(AF_INET), self.can_be(AF_INET6)) {
+            (true, true) => &[AF_INET, AF_INET6],
+            (true, false) => &[AF_INET],
+            (false, true) => &[AF_INET6],
+            (false, false) => &[],
+        }
+    }
+
+    fn can_be(&self, family: u8) -> bool {
+        let fits = |addr: Option<Addr>| addr.is_none_or(|addr| matches!(addr, Addr::V6(_)) == (family == AF_INET6));
+        (self.family == 0 || self.family == family) && fits(self.orig.src) && fits(self.orig.dst)
+    }
+
+    /// The request for a table.
+    pub fn request(&self, table: CtTable) -> Request {
+        let mut request = Request::dump(table.kind());
+        request.body(&[self.family, 0, 0, 0]);
+        if table != CtTable::Conntrack {
+            // The kernel looks at nothing else there.
+            return request;
+        }
+        if let Some((value, mask)) = self.mark {
+            request.attr(cta::MARK, &value.to_be_bytes()).attr(cta::MARK_MASK, &mask.to_be_bytes());
+        }
+        if let Some((value, mask)) = self.status {
+            request.attr(cta::STATUS, &value.to_be_bytes()).attr(cta::STATUS_MASK, &mask.to_be_bytes());
+        }
+        if let Some(zone) = self.zone {
+            request.attr(cta::ZONE, &zone.to_be_bytes());
+        }
+        if !self.orig.is_empty() {
+            self.orig.put(&mut request, cta::TUPLE_ORIG, self.family == AF_INET6);
+            request.nested(cta::FILTER, |inside| {
+                // In the machine's order, other than all else here.
+                inside.attr_u32(filter::ORIG_FLAGS, self.orig.flags()).attr_u32(filter::REPLY_FLAGS, 0);
+            });
+        }
+        request
+    }
+}
+
+pub(crate) fn put_addr(request: &mut Request, kind: u16, addr: Addr) {
+    match addr {
+        Addr::V4(octets) => request.attr(kind, &octets),
+        Addr::V6(octets) => request.attr(kind, &octets),
+    };
+}
+
+/// A tuple as an attribute of a request, whole: for GET, DELETE and NEW.
+pub fn put_tuple(request: &mut Request, kind: u16, of: &CtTuple) {
+    let kinds = match of.src {
+        Addr::V4(_) => [ip::V4_SRC, ip::V4_DST],
+        Addr::V6(_) => [ip::V6_SRC, ip::V6_DST],
+    };
+    request.nested(kind, |inside| {
+        inside.nested(tuple::IP, |inside| {
+            put_addr(inside, kinds[0], of.src);
+            put_addr(inside, kinds[1], of.dst);
+        });
+        inside.nested(tuple::PROTO, |inside| {
+            inside.attr(proto::NUM, &[of.proto]);
+            put_parts(inside, of);
+        });
+        if let Some(zone) = of.zone {
+            inside.attr(tuple::ZONE, &zone.to_be_bytes());
+        }
+    });
+}
+
+fn put_parts(request: &mut Request, of: &CtTuple) {
+    let [kind, code] = of.dst_part.to_be_bytes();
+    match of.proto {
+        ip_proto::ICMP => {
+            request.attr(proto::ICMP_ID, &of.src_part.to_be_bytes());
+            request.attr(proto::ICMP_TYPE, &[kind]).attr(proto::ICMP_CODE, &[code]);
+        }
+        ip_proto::ICMPV6 => {
+            request.attr(proto::ICMPV6_ID, &of.src_part.to_be_bytes());
+            request.attr(proto::ICMPV6_TYPE, &[kind]).attr(proto::ICMPV6_CODE, &[code]);
+        }
+        _ if of.has_ports() || of.proto == ip_proto::GRE => {
+            request.attr(proto::SRC_PORT, &of.src_part.to_be_bytes());
+            request.attr(proto::DST_PORT, &of.dst_part.to_be_bytes());
+        }
+        _ => {}
+    }
+}
+
+/// Where and under what name a dump is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p> {
+    /// The namespace to ask in; `None` is the calling thread's.
+    pub netns: Option<&'p NetNs>,
+    /// Its inode: it goes into every row and into the stream's name on the tape.
+    pub netns_id: u64,
+}
+
+/// How a dump went that came whole (or was stopped by the caller).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dumped {
+    /// The netlink side of it.
+    pub end: DumpEnd,
+    /// Rows handed out.
+    pub rows: u64,
+    /// Messages that were no row.
+    pub malformed: u64,
+    /// What was wrong with the first of them.
+    pub first_error: Option<DecodeError>,
+    /// Attributes of a newer kernel that were skipped.
+    pub unknown_attrs: u64,
+}
+
+impl Dumped {
+    fn failed(&mut self, error: DecodeError) {
+        self.malformed += 1;
+        self.first_error.get_or_insert(error);
+    }
+}
+
+/// Name of a table's stream on the tape.
+pub fn key(table: CtTable, netns_id: u64, family: u8) -> String {
+    let family = match family {
+        AF_INET => "/v4",
+        AF_INET6 => "/v6",
+        _ => "",
+    };
+    format!("ctnetlink/{}/{netns_id}{family}", table.name())
+}
+
+/// Reads `table` (one that holds entries) with one request and calls `each` for every row, in the kernel's order.
+///
+/// Costs 2.1 to 2.7 µs of the kernel an entry and 50 ns a bucket of the host's table; here nothing is allocated per row.
+/// Needs CAP_NET_ADMIN. `filter` must be for the families of one request: see [`KernelFilter::families`].
+pub fn dump_entries(
+    host: &Host,
+    place: Place<'_>,
+    table: CtTable,
+    filter: &KernelFilter,
+    note: &str,
+    mut each: impl FnMut(&Conntrack<'_>) -> ControlFlow<()>,
+) -> Result<Dumped, DumpError> {
+    let (mut decoder, mut dumped) = (CtDecoder::new(place.netns_id), Dumped::default());
+    let end = ask(host, place, table, filter, note, |part| match decoder.decode(part.payload) {
+        Ok(row) => {
+            dumped.rows += 1;
+            each(&row)
+        }
+        Err(error) => {
+            dumped.failed(error);
+            ControlFlow::Continue(())
+        }
+    })?;
+    Ok(Dumped { end, unknown_attrs: decoder.unknown_attrs, ..dumped })
+}
+
+/// The same for expectations.
+pub fn dump_expectations(
+    host: &Host,
+    place: Place<'_>,
+    family: u8,
+    mut each: impl FnMut(&Expectation<'_>) -> ControlFlow<()>,
+) -> Result<Dumped, DumpError> {
+    let (mut decoder, mut dumped) = (ExpectDecoder::new(place.netns_id), Dumped::default());
+    let filter = KernelFilter::default().of_family(family);
+    let end = ask(host, place, CtTable::Expect, &filter, "", |part| match decoder.decode(part.payload) {
+        Ok(row) => {
+            dumped.rows += 1;
+            each(&row)
+        }
+        Err(error) => {
+            dumped.failed(error);
+            ControlFlow::Continue(())
+        }
+    })?;
+    Ok(Dumped { end, unknown_attrs: decoder.unknown_attrs(), ..dumped })
+}
+
+fn ask(
+    host: &Host,
+    place: Place<'_>,
+    table: CtTable,
+    filter: &KernelFilter,
+    note: &str,
+    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, DumpError> {
+    let request = filter.request(table);
+    let key = key(table, place.netns_id, filter.family);
+    let ask =
+        Ask { what: table.what(), protocol: NETLINK_NETFILTER, request: &request, key: &key, note, netns: place.netns };
+    netlink::dump(host, &ask, each)
+}

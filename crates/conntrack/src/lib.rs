@@ -8,6 +8,7 @@
 mod ctnetlink;
 mod dump;
 mod error;
+pub mod events;
 mod expect;
 pub mod uapi;
 

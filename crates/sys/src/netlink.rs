@@ -1,5 +1,6 @@
 //! A netlink socket: bytes out, messages in. Knows no message.
 use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use crate::cost;
 use crate::errno::{Errno, SysError};
@@ -43,12 +44,12 @@ unsafe fn nsid_of(header: &libc::msghdr) -> Option<i32> {
     Some(unsafe { libc::CMSG_DATA(first).cast::<i32>().read_unaligned() })
 }
 
-/// Waits until something can be received from one of `sockets`, for `timeout_ms` at most (-1: for ever), and says from
-/// which in `ready`, by index. A signal ends the wait with none.
-pub fn wait_any(sockets: &[&NetlinkSocket], timeout_ms: i32, ready: &mut Vec<usize>) -> Result<(), SysError> {
+/// Waits until something can be received from one of `files` or its other end is closed, for `timeout_ms` at most
+/// (-1: for ever), and says from which in `ready`, by index. A signal ends the wait with none.
+pub fn wait_any(files: &[BorrowedFd<'_>], timeout_ms: i32, ready: &mut Vec<usize>) -> Result<(), SysError> {
     ready.clear();
-    let mut polls: Vec<libc::pollfd> =
-        sockets.iter().map(|socket| libc::pollfd { fd: socket.fd.raw(), events: libc::POLLIN, revents: 0 }).collect();
+    let polled = |file: &BorrowedFd<'_>| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut polls: Vec<libc::pollfd> = files.iter().map(polled).collect();
     let (first, count) = (polls.as_mut_ptr(), polls.len() as libc::nfds_t);
     // SAFETY: `first` points to `count` live pollfds.
     match call("poll", || unsafe { libc::poll(first, count, timeout_ms) }.into()) {
@@ -91,8 +92,11 @@ impl NetlinkSocket {
     }
 
     fn switch_on(&self, option: libc::c_int) -> Result<(), Errno> {
-        let on: libc::c_int = 1;
-        let (value, size) = ((&raw const on).cast(), size_of::<libc::c_int>() as libc::socklen_t);
+        self.set(option, 1)
+    }
+
+    fn set(&self, option: libc::c_int, number: libc::c_int) -> Result<(), Errno> {
+        let (value, size) = ((&raw const number).cast(), size_of::<libc::c_int>() as libc::socklen_t);
         // SAFETY: `value` points to a live int of `size` bytes.
         call("setsockopt", || unsafe {
             libc::setsockopt(self.fd.raw(), libc::SOL_NETLINK, option, value, size).into()
@@ -115,6 +119,15 @@ impl NetlinkSocket {
         // SAFETY: the pointer is to a live sockaddr_nl of that size.
         call("bind", || unsafe { libc::bind(self.fd.raw(), (&raw const own).cast(), size) }.into())
             .map_err(|errno| SysError::new("bind", shown(self.protocol), errno))?;
+        Ok(())
+    }
+
+    /// Leaves the multicast groups of this mask: what is on its way still comes.
+    pub fn leave(&self, groups: u32) -> Result<(), SysError> {
+        for group in (1..=32).filter(|group| groups & 1 << (group - 1) != 0) {
+            self.set(libc::NETLINK_DROP_MEMBERSHIP, group)
+                .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))?;
+        }
         Ok(())
     }
 
@@ -267,6 +280,12 @@ impl NetlinkSocket {
         })
         .map_err(|errno| SysError::new("getsockname", shown(self.protocol), errno))?;
         Ok(own.nl_pid)
+    }
+}
+
+impl AsFd for NetlinkSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -6,6 +6,7 @@ mod family_fields;
 mod flow;
 mod flow_event;
 mod link;
+mod nat_event;
 mod nested;
 mod rare;
 mod rare_fields;
@@ -25,6 +26,7 @@ pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpSt
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use nat_event::NatHappening;
 pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};

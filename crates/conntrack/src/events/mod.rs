@@ -1,0 +1,16 @@
+//! Entries as they come, change and go.
+//!
+//! By netlink: the kernel's multicast groups, heard by a thread that only listens ([`CtEvents`] hands out messages). By
+//! BPF, new entries only: a program sees the packet that makes the entry. [`NatEventStream`] makes rows of either. Start
+//! reading there, or at [`CtEvents::next`].
+mod block;
+mod everywhere;
+mod heard;
+mod homes;
+mod reader;
+
+#[cfg(test)]
+mod tests;
+
+pub use heard::{CtEvents, Listen, ROOM, Told, groups};
+pub use homes::{FindNamespaces, Found};

@@ -1,6 +1,7 @@
 //! The tables: one module each, with the row and its field table.
 
 mod conntrack;
+mod conntrack_fields;
 mod families;
 mod family_fields;
 mod flow;
@@ -21,7 +22,10 @@ mod watched;
 mod watched_flow;
 mod watched_socket;
 
-pub use conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto};
+pub use conntrack::{
+    Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
+};
+pub use conntrack_fields::Nat;
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};

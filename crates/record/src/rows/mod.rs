@@ -30,7 +30,7 @@ pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpSt
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
-pub use nat_event::NatHappening;
+pub use nat_event::{NatEvent, NatEvents, NatHappening, nat_event_need};
 pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};

@@ -54,6 +54,9 @@ fn kind_words(kind: Kind) -> String {
         Kind::Name(words) => format!("one of {}", words.join(", ")),
         Kind::Bool => "true, false".into(),
         Kind::Owners => "list of {pid, process, fd}".into(),
-        Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::BitsPerSecond => kind.unit().into(),
+        Kind::Endpoint => "address:port ([address]:port for IPv6), or the address alone".into(),
+        Kind::Words(&[]) => "list of words from outside".into(),
+        Kind::Words(words) => format!("list of some of {}", words.join(", ")),
+        Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::DurationS | Kind::BitsPerSecond => kind.unit().into(),
     }
 }

@@ -9,6 +9,7 @@ pub mod change;
 mod ctnetlink;
 mod dump;
 mod error;
+pub mod events;
 mod expect;
 mod raw_counters;
 pub mod uapi;

@@ -128,7 +128,8 @@ pub fn kind_in_words(kind: Kind) -> &'static str {
         Kind::Text => "text",
         Kind::Name(_) => "word",
         Kind::Bool => "true or false",
-        Kind::Owners => "list",
+        Kind::Owners | Kind::Words(_) => "list",
+        Kind::Endpoint => "address:port",
         _ => kind.unit(),
     }
 }

@@ -1,7 +1,7 @@
 //! `--explain`: the plan in words, before it runs.
 
 use crate::plan::{Grouping, Plan, Work};
-use record::{Expr, LookupId, Offer, Op, Operand, Push, Table, Test};
+use record::{Addr, EndpointTest, Expr, LookupId, Offer, Op, Operand, Push, Table, Test};
 
 /// What will happen: the door, each part of the filter and who tests it, what is done with the rows, what is asked of
 /// the kernel, which lookups are filled. Several lines, each ended.
@@ -118,6 +118,7 @@ fn test_text<T: Table>(test: &Test) -> String {
     let name = T::FIELDS.get(test.field).map_or("?", |f| f.name);
     let many = match &test.operand {
         Operand::Ranges(_) | Operand::Prefixes(_) => true,
+        Operand::Endpoints(ends) => ends.len() != 1,
         Operand::Words(words) => words.len() != 1,
         _ => false,
     };
@@ -153,8 +154,24 @@ fn operand_text(operand: &Operand) -> String {
             [word] => quoted(word),
             words => list(words.iter().map(|w| quoted(w)).collect()),
         },
+        Operand::Endpoints(ends) => match &ends[..] {
+            [end] => endpoint_text(end),
+            ends => list(ends.iter().map(endpoint_text).collect()),
+        },
         Operand::Regex(pattern) => format!("\"{}\"", pattern.escape_debug()),
         Operand::Glob(pattern) => format!("glob {}", quoted(pattern)),
+    }
+}
+
+fn endpoint_text(end: &EndpointTest) -> String {
+    let addr = end.prefix.map_or_else(String::new, |prefix| match (prefix.addr(), end.ports) {
+        (Addr::V6(_), Some(_)) => format!("[{prefix}]"),
+        _ => prefix.to_string(),
+    });
+    match end.ports {
+        None => addr,
+        Some((low, high)) if low == high => format!("{addr}:{low}"),
+        Some((low, high)) => format!("{addr}:{low}-{high}"),
     }
 }
 

@@ -16,6 +16,10 @@ mod tag {
     pub(super) const TEXT: u8 = 6;
     pub(super) const WORD: u8 = 7;
     pub(super) const OWNERS: u8 = 8;
+    pub(super) const END: u8 = 9;
+    pub(super) const END_WITH_PORT: u8 = 10;
+    pub(super) const BITS: u8 = 11;
+    pub(super) const OUTSIDE: u8 = 12;
     /// Plus the number of bytes that follow, 0 to 8.
     pub(super) const NUMBER: u8 = 16;
 }
@@ -33,6 +37,8 @@ pub(crate) struct Side {
     owners: Vec<Owner>,
     /// Distinct words of ours; few, so they are found by looking at each.
     words: Vec<&'static str>,
+    /// Distinct lists of words that bits stand for; a handful at most.
+    lists: Vec<&'static [&'static str]>,
 }
 
 impl Side {
@@ -73,6 +79,33 @@ impl Side {
                 pack_number(owners.len() as u64, out);
                 self.owners.extend_from_slice(owners);
             }
+            rare => self.pack_rare(rare, out),
+        }
+    }
+
+    fn pack_rare(&mut self, value: Value<'_>, out: &mut Vec<u8>) {
+        match value {
+            Value::Endpoint(addr, port) => {
+                out.push(if port.is_some() { tag::END_WITH_PORT } else { tag::END });
+                self.pack(&Value::Addr(addr), out);
+                port.iter().for_each(|port| out.extend_from_slice(&port.to_be_bytes()));
+            }
+            Value::Bits(bits, list) => {
+                out.push(tag::BITS);
+                let place = self.lists.iter().position(|known| std::ptr::eq(*known, list) || *known == list);
+                let place = place.unwrap_or_else(|| {
+                    self.lists.push(list);
+                    self.lists.len() - 1
+                });
+                pack_number(place as u64, out);
+                out.extend_from_slice(&bits.to_be_bytes());
+            }
+            Value::Words(text) => {
+                out.push(tag::OUTSIDE);
+                pack_number(text.len() as u64, out);
+                out.extend_from_slice(text);
+            }
+            _ => out.push(tag::NULL),
         }
     }
 
@@ -158,6 +191,19 @@ impl<'k> Reader<'k> {
                 let (start, len) = (self.place()?, self.place()?);
                 Value::List(self.side.owners.get(start..start.checked_add(len)?)?)
             }
+            tag @ (tag::END | tag::END_WITH_PORT) => {
+                let Value::Addr(addr) = self.try_cell()? else { return None };
+                let port = if tag == tag::END { None } else { Some(u16::from_be_bytes(self.array()?)) };
+                Value::Endpoint(addr, port)
+            }
+            tag::BITS => {
+                let list = self.place()?;
+                Value::Bits(u32::from_be_bytes(self.array()?), self.side.lists.get(list)?)
+            }
+            tag::OUTSIDE => {
+                let len = self.place()?;
+                Value::Words(self.take(len)?)
+            }
             tag @ tag::NUMBER.. => Value::U64(self.number(tag)?),
             _ => Value::Null,
         })
@@ -219,6 +265,11 @@ mod tests {
             Value::Name("tcp"),
             Value::List(&owners),
             Value::List(&owners[..1]),
+            Value::Endpoint(Addr::V4([1, 2, 3, 4]), Some(443)),
+            Value::Endpoint(Addr::V6([9; 16]), None),
+            Value::Bits(5, &["a", "b", "c"]),
+            Value::Words(b"audit,web"),
+            Value::Bits(0, &["a", "b", "c"]),
         ];
         let mut kept = Kept::default();
         cells.iter().for_each(|cell| kept.put(cell));

@@ -146,6 +146,17 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
             out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
             out.extend_from_slice(addr.octets());
         }
+        Value::Endpoint(addr, port) => {
+            out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });
+            out.extend_from_slice(addr.octets());
+            // Without a port before any with one.
+            put_number(port.map_or(0, |port| u64::from(port) + 1), out);
+        }
+        words @ (Value::Bits(..) | Value::Words(_)) => {
+            words.words().iter().for_each(|word| put_text(word, out));
+            // As below.
+            out.push(1);
+        }
         Value::Bytes(text) => put_text(text, out),
         Value::Name(word) => put_text(word.as_bytes(), out),
         Value::List(owners) => {

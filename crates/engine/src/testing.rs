@@ -88,6 +88,11 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::Bytes(text) => text.escape_ascii().to_string(),
         Value::Name(word) => (*word).to_owned(),
         Value::List(owners) => format!("{}owners", owners.len()),
+        Value::Endpoint(addr, None) => addr.to_string(),
+        Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),
+        Value::Bits(..) | Value::Words(_) => {
+            value.words().iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>().join(",")
+        }
     }
 }
 

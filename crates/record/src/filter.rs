@@ -70,12 +70,32 @@ pub enum Operand {
     Addr(Addr),
     /// Prefixes; a host is a full-length one.
     Prefixes(Vec<Prefix>),
+    /// Addresses with ports: one of them is what is wanted.
+    Endpoints(Vec<EndpointTest>),
     /// Words or texts; equality is by bytes.
     Words(Vec<Box<[u8]>>),
     /// A regular expression as written.
     Regex(Box<str>),
     /// A shell pattern (`*`, `?`, `[…]`) as ss takes for unix paths.
     Glob(Box<[u8]>),
+}
+
+/// Addresses and ports that an end may have; what is `None` may be anything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EndpointTest {
+    /// The address lies in it.
+    pub prefix: Option<Prefix>,
+    /// The port lies between them, both included. An end without a port is none of these.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl EndpointTest {
+    /// True if an end is like that. An IPv4-mapped address lies in IPv4 prefixes.
+    pub fn holds(&self, addr: Addr, port: Option<u16>) -> bool {
+        let in_prefix = |prefix: Prefix| prefix.contains(addr) || prefix.contains(addr.unmapped());
+        self.prefix.is_none_or(in_prefix)
+            && self.ports.is_none_or(|(low, high)| port.is_some_and(|port| (low..=high).contains(&port)))
+    }
 }
 
 impl Expr {

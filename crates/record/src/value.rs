@@ -21,6 +21,12 @@ pub enum Value<'r> {
     Name(&'static str),
     /// Who holds it.
     List(&'r [Owner]),
+    /// An address and, where it has one, a port.
+    Endpoint(Addr, Option<u16>),
+    /// Some of our own words: bit n stands for word n.
+    Bits(u32, &'static [&'static str]),
+    /// Words from outside, joined by commas: hostile until a sink has escaped them.
+    Words(&'r [u8]),
 }
 
 const _: () = assert!(size_of::<Value<'_>>() == 24);
@@ -45,6 +51,64 @@ impl<'r> Value<'r> {
     pub fn text(t: Option<&'r [u8]>) -> Self {
         t.map_or(Value::Null, Value::Bytes)
     }
+
+    /// The words of a list of words; none of any other value.
+    pub fn words(self) -> Words<'r> {
+        match self {
+            Value::Bits(bits, names) => Words::Bits(bits, names),
+            Value::Words(text) => Words::Outside(text),
+            _ => Words::Bits(0, &[]),
+        }
+    }
+}
+
+/// A set of words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Words<'r> {
+    /// Our own words: bit n stands for word n; bits beyond the last word have none.
+    Bits(u32, &'static [&'static str]),
+    /// Words from outside, joined by commas: hostile until a sink has escaped them.
+    Outside(&'r [u8]),
+}
+
+impl<'r> Words<'r> {
+    /// The words one by one, in the order of the bits or as they are written.
+    pub fn iter(self) -> WordsIter<'r> {
+        WordsIter { words: self, at: 0 }
+    }
+}
+
+/// Walks a set of words.
+#[derive(Clone, Debug)]
+pub struct WordsIter<'r> {
+    words: Words<'r>,
+    at: u32,
+}
+
+impl<'r> Iterator for WordsIter<'r> {
+    type Item = &'r [u8];
+
+    fn next(&mut self) -> Option<&'r [u8]> {
+        match &mut self.words {
+            Words::Bits(bits, names) => {
+                let left = bits.checked_shr(self.at).filter(|left| *left != 0)?;
+                let bit = self.at + left.trailing_zeros();
+                self.at = bit + 1;
+                names.get(bit as usize).map(|name| name.as_bytes())
+            }
+            Words::Outside(rest) => {
+                if rest.is_empty() {
+                    return None;
+                }
+                let (word, after) = match rest.iter().position(|byte| *byte == b',') {
+                    Some(comma) => (rest.get(..comma)?, rest.get(comma + 1..)?),
+                    None => (*rest, &[][..]),
+                };
+                *rest = after;
+                Some(word)
+            }
+        }
+    }
 }
 
 /// What a field's values mean: the unit, how a filter's literal is read, how a cell is aligned.
@@ -58,6 +122,8 @@ pub enum Kind {
     DurationUs,
     /// Milliseconds.
     DurationMs,
+    /// Seconds; a filter may say `5m`.
+    DurationS,
     /// Bits per second; a filter may say `10Mbps`.
     BitsPerSecond,
     /// A port.
@@ -76,12 +142,19 @@ pub enum Kind {
     Bool,
     /// A list of owners.
     Owners,
+    /// An address with a port; a filter may say either or both.
+    Endpoint,
+    /// Some of these words; without any here, words from outside.
+    Words(&'static [&'static str]),
 }
 
 impl Kind {
     /// True for kinds that are right-aligned on a terminal and may be summed or averaged.
     pub fn is_quantity(self) -> bool {
-        matches!(self, Kind::Count | Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::BitsPerSecond)
+        matches!(
+            self,
+            Kind::Count | Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::DurationS | Kind::BitsPerSecond
+        )
     }
 
     /// True for kinds whose cells are numbers.
@@ -95,8 +168,25 @@ impl Kind {
             Kind::Bytes => "bytes",
             Kind::DurationUs => "microseconds",
             Kind::DurationMs => "milliseconds",
+            Kind::DurationS => "seconds",
             Kind::BitsPerSecond => "bits per second",
             _ => "",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_bits_and_from_outside() {
+        let of = |words: Words<'static>| words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>();
+        const NAMES: &[&str] = &["a", "b", "c"];
+        assert_eq!(of(Words::Bits(0b101, NAMES)), ["a", "c"]);
+        assert_eq!(of(Words::Bits(0b1010, NAMES)), ["b"], "the fourth has no word");
+        assert!(of(Words::Bits(0, NAMES)).is_empty() && of(Words::Outside(b"")).is_empty());
+        assert_eq!(of(Words::Bits(1 << 31, &[""; 32])), [""]);
+        assert_eq!(of(Words::Outside(b"audit,web,,x")), ["audit", "web", "", "x"]);
     }
 }

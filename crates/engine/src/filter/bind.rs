@@ -110,7 +110,12 @@ impl Binder<'_> {
                 let words = values.iter().map(|v| v.bytes.clone()).collect();
                 Ok(vec![self.one(op, Operand::Words(words))])
             }
-            Kind::Name(names) => {
+            Kind::Endpoint => self.endpoints(op, values).map(|test| vec![test]),
+            Kind::Words(&[]) => {
+                let words = values.iter().map(|v| v.bytes.clone()).collect();
+                Ok(vec![self.one(op, Operand::Words(words))])
+            }
+            Kind::Name(names) | Kind::Words(names) => {
                 let words = values.iter().map(|v| self.known_word(names, v)).collect::<Result<_, _>>()?;
                 Ok(vec![self.one(op, Operand::Words(words))])
             }
@@ -119,8 +124,12 @@ impl Binder<'_> {
     }
 
     fn pattern(&self, kind: Kind, values: &[&Literal]) -> Result<Expr, FilterError> {
-        if !matches!(kind, Kind::Text | Kind::Name(_)) {
-            let what = if kind == Kind::Addr { "an address; use `in` with a prefix" } else { "no text" };
+        if !matches!(kind, Kind::Text | Kind::Name(_) | Kind::Words(_)) {
+            let what = if matches!(kind, Kind::Addr | Kind::Endpoint) {
+                "an address; use `in` with a prefix"
+            } else {
+                "no text"
+            };
             return Err(self.misfit(what));
         }
         let op = if self.test.cmp == Cmp::Match { Op::Match } else { Op::NotMatch };
@@ -138,6 +147,8 @@ impl Binder<'_> {
         let what = match kind {
             Kind::Text | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
             Kind::Bool => "true or false; there are = and !=",
+            Kind::Words(_) => "a list of words; there are = != in ~ !~",
+            Kind::Endpoint => "an address and a port; there are = != in, not in",
             _ => "",
         };
         if !what.is_empty() {
@@ -164,6 +175,15 @@ impl Binder<'_> {
             }
             _ => Ok(self.one(op, Operand::Prefixes(prefixes))),
         }
+    }
+
+    /// Ends with address and port in one cell.
+    fn endpoints(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
+        let read = |value: &&Literal| {
+            let end = value.as_str().and_then(endpoint::parse).ok_or_else(|| self.bad_endpoint(value))?;
+            Ok(end.to_test())
+        };
+        Ok(self.one(op, Operand::Endpoints(values.iter().map(read).collect::<Result<_, _>>()?)))
     }
 
     /// True for `=` and `!=`, false for `in`.

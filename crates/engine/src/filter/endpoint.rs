@@ -1,7 +1,7 @@
 //! `local` and `peer`: an address, a port or both in one word.
 
 use super::literal;
-use record::{Expr, Op, Operand, Prefix, Test};
+use record::{EndpointTest, Expr, Op, Operand, Prefix, Test};
 
 /// Where something may be connected: what is `None` may be anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +51,12 @@ impl Endpoint {
             (_, Op::Ne) => Expr::Or(parts),
             _ => Expr::And(parts),
         }
+    }
+
+    /// The endpoint as a test of one cell that has both.
+    pub(super) fn to_test(self) -> EndpointTest {
+        let port = |n: u64| u16::try_from(n).unwrap_or(u16::MAX);
+        EndpointTest { prefix: self.prefix, ports: self.ports.map(|(low, high)| (port(low), port(high))) }
     }
 
     /// The prefix, if nothing is said of a port.

@@ -23,6 +23,7 @@ impl Unit {
             Kind::Bytes => Some(Unit::Bytes),
             Kind::DurationUs => Some(Unit::Time(1_000)),
             Kind::DurationMs => Some(Unit::Time(1_000_000)),
+            Kind::DurationS => Some(Unit::Time(1_000_000_000)),
             Kind::BitsPerSecond => Some(Unit::Rate),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! One comparison with everything precomputed.
 
 use super::{BadPattern, Op, Operand, Test, compile_pattern, glob};
-use record::{Addr, Kind, Owner, Prefix, Value};
+use record::{Addr, EndpointTest, Kind, Owner, Prefix, Value};
 use std::cmp::Ordering;
 
 /// From how many words on a search by halves beats looking at each.
@@ -32,6 +32,9 @@ enum Want {
     Words(Box<[Box<[u8]>]>),
     /// Sorted.
     ManyWords(Box<[Box<[u8]>]>),
+    /// Any of these bits.
+    Bits(u32),
+    Endpoints(Box<[EndpointTest]>),
     Regex(regex::bytes::Regex),
     Glob(Box<[u8]>),
     /// An operator that does not fit its operand: no value passes.
@@ -98,7 +101,7 @@ impl Rule {
             Want::Glob(_) => 40,
             Want::Words(_) | Want::ManyWords(_) => 6,
             Want::Word(..) => 3,
-            Want::Net4(..) | Want::Nets(_) | Want::Addr(..) | Want::Ranges(_) => 2,
+            Want::Endpoints(_) | Want::Net4(..) | Want::Nets(_) | Want::Addr(..) | Want::Ranges(_) => 2,
             _ => 1,
         }
     }
@@ -155,6 +158,9 @@ impl Rule {
             // Operands are never negative: anything below zero is less than all of them.
             (Value::I64(n), want) => u64::try_from(*n).map_or(is_negative(want), |n| is_number(n, want)),
             (Value::Bool(yes), Want::Bool(wanted)) => yes == wanted,
+            (Value::Bits(bits, _), Want::Bits(wanted)) => bits & wanted != 0,
+            (Value::Bits(..) | Value::Words(_), want) => value.words().iter().any(|word| is_text(word, want)),
+            (Value::Endpoint(addr, port), Want::Endpoints(tests)) => tests.iter().any(|test| test.holds(*addr, *port)),
             _ => false,
         }
     }
@@ -176,6 +182,7 @@ fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
         Operand::Masked { value, mask } => Want::Masked(*value, *mask),
         Operand::Prefixes(prefixes) => compile_prefixes(prefixes),
         Operand::Words(words) => compile_words(words, kind),
+        Operand::Endpoints(tests) => Want::Endpoints(tests.as_slice().into()),
         Operand::Glob(pattern) => Want::Glob(pattern.clone()),
         Operand::Regex(_) => Want::Nothing,
     }
@@ -190,6 +197,11 @@ fn compile_prefixes(prefixes: &[Prefix]) -> Want {
 }
 
 fn compile_words(words: &[Box<[u8]>], kind: Kind) -> Want {
+    if let Kind::Words(names @ [_, ..]) = kind {
+        let bit = |word: &Box<[u8]>| names.iter().position(|name| name.as_bytes() == &**word).unwrap_or(32);
+        let bits = words.iter().filter_map(|word| 1u32.checked_shl(bit(word) as u32));
+        return Want::Bits(bits.fold(0, |all, bit| all | bit));
+    }
     if let [word] = words {
         let own = match kind {
             Kind::Name(names) => names.iter().find(|name| *name.as_bytes() == **word).copied(),

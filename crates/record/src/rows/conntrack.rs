@@ -1,6 +1,6 @@
 //! The record of a connection-tracking entry.
 
-use crate::Addr;
+use crate::{Addr, Owner};
 
 /// Status bits of an entry (`enum ip_conntrack_status` in include/uapi/linux/netfilter/nf_conntrack_common.h).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -125,6 +125,68 @@ pub mod ip_proto {
     pub const SCTP: u8 = 132;
     /// UDP-Lite.
     pub const UDPLITE: u8 = 136;
+
+    /// Words of the field `proto`.
+    pub const NAMES: &[&str] = &[
+        "tcp", "udp", "icmp", "icmpv6", "sctp", "udplite", "dccp", "gre", "esp", "ah", "igmp", "ipip", "ipv6", "ospf",
+        "pim", "vrrp", "l2tp", "other",
+    ];
+
+    /// The protocol's word (IANA's, lower case); `other` for one without.
+    pub fn name(number: u8) -> &'static str {
+        let place = match number {
+            TCP => 0,
+            UDP => 1,
+            ICMP => 2,
+            ICMPV6 => 3,
+            SCTP => 4,
+            UDPLITE => 5,
+            DCCP => 6,
+            GRE => 7,
+            50 => 8,
+            51 => 9,
+            2 => 10,
+            4 => 11,
+            41 => 12,
+            89 => 13,
+            103 => 14,
+            112 => 15,
+            115 => 16,
+            _ => 17,
+        };
+        NAMES[place]
+    }
+
+    /// The number of a word; `None` for `other` and for what is no word.
+    pub fn number(name: &[u8]) -> Option<u8> {
+        (0..=u8::MAX).find(|number| self::name(*number).as_bytes() == name && name != b"other")
+    }
+}
+
+/// Bits of `Demand::need` for the table of entries: fields that some door cannot tell, or that cost something.
+pub mod nat_need {
+    /// Packets and bytes.
+    pub const COUNTERS: u64 = 1;
+    /// Begin and end.
+    pub const TIMES: u64 = 1 << 1;
+    /// Labels.
+    pub const LABELS: u64 = 1 << 2;
+    /// Helper.
+    pub const HELPER: u64 = 1 << 3;
+    /// The connection in which this one was announced.
+    pub const MASTER: u64 = 1 << 4;
+    /// Security context.
+    pub const SECCTX: u64 = 1 << 5;
+    /// Id.
+    pub const ID: u64 = 1 << 6;
+    /// Reference count.
+    pub const USES: u64 = 1 << 7;
+    /// Zones.
+    pub const ZONE: u64 = 1 << 8;
+    /// Whether an entry is there after its time.
+    pub const EXPIRED: u64 = 1 << 9;
+    /// Processes at the local end: a reading of sockets and owners.
+    pub const OWNERS: u64 = 1 << 63;
 }
 
 impl CtTuple {
@@ -291,6 +353,12 @@ pub struct Conntrack<'b> {
     pub stop_ns: Option<u64>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,
+    /// `labels` as words, joined by commas; whoever knows the names fills it in.
+    pub label_words: Option<&'b [u8]>,
+    /// When the table was read, ns since 1970: for ages.
+    pub now_ns: Option<u64>,
+    /// Who holds the socket at the end that is in the entry's namespace; filled in where it is asked for.
+    pub owners: &'b [Owner],
 }
 
 impl Conntrack<'_> {
@@ -318,11 +386,35 @@ impl Conntrack<'_> {
         start_ns: None,
         stop_ns: None,
         master: None,
+        label_words: None,
+        now_ns: None,
+        owners: &[],
     };
 
     /// Whose address is rewritten; `None` where the status is not known.
     pub fn nat(&self) -> Option<NatKind> {
         self.status.map(NatKind::of)
+    }
+
+    /// False for a connection that is only expected: it has no reply direction yet.
+    pub fn has_reply(&self) -> bool {
+        self.reply.proto != 0 || self.status.is_some()
+    }
+
+    /// Address and port of who answers. By the status where it is known: of ICMP the tuples always differ.
+    pub fn backend(&self) -> Option<(Addr, Option<u16>)> {
+        let rewritten = self.status.is_none_or(|status| status.has(CtStatus::DST_NAT));
+        let is_reply = rewritten && self.has_reply();
+        match (is_reply, self.status) {
+            (true, _) => Some((self.reply.src, self.reply.sport())),
+            (false, Some(_)) => Some((self.orig.dst, self.orig.dport())),
+            (false, None) => None,
+        }
+    }
+
+    /// The zone, of one direction alone if need be; `None` is the usual one.
+    pub fn told_zone(&self) -> Option<u16> {
+        self.zone.or(self.orig.zone).or(self.reply.zone)
     }
 }
 

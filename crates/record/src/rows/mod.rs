@@ -1,11 +1,13 @@
 //! The tables: one module each, with the row and its field table.
 
 mod conntrack;
+mod conntrack_fields;
 mod families;
 mod family_fields;
 mod flow;
 mod flow_event;
 mod link;
+mod nat_event;
 mod nested;
 mod rare;
 mod rare_fields;
@@ -20,11 +22,15 @@ mod watched;
 mod watched_flow;
 mod watched_socket;
 
-pub use conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto};
+pub use conntrack::{
+    Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
+};
+pub use conntrack_fields::Nat;
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use nat_event::{NatEvent, NatEvents, NatHappening, nat_event_need};
 pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};

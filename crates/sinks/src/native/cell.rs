@@ -1,7 +1,7 @@
 //! A cell as text: what the table, the tab-separated text and CSV share.
 
 use record::text::Line;
-use record::{Columns, Kind, Owner, Value, text};
+use record::{Addr, Columns, Kind, Owner, Value, Words, text};
 
 /// How one column writes its cells, decided once a round.
 #[derive(Clone, Copy)]
@@ -27,6 +27,7 @@ impl Form {
             Value::U64(n) if !self.hex => line.decimal(n),
             Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
             Value::Addr(addr) => line.addr(addr),
+            Value::Endpoint(addr, port) => put_endpoint(line, addr, port),
             Value::Bytes(bytes) if bytes.len() <= Line::SHORT && text::is_plain(bytes) && bytes != b"-" => {
                 line.short(bytes)
             }
@@ -49,7 +50,42 @@ impl Form {
             Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
             Value::I64(n) => text::put_i64(out, n),
             Value::List(owners) => put_owners(out, owners),
+            Value::Endpoint(addr, port) => {
+                let mut line = Line::new();
+                put_endpoint(&mut line, addr, port);
+                line.drain(out);
+            }
+            words @ (Value::Bits(..) | Value::Words(_)) => put_words(out, words.words()),
         }
+    }
+}
+
+/// `10.0.0.1:443`, `[2001:db8::1]:443`, `10.0.0.1`.
+#[inline]
+pub(super) fn put_endpoint(line: &mut Line, addr: Addr, port: Option<u16>) {
+    let Some(port) = port else { return line.addr(addr) };
+    if let Addr::V6(_) = addr {
+        line.byte(b'[');
+        line.addr(addr);
+        line.byte(b']');
+    } else {
+        line.addr(addr);
+    }
+    line.byte(b':');
+    line.decimal(port.into());
+}
+
+/// `seen_reply,assured`; `none` for the empty set.
+pub(super) fn put_words(out: &mut Vec<u8>, words: Words<'_>) {
+    let start = out.len();
+    for (i, word) in words.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        text::put_text(out, word);
+    }
+    if out.len() == start {
+        out.extend_from_slice(b"none");
     }
 }
 

@@ -1,6 +1,6 @@
 //! CSV as RFC 4180 has it: a header, CRLF, quotation marks where a field needs them.
 
-use super::cell::{Form, put_owners};
+use super::cell::{Form, put_owners, put_words};
 use super::{Options, round};
 use crate::Out;
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value, text};
@@ -53,6 +53,7 @@ impl<W: Write> Sink for Csv<W> {
             match cell {
                 Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
                 Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
+                words @ (Value::Bits(..) | Value::Words(_)) => put_quoted(buf, |buf| put_words(buf, words.words())),
                 plain => form.put(buf, plain),
             }
         }

@@ -1,9 +1,10 @@
 //! JSON: one object a line.
 
+use super::cell::put_endpoint;
 use super::{Options, round};
 use crate::Out;
 use record::text::Line;
-use record::{Accounting, Columns, Next, Owner, Round, Sink, SinkError, Value, text};
+use record::{Accounting, Columns, Next, Owner, Round, Sink, SinkError, Value, Words, text};
 use std::io::Write;
 
 /// JSON lines. Numbers are numbers (marks too), addresses text, owners a list of objects, null where unknown.
@@ -95,6 +96,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
         Value::U64(n) => line.decimal(n),
         Value::Name(word) if word.len() <= Line::SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
         Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
+        Value::Endpoint(addr, port) => put_quoted(line, |line| put_endpoint(line, addr, port)),
         Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
             put_quoted(line, |line| line.short(text))
         }
@@ -119,6 +121,13 @@ fn put_rare(buf: &mut Vec<u8>, cell: Value<'_>) {
         Value::Bool(yes) => buf.extend_from_slice(if yes { b"true" } else { b"false" }),
         Value::I64(n) => text::put_i64(buf, n),
         Value::List(owners) => put_owners(buf, owners),
+        words @ (Value::Bits(..) | Value::Words(_)) => put_words(buf, words.words()),
+        // Never here, as below.
+        Value::Endpoint(addr, port) => {
+            let mut line = Line::new();
+            put_quoted(&mut line, |line| put_endpoint(line, addr, port));
+            line.drain(buf);
+        }
         // Never long, so never here; right all the same.
         Value::Null => buf.extend_from_slice(b"null"),
         Value::U64(n) => text::put_u64(buf, n),
@@ -140,6 +149,17 @@ fn put_string(buf: &mut Vec<u8>, bytes: &[u8]) {
     buf.push(b'"');
     text::put_json(buf, bytes);
     buf.push(b'"');
+}
+
+fn put_words(buf: &mut Vec<u8>, words: Words<'_>) {
+    buf.push(b'[');
+    for (i, word) in words.iter().enumerate() {
+        if i > 0 {
+            buf.push(b',');
+        }
+        put_string(buf, word);
+    }
+    buf.push(b']');
 }
 
 fn put_owners(buf: &mut Vec<u8>, owners: &[Owner]) {

@@ -1,0 +1,301 @@
+//! The field table of connection tracking: what stands here is a column, a filter word, a JSON key and a line of the
+//! schema.
+
+use super::conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, NatKind, ip_proto, nat_need as need};
+use crate::{Field, Key, Kind, LookupId, Owner, Show, Table, Value};
+
+/// The table of connection-tracking entries.
+#[derive(Clone, Copy, Debug)]
+pub enum Nat {}
+
+impl Table for Nat {
+    type Row<'b> = Conntrack<'b>;
+    const NAME: &'static str = "nat";
+    const FIELDS: &'static [Field<Nat>] = FIELDS;
+}
+
+type F = Field<Nat>;
+
+const FAMILIES: &[&str] = &["inet", "inet6"];
+
+fn family<'r>(row: &Conntrack<'_>) -> Value<'r> {
+    match row.family {
+        2 => Value::Name("inet"),
+        10 => Value::Name("inet6"),
+        _ => Value::Null,
+    }
+}
+
+fn side<'r>(row: &Conntrack<'_>, value: impl FnOnce(&CtTuple) -> Value<'r>) -> Value<'r> {
+    // A connection that is only expected has no reply yet.
+    if row.has_reply() { value(&row.reply) } else { Value::Null }
+}
+
+fn icmp<'r>(row: &Conntrack<'_>, part: impl FnOnce(super::IcmpPart) -> u64) -> Value<'r> {
+    row.orig.icmp().map_or(Value::Null, |icmp| Value::U64(part(icmp)))
+}
+
+fn backend<'r>(row: &Conntrack<'_>) -> Value<'r> {
+    row.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
+}
+
+fn counter<'r>(of: Option<CtCounters>, part: impl FnOnce(CtCounters) -> u64) -> Value<'r> {
+    of.map_or(Value::Null, |counters| Value::U64(part(counters)))
+}
+
+fn status_bit<'r>(row: &Conntrack<'_>, bits: u32) -> Value<'r> {
+    row.status.map_or(Value::Null, |status| Value::Bool(status.0 & bits != 0))
+}
+
+fn age<'r>(row: &Conntrack<'_>) -> Value<'r> {
+    let until = row.stop_ns.or(row.now_ns);
+    match (row.start_ns, until) {
+        (Some(start), Some(until)) => Value::U64(until.saturating_sub(start) / 1_000_000_000),
+        _ => Value::Null,
+    }
+}
+
+fn master<'r>(row: &Conntrack<'_>, end: impl FnOnce(&CtTuple) -> Value<'r>) -> Value<'r> {
+    row.master.map_or(Value::Null, end)
+}
+
+fn owner<'r>(row: &Conntrack<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
+    row.owners.first().map_or(Value::Null, part)
+}
+
+fn by_pid(row: &Conntrack<'_>) -> Key {
+    row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
+}
+
+const FIELDS: &[Field<Nat>] = &[
+    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
+        .doc("Name of the network namespace; its number where it has none.")
+        .show(Show::Wide),
+    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
+    F::own("proto", Kind::Name(ip_proto::NAMES), |row| Value::Name(ip_proto::name(row.orig.proto)))
+        .kernel("CTA_PROTO_NUM")
+        .doc("IP protocol; `other` for one without a word here.")
+        .show(Show::Default),
+    F::own("proto_number", Kind::Id, |row| Value::U64(row.orig.proto.into()))
+        .kernel("CTA_PROTO_NUM")
+        .doc("Number of the IP protocol."),
+    F::own("family", Kind::Name(FAMILIES), family).doc("Address family.").show(Show::Wide),
+    F::own("state", Kind::Name(CtState::NAMES), |row| row.state.map_or(Value::Null, |s| Value::Name(s.name())))
+        .kernel("CTA_PROTOINFO_TCP_STATE")
+        .doc("The protocol's state, in the kernel's words; null for protocols without states.")
+        .show(Show::Default),
+    F::own("nat", Kind::Name(NatKind::NAMES), |row| row.nat().map_or(Value::Null, |nat| Value::Name(nat.name())))
+        .doc("Whose address is rewritten: none, snat (the client's), dnat (the service's), both.")
+        .show(Show::Default),
+    F::own("client", Kind::Endpoint, |row| Value::Endpoint(row.orig.src, row.orig.sport()))
+        .doc("Who opened the connection.")
+        .show(Show::Default),
+    F::own("published", Kind::Endpoint, |row| Value::Endpoint(row.orig.dst, row.orig.dport()))
+        .doc("What the client connects to.")
+        .show(Show::Default),
+    F::own("backend", Kind::Endpoint, backend)
+        .doc("Who answers: another than `published` where the destination is rewritten.")
+        .show(Show::Default),
+    F::own("timeout_s", Kind::DurationS, |row| Value::number(row.timeout_s))
+        .kernel("CTA_TIMEOUT")
+        .doc("Time left until the entry goes, unless a packet comes.")
+        .show(Show::Default),
+    F::own("status", Kind::Words(CtStatus::NAMES), |row| {
+        row.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES))
+    })
+    .kernel("CTA_STATUS")
+    .doc("Status bits. A filter holds if one of them is named: `status = assured`, `status != seen_reply`.")
+    .show(Show::Wide),
+    F::own("expired", Kind::Bool, |row| row.expired.map_or(Value::Null, Value::Bool))
+        .needs(need::EXPIRED)
+        .doc("True if its time is over and it only waits to be collected, counted as it is; null where unknown."),
+    F::own("orig_src", Kind::Addr, |row| Value::Addr(row.orig.src))
+        .kernel("CTA_TUPLE_ORIG")
+        .doc("Source of the original direction.")
+        .show(Show::Wide),
+    F::own("orig_sport", Kind::Port, |row| Value::number(row.orig.sport()))
+        .doc("Source port of the original direction.")
+        .show(Show::Wide),
+    F::own("orig_dst", Kind::Addr, |row| Value::Addr(row.orig.dst))
+        .doc("Destination of the original direction.")
+        .show(Show::Wide),
+    F::own("orig_dport", Kind::Port, |row| Value::number(row.orig.dport()))
+        .doc("Destination port of the original direction.")
+        .show(Show::Wide),
+    F::own("reply_src", Kind::Addr, |row| side(row, |reply| Value::Addr(reply.src)))
+        .kernel("CTA_TUPLE_REPLY")
+        .doc("Source of the answers.")
+        .show(Show::Wide),
+    F::own("reply_sport", Kind::Port, |row| side(row, |reply| Value::number(reply.sport())))
+        .doc("Source port of the answers.")
+        .show(Show::Wide),
+    F::own("reply_dst", Kind::Addr, |row| side(row, |reply| Value::Addr(reply.dst)))
+        .doc("Destination of the answers: where the source is rewritten, what the client looks like.")
+        .show(Show::Wide),
+    F::own("reply_dport", Kind::Port, |row| side(row, |reply| Value::number(reply.dport())))
+        .doc("Destination port of the answers.")
+        .show(Show::Wide),
+    F::own("icmp_type", Kind::Id, |row| icmp(row, |icmp| icmp.kind.into()))
+        .doc("ICMP type of the original direction.")
+        .show(Show::Wide),
+    F::own("icmp_code", Kind::Id, |row| icmp(row, |icmp| icmp.code.into()))
+        .doc("ICMP code of the original direction.")
+        .show(Show::Wide),
+    F::own("icmp_id", Kind::Id, |row| icmp(row, |icmp| icmp.id.into()))
+        .doc("ICMP identifier of the original direction.")
+        .show(Show::Wide),
+    F::own("bytes_out", Kind::Bytes, |row| counter(row.counters_orig, |c| c.bytes))
+        .needs(need::COUNTERS)
+        .kernel("CTA_COUNTERS_ORIG")
+        .doc("Bytes that the client sent; null unless the kernel counts (nf_conntrack_acct).")
+        .show(Show::Wide),
+    F::own("bytes_in", Kind::Bytes, |row| counter(row.counters_reply, |c| c.bytes))
+        .needs(need::COUNTERS)
+        .kernel("CTA_COUNTERS_REPLY")
+        .doc("Bytes that the client received; null unless the kernel counts.")
+        .show(Show::Wide),
+    F::own("packets_out", Kind::Count, |row| counter(row.counters_orig, |c| c.packets))
+        .needs(need::COUNTERS)
+        .kernel("CTA_COUNTERS_ORIG")
+        .doc("Packets that the client sent; null unless the kernel counts.")
+        .show(Show::Wide),
+    F::own("packets_in", Kind::Count, |row| counter(row.counters_reply, |c| c.packets))
+        .needs(need::COUNTERS)
+        .kernel("CTA_COUNTERS_REPLY")
+        .doc("Packets that the client received; null unless the kernel counts.")
+        .show(Show::Wide),
+    F::own("age_s", Kind::DurationS, age)
+        .needs(need::TIMES)
+        .kernel("CTA_TIMESTAMP_START")
+        .doc("How long ago it began; null unless the kernel remembers (nf_conntrack_timestamp).")
+        .show(Show::Wide),
+    F::own("mark", Kind::Hex, |row| Value::number(row.mark)).kernel("CTA_MARK").doc("Mark.").show(Show::Wide),
+    F::own("zone", Kind::Id, |row| Value::number(row.told_zone()))
+        .needs(need::ZONE)
+        .kernel("CTA_ZONE")
+        .doc("Zone of either direction; null for the usual one, 0.")
+        .show(Show::Wide),
+    F::own("label", Kind::Words(&[]), |row| row.label_words.map_or(Value::Null, Value::Words))
+        .needs(need::LABELS)
+        .kernel("CTA_LABELS")
+        .doc("Labels by the names of connlabel.conf, by number where they have none.")
+        .show(Show::Wide),
+    F::own("helper", Kind::Text, |row| Value::text(row.helper))
+        .needs(need::HELPER)
+        .kernel("CTA_HELP_NAME")
+        .doc("Helper that reads the connection (ftp, sip …).")
+        .show(Show::Wide),
+    F::own("master_client", Kind::Endpoint, |row| master(row, |m| Value::Endpoint(m.src, m.sport())))
+        .needs(need::MASTER)
+        .kernel("CTA_TUPLE_MASTER")
+        .doc("Who opened the connection in which this one was announced."),
+    F::own("master_published", Kind::Endpoint, |row| master(row, |m| Value::Endpoint(m.dst, m.dport())))
+        .needs(need::MASTER)
+        .kernel("CTA_TUPLE_MASTER")
+        .doc("What that client connects to."),
+    F::own("offload", Kind::Bool, |row| status_bit(row, CtStatus::OFFLOAD | CtStatus::HW_OFFLOAD))
+        .kernel("IPS_OFFLOAD")
+        .doc("True if packets pass by a flow table or the network card, past the stack."),
+    F::own("secctx", Kind::Text, |row| Value::text(row.secctx))
+        .needs(need::SECCTX)
+        .kernel("CTA_SECCTX_NAME")
+        .doc("Security context."),
+    F::own("id", Kind::Id, |row| Value::number(row.id))
+        .needs(need::ID)
+        .kernel("CTA_ID")
+        .doc("Id of the entry, as `conntrack -o id` has it."),
+    F::own("uses", Kind::Count, |row| Value::number(row.uses))
+        .needs(need::USES)
+        .kernel("CTA_USE")
+        .doc("References to the entry."),
+    F::own("process", Kind::Text, |row| owner(row, |o| Value::Bytes(o.process.as_bytes())))
+        .needs(need::OWNERS)
+        .doc("Name of the process at the end that is in the entry's namespace, the first one of several.")
+        .show(Show::Default),
+    F::own("pid", Kind::Id, |row| owner(row, |o| Value::U64(o.pid.into())))
+        .needs(need::OWNERS)
+        .doc("Process at the end that is in the entry's namespace, the first one of several.")
+        .show(Show::Default),
+    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::List(row.owners) })
+        .needs(need::OWNERS)
+        .doc("Every holder of that socket: pid, process, fd.")
+        .show(Show::Wide),
+    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, by_pid)
+        .needs(need::OWNERS)
+        .doc("Command line of the first holder, its words joined by blanks."),
+    F::joined("container", Kind::Text, LookupId::Containers, by_pid)
+        .needs(need::OWNERS)
+        .doc("Container of the first holder: its name, else the start of its id."),
+    F::joined("pod", Kind::Text, LookupId::Pods, by_pid)
+        .needs(need::OWNERS)
+        .doc("Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown."),
+    F::joined("unit", Kind::Text, LookupId::Units, by_pid)
+        .needs(need::OWNERS)
+        .doc("Innermost systemd unit of the first holder."),
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{Addr, Lookups, field_index};
+
+    fn cell(row: &Conntrack<'_>, name: &str) -> String {
+        let field = &Nat::FIELDS[field_index::<Nat>(name).unwrap()];
+        format!("{:?}", field.cell(row, &Lookups::none()))
+    }
+
+    fn tuple(proto: u8, src: (u8, u16), dst: (u8, u16)) -> CtTuple {
+        let of = |last| Addr::V4([10, 0, 0, last]);
+        CtTuple { src: of(src.0), dst: of(dst.0), proto, src_part: src.1, dst_part: dst.1, zone: None }
+    }
+
+    fn view(row: &Conntrack<'_>) -> [String; 4] {
+        let text = |name| match Nat::FIELDS[field_index::<Nat>(name).unwrap()].cell(row, &Lookups::none()) {
+            Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),
+            Value::Endpoint(addr, None) => addr.to_string(),
+            Value::Name(word) => word.to_owned(),
+            other => format!("{other:?}"),
+        };
+        [text("nat"), text("client"), text("published"), text("backend")]
+    }
+
+    #[test]
+    fn from_the_client_to_the_backend() {
+        let row = |bits: u32, orig, reply| Conntrack { status: Some(CtStatus(bits)), orig, reply, ..Conntrack::EMPTY };
+        let plain = row(0, tuple(6, (1, 4000), (2, 80)), tuple(6, (2, 80), (1, 4000)));
+        assert_eq!(view(&plain), ["none", "10.0.0.1:4000", "10.0.0.2:80", "10.0.0.2:80"]);
+        let dnat = row(1 << 5, tuple(6, (1, 4000), (2, 8080)), tuple(6, (9, 80), (1, 4000)));
+        assert_eq!(view(&dnat), ["dnat", "10.0.0.1:4000", "10.0.0.2:8080", "10.0.0.9:80"]);
+        let snat = row(1 << 4, tuple(17, (1, 4000), (2, 53)), tuple(17, (2, 53), (7, 1024)));
+        assert_eq!(view(&snat), ["snat", "10.0.0.1:4000", "10.0.0.2:53", "10.0.0.2:53"]);
+        let both = row(3 << 4, tuple(6, (1, 4000), (2, 8080)), tuple(6, (9, 80), (7, 1024)));
+        assert_eq!(view(&both), ["both", "10.0.0.1:4000", "10.0.0.2:8080", "10.0.0.9:80"]);
+        // An ICMP answer is of another type than its question: the tuples differ without any rewriting.
+        let ping = row(1 << 4, tuple(1, (1, 77), (2, 0x0800)), tuple(1, (2, 77), (7, 0)));
+        assert_eq!(view(&ping), ["snat", "10.0.0.1", "10.0.0.2", "10.0.0.2"]);
+        assert_eq!((cell(&ping, "icmp_type"), cell(&ping, "icmp_id")), ("U64(8)".into(), "U64(77)".into()));
+        assert_eq!(cell(&ping, "orig_sport"), "Null");
+        let expected = Conntrack { orig: tuple(6, (1, 0), (2, 4242)), ..Conntrack::EMPTY };
+        assert_eq!(view(&expected)[1..], ["10.0.0.1:0", "10.0.0.2:4242", "Null"]);
+        assert_eq!(cell(&expected, "reply_src"), "Null");
+    }
+
+    #[test]
+    fn ages_zones_and_words() {
+        let row = Conntrack { start_ns: Some(5_000_000_000), now_ns: Some(12_900_000_000), ..Conntrack::EMPTY };
+        assert_eq!(cell(&row, "age_s"), "U64(7)");
+        assert_eq!(cell(&Conntrack { stop_ns: Some(6_000_000_000), ..row }, "age_s"), "U64(1)");
+        assert_eq!(cell(&Conntrack { now_ns: Some(0), ..row }, "age_s"), "U64(0)", "clocks go back");
+        assert_eq!(cell(&Conntrack { start_ns: None, ..row }, "age_s"), "Null");
+        let one_sided = CtTuple { zone: Some(4), ..CtTuple::EMPTY };
+        assert_eq!(cell(&Conntrack { orig: one_sided, ..row }, "zone"), "U64(4)");
+        assert_eq!(cell(&Conntrack { zone: Some(5), ..row }, "zone"), "U64(5)");
+        let sctp = Conntrack { orig: tuple(132, (1, 1), (2, 2)), state: Some(CtState::Sctp(4)), ..row };
+        assert_eq!(
+            (cell(&sctp, "proto"), cell(&sctp, "state")),
+            ("Name(\"sctp\")".into(), "Name(\"established\")".into())
+        );
+        assert_eq!(cell(&Conntrack { orig: tuple(253, (1, 0), (2, 0)), ..row }, "proto"), "Name(\"other\")");
+    }
+}

@@ -105,7 +105,10 @@ impl Reader<'_> {
             b'p' => self.protocol(&value),
             b'f' => self.family_switch(&value),
             b'u' => self.status(&value),
-            b'e' => self.add(given::EVENT_MASK, words::events(&value, &mut self.line.events)),
+            b'e' => {
+                self.line.given |= given::EVENT_MASK;
+                words::events(&value, &mut self.line.events)
+            }
             b'o' => self.output(&value),
             b'l' | b'<' => self.label(letter, &value),
             b'a' => {
@@ -117,11 +120,6 @@ impl Reader<'_> {
                 Ok(())
             }
         }
-    }
-
-    fn add(&mut self, bit: u32, outcome: Result<(), Stop>) -> Result<(), Stop> {
-        self.line.given |= bit;
-        outcome
     }
 
     fn command(&mut self, letter: u8, glued: &Option<Vec<u8>>) -> Result<(), Stop> {

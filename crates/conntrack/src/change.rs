@@ -14,8 +14,8 @@ use crate::dump::{CtTable, Place, put_addr, put_tuple};
 use crate::error::DecodeError;
 use crate::expect::ExpectDecoder;
 use crate::uapi::{
-    AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg,
-    nat, protoinfo,
+    AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg, nat,
+    protoinfo,
 };
 
 /// NLM_F_CREATE and NLM_F_EXCL (include/uapi/linux/netlink.h).

@@ -4,6 +4,7 @@ mod flows;
 mod follow;
 mod glance;
 mod kill;
+mod nat;
 mod plan;
 mod sockets;
 mod support;
@@ -47,6 +48,9 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
     let mut args = args.peekable();
     if name == "sockets" && args.next_if(|word| word == "kill").is_some() {
         return Some(kill::run(args));
+    }
+    if name == "nat" {
+        return Some(nat::run(args));
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

@@ -209,7 +209,8 @@ fn times_labels_and_origins() {
     assert!(line(old).ends_with(" delta-time=18446744073709551615 labels=audit,web\n"));
     assert!(line(XML).contains("<labels><label>audit</label><label>web</label></labels>"));
     let origin = Origin { portid: 77, program: Some(b"a<\x1b[2J") };
-    let event = |options| written(options, |w| w.event(&row, Change::New, (1_795_264_970, 19_551_000), Some(&origin)).unwrap());
+    let event =
+        |options| written(options, |w| w.event(&row, Change::New, (1_795_264_970, 19_551_000), Some(&origin)).unwrap());
     let timed = event(Options { time: true, ..Options::PLAIN });
     assert!(timed.starts_with("[1795264970.019551]\t    [NEW] unknown  253 src="), "{timed}");
     assert!(timed.ends_with(" [USERSPACE] portid=77 progname=a<?[2J\n"), "{timed}");
@@ -251,7 +252,10 @@ fn expectations() {
          dport=21 PERMANENT,USERSPACE class=0 helper=ftp\n"
     );
     let element = written(XML, |w| w.expectation(&row, Some(Change::New), (0, 0)).unwrap());
-    assert!(element.starts_with("<flow type=\"new\"><layer3 protonum=\"2\" protoname=\"ipv4\"><expected><src>"), "{element}");
+    assert!(
+        element.starts_with("<flow type=\"new\"><layer3 protonum=\"2\" protoname=\"ipv4\"><expected><src>"),
+        "{element}"
+    );
     let end = "<meta><helper-name>ftp</helper-name><timeout>300</timeout><class>0</class><permanent/><userspace/></meta></flow>\n";
     assert!(element.ends_with(end), "{element}");
     let old = Options { time: true, bug_compatible: true, ..Options::PLAIN };

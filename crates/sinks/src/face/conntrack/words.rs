@@ -43,9 +43,8 @@ pub const SCTP_STATES: &[&str] = &[
 ];
 
 /// States of DCCP by number (`enum ct_dccp_states`).
-pub const DCCP_STATES: &[&str] = &[
-    "NONE", "REQUEST", "RESPOND", "PARTOPEN", "OPEN", "CLOSEREQ", "CLOSING", "TIMEWAIT", "IGNORE", "INVALID",
-];
+pub const DCCP_STATES: &[&str] =
+    &["NONE", "REQUEST", "RESPOND", "PARTOPEN", "OPEN", "CLOSEREQ", "CLOSING", "TIMEWAIT", "IGNORE", "INVALID"];
 
 /// Roles of DCCP's original direction by number (`enum ct_dccp_roles`).
 pub const DCCP_ROLES: &[&str] = &["client", "server"];

@@ -253,7 +253,7 @@ impl<'h> NatEventStream<'h> {
             let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
             let (moments, counts) = (&mut self.moments, &mut self.counts);
             let now_ns = wall_ns();
-            let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry| {
+            let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
                 counts.one(NatHappening::Live);
                 let time = moments.text(now_ns);
                 match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {

@@ -245,7 +245,7 @@ fn each_row(
     }
     let (mut count, mut failed) = (0, None);
     for family in asked.families() {
-        let dumped = dump_entries(session.host(), run.place(), CtTable::Conntrack, &asked.of_family(*family), "", |row| {
+        let dumped = dump_entries(session.host(), run.place(), CtTable::Conntrack, &asked.of_family(*family), "", |row, _| {
             if session.interrupted() {
                 return ControlFlow::Break(());
             }

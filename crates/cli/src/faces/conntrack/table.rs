@@ -29,7 +29,7 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let by_kernel = filter.by_kernel();
     for family in by_kernel.families() {
         let asked = by_kernel.of_family(*family);
-        let dumped = dump_entries(session.host(), run.place(), line.table, &asked, "", |row| {
+        let dumped = dump_entries(session.host(), run.place(), line.table, &asked, "", |row, _| {
             seen += 1;
             if seen % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
                 return ControlFlow::Break(());

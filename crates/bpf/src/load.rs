@@ -341,8 +341,14 @@ fn since(name: &str) -> Option<&'static str> {
 
 fn has_rights(sort: Sort<'_>) -> bool {
     let held = caps::effective().unwrap_or_default();
-    let second = if matches!(sort, Sort::Cgroup(_) | Sort::PeerName(_)) { Cap::NetAdmin } else { Cap::Perfmon };
-    held.has(Cap::SysAdmin) || held.has(Cap::Bpf) && held.has(second)
+    let more: &[Cap] = match sort {
+        Sort::Cgroup(_) | Sort::PeerName(_) => &[Cap::NetAdmin],
+        // To be loaded it needs the first, to read the kernel's memory the second.
+        Sort::Netfilter => &[Cap::NetAdmin, Cap::Perfmon],
+        _ => &[Cap::Perfmon],
+    };
+    let is_network_admin = sort != Sort::Netfilter || held.has(Cap::NetAdmin);
+    held.has(Cap::SysAdmin) && is_network_admin || held.has(Cap::Bpf) && more.iter().all(|cap| held.has(*cap))
 }
 
 /// The maps of an object that are open so far.

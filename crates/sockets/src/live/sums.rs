@@ -7,9 +7,9 @@ use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, Soc
 use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
 use std::collections::HashMap;
 use std::time::Duration;
+use sys::clock::Moments;
 use sys::{Blocks, Host};
 
-use super::moment::Moments;
 use super::told::{HEAD, Head, MISSED, totals};
 use super::{Cause, DOOR_BPF, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;

@@ -4,10 +4,10 @@
 use netlink::prefix::u64_at;
 use record::rows::{Happening, SocketEvents};
 use record::{Accounting, Each, Next, SourceError, Tide};
+use sys::clock::Moments;
 use sys::{Blocks, SysError};
 
 use super::event::{EVENT, Event, decode, happened_ns};
-use super::moment::Moments;
 use super::{DOOR_BPF, error_of};
 use crate::books::Books;
 use crate::error::DecodeError;

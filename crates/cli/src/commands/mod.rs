@@ -4,12 +4,14 @@ mod flows;
 mod follow;
 mod glance;
 mod kill;
+mod nat;
 mod plan;
 mod sockets;
 mod support;
 mod table;
 
 pub(crate) use glance::glance;
+pub(crate) use nat::via_of;
 
 use crate::exit::Exit;
 use crate::flags::Request;
@@ -47,6 +49,10 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
     let mut args = args.peekable();
     if name == "sockets" && args.next_if(|word| word == "kill").is_some() {
         return Some(kill::run(args));
+    }
+    if name == "nat" {
+        let word = args.peek()?.to_str()?.to_owned();
+        return nat::below(&word, args.skip(1));
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

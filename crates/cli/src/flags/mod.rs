@@ -5,9 +5,11 @@
 
 mod command;
 mod defs;
+mod events;
 mod kill;
 mod request;
 
 pub use command::{COMMANDS, all, one};
+pub(crate) use events::Events;
 pub(crate) use kill::Kill;
 pub(crate) use request::{Format, Repeat, Request};

@@ -148,11 +148,11 @@ impl<'h> NatEventStream<'h> {
         let everywhere = find.is_some();
         let (mut shut, mut packets) = (None, None);
         let lacks = demand.need & LACKS_BPF != 0;
-        let fits = wanted.only_new() && !everywhere && !lacks;
+        let fits = wanted.only_new() && !everywhere && !lacks && resync.is_none();
         let may = if host.is_replay() { host.holds(&key(netns_id)) } else { fits || via == Some(EventsVia::Bpf) };
         if may && via != Some(EventsVia::Netlink) {
             match open_packets(host, netns_id, room, stop) {
-                Ok(opened) if everywhere || !wanted.only_new() => {
+                Ok(opened) if !host.is_replay() && (everywhere || !wanted.only_new()) => {
                     drop(opened);
                     return Err(unsupported(ONLY_NEW.into()));
                 }
@@ -228,7 +228,12 @@ impl<'h> NatEventStream<'h> {
     fn next_by_packet(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
         let Door::Bpf(packets) = &mut self.door else { return Ok(Tide::Out) };
         let (moments, counts) = (&mut self.moments, &mut self.counts);
+        let wanted = self.wanted.has(NatHappening::New);
         packets.next(&mut |happened_ns, entry| {
+            // A recording holds what was asked for when it was made.
+            if !wanted {
+                return Next::More;
+            }
             counts.one(NatHappening::New);
             let time = moments.text(happened_ns);
             each(&NatEvent { happening: NatHappening::New, time, duration_us: None, portid: 0, entry })

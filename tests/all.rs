@@ -10,6 +10,7 @@ mod kill;
 mod lab;
 mod live;
 mod namespaces;
+mod nat;
 mod nat_events;
 mod recordings;
 mod run;

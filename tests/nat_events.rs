@@ -70,7 +70,11 @@ impl Running {
             let listed = lab.inside(|| std::fs::read_to_string("/proc/thread-self/net/netlink")).unwrap();
             let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             // Protocol 12 and groups.
-            listed.lines().map(words).filter(|w| w.len() > 3 && w[1] == "12" && w[3].contains(['1', '2', '4', '7'])).count()
+            listed
+                .lines()
+                .map(words)
+                .filter(|w| w.len() > 3 && w[1] == "12" && w[3].contains(['1', '2', '4', '7']))
+                .count()
         };
         // We are the other one.
         testkit::wait_until("conntrack listens", || listening() >= 2);
@@ -226,7 +230,8 @@ fn root_what_conntrack_tells_and_no_more() {
     flush(&lab);
     let gone = 44;
     ours.read_until("we have told of every end", |lines| count(lines, "destroy") >= gone);
-    theirs.read_until("so has conntrack", |lines| lines.iter().filter(|line| line.contains("[DESTROY]")).count() >= gone);
+    theirs
+        .read_until("so has conntrack", |lines| lines.iter().filter(|line| line.contains("[DESTROY]")).count() >= gone);
     let (ours, ran) = ours.end();
     ran.says(0, &["44 new entries", "44 ended"]);
     let (theirs, _) = theirs.end();
@@ -240,7 +245,8 @@ fn root_by_packet_the_same_new_entries_as_by_netlink() {
     lab.use_conntrack();
     lab.nft(REDIRECTED);
     require_packets!(lab);
-    const COLUMNS: &str = "event,proto,family,state,nat,client,published,backend,reply_dst,reply_dport,mark,zone,netns_id";
+    const COLUMNS: &str =
+        "event,proto,family,state,nat,client,published,backend,reply_dst,reply_dport,mark,zone,netns_id";
     let mut told = Running::events(&lab, COLUMNS, &["--event", "new", "--via", "netlink"]);
     // Unasked, because only new entries are wanted.
     let mut seen = Running::events(&lab, COLUMNS, &["--event", "new", "--cost"]);
@@ -415,7 +421,9 @@ fn root_kill_9_leaves_nothing() {
         running.signal("-KILL");
         running.child.wait().unwrap();
     }
-    testkit::wait_until("all places are free", || Running::tried(&lab, &[&args[..], &["--limit", "0"]].concat()).code == 0);
+    testkit::wait_until("all places are free", || {
+        Running::tried(&lab, &[&args[..], &["--limit", "0"]].concat()).code == 0
+    });
     // Asked for nothing special it would have listened by netlink.
     let all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
     let fifth = Running::events(&lab, "event", &["--event", "new", "--cost"]);

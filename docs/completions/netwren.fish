@@ -26,7 +26,7 @@ end
 
 complete -c netwren -n "__fish_netwren_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c netwren -n "__fish_netwren_needs_command" -s V -l version -d 'Print version'
-complete -c netwren -n "__fish_netwren_needs_command" -f -a "sockets" -d 'TCP, UDP and unix sockets with their owners'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "sockets" -d 'Sockets of every family with their owners'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -137,7 +137,7 @@ wide\t''
 json\t''
 csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "sockets" -d 'TCP, UDP and unix sockets with their owners'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "sockets" -d 'Sockets of every family with their owners'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

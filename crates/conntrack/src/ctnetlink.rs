@@ -67,7 +67,7 @@ impl CtDecoder {
 
     fn rarer<'b>(&mut self, row: &mut Conntrack<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
-            cta::PROTOINFO => row.state = self.state(attr)?,
+            cta::PROTOINFO => self.protoinfo(row, attr)?,
             cta::COUNTERS_ORIG => row.counters_orig = Some(self.counters(attr)?),
             cta::COUNTERS_REPLY => row.counters_reply = Some(self.counters(attr)?),
             cta::LABELS => row.labels = Some(attr.payload),
@@ -143,9 +143,8 @@ impl CtDecoder {
         Ok(())
     }
 
-    // None for what is about a protocol without states, or about one that is new.
-    fn state(&mut self, attr: &Attr<'_>) -> Result<Option<CtState>, DecodeError> {
-        let mut found = None;
+    // What is about a protocol without states, or about one that is new, is skipped.
+    fn protoinfo(&mut self, row: &mut Conntrack<'_>, attr: &Attr<'_>) -> Result<(), DecodeError> {
         for part in attr.nested() {
             let part = part?;
             let of: fn(u8) -> CtState = match part.kind {
@@ -157,15 +156,19 @@ impl CtDecoder {
                     continue;
                 }
             };
-            // The state comes first; window scales, flags and tags behind it have no place in a row.
             for one in part.nested() {
                 let one = one?;
-                if one.kind == protoinfo::STATE {
-                    found = Some(of(one.u8()?));
+                match (part.kind, one.kind) {
+                    (_, protoinfo::STATE) => row.state = Some(of(one.u8()?)),
+                    (protoinfo::SCTP, protoinfo::SCTP_VTAG_ORIG) => row.vtags.get_or_insert([0; 2])[0] = one.be32()?,
+                    (protoinfo::SCTP, protoinfo::SCTP_VTAG_REPLY) => row.vtags.get_or_insert([0; 2])[1] = one.be32()?,
+                    (protoinfo::DCCP, protoinfo::DCCP_ROLE) => row.dccp_role = Some(one.u8()?),
+                    // Window scales and flags have no place in a row.
+                    _ => {}
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     fn counters(&mut self, attr: &Attr<'_>) -> Result<CtCounters, DecodeError> {

@@ -1,18 +1,39 @@
 //! The kernel's connection-tracking table as rows.
 //!
 //! Entries and expectations of one network namespace, live or from a recording, one row at a time in a reused buffer.
-//! Knows ctnetlink; knows nothing of sockets, processes, of what a user calls a filter, of output. Start reading at
-//! [`dump_entries`]; how a message becomes a row is in [`CtDecoder`].
+//! Knows ctnetlink and /proc; knows nothing of sockets, processes, of what a user calls a filter, of output. Start reading at
+//! [`CtSource`]; how a message becomes a row is in [`CtDecoder`].
 #![forbid(unsafe_code)]
 
+mod books;
+pub mod change;
+mod choose;
 mod ctnetlink;
 mod dump;
 mod error;
 pub mod events;
+mod every_source;
+mod everywhere;
 mod expect;
+mod labels;
+mod proc_door;
+mod proc_line;
+mod pushdown;
+mod raw_counters;
+mod seen;
+mod sizes;
+mod source;
+pub mod stats;
 pub mod uapi;
 
+pub use choose::{NETLINK_LACKS, PROC_LACKS, Via};
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use error::DecodeError;
+pub use every_source::EveryCt;
+pub use everywhere::{Visit, Way, in_each};
 pub use expect::ExpectDecoder;
+pub use labels::LabelNames;
+pub use proc_line::parse_proc_line;
+pub use raw_counters::{count_entries, cpu_counters};
+pub use source::{CtSource, Options};

@@ -95,6 +95,11 @@ pub mod protoinfo {
     pub const DCCP: u16 = 2;
     pub const SCTP: u16 = 3;
     pub const STATE: u16 = 1;
+    pub const TCP_FLAGS_ORIG: u16 = 4;
+    pub const TCP_FLAGS_REPLY: u16 = 5;
+    pub const SCTP_VTAG_ORIG: u16 = 2;
+    pub const SCTP_VTAG_REPLY: u16 = 3;
+    pub const DCCP_ROLE: u16 = 2;
 }
 
 /// `CTA_COUNTERS_…`; the 32-bit forms are those of kernels before 2.6.32.
@@ -109,6 +114,17 @@ pub mod counters {
 pub mod timestamp {
     pub const START: u16 = 1;
     pub const STOP: u16 = 2;
+}
+
+/// What an address or port is rewritten to, `CTA_NAT_…` and `CTA_PROTONAT_…`.
+pub mod nat {
+    pub const V4_MINIP: u16 = 1;
+    pub const V4_MAXIP: u16 = 2;
+    pub const PROTO: u16 = 3;
+    pub const V6_MINIP: u16 = 4;
+    pub const V6_MAXIP: u16 = 5;
+    pub const PORT_MIN: u16 = 1;
+    pub const PORT_MAX: u16 = 2;
 }
 
 /// `CTA_HELP_NAME` and `CTA_SECCTX_NAME`.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use conntrack::{CtDecoder, CtTable, DecodeError, ExpectDecoder, KernelFilter, Place, dump_entries, key};
 use netlink::Messages;
+use record::rows::{Conntrack, Nat};
+use record::{Lookups, Table, Value};
 use sys::Host;
 use testkit::conntrack::{Entry, mixed};
 use testkit::netns::Lab;
@@ -34,7 +36,21 @@ fn told_one(path: &Path, payload: &[u8]) -> Result<String, DecodeError> {
     if is_expectations(path) {
         return ExpectDecoder::new(NETNS).decode(payload).map(|row| format!("{row:?}"));
     }
-    CtDecoder::new(NETNS).decode(payload).map(|row| format!("{row:?}"))
+    CtDecoder::new(NETNS).decode(payload).map(|row| cells(&row))
+}
+
+// Every field that is there, with its value.
+fn cells(row: &Conntrack<'_>) -> String {
+    let told = Nat::FIELDS.iter().filter_map(|field| match field.cell(row, &Lookups::none()) {
+        Value::Null => None,
+        Value::Bits(..) => Some(format!("{}={:?}", field.name, row.status)),
+        Value::Endpoint(addr, port) => Some(format!("{}={addr}/{port:?}", field.name)),
+        Value::Addr(addr) => Some(format!("{}={addr}", field.name)),
+        Value::Name(word) => Some(format!("{}={word}", field.name)),
+        other => Some(format!("{}={other:?}", field.name)),
+    });
+    let rest = format!("start={:?} labels={:?}", row.start_ns, row.labels);
+    told.chain([rest]).collect::<Vec<_>>().join(" ")
 }
 
 fn told(path: &Path, bytes: &[u8]) -> String {
@@ -83,10 +99,10 @@ fn newer_and_broken_messages() {
     let path = workspace().join("fixtures/conntrack/6.18/mixed.nl");
     let bytes = std::fs::read(path).unwrap();
     let first = Messages::new(&bytes).next().unwrap().unwrap().payload;
-    let plain = CtDecoder::new(NETNS).decode(first).map(|row| format!("{row:?}")).unwrap();
+    let plain = CtDecoder::new(NETNS).decode(first).map(|row| cells(&row)).unwrap();
     let newer = [first, &attr(200, &[1]), &attr(201, &[])].concat();
     let mut decoder = CtDecoder::new(NETNS);
-    assert_eq!(format!("{:?}", decoder.decode(&newer).unwrap()), plain);
+    assert_eq!(cells(&decoder.decode(&newer).unwrap()), plain);
     assert_eq!(decoder.unknown_attrs, 2);
     for (kind, payload) in [(3, &[0; 3][..]), (7, &[1]), (18, &[1]), (9, &attr(1, &[0; 4])), (20, &attr(1, &[0; 7]))] {
         let error = decoder.decode(&[first, &attr(kind, payload)].concat()).unwrap_err();
@@ -107,7 +123,7 @@ fn blocks(lab: &Lab, table: CtTable) -> Vec<u8> {
         let netns_id = sys::netns::current_inode().unwrap();
         let host = Host::live().recording(&tape).unwrap();
         let place = Place { netns: None, netns_id };
-        let done = dump_entries(&host, place, table, &KernelFilter::default(), "", |_| ControlFlow::Continue(()));
+        let done = dump_entries(&host, place, table, &KernelFilter::default(), "", |_, _| ControlFlow::Continue(()));
         assert!(done.unwrap().rows > 0);
         host.finish().unwrap();
         netns_id
@@ -183,7 +199,8 @@ fn root_a_dump_has_every_entry() {
             for family in filter.families() {
                 let filter = filter.of_family(*family);
                 let host = Host::live();
-                let done = dump_entries(&host, place, CtTable::Conntrack, &filter, "", |_| ControlFlow::Continue(()));
+                let done =
+                    dump_entries(&host, place, CtTable::Conntrack, &filter, "", |_, _| ControlFlow::Continue(()));
                 let done = done.unwrap_or_else(|e| panic!("{filter:?}: {e}"));
                 assert_eq!((done.malformed, done.unknown_attrs, done.first_error), (0, 0, None));
                 rows += done.rows;

@@ -103,10 +103,20 @@ pub struct DumpEnd {
 /// it early, which is no error. An interrupted dump is told in the result, not repeated: the rows
 /// are out, and only the caller knows what repeating means.
 pub fn dump(host: &Host, ask: &Ask<'_>, each: impl FnMut(&Part<'_>) -> ControlFlow<()>) -> Result<DumpEnd, DumpError> {
+    read(host, ask, |request| open(ask, request), each)
+}
+
+// `live` sends the request and gives the answer's blocks.
+pub(crate) fn read<'a>(
+    host: &'a Host,
+    ask: &Ask<'_>,
+    live: impl FnOnce(&[u8]) -> Result<Box<dyn Blocks + 'a>, SysError>,
+    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, DumpError> {
     let request = ask.request.bytes().map_err(|(attr, bytes)| DumpError::TooLong { what: ask.what, attr, bytes })?;
     // Live, this opens a socket and sends the request; recording, the same with a copy to the
     // tape; replaying, neither. A refused socket (no such protocol, seccomp) fails here.
-    let mut blocks = host.stream(ask.key, ask.note, || open(ask, request)).map_err(DumpError::Io)?;
+    let mut blocks = host.stream(ask.key, ask.note, || live(request)).map_err(DumpError::Io)?;
     // Our numbers may change from version to version; a recording keeps those of its own.
     let seq = if host.is_replay() { None } else { Some(SEQ) };
     let mut reading = Reading { what: ask.what, request, seq, end: DumpEnd::default(), each };

@@ -7,6 +7,7 @@
 
 mod attr;
 mod blocks;
+mod conversation;
 mod dump;
 mod error;
 mod extack;
@@ -16,6 +17,7 @@ mod request;
 
 pub use attr::{Attr, AttrError, Attrs, fuzz_attrs};
 pub use blocks::SocketBlocks;
+pub use conversation::Conversation;
 pub use dump::{Ask, DumpEnd, Part, dump, exchange, fuzz_dump};
 pub use error::DumpError;
 pub use message::{Message, MessageError, Messages};

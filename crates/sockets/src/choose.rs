@@ -158,7 +158,7 @@ fn decide(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
             (Via::Bpf, "the recording has it", None)
         }
         (Some(Recorded { netlink: true, .. }), _) => (Via::Netlink, "the recording has it", None),
-        (Some(_), _) => (Via::Proc, "the recording has it", None),
+        (Some(_), _) => (Via::Proc, "the recording has it by no other", None),
         (None, Some(Via::Bpf)) if !tcp => (Via::Netlink, "only TCP is read by bpf", None),
         (None, Some(via)) => (via, "as asked", None),
         (None, None) => by_cost(facts),

@@ -363,7 +363,9 @@ impl Lab {
 
     /// Makes the lab's namespace track connections from now on: a rule that looks at their state. Needs nft(8).
     pub fn use_conntrack(&self) {
-        self.nft("table inet tracked {\n chain input {\n type filter hook input priority 0;\n ct state new counter\n }\n}\n");
+        self.nft(
+            "table inet tracked {\n chain input {\n type filter hook input priority 0;\n ct state new counter\n }\n}\n",
+        );
     }
 
     /// Loads these rules into the lab's namespace. Needs nft(8).

@@ -30,6 +30,7 @@ const HOUSE: &[Place] = &[
         theirs: &["hashbrown", "foldhash", "serde_json"],
     },
     Place { name: "flows", layer: 3, ours: &["record"], theirs: &["hashbrown", "foldhash"] },
+    Place { name: "doctor", layer: 3, ours: &["record"], theirs: &[] },
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
     Place { name: "sinks", layer: 4, ours: &["record", "packet"], theirs: &["anstyle", "unicode-width"] },
     Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "lexopt"] },

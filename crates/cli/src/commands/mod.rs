@@ -51,8 +51,7 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
         return Some(kill::run(args));
     }
     if name == "nat" {
-        let word = args.peek()?.to_str()?.to_owned();
-        return nat::below(&word, args.skip(1));
+        return Some(nat::run(args));
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

@@ -12,14 +12,14 @@ pub struct Known {
     pub about: &'static str,
     /// True if it takes a filter and the flags of tables.
     pub is_table: bool,
-    examples: &'static str,
+    pub(super) examples: &'static str,
 }
 
 /// The native commands.
 pub const COMMANDS: &[Known] = &[
     Known {
         name: "sockets",
-        about: "TCP, UDP and unix sockets with their owners",
+        about: "Sockets of every family with their owners",
         is_table: true,
         examples: "\
 Examples:
@@ -44,6 +44,22 @@ Examples:
   netwren flows 'direction = in and connections > 100'
   netwren flows --columns +bytes_in,bytes_out --sort bytes_out:desc --limit 10
   netwren flows --by peer_addr,process --sum connections
+",
+    },
+    Known {
+        name: "nat",
+        about: "Connection tracking: who talks through this host, whose addresses are rewritten, who answers",
+        is_table: true,
+        examples: "\
+Examples:
+  netwren nat                                           every entry: client, what it connects to, who answers
+  netwren nat 'nat = dnat and backend = 172.17.0.2:80'  what reaches a container
+  netwren nat 'state = established and timeout > 1h'    what stays long
+  netwren nat 'status != seen_reply' --by published     what nobody answers
+  netwren nat top                                       who fills the table
+  netwren nat 'bytes_in > 1MB' --sort bytes_in:desc --limit 10
+  netwren nat --table expect                            what helpers wait for
+  netwren nat delete 'client = 192.0.2.7'               what would be deleted; with --yes it is
 ",
     },
     Known {
@@ -89,11 +105,13 @@ pub(super) fn table(name: &'static str) -> Command {
 fn below(known: &Known, command: Command) -> Command {
     match known.name {
         "sockets" => command.disable_help_subcommand(true).subcommand(super::kill::command(build(known))),
+        "nat" => super::nat::below(super::nat::with_table(command)),
         _ => command,
     }
 }
 
-fn build(known: &Known) -> Command {
+/// The clap command of one, with the flags of tables if it is one.
+pub(super) fn build(known: &Known) -> Command {
     let mut command = Command::new(known.name)
         .bin_name(format!("netwren {}", known.name))
         .about(known.about)

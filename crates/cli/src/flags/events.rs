@@ -1,5 +1,6 @@
 //! The command line of `netwren nat events`: that of a table, less what makes no sense, and three flags more.
 
+use super::command::{Known, build};
 use super::defs::FLAGS;
 use super::request::{Request, from_matches};
 use crate::commands::via_of;
@@ -11,18 +12,36 @@ use std::ffi::OsString;
 
 /// The flags of the table that make sense here. Flags that are added to the table are refused until they stand here.
 const TAKEN: &[&str] = &[
-    "columns", "limit", "resolve", "output", "no-header", "color", "stats", "cost", "explain", "exit-code", "netns",
-    "all-netns", "via", "record", "replay",
+    "columns",
+    "limit",
+    "resolve",
+    "output",
+    "no-header",
+    "color",
+    "stats",
+    "cost",
+    "explain",
+    "exit-code",
+    "netns",
+    "all-netns",
+    "via",
+    "record",
+    "replay",
 ];
 
-const EXAMPLES: &str = "\
+const EVENTS: Known = Known {
+    name: "events",
+    about: "Entries of connection tracking as they come, change and go, until interrupted",
+    is_table: true,
+    examples: "\
 Examples:
-  netwren nat events                                    everything that happens, until interrupted
-  netwren nat events --event destroy                    a session log: a line for each that ended, with bytes and duration
-  netwren nat events --event new 'nat = dnat'           who comes in by a published port
-  netwren nat events --all-netns -o json                of every namespace of the host
-  netwren nat events --event new --cost                 new entries by BPF: at any rate, and whoever sends pays nothing
-";
+  netwren nat events                                everything that happens
+  netwren nat events --event destroy                a session log: a line for each that ended, with bytes and duration
+  netwren nat events --event new 'nat = dnat'       who comes in by a published port
+  netwren nat events --all-netns -o json            of every namespace of the host
+  netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
+",
+};
 
 /// A parsed `nat events`.
 #[derive(Debug)]
@@ -40,7 +59,7 @@ pub(crate) struct Events {
 impl Events {
     /// Reads the words behind `nat events`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Events, clap::Error> {
-        let mut command = command(super::command::table("sockets"));
+        let mut command = command();
         let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("events")).chain(args))?;
         from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
     }
@@ -86,13 +105,9 @@ fn bytes(text: &str) -> Result<u32, String> {
 }
 
 /// The clap command, from that of a table.
-pub(super) fn command(table: Command) -> Command {
+pub(super) fn command() -> Command {
     const GROUP: &str = "What is listened to";
-    let mut command = table
-        .name("events")
-        .bin_name("netwren nat events")
-        .about("Entries of connection tracking as they come, change and go, until interrupted")
-        .after_help(EXAMPLES);
+    let mut command = build(&EVENTS).bin_name("netwren nat events");
     for flag in FLAGS.iter().filter(|flag| !TAKEN.contains(&flag.long)) {
         command = command.mut_arg(flag.long, |arg| arg.hide(true));
     }
@@ -127,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_command_is_sound() {
-        command(super::super::command::table("sockets")).debug_assert();
+        command().debug_assert();
         assert!(TAKEN.iter().all(|long| FLAGS.iter().any(|flag| flag.long == *long)));
     }
 

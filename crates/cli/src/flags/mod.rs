@@ -7,9 +7,13 @@ mod command;
 mod defs;
 mod events;
 mod kill;
+mod nat;
+mod nat_stats;
 mod request;
 
 pub use command::{COMMANDS, all, one};
 pub(crate) use events::Events;
 pub(crate) use kill::Kill;
+pub(crate) use nat::{NatDelete, NatList};
+pub(crate) use nat_stats::NatStats;
 pub(crate) use request::{Format, Repeat, Request};

@@ -73,6 +73,19 @@ impl NatKind {
         }
     }
 
+    // Of ICMP the parts are no ports: the id stays on its side, type and code of an answer are others.
+    fn by_tuples(orig: &CtTuple, reply: &CtTuple) -> NatKind {
+        let icmp = orig.icmp().is_some();
+        let source = reply.dst != orig.src || if icmp { reply.src_part } else { reply.dst_part } != orig.src_part;
+        let destination = reply.src != orig.dst || (!icmp && reply.src_part != orig.dst_part);
+        match (source, destination) {
+            (false, false) => NatKind::None,
+            (true, false) => NatKind::Snat,
+            (false, true) => NatKind::Dnat,
+            (true, true) => NatKind::Both,
+        }
+    }
+
     /// The word.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -183,6 +196,8 @@ pub mod nat_need {
     pub const USES: u64 = 1 << 7;
     /// Zones.
     pub const ZONE: u64 = 1 << 8;
+    /// The status bits themselves.
+    pub const STATUS: u64 = 1 << 10;
     /// Whether an entry is there after its time.
     pub const EXPIRED: u64 = 1 << 9;
     /// Processes at the local end: a reading of sockets and owners.
@@ -325,6 +340,10 @@ pub struct Conntrack<'b> {
     pub expired: Option<bool>,
     /// The protocol's state, if it has states and the kernel told it.
     pub state: Option<CtState>,
+    /// SCTP's verification tags, original and reply direction, host order.
+    pub vtags: Option<[u32; 2]>,
+    /// DCCP's role of the original direction (`enum ct_dccp_roles`): 0 client, 1 server.
+    pub dccp_role: Option<u8>,
     /// Counters of the original direction.
     pub counters_orig: Option<CtCounters>,
     /// Counters of the reply direction.
@@ -368,6 +387,8 @@ impl Conntrack<'_> {
         timeout_s: None,
         expired: None,
         state: None,
+        vtags: None,
+        dccp_role: None,
         counters_orig: None,
         counters_reply: None,
         mark: None,
@@ -385,9 +406,13 @@ impl Conntrack<'_> {
         owners: &[],
     };
 
-    /// Whose address is rewritten; `None` where the status is not known.
+    /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that the
+    /// answers are not the plain inverse. `None` without answers.
     pub fn nat(&self) -> Option<NatKind> {
-        self.status.map(NatKind::of)
+        match self.status {
+            Some(status) => Some(NatKind::of(status)),
+            None => self.has_reply().then(|| NatKind::by_tuples(&self.orig, &self.reply)),
+        }
     }
 
     /// False for a connection that is only expected: it has no reply direction yet.

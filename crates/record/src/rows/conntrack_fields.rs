@@ -103,6 +103,7 @@ const FIELDS: &[Field<Nat>] = &[
     F::own("status", Kind::Words(CtStatus::NAMES), |row| {
         row.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES))
     })
+    .needs(need::STATUS)
     .kernel("CTA_STATUS")
     .doc("Status bits. A filter holds if one of them is named: `status = assured`, `status != seen_reply`.")
     .show(Show::Wide),
@@ -194,6 +195,7 @@ const FIELDS: &[Field<Nat>] = &[
         .kernel("CTA_TUPLE_MASTER")
         .doc("What that client connects to."),
     F::own("offload", Kind::Bool, |row| status_bit(row, CtStatus::OFFLOAD | CtStatus::HW_OFFLOAD))
+        .needs(need::STATUS)
         .kernel("IPS_OFFLOAD")
         .doc("True if packets pass by a flow table or the network card, past the stack."),
     F::own("secctx", Kind::Text, |row| Value::text(row.secctx))

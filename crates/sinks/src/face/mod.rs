@@ -2,6 +2,7 @@
 //!
 //! A writer knows layout and words; switches, exit codes and the order of questions are the command line's job.
 
+pub mod conntrack;
 pub mod lstf;
 pub mod netstat;
 pub mod ss;

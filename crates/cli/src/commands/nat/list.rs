@@ -1,0 +1,87 @@
+//! `netwren nat [FILTER]`: entries as a table.
+
+use super::super::Outcome;
+use super::super::plan::{Wrong, plan};
+use super::super::table::{self, Reads};
+use super::owners::{Ends, WithOwners};
+use super::refused;
+use super::stats::ways;
+use crate::exit::Exit;
+use crate::flags::{NatList, Request};
+use crate::output;
+use crate::session::Session;
+use conntrack::{CtSource, CtTable, EveryCt, Options, Via};
+use engine::{Plan, columns};
+use record::rows::{Nat, nat_need};
+use record::{Accounting, LookupId, Lookups, Source};
+use std::ffi::OsString;
+
+/// Runs the command with the words behind `nat`.
+pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
+    let NatList { request, table } = match NatList::parse(args) {
+        Ok(list) => list,
+        Err(error) => return refused(&error),
+    };
+    if request.shown.columns.as_deref() == Some("help") {
+        return output::print(&columns::help::<Nat>()).into();
+    }
+    match prepare(&request, table) {
+        Ok((plan, reading)) => table::run(&request, &plan, &reading),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    }
+}
+
+/// The plan of a request, and how its rows are read.
+pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, Reading), Wrong> {
+    let ast = engine::filter::parse(&request.shown.filter)?;
+    let plan = plan::<Nat>(request, &ast)?;
+    let owners = plan.demand().need & nat_need::OWNERS != 0;
+    let via = request.via.map(|via| match via {
+        sockets::Via::Netlink => Via::Netlink,
+        sockets::Via::Proc => Via::Proc,
+        sockets::Via::Bpf => Via::Bpf,
+    });
+    Ok((plan, Reading { via, table, owners }))
+}
+
+/// How entries are read.
+pub(super) struct Reading {
+    pub(super) via: Option<Via>,
+    pub(super) table: CtTable,
+    /// Whether somebody asks for the processes at the local end.
+    pub(super) owners: bool,
+}
+
+impl Reads<Nat> for Reading {
+    fn needs_lookup(&self, id: LookupId) -> bool {
+        id == LookupId::Owners && self.owners
+    }
+
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        lookups: Lookups<'_>,
+        books: &mut Accounting,
+        then: impl FnOnce(&mut dyn Source<Nat>) -> R,
+    ) -> R {
+        let options = Options { via: self.via, table: self.table, ..Options::new(session.netns_id()) };
+        let namespaces = session.namespaces();
+        let (mut one, mut every);
+        let source: &mut dyn Source<Nat> = match namespaces.as_deref() {
+            None => {
+                one = CtSource::new(session.host(), options);
+                &mut one
+            }
+            Some(namespaces) => {
+                every = EveryCt::new(session.host(), options, ways(session, Some(namespaces)));
+                &mut every
+            }
+        };
+        // Without lookups (`--explain`) no socket is read.
+        if !(self.owners && lookups.has(LookupId::Owners)) {
+            return then(source);
+        }
+        let ends = Ends::read(session, books);
+        then(&mut WithOwners::new(source, &ends, lookups))
+    }
+}

@@ -1,0 +1,157 @@
+//! Whose an entry is: the process that holds the socket at the end which is in the entry's namespace.
+//!
+//! A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what it asked
+//! for (the original direction), the server's to what the answers go to (the reply direction). UDP servers, and TCP
+//! connections that nobody holds any more, are found by what listens at their address; then that address must be this
+//! namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
+
+use crate::session::Session;
+use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
+use record::{
+    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, Source, SourceError,
+    Test, field_index,
+};
+use std::collections::{HashMap, HashSet};
+
+/// The sockets of the namespaces that are read, by their ends.
+pub(super) struct Ends {
+    /// Namespace and connection as the socket sees it → inode.
+    connected: HashMap<(u64, Connection), u32>,
+    /// Namespace, protocol, address and port of sockets that take what comes → inode; without an address: any of ours.
+    bound: HashMap<(u64, u8, Option<Addr>, u16), u32>,
+    /// Addresses of the namespaces.
+    ours: HashSet<(u64, Addr)>,
+}
+
+/// Protocol, own address and port, the other's.
+type Connection = (u8, Addr, u16, Addr, u16);
+
+impl Ends {
+    /// Reads the sockets of every protocol that entries have. What cannot be read costs owners, and a line.
+    pub(super) fn read(session: &Session, books: &mut Accounting) -> Ends {
+        let mut ends = Ends { connected: HashMap::new(), bound: HashMap::new(), ours: HashSet::new() };
+        let read = session.with_sockets(None, &|_| true, |sockets| {
+            sockets.run(&demand(), &mut |socket| {
+                ends.add(socket);
+                Next::More
+            })
+        });
+        match read {
+            Ok(read) => {
+                books.incomplete |= read.is_partial();
+                read.why.iter().for_each(|why| books.because(why.count, format!("owners: {}", why.text)));
+            }
+            Err(error) => {
+                books.incomplete = true;
+                books.because(1, format!("owners are missing: {error}"));
+            }
+        }
+        ends.read_addresses(session, books);
+        ends
+    }
+
+    fn read_addresses(&mut self, session: &Session, books: &mut Accounting) {
+        session.in_each_namespace(&mut |netns_id| {
+            let ours = &mut self.ours;
+            let read = host::addresses::read(session.host(), netns_id, None, &mut |addr| {
+                ours.insert((netns_id, addr.unmapped()));
+            });
+            match read {
+                Err(error) if !error.is_not_recorded() => {
+                    books.because(1, format!("{error}; owners of what listens are missing"));
+                }
+                _ => {}
+            }
+        });
+    }
+
+    fn add(&mut self, socket: &Socket<'_>) {
+        let Some(proto) = number_of(socket.proto).filter(|_| socket.inode != 0) else { return };
+        let (local, peer) = (socket.local, socket.peer);
+        let (own, netns) = (local.addr.unmapped(), socket.netns_id);
+        if peer.port != 0 {
+            let connection = (proto, own, local.port, peer.addr.unmapped(), peer.port);
+            self.connected.insert((netns, connection), socket.inode);
+            return;
+        }
+        let at = Some(own).filter(|own| !own.is_unspecified());
+        // Of several at one port (SO_REUSEPORT) any will do; an IPv6 wildcard is one for both families.
+        self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
+    }
+
+    /// The inode of the socket at the local end; the client's, if both are here.
+    fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        let ends = [&row.orig, &row.reply];
+        let connected = ends.into_iter().find_map(|tuple| self.connected.get(&(row.netns_id, connection(tuple)?)));
+        // Who listens is at the end of the answers; a UDP client that is not connected sends from a bound port, too.
+        connected
+            .or_else(|| [&row.reply, &row.orig].into_iter().find_map(|tuple| self.bound_at(row.netns_id, tuple)))
+            .copied()
+    }
+
+    fn bound_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
+        let (own, port) = (tuple.src.unmapped(), tuple.sport()?);
+        let at = |addr| self.bound.get(&(netns, tuple.proto, addr, port));
+        at(Some(own)).or_else(|| if self.is_ours(netns, own) { at(None) } else { None })
+    }
+
+    fn is_ours(&self, netns: u64, addr: Addr) -> bool {
+        addr.is_loopback() || self.ours.contains(&(netns, addr))
+    }
+}
+
+fn connection(tuple: &CtTuple) -> Option<Connection> {
+    Some((tuple.proto, tuple.src.unmapped(), tuple.sport()?, tuple.dst.unmapped(), tuple.dport()?))
+}
+
+fn number_of(proto: Proto) -> Option<u8> {
+    Some(match proto {
+        Proto::Tcp => ip_proto::TCP,
+        Proto::Udp => ip_proto::UDP,
+        Proto::UdpLite => ip_proto::UDPLITE,
+        Proto::Sctp => ip_proto::SCTP,
+        Proto::Dccp => ip_proto::DCCP,
+        _ => return None,
+    })
+}
+
+// TCP and UDP: asking for the others makes the kernel load modules.
+fn demand() -> Demand<Sockets> {
+    let fields = ["proto", "local_addr", "local_port", "peer_addr", "peer_port", "inode"];
+    let shown: Vec<usize> = fields.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
+    let words = [Proto::Tcp, Proto::Udp].map(|proto| proto.name().as_bytes().into());
+    let of = field_index::<Sockets>("proto");
+    let test = |field| Expr::Test(Test { field, op: Op::Eq, operand: Operand::Words(words.to_vec()) });
+    Demand::new(&shown, of.map(test).into_iter().collect())
+}
+
+/// The source between: puts the owners into each row.
+pub(super) struct WithOwners<'o> {
+    source: &'o mut dyn Source<Nat>,
+    ends: &'o Ends,
+    lookups: Lookups<'o>,
+}
+
+impl<'o> WithOwners<'o> {
+    /// Rows of `source` with the owners that `lookups` knows for the sockets of `ends`.
+    pub(super) fn new(source: &'o mut dyn Source<Nat>, ends: &'o Ends, lookups: Lookups<'o>) -> WithOwners<'o> {
+        WithOwners { source, ends, lookups }
+    }
+}
+
+impl Source<Nat> for WithOwners<'_> {
+    fn offer(&self, demand: &Demand<Nat>) -> Offer {
+        self.source.offer(demand)
+    }
+
+    fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let (ends, lookups) = (self.ends, self.lookups);
+        self.source.run(demand, &mut |row| {
+            let owners: &[Owner] = match ends.inode(row) {
+                Some(inode) => lookups.owners(Key::Id(inode.into())),
+                None => &[],
+            };
+            if owners.is_empty() { each(row) } else { each(&Conntrack { owners, ..*row }) }
+        })
+    }
+}

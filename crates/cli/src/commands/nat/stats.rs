@@ -1,0 +1,80 @@
+//! `netwren nat stats`: counters and settings of connection tracking.
+
+use super::super::Outcome;
+use super::super::plan::plan;
+use super::super::table::{self, Reads};
+use crate::exit::Exit;
+use crate::flags::{self, Repeat};
+use crate::output;
+use crate::session::Session;
+use conntrack::Way;
+use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
+use engine::columns;
+use record::rows::NatStats;
+use record::{Accounting, LookupId, Lookups, Source};
+use std::cell::RefCell;
+use std::ffi::OsString;
+
+/// Runs the command with the words behind `nat stats`.
+pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
+    let flags::NatStats { request, per_cpu } = match flags::NatStats::parse(args) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+        }
+    };
+    if request.shown.columns.as_deref() == Some("help") {
+        return output::print(&columns::help::<NatStats>()).into();
+    }
+    let via = request.via.and_then(|via| match via {
+        sockets::Via::Netlink => Some(StatVia::Netlink),
+        sockets::Via::Proc => Some(StatVia::Proc),
+        sockets::Via::Bpf => None,
+    });
+    let memory = (request.repeat != Repeat::Once).then(RefCell::default);
+    let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(&request, &ast));
+    match plan {
+        Ok(plan) => table::run(&request, &plan, &Reading { options: StatOptions { via, per_cpu }, memory }),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    }
+}
+
+struct Reading {
+    options: StatOptions,
+    /// What is remembered from round to round, if there are several.
+    memory: Option<RefCell<StatMemory>>,
+}
+
+impl Reads<NatStats> for Reading {
+    fn needs_lookup(&self, _id: LookupId) -> bool {
+        false
+    }
+
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _lookups: Lookups<'_>,
+        _books: &mut Accounting,
+        then: impl FnOnce(&mut dyn Source<NatStats>) -> R,
+    ) -> R {
+        let namespaces = session.namespaces();
+        let ways = ways(session, namespaces.as_deref());
+        then(&mut StatSource::new(session.host(), ways, self.options, self.memory.as_ref()))
+    }
+}
+
+/// The ways into the namespaces of the session: of all, or the one it is in.
+pub(super) fn ways<'n>(session: &Session, namespaces: Option<&'n host::Namespaces>) -> Vec<Way<'n>> {
+    let own = session.netns_id();
+    let Some(namespaces) = namespaces else {
+        return vec![Way { netns_id: own, is_here: true, path: None, pid: None }];
+    };
+    let way = |namespace: &'n host::Namespace| Way {
+        netns_id: namespace.inode,
+        is_here: namespace.inode == own,
+        path: namespace.path(),
+        pid: namespace.pid,
+    };
+    namespaces.list().iter().map(way).collect()
+}

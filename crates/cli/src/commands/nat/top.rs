@@ -1,0 +1,209 @@
+//! `netwren nat top [FIELDS] [FILTER]`: entries counted by some fields, with each group's share of all that were counted.
+//!
+//! Sugar over `--by`: the plan is that of a table with groups. Only the share needs a total, which is known when the last
+//! group has come; so the first rows are held back, as many as are shown.
+
+use super::super::Outcome;
+use super::super::table;
+use super::list::prepare;
+use super::refused;
+use crate::exit::Exit;
+use crate::flags::NatList;
+use record::rows::Nat;
+use record::{Accounting, Column, Columns, Kind, Next, Owner, Round, Sink, SinkError, Value, field_index};
+use std::ffi::OsString;
+
+/// Groups that are shown if nobody says how many.
+const LIMIT: u64 = 10;
+
+/// Words for fields, as people ask for them.
+const ALIASES: &[(&str, &str)] = &[
+    ("source", "orig_src"),
+    ("sources", "orig_src"),
+    ("destination", "orig_dst"),
+    ("destinations", "orig_dst"),
+    ("port", "orig_dport"),
+    ("ports", "orig_dport"),
+    ("states", "state"),
+    ("backends", "backend"),
+    ("owner", "process"),
+    ("owners", "process"),
+    ("zones", "zone"),
+];
+
+/// Runs the command with the words behind `nat top`.
+pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
+    let words: Vec<OsString> = args.collect();
+    let (by, taken) = fields(&words);
+    let NatList { mut request, table } = match NatList::parse_top(words.into_iter().skip(taken)) {
+        Ok(list) => list,
+        Err(error) => return refused(&error),
+    };
+    if request.shown.by.is_some() {
+        return Outcome::because(Exit::Usage, "--by does not go with `nat top`: name the fields behind `top`");
+    }
+    let keys = by.split(',').count();
+    request.shown.by = Some(by);
+    // The share is of everything, so the engine hands over every group.
+    let limit = request.shown.limit.take().unwrap_or(LIMIT);
+    match prepare(&request, table) {
+        Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |_, sink, rounds| {
+            rounds(&mut Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 })
+        }),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    }
+}
+
+/// The fields and how many words named them: one if the first word is a list of fields; by source otherwise.
+fn fields(words: &[OsString]) -> (String, usize) {
+    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or("");
+    let name = |word: &str| {
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, field)| *field);
+        alias.or_else(|| field_index::<Nat>(word).and(Some(word))).map(str::to_owned)
+    };
+    let named: Option<Vec<String>> = word(0).split(',').map(name).collect();
+    match named {
+        // `state = established` is a filter, not the field.
+        Some(fields) if !is_operator(word(1)) => (fields.join(","), 1),
+        _ => ("orig_src".to_owned(), 0),
+    }
+}
+
+fn is_operator(word: &str) -> bool {
+    word.starts_with(['=', '!', '<', '>', '~']) || matches!(word, "in" | "not")
+}
+
+/// The sink between: adds the share.
+struct Share {
+    inner: Box<dyn Sink>,
+    /// Cells before the count.
+    keys: usize,
+    limit: u64,
+    /// Entries of all groups of this round.
+    total: u64,
+    held: Vec<Vec<Kept>>,
+    /// Groups that are not shown.
+    cut: u64,
+}
+
+impl Share {
+    fn count(&self, cells: &[Value<'_>]) -> u64 {
+        match cells.get(self.keys) {
+            Some(Value::U64(count)) => *count,
+            _ => 0,
+        }
+    }
+}
+
+impl Sink for Share {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        let mut columns = columns.clone();
+        let place = columns.0.len().min(self.keys + 1);
+        columns.0.insert(place, Column { name: "share_percent".into(), kind: Kind::Count });
+        (self.total, self.cut) = (0, 0);
+        self.held.clear();
+        self.inner.begin(&columns, round)
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        self.total += self.count(cells);
+        if (self.held.len() as u64) < self.limit {
+            self.held.push(cells.iter().map(Kept::of).collect());
+        } else {
+            self.cut += 1;
+        }
+        Ok(Next::More)
+    }
+
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
+        for row in std::mem::take(&mut self.held) {
+            let mut cells: Vec<Value<'_>> = row.iter().map(Kept::value).collect();
+            let share = percent(self.count(&cells), self.total);
+            cells.insert(cells.len().min(self.keys + 1), share);
+            if self.inner.row(&cells)? == Next::Stop {
+                break;
+            }
+        }
+        let mut totals = totals.clone();
+        if self.cut > 0 {
+            totals.because(0, format!("{} more groups are not shown (--limit)", self.cut));
+        }
+        self.inner.end(&totals)
+    }
+}
+
+/// Rounded to whole percents.
+fn percent(part: u64, total: u64) -> Value<'static> {
+    match total {
+        0 => Value::Null,
+        total => {
+            let hundredfold = u128::from(part) * 100 + u128::from(total) / 2;
+            Value::U64(u64::try_from(hundredfold / u128::from(total)).unwrap_or(100))
+        }
+    }
+}
+
+/// A cell that outlives its row; there are as many as are shown.
+enum Kept {
+    Plain(Value<'static>),
+    Bytes(Box<[u8]>),
+    Words(Box<[u8]>),
+    List(Box<[Owner]>),
+}
+
+impl Kept {
+    fn of(value: &Value<'_>) -> Kept {
+        match *value {
+            Value::Null => Kept::Plain(Value::Null),
+            Value::Bool(yes) => Kept::Plain(Value::Bool(yes)),
+            Value::U64(n) => Kept::Plain(Value::U64(n)),
+            Value::I64(n) => Kept::Plain(Value::I64(n)),
+            Value::Addr(addr) => Kept::Plain(Value::Addr(addr)),
+            Value::Name(word) => Kept::Plain(Value::Name(word)),
+            Value::Endpoint(addr, port) => Kept::Plain(Value::Endpoint(addr, port)),
+            Value::Bits(bits, names) => Kept::Plain(Value::Bits(bits, names)),
+            Value::Bytes(text) => Kept::Bytes(text.into()),
+            Value::Words(text) => Kept::Words(text.into()),
+            Value::List(owners) => Kept::List(owners.into()),
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self {
+            Kept::Plain(value) => *value,
+            Kept::Bytes(text) => Value::Bytes(text),
+            Kept::Words(text) => Value::Words(text),
+            Kept::List(owners) => Value::List(owners),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn of(line: &str) -> (String, usize) {
+        fields(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn fields_or_a_filter() {
+        assert_eq!(of(""), ("orig_src".into(), 0));
+        assert_eq!(of("state"), ("state".into(), 1));
+        assert_eq!(of("source,port nat = dnat"), ("orig_src,orig_dport".into(), 1));
+        assert_eq!(of("state = established"), ("orig_src".into(), 0));
+        assert_eq!(of("state in (established)"), ("orig_src".into(), 0));
+        assert_eq!(of("--limit 3 state"), ("orig_src".into(), 0));
+        assert_eq!(of("state,nonsense"), ("orig_src".into(), 0));
+        assert!(ALIASES.iter().all(|(_, field)| field_index::<Nat>(field).is_some()));
+    }
+
+    #[test]
+    fn percents_are_rounded() {
+        assert_eq!(percent(1, 3), Value::U64(33));
+        assert_eq!(percent(2, 3), Value::U64(67));
+        assert_eq!(percent(u64::MAX, u64::MAX), Value::U64(100));
+        assert_eq!(percent(0, 0), Value::Null);
+    }
+}

@@ -1,0 +1,438 @@
+//! The source: a demand in, entries out, through whichever door works.
+use std::error::Error;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use netlink::DumpError;
+use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
+use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
+use sys::{Errno, Host, NetNs, SysError};
+
+use crate::books::Books;
+use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
+use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, key};
+use crate::error::DecodeError;
+use crate::labels::LabelNames;
+use crate::proc_door;
+use crate::proc_line::parse_proc_line;
+use crate::pushdown::{Split, split};
+use crate::seen::Seen;
+use crate::sizes;
+
+/// How often a reading is begun again because the hash table was resized under it.
+const RESIZED_RETRIES: u32 = 3;
+
+/// What a [`CtSource`] reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The door; `None` chooses.
+    pub via: Option<Via>,
+    /// Inode of the network namespace that is read: it goes into every row and names the recording's streams.
+    pub netns_id: u64,
+    /// The table.
+    pub table: CtTable,
+}
+
+impl Options {
+    /// The table of entries, by any door.
+    pub fn new(netns_id: u64) -> Options {
+        Options { via: None, netns_id, table: CtTable::Conntrack }
+    }
+}
+
+/// The kernel's entries. Reads the calling thread's network namespace unless told otherwise.
+#[derive(Debug)]
+pub struct CtSource<'h> {
+    host: &'h Host,
+    options: Options,
+    netns: Option<&'h NetNs>,
+}
+
+impl<'h> CtSource<'h> {
+    /// Entries of the namespace that the calling thread is in.
+    pub fn new(host: &'h Host, options: Options) -> CtSource<'h> {
+        CtSource { host, options, netns: None }
+    }
+
+    /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
+    pub fn inside(mut self, netns: &'h NetNs) -> CtSource<'h> {
+        self.netns = Some(netns);
+        self
+    }
+
+    fn place(&self) -> Place<'h> {
+        Place { netns: self.netns, netns_id: self.options.netns_id }
+    }
+
+    /// The door and the kernel's filter, the same for `offer` and `run`.
+    fn plan(&self, demand: &Demand<Nat>) -> Plan {
+        let entries = sizes::entries(self.host, self.place());
+        let size = entries.zip(sizes::buckets(self.host, self.place()));
+        // Saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
+        let worth_two_walks = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
+        let can_filter = !self.host.is_replay() && self.options.table == CtTable::Conntrack;
+        let mut split = if can_filter { split(&demand.conjuncts, worth_two_walks) } else { Split::default() };
+        let choice = choose(&Facts {
+            table: self.options.table,
+            need: demand.need,
+            filters: split.filter != KernelFilter::default(),
+            via: self.options.via,
+            recorded: self.host.is_replay().then(|| self.recorded()),
+            size,
+            walk: Walk::No,
+        });
+        if choice.via != Via::Netlink {
+            split = Split::default();
+        }
+        let is_empty = self.options.table == CtTable::Conntrack && entries == Some(0);
+        Plan { choice, split, is_empty }
+    }
+
+    fn recorded(&self) -> Recorded {
+        let id = self.options.netns_id;
+        let netlink = [0, 2, 10].iter().any(|family| self.host.holds(&key(self.options.table, id, *family)));
+        Recorded { netlink, proc: self.host.holds(&proc_door::key(id)), bpf: false }
+    }
+
+    // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
+    // have asked the kernel for.
+    fn narrower_filters(&self, demand: &Demand<Nat>) -> Vec<&str> {
+        let wanted = split(&demand.conjuncts, || true).filter;
+        let own: Vec<String> = [0, 2, 10].iter().map(|family| note_of(&wanted.of_family(*family))).collect();
+        self.recorded_filters().into_iter().filter(|note| !own.iter().any(|own| own == note)).collect()
+    }
+
+    // The notes of this namespace's streams that tell of a filter.
+    fn recorded_filters(&self) -> Vec<&str> {
+        let keys = [0, 2, 10].map(|family| key(self.options.table, self.options.netns_id, family));
+        let ours = |of: &str| keys.iter().any(|key| **key == *of);
+        let notes = self.host.notes().iter().filter(|(of, note)| ours(of) && !note.is_empty());
+        let mut notes: Vec<&str> = notes.map(|(_, note)| &**note).collect();
+        notes.dedup();
+        notes
+    }
+}
+
+// What a recording has to say about itself: what the kernel left out is missing in it.
+fn note_of(filter: &KernelFilter) -> String {
+    let words = filter.words();
+    if words.is_empty() { words } else { format!("kernel filter: {words}") }
+}
+
+struct Plan {
+    choice: Choice,
+    split: Split,
+    /// The kernel counts no entry: a dump would look into every bucket of the host for nothing.
+    is_empty: bool,
+}
+
+impl Source<Nat> for CtSource<'_> {
+    fn offer(&self, demand: &Demand<Nat>) -> Offer {
+        let Plan { choice, split, is_empty } = self.plan(demand);
+        let what = self.options.table.what();
+        let words = split.filter.words();
+        let kernel = if words.is_empty() { words } else { format!("; the kernel filters {words}") };
+        let mut explain = vec![format!("{what} by {} ({}){kernel}", choice.via.name(), choice.why)];
+        if is_empty {
+            explain.push("the kernel counts no entry: nothing is read".into());
+        }
+        if self.host.is_replay() {
+            explain.extend(self.recorded_filters().iter().map(|note| format!("recorded with a {note}")));
+        }
+        Offer { door: choice.via.name(), pushed: split.pushed, lacks: choice.lacks(), explain }
+    }
+
+    fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let Plan { choice, split, is_empty } = self.plan(demand);
+        let mut books = Books::default();
+        for note in self.narrower_filters(demand) {
+            books.note(format!("the recording was made with a {note}"));
+        }
+        if is_empty {
+            books.used(choice.via.name());
+            return Ok(books.close());
+        }
+        let host = self.host;
+        let labels = (demand.need & need::LABELS != 0).then(|| LabelNames::read(host));
+        let now = host.now();
+        let now_ns = u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000) + u64::from(now.nanos);
+        let rows = Rows { each, books: &mut books, labels, text: Vec::new(), unnamed: false, now_ns, stopped: false };
+        let mut run = Run { source: self, rows };
+        let ended = match choice.via {
+            Via::Proc => run.by_proc().map_err(Trouble::Proc),
+            // The walk has no door yet: whoever insists on it is told by `plan`'s caller.
+            Via::Bpf => Err(Trouble::NoWalk),
+            Via::Netlink => run.by_netlink_or_proc(&split.filter),
+        };
+        let unnamed = run.rows.unnamed;
+        if unnamed {
+            books.note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
+        }
+        match ended {
+            Ok(()) => Ok(books.close()),
+            Err(trouble) if books.rows() > 0 => {
+                books.incomplete(format!("{} is incomplete: {trouble}", self.options.table.what()));
+                Ok(books.close())
+            }
+            Err(trouble) => Err(trouble.into_error(self.options.table)),
+        }
+    }
+}
+
+/// One run.
+struct Run<'s, 'h, 'r, 'f> {
+    source: &'s CtSource<'h>,
+    rows: Rows<'r, 'f>,
+}
+
+impl Run<'_, '_, '_, '_> {
+    fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), Trouble> {
+        let Options { via, table, .. } = self.source.options;
+        match self.by_netlink(filter) {
+            Err(error)
+                if error.is_unavailable()
+                    && via != Some(Via::Netlink)
+                    && table == CtTable::Conntrack
+                    && self.rows.books.rows() == 0
+                    && !self.source.host.is_replay() =>
+            {
+                match self.by_proc() {
+                    Ok(()) => {
+                        self.rows.books.note(format!("read from /proc/net/nf_conntrack, which knows less: {error}"));
+                        Ok(())
+                    }
+                    Err(proc) => Err(Trouble::Neither(error, proc)),
+                }
+            }
+            other => other.map_err(Trouble::Netlink),
+        }
+    }
+
+    fn by_netlink(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
+        let (host, options) = (self.source.host, self.source.options);
+        // A recording has one stream of both families, or one of each.
+        let held = |family: &u8| host.holds(&key(options.table, options.netns_id, *family));
+        let families: &[u8] = match host.is_replay() {
+            true if held(&0) => &[0],
+            true => &[2, 10],
+            false => filter.families(),
+        };
+        for family in families.iter().filter(|family| held(family)) {
+            let filter = filter.of_family(*family);
+            if options.table == CtTable::Expect {
+                self.expectations(*family)?;
+            } else {
+                self.entries_until_steady(&filter)?;
+            }
+            if self.rows.stopped {
+                break;
+            }
+        }
+        self.rows.books.used(Via::Netlink.name());
+        Ok(())
+    }
+
+    // A hash table that is resized under a dump loses rows and doubles others, and the kernel does not say so
+    // (no NLM_F_DUMP_INTR): read it again then, and hand out what is not out yet.
+    fn entries_until_steady(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
+        let mut seen = Seen::new();
+        for _ in 0..=RESIZED_RETRIES {
+            if !self.entries(filter, &mut seen)? || self.rows.stopped {
+                return Ok(());
+            }
+            seen.watch();
+        }
+        self.rows.books.incomplete(
+            "the hash table of connection tracking was resized again and again while it was read: entries may be missing",
+        );
+        Ok(())
+    }
+
+    // True if the table was resized meanwhile. The number of buckets is looked at after each receive buffer and before
+    // any row of it goes out: whatever was moved is seen by then, for the number changes under the same locks.
+    fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
+        let (host, place) = (self.source.host, self.source.place());
+        let note = note_of(filter);
+        let before = sizes::buckets(host, place);
+        let (mut resized, mut block) = (false, u64::MAX);
+        let table = self.source.options.table;
+        let rows = &mut self.rows;
+        let done = dump_entries(host, place, table, filter, &note, |row, number| {
+            if number != block && !resized {
+                block = number;
+                resized = sizes::buckets(host, place) != before;
+                if resized {
+                    seen.watch();
+                }
+            }
+            if seen.is_double(row) {
+                rows.books.doubled();
+                return ControlFlow::Continue(());
+            }
+            rows.row(row)
+        })?;
+        self.dumped(&done);
+        Ok(resized || sizes::buckets(host, place) != before)
+    }
+
+    fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
+        let rows = &mut self.rows;
+        let each = |row: &Expectation<'_>| {
+            let master = row.master;
+            rows.row(&Conntrack {
+                netns_id: row.netns_id,
+                family: row.family,
+                orig: row.tuple,
+                timeout_s: row.timeout_s,
+                id: row.id,
+                helper: row.helper,
+                zone: row.zone,
+                master: Some(&master),
+                ..Conntrack::EMPTY
+            })
+        };
+        let done = dump_expectations(self.source.host, self.source.place(), family, each)?;
+        self.dumped(&done);
+        Ok(())
+    }
+
+    fn dumped(&mut self, done: &Dumped) {
+        let books = &mut self.rows.books;
+        books.failed(done.malformed, done.first_error);
+        books.unknown_attrs(done.unknown_attrs);
+        if done.end.interrupted {
+            books.incomplete("the table changed while it was read: entries may be missing");
+        }
+        self.rows.stopped |= done.end.stopped;
+    }
+
+    fn by_proc(&mut self) -> Result<(), SysError> {
+        let (host, place) = (self.source.host, self.source.place());
+        let rows = &mut self.rows;
+        let now_ns = Some(rows.now_ns);
+        let mut seen = Seen::new();
+        // The same as by netlink, at the granularity of the whole file: a row that may come twice is looked for.
+        for _ in 0..=RESIZED_RETRIES {
+            let before = sizes::buckets(host, place);
+            let stopped = proc_door::lines(host, place, |line| match parse_proc_line(line, place.netns_id, now_ns) {
+                Ok(row) if seen.is_double(&row) => {
+                    rows.books.doubled();
+                    ControlFlow::Continue(())
+                }
+                Ok(row) => rows.row(&row),
+                Err(error) => rows.failed(error),
+            })?;
+            rows.books.used(Via::Proc.name());
+            if stopped || sizes::buckets(host, place) == before {
+                return Ok(());
+            }
+            seen.watch();
+        }
+        rows.books.incomplete("the hash table was resized again and again while it was read: entries may be missing");
+        Ok(())
+    }
+}
+
+/// Where decoded rows go.
+struct Rows<'r, 'f> {
+    each: &'r mut Each<'f, Nat>,
+    books: &'r mut Books,
+    /// Names of labels, if labels are wanted at all.
+    labels: Option<Result<LabelNames, SysError>>,
+    /// The newest row's labels as words.
+    text: Vec<u8>,
+    /// True if a label was there and no file to name it.
+    unnamed: bool,
+    now_ns: u64,
+    stopped: bool,
+}
+
+impl Rows<'_, '_> {
+    #[inline]
+    fn row(&mut self, row: &Conntrack<'_>) -> ControlFlow<()> {
+        self.books.row();
+        let next = match row.labels.is_some() || row.start_ns.is_some() {
+            false => (self.each)(row),
+            true => self.furnished(row),
+        };
+        match next {
+            Next::More => ControlFlow::Continue(()),
+            Next::Stop => {
+                self.stopped = true;
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    // The few rows that have labels or times: with names, and with the time that an age is counted to.
+    fn furnished(&mut self, row: &Conntrack<'_>) -> Next {
+        self.text.clear();
+        let mut row = Conntrack { now_ns: Some(self.now_ns), ..*row };
+        if let (Some(bits), Some(names)) = (row.labels, &self.labels) {
+            let nameless = LabelNames::default();
+            names.as_ref().unwrap_or(&nameless).put_words(&mut self.text, bits);
+            self.unnamed |= names.is_err() && !self.text.is_empty();
+            row.label_words = Some(&*self.text).filter(|text| !text.is_empty());
+        }
+        (self.each)(&row)
+    }
+
+    #[cold]
+    fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+        self.books.failed(1, Some(error));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Why there was nothing, or not all.
+#[derive(Debug)]
+enum Trouble {
+    Netlink(DumpError),
+    Proc(SysError),
+    Neither(DumpError, SysError),
+    NoWalk,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Netlink(error) => error.fmt(f),
+            Trouble::Proc(error) => error.fmt(f),
+            Trouble::Neither(netlink, proc) => write!(f, "{netlink}; {proc}"),
+            Trouble::NoWalk => f.write_str("this program cannot walk the table by BPF"),
+        }
+    }
+}
+
+impl Error for Trouble {}
+
+impl Trouble {
+    fn into_error(self, table: CtTable) -> SourceError {
+        let fault = match &self {
+            Trouble::Netlink(DumpError::Malformed { .. } | DumpError::CutShort { .. }) => SourceFault::Malformed,
+            Trouble::Netlink(error) => fault_of(error.errno()),
+            Trouble::Proc(error) => fault_of(Some(error.errno)),
+            // Without the right, netlink says so and /proc cannot be opened; without the thing, both lack it.
+            Trouble::Neither(error, _) => fault_of(error.errno()),
+            Trouble::NoWalk => SourceFault::Unsupported,
+        };
+        SourceError { what: table.what(), fault, cause: Box::new(self) }
+    }
+}
+
+fn fault_of(errno: Option<Errno>) -> SourceFault {
+    match errno {
+        Some(errno) if errno.is_denied() => SourceFault::Denied,
+        // EINVAL: nfnetlink knows no such subsystem.
+        Some(
+            Errno::NOENT
+            | Errno::OPNOTSUPP
+            | Errno::PROTONOSUPPORT
+            | Errno::AFNOSUPPORT
+            | Errno::NOSYS
+            | Errno::INVAL
+            | Errno::NOT_RECORDED,
+        ) => SourceFault::Unsupported,
+        _ => SourceFault::Io,
+    }
+}

@@ -1,0 +1,148 @@
+//! What an entry costs in memory on this kernel: the sizes of its slab objects.
+//!
+//! An entry is one object of the cache `nf_conntrack`. Some have a second one from the general caches, for extensions: if
+//! they are counted, timed, labelled, listened to, helped or masqueraded. It is made with 128 bytes at once
+//! (`NF_CT_EXT_PREALLOC` in net/netfilter/nf_conntrack_extend.c) and holds all of these but a helper's.
+use sys::{Host, SysError, fs};
+
+/// Smallest size that extensions are made with.
+const EXTENSION_BYTES: u64 = 128;
+/// With a helper they outgrow it: head 16, helper 56 and some of the others.
+const HELPED_BYTES: u64 = 192;
+
+/// What one object takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectSize {
+    /// With its alignment: `slab_size` of the cache.
+    pub bytes: u64,
+    /// Objects in one slab.
+    pub per_slab: u64,
+    /// Pages of one slab.
+    pub pages: u64,
+}
+
+impl ObjectSize {
+    /// Its share of a slab of these pages in bytes, rounded up: what an object costs where slabs are full.
+    pub fn share(&self, page: u64) -> u64 {
+        match self.per_slab {
+            0 => self.bytes,
+            objects => self.pages.saturating_mul(page).div_ceil(objects).max(self.bytes),
+        }
+    }
+}
+
+/// The sizes of the objects that an entry is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlabSizes {
+    /// `struct nf_conn`.
+    pub entry: ObjectSize,
+    /// Its extensions, if it has some.
+    pub extension: ObjectSize,
+    /// Its extensions with a helper among them.
+    pub helped: ObjectSize,
+}
+
+impl SlabSizes {
+    /// From /sys/kernel/slab, or from /proc/slabinfo; both are root's alone.
+    pub fn read(host: &Host) -> Result<SlabSizes, SysError> {
+        let by_sys = || -> Result<SlabSizes, SysError> {
+            Ok(SlabSizes {
+                entry: of_sys(host, "nf_conntrack")?,
+                extension: of_sys(host, &format!("kmalloc-{EXTENSION_BYTES}"))?,
+                helped: of_sys(host, &format!("kmalloc-{HELPED_BYTES}"))
+                    .or_else(|_| of_sys(host, &format!("kmalloc-{}", HELPED_BYTES.next_power_of_two())))?,
+            })
+        };
+        let error = match by_sys() {
+            Ok(sizes) => return Ok(sizes),
+            Err(error) => error,
+        };
+        let mut text = Vec::new();
+        host.read_file("/proc/slabinfo", &mut text)?;
+        of_slabinfo(&text).ok_or(error)
+    }
+}
+
+fn of_sys(host: &Host, cache: &str) -> Result<ObjectSize, SysError> {
+    let mut text = Vec::new();
+    let mut number = |file: &str| -> Result<u64, SysError> {
+        let path = format!("/sys/kernel/slab/{cache}/{file}");
+        host.read_file(&path, &mut text)?;
+        let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| SysError::new("read", path, sys::Errno::INVAL))
+    };
+    let (bytes, per_slab, order) = (number("slab_size")?, number("objs_per_slab")?, number("order")?);
+    // 10 is the kernel's MAX_PAGE_ORDER; what is larger is no order.
+    Ok(ObjectSize { bytes, per_slab, pages: 1 << order.min(10) })
+}
+
+/// Lines of `name active total size per_slab pages …`.
+fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
+    let text = std::str::from_utf8(text).ok()?;
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        let line = text.lines().find(|line| line.split_ascii_whitespace().next().is_some_and(wanted))?;
+        let mut numbers = line.split_ascii_whitespace().skip(3).map_while(|word| word.parse().ok());
+        Some(ObjectSize { bytes: numbers.next()?, per_slab: numbers.next()?, pages: numbers.next()? })
+    };
+    let general = |bytes: u64| {
+        let name = format!("kmalloc-{bytes}");
+        of(&|cache| cache == name)
+    };
+    Some(SlabSizes {
+        entry: of(&|cache| cache == "nf_conntrack")?,
+        extension: general(EXTENSION_BYTES)?,
+        helped: general(HELPED_BYTES).or_else(|| general(HELPED_BYTES.next_power_of_two()))?,
+    })
+}
+
+/// True if somebody in the namespace of the calling thread listens to what happens to entries: then, with
+/// `nf_conntrack_events` at 2, new ones have extensions. From /proc/net/netlink; `None` if it cannot be read.
+pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
+    const PATH: &str = "/proc/thread-self/net/netlink";
+    let mut text = Vec::new();
+    host.bytes(&format!("{PATH}@{netns_id}"), "", &mut text, |into| fs::read_file(&host.real_path(PATH), into)).ok()?;
+    Some(has_listener(&text))
+}
+
+/// A socket of NETLINK_NETFILTER in one of the groups NFNLGRP_CONNTRACK_NEW (1) to _EXP_DESTROY (6).
+fn has_listener(text: &[u8]) -> bool {
+    const NETFILTER: &str = "12";
+    const GROUPS: u64 = 0x3f;
+    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    lines.skip(1).any(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let protocol = words.next();
+        let groups = words.nth(1).and_then(|word| u64::from_str_radix(word, 16).ok());
+        protocol == Some(NETFILTER) && groups.is_some_and(|groups| groups & GROUPS != 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn lines_of_slabinfo() {
+        let text = b"slabinfo - version: 2.1\n# name <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>\n\
+            nf_conntrack_expect 0 0 232 17 1 : tunables 0 0 0 : slabdata 0 0 0\n\
+            nf_conntrack 0 0 320 25 2 : tunables 0 0 0 : slabdata 0 0 0\n\
+            kmalloc-256 22480 22480 256 16 1 : tunables\nkmalloc-128 107456 107456 128 32 1 : tunables\n";
+        let sizes = of_slabinfo(text).unwrap();
+        assert_eq!(sizes.entry, ObjectSize { bytes: 320, per_slab: 25, pages: 2 });
+        assert_eq!((sizes.extension.bytes, sizes.helped.bytes), (128, 256), "without kmalloc-192 the next one");
+        assert_eq!(sizes.entry.share(4096), 328, "with its share of what is left over in a slab");
+        assert_eq!(sizes.extension.share(4096), 128);
+        assert_eq!(of_slabinfo(b"nf_conntrack 0 0 x"), None);
+    }
+
+    #[test]
+    fn listeners() {
+        let head = "sk               Eth Pid        Groups   Rmem\n";
+        let with = |line: &str| has_listener(format!("{head}{line}\n").as_bytes());
+        assert!(with("0000000006a05a7a 12  2211       00000007 0        0"));
+        assert!(!with("0000000006a05a7a 12  0          00000000 0        0"));
+        assert!(!with("0000000006a05a7a 15  1          00000001 0        0"));
+        assert!(!with("garbled"));
+    }
+}

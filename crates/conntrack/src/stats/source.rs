@@ -1,0 +1,153 @@
+//! Counters of one namespace or many as rows, with what they grew by since the round before.
+use std::cell::RefCell;
+
+use record::rows::{Change, NatStat, NatStats, stat_need};
+use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
+use sys::Host;
+use sys::caps::{self, Cap};
+
+use super::{StatMemory, StatVia, Stats, StatsError, read};
+use crate::everywhere::{Way, in_each};
+
+const WHAT: &str = "connection tracking";
+
+/// How counters become rows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StatOptions {
+    /// The only interface for counters.
+    pub via: Option<StatVia>,
+    /// A row a CPU, instead of one a namespace.
+    pub per_cpu: bool,
+}
+
+/// The rows of all namespaces that `ways` lead to.
+#[derive(Debug)]
+pub struct StatSource<'h> {
+    host: &'h Host,
+    ways: Vec<Way<'h>>,
+    options: StatOptions,
+    memory: Option<&'h RefCell<StatMemory>>,
+}
+
+impl<'h> StatSource<'h> {
+    /// A source for one round; `memory` holds the round before, if rounds are to be compared.
+    pub fn new(
+        host: &'h Host,
+        ways: Vec<Way<'h>>,
+        options: StatOptions,
+        memory: Option<&'h RefCell<StatMemory>>,
+    ) -> StatSource<'h> {
+        StatSource { host, ways, options, memory }
+    }
+
+    /// Hands out the rows of one namespace.
+    fn rows(&self, netns_id: u64, stats: &Stats, each: &mut Each<'_, NatStats>) -> (u64, Next) {
+        let growth = self.memory.map(|memory| memory.borrow_mut().compare(netns_id, &stats.cpus)).unwrap_or_default();
+        let change = match (self.has_before(), growth.was_there) {
+            (false, _) => None,
+            (true, false) => Some(Change::New),
+            (true, true) => Some(Change::Kept),
+        };
+        if !self.options.per_cpu {
+            let row = NatStat { change, counts: stats.sum(), grown: growth.sum, ..stats.row(netns_id) };
+            return (1, each(&row));
+        }
+        let mut rows = 0;
+        for (i, cpu) in stats.cpus.iter().enumerate() {
+            let grown = growth.cpus.get(i).copied().unwrap_or_default();
+            let row = NatStat { netns_id, cpu: Some(cpu.cpu), change, counts: cpu.counts, grown, ..NatStat::EMPTY };
+            rows += 1;
+            if each(&row) == Next::Stop {
+                return (rows, Next::Stop);
+            }
+        }
+        (rows, Next::More)
+    }
+
+    fn has_before(&self) -> bool {
+        self.memory.is_some_and(|memory| memory.borrow().is_later())
+    }
+
+    /// Rows for what is gone, and what is to be said of the counters.
+    fn close(&self, books: &mut Accounting, each: &mut Each<'_, NatStats>) {
+        let Some(memory) = self.memory else { return };
+        let mut memory = memory.borrow_mut();
+        for netns_id in memory.gone() {
+            books.seen += 1;
+            if each(&NatStat { netns_id, change: Some(Change::Gone), ..NatStat::EMPTY }) == Next::Stop {
+                return;
+            }
+        }
+        if memory.backwards() > 0 {
+            books.because(memory.backwards(), "a counter went backwards: no difference is shown for it");
+        }
+    }
+}
+
+impl Source<NatStats> for StatSource<'_> {
+    fn offer(&self, demand: &Demand<NatStats>) -> Offer {
+        let door = self.options.via.unwrap_or_else(|| {
+            let may_ask = caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin));
+            if may_ask { StatVia::Netlink } else { StatVia::Proc }
+        });
+        let counters = match door {
+            StatVia::Netlink => "counters by ctnetlink (GET_STATS, GET_STATS_CPU)",
+            StatVia::Proc => "counters from /proc/net/stat/nf_conntrack",
+        };
+        let mut explain = vec![format!("{counters}; sizes from /proc/sys/net/netfilter")];
+        if demand.need & stat_need::SETTINGS != 0 {
+            explain.push("settings from /proc/sys/net/netfilter, a file each".to_owned());
+        }
+        if self.ways.len() > 1 {
+            explain.push(format!("in each of {} network namespaces, one after the other", self.ways.len()));
+        }
+        Offer { door: door.name(), explain, ..Offer::default() }
+    }
+
+    fn run(&mut self, demand: &Demand<NatStats>, each: &mut Each<'_, NatStats>) -> Result<Accounting, SourceError> {
+        if let Some(memory) = self.memory {
+            memory.borrow_mut().begin();
+        }
+        let mut stopped = false;
+        let mut books = in_each(self.host, &self.ways, &mut |netns_id, books| {
+            if stopped {
+                return Ok(());
+            }
+            let stats = read(self.host, netns_id, demand.need, self.options.via).map_err(|error| {
+                if let Some(memory) = self.memory {
+                    memory.borrow_mut().unread(netns_id);
+                }
+                fault(error)
+            })?;
+            note(&stats, books);
+            let (rows, next) = self.rows(netns_id, &stats, each);
+            books.seen += rows;
+            stopped = next == Next::Stop;
+            Ok(())
+        })?;
+        if !stopped {
+            self.close(&mut books, each);
+        }
+        Ok(books)
+    }
+}
+
+fn note(stats: &Stats, books: &mut Accounting) {
+    books.unknown_attrs += stats.unknown_attrs;
+    if let Some(via) = stats.via {
+        books.used(via.name());
+    }
+    if let Some(why) = &stats.without {
+        books.incomplete = true;
+        books.because(1, format!("no counters: {why}"));
+    }
+}
+
+fn fault(error: StatsError) -> SourceError {
+    let fault = match &error {
+        StatsError::Absent => SourceFault::Unsupported,
+        StatsError::Unreadable(error) if error.errno.is_denied() => SourceFault::Denied,
+        StatsError::Unreadable(_) => SourceFault::Io,
+    };
+    SourceError { what: WHAT, fault, cause: Box::new(error) }
+}

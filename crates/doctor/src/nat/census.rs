@@ -1,0 +1,130 @@
+//! One pass over the table, counted.
+use record::rows::{Conntrack, CtSetting, CtSettings, CtStatus};
+
+use super::timeouts;
+
+/// Lengths of the hash chains, of all namespaces together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chains {
+    /// Nodes in the longest; an entry has two nodes.
+    pub longest: u64,
+    /// Nodes in all of them, to be divided by the buckets.
+    pub nodes: u64,
+}
+
+/// Entries that one timeout keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Group {
+    pub(super) entries: u64,
+    /// Of these, silent for longer than the timeout could be lowered to.
+    pub(super) idle: u64,
+}
+
+/// Counts of a pass.
+#[derive(Debug, Clone)]
+pub struct Census {
+    settings: CtSettings,
+    groups: [Group; CtSetting::ALL.len()],
+    entries: u64,
+    nat: u64,
+    /// Has extensions for certain; may have some.
+    extended: u64,
+    may_be_extended: u64,
+    helped: u64,
+    /// Rows of which it is known whether they have expired, and those that have.
+    dated: u64,
+    expired: u64,
+    /// Lengths of chains, if the door saw them.
+    pub chains: Option<Chains>,
+}
+
+impl Census {
+    /// A count that begins; `settings` are those of the namespace.
+    pub fn new(settings: &CtSettings) -> Census {
+        Census {
+            settings: *settings,
+            groups: [Group::default(); CtSetting::ALL.len()],
+            entries: 0,
+            nat: 0,
+            extended: 0,
+            may_be_extended: 0,
+            helped: 0,
+            dated: 0,
+            expired: 0,
+            chains: None,
+        }
+    }
+
+    /// Counts an entry; `extended` is whether it has extensions, where the door can see that.
+    pub fn add(&mut self, row: &Conntrack<'_>, extended: Option<bool>) {
+        self.entries += 1;
+        let has = |bits| row.status.is_some_and(|status| status.has(bits));
+        self.nat += u64::from(has(CtStatus::SRC_NAT) || has(CtStatus::DST_NAT));
+        let shown = row.counters_orig.is_some() || row.start_ns.is_some() || row.labels.is_some();
+        let helped = row.helper.is_some();
+        self.helped += u64::from(helped);
+        let certain = extended.unwrap_or(shown || helped);
+        self.extended += u64::from(certain);
+        // Of masquerading the kernel keeps the interface in an extension; `snat` needs none. The status is the same.
+        self.may_be_extended += u64::from(certain || extended.is_none() && has(CtStatus::SRC_NAT));
+        if let Some(expired) = row.expired {
+            self.dated += 1;
+            self.expired += u64::from(expired);
+        }
+        self.add_to_group(row);
+    }
+
+    fn add_to_group(&mut self, row: &Conntrack<'_>) {
+        if row.expired == Some(true) {
+            return;
+        }
+        let Some(setting) = timeouts::setting_of(row) else { return };
+        let is_idle = self.is_idle(setting, row.timeout_s);
+        if let Some(group) = self.groups.get_mut(setting as usize) {
+            group.entries += 1;
+            group.idle += u64::from(is_idle);
+        }
+    }
+
+    /// True if an entry with so many seconds left has been silent for longer than its timeout could be lowered to.
+    fn is_idle(&self, setting: CtSetting, left: Option<u32>) -> bool {
+        let (Some(seconds), Some(left)) = (self.settings.get(setting), left.map(u64::from)) else { return false };
+        let Some((lower, _)) = timeouts::lower(setting, seconds) else { return false };
+        // An open connection whose last packet was not answered has a shorter time: how long it was silent is unknown,
+        // and it goes soon whatever this timeout is.
+        if setting == CtSetting::TcpEstablished && left <= self.short_tcp() {
+            return false;
+        }
+        // More left than a packet gives: made by hand, or the setting was lowered since.
+        seconds.checked_sub(left).is_some_and(|idle| idle >= lower)
+    }
+
+    fn short_tcp(&self) -> u64 {
+        let of = |setting| self.settings.get(setting).unwrap_or(0);
+        of(CtSetting::TcpMaxRetransTimeout).max(of(CtSetting::TcpUnacknowledged))
+    }
+
+    pub(super) fn group(&self, setting: CtSetting) -> Group {
+        self.groups.get(setting as usize).copied().unwrap_or_default()
+    }
+
+    /// Entries counted, expired ones included where the door gives them.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Entries whose address is rewritten.
+    pub fn nat(&self) -> u64 {
+        self.nat
+    }
+
+    /// Entries that have expired and still count; `None` if the door leaves them out.
+    pub fn expired(&self) -> Option<u64> {
+        (self.dated == self.entries && self.entries > 0).then_some(self.expired)
+    }
+
+    /// Entries with extensions: at least, at most; and those of them with a helper.
+    pub fn extended(&self) -> (u64, u64, u64) {
+        (self.extended, self.may_be_extended, self.helped)
+    }
+}

@@ -1,0 +1,190 @@
+//! The size of the connection-tracking table: how full it is, where that leads, what it should be, what that costs.
+//!
+//! Start reading at [`advise`]. The numbers: [`trend`] compares samples, [`Census`] counts one pass over the table,
+//! [`Sizes`] turns both into a limit, [`reasons`] into sentences.
+mod census;
+mod reasons;
+mod sizes;
+mod timeouts;
+mod trend;
+
+pub use census::{Census, Chains};
+pub use sizes::{EntryBytes, Sizes, slots_of_page};
+pub use timeouts::{TimeoutAdvice, setting_of};
+pub use trend::{Sample, Trend};
+
+use record::rows::{CtSetting, CtSettings, StatCounter, StatCounts};
+
+/// Everything that was read of one namespace.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// Readings of its counters, in the order of time.
+    pub samples: Vec<Sample>,
+    /// `nf_conntrack_max`.
+    pub max: Option<u64>,
+    /// `nf_conntrack_buckets`.
+    pub buckets: Option<u64>,
+    /// Its settings.
+    pub settings: CtSettings,
+    /// True if somebody listens to what happens to entries; `None` if it cannot be told.
+    pub is_listened_to: Option<bool>,
+    /// One pass over the table.
+    pub census: Option<Census>,
+    /// What an entry takes on this kernel.
+    pub entry: Option<EntryBytes>,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Entries of all namespaces: they share the buckets.
+    pub host_entries: Option<u64>,
+    /// Memory of the host in bytes.
+    pub host_memory_bytes: Option<u64>,
+    /// True if the limit can be set from this namespace: only from the first.
+    pub is_first: bool,
+}
+
+/// What is to be thought of the table in one word. The worst that holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Verdict {
+    /// Nothing is known of its size.
+    Unknown,
+    /// It has room.
+    Roomy,
+    /// Its chains are too long for its buckets.
+    Crowded,
+    /// It will be full soon.
+    Filling,
+    /// It is nearly full and throws out entries before their time.
+    Evicting,
+    /// It is full: packets are dropped.
+    Full,
+}
+
+impl Verdict {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Unknown => "unknown",
+            Verdict::Roomy => "roomy",
+            Verdict::Crowded => "crowded",
+            Verdict::Filling => "filling",
+            Verdict::Evicting => "evicting",
+            Verdict::Full => "full",
+        }
+    }
+}
+
+/// The advice for one namespace. What is not known is `None`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// The table in one word.
+    pub verdict: Verdict,
+    /// Entries in the last sample, expired ones that nobody collected included.
+    pub entries: Option<u64>,
+    /// The limit as it is.
+    pub max: Option<u64>,
+    /// Buckets as they are.
+    pub buckets: Option<u64>,
+    /// What the samples show.
+    pub trend: Trend,
+    /// Entries that have expired and still count.
+    pub expired: Option<u64>,
+    /// Entries whose address is rewritten.
+    pub nat_entries: Option<u64>,
+    /// Lengths of the hash chains.
+    pub chains: Option<Chains>,
+    /// Bytes of an entry: mean of the table as it is, or of a plain one if it is empty.
+    pub bytes_per_entry: Option<u64>,
+    /// Bytes of an entry without NAT.
+    pub bytes_per_entry_plain: Option<u64>,
+    /// Bytes of a masqueraded entry, the most that NAT costs.
+    pub bytes_per_entry_nat: Option<u64>,
+    /// What the limit and the buckets should be, and their memory.
+    pub sizes: Option<Sizes>,
+    /// The timeout that holds most entries.
+    pub timeout: Option<TimeoutAdvice>,
+    /// Why, in sentences: lower case, no full stop; the gravest first.
+    pub reasons: Vec<String>,
+}
+
+/// Which seconds until the table is full are soon.
+const SOON_S: u64 = 3600;
+/// From which percentage on a table is nearly full. The kernel begins to throw out entries at 95.
+const NEARLY_FULL_PERCENT: u64 = 80;
+/// A chain of this length is no accident in a table that has a bucket for every entry.
+const LONG_CHAIN: u64 = 32;
+
+/// What the evidence comes to.
+pub fn advise(evidence: &Evidence) -> Advice {
+    let trend = Trend::of(&evidence.samples, evidence.max);
+    let entries = evidence.samples.last().map(|sample| sample.entries);
+    let census = evidence.census.as_ref();
+    let all_extended = is_all_extended(evidence);
+    let bytes = evidence.entry.map(|entry| entry.of_table(census, all_extended));
+    let timeout = census.and_then(|census| timeouts::advise(census, &evidence.settings));
+    let sizes = sizes::advise(evidence, &trend, bytes.map(|bytes| bytes.mean), timeout.as_ref());
+    let mut advice = Advice {
+        verdict: verdict(evidence, &trend, entries),
+        entries,
+        max: evidence.max,
+        buckets: evidence.buckets,
+        trend,
+        expired: census.and_then(Census::expired),
+        nat_entries: census.map(Census::nat),
+        chains: census.and_then(|census| census.chains),
+        bytes_per_entry: bytes.map(|bytes| bytes.mean),
+        bytes_per_entry_plain: bytes.map(|bytes| bytes.plain),
+        bytes_per_entry_nat: bytes.map(|bytes| bytes.nat),
+        sizes,
+        timeout,
+        reasons: Vec::new(),
+    };
+    advice.reasons = reasons::of(evidence, &advice);
+    advice
+}
+
+/// True if every new entry has extensions, whatever becomes of it.
+fn is_all_extended(evidence: &Evidence) -> bool {
+    let is_on = |setting| evidence.settings.get(setting).is_some_and(|value| value != 0);
+    let told = match evidence.settings.get(CtSetting::Events) {
+        Some(1) => true,
+        Some(2) => evidence.is_listened_to == Some(true),
+        _ => false,
+    };
+    told || is_on(CtSetting::Acct) || is_on(CtSetting::Timestamp)
+}
+
+fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>) -> Verdict {
+    let (Some(entries), Some(max)) = (entries, evidence.max) else { return Verdict::Unknown };
+    let grew = |counter| trend.grown.get(counter).is_some_and(|grown| grown > 0);
+    let longest = evidence.census.as_ref().and_then(|census| census.chains).map_or(0, |chains| chains.longest);
+    let soon = trend.full_in_s.is_some_and(|seconds| seconds < SOON_S);
+    if entries >= max || grew(StatCounter::Drop) && percent(trend.peak.unwrap_or(0), max) >= NEARLY_FULL_PERCENT {
+        return Verdict::Full;
+    }
+    if grew(StatCounter::EarlyDrop) {
+        return Verdict::Evicting;
+    }
+    if soon || percent(entries, max) >= NEARLY_FULL_PERCENT {
+        return Verdict::Filling;
+    }
+    if grew(StatCounter::ChainTooLong) || longest >= LONG_CHAIN {
+        return Verdict::Crowded;
+    }
+    Verdict::Roomy
+}
+
+/// A part in percent, rounded down; a limit of 0 is always full.
+fn percent(part: u64, whole: u64) -> u64 {
+    match whole {
+        0 => 100,
+        whole => u64::try_from(u128::from(part) * 100 / u128::from(whole)).unwrap_or(u64::MAX),
+    }
+}
+
+/// A counter that is known and not 0.
+fn some(counts: &StatCounts, counter: StatCounter) -> Option<u64> {
+    counts.get(counter).filter(|count| *count > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use proptest::prelude::*;
+use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn sample(at_s: u64, entries: u64, drops: u64) -> Sample {
+    let mut counts = StatCounts::default();
+    counts.set(StatCounter::Drop, Some(drops));
+    Sample { at_ns: at_s * SECOND, entries, counts }
+}
+
+fn settings() -> CtSettings {
+    let mut settings = CtSettings::default();
+    let all = [
+        (CtSetting::TcpEstablished, 432_000),
+        (CtSetting::TcpTimeWait, 120),
+        (CtSetting::TcpMaxRetransTimeout, 300),
+        (CtSetting::TcpUnacknowledged, 300),
+        (CtSetting::Udp, 30),
+        (CtSetting::UdpStream, 120),
+        (CtSetting::Events, 2),
+        (CtSetting::Acct, 0),
+    ];
+    all.into_iter().for_each(|(setting, value)| settings.set(setting, Some(value)));
+    settings
+}
+
+fn evidence(samples: Vec<Sample>, max: u64, buckets: u64) -> Evidence {
+    Evidence {
+        samples,
+        max: Some(max),
+        buckets: Some(buckets),
+        settings: settings(),
+        is_listened_to: Some(false),
+        entry: Some(EntryBytes { entry: 256, extension: 128, helped: 196 }),
+        page_bytes: 4096,
+        is_first: true,
+        ..Evidence::default()
+    }
+}
+
+fn tcp(state: u8, left: u32) -> Conntrack<'static> {
+    Conntrack {
+        orig: CtTuple { proto: ip_proto::TCP, ..CtTuple::EMPTY },
+        state: Some(CtState::Tcp(state)),
+        timeout_s: Some(left),
+        status: Some(CtStatus(CtStatus::SEEN_REPLY | CtStatus::ASSURED)),
+        ..Conntrack::EMPTY
+    }
+}
+
+#[test]
+fn a_full_table_by_example() {
+    let advice = advise(&evidence(vec![sample(1, 1000, 50), sample(3, 1000, 250)], 1000, 1024));
+    assert_eq!((advice.verdict, advice.trend.growth_per_s, advice.trend.full_in_s), (Verdict::Full, Some(0), None));
+    let sizes = advice.sizes.unwrap();
+    assert_eq!((sizes.advised_max, sizes.advised_buckets), (2048, 2048));
+    assert_eq!(sizes.memory_bytes, Some(2048 * 256 + 2048 * 8 + 1024 * 8));
+    assert!(advice.reasons[0].starts_with("200 packets were dropped"), "{:?}", advice.reasons);
+    assert!(advice.reasons.iter().any(|reason| reason.contains("the limit should be 2048")), "{:?}", advice.reasons);
+}
+
+#[test]
+fn a_table_that_grows_and_one_that_shrinks() {
+    let grows = advise(&evidence(vec![sample(1, 100, 0), sample(2, 400, 0), sample(4, 1000, 0)], 4000, 4096));
+    assert_eq!((grows.trend.growth_per_s, grows.trend.full_in_s), (Some(300), Some(10)));
+    assert_eq!(grows.verdict, Verdict::Filling);
+    // 1000 now, 300 more each second until the first of them expire.
+    assert_eq!(grows.sizes.unwrap().wanted, 2 * (1000 + 300 * 120));
+    let shrinks = advise(&evidence(vec![sample(1, 1000, 0), sample(2, 100, 0)], 262_144, 262_144));
+    assert_eq!((shrinks.trend.growth_per_s, shrinks.trend.full_in_s), (Some(-900), None));
+    assert_eq!((shrinks.trend.peak, shrinks.verdict), (Some(1000), Verdict::Roomy));
+    assert!(!shrinks.sizes.unwrap().is_change, "a limit that does is left alone");
+}
+
+#[test]
+fn one_sample_or_two_at_once_show_no_growth() {
+    for samples in
+        [vec![sample(1, 10, 3)], vec![sample(1, 10, 3), Sample { at_ns: SECOND * 3 / 2, ..sample(1, 90, 9) }]]
+    {
+        let advice = advise(&evidence(samples, 1000, 1024));
+        assert_eq!((advice.trend.growth_per_s, advice.trend.full_in_s), (None, None));
+        assert_eq!(advice.trend.grown, StatCounts::default());
+        assert!(advice.reasons.iter().any(|reason| reason.contains("needs two samples")), "{:?}", advice.reasons);
+    }
+}
+
+#[test]
+fn counters_that_went_backwards_are_null() {
+    let advice = advise(&evidence(vec![sample(1, 10, 300), sample(2, 10, 2)], 1000, 1024));
+    assert_eq!(advice.trend.grown.get(StatCounter::Drop), None);
+    assert_eq!(advice.trend.totals.get(StatCounter::Drop), Some(2));
+}
+
+#[test]
+fn what_a_lower_timeout_frees_is_what_has_been_silent() {
+    let mut census = Census::new(&settings());
+    // Silent for 0 s, 7000 s, 8000 s, five days less 301 s; an unanswered one; one with more left than a packet gives.
+    for left in [432_000, 425_000, 424_000, 301, 200, 500_000] {
+        census.add(&tcp(3, left), None);
+    }
+    census.add(&tcp(7, 60), None);
+    let advice = advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 7, 0)], 1000, 1024) });
+    let timeout = advice.timeout.unwrap();
+    assert_eq!((timeout.setting, timeout.seconds, timeout.entries), (CtSetting::TcpEstablished, 432_000, 6));
+    assert_eq!((timeout.advised_s, timeout.frees), (Some(7440), Some(2)));
+}
+
+#[test]
+fn timeouts_by_protocol_and_state() {
+    let of = |proto, status| {
+        setting_of(&Conntrack {
+            orig: CtTuple { proto, ..CtTuple::EMPTY },
+            status: Some(CtStatus(status)),
+            ..Conntrack::EMPTY
+        })
+    };
+    assert_eq!(of(ip_proto::UDP, 2), Some(CtSetting::Udp));
+    assert_eq!(of(ip_proto::UDP, 6), Some(CtSetting::UdpStream));
+    assert_eq!(of(ip_proto::ICMPV6, 0), Some(CtSetting::Icmpv6));
+    assert_eq!(of(50, 0), Some(CtSetting::Generic));
+    assert_eq!(of(ip_proto::TCP, 0), None, "without its state");
+    assert_eq!(of(ip_proto::UDP, CtStatus::OFFLOAD), None);
+    assert_eq!(setting_of(&tcp(7, 1)), Some(CtSetting::TcpTimeWait));
+    assert_eq!(setting_of(&tcp(77, 1)), None);
+}
+
+#[test]
+fn bytes_of_what_is_there() {
+    let with = |rows: &[(u32, Option<bool>)]| {
+        let mut census = Census::new(&settings());
+        for (status, extended) in rows {
+            census.add(&Conntrack { status: Some(CtStatus(*status)), ..Conntrack::EMPTY }, *extended);
+        }
+        advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 2, 0)], 1000, 1024) })
+    };
+    let (snat, dnat) = (CtStatus::SRC_NAT, CtStatus::DST_NAT);
+    assert_eq!(with(&[(0, None), (0, None)]).bytes_per_entry, Some(256));
+    assert_eq!(with(&[(dnat, None), (dnat, None)]).bytes_per_entry, Some(256), "no extension is made for it");
+    let maybe = with(&[(snat, None), (0, None)]);
+    assert_eq!((maybe.bytes_per_entry, maybe.nat_entries), (Some(320), Some(1)));
+    assert!(maybe.reasons.iter().any(|reason| reason.contains("counted as masqueraded")));
+    assert_eq!(with(&[(snat, Some(false)), (0, Some(true))]).bytes_per_entry, Some(320), "seen, not guessed");
+    assert_eq!(with(&[(snat, Some(false)), (0, Some(false))]).bytes_per_entry, Some(256));
+    let mut counted = evidence(vec![sample(1, 0, 0)], 1000, 1024);
+    counted.settings.set(CtSetting::Acct, Some(1));
+    assert_eq!(advise(&counted).bytes_per_entry, Some(384));
+    let mut heard = evidence(vec![sample(1, 0, 0)], 1000, 1024);
+    heard.is_listened_to = Some(true);
+    assert_eq!(advise(&heard).bytes_per_entry_plain, Some(384));
+}
+
+#[test]
+fn expired_is_known_only_from_a_door_that_shows_it() {
+    let of = |expired: &[Option<bool>]| {
+        let mut census = Census::new(&settings());
+        expired.iter().for_each(|expired| census.add(&Conntrack { expired: *expired, ..tcp(7, 1) }, None));
+        census.expired()
+    };
+    assert_eq!(of(&[Some(true), Some(false), Some(true)]), Some(2));
+    assert_eq!(of(&[Some(true), None]), None);
+    assert_eq!(of(&[None]), None);
+}
+
+#[test]
+fn buckets_serve_all_namespaces() {
+    let alone = evidence(vec![sample(1, 400, 0)], 1000, 1024);
+    assert!(!advise(&alone).sizes.unwrap().is_change);
+    let among = Evidence { host_entries: Some(5000), ..alone };
+    let sizes = advise(&among).sizes.unwrap();
+    assert_eq!((sizes.advised_max, sizes.advised_buckets), (1000, 5632));
+}
+
+#[test]
+fn nothing_known_nothing_advised() {
+    let advice = advise(&Evidence::default());
+    assert_eq!((advice.verdict, advice.sizes, advice.entries), (Verdict::Unknown, None, None));
+    assert!(!advice.reasons.is_empty());
+}
+
+fn any_sample() -> impl Strategy<Value = Sample> {
+    (any::<u64>(), any::<u64>(), any::<Option<u64>>()).prop_map(|(at_ns, entries, drops)| {
+        let mut counts = StatCounts::default();
+        counts.set(StatCounter::Drop, drops);
+        Sample { at_ns, entries, counts }
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_numbers(
+        samples in proptest::collection::vec(any_sample(), 0..4),
+        max: Option<u64>,
+        buckets: Option<u64>,
+        page_bytes: u64,
+        entry: u64,
+        host_entries: Option<u64>,
+        lefts in proptest::collection::vec(any::<u32>(), 0..4),
+    ) {
+        let mut census = Census::new(&settings());
+        lefts.iter().for_each(|left| census.add(&tcp((left % 12) as u8, *left), None));
+        let entry = Some(EntryBytes { entry, extension: entry, helped: entry });
+        let advice = advise(&Evidence {
+            samples, max, buckets, page_bytes, entry, host_entries, census: Some(census), host_memory_bytes: max, ..Evidence::default()
+        });
+        if let (Some(sizes), Some(max), Some(buckets)) = (advice.sizes, max, buckets) {
+            prop_assert!(sizes.advised_max >= max.min(i32::MAX as u64) && sizes.advised_buckets >= buckets);
+            prop_assert!(sizes.memory_bytes >= sizes.memory_now_bytes || sizes.advised_max < max);
+        }
+        prop_assert!(advice.trend.full_in_s.is_none() || advice.trend.growth_per_s.is_none_or(|growth| growth >= 0));
+        prop_assert!(!advice.reasons.is_empty());
+    }
+
+    #[test]
+    fn there_is_room_for_twice_the_peak(peak in 0..1u64 << 28, max in 1..1u64 << 28, buckets in 1..1u64 << 20) {
+        let advice = advise(&evidence(vec![sample(1, peak, 0)], max, buckets * 512));
+        let sizes = advice.sizes.unwrap();
+        prop_assert!(sizes.advised_max >= 2 * peak && sizes.advised_max >= max);
+        prop_assert!(sizes.advised_buckets >= (2 * peak).min((1 << 28) - 512), "a bucket an entry");
+        prop_assert_eq!(sizes.advised_buckets % 512, 0, "as the kernel rounds");
+        if sizes.advised_max != max {
+            prop_assert!(sizes.advised_max % 512 == 0 && sizes.advised_max < 2 * peak.max(max) + 512);
+        }
+    }
+
+    #[test]
+    fn more_entries_never_get_less_room(peak in 0..1u64 << 26, more in 0..1u64 << 26, max in 1..1u64 << 24) {
+        let of = |peak| advise(&evidence(vec![sample(1, peak, 0)], max, 1024)).sizes.unwrap();
+        let (less, more) = (of(peak), of(peak + more));
+        prop_assert!(more.advised_max >= less.advised_max && more.memory_bytes >= less.memory_bytes);
+    }
+
+    #[test]
+    fn a_forecast_is_neither_early_nor_late(first in 0..1u64 << 24, more in 1..1u64 << 20, seconds in 1..1000u64, room in 0..1u64 << 24) {
+        let (last, max) = (first + more, first + more + room);
+        let trend = Trend::of(&[sample(0, first, 0), sample(seconds, last, 0)], Some(max));
+        let in_s = trend.full_in_s.unwrap();
+        prop_assert!(u128::from(in_s) * u128::from(more) <= u128::from(room) * u128::from(seconds));
+        prop_assert!(u128::from(in_s + 1) * u128::from(more) > u128::from(room) * u128::from(seconds));
+    }
+}

@@ -1,0 +1,115 @@
+//! Which timeout an entry is kept by, which one keeps most of them, and what a lower one would let go.
+use record::rows::{Conntrack, CtSetting, CtSettings, CtState, CtStatus, ip_proto};
+
+use super::Census;
+
+/// The setting that says how long an entry like this one is kept from its last packet on; `None` where none does (an
+/// unknown state, hardware offload, a protocol with timeouts of its own).
+pub fn setting_of(row: &Conntrack<'_>) -> Option<CtSetting> {
+    let has = |bits| row.status.is_some_and(|status| status.has(bits));
+    if has(CtStatus::OFFLOAD) || has(CtStatus::HW_OFFLOAD) {
+        return None;
+    }
+    match row.orig.proto {
+        ip_proto::TCP => match row.state? {
+            CtState::Tcp(state) => of_tcp(state),
+            _ => None,
+        },
+        ip_proto::SCTP => match row.state? {
+            CtState::Sctp(state) => of_sctp(state),
+            _ => None,
+        },
+        ip_proto::UDP | ip_proto::UDPLITE if has(CtStatus::ASSURED) => Some(CtSetting::UdpStream),
+        ip_proto::UDP | ip_proto::UDPLITE => Some(CtSetting::Udp),
+        ip_proto::ICMP => Some(CtSetting::Icmp),
+        ip_proto::ICMPV6 => Some(CtSetting::Icmpv6),
+        ip_proto::GRE if has(CtStatus::ASSURED) => Some(CtSetting::GreStream),
+        ip_proto::GRE => Some(CtSetting::Gre),
+        ip_proto::DCCP => None,
+        _ => Some(CtSetting::Generic),
+    }
+}
+
+/// `enum tcp_conntrack`.
+fn of_tcp(state: u8) -> Option<CtSetting> {
+    Some(match state {
+        1 | 9 => CtSetting::TcpSynSent,
+        2 => CtSetting::TcpSynRecv,
+        3 => CtSetting::TcpEstablished,
+        4 => CtSetting::TcpFinWait,
+        5 => CtSetting::TcpCloseWait,
+        6 => CtSetting::TcpLastAck,
+        7 => CtSetting::TcpTimeWait,
+        8 => CtSetting::TcpClose,
+        _ => return None,
+    })
+}
+
+/// `enum sctp_conntrack`.
+fn of_sctp(state: u8) -> Option<CtSetting> {
+    Some(match state {
+        1 => CtSetting::SctpClosed,
+        2 => CtSetting::SctpCookieWait,
+        3 => CtSetting::SctpCookieEchoed,
+        4 => CtSetting::SctpEstablished,
+        5 => CtSetting::SctpShutdownSent,
+        6 => CtSetting::SctpShutdownRecd,
+        7 => CtSetting::SctpShutdownAckSent,
+        8 => CtSetting::SctpHeartbeatSent,
+        _ => return None,
+    })
+}
+
+/// Below this nobody should go without a reason of his own, and why. Settings that are not here are left alone.
+const LOWEST: &[(CtSetting, u64, &str)] = &[
+    (CtSetting::TcpEstablished, 7440, "RFC 5382 asks for 2 h 4 min; what is silent for longer must begin anew"),
+    (CtSetting::TcpTimeWait, 30, "a packet that is older than this is gone"),
+    (CtSetting::TcpSynSent, 30, "whoever has not answered by then will not"),
+    (CtSetting::TcpSynRecv, 30, "a handshake takes a few round trips"),
+    (CtSetting::TcpFinWait, 30, "the other side closes a moment later, or never"),
+    (CtSetting::TcpCloseWait, 30, "the program that has not closed by then is slow or broken"),
+    (CtSetting::Udp, 10, "answers come within seconds"),
+    (CtSetting::UdpStream, 120, "RFC 4787 asks for 2 min"),
+    (CtSetting::Icmp, 10, "answers come within seconds"),
+    (CtSetting::Icmpv6, 10, "answers come within seconds"),
+    (CtSetting::Generic, 60, "tunnels send more often"),
+];
+
+/// How low `setting`, now `seconds`, may go; `None` if it should be left alone.
+pub(super) fn lower(setting: CtSetting, seconds: u64) -> Option<(u64, &'static str)> {
+    let (_, lowest, why) = LOWEST.iter().find(|(known, ..)| *known == setting)?;
+    (*lowest < seconds).then_some((*lowest, *why))
+}
+
+/// The timeout that keeps most entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeoutAdvice {
+    /// Which one.
+    pub setting: CtSetting,
+    /// Its seconds.
+    pub seconds: u64,
+    /// Entries that it keeps.
+    pub entries: u64,
+    /// Seconds it could be lowered to; `None` if it should be left alone.
+    pub advised_s: Option<u64>,
+    /// Entries that have been silent for longer than that: they would be gone now.
+    pub frees: Option<u64>,
+    /// Why not lower still.
+    pub why: &'static str,
+}
+
+/// The timeout that keeps most entries of the table, if any does.
+pub(super) fn advise(census: &Census, settings: &CtSettings) -> Option<TimeoutAdvice> {
+    let all = CtSetting::ALL.into_iter().map(|setting| (setting, census.group(setting)));
+    let (setting, group) = all.max_by_key(|(_, group)| group.entries).filter(|(_, group)| group.entries > 0)?;
+    let seconds = settings.get(setting)?;
+    let lower = lower(setting, seconds);
+    Some(TimeoutAdvice {
+        setting,
+        seconds,
+        entries: group.entries,
+        advised_s: lower.map(|(seconds, _)| seconds),
+        frees: lower.map(|_| group.idle),
+        why: lower.map_or("", |(_, why)| why),
+    })
+}

@@ -1,0 +1,119 @@
+//! Many requests over one socket, one after the other.
+use std::ops::ControlFlow;
+
+use sys::{Blocks, Host, NetNs, NetlinkSocket, SysError};
+
+use crate::blocks::SocketBlocks;
+use crate::dump::{Ask, DumpEnd, Part, read};
+use crate::error::DumpError;
+use crate::message::Messages;
+
+/// A socket for requests that follow each other: two system calls each, where [`crate::exchange`] needs five.
+///
+/// Opened with the first request, and again after an answer that broke off. In a replay never.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    socket: Option<NetlinkSocket>,
+    buffer: Vec<u8>,
+}
+
+impl Conversation {
+    /// Nothing is opened yet.
+    pub fn new() -> Conversation {
+        Conversation::default()
+    }
+
+    /// Sends one request and reads its answer to the end, as [`crate::exchange`] does. Every request of a conversation
+    /// must be of the same protocol and for the same namespace.
+    pub fn exchange(
+        &mut self,
+        host: &Host,
+        ask: &Ask<'_>,
+        each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+    ) -> Result<DumpEnd, DumpError> {
+        let outcome = read(host, ask, |request| Ok(Box::new(self.say(ask, request)?)), each);
+        let whole = match &outcome {
+            Ok(end) => !end.stopped,
+            Err(error) => matches!(error, DumpError::Refused { .. }),
+        };
+        if !whole {
+            // What is left of the answer would be taken for that of the next request.
+            self.socket = None;
+        }
+        outcome
+    }
+
+    fn say(&mut self, ask: &Ask<'_>, request: &[u8]) -> Result<Turn<'_>, SysError> {
+        let socket = match self.socket.take() {
+            Some(socket) => socket,
+            None => {
+                let inside = ask.netns.map(NetNs::enter).transpose()?;
+                let socket = NetlinkSocket::open(ask.protocol);
+                if let Some(inside) = inside {
+                    inside.leave()?;
+                }
+                socket?
+            }
+        };
+        socket.send(request)?;
+        self.buffer.resize(SocketBlocks::BUFFER, 0);
+        Ok(Turn { socket: self.socket.insert(socket), buffer: &mut self.buffer, filled: 0 })
+    }
+}
+
+/// The answer to the newest request.
+struct Turn<'c> {
+    socket: &'c NetlinkSocket,
+    buffer: &'c mut [u8],
+    filled: usize,
+}
+
+impl Blocks for Turn<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let block = self.buffer.get(..self.filled).unwrap_or_default();
+        if Messages::new(block).any(|message| message.is_ok_and(|message| message.is_end())) {
+            return Ok(None);
+        }
+        self.filled = 0;
+        self.filled = self.socket.recv(self.buffer)?;
+        Ok(self.buffer.get(..self.filled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use crate::Request;
+
+    /// RTM_GETLINK of `lo` (index 1), and of an interface that cannot be there.
+    fn link(index: i32) -> Request {
+        let mut request = Request::one(18);
+        request.body(&[&[0u8; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());
+        request
+    }
+
+    fn ask(request: &Request) -> Ask<'_> {
+        Ask { what: "a link", protocol: 0, request, key: "link", note: "", netns: None }
+    }
+
+    #[test]
+    fn answers_do_not_mix() {
+        let (host, mut conversation) = (Host::live(), Conversation::new());
+        for _ in 0..3 {
+            let mut links = 0;
+            let request = link(1);
+            let end = conversation.exchange(&host, &ask(&request), |part| {
+                links += u64::from(part.kind == 16);
+                ControlFlow::Continue(())
+            });
+            assert_eq!((links, end.unwrap().unexpected), (1, 0));
+            let request = link(i32::MAX);
+            let refused = conversation.exchange(&host, &ask(&request), |_| ControlFlow::Continue(()));
+            assert!(matches!(refused, Err(DumpError::Refused { .. })), "{refused:?}");
+        }
+        let request = link(1);
+        let stopped = conversation.exchange(&host, &ask(&request), |_| ControlFlow::Break(())).unwrap();
+        assert!(stopped.stopped && conversation.socket.is_none());
+    }
+}

@@ -1,0 +1,120 @@
+//! Pieces of a line under construction.
+
+use record::Addr;
+use record::text::{Line, put_face, put_hex, u64_len};
+
+/// Puts pieces into a line and full lines into the output's buffer. Nothing is allocated.
+pub(super) struct Pen<'a> {
+    line: &'a mut Line,
+    out: &'a mut Vec<u8>,
+    /// Outside text goes out as it is.
+    raw: bool,
+}
+
+impl<'a> Pen<'a> {
+    pub(super) fn new(line: &'a mut Line, out: &'a mut Vec<u8>, raw: bool) -> Pen<'a> {
+        Pen { line, out, raw }
+    }
+
+    /// Text of our own.
+    #[inline]
+    pub(super) fn word(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// Bytes that are known to be harmless.
+    #[inline]
+    pub(super) fn bytes(&mut self, text: &[u8]) {
+        self.line.make_room(self.out);
+        if text.len() <= Line::SHORT {
+            return self.line.short(text);
+        }
+        self.line.drain(self.out);
+        self.out.extend_from_slice(text);
+    }
+
+    #[inline]
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.line.make_room(self.out);
+        self.line.byte(byte);
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, n: u64) {
+        self.line.make_room(self.out);
+        self.line.decimal(n);
+    }
+
+    #[inline]
+    pub(super) fn addr(&mut self, addr: Addr) {
+        self.line.make_room(self.out);
+        self.line.addr(addr);
+    }
+
+    /// ` name=number`, the most frequent item.
+    #[inline]
+    pub(super) fn item(&mut self, name: &str, n: u64) {
+        self.word(name);
+        self.line.decimal(n);
+    }
+
+    pub(super) fn hex(&mut self, n: u64) {
+        self.line.drain(self.out);
+        put_hex(self.out, n);
+    }
+
+    /// A small number with `fill` in front until it is `width` wide.
+    pub(super) fn padded(&mut self, fill: u8, width: usize, n: u8) {
+        (u64_len(n.into())..width).for_each(|_| self.byte(fill));
+        self.number(n.into());
+    }
+
+    /// Text from outside: what could forge a line or play with a terminal is `?`.
+    pub(super) fn outside(&mut self, text: &[u8]) {
+        self.line.drain(self.out);
+        put_face(self.out, text, self.raw);
+    }
+
+    /// The same inside an element.
+    pub(super) fn outside_xml(&mut self, text: &[u8]) {
+        if self.raw || !text.iter().any(|b| b"<>&\"".contains(b)) {
+            return self.outside(text);
+        }
+        for part in text.split_inclusive(|b| b"<>&\"".contains(b)) {
+            let (plain, mark) = match part.split_last() {
+                Some((b'<', plain)) => (plain, "&lt;"),
+                Some((b'>', plain)) => (plain, "&gt;"),
+                Some((b'&', plain)) => (plain, "&amp;"),
+                Some((b'"', plain)) => (plain, "&quot;"),
+                _ => (part, ""),
+            };
+            self.outside(plain);
+            self.word(mark);
+        }
+    }
+
+    /// `<name>number</name>`
+    pub(super) fn element(&mut self, name: &str, n: u64) {
+        self.open(name);
+        self.number(n);
+        self.close(name);
+    }
+
+    pub(super) fn open(&mut self, name: &str) {
+        self.byte(b'<');
+        self.word(name);
+        self.byte(b'>');
+    }
+
+    pub(super) fn close(&mut self, name: &str) {
+        self.word("</");
+        self.word(name);
+        self.byte(b'>');
+    }
+
+    /// The line is complete.
+    pub(super) fn end(&mut self) {
+        self.byte(b'\n');
+        self.line.drain(self.out);
+    }
+}

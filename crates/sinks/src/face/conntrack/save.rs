@@ -1,0 +1,131 @@
+//! An entry as the command that makes it (`-o save`), which `-R` reads.
+
+use super::pen::Pen;
+use super::words::{self, DCCP_ROLES};
+use super::writer::{Change, Look};
+use record::Addr;
+use record::rows::{Conntrack, CtStatus, CtTuple, ip_proto};
+
+/// The status bits that the tool can set, by their order in the kernel.
+const STATUS: &[(u32, &str)] = &[
+    (1, "EXPECTED"),
+    (CtStatus::SEEN_REPLY, "SEEN_REPLY"),
+    (CtStatus::ASSURED, "ASSURED"),
+    (1 << 10, "FIXED_TIMEOUT"),
+];
+
+/// IPS_SRC_NAT_DONE and IPS_DST_NAT_DONE: the tool asks these, and compares the tuples.
+const SRC_NAT_DONE: u32 = 1 << 7;
+const DST_NAT_DONE: u32 = 1 << 8;
+
+/// A command without the end of its line.
+pub(super) fn put_entry(pen: &mut Pen<'_>, row: &Conntrack<'_>, change: Option<Change>, look: &Look<'_>) {
+    let mut line = Words { pen, first: true };
+    match change {
+        Some(Change::New) | None => line.word("-A"),
+        Some(Change::Update) => line.word("-U"),
+        Some(Change::Destroy) => line.word("-D"),
+        Some(Change::Unknown) => {}
+    }
+    line.number("-t", row.timeout_s);
+    if let Some(status) = row.status {
+        line.word("-u");
+        line.status(status);
+    }
+    // The tool forgets the mark.
+    line.number("-m", row.mark.filter(|mark| *mark != 0 && !look.options.bug_compatible));
+    line.number("-w", row.zone.map(u32::from));
+    line.number("--orig-zone", row.orig.zone.map(u32::from));
+    line.number("--reply-zone", row.reply.zone.map(u32::from));
+    line.addr("-s", row.orig.src);
+    line.addr("-d", row.orig.dst);
+    let rewritten = |done: u32, now: Addr, before: Addr| now != before && row.status.is_none_or(|s| s.has(done));
+    line.addr(if rewritten(DST_NAT_DONE, row.reply.src, row.orig.dst) { "-g" } else { "-r" }, row.reply.src);
+    line.addr(if rewritten(SRC_NAT_DONE, row.reply.dst, row.orig.src) { "-n" } else { "-q" }, row.reply.dst);
+    line.protocol(row);
+}
+
+/// Words with a blank between them.
+struct Words<'p, 'a> {
+    pen: &'p mut Pen<'a>,
+    first: bool,
+}
+
+impl Words<'_, '_> {
+    fn word(&mut self, word: &str) {
+        if !self.first {
+            self.pen.byte(b' ');
+        }
+        self.first = false;
+        self.pen.word(word);
+    }
+
+    fn number(&mut self, switch: &str, number: Option<u32>) {
+        if let Some(number) = number {
+            self.word(switch);
+            self.pen.item(" ", number.into());
+        }
+    }
+
+    fn addr(&mut self, switch: &str, addr: Addr) {
+        self.word(switch);
+        self.pen.byte(b' ');
+        self.pen.addr(addr);
+    }
+
+    fn status(&mut self, status: CtStatus) {
+        let mut between = b' ';
+        for (_, name) in STATUS.iter().filter(|(bit, _)| status.has(*bit)) {
+            self.pen.byte(between);
+            self.pen.word(name);
+            between = b',';
+        }
+        if between == b' ' {
+            self.pen.word(" UNSET");
+        }
+    }
+
+    fn protocol(&mut self, row: &Conntrack<'_>) {
+        let known = words::protocol(row.orig.proto);
+        self.word("-p");
+        if known == "unknown" {
+            return self.pen.item(" ", row.orig.proto.into());
+        }
+        self.pen.byte(b' ');
+        self.pen.word(known);
+        match row.orig.proto {
+            ip_proto::ICMP => self.icmp(&row.orig, ["--icmp-type", "--icmp-code", "--icmp-id"]),
+            ip_proto::ICMPV6 => self.icmp(&row.orig, ["--icmpv6-type", "--icmpv6-code", "--icmpv6-id"]),
+            ip_proto::GRE => self.parts(row, ["--srckey", "--dstkey", "--reply-key-src", "--reply-key-dst"]),
+            // A kernel that does not track DCCP tells no ports; no packet has port 0.
+            ip_proto::DCCP if (row.orig.src_part, row.orig.dst_part) == (0, 0) => {}
+            _ => self.parts(row, ["--sport", "--dport", "--reply-port-src", "--reply-port-dst"]),
+        }
+        if let Some(state) = row.state {
+            self.word("--state");
+            self.pen.byte(b' ');
+            self.pen.word(words::state(state));
+        }
+        if let Some([orig, reply]) = row.vtags {
+            // Written and read by the tool in the wrong order of bytes: so is what it can load.
+            self.number("--orig-vtag", Some(orig.swap_bytes()));
+            self.number("--reply-vtag", Some(reply.swap_bytes()));
+        }
+        if let Some(role) = row.dccp_role.and_then(|role| DCCP_ROLES.get(usize::from(role))) {
+            self.word("--role");
+            self.pen.byte(b' ');
+            self.pen.word(role);
+        }
+    }
+
+    fn parts(&mut self, row: &Conntrack<'_>, names: [&str; 4]) {
+        let parts = [row.orig.src_part, row.orig.dst_part, row.reply.src_part, row.reply.dst_part];
+        names.iter().zip(parts).for_each(|(name, part)| self.number(name, Some(part.into())));
+    }
+
+    fn icmp(&mut self, tuple: &CtTuple, names: [&str; 3]) {
+        let Some(part) = tuple.icmp() else { return };
+        let parts = [part.kind.into(), part.code.into(), u32::from(part.id)];
+        names.iter().zip(parts).for_each(|(name, part)| self.number(name, Some(part)));
+    }
+}

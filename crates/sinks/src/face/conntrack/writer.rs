@@ -1,0 +1,263 @@
+//! Rows in, lines out.
+
+use super::clock::Clock;
+use super::pen::Pen;
+use super::{expect, save, text, xml};
+use crate::Out;
+use record::SinkError;
+use record::rows::{Conntrack, Expectation};
+use record::text::Line;
+use std::io::Write;
+
+/// What a row becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// A line of text.
+    Text,
+    /// An element.
+    Xml,
+    /// The command that makes the entry.
+    Save,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// In which form.
+    pub form: Form,
+    /// `-o extended`: the address family in front.
+    pub layer3: bool,
+    /// `-o id`
+    pub id: bool,
+    /// `-o ktimestamp`: when the entry began and ended.
+    pub ktimestamp: bool,
+    /// `-o timestamp`: when an event came.
+    pub time: bool,
+    /// Elements stand alone, without declaration and root.
+    pub bare: bool,
+    /// The old tool's known defects, and outside text as it is.
+    pub bug_compatible: bool,
+}
+
+impl Options {
+    /// Plain `conntrack -L`.
+    pub const PLAIN: Options = Options {
+        form: Form::Text,
+        layer3: false,
+        id: false,
+        ktimestamp: false,
+        time: false,
+        bare: false,
+        bug_compatible: false,
+    };
+}
+
+/// What happened to an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// It was made.
+    New,
+    /// Something in it changed.
+    Update,
+    /// It ended.
+    Destroy,
+    /// A message that the tool has no word for.
+    Unknown,
+}
+
+/// The process that caused an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin<'o> {
+    /// Port id of its netlink socket.
+    pub portid: u32,
+    /// Its name, if it could be found.
+    pub program: Option<&'o [u8]>,
+}
+
+/// Name of a label by its bit; `None` where there is none.
+pub type LabelNames<'l> = &'l dyn Fn(u16) -> Option<&'l [u8]>;
+
+/// What the forms look at beside the row.
+pub(super) struct Look<'l> {
+    pub(super) options: Options,
+    pub(super) clock: &'l dyn Clock,
+    pub(super) labels: Option<LabelNames<'l>>,
+}
+
+impl Look<'_> {
+    /// Calls `each` with the name of every label that is set and has one.
+    pub(super) fn each_label<'l>(&self, names: LabelNames<'l>, labels: &[u8], mut each: impl FnMut(&'l [u8])) {
+        for (byte, bits) in labels.iter().enumerate() {
+            for bit in (0..8u16).filter(|bit| bits >> bit & 1 == 1) {
+                let number = u16::try_from(byte * 8).unwrap_or(u16::MAX).saturating_add(bit);
+                if let Some(name) = names(number) {
+                    each(name);
+                }
+            }
+        }
+    }
+}
+
+/// Writes rows as conntrack does.
+pub struct Writer<'l, W> {
+    look: Look<'l>,
+    out: Out<W>,
+    line: Line,
+    /// The element that is open around the rows.
+    root: Option<&'static str>,
+}
+
+impl<'l, W: Write> Writer<'l, W> {
+    /// A writer to `out`. With `labels` the names of labels are shown.
+    pub fn new(options: Options, clock: &'l dyn Clock, labels: Option<LabelNames<'l>>, out: Out<W>) -> Writer<'l, W> {
+        Writer { look: Look { options, clock, labels }, out, line: Line::new(), root: None }
+    }
+
+    /// An entry of a table.
+    #[inline]
+    pub fn row(&mut self, row: &Conntrack<'_>) -> Result<(), SinkError> {
+        self.entry(row, None, None)
+    }
+
+    /// An entry, as the command that does `change` to it where the form is that.
+    pub fn changed(&mut self, row: &Conntrack<'_>, change: Change) -> Result<(), SinkError> {
+        let change = Some(change).filter(|_| self.look.options.form == Form::Save);
+        self.entry(row, change, None)
+    }
+
+    /// An event about an entry; `at` is when it came: seconds since 1970 and ns.
+    pub fn event(
+        &mut self,
+        row: &Conntrack<'_>,
+        change: Change,
+        at: (i64, u32),
+        origin: Option<&Origin<'_>>,
+    ) -> Result<(), SinkError> {
+        let Options { form, time, .. } = self.look.options;
+        if form == Form::Text {
+            let mut pen = Pen::new(&mut self.line, self.out.buf(), true);
+            if time {
+                put_moment(&mut pen, at, true);
+            }
+            put_tag(&mut pen, change);
+        }
+        self.entry(row, Some(change), origin)
+    }
+
+    fn entry(
+        &mut self,
+        row: &Conntrack<'_>,
+        change: Option<Change>,
+        origin: Option<&Origin<'_>>,
+    ) -> Result<(), SinkError> {
+        let old = self.look.options.bug_compatible;
+        let mut inside = None;
+        if self.look.options.form == Form::Xml {
+            self.open_root("conntrack");
+            inside = origin.filter(|_| !old);
+        }
+        let mut pen = Pen::new(&mut self.line, self.out.buf(), old);
+        match self.look.options.form {
+            Form::Text => text::put_entry(&mut pen, row, &self.look),
+            Form::Xml => xml::put_entry(&mut pen, row, change, inside, &self.look),
+            Form::Save => save::put_entry(&mut pen, row, change, &self.look),
+        }
+        if let (Some(origin), None) = (origin, inside) {
+            pen.item(" [USERSPACE] portid=", origin.portid.into());
+            if let Some(program) = origin.program {
+                pen.word(" progname=");
+                pen.outside(program);
+            }
+        }
+        pen.end();
+        self.out.line_done()
+    }
+
+    /// An expectation; with `change` an event about it.
+    pub fn expectation(
+        &mut self,
+        row: &Expectation<'_>,
+        change: Option<Change>,
+        at: (i64, u32),
+    ) -> Result<(), SinkError> {
+        let Options { form, time, bug_compatible, .. } = self.look.options;
+        if form == Form::Xml {
+            self.open_root("expect");
+        }
+        let mut pen = Pen::new(&mut self.line, self.out.buf(), bug_compatible);
+        if form == Form::Xml {
+            expect::put_xml(&mut pen, row, change, &self.look);
+        } else {
+            if time {
+                put_moment(&mut pen, at, !bug_compatible);
+            }
+            if let Some(change) = change {
+                put_tag(&mut pen, change);
+            }
+            expect::put_text(&mut pen, row);
+        }
+        pen.end();
+        self.out.line_done()
+    }
+
+    fn open_root(&mut self, root: &'static str) {
+        if self.root.is_some() || self.look.options.bare {
+            return;
+        }
+        self.root = Some(root);
+        xml::put_head(&mut Pen::new(&mut self.line, self.out.buf(), true), root);
+    }
+
+    /// Writes what waits now.
+    pub fn flush(&mut self) -> Result<(), SinkError> {
+        self.out.flush()
+    }
+
+    /// Closes what is open and writes what waits. Without a row nothing was opened: nothing is written.
+    pub fn finish(&mut self) -> Result<(), SinkError> {
+        if let Some(root) = self.root.take() {
+            let mut pen = Pen::new(&mut self.line, self.out.buf(), true);
+            pen.close(root);
+            pen.end();
+        }
+        self.out.flush()
+    }
+
+    /// The same, leaving the root open.
+    pub fn break_off(&mut self) -> Result<(), SinkError> {
+        self.root = None;
+        self.out.flush()
+    }
+
+    /// The output itself.
+    pub fn into_inner(self) -> W {
+        self.out.into_inner()
+    }
+}
+
+/// `    [NEW] `: nine wide, to the right.
+fn put_tag(pen: &mut Pen<'_>, change: Change) {
+    pen.word(match change {
+        Change::New => "    [NEW] ",
+        Change::Update => " [UPDATE] ",
+        Change::Destroy => "[DESTROY] ",
+        Change::Unknown => "",
+    });
+}
+
+/// `[SECONDS.MICROSECONDS]` and a tab. In front of expectations the tool puts the digits of the fraction to the left.
+fn put_moment(pen: &mut Pen<'_>, (seconds, nanos): (i64, u32), zeros: bool) {
+    let micros = u64::from(nanos / 1000);
+    let (seconds, missing) = (u64::try_from(seconds).unwrap_or(0), 6 - record::text::u64_len(micros).min(6));
+    pen.byte(b'[');
+    pen.number(seconds);
+    pen.byte(b'.');
+    if zeros {
+        (0..missing).for_each(|_| pen.byte(b'0'));
+    }
+    pen.number(micros);
+    if !zeros {
+        (0..missing).for_each(|_| pen.byte(b' '));
+    }
+    pen.word("]\t");
+}

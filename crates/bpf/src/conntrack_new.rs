@@ -14,9 +14,9 @@ static OBJECT: &[u8] = include_bytes!("../objects/conntrack_new.o");
 const FAMILIES: [u32; 2] = [2, 10];
 /// `NF_INET_LOCAL_IN`, `NF_INET_POST_ROUTING`: where entries are confirmed.
 const HOOKS: [u32; 2] = [1, 4];
-/// Confirmation has the last priority (`NF_IP_PRI_CONNTRACK_CONFIRM`, INT_MAX). A place belongs to one program, so that
-/// a second run takes the one before.
-const PRIORITIES: std::ops::RangeInclusive<i32> = i32::MAX - 8..=i32::MAX - 1;
+/// Confirmation has the last priority, INT_MAX, and for IPv6 at LOCAL_IN the one before (`ipv6_conntrack_ops` in
+/// net/netfilter/nf_conntrack_proto.c). A place belongs to one program, so that a second run takes the one before.
+const PRIORITIES: std::ops::RangeInclusive<i32> = i32::MAX - 5..=i32::MAX - 2;
 
 /// The program at work, and the ring that it fills.
 #[derive(Debug)]

@@ -120,7 +120,8 @@ impl WalkFilter {
 fn states(test: &Test) -> Option<u32> {
     let Operand::Words(words) = &test.operand else { return None };
     let wanted = |state: CtState| words.iter().any(|word| **word == *state.name().as_bytes());
-    let numbers = (0..32u8).filter(|n| [CtState::Tcp(*n), CtState::Sctp(*n), CtState::Dccp(*n)].into_iter().any(wanted));
+    let numbers =
+        (0..32u8).filter(|n| [CtState::Tcp(*n), CtState::Sctp(*n), CtState::Dccp(*n)].into_iter().any(wanted));
     (test.op == Op::Eq).then(|| numbers.fold(0, |bits, n| bits | 1 << n))
 }
 

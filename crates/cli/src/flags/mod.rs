@@ -5,6 +5,7 @@
 
 mod command;
 mod defs;
+mod events;
 mod kill;
 mod nat;
 mod nat_advise;
@@ -13,6 +14,7 @@ mod request;
 mod stateless;
 
 pub use command::{COMMANDS, all, one};
+pub(crate) use events::Events;
 pub(crate) use kill::Kill;
 pub(crate) use nat::{NatDelete, NatList};
 pub(crate) use nat_advise::NatAdvise;

@@ -148,11 +148,11 @@ impl<'h> NatEventStream<'h> {
         let everywhere = find.is_some();
         let (mut shut, mut packets) = (None, None);
         let lacks = demand.need & LACKS_BPF != 0;
-        let fits = wanted.only_new() && !everywhere && !lacks;
+        let fits = wanted.only_new() && !everywhere && !lacks && resync.is_none();
         let may = if host.is_replay() { host.holds(&key(netns_id)) } else { fits || via == Some(EventsVia::Bpf) };
         if may && via != Some(EventsVia::Netlink) {
             match open_packets(host, netns_id, room, stop) {
-                Ok(opened) if everywhere || !wanted.only_new() => {
+                Ok(opened) if !host.is_replay() && (everywhere || !wanted.only_new()) => {
                     drop(opened);
                     return Err(unsupported(ONLY_NEW.into()));
                 }
@@ -228,7 +228,12 @@ impl<'h> NatEventStream<'h> {
     fn next_by_packet(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
         let Door::Bpf(packets) = &mut self.door else { return Ok(Tide::Out) };
         let (moments, counts) = (&mut self.moments, &mut self.counts);
+        let wanted = self.wanted.has(NatHappening::New);
         packets.next(&mut |happened_ns, entry| {
+            // A recording holds what was asked for when it was made.
+            if !wanted {
+                return Next::More;
+            }
             counts.one(NatHappening::New);
             let time = moments.text(happened_ns);
             each(&NatEvent { happening: NatHappening::New, time, duration_us: None, portid: 0, entry })
@@ -253,14 +258,15 @@ impl<'h> NatEventStream<'h> {
             let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
             let (moments, counts) = (&mut self.moments, &mut self.counts);
             let now_ns = wall_ns();
-            let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
-                counts.one(NatHappening::Live);
-                let time = moments.text(now_ns);
-                match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
-                    Next::More => ControlFlow::Continue(()),
-                    Next::Stop => ControlFlow::Break(()),
-                }
-            });
+            let dumped =
+                dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
+                    counts.one(NatHappening::Live);
+                    let time = moments.text(now_ns);
+                    match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
+                        Next::More => ControlFlow::Continue(()),
+                        Next::Stop => ControlFlow::Break(()),
+                    }
+                });
             match dumped {
                 Ok(dumped) => {
                     self.notes.failed += dumped.malformed;
@@ -372,12 +378,7 @@ fn open_packets<'h>(
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_packets<'h>(
-    host: &'h Host,
-    netns_id: u64,
-    _: u32,
-    _: &'h dyn Fn() -> bool,
-) -> Result<NewByPacket<'h>, Cause> {
+fn open_packets<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<NewByPacket<'h>, Cause> {
     if !host.is_replay() {
         return Err("this netwren was built without BPF".into());
     }

@@ -173,13 +173,13 @@ impl<'l> Filter<'l> {
     fn orig(&self, row: &Conntrack<'_>) -> bool {
         let want = self.want;
         let masks = (self.line.has(given::MASK_SRC), self.line.has(given::MASK_DST));
-        let side = Side {
-            src: want.orig.src.filter(|_| !masks.0),
-            dst: want.orig.dst.filter(|_| !masks.1),
-            ..want.orig
-        };
+        let side =
+            Side { src: want.orig.src.filter(|_| !masks.0), dst: want.orig.dst.filter(|_| !masks.1), ..want.orig };
         let family = !self.line.has_any(given::ORIG) || row.family == self.line.family;
-        family && want.proto.is_none_or(|proto| proto == row.orig.proto) && self.side(&side, &row.orig) && self.icmp(row)
+        family
+            && want.proto.is_none_or(|proto| proto == row.orig.proto)
+            && self.side(&side, &row.orig)
+            && self.icmp(row)
     }
 
     fn reply(&self, row: &Conntrack<'_>) -> bool {

@@ -63,6 +63,8 @@ impl Source<Nat> for EveryCt<'_> {
         let Some(first) = self.ways.first() else { return Offer::default() };
         let mut offer = self.source(first.netns_id).offer(demand);
         let many = self.ways.len();
+        // The first line is about the door; others are about this one namespace.
+        offer.explain.truncate(1);
         offer.explain.push(format!("in each of {many} network namespaces, one after the other, each by its own size"));
         // Each namespace chooses its own door: what one does not push the engine must do for all.
         offer.pushed.clear();

@@ -158,6 +158,15 @@ impl<'h> CtSource<'h> {
         }
     }
 
+    // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
+    // have asked the kernel for.
+    fn narrower_filters(&self, demand: &Demand<Nat>) -> Vec<&str> {
+        let wanted = [true, false].map(|worth| split(&demand.conjuncts, || worth).filter);
+        let families = |filter: KernelFilter| [0, 2, 10].map(|family| note_of(&filter.of_family(family)));
+        let own: Vec<String> = wanted.into_iter().flat_map(families).collect();
+        self.recorded_filters().into_iter().filter(|note| !own.iter().any(|own| own == note)).collect()
+    }
+
     // The notes of this namespace's streams that tell of a filter.
     fn recorded_filters(&self) -> Vec<&str> {
         let keys = [0, 2, 10].map(|family| key(self.options.table, self.options.netns_id, family));
@@ -168,6 +177,12 @@ impl<'h> CtSource<'h> {
         notes.dedup();
         notes
     }
+}
+
+// What a recording has to say about itself: what the kernel left out is missing in it.
+fn note_of(filter: &KernelFilter) -> String {
+    let words = filter.words();
+    if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
 struct Plan {
@@ -203,7 +218,7 @@ impl Source<Nat> for CtSource<'_> {
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
         let Plan { choice, split, walk, is_empty } = self.plan(demand);
         let mut books = Books::default();
-        for note in self.recorded_filters() {
+        for note in self.narrower_filters(demand) {
             books.note(format!("the recording was made with a {note}"));
         }
         if is_empty {
@@ -341,8 +356,7 @@ impl Run<'_, '_, '_, '_> {
     // any row of it goes out: whatever was moved is seen by then, for the number changes under the same locks.
     fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
         let (host, place) = (self.source.host, self.source.place());
-        let words = filter.words();
-        let note = if words.is_empty() { words } else { format!("kernel filter: {words}") };
+        let note = note_of(filter);
         let before = sizes::buckets(host, place);
         let (mut resized, mut block) = (false, u64::MAX);
         let table = self.source.options.table;

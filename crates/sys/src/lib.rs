@@ -30,7 +30,7 @@ pub use fd::Fd;
 pub use fs::FileBlocks;
 pub use host::{Blocks, Host, Mode};
 pub use kernel::{Kernel, page_bytes};
-pub use netlink::NetlinkSocket;
+pub use netlink::{NetlinkSocket, Received, wait_any};
 pub use netns::NetNs;
 pub use out::{Out, OutError};
 pub use signal::Interrupt;

@@ -1,0 +1,247 @@
+//! Every door beside the others and beside `conntrack -L -o extended,id`, on the same table of over a thousand entries.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::collections::BTreeMap;
+
+use conntrack::{CtSource, NETLINK_LACKS, Options, PROC_LACKS, Via, parse_proc_line};
+use record::rows::{Conntrack, CtState, CtTuple, Nat, NatKind, nat_need};
+use record::{Accounting, Addr, Demand, Expr, Next, Op, Operand, Source, Table, Test, field_index};
+use sys::Host;
+use testkit::conntrack::{Entry, mixed};
+use testkit::netns::Lab;
+
+/// What any two doors, or a door and the tool, can be compared by; by original direction and zone.
+type Entries = BTreeMap<(u8, [u64; 5], Option<u16>), Kept>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kept {
+    family: u8,
+    orig: CtTuple,
+    reply: CtTuple,
+    state: Option<CtState>,
+    nat: Option<NatKind>,
+    backend: Option<(Addr, Option<u16>)>,
+    mark: Option<u32>,
+    zone: Option<u16>,
+    timeout_s: Option<u32>,
+    /// Not by /proc.
+    id: Option<u32>,
+    /// The walk of /proc holds a reference itself.
+    uses: Option<u32>,
+}
+
+fn key(row: &Conntrack<'_>) -> (u8, [u64; 5], Option<u16>) {
+    let halves = |addr: Addr| {
+        let mut wide = [0; 16];
+        wide[..addr.octets().len()].copy_from_slice(addr.octets());
+        let all = u128::from_be_bytes(wide);
+        [(all >> 64) as u64, all as u64]
+    };
+    let ([a, b], [c, d]) = (halves(row.orig.src), halves(row.orig.dst));
+    let parts = u64::from(row.orig.src_part) << 16 | u64::from(row.orig.dst_part);
+    (row.orig.proto, [a, b, c, d, parts], row.told_zone())
+}
+
+fn keep(entries: &mut Entries, row: &Conntrack<'_>) {
+    let kept = Kept {
+        family: row.family,
+        orig: row.orig,
+        reply: row.reply,
+        state: row.state,
+        nat: row.nat(),
+        backend: row.backend(),
+        mark: row.mark,
+        zone: row.zone,
+        timeout_s: row.timeout_s,
+        id: row.id,
+        uses: row.uses,
+    };
+    assert!(entries.insert(key(row), kept).is_none(), "twice: {row:?}");
+}
+
+fn read(lab: &Lab, via: Option<Via>, demand: &Demand<Nat>) -> (Entries, Accounting) {
+    lab.inside(|| {
+        let host = Host::live();
+        let options = Options { via, ..Options::new(sys::netns::current_inode().unwrap()) };
+        let mut entries = Entries::new();
+        let books = CtSource::new(&host, options).run(demand, &mut |row| {
+            keep(&mut entries, row);
+            Next::More
+        });
+        (entries, books.unwrap())
+    })
+}
+
+fn everything() -> Demand<Nat> {
+    Demand::new(&[], Vec::new())
+}
+
+/// What `conntrack -L` prints has the words of /proc, and an id at the end.
+fn by_tool(lab: &Lab) -> Entries {
+    let mut entries = Entries::new();
+    for line in lab.output("conntrack", &["-L", "-o", "extended,id"]).lines() {
+        let (line, id) = line.rsplit_once(" id=").expect("an id was asked for");
+        let row = parse_proc_line(line.as_bytes(), 0, None).unwrap();
+        keep(&mut entries, &Conntrack { id: Some(id.parse().unwrap()), ..row });
+    }
+    entries
+}
+
+/// The same without what one of both does not have, or counts differently.
+fn comparable(entries: &Entries, ids: bool) -> Entries {
+    let mut entries = entries.clone();
+    for kept in entries.values_mut() {
+        (kept.timeout_s, kept.uses) = (None, None);
+        if !ids {
+            kept.id = None;
+        }
+    }
+    entries
+}
+
+fn assert_same(one: &Entries, other: &Entries, ids: bool) {
+    let (a, b) = (comparable(one, ids), comparable(other, ids));
+    let differ = a.iter().filter(|(key, kept)| b.get(key) != Some(kept)).take(3).collect::<Vec<_>>();
+    let others = differ.iter().map(|(key, _)| b.get(key)).collect::<Vec<_>>();
+    assert!(differ.is_empty() && a.len() == b.len(), "{} and {} rows; {differ:#?} {others:#?}", a.len(), b.len());
+    for (key, kept) in one {
+        let left = |kept: &Kept| i64::from(kept.timeout_s.unwrap());
+        assert!((left(kept) - left(&other[key])).abs() <= 5, "timeouts of {key:?}");
+    }
+}
+
+/// More than a thousand rows: every protocol, state and kind, both families, zones, marks.
+#[test]
+fn root_every_door_tells_the_same() {
+    testkit::require_root!();
+    let lab = Lab::new("doors");
+    assert_eq!(lab.track(mixed(2_500)), 2_500);
+    let (netlink, books) = read(&lab, Some(Via::Netlink), &everything());
+    assert_eq!((netlink.len(), books.seen, &books.via[..]), (2_500, 2_500, &["netlink"][..]));
+    assert!(!books.is_partial() && books.why.is_empty(), "{books:?}");
+    let states = netlink.values().filter_map(|kept| kept.state).map(CtState::name);
+    assert!(states.collect::<std::collections::BTreeSet<_>>().len() >= 14);
+    for nat in [NatKind::None, NatKind::Snat, NatKind::Dnat, NatKind::Both] {
+        assert!(netlink.values().filter(|kept| kept.nat == Some(nat)).count() > 20, "{nat:?}");
+    }
+    let (proc, books) = read(&lab, Some(Via::Proc), &everything());
+    assert_eq!(books.via, ["proc"]);
+    assert_same(&netlink, &proc, false);
+    let tool = by_tool(&lab);
+    assert_same(&netlink, &tool, true);
+    let uses = |entries: &Entries| entries.values().map(|kept| kept.uses).collect::<Vec<_>>();
+    assert!(uses(&netlink) == uses(&proc), "the line's own reference is not counted");
+    // Another namespace of the same table of buckets has none of them.
+    let (other, _) = read(&Lab::new("doors2"), Some(Via::Netlink), &everything());
+    assert!(other.is_empty());
+}
+
+fn is(name: &str, operand: Operand) -> Expr {
+    Expr::Test(Test { field: field_index::<Nat>(name).unwrap(), op: Op::Eq, operand })
+}
+
+fn word(name: &str, word: &str) -> Expr {
+    is(name, Operand::Words(vec![word.as_bytes().into()]))
+}
+
+/// What the kernel filters is at least what should pass, and less than everything.
+#[test]
+fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
+    testkit::require_root!();
+    let lab = Lab::new("doorsfilter");
+    lab.track(mixed(2_000));
+    let (all, _) = read(&lab, Some(Via::Netlink), &everything());
+    let client = all.values().find(|kept| kept.orig.proto == 6 && kept.family == 2).unwrap().orig;
+    let backend = all.values().find(|kept| kept.nat == Some(NatKind::Dnat)).unwrap().reply;
+    let end = |addr, port: Option<u16>| {
+        let ports = port.map(|port| (port, port));
+        Operand::Endpoints(vec![record::EndpointTest { prefix: Some(record::Prefix::host(addr)), ports }])
+    };
+    let cases: Vec<(Vec<Expr>, Box<dyn Fn(&Kept) -> bool>)> = vec![
+        (vec![word("nat", "dnat")], Box::new(|kept| kept.nat == Some(NatKind::Dnat))),
+        (vec![word("family", "inet6")], Box::new(|kept| kept.family == 10)),
+        (vec![is("zone", Operand::Number(2))], Box::new(|kept| kept.zone == Some(2))),
+        (vec![is("mark", Operand::Number(3))], Box::new(|kept| kept.mark == Some(3))),
+        (vec![is("client", end(client.src, None))], Box::new(move |kept| kept.orig.src == client.src)),
+        (
+            vec![word("proto", "tcp"), is("client", end(client.src, None)), is("orig_dport", Operand::Number(443))],
+            Box::new(move |kept| kept.orig.proto == 6 && kept.orig.src == client.src && kept.orig.dport() == Some(443)),
+        ),
+        (
+            vec![word("proto", "tcp"), is("backend", end(backend.src, None)), word("nat", "dnat")],
+            Box::new(move |kept| {
+                kept.orig.proto == 6 && kept.reply.src == backend.src && kept.nat == Some(NatKind::Dnat)
+            }),
+        ),
+    ];
+    for (filter, passes) in cases {
+        let demand = Demand::new(&[], filter);
+        let (read, books) = read(&lab, Some(Via::Netlink), &demand);
+        let wanted: Vec<_> = all.iter().filter(|(_, kept)| passes(kept)).collect();
+        assert!(!wanted.is_empty() && read.len() < all.len() && books.why.is_empty(), "{:?}", demand.conjuncts);
+        assert!(wanted.iter().all(|(key, _)| read.contains_key(key)), "{:?}", demand.conjuncts);
+    }
+}
+
+/// Which door is taken unasked, and what the masks say is true.
+#[test]
+fn root_a_small_table_is_read_by_proc_and_fields_decide() {
+    testkit::require_root!();
+    let lab = Lab::new("doorschoose");
+    let nothing = read(&lab, None, &everything());
+    assert_eq!((nothing.0.len(), nothing.1.seen), (0, 0));
+    lab.track(mixed(50));
+    assert_eq!(read(&lab, None, &everything()).1.via, ["proc"]);
+    let wants = |need| {
+        let mut demand = everything();
+        demand.need |= need;
+        read(&lab, None, &demand)
+    };
+    let (by_id, books) = wants(nat_need::ID);
+    assert_eq!(books.via, ["netlink"]);
+    assert!(by_id.values().all(|kept| kept.id.is_some()));
+    assert_eq!(PROC_LACKS & nat_need::ID, nat_need::ID);
+    assert_eq!(NETLINK_LACKS, nat_need::EXPIRED);
+    assert_eq!(wants(nat_need::STATUS).1.via, ["netlink"]);
+}
+
+/// Labels by name where there is a file, by number where not, which is said once.
+#[test]
+fn root_labels_have_names_or_numbers() {
+    testkit::require_root!();
+    let lab = Lab::new("doorslabels");
+    lab.use_conntrack_labels();
+    let udp = |port: u16| Entry::udp(([10, 0, 0, 1].into(), port), ([10, 0, 0, 2].into(), 53));
+    lab.track([udp(1).label_bits(&[0, 5]), udp(2).label_bits(&[5]), udp(3)]);
+    let etc = lab.dir().join("etc");
+    std::fs::create_dir_all(etc.join("xtables")).unwrap();
+    let labels = || {
+        lab.inside(|| {
+            let host = Host::with_roots("/proc".into(), "/sys".into(), etc.clone());
+            let options = Options::new(sys::netns::current_inode().unwrap());
+            let demand = Demand::<Nat>::new(&[field_index::<Nat>("label").unwrap()], Vec::new());
+            let mut told = Vec::new();
+            let books = CtSource::new(&host, options).run(&demand, &mut |row| {
+                told.push(row.label_words.map(|words| String::from_utf8(words.to_vec()).unwrap()));
+                Next::More
+            });
+            told.sort();
+            (told, books.unwrap())
+        })
+    };
+    let (told, books) = labels();
+    assert_eq!(told, [None, Some("0,5".into()), Some("5".into())]);
+    assert_eq!(books.why.len(), 1);
+    assert!(books.why[0].text.contains("connlabel.conf") && !books.is_partial());
+    std::fs::write(etc.join("xtables/connlabel.conf"), "0 audit\n5 web\n").unwrap();
+    let (told, books) = labels();
+    assert_eq!(told, [None, Some("audit,web".into()), Some("web".into())]);
+    assert!(books.why.is_empty());
+}
+
+/// The field table's masks name fields that are there.
+#[test]
+fn every_need_bit_is_some_fields() {
+    for bit in (0..64).map(|n| 1u64 << n).filter(|bit| (PROC_LACKS | NETLINK_LACKS) & bit != 0) {
+        assert!(Nat::FIELDS.iter().any(|field| field.need & bit != 0), "{bit:#x}");
+    }
+}

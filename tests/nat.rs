@@ -82,7 +82,9 @@ fn root_nat_formats_of_lists_and_ends() {
     assert_eq!(nat(&lab, &columns), ["[2001:db8::1]:4000\tseen_reply,assured,confirmed\t0x10\t-"]);
     assert_eq!(
         nat(&lab, &[&columns[..], &["-o", "json"]].concat()),
-        ["{\"client\":\"[2001:db8::1]:4000\",\"status\":[\"seen_reply\",\"assured\",\"confirmed\"],\"mark\":16,\"label\":null}"]
+        [
+            "{\"client\":\"[2001:db8::1]:4000\",\"status\":[\"seen_reply\",\"assured\",\"confirmed\"],\"mark\":16,\"label\":null}"
+        ]
     );
     assert_eq!(
         nat(&lab, &[&columns[..], &["-o", "csv"]].concat()),
@@ -152,7 +154,9 @@ fn root_nat_delete_shows_first_and_deletes_what_it_showed() {
     lab.track(mixed(500));
     let doomed = nat(&lab, &["-c", "client,published", "proto = udp and nat = none"]);
     assert!(doomed.len() > 20);
-    let delete = |args: &[&str]| netwren_in(&lab, &[&["nat", "delete", "-H", "--no-owner", "-c", "client,published"], args].concat());
+    let delete = |args: &[&str]| {
+        netwren_in(&lab, &[&["nat", "delete", "-H", "--no-owner", "-c", "client,published"], args].concat())
+    };
     let shown = delete(&["proto = udp and nat = none"]);
     let words = format!("entries that would be deleted: {}; nothing was done", doomed.len());
     assert!(shown.stderr.contains(&words), "{}", shown.stderr);
@@ -263,10 +267,17 @@ fn root_nat_owners_are_found_at_the_local_end() {
         Entry::udp((v4(1), 4003), (v4(77), 5353)),
     ]);
     let ran = netwren_in(&lab, &["nat", "-H", "-c", "client,process,pid", "--sort", "client"]).ok_but_owners();
-    assert_eq!(ran, format!("10.0.0.1:4001\tpython3\t{server}\n10.0.0.1:4002\tpython3\t{server}\n10.0.0.1:4003\t-\t-\n"));
+    assert_eq!(
+        ran,
+        format!("10.0.0.1:4001\tpython3\t{server}\n10.0.0.1:4002\tpython3\t{server}\n10.0.0.1:4003\t-\t-\n")
+    );
     // A connection whose two ends are held by this very process.
     let rules = lab.dir().join("rules.nft");
-    std::fs::write(&rules, "table ip t {\n chain c {\n type filter hook input priority 0\n ct state new accept\n }\n}\n").unwrap();
+    std::fs::write(
+        &rules,
+        "table ip t {\n chain c {\n type filter hook input priority 0\n ct state new accept\n }\n}\n",
+    )
+    .unwrap();
     lab.output("nft", &["-f", rules.to_str().unwrap()]);
     let pair = lab.connect_v4(1);
     let filter = format!("client = 127.0.0.1:{}", pair[0].client.port());
@@ -298,7 +309,11 @@ fn root_nat_counters_and_ages() {
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
     let rules = lab.dir().join("rules.nft");
-    std::fs::write(&rules, "table ip t {\n chain c {\n type filter hook input priority 0\n ct state new accept\n }\n}\n").unwrap();
+    std::fs::write(
+        &rules,
+        "table ip t {\n chain c {\n type filter hook input priority 0\n ct state new accept\n }\n}\n",
+    )
+    .unwrap();
     lab.output("nft", &["-f", rules.to_str().unwrap()]);
     let _pair = lab.connect_v4(1);
     for via in ["netlink", "proc"] {

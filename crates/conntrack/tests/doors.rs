@@ -164,9 +164,7 @@ fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
         (vec![is("client", end(client.src, None))], Box::new(move |kept| kept.orig.src == client.src)),
         (
             vec![word("proto", "tcp"), is("client", end(client.src, None)), is("orig_dport", Operand::Number(443))],
-            Box::new(move |kept| {
-                kept.orig.proto == 6 && kept.orig.src == client.src && kept.orig.dport() == Some(443)
-            }),
+            Box::new(move |kept| kept.orig.proto == 6 && kept.orig.src == client.src && kept.orig.dport() == Some(443)),
         ),
         (
             vec![word("proto", "tcp"), is("backend", end(backend.src, None)), word("nat", "dnat")],

@@ -196,8 +196,7 @@ impl Walk {
     /// Costs some milliseconds.
     pub fn load(host: &Host, parts: u32, wanted: &Wanted) -> Result<Walk, BpfError> {
         let conditions = wanted.conditions();
-        let constants: &[(&str, &[u8])] =
-            &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
+        let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
         let loaded = load(host, &Spec { object: OBJECT, programs: &["walk_conntrack"], constants, entries: &[] })?;
         let regions = loaded.map("out")?.mapped()?;
         Ok(Walk { loaded, regions, parts, conditions })
@@ -514,7 +513,8 @@ fn rows(block: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let at = u32::from_ne_bytes(word) as usize;
     let mut rest = block.get(HEAD..).unwrap_or_default();
     std::iter::from_fn(move || {
-        let (row, behind) = rest.split_at_checked(usize::from(*rest.first()?) * 4).filter(|(row, _)| !row.is_empty())?;
+        let (row, behind) =
+            rest.split_at_checked(usize::from(*rest.first()?) * 4).filter(|(row, _)| !row.is_empty())?;
         rest = behind;
         Some((row, at))
     })

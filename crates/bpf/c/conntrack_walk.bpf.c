@@ -95,7 +95,8 @@ struct walk {
 	u32 lanes_enough;	/* chains to follow at once, entries to write at once; at most 8 more come */
 	u32 found_enough;
 	u32 expiry;		/* mask: 1 live ones, 2 those whose time is over */
-	u32 status, status_mask, mark, mark_mask, states, zone, pad;
+	u32 status, status_mask, mark, mark_mask, zone;
+	u64 states;		/* bits: those of TCP, from 16 on those of SCTP, from 32 on those of DCCP */
 	struct tuple orig, orig_mask, reply, reply_mask;
 	u32 ended, next, filled, buckets, restarts, gone, nodes, pad2;
 	u64 table;
@@ -269,9 +270,9 @@ INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 
 INLINE u32 state_of(struct nf_conn *c, u32 proto)
 {
 	u32 state = c->proto.tcp.state;
-	if (proto == 132) state = c->proto.sctp.state;
-	if (proto == 33 && field_exists(c->proto.dccp.state)) state = c->proto.dccp.state;
-	return proto == 6 || proto == 132 || proto == 33 ? state : 0xff;
+	if (proto == IPPROTO_SCTP) state = c->proto.sctp.state;
+	if (proto == IPPROTO_DCCP && field_exists(c->proto.dccp.state)) state = c->proto.dccp.state;
+	return proto == IPPROTO_TCP || proto == IPPROTO_SCTP || proto == IPPROTO_DCCP ? state : 0xff;
 }
 
 INLINE void take_tuple(volatile struct tuple *t, u64 node)
@@ -305,7 +306,12 @@ INLINE u32 unwanted(volatile struct walk *w, volatile struct region *o, volatile
 	if (conditions & STATUS) d |= (b->status ^ w->status) & w->status_mask;
 	if (conditions & MARK) d |= (b->mark ^ w->mark) & w->mark_mask;
 	if (conditions & ZONE) d |= b->zone ^ w->zone;
-	if (conditions & STATES) d |= (b->state & ~31) | (~(w->states >> (b->state & 31)) & 1);
+	if (conditions & STATES) {
+		u32 n = b->state & 15, proto = b->proto;
+		if (proto == IPPROTO_SCTP) n += 16;
+		if (proto == IPPROTO_DCCP) n += 32;
+		d |= (b->state >> 4) | (~(w->states >> n) & 1);
+	}
 	return d;
 }
 

@@ -11,9 +11,9 @@
 use std::collections::HashSet;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use sys::bpf::Mapped;
+use sys::clock::thread_cpu_ns;
 use sys::{Blocks, Errno, Fd, Host, SysError, fs};
 
 use crate::{BpfError, Loaded, Program, Spec, load};
@@ -39,9 +39,10 @@ const AT_ONCE: [u32; 2] = [40, 64];
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Calls that may end without a step forward because chains changed a thousand times meanwhile.
 const UNQUIET_MAX: u32 = 20;
-/// The table is looked for again after every call, unless that took more than a fourth of the time since: in a namespace
-/// that has hardly an entry of its own /proc searches the whole table for it.
-const LOOK_SHARE: u32 = 4;
+/// The table is looked for again after every call, unless that is dear: in a namespace that has hardly an entry of its
+/// own /proc searches the whole table for it. Then only if it takes no more than a fourth of the time since.
+const LOOK_CHEAP_NS: u64 = 1_000_000;
+const LOOK_SHARE: u64 = 4;
 
 // How a call ended, `ended` of `struct walk`.
 const NO_TABLE: u32 = 1;
@@ -143,8 +144,9 @@ pub struct Wanted {
     pub status: Option<(u32, u32)>,
     /// Mark: value and mask.
     pub mark: Option<(u32, u32)>,
-    /// States of the protocol, bit n = state n. Protocols without states do not pass.
-    pub states: Option<u32>,
+    /// States of the protocol: bit n is TCP's state n, bit 16 + n SCTP's, bit 32 + n DCCP's. Protocols without states do
+    /// not pass.
+    pub states: Option<u64>,
     /// Zone.
     pub zone: Option<u16>,
     /// The direction that made the entry.
@@ -263,27 +265,29 @@ struct Table {
 #[derive(Debug)]
 struct Reader {
     file: Fd,
-    looked: Instant,
-    took: Duration,
+    /// When it was read last, and what that takes at least (sometimes it waits for a change of size); ns of CPU.
+    looked: u64,
+    takes: u64,
 }
 
 impl Reader {
     fn open(path: &Path) -> Result<Reader, SysError> {
-        Ok(Reader { file: fs::open(path)?, looked: Instant::now(), took: Duration::ZERO })
+        Ok(Reader { file: fs::open(path)?, looked: 0, takes: u64::MAX })
     }
 
     /// Lets the kernel note it anew.
     fn look(&mut self) -> Result<(), SysError> {
-        let begin = Instant::now();
+        let begin = thread_cpu_ns();
         let read = fs::read_at(&self.file, &mut [0], 0);
         read.map_err(|errno| SysError::new("pread64", "/proc/net/nf_conntrack", errno))?;
-        self.looked = Instant::now();
-        self.took = self.looked.duration_since(begin);
+        self.looked = thread_cpu_ns();
+        self.takes = self.takes.min(self.looked.saturating_sub(begin));
         Ok(())
     }
 
     fn is_due(&self) -> bool {
-        self.looked.elapsed() >= self.took * LOOK_SHARE
+        let since = thread_cpu_ns().saturating_sub(self.looked);
+        self.takes < LOOK_CHEAP_NS || since >= self.takes.saturating_mul(LOOK_SHARE)
     }
 }
 
@@ -316,6 +320,9 @@ impl Share {
     }
 }
 
+/// Blocks that are shorter than this are not enough to know again what is out: they are kept together.
+const RECENT_BYTES: usize = 128 << 10;
+
 /// A reading under way.
 #[derive(Debug)]
 pub struct Walking<'w> {
@@ -331,7 +338,7 @@ pub struct Walking<'w> {
     /// Rows up to here may be out, if the table's size changed: they are in the newest block, or in `recent`.
     out_until: Share,
     newest: Newest,
-    /// Since a change of the table's size: the newest block before it, and what followed until a whole one.
+    /// What followed the newest block since, if it was little or the table's size changed: that block, and the rows.
     recent: Vec<u8>,
     /// What of a block was not out.
     passed: Vec<u8>,
@@ -425,14 +432,38 @@ impl Walking<'_> {
         if self.out_until.is_before(done) {
             self.out_until = done;
         }
-        if self.recent.is_empty() {
-            self.recent = self.block(self.newest).to_vec();
-        }
+        self.keep_newest();
         self.table = new;
         self.next = done.in_table(new.buckets) & !7;
         // Not as far back as that, or who knows what was missed.
         let lost = self.done().is_before(self.newest.from) || self.unproved;
         if lost { Err(failed(Errno::AGAIN)) } else { Ok(()) }
+    }
+
+    fn keep_newest(&mut self) {
+        if self.recent.is_empty() {
+            self.recent = self.block(self.newest).to_vec();
+        }
+    }
+
+    /// Notes a block as handed out.
+    fn handed_out(&mut self, block: Newest) {
+        if block.filled >= RECENT_BYTES || self.newest.filled == 0 {
+            self.newest = block;
+            self.recent.clear();
+            return;
+        }
+        self.keep_newest();
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.extend_from_slice(self.block(block).get(HEAD..).unwrap_or_default());
+        // Enough of the like: what was before may be forgotten.
+        if recent.len() > 8 * RECENT_BYTES {
+            self.newest.from = block.from;
+            recent.clear();
+            recent.extend_from_slice(self.block(block));
+        }
+        self.recent = recent;
+        self.newest.region = block.region;
     }
 
     /// Keeps what of a block is not out; true if there is any.
@@ -465,8 +496,7 @@ impl Blocks for Walking<'_> {
             let end = if partly { until & !7 } else { self.next.saturating_add(BUCKETS_A_CALL) };
             let Some(newest) = self.call(end)? else { continue };
             if !partly {
-                self.newest = newest;
-                self.recent.clear();
+                self.handed_out(newest);
                 return Ok(Some(self.block(newest)));
             }
             if self.pass(newest) {
@@ -521,9 +551,10 @@ impl Context {
         let (status, status_mask) = wanted.status.unwrap_or_default();
         let (mark, mark_mask) = wanted.mark.unwrap_or_default();
         let (states, zone) = (wanted.states.unwrap_or(0), wanted.zone.unwrap_or(0).into());
+        let [states_low, states_high] = [states as u32, (states >> 32) as u32];
         let (all, expiry) = (wanted.all.into(), u32::from(wanted.live) | u32::from(wanted.expired) << 1);
         let words = [start, end, region, fd, all, NODES_A_CALL, lanes, found, expiry];
-        let conditions = [status, status_mask, mark, mark_mask, states, zone];
+        let conditions = [status, status_mask, mark, mark_mask, zone, states_low, states_high];
         let mut bytes = [0; Context::BYTES];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words.iter().chain(&conditions)) {
             place.copy_from_slice(&word.to_ne_bytes());

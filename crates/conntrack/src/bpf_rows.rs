@@ -219,7 +219,9 @@ fn put_extensions<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], has: u8, head: &
     let times = at(head.times, HAS_TIMES);
     row.start_ns = times.and_then(|at| u64_at(bytes, at));
     row.stop_ns = times.and_then(|at| u64_at(bytes, at + 8)).filter(|stop| *stop != 0);
-    row.labels = at(head.labels, HAS_LABELS).and_then(|at| bytes.get(at..at + LABELS));
+    let labels = at(head.labels, HAS_LABELS).and_then(|at| bytes.get(at..at + LABELS));
+    // Room for labels is no label: netlink does not tell it either.
+    row.labels = labels.filter(|bits| bits.iter().any(|bits| *bits != 0));
     let name = at(head.helper, HAS_HELPER).and_then(|at| bytes.get(at..at + HELPER));
     row.helper = name.and_then(|name| name.split(|byte| *byte == 0).next()).filter(|name| !name.is_empty());
 }

@@ -414,8 +414,10 @@ impl Run<'_, '_, '_, '_> {
         let (host, place) = (self.source.host, self.source.place());
         let rows = &mut self.rows;
         let now_ns = Some(rows.now_ns);
+        // The same as by netlink. A read gives a page, some twenty rows, and a look at the size after each would cost more
+        // than looking for every row.
         let mut seen = Seen::new();
-        // The same as by netlink, at the granularity of the whole file: a row that may come twice is looked for.
+        seen.watch();
         for _ in 0..=RESIZED_RETRIES {
             let before = sizes::buckets(host, place);
             let stopped = proc_door::lines(host, place, |line| match parse_proc_line(line, place.netns_id, now_ns) {
@@ -430,7 +432,6 @@ impl Run<'_, '_, '_, '_> {
             if stopped || sizes::buckets(host, place) == before {
                 return Ok(());
             }
-            seen.watch();
         }
         rows.books.incomplete("the hash table was resized again and again while it was read: entries may be missing");
         Ok(())

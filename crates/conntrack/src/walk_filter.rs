@@ -18,8 +18,8 @@ pub(crate) struct WalkFilter {
     pub(crate) mark: Option<(u32, u32)>,
     /// Zone.
     pub(crate) zone: Option<u16>,
-    /// Numbers of states, a bit each.
-    pub(crate) states: Option<u32>,
+    /// States, a bit each: from 0 on those of TCP, from 16 on those of SCTP, from 32 on those of DCCP.
+    pub(crate) states: Option<u64>,
     pub(crate) orig: Ends,
     pub(crate) reply: Ends,
 }
@@ -116,13 +116,16 @@ impl WalkFilter {
     }
 }
 
-/// Numbers that one of the wanted words has in any protocol.
-fn states(test: &Test) -> Option<u32> {
+/// The states that one of the wanted words means, in whichever protocol.
+fn states(test: &Test) -> Option<u64> {
     let Operand::Words(words) = &test.operand else { return None };
     let wanted = |state: CtState| words.iter().any(|word| **word == *state.name().as_bytes());
-    let numbers =
-        (0..32u8).filter(|n| [CtState::Tcp(*n), CtState::Sctp(*n), CtState::Dccp(*n)].into_iter().any(wanted));
-    (test.op == Op::Eq).then(|| numbers.fold(0, |bits, n| bits | 1 << n))
+    let of = |bit: u8| match bit / 16 {
+        0 => CtState::Tcp(bit),
+        1 => CtState::Sctp(bit % 16),
+        _ => CtState::Dccp(bit % 16),
+    };
+    (test.op == Op::Eq).then(|| (0..48).filter(|bit| wanted(of(*bit))).fold(0, |bits, bit| bits | 1 << bit))
 }
 
 fn put<V: PartialEq + Copy>(place: &mut Option<V>, value: Option<V>) -> bool {

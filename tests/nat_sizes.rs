@@ -391,3 +391,55 @@ fn root_a_replay_advises_the_same() {
     };
     assert_eq!(but_times(&live), but_times(&again));
 }
+
+/// The rows of `nat stats --watch -o json`, round by round, as far as they are written.
+fn rounds_in(file: &Path) -> Vec<Vec<Value>> {
+    let mut rounds = Vec::new();
+    let text = std::fs::read_to_string(file).unwrap();
+    for line in text.lines().map_while(|line| serde_json::from_str::<Value>(line).ok()) {
+        match line.get("round") {
+            Some(_) => rounds.push(Vec::new()),
+            None => rounds.last_mut().unwrap().push(line),
+        }
+    }
+    rounds
+}
+
+/// Rounds are compared: what counters grew by, a namespace that comes, one that goes. A replay has the same rounds.
+#[test]
+fn root_rounds_tell_growth_and_namespaces_that_go() {
+    testkit::require_root!();
+    let (lab, goes) = (with_way_out("statswatch", TRACKED), Lab::new("statsgoes"));
+    let ids = [&lab, &goes].map(|lab| lab.inside(|| sys::netns::current_inode().unwrap()));
+    let (file, tape) = (lab.dir().join("rows"), lab.dir().join("tape"));
+    let filter = format!("netns_id in ({}, {})", ids[0], ids[1]);
+    let columns = "change,netns_id,entries,insert,drop,drop_delta,invalid_delta";
+    let table = ["nat", "stats", "--all-netns", "-o", "json", "--columns", columns, &filter];
+    let mut child = command(&[&table[..], &["--watch=0.1", "--record", tape.to_str().unwrap()]].concat());
+    let mut child =
+        child.stdout(std::fs::File::create(&file).unwrap()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let wait = |what: &str, holds: &dyn Fn(&[Value]) -> bool| {
+        testkit::wait_until(what, || rounds_in(&file).last().is_some_and(|rows| holds(rows)));
+    };
+    wait("two rounds with both", &|rows| rows.len() == 2 && rows.iter().all(|row| row["change"] == "kept"));
+    assert!(rounds_in(&file)[0].iter().all(|row| row["change"].is_null() && row["drop_delta"].is_null()));
+    send(&lab, 30);
+    wait("the entries", &|rows| rows.iter().any(|row| row["entries"] == 30 && row["drop_delta"] == 0));
+    drop(goes);
+    testkit::wait_until("the row of what is gone", || {
+        let rounds = rounds_in(&file);
+        let gone: Vec<&Value> = rounds.iter().flatten().filter(|row| row["change"] == "gone").collect();
+        assert!(gone.iter().all(|row| row["netns_id"] == ids[1] && row["entries"].is_null()), "{gone:?}");
+        gone.len() == 1
+    });
+    wait("only one is left", &|rows| rows.len() == 1);
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    child.wait().unwrap();
+    let live = rounds_in(&file);
+    let again = lab.dir().join("again");
+    let mut replay = command(&[&table[..], &["--watch=0.1", "--replay", tape.to_str().unwrap()]].concat());
+    replay.stdout(std::fs::File::create(&again).unwrap()).stderr(std::process::Stdio::null()).status().unwrap();
+    let again = rounds_in(&again);
+    assert_eq!(live, again[..live.len().min(again.len())]);
+    assert!(again.len() >= live.len());
+}

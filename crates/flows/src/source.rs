@@ -115,12 +115,13 @@ impl<'a> FlowSource<'a> {
                 return Next::More;
             }
             match wanted {
-                true => grouping.add(row, verdict, holders),
+                true => grouping.add_soon(row, verdict, holders),
                 false => filtered += 1,
             }
             Next::More
         });
         let mut books = read?;
+        self.grouping.settle();
         let settled = mirrors.settle(&mut self.grouping);
         books.filtered += filtered + settled.filtered;
         // Both ends of a joined connection were seen, and are in its flow.

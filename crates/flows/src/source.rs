@@ -66,7 +66,11 @@ impl<'a> FlowSource<'a> {
         // is shown if either end passes.
         let pushed = if self.options.homes.is_some() { &[] } else { self.options.conjuncts.as_slice() };
         let user = pushed.iter().map(|c| c.expr.clone());
-        steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user)
+        let mut demand = steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user);
+        for part in &self.options.conjuncts {
+            part.expr.for_each_test(&mut |test| demand.add(test.field));
+        }
+        demand
     }
 
     /// Step 1. A protocol whose services cannot be read costs the certainty of its directions, not the table; but

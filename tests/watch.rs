@@ -141,7 +141,8 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
     let running = Running::start(&lab, &args);
     let whole = |n: usize| {
         let all = rows(&std::fs::read_to_string(&running.file).unwrap());
-        all.len() > n && all[..all.len() - 1].last().is_some_and(|round| round.iter().all(|row| row["change"] == "kept"))
+        all.len() > n
+            && all[..all.len() - 1].last().is_some_and(|round| round.iter().all(|row| row["change"] == "kept"))
     };
     wait_until("several rounds", || whole(5));
     let port = pairs[7].0.local_addr().unwrap().port();

@@ -15,9 +15,7 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::rows::{Change, Counters, Identity, Pace, Watchable, Watched};
-use record::{
-    Accounting, Again, Demand, Each, Next, Offer, RowBytes, Source, SourceError, Unchanged, field_index,
-};
+use record::{Accounting, Again, Demand, Each, Next, Offer, RowBytes, Source, SourceError, Unchanged, field_index};
 use std::cell::RefCell;
 use std::hash::BuildHasher;
 

@@ -222,12 +222,7 @@ impl Doors {
     /// Reads the sockets of one's own namespace, whatever `ask` says of others, by what [`Doors::open`] has loaded.
     /// True if `taker` wanted no more.
     #[cfg(feature = "bpf")]
-    pub(crate) fn iterate(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        taker: &mut impl Taker,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn iterate(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         let kept = self.iterator.borrow();
         let Some(door) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
         let reading = door.read(wanted(ask)).map_err(|error| WalkError::Closed(Box::new(error)))?;
@@ -237,12 +232,7 @@ impl Doors {
 
     /// Reads the table of connections; `taker` gets every row with its key. True if it wanted no more.
     #[cfg(feature = "bpf")]
-    pub(crate) fn walk(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        taker: &mut impl Taker,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         if host.is_replay() {
             let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
             return rows(blocks, ask, self.secret(), taker);
@@ -311,23 +301,13 @@ impl Doors {
     }
 
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn iterate(
-        &self,
-        _: &Host,
-        _: &Ask<'_>,
-        _: &mut impl Taker,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn iterate(&self, _: &Host, _: &Ask<'_>, _: &mut impl Taker) -> Result<bool, WalkError> {
         Err(WalkError::Closed(Box::new(WithoutBpf)))
     }
 
     /// Without BPF a recording can still be read.
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn walk(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        taker: &mut impl Taker,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         if !host.is_replay() {
             return Err(WalkError::Closed(Box::new(WithoutBpf)));
         }

@@ -104,7 +104,11 @@ mod tests {
         let host = Host::live();
         let glance = |kernel: &[u64], before: Option<&Glance>| Glance::take(&host, kernel.to_vec(), before).unwrap();
         let first = glance(&[1, 2], None);
-        assert!(first.is_as(&Glance { kernel: vec![1, 2], mounts: Rc::clone(&first.mounts), names: first.names.clone() }));
+        assert!(first.is_as(&Glance {
+            kernel: vec![1, 2],
+            mounts: Rc::clone(&first.mounts),
+            names: first.names.clone()
+        }));
         assert!(!glance(&[1], Some(&first)).is_as(&first));
     }
 

@@ -58,7 +58,7 @@ struct walk {
 	u32 group, chains, at, zero;	/* chains of the group that have sockets, how many of them were taken */
 };
 /* Chains that are read together. */
-enum { GROUP = 32 };
+enum { GROUP = 128 };
 struct ahead { u64 link[GROUP]; u8 chain[GROUP]; };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);

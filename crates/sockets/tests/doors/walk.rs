@@ -118,6 +118,47 @@ fn agrees(doors: &Doors) {
     assert!(rows.iter().any(|row| row.timer == 2) && rows.iter().any(|row| row.timer == 1));
 }
 
+/// A connection with a mark.
+const MARKED: &str = r#"
+import socket, sys, os, signal
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen()
+c = socket.socket(); c.setsockopt(socket.SOL_SOCKET, 36, 7); c.connect(l.getsockname())
+a = l.accept()
+open(sys.argv[1] + ".part", "w").close(); os.rename(sys.argv[1] + ".part", sys.argv[1])
+signal.pause()
+"#;
+
+/// What costs the walk something is read only if it is asked for, each by itself, and then it is right.
+#[test]
+fn root_parts_are_there_when_asked_for() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("walkparts");
+    let _ = (lab.connect_v4(20), lab.connect_v6(20), lab.time_wait(3));
+    let ready = lab.dir().join("marked-ready");
+    lab.spawn("python3", &["-c", MARKED, ready.to_str().unwrap()]);
+    lab.wait_until("a marked connection", || ready.exists());
+    let bare = |row: &Kept| Kept { uid: None, inode: 0, mark: None, timer: 0, retrans: 0, ..row.clone() };
+    let shown = |need, row: &Kept| match need {
+        need::INODE => Kept { inode: row.inode, ..bare(row) },
+        need::UNIX_UID => Kept { uid: row.uid, ..bare(row) },
+        need::MARK => Kept { mark: row.mark, ..bare(row) },
+        _ => bare(row),
+    };
+    let told = |doors: &Doors| {
+        let of = |via, need| comparable(by(via, doors, &demand(need, vec![is("state", "established")])));
+        let whole = of(Via::Netlink, FIELDS);
+        assert!(whole.iter().any(|row| row.inode != 0 && row.mark == Some(7)));
+        for need in [0, need::INODE, need::UNIX_UID, need::MARK] {
+            let expected = whole.iter().map(|row| shown(need, row));
+            let walked = of(Via::Bpf, need | need::UNIX_QUEUES).into_iter();
+            let walked = walked.map(|row| Kept { timer: 0, retrans: 0, ..row });
+            assert_eq!(walked.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>(), "{need:x}");
+        }
+    };
+    lab.inside(|| told(&Doors::new()));
+}
+
 #[test]
 fn root_filters_leave_out_the_same() {
     testkit::require_root!();

@@ -102,7 +102,7 @@ impl Following {
 
     /// Reads until `enough` of what was read.
     #[track_caller]
-    fn read_until(&mut self, what: &str, enough: impl Fn(&[Event]) -> bool) {
+    fn read_until(&mut self, what: &str, mut enough: impl FnMut(&[Event]) -> bool) {
         testkit::wait_until(what, || {
             self.events.extend(self.lines.try_iter().map(|line| parse(&line)));
             enough(&self.events)
@@ -204,6 +204,35 @@ fn root_the_first_use_tells_who_accepted() {
     let talked = client(&lab, &addr.to_string(), 100);
     following.read_until("400 events", |events| events.len() >= 400);
     check(&following.end().0, addr.port(), &talked);
+}
+
+/// Nobody asks for the peer's name at accept. The first such connection makes us look at how sockets are used; then
+/// each one's opening is told of while it lasts.
+#[test]
+fn root_who_accepts_without_asking_is_known_while_it_lasts() {
+    require_bpf!();
+    let lab = Lab::new("followunasked");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let Some(worker) = workers::unasking_acceptor(&lab, &listener) else {
+        eprintln!("skipped: no python3");
+        return;
+    };
+    drop(listener);
+    let mut following = Following::by_bpf(&lab);
+    for opened in 1..=3 {
+        let mut stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let is_in = |event: &&Event| event.direction == "in" && event.event == "open";
+        following.read_until("the opening", |events| {
+            // It answers: so it has accepted.
+            stream.write_all(b"x").unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            events.iter().filter(is_in).count() == opened
+        });
+        assert_eq!(following.events.iter().rfind(is_in).unwrap().pid, Some(worker.pid()));
+        assert_eq!(count(&following.events, "close"), 2 * (opened - 1), "{:?}", following.events);
+        drop(stream);
+        following.read_until("the closings", |events| count(events, "close") == 2 * opened);
+    }
 }
 
 #[test]

@@ -11,15 +11,18 @@
  *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that let go of it last: a worker that got the socket by
  *             a close that resets              fork, or over a unix socket, takes it over from who accepted it
  *
- * What is known of a connection waits in `conns` under the address of its socket, until the socket closes. A passive
- * connection is told of once it is accepted (with the time when it was established); one that nobody ever accepts
- * is told of when it closes.
+ * What is known of a connection waits under the address of its socket, until the socket closes. A passive connection is
+ * told of once it is accepted (with the time when it was established); one that nobody ever accepts is told of when it
+ * closes.
  *
- * Two ways out: an event each into a ring (woken at 64 KiB; the reader looks by itself every 10 ms), or, when nobody
+ * Two ways out: an event each into a ring (woken at 512 KiB; the reader looks by itself every 10 ms), or, when nobody
  * asks for single connections, sums per flow in one of two maps that the reader turns between.
  *
- * Kernel >= 5.11 (iter/task_file with bpf_sock_from_file), the accept hooks >= 5.8 (cgroup/getpeername) and >= 6.3
- * (sock_send_length, sock_recv_length); each may be left out and costs only how soon the owner is known.
+ * What costs is, in this order: the way into a program, records in the ring, calls of helpers (20 ns each and more).
+ * docs/adr/0010 has the figures.
+ *
+ * Kernel >= 5.12 (cmpxchg, cookies; iter/task_file with bpf_sock_from_file), the accept hooks >= 5.8 (cgroup/getpeername)
+ * and >= 6.3 (sock_send_length, sock_recv_length); each may be left out and costs only how soon the owner is known.
  */
 #include "kernel.h"
 

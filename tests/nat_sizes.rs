@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sys::sandbox::{Limit, confine};
 use testkit::HostKnob;
 use testkit::conntrack::Entry;
-use testkit::lock::MachineLock;
 use testkit::netns::Lab;
+use testkit::tables::Alone;
 
 const SETTINGS: &str = "/proc/sys/net/netfilter";
 const NF_CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
@@ -32,6 +32,7 @@ fn rules(lab: &Lab, text: &str) {
 /// A namespace whose packets leave by an interface behind which nobody answers.
 fn with_way_out(purpose: &str, text: &str) -> Lab {
     let lab = Lab::new(purpose);
+    lab.shares_conntrack();
     lab.ip(&["link", "add", "out0", "type", "veth", "peer", "name", "in0"]);
     lab.ip(&["link", "set", "in0", "up"]);
     lab.ip(&["address", "add", "10.9.0.1/24", "dev", "out0"]);
@@ -127,8 +128,6 @@ fn sees_extensions() -> bool {
 #[test]
 fn root_without_bpf_the_advice_says_what_it_does_not_know() {
     testkit::require_root!();
-    // Nobody resizes the table meanwhile: a pass that was disturbed is incomplete.
-    let _lock = MachineLock::take("knob");
     let lab = with_way_out("advisenobpf", SNAT);
     send(&lab, 100);
     let without = || {
@@ -155,7 +154,6 @@ fn root_without_bpf_the_advice_says_what_it_does_not_know() {
 #[test]
 fn root_expired_entries_are_told_apart() {
     testkit::require_root!();
-    let _lock = MachineLock::take("knob");
     if !sees_extensions() {
         return;
     }
@@ -180,8 +178,8 @@ fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
     if !sees_extensions() {
         return;
     }
-    // The lock of `HostKnob`: nobody lowers the host's limit meanwhile, and slabs are the host's as well.
-    let _lock = MachineLock::take("knob");
+    // Slabs are the whole machine's.
+    let _alone = Alone::take();
     for (purpose, text, setting, bytes) in [
         ("slabplain", TRACKED, "", 256),
         ("slabdnat", DNAT, "", 256),
@@ -302,8 +300,8 @@ fn press(lab: &Lab, stop: &AtomicBool) {
 #[test]
 fn root_a_full_table_is_told_and_mended() {
     testkit::require_root!();
-    let lab = with_way_out("advisefull", TRACKED);
     let _knob = HostKnob::set(NF_CONNTRACK_MAX, "1000");
+    let lab = with_way_out("advisefull", TRACKED);
     // Assured, so that the kernel throws none of them out: a table that is full and stays full.
     lab.track((0..1000).map(|n| Entry::tcp(([10, 0, 0, 1].into(), 1000 + n), ([10, 0, 0, 2].into(), 80), 7)));
     let stop = AtomicBool::new(false);
@@ -375,7 +373,6 @@ fn full_table_is_mended(lab: &Lab) {
 #[test]
 fn root_a_replay_advises_the_same() {
     testkit::require_root!();
-    let _lock = MachineLock::take("knob");
     let lab = with_way_out("advisetape", MASQUERADE);
     send(&lab, 100);
     let tape = lab.dir().join("tape");

@@ -216,6 +216,8 @@ const OF_CONNTRACK: &str =
 fn root_what_conntrack_tells_and_no_more() {
     testkit::require_root!();
     testkit::require_tool!("conntrack");
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evsame");
     lab.use_conntrack();
     lab.nft(REDIRECTED);
@@ -241,6 +243,8 @@ fn root_what_conntrack_tells_and_no_more() {
 #[test]
 fn root_by_packet_the_same_new_entries_as_by_netlink() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evdoors");
     lab.use_conntrack();
     lab.nft(REDIRECTED);
@@ -267,6 +271,8 @@ fn root_by_packet_the_same_new_entries_as_by_netlink() {
 #[test]
 fn root_a_session_log_has_bytes_and_duration() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     for (timestamps, events) in [("0", "0 new"), ("1", "0 new")] {
         let lab = Lab::new("evlog");
         lab.use_conntrack();
@@ -292,6 +298,8 @@ fn root_a_session_log_has_bytes_and_duration() {
 #[test]
 fn root_filter_limit_and_a_closed_pipe() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evlimit");
     lab.use_conntrack();
     for via in ["netlink", "bpf"] {
@@ -325,6 +333,8 @@ fn root_filter_limit_and_a_closed_pipe() {
 #[test]
 fn root_a_recording_tells_the_same() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evtape");
     lab.use_conntrack();
     for (n, via) in ["netlink", "bpf"].into_iter().enumerate() {
@@ -352,6 +362,8 @@ fn root_a_recording_tells_the_same() {
 #[test]
 fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evlost");
     lab.use_conntrack();
     let args = ["--event", "new,live", "--buffer", "4KiB", "--resync", "--stats"];
@@ -373,6 +385,8 @@ fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
 #[test]
 fn root_every_namespace_by_its_name() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let (near, far) = (Lab::new("evnear"), Lab::new("evfar"));
     let mut all = Running::events(&near, "event,netns,orig_dst", &["--all-netns", "--event", "new"]);
     for lab in [&near, &far] {
@@ -400,6 +414,8 @@ fn root_every_namespace_by_its_name() {
 #[test]
 fn root_without_the_right_it_says_what_is_missing() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evdenied");
     let mut command = command(&lab, &testkit::program::netwren(), &["nat", "events"]);
     confine(&mut command, &[Limit::WithoutCaps(vec![Cap::NetAdmin])]).unwrap();
@@ -409,6 +425,8 @@ fn root_without_the_right_it_says_what_is_missing() {
 #[test]
 fn root_kill_9_leaves_nothing() {
     testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evkilled");
     lab.use_conntrack();
     require_packets!(lab);

@@ -4,6 +4,20 @@ use crate::lock::{MachineLock, shared_dir};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Held by whoever needs the machine's settings to stay as they are: as long as one exists no [`HostKnob`] is made.
+#[derive(Debug)]
+pub struct HostKnobsStay {
+    _lock: MachineLock,
+}
+
+impl HostKnobsStay {
+    /// Waits until nobody has changed a setting. Any number of tests may hold one.
+    #[allow(clippy::new_without_default, reason = "it waits")]
+    pub fn new() -> HostKnobsStay {
+        HostKnobsStay { _lock: MachineLock::share("knob") }
+    }
+}
+
 /// One file under /proc/sys or /sys with another value until drop.
 ///
 /// Machine-wide: while one exists, every other test that wants one waits. The old value is

@@ -20,7 +20,7 @@ pub mod tool;
 mod traffic;
 mod wait;
 
-pub use knob::HostKnob;
+pub use knob::{HostKnob, HostKnobsStay};
 /// The allocator that counts, for crates that may not name `sys`.
 pub use sys::heap;
 pub use traffic::{Listener, Pair};

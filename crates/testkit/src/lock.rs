@@ -25,11 +25,23 @@ impl MachineLock {
     /// # Panics
     /// When its file cannot be made.
     pub fn take(name: &str) -> MachineLock {
+        MachineLock::open(name, sys::socket::lock_file)
+    }
+
+    /// Waits until nobody on this machine has taken the lock called `name`; others may share it.
+    ///
+    /// # Panics
+    /// When its file cannot be made.
+    pub fn share(name: &str) -> MachineLock {
+        MachineLock::open(name, sys::socket::share_file)
+    }
+
+    fn open(name: &str, lock: fn(&sys::Fd) -> Result<(), sys::SysError>) -> MachineLock {
         let path = shared_dir().join(format!("{name}.lock"));
         let made = OpenOptions::new().create(true).append(true).open(&path);
         drop(made.unwrap_or_else(|e| panic!("cannot make {}: {e}", path.display())));
         let file = sys::fs::open(&path).unwrap_or_else(|e| panic!("{e}"));
-        sys::socket::lock_file(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        lock(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         MachineLock { _file: file }
     }
 }
@@ -50,6 +62,11 @@ mod tests {
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                     std::thread::yield_now();
                     inside.fetch_sub(1, Ordering::SeqCst);
+                });
+                scope.spawn(|| {
+                    let _lock = MachineLock::share(&name);
+                    assert_eq!(inside.load(Ordering::SeqCst), 0);
+                    let _other = MachineLock::share(&name);
                 });
             }
         });

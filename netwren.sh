@@ -191,7 +191,7 @@ step() {
 }
 
 test_all() {
-    need_packages iproute2=ss net-tools=netstat git=git procps=ps python3=python3 strace=strace
+    need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 strace=strace
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

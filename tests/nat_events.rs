@@ -49,7 +49,7 @@ impl Running {
     #[track_caller]
     fn events(lab: &Lab, columns: &str, args: &[&str]) -> Running {
         let all = [&["nat", "events", "--columns", columns], args].concat();
-        let mut child = command(lab, &testkit::program::netwren(), &all).spawn().unwrap();
+        let mut child = command(lab, testkit::program::netwren(), &all).spawn().unwrap();
         let lines = lines_of(child.stdout.take().unwrap());
         let header = lines.recv_timeout(Duration::from_secs(60));
         let mut said = String::new();
@@ -84,7 +84,7 @@ impl Running {
     /// A run of `nat events` that ends by itself.
     fn tried(lab: &Lab, args: &[&str]) -> Ran {
         let all = [&["nat", "events"], args].concat();
-        Ran::of(command(lab, &testkit::program::netwren(), &all).output().unwrap())
+        Ran::of(command(lab, testkit::program::netwren(), &all).output().unwrap())
     }
 
     #[track_caller]
@@ -417,7 +417,7 @@ fn root_without_the_right_it_says_what_is_missing() {
     // Other tests try a full table: its size is the whole host's.
     let _stay = testkit::HostKnobsStay::new();
     let lab = Lab::new("evdenied");
-    let mut command = command(&lab, &testkit::program::netwren(), &["nat", "events"]);
+    let mut command = command(&lab, testkit::program::netwren(), &["nat", "events"]);
     confine(&mut command, &[Limit::WithoutCaps(vec![Cap::NetAdmin])]).unwrap();
     Ran::of(command.output().unwrap()).says(4, &["events of connection tracking", "operation not permitted"]);
 }

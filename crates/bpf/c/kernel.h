@@ -20,7 +20,9 @@ enum socket_protocol {
 	IPPROTO_ICMP = 1,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
+	IPPROTO_DCCP = 33,
 	IPPROTO_ICMPV6 = 58,
+	IPPROTO_SCTP = 132,
 	IPPROTO_UDPLITE = 136,
 	IPPROTO_RAW = 255,
 	IPPROTO_MPTCP = 262,
@@ -74,7 +76,8 @@ struct kernfs_node { u64 id; } CORE;
 struct cgroup { struct kernfs_node *kn; } CORE;
 struct css_set { struct cgroup *dfl_cgrp; } CORE;
 struct cred { kuid_t uid, euid; } CORE;
-struct files_struct { int next_fd; } CORE;
+struct fdtable { struct file **fd; } CORE;
+struct files_struct { int next_fd; struct fdtable *fdt; } CORE;
 struct task_struct {
 	int pid, tgid;
 	char comm[16];
@@ -192,6 +195,40 @@ struct udp_sock { struct inet_sock inet; u8 encap_type; } CORE;
 struct raw_sock { struct inet_sock inet; } CORE;
 struct unix_address { int len; struct { u16 sun_family; char sun_path[108]; } name[1]; } CORE;
 struct unix_sock { struct sock sk; struct unix_address *addr; struct sock *peer; } CORE;
+
+/* ---- files that are written row by row, /proc/net/nf_conntrack among them ---- */
+struct seq_file { void *private; } CORE;
+struct seq_net_private { struct net *net; } CORE;
+
+/* ---- connection tracking ---- */
+struct nf_conntrack { refcount_t use; } CORE;
+struct nf_conntrack_zone { u16 id; u8 flags, dir; } CORE;
+union nf_inet_addr { u32 all[4]; } CORE;
+struct nf_conntrack_man { union nf_inet_addr u3; u16 l3num; } CORE;
+struct nf_conntrack_tuple {
+	struct nf_conntrack_man src;
+	struct { union nf_inet_addr u3; u8 protonum, dir; } dst;
+} CORE;
+struct nf_conntrack_tuple_hash { struct hlist_nulls_node hnnode; struct nf_conntrack_tuple tuple; } CORE;
+enum sctp_conntrack { SCTP_CONNTRACK_NONE };
+struct ip_ct_sctp { enum sctp_conntrack state; } CORE;
+struct ip_ct_tcp { u8 state; } CORE;
+struct nf_ct_dccp { u8 state; } CORE; /* up to 6.15 */
+union nf_conntrack_proto { struct nf_ct_dccp dccp; struct ip_ct_sctp sctp; struct ip_ct_tcp tcp; } CORE;
+enum nf_ct_ext_id { NF_CT_EXT_HELPER, NF_CT_EXT_ACCT, NF_CT_EXT_TSTAMP, NF_CT_EXT_LABELS };
+struct nf_ct_ext { u8 offset[16]; u8 len; } CORE;
+struct nf_conntrack_helper { char name[16]; } CORE;
+struct nf_conn {
+	struct nf_conntrack ct_general;
+	u32 timeout;
+	struct nf_conntrack_zone zone;
+	struct nf_conntrack_tuple_hash tuplehash[2];
+	unsigned long status;
+	possible_net_t ct_net;
+	u32 mark;
+	struct nf_ct_ext *ext;
+	union nf_conntrack_proto proto;
+} CORE;
 
 /* ---- contexts of iterators: their layout is fixed by the kernel, but their members are read through CO-RE too ---- */
 struct bpf_iter_meta { struct seq_file *seq; u64 session_id, seq_num; } CORE;

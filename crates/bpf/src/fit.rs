@@ -69,7 +69,14 @@ pub(crate) fn answer(
 ) -> Result<Answer, BpfError> {
     let (own, steps) = own_reading(note, local).ok_or(wrong("a way that does not fit its type"))?;
     let mut found: Option<Reading> = None;
+    // The kernel has second shapes of its own types, too (`nf_conn___init`): they have the members where the first has
+    // them, or not at all, but another number.
+    let whole = matches!(note.question, Question::TypeId | Question::TypeSize);
+    let has_first = candidates.iter().any(|(id, _)| !is_second_shape(kernel, *id));
     for (id, _) in candidates {
+        if whole && has_first && is_second_shape(kernel, *id) {
+            continue;
+        }
         let Some(reading) = kernel_reading(note, local, &steps, kernel, *id) else { continue };
         // Two types of one name that differ where we look: neither may be guessed.
         if found.is_some_and(|found| found != reading) {
@@ -90,6 +97,10 @@ pub(crate) fn answer(
         _ => found,
     };
     Ok(Answer { local: own, kernel })
+}
+
+fn is_second_shape(types: &Types<'_>, id: u32) -> bool {
+    types.get(id).is_some_and(|found| essential(types.name(found.name)) != types.name(found.name))
 }
 
 /// What a note asks for, in words: (`field`, `sock.sk_ino`).
@@ -504,6 +515,21 @@ mod tests {
         let other = kernel.structure("thing", 16, &[("a", 1, 96, 0)]);
         let error = try_ask(&local, own, "0:0", &kernel, &[theirs, other], Question::ByteOffset).unwrap_err();
         assert_eq!(error.to_string(), "this kernel has no unambiguous type thing.a");
+    }
+
+    #[test]
+    fn a_second_shape_of_the_kernels_own_is_not_meant() {
+        let (local, own, mut kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 1, 64, 0)]);
+        let second = kernel.structure("thing___init", 24, &[("thing", 1, 0, 0)]);
+        for candidates in [[theirs, second], [second, theirs]] {
+            let about = |question| number(ask(&local, own, "0", &kernel, &candidates, question));
+            assert_eq!(about(Question::TypeId), Some(theirs.into()));
+            assert_eq!(
+                about(Question::TypeSize),
+                number(ask(&local, own, "0", &kernel, &[theirs], Question::TypeSize))
+            );
+        }
+        assert_eq!(number(ask(&local, own, "0", &kernel, &[second], Question::TypeId)), Some(second.into()));
     }
 
     proptest! {

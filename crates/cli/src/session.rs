@@ -48,6 +48,7 @@ pub(crate) struct Session {
     owners: OwnersReader,
     troubles: Vec<String>,
     doors: sockets::Doors,
+    ct_doors: conntrack::Doors,
     _inside: Option<Inside>,
 }
 
@@ -91,6 +92,7 @@ impl Session {
             owners,
             troubles,
             doors,
+            ct_doors: conntrack::Doors::new(),
             _inside: inside,
         })
     }
@@ -153,6 +155,11 @@ impl Session {
     /// What stays open from one reading of the sockets to the next.
     pub(crate) fn doors(&self) -> &sockets::Doors {
         &self.doors
+    }
+
+    /// The same of the connection-tracking table.
+    pub(crate) fn ct_doors(&self) -> &conntrack::Doors {
+        &self.ct_doors
     }
 
     /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a

@@ -36,6 +36,9 @@ pub const PROC_LACKS: u64 = need::STATUS | need::LABELS | need::HELPER | need::M
 /// `need` bits that a dump by netlink has no answer for: it evicts what has expired instead of showing it.
 pub const NETLINK_LACKS: u64 = need::EXPIRED;
 
+/// `need` bits that the walk has no answer for.
+pub const BPF_LACKS: u64 = need::ID | need::MASTER | need::SECCTX;
+
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
@@ -66,10 +69,37 @@ pub(crate) struct Recorded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// It pays, for this reason.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the walk comes with its own door"))]
     Pays(&'static str),
     /// It cannot be had, or does not pay.
     No,
+}
+
+// What the doors cost, in ns of CPU of the whole process (docs/adr/0011): loading the program, an entry of one's own and
+// a bucket of the host by the walk; the same by netlink, with and without a filter of the kernel's; an entry by /proc.
+const WALK_LOAD: u64 = 3_500_000;
+const WALK_ENTRY: u64 = 200;
+const WALK_BUCKET: u64 = 5;
+const NETLINK_ENTRY: u64 = 2_300;
+const FILTERED_ENTRY: u64 = 350;
+const NETLINK_BUCKET: u64 = 50;
+const PROC_ENTRY: u64 = 2_300;
+
+impl Walk {
+    /// Whether the walk is cheaper than the other doors for that many entries and buckets. `loaded`: the program is
+    /// there already.
+    pub(crate) fn of(entries: u64, buckets: u64, need: u64, filters: bool, loaded: bool) -> Walk {
+        let walk = if loaded { 0 } else { WALK_LOAD } + entries * WALK_ENTRY + buckets * WALK_BUCKET;
+        let netlink = entries * if filters { FILTERED_ENTRY } else { NETLINK_ENTRY } + buckets * NETLINK_BUCKET;
+        let proc = if need & PROC_LACKS == 0 { entries * PROC_ENTRY } else { u64::MAX };
+        match walk < netlink.min(proc) {
+            _ if need & BPF_LACKS != 0 => Walk::No,
+            // Nobody else shows what is there after its time.
+            _ if need & need::EXPIRED != 0 => Walk::Pays("only the walk shows what is there after its time"),
+            true if loaded => Walk::Pays("the walk is loaded"),
+            true => Walk::Pays("the walk is cheaper"),
+            false => Walk::No,
+        }
+    }
 }
 
 /// A door and why.
@@ -85,7 +115,7 @@ impl Choice {
         match self.via {
             Via::Netlink => NETLINK_LACKS,
             Via::Proc => PROC_LACKS,
-            Via::Bpf => 0,
+            Via::Bpf => BPF_LACKS,
         }
     }
 }
@@ -154,6 +184,21 @@ mod tests {
         // Neither of the two has it: it is null either way.
         assert_eq!(via(Facts { need: need::EXPIRED, ..FACTS }), Via::Proc);
         assert_eq!(via(Facts { walk: Walk::Pays("many"), ..FACTS }), Via::Bpf);
+    }
+
+    #[test]
+    fn the_walk_pays_from_some_size_on() {
+        let pays = |entries, buckets, need, filters, loaded| {
+            matches!(Walk::of(entries, buckets, need, filters, loaded), Walk::Pays(_))
+        };
+        assert!(!pays(1_000, 262_144, 0, false, false), "/proc is cheaper");
+        assert!(pays(10_000, 262_144, 0, false, false));
+        assert!(pays(1_000, 262_144, need::STATUS, false, false), "netlink looks into every bucket");
+        assert!(!pays(1_000, 4_096, need::STATUS, false, false));
+        assert!(pays(1_000, 4_096, need::STATUS, false, true));
+        assert!(pays(100_000, 262_144, 0, true, false));
+        assert!(!pays(1_000_000, 262_144, need::ID, false, true), "it does not have that");
+        assert!(pays(1, 4_096, need::EXPIRED, false, false));
     }
 
     #[test]

@@ -1,8 +1,11 @@
-//! Entries of many network namespaces as one table, read one namespace after the other.
+//! Entries of many network namespaces as one table: in one pass of the walk, or one namespace after the other.
 use record::rows::Nat;
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError};
 use sys::Host;
 
+use crate::bpf_door::{self, Doors};
+use crate::choose::{BPF_LACKS, Via};
+use crate::dump::CtTable;
 use crate::everywhere::{Way, in_each};
 use crate::source::{CtSource, Options};
 
@@ -12,22 +15,51 @@ pub struct EveryCt<'h> {
     host: &'h Host,
     options: Options,
     ways: Vec<Way<'h>>,
+    doors: Option<&'h Doors>,
 }
 
 impl<'h> EveryCt<'h> {
     /// Entries of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs
     /// CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, options: Options, ways: Vec<Way<'h>>) -> EveryCt<'h> {
-        EveryCt { host, options, ways }
+        EveryCt { host, options, ways, doors: None }
+    }
+
+    /// With doors that stay open from one reading to the next, and by which all may be read in one pass.
+    pub fn through(mut self, doors: &'h Doors) -> EveryCt<'h> {
+        self.doors = Some(doors);
+        self
+    }
+
+    // One pass for all, if that is possible: nothing needs to be entered, and namespaces are found that nothing leads
+    // into. Each of the others would look into every bucket of the host.
+    fn walk(&self, demand: &Demand<Nat>) -> Option<CtSource<'h>> {
+        if self.host.is_replay() {
+            return self.host.holds(&bpf_door::key(0, true)).then(|| self.source(0).of_all());
+        }
+        let wanted = match self.options.via {
+            Some(via) => via == Via::Bpf,
+            None => self.ways.len() > 1 && self.doors.is_some_and(|doors| doors.why_not().is_none()),
+        };
+        let has_all = demand.need & BPF_LACKS == 0 || self.options.via.is_some();
+        let possible = wanted && has_all && self.options.table == CtTable::Conntrack;
+        possible.then(|| self.source(0).of_all())
     }
 
     fn source(&self, netns_id: u64) -> CtSource<'h> {
-        CtSource::new(self.host, Options { netns_id, ..self.options })
+        let source = CtSource::new(self.host, Options { netns_id, ..self.options });
+        match self.doors {
+            Some(doors) => source.through(doors),
+            None => source,
+        }
     }
 }
 
 impl Source<Nat> for EveryCt<'_> {
     fn offer(&self, demand: &Demand<Nat>) -> Offer {
+        if let Some(walk) = self.walk(demand) {
+            return walk.offer(demand);
+        }
         let Some(first) = self.ways.first() else { return Offer::default() };
         let mut offer = self.source(first.netns_id).offer(demand);
         let many = self.ways.len();
@@ -40,6 +72,17 @@ impl Source<Nat> for EveryCt<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let mut none_yet = true;
+        if let Some(mut walk) = self.walk(demand) {
+            let walked = walk.run(demand, &mut |row| {
+                none_yet = false;
+                each(row)
+            });
+            // One after the other, if the walk cannot be had after all.
+            if walked.is_ok() || !none_yet || self.options.via.is_some() || self.host.is_replay() {
+                return walked;
+            }
+        }
         let (mut stopped, mut books) = (false, Accounting::default());
         let entered = in_each(self.host, &self.ways, &mut |netns_id, _| {
             if stopped {

@@ -1,11 +1,13 @@
 //! The kernel's connection-tracking table as rows.
 //!
 //! Entries and expectations of one network namespace, live or from a recording, one row at a time in a reused buffer.
-//! Knows ctnetlink and /proc; knows nothing of sockets, processes, of what a user calls a filter, of output. Start reading at
-//! [`CtSource`]; how a message becomes a row is in [`CtDecoder`].
+//! Knows ctnetlink, /proc and the rows of a BPF program; knows nothing of sockets, processes, of what a user calls a
+//! filter, of output. Start reading at [`CtSource`]; how a message becomes a row is in [`CtDecoder`].
 #![forbid(unsafe_code)]
 
 mod books;
+mod bpf_door;
+mod bpf_rows;
 pub mod change;
 mod choose;
 mod ctnetlink;
@@ -15,6 +17,7 @@ pub mod events;
 mod every_source;
 mod everywhere;
 mod expect;
+mod fuzz;
 mod labels;
 mod proc_door;
 mod proc_line;
@@ -25,14 +28,17 @@ mod sizes;
 mod source;
 pub mod stats;
 pub mod uapi;
+mod walk_filter;
 
-pub use choose::{NETLINK_LACKS, PROC_LACKS, Via};
+pub use bpf_door::Doors;
+pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via};
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use error::DecodeError;
 pub use every_source::EveryCt;
 pub use everywhere::{Visit, Way, in_each};
 pub use expect::ExpectDecoder;
+pub use fuzz::{fuzz_conntrack_line, fuzz_ctnetlink};
 pub use labels::LabelNames;
 pub use proc_line::parse_proc_line;
 pub use raw_counters::{count_entries, cpu_counters};

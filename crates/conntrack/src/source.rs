@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
-use sys::{Errno, Host, NetNs, SysError};
+use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
+use crate::bpf_door::{self, Doors, WalkError};
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
 use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, key};
 use crate::error::DecodeError;
@@ -18,6 +19,7 @@ use crate::proc_line::parse_proc_line;
 use crate::pushdown::{Split, split};
 use crate::seen::Seen;
 use crate::sizes;
+use crate::walk_filter::WalkFilter;
 
 /// How often a reading is begun again because the hash table was resized under it.
 const RESIZED_RETRIES: u32 = 3;
@@ -46,17 +48,33 @@ pub struct CtSource<'h> {
     host: &'h Host,
     options: Options,
     netns: Option<&'h NetNs>,
+    doors: Option<&'h Doors>,
+    /// Entries of every namespace, by the walk.
+    all: bool,
 }
 
 impl<'h> CtSource<'h> {
     /// Entries of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> CtSource<'h> {
-        CtSource { host, options, netns: None }
+        CtSource { host, options, netns: None, doors: None, all: false }
     }
 
     /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
     pub fn inside(mut self, netns: &'h NetNs) -> CtSource<'h> {
         self.netns = Some(netns);
+        self
+    }
+
+    /// With doors that stay open from one reading to the next. Without them the walk is loaded for each.
+    pub fn through(mut self, doors: &'h Doors) -> CtSource<'h> {
+        self.doors = Some(doors);
+        self
+    }
+
+    /// Entries of every namespace in one pass: by the walk, or not at all.
+    pub(crate) fn of_all(mut self) -> CtSource<'h> {
+        self.all = true;
+        self.options.via = Some(Via::Bpf);
         self
     }
 
@@ -72,40 +90,88 @@ impl<'h> CtSource<'h> {
         let worth_two_walks = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
         let can_filter = !self.host.is_replay() && self.options.table == CtTable::Conntrack;
         let mut split = if can_filter { split(&demand.conjuncts, worth_two_walks) } else { Split::default() };
-        let choice = choose(&Facts {
+        let (walk, walk_pushed) = WalkFilter::of(if can_filter { &demand.conjuncts } else { &[] });
+        let filters = split.filter != KernelFilter::default();
+        let mut choice = choose(&Facts {
             table: self.options.table,
             need: demand.need,
-            filters: split.filter != KernelFilter::default(),
+            filters,
             via: self.options.via,
             recorded: self.host.is_replay().then(|| self.recorded()),
             size,
-            walk: Walk::No,
+            walk: self.walk(demand.need, size, filters, &walk),
         });
-        if choice.via != Via::Netlink {
-            split = Split::default();
+        self.keep_to_the_first(&mut choice);
+        match choice.via {
+            Via::Netlink => {}
+            // If netlink has to take over, its filter is the kernel's part again.
+            Via::Bpf => split.pushed = walk_pushed,
+            Via::Proc => split = Split::default(),
         }
-        let is_empty = self.options.table == CtTable::Conntrack && entries == Some(0);
-        Plan { choice, split, is_empty }
+        let is_empty = self.options.table == CtTable::Conntrack && entries == Some(0) && !self.all;
+        Plan { choice, split, walk, is_empty }
+    }
+
+    /// Whether the walk is possible here and pays.
+    fn walk(&self, need: u64, size: Option<(u64, u64)>, filters: bool, filter: &WalkFilter) -> Walk {
+        let Some((entries, buckets)) = size.filter(|_| !self.host.is_replay()) else { return Walk::No };
+        let possible = match self.doors {
+            Some(doors) => doors.why_not(),
+            None => Doors::new().why_not(),
+        };
+        if possible.is_some() || self.options.table != CtTable::Conntrack {
+            return Walk::No;
+        }
+        let loaded = self.doors.is_some_and(|doors| doors.is_loaded(&self.ask(need, filter, "")));
+        Walk::of(entries, buckets, need, filters, loaded)
+    }
+
+    fn ask<'a>(&'a self, demanded: u64, filter: &'a WalkFilter, note: &'a str) -> bpf_door::Ask<'a> {
+        bpf_door::Ask {
+            netns: self.netns,
+            all: self.all,
+            parts: bpf_door::parts_for(demanded, self.all),
+            filter,
+            expired: demanded & need::EXPIRED != 0,
+            note,
+            netns_id: self.options.netns_id,
+        }
+    }
+
+    // While a recording is made, all rounds must go through one door.
+    fn keep_to_the_first(&self, choice: &mut Choice) {
+        let Some(doors) = self.doors.filter(|_| self.host.mode() == Mode::Recording) else { return };
+        match doors.first().get() {
+            Some(via) if via != choice.via => *choice = Choice { via, why: "as in the first round of the recording" },
+            Some(_) => {}
+            None => doors.first().set(Some(choice.via)),
+        }
     }
 
     fn recorded(&self) -> Recorded {
         let id = self.options.netns_id;
         let netlink = [0, 2, 10].iter().any(|family| self.host.holds(&key(self.options.table, id, *family)));
-        Recorded { netlink, proc: self.host.holds(&proc_door::key(id)), bpf: false }
+        Recorded {
+            netlink,
+            proc: self.host.holds(&proc_door::key(id)),
+            bpf: self.host.holds(&bpf_door::key(id, self.all)),
+        }
     }
 
     // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
     // have asked the kernel for.
     fn narrower_filters(&self, demand: &Demand<Nat>) -> Vec<&str> {
-        let wanted = split(&demand.conjuncts, || true).filter;
-        let own: Vec<String> = [0, 2, 10].iter().map(|family| note_of(&wanted.of_family(*family))).collect();
+        let wanted = [true, false].map(|worth| split(&demand.conjuncts, || worth).filter);
+        let families = |filter: KernelFilter| [0, 2, 10].map(|family| note_of(&filter.of_family(family)));
+        let own: Vec<String> = wanted.into_iter().flat_map(families).collect();
         self.recorded_filters().into_iter().filter(|note| !own.iter().any(|own| own == note)).collect()
     }
 
     // The notes of this namespace's streams that tell of a filter.
     fn recorded_filters(&self) -> Vec<&str> {
         let keys = [0, 2, 10].map(|family| key(self.options.table, self.options.netns_id, family));
-        let ours = |of: &str| keys.iter().any(|key| **key == *of);
+        let walk = bpf_door::key(self.options.netns_id, self.all);
+        let ours = |of: &str| keys.iter().any(|key| **key == *of) || *walk == *of;
         let notes = self.host.notes().iter().filter(|(of, note)| ours(of) && !note.is_empty());
         let mut notes: Vec<&str> = notes.map(|(_, note)| &**note).collect();
         notes.dedup();
@@ -122,17 +188,24 @@ fn note_of(filter: &KernelFilter) -> String {
 struct Plan {
     choice: Choice,
     split: Split,
+    walk: WalkFilter,
     /// The kernel counts no entry: a dump would look into every bucket of the host for nothing.
     is_empty: bool,
 }
 
 impl Source<Nat> for CtSource<'_> {
     fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        let Plan { choice, split, is_empty } = self.plan(demand);
+        let Plan { choice, split, walk, is_empty } = self.plan(demand);
         let what = self.options.table.what();
-        let words = split.filter.words();
-        let kernel = if words.is_empty() { words } else { format!("; the kernel filters {words}") };
-        let mut explain = vec![format!("{what} by {} ({}){kernel}", choice.via.name(), choice.why)];
+        let of_all = if self.all { " of all network namespaces in one pass" } else { "" };
+        let kernel = match choice.via {
+            Via::Bpf if !walk.is_any() => format!("; the walk filters by {}", walk.words()),
+            Via::Netlink if !split.filter.words().is_empty() => {
+                format!("; the kernel filters {}", split.filter.words())
+            }
+            _ => String::new(),
+        };
+        let mut explain = vec![format!("{what}{of_all} by {} ({}){kernel}", choice.via.name(), choice.why)];
         if is_empty {
             explain.push("the kernel counts no entry: nothing is read".into());
         }
@@ -143,7 +216,7 @@ impl Source<Nat> for CtSource<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let Plan { choice, split, is_empty } = self.plan(demand);
+        let Plan { choice, split, walk, is_empty } = self.plan(demand);
         let mut books = Books::default();
         for note in self.narrower_filters(demand) {
             books.note(format!("the recording was made with a {note}"));
@@ -160,8 +233,7 @@ impl Source<Nat> for CtSource<'_> {
         let mut run = Run { source: self, rows };
         let ended = match choice.via {
             Via::Proc => run.by_proc().map_err(Trouble::Proc),
-            // The walk has no door yet: whoever insists on it is told by `plan`'s caller.
-            Via::Bpf => Err(Trouble::NoWalk),
+            Via::Bpf => run.by_walk(demand.need, &walk, &split.filter),
             Via::Netlink => run.by_netlink_or_proc(&split.filter),
         };
         let unnamed = run.rows.unnamed;
@@ -186,6 +258,38 @@ struct Run<'s, 'h, 'r, 'f> {
 }
 
 impl Run<'_, '_, '_, '_> {
+    // Netlink takes over where the walk cannot be had or breaks off before its first row.
+    fn by_walk(&mut self, demanded: u64, filter: &WalkFilter, kernel: &KernelFilter) -> Result<(), Trouble> {
+        let source = self.source;
+        let words = filter.words();
+        let note = if words.is_empty() { words } else { format!("filter of the walk: {words}") };
+        let own;
+        let doors = match source.doors {
+            Some(doors) => doors,
+            None => {
+                own = Doors::new();
+                &own
+            }
+        };
+        let rows = &mut self.rows;
+        let walked = doors.walk(source.host, &source.ask(demanded, filter, &note), &mut |row| match row {
+            Ok(row) => rows.row(row),
+            Err(error) => rows.failed(error),
+        });
+        match walked {
+            Ok(_) => {
+                rows.books.used(Via::Bpf.name());
+                Ok(())
+            }
+            Err(error) if source.options.via == Some(Via::Bpf) || source.host.is_replay() => Err(Trouble::Walk(error)),
+            Err(error) if rows.books.rows() > 0 => Err(Trouble::Walk(error)),
+            Err(error) => {
+                rows.books.note(format!("read by netlink: {error}"));
+                self.by_netlink_or_proc(kernel)
+            }
+        }
+    }
+
     fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), Trouble> {
         let Options { via, table, .. } = self.source.options;
         match self.by_netlink(filter) {
@@ -310,8 +414,10 @@ impl Run<'_, '_, '_, '_> {
         let (host, place) = (self.source.host, self.source.place());
         let rows = &mut self.rows;
         let now_ns = Some(rows.now_ns);
+        // The same as by netlink. A read gives a page, some twenty rows, and a look at the size after each would cost more
+        // than looking for every row.
         let mut seen = Seen::new();
-        // The same as by netlink, at the granularity of the whole file: a row that may come twice is looked for.
+        seen.watch();
         for _ in 0..=RESIZED_RETRIES {
             let before = sizes::buckets(host, place);
             let stopped = proc_door::lines(host, place, |line| match parse_proc_line(line, place.netns_id, now_ns) {
@@ -326,7 +432,6 @@ impl Run<'_, '_, '_, '_> {
             if stopped || sizes::buckets(host, place) == before {
                 return Ok(());
             }
-            seen.watch();
         }
         rows.books.incomplete("the hash table was resized again and again while it was read: entries may be missing");
         Ok(())
@@ -390,7 +495,7 @@ enum Trouble {
     Netlink(DumpError),
     Proc(SysError),
     Neither(DumpError, SysError),
-    NoWalk,
+    Walk(WalkError),
 }
 
 impl fmt::Display for Trouble {
@@ -399,7 +504,7 @@ impl fmt::Display for Trouble {
             Trouble::Netlink(error) => error.fmt(f),
             Trouble::Proc(error) => error.fmt(f),
             Trouble::Neither(netlink, proc) => write!(f, "{netlink}; {proc}"),
-            Trouble::NoWalk => f.write_str("this program cannot walk the table by BPF"),
+            Trouble::Walk(error) => error.fmt(f),
         }
     }
 }
@@ -414,7 +519,8 @@ impl Trouble {
             Trouble::Proc(error) => fault_of(Some(error.errno)),
             // Without the right, netlink says so and /proc cannot be opened; without the thing, both lack it.
             Trouble::Neither(error, _) => fault_of(error.errno()),
-            Trouble::NoWalk => SourceFault::Unsupported,
+            Trouble::Walk(WalkError::Closed(_)) => SourceFault::Unsupported,
+            Trouble::Walk(WalkError::Broken(error)) => fault_of(Some(error.errno)),
         };
         SourceError { what: table.what(), fault, cause: Box::new(self) }
     }

@@ -112,21 +112,9 @@ impl Head {
         let counters = place(part::COUNTERS, COUNTERS);
         let netns = place(part::NETNS, NETNS);
         place(part::IDENTITY, IDENTITY);
-        let hz = ticks_a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
+        let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
         Ok(Head { timer, counters, netns, bound, queues: parts & part::QUEUES != 0, parts: at, hz })
     }
-}
-
-/// Rates of the kernel's clock (CONFIG_HZ) that there are.
-const RATES: [u32; 10] = [100, 250, 300, 1000, 128, 256, 1024, 24, 48, 1200];
-
-// The kernel does not tell its rate, but its ticks do: they start 300 seconds before they overflow 32 bits
-// (INITIAL_JIFFIES, include/linux/jiffies.h), and they and the monotonic clock stand still together.
-fn ticks_a_second(jiffies: u64, monotonic_ns: u64) -> u32 {
-    let ticks = jiffies as f64 - (1u64 << 32) as f64;
-    let seconds = monotonic_ns as f64 / 1e9 - 300.0;
-    let off = |rate: u32| (seconds * f64::from(rate) - ticks).abs();
-    RATES.into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(250)
 }
 
 fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
@@ -375,16 +363,9 @@ mod tests {
     }
 
     #[test]
-    fn the_clocks_rate_follows_from_its_ticks() {
-        for hz in [100u32, 250, 300, 1000] {
-            for seconds in [1u64, 200, 400, 86_400, 40_000_000] {
-                let ticks = (1 << 32) - 300 * u64::from(hz) + u64::from(hz) * seconds;
-                assert_eq!(ticks_a_second(ticks, seconds * 1_000_000_000 + 3_000_000), hz, "{hz} Hz, {seconds} s");
-            }
-        }
+    fn ticks_become_milliseconds() {
         assert_eq!((ticks_to_ms(25, 250), ticks_to_ms(7, 1000), ticks_to_ms(3, 300)), (100, 7, 10));
         assert_eq!(ticks_to_ms(u32::MAX, 0), u32::MAX);
-        let _ = ticks_a_second(u64::MAX, u64::MAX);
     }
 
     #[test]

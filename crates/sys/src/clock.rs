@@ -11,6 +11,12 @@ pub fn monotonic_ns() -> u64 {
     now.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(u64::from(now.nanos))
 }
 
+/// Nanoseconds of CPU that the calling thread has used. One system call.
+pub fn thread_cpu_ns() -> u64 {
+    let used = read(libc::CLOCK_THREAD_CPUTIME_ID);
+    used.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(u64::from(used.nanos))
+}
+
 /// A moment on the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct WallTime {

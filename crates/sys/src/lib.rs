@@ -23,6 +23,7 @@ pub mod socket;
 mod syscall;
 mod tape;
 pub mod term;
+pub mod ticks;
 
 pub use errno::{Errno, SysError, escaped};
 pub use fd::Fd;

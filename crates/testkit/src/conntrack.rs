@@ -8,6 +8,8 @@ use sys::NetlinkSocket;
 const NETLINK_NETFILTER: i32 = 12;
 /// Subsystem 1 (ctnetlink), message 0 (IPCTNL_MSG_CT_NEW).
 const CT_NEW: u16 = 1 << 8;
+/// Message 2 (IPCTNL_MSG_CT_DELETE).
+const CT_DELETE: u16 = 1 << 8 | 2;
 /// NLM_F_CREATE | NLM_F_EXCL.
 const CREATE: u16 = 0x400 | 0x200;
 /// How many requests go out before their acknowledgements are read: those must fit into one receive buffer.
@@ -192,6 +194,18 @@ impl Entry {
         request.bytes().expect("nothing in it is long").to_vec()
     }
 
+    // By the original direction alone.
+    fn removal(&self) -> Vec<u8> {
+        let mut request = Request::one_with(CT_DELETE, 0);
+        request.body(&[if self.src.0.is_ipv4() { 2 } else { 10 }, 0, 0, 0]);
+        let asks = self.icmp.map_or([0; 2], |(asks, _)| asks);
+        put_tuple(&mut request, 1, self.proto, [self.src, self.dst], asks);
+        if self.zone != 0 {
+            request.attr(18, &self.zone.to_be_bytes());
+        }
+        request.bytes().expect("nothing in it is long").to_vec()
+    }
+
     fn put_tuples(&self, request: &mut Request) {
         let [asks, answers] = self.icmp.map_or([[0; 2]; 2], |(asks, answers)| [asks, answers]);
         put_tuple(request, 1, self.proto, [self.src, self.dst], asks);
@@ -249,6 +263,20 @@ fn put_tuple(request: &mut Request, kind: u16, proto: u8, ends: [(IpAddr, u16); 
 /// When the kernel refuses one, with its error and the entry.
 #[track_caller]
 pub fn insert(entries: impl IntoIterator<Item = Entry>) -> usize {
+    ask_for_each(entries, Entry::request)
+}
+
+/// Takes the entries, which must be there, out of the calling thread's namespace; returns how many there were.
+///
+/// # Panics
+/// When the kernel refuses one, with its error and the entry.
+#[track_caller]
+pub fn remove(entries: impl IntoIterator<Item = Entry>) -> usize {
+    ask_for_each(entries, Entry::removal)
+}
+
+#[track_caller]
+fn ask_for_each(entries: impl IntoIterator<Item = Entry>, request: fn(&Entry) -> Vec<u8>) -> usize {
     let socket = NetlinkSocket::open(NETLINK_NETFILTER).expect("nfnetlink is there");
     socket.make_room(1 << 20);
     let (mut entries, mut into, mut made) = (entries.into_iter(), vec![0; 64 << 10], 0);
@@ -257,7 +285,7 @@ pub fn insert(entries: impl IntoIterator<Item = Entry>) -> usize {
         if batch.is_empty() {
             return made;
         }
-        let requests: Vec<u8> = batch.iter().flat_map(Entry::request).collect();
+        let requests: Vec<u8> = batch.iter().flat_map(request).collect();
         socket.send(&requests).expect("the kernel takes a batch");
         let mut acknowledged = 0;
         while acknowledged < batch.len() {

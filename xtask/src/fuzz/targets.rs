@@ -30,6 +30,8 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("netlink_attrs", |data| _ = netlink::fuzz_attrs(data), &["nl"], ATTRS),
     Target::new("netlink_dump", |data| netlink::fuzz_dump(data, 4096), &["nl"], MESSAGES),
     Target::new("sock_diag", sockets::fuzz_sock_diag, &["nl"], SOCK_DIAG),
+    Target::new("ctnetlink", conntrack::fuzz_ctnetlink, &["nl"], CTNETLINK),
+    Target::new("conntrack_line", conntrack::fuzz_conntrack_line, &["proc"], CONNTRACK_LINES),
     Target::new("walk_block", sockets::fuzz_walk_block, &[], WALK_ROWS),
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
@@ -150,6 +152,24 @@ const SOCK_DIAG: &[&[u8]] = &[
         16, 3, 0, 0, 57, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 57, 48, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 12, 0, 1, 0, 17, 0, 0,
         0, 0, 0, 0, 0,
     ],
+];
+
+/// An entry with both tuples, the second with a port that is cut; an expectation's tuple alone.
+const CTNETLINK: &[&[u8]] = &[
+    &[
+        2, 0, 0, 0, 52, 0, 1, 0x80, 20, 0, 1, 0x80, 8, 0, 1, 0, 10, 0, 0, 1, 8, 0, 2, 0, 10, 0, 0, 2, 28, 0, 2, 0x80,
+        5, 0, 1, 0, 6, 0, 0, 0, 6, 0, 2, 0, 1, 187, 0, 0, 6, 0, 3, 0, 0, 80, 0, 0, 16, 0, 2, 0x80, 12, 0, 2, 0x80, 5,
+        0, 1, 0, 6, 0, 0, 0, 8, 0, 3, 0, 0, 0, 0, 14, 16, 0, 4, 0x80, 12, 0, 1, 0x80, 5, 0, 1, 0, 3, 0, 0, 0,
+    ],
+    &[2, 0, 0, 0, 16, 0, 2, 0x80, 12, 0, 2, 0x80, 5, 0, 1, 0, 17, 0, 0, 0],
+];
+
+/// A TCP line with everything, an ICMP one, one of GRE without a timeout; names of labels.
+const CONNTRACK_LINES: &[&[u8]] = &[
+    b"ipv4     2 tcp      6 119 TIME_WAIT src=10.0.0.1 dst=10.0.0.2 sport=4000 dport=80 packets=6 bytes=338 src=10.0.0.2 dst=10.0.0.1 sport=80 dport=4000 packets=4 bytes=256 [ASSURED] mark=7 secctx=a zone=5 delta-time=3 use=2\n",
+    b"ipv6     10 icmpv6   58 29 src=2001:0db8::1 dst=2001:0db8::2 type=128 code=0 id=77 [UNREPLIED] src=2001:0db8::2 dst=2001:0db8::1 type=129 code=0 id=77 mark=0 zone=0 use=2\n",
+    b"ipv4     2 gre      47 src=10.0.0.1 dst=10.0.0.2 srckey=0x1f dstkey=0x0 src=10.0.0.2 dst=10.0.0.1 srckey=0x0 dstkey=0x1f [OFFLOAD] mark=0 zone-orig=3 use=2\n",
+    b"# labels\n0 audit\n5 web\n",
 ];
 
 /// A line of each file, the column of the sl number overflown in one.

@@ -69,11 +69,12 @@ impl Reads<Nat> for Reading {
         let (mut one, mut every);
         let source: &mut dyn Source<Nat> = match namespaces.as_deref() {
             None => {
-                one = CtSource::new(session.host(), options);
+                one = CtSource::new(session.host(), options).through(session.ct_doors());
                 &mut one
             }
             Some(namespaces) => {
-                every = EveryCt::new(session.host(), options, ways(session, Some(namespaces)));
+                let ways = ways(session, Some(namespaces));
+                every = EveryCt::new(session.host(), options, ways).through(session.ct_doors());
                 &mut every
             }
         };

@@ -48,7 +48,12 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     match prepare(&request, table) {
         Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |_, sink, rounds| {
-            rounds(&mut Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 })
+            let mut share = Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 };
+            let mut run = rounds(&mut share)?;
+            if share.cut > 0 {
+                run.books.because(0, format!("{} more groups are not shown (--limit)", share.cut));
+            }
+            Ok(run)
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
@@ -124,11 +129,7 @@ impl Sink for Share {
                 break;
             }
         }
-        let mut totals = totals.clone();
-        if self.cut > 0 {
-            totals.because(0, format!("{} more groups are not shown (--limit)", self.cut));
-        }
-        self.inner.end(&totals)
+        self.inner.end(totals)
     }
 }
 

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Dual BSD/GPL */
+/* The hash table of connection tracking, walked by ourselves: rows go straight into memory that the reader has mapped.
+ * No netlink message, no lock, no reference count; nothing is evicted. Kernel 6.9 (may_goto); CAP_BPF and CAP_PERFMON.
+ *
+ * What a row looks like is said in crates/conntrack/src/bpf_rows.rs, who calls this in crates/bpf/src/conntrack_walk.rs.
+ *
+ * Time is waiting for memory: an entry stands in two chains and has four cache lines, and the way to the next is only
+ * known when the one before is there. So many chains are followed at once, a step of each in turn (`lane`), and what
+ * was found waits in a list until there is enough of it to fetch the rest of all of them together (`found`).
+ *
+ * Why it is right without a lock. Entries lie in memory that stays entries while an RCU section lasts, but one may be
+ * freed and used again, in another chain, while we stand on it. Every link is therefore checked from both ends: the
+ * entry must point back to where we came from, and the mark at a chain's end must be that of its bucket. If one does
+ * not fit, the chains of this turn are read again. An entry that was freed or used again before its row was complete
+ * has no reference or another tuple: it is gone, and its row with it. A table that was given back meanwhile (a resize)
+ * does not point back either; that no entry was missed because of a resize is for the caller to find out. */
+#include "kernel.h"
+
+LICENSE("Dual BSD/GPL");
+
+enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
+/* Entries found and not yet written, chains followed at once; both powers of two. */
+enum { FOUND = 1024, LANES = 128 };
+enum { RETRIES_MAX = 1000 };
+enum { MAGIC = 0x316b7463 };			/* "ctk1" */
+/* How a call ended. */
+enum { DONE = 0, NO_TABLE = 1, FULL = 3, UNQUIET = 4, STRANGE = 5 };
+/* include/uapi/linux/netfilter/nf_conntrack_common.h */
+enum { IPS_CONFIRMED = 1 << 3 };
+
+/* Parts that follow the base of a row, in this order; NETNS and STATE stand in the base and cost cache lines. */
+enum { REPLY = 1, COUNTERS = 2, TIMES = 4, LABELS = 8, HELPER = 16, NETNS = 32, STATE = 64 };
+enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
+/* Which of the conditions in `struct walk` there are. */
+enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
+/* What there is of the parts: the kernel keeps them only if it was told to. */
+enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8 };
+
+/* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
+const volatile u32 parts = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
+const volatile u32 conditions = ORIG | ANSWER | STATUS | MARK | STATES | ZONE;
+
+struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 addresses_at, pad; };
+struct base {
+	u8 words, family, proto, state;
+	u32 status;
+	s32 left;		/* jiffies; not above 0: the time is over */
+	u16 sport, dport;	/* network order */
+	u16 zone;
+	u8 zone_dir, has;
+	u32 mark, uses, netns;
+};
+struct answer { u16 sport, dport; };
+struct counters { u64 packets, bytes, reply_packets, reply_bytes; };
+struct times { u64 start, stop; };
+struct two { u64 a, b; };
+
+#define SIZE_IF(part, type) (parts & (part) ? sizeof(type) : 0)
+#define REPLY_AT (sizeof(struct base))
+#define COUNTERS_AT (REPLY_AT + SIZE_IF(REPLY, struct answer))
+#define TIMES_AT (COUNTERS_AT + SIZE_IF(COUNTERS, struct counters))
+#define LABELS_AT (TIMES_AT + SIZE_IF(TIMES, struct times))
+#define HELPER_AT (LABELS_AT + SIZE_IF(LABELS, struct two))
+#define PART(type, at) ((struct type *)(r + (at)))
+#define ADDRESSES_AT (HELPER_AT + SIZE_IF(HELPER, struct two))
+
+/* A chain under way: the next link, where that stands, what must be at its end. */
+struct lane { u64 link, from, end; };
+/* A tuple in five words: source address (two); source port, family, first word of the destination address; its middle;
+ * its end, destination port, protocol, direction. */
+struct tuple { u64 w[5]; };
+struct found { u64 node, from; };
+struct region {
+	u8 rows[ROWS];
+	struct lane lanes[LANES];
+	struct found found[FOUND];
+	struct tuple orig, reply;	/* of the row that is being written */
+};
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(map_flags, BPF_F_MMAPABLE);
+	MAP_NUMBER(max_entries, REGIONS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct region);
+} out SEC(".maps");
+
+/* In: buckets start..end, what passes. Out: how it ended, where to go on, bytes written. The rest is the walk's own:
+ * whatever lives longer than a few lines stands here and not in variables (see sockets_walk.bpf.c). */
+struct walk {
+	u32 start, end;
+	u32 region;		/* which to write to: the one before stays as it is */
+	u32 fd;			/* of /proc/net/nf_conntrack, just read */
+	u32 all;		/* entries of every namespace */
+	u32 nodes_max;		/* after so many the call ends */
+	u32 lanes_enough;	/* chains to follow at once, entries to write at once; at most 8 more come */
+	u32 found_enough;
+	u32 expiry;		/* mask: 1 live ones, 2 those whose time is over */
+	u32 status, status_mask, mark, mark_mask, zone;
+	u64 states;		/* bits: those of TCP, from 16 on those of SCTP, from 32 on those of DCCP */
+	struct tuple orig, orig_mask, reply, reply_mask;
+	u32 ended, next, filled, buckets, restarts, gone, nodes, pad2;
+	u64 table;
+	u64 net;		/* whose entries: the namespace of a call before; 0 is the caller's */
+	u64 bad, node, from, ext, at_ext;
+	u32 now, row, bucket, found, written, lanes, at, kept;
+};
+
+#define STEP(n) ((n) & (LANES - 1))
+#define PLACE(n) ((n) & (FOUND - 1))
+/* Reads and forgets: the memory is on its way when it is needed. */
+#define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
+
+/* 1 if any bit differs where the mask says so. No branch: what passes is anybody's guess to the processor. */
+INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volatile struct tuple *mask)
+{
+	u64 d = (t->w[0] ^ value->w[0]) & mask->w[0];
+	d |= (t->w[1] ^ value->w[1]) & mask->w[1];
+	d |= (t->w[2] ^ value->w[2]) & mask->w[2];
+	d |= (t->w[3] ^ value->w[3]) & mask->w[3];
+	d |= (t->w[4] ^ value->w[4]) & mask->w[4];
+	d = (d | -d) >> 63;
+	OPAQUE(d);
+	return d;
+}
+
+/* From where everything is written for good. */
+INLINE void again(volatile struct walk *w)
+{
+	w->bucket = w->next; w->row = w->filled;
+	w->found = w->written = w->lanes = w->at = w->kept = 0;
+	w->bad = 0;
+}
+
+/* The table, by the reader of /proc/net/nf_conntrack: it has noted where it reads (struct ct_iter_state in
+ * net/netfilter/nf_conntrack_standalone.c: seq_net_private, hash, htable_size). */
+INLINE int begin(volatile struct walk *w, struct region *o)
+{
+	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
+	if (!w->net) w->net = (u64)task->nsproxy->net_ns;
+	u64 files = (u64)task->files->fdt->fd;
+	u64 file = WORD_AT(files + 8ull * w->fd);
+	u64 seq = (u64)CAST(struct file, file)->private_data;
+	u64 reader = (u64)CAST(struct seq_file, seq)->private + type_size(struct seq_net_private);
+	w->table = WORD_AT(reader);
+	w->buckets = WORD_AT(reader + 8);
+
+	struct head *h = (struct head *)o->rows;
+	u64 now = bpf_jiffies64();
+	w->now = now;
+	h->magic = MAGIC; h->parts = parts; h->jiffies = now; h->ktime_ns = bpf_ktime_get_ns();
+	h->addresses_at = ADDRESSES_AT; h->pad = 0;
+	w->next = w->start & ~7u; w->filled = HEAD;
+	w->ended = DONE; w->restarts = w->gone = w->nodes = 0;
+	again(w);
+	if (w->end > w->buckets) w->end = w->buckets;
+	if (!w->table || w->buckets & 7) w->ended = NO_TABLE;
+	/* The words of a tuple are taken as they lie. */
+	if (field_offset(struct nf_conntrack_tuple_hash, tuple) != 16 || field_offset(struct nf_conntrack_tuple, src.l3num) != 18
+	    || field_offset(struct nf_conntrack_tuple, dst.u3) != 20 || field_offset(struct nf_conntrack_tuple, dst.protonum) != 38
+	    || field_offset(struct nf_conntrack_tuple, dst.dir) != 39) w->ended = STRANGE;
+	return !w->ended;
+}
+
+/* A bucket's chain becomes a lane, unless it is empty. */
+#define OPEN(k, word)                                                                                   \
+	({                                                                                              \
+		u64 link_ = (word), n_ = w->lanes;                                                      \
+		struct lane *l_ = &o->lanes[STEP(n_)];                                                  \
+		l_->link = link_; l_->from = slots + 8 * (k); l_->end = 2 * ((u64)b + (k)) + 1;         \
+		w->lanes = n_ + (~link_ & 1);                                                           \
+	})
+
+/* Eight buckets, that is a cache line of them. */
+INLINE void open_lanes(volatile struct walk *w, struct region *o)
+{
+	u32 b = w->bucket;
+	u64 slots = w->table + 8ull * b;
+	struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, slots);
+	w->bucket = b + 8;
+	u64 none = a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes & a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped;
+	if (none & 1) return;
+	OPEN(0, a->rx_packets); OPEN(1, a->tx_packets); OPEN(2, a->rx_bytes); OPEN(3, a->tx_bytes);
+	OPEN(4, a->rx_errors); OPEN(5, a->tx_errors); OPEN(6, a->rx_dropped); OPEN(7, a->tx_dropped);
+}
+
+/* Everything that a step reads, of eight lanes together. */
+INLINE void touch_lanes(struct region *o, u32 at)
+{
+	for (u32 i = 0; i < 8; i++) {
+		struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, o->lanes[STEP(at + i)].link);
+		TOUCH(h->rx_packets); TOUCH(h->rx_dropped);
+	}
+}
+
+/* One link of one lane. An entry is taken where it stands by its original direction. The other is written all the same,
+ * and written over by the next: half of the nodes are, and no processor foresees which. */
+INLINE void step(volatile struct walk *w, struct region *o)
+{
+	u32 at = w->at, kept = w->kept, n = w->found;
+	struct lane *l = &o->lanes[STEP(at)];
+	u64 node = l->link, from = l->from, end = l->end;
+	struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, node);
+	struct found *f = &o->found[PLACE(n)];
+	u64 next = h->rx_packets, last = h->rx_dropped, odd = next & 1;
+	f->node = node; f->from = from;
+	BARRIER();
+	/* Read last: if it still points back, all of the above was this entry's. */
+	u64 back = h->tx_packets;
+	w->bad |= (back ^ from) | (-odd & (next ^ end)) | (next == 0);
+	w->found = n + 1 - (last >> 56 & 1);
+	struct lane *k = &o->lanes[STEP(kept)];
+	k->link = next; k->from = node; k->end = end;
+	w->kept = kept + 1 - odd;
+	w->at = at + 1;
+}
+
+/* What a row needs beside the tuple, of eight entries together. */
+INLINE void touch_found(struct region *o, u32 at)
+{
+	for (u32 i = 0; i < 8; i++) {
+		struct nf_conn *c = CAST(struct nf_conn, o->found[PLACE(at + i)].node - field_offset(struct nf_conn, tuplehash));
+		TOUCH(c->status);
+		if (parts & STATE || conditions & STATES) TOUCH(c->proto.tcp.state);
+		if (parts & EXTENSIONS) { TOUCH(WORD_AT((u64)c->ext)); TOUCH(WORD_AT((u64)c->ext + 64)); }
+	}
+}
+
+/* Where an extension of that kind begins; 0 if there is none. */
+#define EXTENSION(id, bytes)                                                                                  \
+	({                                                                                                    \
+		u64 at_ = 0;                                                                                  \
+		if (enum_value_exists(enum nf_ct_ext_id, id)) {                                               \
+			u64 off_ = WORD_AT(w->ext + enum_value(enum nf_ct_ext_id, id)) & 0xff;                \
+			u64 len_ = CAST(struct nf_ct_ext, w->ext)->len;                                       \
+			if (off_ && off_ + (bytes) <= len_) at_ = w->ext + off_;                              \
+		}                                                                                             \
+		at_;                                                                                          \
+	})
+
+/* Counters, times, labels, name of the helper, and which of them there are. The memory of extensions goes with the
+ * entry: nothing of it counts before the entry was found to be held still. */
+INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 *r)
+{
+	if (!w->ext) return;
+	if (parts & COUNTERS && (w->at_ext = EXTENSION(NF_CT_EXT_ACCT, sizeof(struct counters)))) {
+		struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, w->at_ext);
+		volatile struct counters *n = PART(counters, COUNTERS_AT);
+		n->packets = a->rx_packets; n->bytes = a->tx_packets; n->reply_packets = a->rx_bytes; n->reply_bytes = a->tx_bytes;
+		b->has |= HAS_COUNTERS;
+	}
+	if (parts & TIMES && (w->at_ext = EXTENSION(NF_CT_EXT_TSTAMP, sizeof(struct times)))) {
+		volatile struct times *t = PART(times, TIMES_AT);
+		t->start = WORD_AT(w->at_ext); t->stop = WORD_AT(w->at_ext + 8);
+		b->has |= HAS_TIMES;
+	}
+	if (parts & LABELS && (w->at_ext = EXTENSION(NF_CT_EXT_LABELS, sizeof(struct two)))) {
+		volatile struct two *l = PART(two, LABELS_AT);
+		l->a = WORD_AT(w->at_ext); l->b = WORD_AT(w->at_ext + 8);
+		b->has |= HAS_LABELS;
+	}
+	if (parts & HELPER && (w->at_ext = EXTENSION(NF_CT_EXT_HELPER, 8)) && (w->at_ext = WORD_AT(w->at_ext))) {
+		volatile struct two *name = PART(two, HELPER_AT);
+		w->at_ext += field_offset(struct nf_conntrack_helper, name);
+		name->a = WORD_AT(w->at_ext); name->b = WORD_AT(w->at_ext + 8);
+		b->has |= HAS_HELPER;
+	}
+}
+
+/* State of the protocol, if it has states. */
+INLINE u32 state_of(struct nf_conn *c, u32 proto)
+{
+	u32 state = c->proto.tcp.state;
+	if (proto == IPPROTO_SCTP) state = c->proto.sctp.state;
+	if (proto == IPPROTO_DCCP && field_exists(c->proto.dccp.state)) state = c->proto.dccp.state;
+	return proto == IPPROTO_TCP || proto == IPPROTO_SCTP || proto == IPPROTO_DCCP ? state : 0xff;
+}
+
+INLINE void take_tuple(volatile struct tuple *t, u64 node)
+{
+	struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, node);
+	t->w[0] = h->rx_bytes; t->w[1] = h->tx_bytes; t->w[2] = h->rx_errors; t->w[3] = h->tx_errors; t->w[4] = h->rx_dropped;
+}
+
+/* What stands in every row. */
+INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, struct nf_conn *c)
+{
+	b->family = o->orig.w[2] >> 16; b->proto = o->orig.w[4] >> 48;
+	b->state = parts & STATE || conditions & STATES ? state_of(c, b->proto) : 0xff;
+	b->status = c->status;
+	b->left = c->timeout - w->now;
+	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
+	b->zone = field_exists(c->zone) ? c->zone.id : 0;
+	b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
+	b->has = 0;
+	b->mark = c->mark; b->uses = c->ct_general.use.refs.counter;
+	b->netns = parts & NETNS ? c->ct_net.net->ns.inum : 0;
+}
+
+/* 0 if an entry is wanted. */
+INLINE u32 unwanted(volatile struct walk *w, volatile struct region *o, volatile struct base *b)
+{
+	u32 d = ~(w->expiry >> (b->left <= 0)) & 1;
+	if (conditions & ORIG) d |= differs(&o->orig, &w->orig, &w->orig_mask);
+	if (conditions & ANSWER) d |= differs(&o->reply, &w->reply, &w->reply_mask);
+	if (conditions & STATUS) d |= (b->status ^ w->status) & w->status_mask;
+	if (conditions & MARK) d |= (b->mark ^ w->mark) & w->mark_mask;
+	if (conditions & ZONE) d |= b->zone ^ w->zone;
+	if (conditions & STATES) {
+		u32 n = b->state & 15, proto = b->proto;
+		if (proto == IPPROTO_SCTP) n += 16;
+		if (proto == IPPROTO_DCCP) n += 32;
+		d |= (b->state >> 4) | (~(w->states >> n) & 1);
+	}
+	return d;
+}
+
+INLINE void put_addresses(volatile struct base *b, u8 *r, volatile struct tuple *t, volatile struct tuple *q)
+{
+	volatile u32 *a = (u32 *)(r + ADDRESSES_AT);
+	if (b->family != AF_INET6) {
+		b->words = (ADDRESSES_AT + (parts & REPLY ? 16 : 8)) / 4;
+		a[0] = t->w[0]; a[1] = t->w[2] >> 32;
+		if (parts & REPLY) { a[2] = q->w[0]; a[3] = q->w[2] >> 32; }
+		return;
+	}
+	b->words = (ADDRESSES_AT + (parts & REPLY ? 64 : 32)) / 4;
+	a[0] = t->w[0]; a[1] = t->w[0] >> 32; a[2] = t->w[1]; a[3] = t->w[1] >> 32;
+	a[4] = t->w[2] >> 32; a[5] = t->w[3]; a[6] = t->w[3] >> 32; a[7] = t->w[4];
+	if (!(parts & REPLY)) return;
+	a[8] = q->w[0]; a[9] = q->w[0] >> 32; a[10] = q->w[1]; a[11] = q->w[1] >> 32;
+	a[12] = q->w[2] >> 32; a[13] = q->w[3]; a[14] = q->w[3] >> 32; a[15] = q->w[4];
+}
+
+/* The row of the next entry found, if it is wanted. All of it is written where it would stand, and counts last. */
+INLINE void put_found(volatile struct walk *w, volatile struct region *o)
+{
+	u32 row = w->row;
+	if (row > ROWS - ROW_MAX) { w->ended = FULL; return; }
+	u8 *r = (u8 *)o->rows + row;
+	volatile struct base *b = (struct base *)r;
+	w->node = o->found[PLACE(w->written)].node;
+	w->from = o->found[PLACE(w->written)].from;
+	w->written++;
+	struct nf_conn *c = CAST(struct nf_conn, w->node - field_offset(struct nf_conn, tuplehash));
+	if ((u64)c->ct_net.net != w->net && !w->all) return;
+	take_tuple(&o->orig, w->node);
+	if (parts & REPLY || conditions & ANSWER) take_tuple(&o->reply, w->node + type_size(struct nf_conntrack_tuple_hash));
+	put_base(w, o, b, c);
+	if (unwanted(w, o, b)) return;
+	if (parts & REPLY) { PART(answer, REPLY_AT)->sport = o->reply.w[2]; PART(answer, REPLY_AT)->dport = o->reply.w[4] >> 32; }
+	put_addresses(b, r, &o->orig, &o->reply);
+	if (parts & EXTENSIONS) { w->ext = (u64)c->ext; put_extensions(w, b, r); }
+	BARRIER();
+	/* Nobody holds an entry that was let go, and one in another chain points elsewhere. */
+	if (!c->ct_general.use.refs.counter || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
+	w->bad = CAST(struct rtnl_link_stats64, w->node)->tx_packets ^ w->from;
+	w->row = row + 4 * b->words;
+}
+
+SEC("syscall") int walk_conntrack(struct walk *ctx)
+{
+	volatile struct walk *w = ctx;
+	u32 key = w->region;
+	struct region *o = bpf_map_lookup_elem(&out, &key);
+	if (!o) return 1;
+	bpf_rcu_read_lock();
+	if (begin(w, o)) while (LOOP_OK) {
+		if (w->at < w->lanes) {
+			if (!(w->at & 7)) touch_lanes(o, w->at);
+			step(w, o);
+			continue;
+		}
+		/* A round is over: every lane made a step. Or a row is written. */
+		if (w->bad || w->found > FOUND - LANES) {
+			if (!w->bad) { w->ended = FULL; break; }
+			/* Something moved under us: what is not written for good once more. */
+			if (++w->restarts > RETRIES_MAX) { w->ended = UNQUIET; break; }
+			again(w);
+		}
+		w->nodes += w->lanes;
+		w->lanes = w->kept; w->at = w->kept = 0;
+		if (w->lanes) continue;
+		if (w->found >= w->found_enough || w->bucket >= w->end) {
+			if (w->written < w->found) {
+				if (!(w->written & 7)) touch_found(o, w->written);
+				put_found(w, o);
+				if (w->ended) break;
+				continue;
+			}
+			w->next = w->bucket; w->filled = w->row;
+			again(w);
+			if (w->bucket >= w->end || w->nodes > w->nodes_max) break;
+		}
+		while (LOOP_OK) {
+			if (w->bucket >= w->end || w->lanes >= (w->lanes_enough & 63)) break;
+			open_lanes(w, o);
+		}
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}

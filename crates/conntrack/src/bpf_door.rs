@@ -1,0 +1,220 @@
+//! The walk of the connection-tracking table as a door: what is loaded is kept here from one reading to the next.
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use record::rows::{Conntrack, nat_need as need};
+#[cfg(feature = "bpf")]
+use sys::caps::{self, Cap};
+use sys::{Blocks, Host, NetNs, SysError};
+
+use crate::bpf_rows::{decode_block, part};
+use crate::choose::Via;
+use crate::error::DecodeError;
+use crate::walk_filter::WalkFilter;
+
+/// A door that is dear to open: kept for as long as a session lasts, so that `--watch` opens it once.
+#[derive(Debug, Default)]
+pub struct Doors {
+    #[cfg(feature = "bpf")]
+    walk: RefCell<Option<bpf::conntrack_walk::Walk>>,
+    /// Why the walk could not be loaded, when it was tried.
+    refused: RefCell<Option<Box<str>>>,
+    /// The door of the first round, while a recording is made: a table must not change its stream on the tape.
+    first: Cell<Option<Via>>,
+}
+
+/// What is read.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+pub(crate) struct Ask<'k> {
+    /// Whose entries; `None` is the calling thread's namespace.
+    pub(crate) netns: Option<&'k NetNs>,
+    /// Those of every namespace instead.
+    pub(crate) all: bool,
+    /// Parts of a row (`bpf_rows::part`).
+    pub(crate) parts: u32,
+    pub(crate) filter: &'k WalkFilter,
+    /// Those whose time is over, too.
+    pub(crate) expired: bool,
+    /// Note of the stream on the tape.
+    pub(crate) note: &'k str,
+    /// Number of the namespace: names the stream, and stands in rows whose block does not tell.
+    pub(crate) netns_id: u64,
+}
+
+/// Why the walk ended before its end.
+#[derive(Debug)]
+pub(crate) enum WalkError {
+    /// The program could not be loaded, or the table not be found: no row came.
+    Closed(Box<dyn Error + Send + Sync>),
+    /// The reading broke off.
+    Broken(SysError),
+}
+
+impl fmt::Display for WalkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WalkError::Closed(error) => error.fmt(f),
+            WalkError::Broken(error) => error.fmt(f),
+        }
+    }
+}
+
+/// What a reading met.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Walked {
+    /// True if the caller wanted no more.
+    pub(crate) stopped: bool,
+}
+
+/// Name of the stream on the tape. Of all namespaces: `all`.
+pub(crate) fn key(netns_id: u64, all: bool) -> String {
+    if all { "bpf/conntrack/all".to_owned() } else { format!("bpf/conntrack/{netns_id}") }
+}
+
+/// The parts that the demanded fields are made of.
+pub(crate) fn parts_for(demanded: u64, all: bool) -> u32 {
+    let each = [
+        (need::COUNTERS, part::COUNTERS),
+        (need::TIMES, part::TIMES),
+        (need::LABELS, part::LABELS),
+        (need::HELPER, part::HELPER),
+    ];
+    let always = part::REPLY | part::STATE | if all { part::NETNS } else { 0 };
+    each.iter().filter(|(need, _)| demanded & need != 0).fold(always, |parts, (_, part)| parts | part)
+}
+
+impl Doors {
+    /// Closed.
+    pub fn new() -> Doors {
+        Doors::default()
+    }
+
+    /// As on a kernel that refuses the walk: for tests of what stands in for it.
+    #[doc(hidden)]
+    pub fn without_walk() -> Doors {
+        Doors { refused: RefCell::new(Some("the walk is not wanted".into())), ..Doors::default() }
+    }
+
+    /// Why the program could not be loaded, if it was tried in vain.
+    pub fn refused(&self) -> Option<Box<str>> {
+        self.refused.borrow().clone()
+    }
+
+    pub(crate) fn first(&self) -> &Cell<Option<Via>> {
+        &self.first
+    }
+
+    /// Why the walk is not to be tried here, in words; `None` if it may be.
+    pub(crate) fn why_not(&self) -> Option<Box<str>> {
+        self.refused().or_else(|| lacks_rights().map(Into::into))
+    }
+
+    /// True if there is a program already that will do.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn is_loaded(&self, ask: &Ask<'_>) -> bool {
+        let wanted = ask.filter.wanted(ask.all, ask.expired);
+        self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(ask.parts, &wanted))
+    }
+
+    /// Reads the table; `each` gets every row.
+    #[cfg(feature = "bpf")]
+    pub(crate) fn walk(
+        &self,
+        host: &Host,
+        ask: &Ask<'_>,
+        each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
+    ) -> Result<Walked, WalkError> {
+        let key = key(ask.netns_id, ask.all);
+        if host.is_replay() {
+            let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
+            return rows(blocks, ask, each);
+        }
+        self.load(host, ask)?;
+        let kept = self.walk.borrow();
+        let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
+        // Only the beginning is done inside: from then on the program knows whose entries are meant.
+        let inside = ask.netns.map(NetNs::enter).transpose().map_err(WalkError::Broken)?;
+        let walking = walk.read(host, ask.filter.wanted(ask.all, ask.expired));
+        if let Some(inside) = inside {
+            inside.leave().map_err(WalkError::Broken)?;
+        }
+        let walking = walking.map_err(|error| WalkError::Closed(Box::new(error)))?;
+        let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
+        rows(blocks.map_err(WalkError::Broken)?, ask, each)
+    }
+
+    #[cfg(feature = "bpf")]
+    fn load(&self, host: &Host, ask: &Ask<'_>) -> Result<(), WalkError> {
+        if self.is_loaded(ask) {
+            return Ok(());
+        }
+        if let Some(why) = self.refused() {
+            return Err(WalkError::Closed(why.into_string().into()));
+        }
+        match bpf::conntrack_walk::Walk::load(host, ask.parts, &ask.filter.wanted(ask.all, ask.expired)) {
+            Ok(walk) => {
+                *self.walk.borrow_mut() = Some(walk);
+                Ok(())
+            }
+            Err(error) => {
+                *self.refused.borrow_mut() = Some(error.to_string().into());
+                Err(WalkError::Closed(Box::new(error)))
+            }
+        }
+    }
+
+    #[cfg(not(feature = "bpf"))]
+    pub(crate) fn is_loaded(&self, _: &Ask<'_>) -> bool {
+        false
+    }
+
+    /// Without BPF a recording can still be read.
+    #[cfg(not(feature = "bpf"))]
+    pub(crate) fn walk(
+        &self,
+        host: &Host,
+        ask: &Ask<'_>,
+        each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
+    ) -> Result<Walked, WalkError> {
+        if !host.is_replay() {
+            return Err(WalkError::Closed(WITHOUT_BPF.into()));
+        }
+        let key = key(ask.netns_id, ask.all);
+        let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
+        rows(blocks, ask, each)
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+const WITHOUT_BPF: &str = "this netwren was built without BPF";
+
+fn lacks_rights() -> Option<&'static str> {
+    #[cfg(not(feature = "bpf"))]
+    return Some(WITHOUT_BPF);
+    #[cfg(feature = "bpf")]
+    {
+        let held = caps::effective().unwrap_or_default();
+        let may = held.has(Cap::SysAdmin) || (held.has(Cap::Bpf) && held.has(Cap::Perfmon));
+        (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
+    }
+}
+
+fn rows<'a>(
+    mut blocks: Box<dyn Blocks + 'a>,
+    ask: &Ask<'_>,
+    each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
+) -> Result<Walked, WalkError> {
+    while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
+        if decode_block(block, ask.netns_id, each) {
+            return Ok(Walked { stopped: true });
+        }
+    }
+    Ok(Walked::default())
+}
+
+fn not_here() -> SysError {
+    SysError::new("bpf_prog_run", "the walk of the connection-tracking table", sys::Errno::NOSYS)
+}

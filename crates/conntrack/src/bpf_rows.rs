@@ -1,0 +1,358 @@
+//! What the walk of the connection-tracking table writes, as rows.
+//!
+//! A block is a head and rows behind it; both are written by `crates/bpf/c/conntrack_walk.bpf.c`, in the machine's byte
+//! order. A row is its base, its parts, its addresses; the head tells which parts there are, so a block from a recording
+//! explains itself. Blocks may come from a hostile file: every length is checked, none is believed. Knows no BPF.
+use std::ops::ControlFlow;
+
+use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
+use record::Addr;
+use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, ip_proto};
+
+use crate::error::DecodeError;
+use crate::uapi::{AF_INET, AF_INET6};
+
+/// Parts that may follow the base of a row, and members of the base that cost more than the rest.
+pub(crate) mod part {
+    /// The reply tuple.
+    pub(crate) const REPLY: u32 = 1;
+    /// Packets and bytes.
+    pub(crate) const COUNTERS: u32 = 2;
+    /// Begin and end.
+    pub(crate) const TIMES: u32 = 4;
+    /// Labels.
+    pub(crate) const LABELS: u32 = 8;
+    /// Name of the helper.
+    pub(crate) const HELPER: u32 = 16;
+    /// The base's network namespace is filled in: for tables of all of them.
+    pub(crate) const NETNS: u32 = 32;
+    /// The base's state is filled in.
+    pub(crate) const STATE: u32 = 64;
+    /// Every part that is known.
+    pub(crate) const ALL: u32 = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
+}
+
+/// `struct head`: magic, parts u32; jiffies, monotonic time u64; place of the addresses, pad u32.
+const HEAD: usize = 32;
+const MAGIC: u32 = 0x316b_7463;
+/// `struct base`: words, family, protocol, state u8; status, left u32; ports, zone u16; the zone's direction, has u8;
+/// mark, uses, netns u32.
+const BASE: usize = 32;
+const REPLY: usize = 4;
+const COUNTERS: usize = 32;
+const TIMES: usize = 16;
+const LABELS: usize = 16;
+const HELPER: usize = 16;
+
+/// Bits of `has`.
+const HAS_COUNTERS: u8 = 1;
+const HAS_TIMES: u8 = 2;
+const HAS_LABELS: u8 = 4;
+const HAS_HELPER: u8 = 8;
+/// `NF_CT_ZONE_DIR_ORIG`, `NF_CT_ZONE_DIR_REPL` (include/net/netfilter/nf_conntrack_zones.h); 3 is both.
+const ZONE_ORIG: u8 = 1;
+const ZONE_REPLY: u8 = 2;
+
+/// What a block's head says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Head {
+    reply: Option<usize>,
+    counters: Option<usize>,
+    times: Option<usize>,
+    labels: Option<usize>,
+    helper: Option<usize>,
+    has_netns: bool,
+    /// Where a row's addresses begin.
+    addresses: usize,
+    /// Ticks of the kernel's clock a second.
+    hz: u32,
+}
+
+impl Head {
+    fn of(block: &[u8]) -> Result<Head, DecodeError> {
+        let short = DecodeError::Short { what: "block of the walk", claims: HEAD, has: block.len() };
+        let word = |at| u32_at(block, at).ok_or(short);
+        let parts = word(4)?;
+        if block.len() < HEAD || word(0)? != MAGIC || parts & !part::ALL != 0 {
+            return Err(short);
+        }
+        let mut at = BASE;
+        let mut place = |bit, bytes| {
+            let here = (parts & bit != 0).then_some(at);
+            at += if here.is_some() { bytes } else { 0 };
+            here
+        };
+        let reply = place(part::REPLY, REPLY);
+        let counters = place(part::COUNTERS, COUNTERS);
+        let times = place(part::TIMES, TIMES);
+        let labels = place(part::LABELS, LABELS);
+        let helper = place(part::HELPER, HELPER);
+        let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
+        let has_netns = parts & part::NETNS != 0;
+        Ok(Head { reply, counters, times, labels, helper, has_netns, addresses: at, hz: hz.max(1) })
+    }
+
+    fn has_extensions(&self) -> bool {
+        self.counters.is_some() || self.times.is_some() || self.labels.is_some() || self.helper.is_some()
+    }
+}
+
+/// Hands every row of a block to `each`; `netns_id` is for those whose namespace the block does not tell. True if `each`
+/// wanted no more.
+///
+/// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
+pub(crate) fn decode_block(
+    block: &[u8],
+    netns_id: u64,
+    each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
+) -> bool {
+    let head = match Head::of(block) {
+        Ok(head) => head,
+        Err(error) => return each(Err(error)).is_break(),
+    };
+    // Filled anew for every row: most of its 600 bytes stay as they are.
+    let mut row = Conntrack { netns_id, ..Conntrack::EMPTY };
+    let mut rest = block.get(HEAD..).unwrap_or_default();
+    while let Some(words) = rest.first() {
+        let size = usize::from(*words) * 4;
+        let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
+            let (claims, has) = (size.max(BASE), rest.len());
+            return each(Err(DecodeError::Short { what: "row of the walk", claims, has })).is_break();
+        };
+        rest = behind;
+        let flow = match fill(&mut row, bytes, &head) {
+            Ok(()) => each(Ok(&row)),
+            Err(error) => each(Err(error)),
+        };
+        if flow.is_break() {
+            return true;
+        }
+    }
+    false
+}
+
+#[inline(always)]
+fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(), DecodeError> {
+    let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
+    let Some(base) = bytes.first_chunk::<BASE>() else { return Err(short(BASE)) };
+    let word = |at| u32_at(base, at).unwrap_or(0);
+    let (family, proto) = (base[1], base[2]);
+    row.family = family;
+    let addresses = bytes.get(head.addresses..).unwrap_or_default();
+    let [src, dst, reply_src, reply_dst] = match (family, head.reply.is_some()) {
+        (AF_INET, true) => take_v4(addresses.first_chunk::<16>().ok_or(short(head.addresses + 16))?),
+        (AF_INET, false) => take_v4(addresses.first_chunk::<8>().ok_or(short(head.addresses + 8))?),
+        (AF_INET6, true) => take_v6(addresses.first_chunk::<64>().ok_or(short(head.addresses + 64))?),
+        (AF_INET6, false) => take_v6(addresses.first_chunk::<32>().ok_or(short(head.addresses + 32))?),
+        _ => return Err(DecodeError::Word("the address family")),
+    };
+    let parts = |at| (be16_at(bytes, at).unwrap_or(0), be16_at(bytes, at + 2).unwrap_or(0));
+    let (src_part, dst_part) = parts(12);
+    row.orig = CtTuple { src, dst, proto, src_part, dst_part, zone: None };
+    row.reply = match head.reply {
+        Some(at) => {
+            let (src_part, dst_part) = parts(at);
+            CtTuple { src: reply_src, dst: reply_dst, proto, src_part, dst_part, zone: None }
+        }
+        None => CtTuple::EMPTY,
+    };
+    let status = CtStatus(word(4));
+    row.status = Some(status);
+    // By a flow table the kernel keeps neither time nor state, and netlink tells neither.
+    let offloaded = status.has(CtStatus::OFFLOAD);
+    let left = word(8) as i32;
+    row.expired = Some(left <= 0);
+    row.timeout_s = if offloaded { None } else { Some(left.max(0) as u32 / head.hz) };
+    row.state = if offloaded { None } else { state(proto, base[3]) };
+    row.mark = Some(word(20));
+    row.uses = Some(word(24));
+    if head.has_netns {
+        row.netns_id = word(28).into();
+    }
+    put_zone(row, u16_at(base, 16).unwrap_or(0), base[18]);
+    if head.has_extensions() {
+        put_extensions(row, bytes, base[19], head);
+    }
+    Ok(())
+}
+
+#[inline]
+fn take_v4<const N: usize>(bytes: &[u8; N]) -> [Addr; 4] {
+    [0, 4, 8, 12].map(|at| Addr::V4(array_at(bytes, at).unwrap_or_default()))
+}
+
+#[inline]
+fn take_v6<const N: usize>(bytes: &[u8; N]) -> [Addr; 4] {
+    [0, 16, 32, 48].map(|at| Addr::V6(array_at(bytes, at).unwrap_or_default()))
+}
+
+#[inline]
+fn state(proto: u8, number: u8) -> Option<CtState> {
+    match proto {
+        _ if number == 0xff => None,
+        ip_proto::TCP => Some(CtState::Tcp(number)),
+        ip_proto::SCTP => Some(CtState::Sctp(number)),
+        ip_proto::DCCP => Some(CtState::Dccp(number)),
+        _ => None,
+    }
+}
+
+#[inline]
+fn put_zone(row: &mut Conntrack<'_>, zone: u16, direction: u8) {
+    row.zone = None;
+    match direction {
+        _ if zone == 0 => {}
+        ZONE_ORIG => row.orig.zone = Some(zone),
+        ZONE_REPLY => row.reply.zone = Some(zone),
+        _ => row.zone = Some(zone),
+    }
+}
+
+fn put_extensions<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], has: u8, head: &Head) {
+    let at = |place: Option<usize>, bit: u8| place.filter(|_| has & bit != 0);
+    let counters = |at: usize| Some(CtCounters { packets: u64_at(bytes, at)?, bytes: u64_at(bytes, at + 8)? });
+    let counted = at(head.counters, HAS_COUNTERS);
+    row.counters_orig = counted.and_then(counters);
+    row.counters_reply = counted.and_then(|at| counters(at + 16));
+    let times = at(head.times, HAS_TIMES);
+    row.start_ns = times.and_then(|at| u64_at(bytes, at));
+    row.stop_ns = times.and_then(|at| u64_at(bytes, at + 8)).filter(|stop| *stop != 0);
+    let labels = at(head.labels, HAS_LABELS).and_then(|at| bytes.get(at..at + LABELS));
+    // Room for labels is no label: netlink does not tell it either.
+    row.labels = labels.filter(|bits| bits.iter().any(|bits| *bits != 0));
+    let name = at(head.helper, HAS_HELPER).and_then(|at| bytes.get(at..at + HELPER));
+    row.helper = name.and_then(|name| name.split(|byte| *byte == 0).next()).filter(|name| !name.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn head(parts: u32) -> Vec<u8> {
+        // 250 ticks a second, 1000 s after the start.
+        let jiffies = (1u64 << 32) - 300 * 250 + 250 * 1000;
+        let words = [MAGIC, parts].map(u32::to_ne_bytes).concat();
+        [words, jiffies.to_ne_bytes().to_vec(), 1_000_000_000_000u64.to_ne_bytes().to_vec(), vec![0; 8]].concat()
+    }
+
+    fn row(family: u8, proto: u8, state: u8, left: i32, zone: (u16, u8), has: u8, rest: &[u8]) -> Vec<u8> {
+        let mut row = vec![0, family, proto, state];
+        row.extend_from_slice(&0x18eu32.to_ne_bytes());
+        row.extend_from_slice(&left.to_ne_bytes());
+        row.extend_from_slice(&[0x30, 0x39, 0, 80]);
+        row.extend_from_slice(&zone.0.to_ne_bytes());
+        row.extend_from_slice(&[zone.1, has]);
+        for word in [7u32, 1, 4026] {
+            row.extend_from_slice(&word.to_ne_bytes());
+        }
+        row.extend_from_slice(rest);
+        row[0] = (row.len() / 4) as u8;
+        row
+    }
+
+    fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
+        let mut found = Vec::new();
+        decode_block(block, 9, &mut |row| {
+            found.push(row.map(|row| {
+                let Conntrack { orig, reply, timeout_s, expired, state, netns_id, .. } = row;
+                let end = |addr: Addr, part: u16| format!("{addr}:{part}");
+                let tuple = |t: &CtTuple| format!("{}>{}", end(t.src, t.src_part), end(t.dst, t.dst_part));
+                let zones = (row.zone, orig.zone, reply.zone);
+                format!(
+                    "{} {} {timeout_s:?} {expired:?} {state:?} {netns_id} {zones:?} {:?} {:?} {:?}",
+                    tuple(orig),
+                    tuple(reply),
+                    (row.counters_orig.map(|c| c.packets), row.counters_reply.map(|c| c.bytes)),
+                    (row.start_ns, row.stop_ns),
+                    (row.labels.map(|bits| bits[0]), row.helper.map(String::from_utf8_lossy))
+                )
+            }));
+            ControlFlow::Continue(())
+        });
+        found
+    }
+
+    fn every_part() -> Vec<u8> {
+        let mut rest = vec![0, 80, 0x30, 0x39];
+        for number in [1u64, 2, 3, 4, 5, 0] {
+            rest.extend_from_slice(&number.to_ne_bytes());
+        }
+        rest.extend_from_slice(&[0x21; 16]);
+        rest.extend_from_slice(b"ftp\0garbage.....");
+        rest.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 2, 10, 0, 0, 1]);
+        rest
+    }
+
+    #[test]
+    fn every_part_has_its_place() {
+        let block = [head(part::ALL), row(2, 6, 3, 1000, (0, 3), 15, &every_part())].concat();
+        let want = "10.0.0.1:12345>10.0.0.2:80 10.0.0.2:80>10.0.0.1:12345 Some(4) Some(false) Some(Tcp(3)) 4026 \
+                    (None, None, None) (Some(1), Some(4)) (Some(5), None) (Some(33), Some(\"ftp\"))";
+        assert_eq!(told(&block), [Ok(want.to_owned())]);
+    }
+
+    #[test]
+    fn what_an_entry_does_not_have() {
+        let without = row(2, 17, 0xff, -250, (0, 3), 0, &every_part());
+        let with = row(2, 6, 3, 1000, (5, 3), 15, &every_part());
+        let found = told(&[head(part::ALL), with.clone(), without, with].concat());
+        assert!(found[0].as_ref().unwrap().contains("(Some(5), None, None) (Some(1), Some(4))"), "{found:?}");
+        let ends = "Some(0) Some(true) None 4026 (None, None, None) (None, None) (None, None) (None, None)";
+        assert!(found[1].as_ref().unwrap().ends_with(ends), "{found:?}");
+        assert_eq!(found[0], found[2]);
+    }
+
+    #[test]
+    fn zones_of_one_direction() {
+        for (direction, want) in
+            [(1, "(None, Some(4), None)"), (2, "(None, None, Some(4))"), (3, "(Some(4), None, None)")]
+        {
+            let block = [head(0), row(2, 6, 1, 250, (4, direction), 0, &[1; 8])].concat();
+            let found = told(&block);
+            assert!(found[0].as_ref().unwrap().contains(want), "{found:?}");
+            assert!(found[0].as_ref().unwrap().contains(" 9 "), "the namespace that was asked for");
+        }
+    }
+
+    #[test]
+    fn offloaded_ones_have_no_time() {
+        let mut one = row(2, 6, 3, 1000, (0, 3), 0, &[1; 8]);
+        one[4..8].copy_from_slice(&(CtStatus::OFFLOAD | 8).to_ne_bytes());
+        assert!(told(&[head(0), one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        let good = row(10, 6, 1, 1, (0, 3), 0, &[1; 32]);
+        let block = |rows: &[&[u8]]| [&[&head(0)[..]], rows].concat().concat();
+        assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
+        // Too short for its family: it costs itself.
+        let cut = row(10, 6, 1, 1, (0, 3), 0, &[1; 8]);
+        let found = told(&block(&[&cut, &good]));
+        assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
+        // No way on from a length of nothing, or of more than there is.
+        for words in [0, 1, 255] {
+            let mut odd = good.clone();
+            odd[0] = words;
+            let found = told(&block(&[&good, &odd, &good]));
+            assert!(found.len() == 2 && found[1].is_err(), "{found:?}");
+        }
+        let mut odd = good;
+        odd[1] = 3;
+        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Word("the address family"))]);
+        for garbage in [&b""[..], b"ctk1", &head(1024)] {
+            assert!(matches!(told(garbage)[..], [Err(_)]));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+        #[test]
+        fn any_bytes_are_survived(parts in 0u32..256, bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let _ = told(&[head(parts), bytes].concat());
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Doors for the fuzzer: every decoder on any bytes. None may panic or fail to end.
+use std::hint::black_box;
+
+use netlink::Messages;
+use record::rows::{Conntrack, Nat};
+use record::{Lookups, Table};
+
+use crate::ctnetlink::CtDecoder;
+use crate::expect::ExpectDecoder;
+use crate::labels::LabelNames;
+use crate::proc_line::parse_proc_line;
+use crate::seen::Seen;
+
+// Every cell of the row.
+fn walk(row: &Conntrack<'_>) {
+    for field in Nat::FIELDS {
+        black_box(field.cell(row, &Lookups::none()));
+    }
+    let mut words = Vec::new();
+    LabelNames::default().put_words(&mut words, row.labels.unwrap_or_default());
+    black_box((words, Seen::new().is_double(row)));
+}
+
+/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations; and as blocks of events.
+pub fn fuzz_ctnetlink(data: &[u8]) {
+    let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
+    for payload in payloads.chain([data]) {
+        if let Ok(row) = CtDecoder::new(1).decode(payload) {
+            walk(&row);
+        }
+        black_box(ExpectDecoder::new(1).decode(payload).ok());
+    }
+    crate::events::fuzz(data);
+}
+
+/// Reads bytes as lines of /proc/net/nf_conntrack, and as the file of label names.
+pub fn fuzz_conntrack_line(data: &[u8]) {
+    for line in data.split(|byte| *byte == b'\n') {
+        if let Ok(row) = parse_proc_line(line, 1, Some(1 << 60)) {
+            walk(&row);
+        }
+    }
+    LabelNames::parse(data).put_words(&mut Vec::new(), data.get(..16).unwrap_or(data));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+        #[test]
+        fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..400)) {
+            fuzz_ctnetlink(&data);
+            fuzz_conntrack_line(&data);
+        }
+
+        /// Attributes whose lengths fit, nested in each other.
+        #[test]
+        fn any_attributes(parts in prop::collection::vec((0u16..30, prop::collection::vec((0u16..12, prop::collection::vec(any::<u8>(), 0..20)), 0..5)), 0..12)) {
+            let attr = |kind: u16, payload: &[u8]| {
+                let mut bytes = [&(payload.len() as u16 + 4).to_ne_bytes()[..], &kind.to_ne_bytes(), payload].concat();
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+                bytes
+            };
+            let inner = |parts: &[(u16, Vec<u8>)]| parts.iter().flat_map(|(kind, bytes)| attr(*kind, bytes)).collect::<Vec<u8>>();
+            let data: Vec<u8> = parts.iter().flat_map(|(kind, parts)| attr(*kind, &inner(parts))).collect();
+            fuzz_ctnetlink(&[&[2, 0, 0, 0][..], &data].concat());
+        }
+
+        #[test]
+        fn any_words(words in prop::collection::vec("(src|dst|sport|dport|type|id|zone|use|mark|packets|srckey)?=?[0-9a-fx.:]{0,9}", 0..20)) {
+            fuzz_conntrack_line(format!("ipv4 2 tcp 6 100 NONE {}", words.join(" ")).as_bytes());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What of a filter the walk of the hash table can do: nearly all of it, before a row is written.
+//!
+//! What comes back is filtered again, so nothing here needs to be exact: it may only never leave out what passes.
+use record::rows::{CtState, Nat};
+use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
+
+use crate::dump::TupleFilter;
+use crate::pushdown::{Split, split};
+
+/// What entries must be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WalkFilter {
+    /// 2 AF_INET, 10 AF_INET6, 0 both.
+    pub(crate) family: u8,
+    /// Status bits: value and mask.
+    pub(crate) status: Option<(u32, u32)>,
+    /// Mark: value and mask.
+    pub(crate) mark: Option<(u32, u32)>,
+    /// Zone.
+    pub(crate) zone: Option<u16>,
+    /// States, a bit each: from 0 on those of TCP, from 16 on those of SCTP, from 32 on those of DCCP.
+    pub(crate) states: Option<u64>,
+    pub(crate) orig: Ends,
+    pub(crate) reply: Ends,
+}
+
+/// What a tuple must be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ends {
+    pub(crate) proto: Option<u8>,
+    pub(crate) src: Option<Prefix>,
+    pub(crate) dst: Option<Prefix>,
+    pub(crate) sport: Option<u16>,
+    pub(crate) dport: Option<u16>,
+}
+
+impl Ends {
+    fn of(filter: &TupleFilter) -> Ends {
+        let TupleFilter { src, dst, proto, sport, dport } = *filter;
+        Ends { proto, src: src.map(Prefix::host), dst: dst.map(Prefix::host), sport, dport }
+    }
+}
+
+impl WalkFilter {
+    /// The filter, and the answer for each conjunct.
+    pub(crate) fn of(conjuncts: &[Expr]) -> (WalkFilter, Vec<Push>) {
+        let Split { filter, mut pushed } = split(conjuncts, || true);
+        let mut walk = WalkFilter {
+            family: filter.family,
+            status: filter.status,
+            mark: filter.mark,
+            zone: filter.zone,
+            states: None,
+            orig: Ends::of(&filter.orig),
+            reply: Ends::of(&filter.reply),
+        };
+        for (part, push) in conjuncts.iter().zip(&mut pushed).filter(|(_, push)| **push == Push::No) {
+            if walk.take(part) {
+                *push = Push::Narrowed;
+            }
+        }
+        (walk, pushed)
+    }
+
+    /// True if it leaves nothing out.
+    pub(crate) fn is_any(&self) -> bool {
+        *self == WalkFilter::default()
+    }
+
+    /// In words, for the notes of a recording and for `--explain`.
+    pub(crate) fn words(&self) -> String {
+        let mut words = Vec::new();
+        let mut add = |is: bool, name: &str| {
+            if is {
+                words.push(name.to_owned());
+            }
+        };
+        add(self.family != 0, "family");
+        add(self.status.is_some(), "status");
+        add(self.mark.is_some(), "mark");
+        add(self.zone.is_some(), "zone");
+        add(self.states.is_some(), "state");
+        for (ends, of) in [(&self.orig, ""), (&self.reply, "reply ")] {
+            let each = [
+                (ends.proto.is_some(), "protocol"),
+                (ends.src.is_some(), "source"),
+                (ends.dst.is_some(), "destination"),
+                (ends.sport.is_some(), "source port"),
+                (ends.dport.is_some(), "destination port"),
+            ];
+            each.into_iter().for_each(|(is, name)| add(is, &format!("{of}{name}")));
+        }
+        words.join(", ")
+    }
+
+    // What netlink has no word for: states, prefixes, ports of any protocol.
+    fn take(&mut self, part: &Expr) -> bool {
+        let Expr::Test(test) = part else { return false };
+        let (orig, reply) = (&mut self.orig, &mut self.reply);
+        match Nat::FIELDS.get(test.field).map_or("", |field| field.name) {
+            "state" => states(test).is_some_and(|states| put(&mut self.states, Some(states))),
+            "orig_src" => put(&mut orig.src, prefix(test)),
+            "orig_dst" => put(&mut orig.dst, prefix(test)),
+            "reply_src" => put(&mut reply.src, prefix(test)),
+            "reply_dst" => put(&mut reply.dst, prefix(test)),
+            "orig_sport" => put(&mut orig.sport, port(test)),
+            "orig_dport" => put(&mut orig.dport, port(test)),
+            "reply_sport" => put(&mut reply.sport, port(test)),
+            "reply_dport" => put(&mut reply.dport, port(test)),
+            "client" => put_end(&mut orig.src, &mut orig.sport, test),
+            "published" => put_end(&mut orig.dst, &mut orig.dport, test),
+            // Who answers is the source of the answers, whatever is rewritten.
+            "backend" => put_end(&mut reply.src, &mut reply.sport, test),
+            _ => false,
+        }
+    }
+}
+
+/// The states that one of the wanted words means, in whichever protocol.
+fn states(test: &Test) -> Option<u64> {
+    let Operand::Words(words) = &test.operand else { return None };
+    let wanted = |state: CtState| words.iter().any(|word| **word == *state.name().as_bytes());
+    let of = |bit: u8| match bit / 16 {
+        0 => CtState::Tcp(bit),
+        1 => CtState::Sctp(bit % 16),
+        _ => CtState::Dccp(bit % 16),
+    };
+    (test.op == Op::Eq).then(|| (0..48).filter(|bit| wanted(of(*bit))).fold(0, |bits, bit| bits | 1 << bit))
+}
+
+fn put<V: PartialEq + Copy>(place: &mut Option<V>, value: Option<V>) -> bool {
+    match (value, *place) {
+        (Some(value), None) => {
+            *place = Some(value);
+            true
+        }
+        (Some(value), Some(there)) => value == there,
+        (None, _) => false,
+    }
+}
+
+fn put_end(addr: &mut Option<Prefix>, port: &mut Option<u16>, test: &Test) -> bool {
+    let (Operand::Endpoints(ends), Op::Eq) = (&test.operand, test.op) else { return false };
+    let [EndpointTest { prefix, ports }] = ends[..] else { return false };
+    let ports = ports.filter(|(low, high)| low == high).map(|(port, _)| port);
+    let by_addr = put(addr, prefix.filter(plain));
+    // An end without a port of its own (ICMP) has other things where ports stand: asked for one, it does not pass.
+    let by_port = put(port, ports);
+    by_addr || by_port
+}
+
+/// A mapped address stands for IPv4 in filters, and no entry has one: such a prefix is left to the filter proper.
+fn plain(prefix: &Prefix) -> bool {
+    const MAPPED: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+    let addr = prefix.addr();
+    matches!(addr, Addr::V4(_)) || (addr.unmapped() == addr && !prefix.contains(MAPPED))
+}
+
+fn prefix(test: &Test) -> Option<Prefix> {
+    match (&test.operand, test.op) {
+        (Operand::Addr(addr), Op::Eq) => Some(Prefix::host(*addr)).filter(plain),
+        (Operand::Prefixes(prefixes), Op::Eq) => match &prefixes[..] {
+            [prefix] => Some(*prefix).filter(plain),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn port(test: &Test) -> Option<u16> {
+    match (&test.operand, test.op) {
+        (Operand::Number(n), Op::Eq) => u16::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl Ends {
+    fn pattern(&self, family: u8) -> bpf::conntrack_walk::TupleIs {
+        let mut is = bpf::conntrack_walk::TupleIs::ANY;
+        if family != 0 {
+            is = is.family(family);
+        }
+        let net = |prefix: Prefix| (prefix.addr(), prefix.len());
+        if let Some((addr, bits)) = self.src.map(net) {
+            is = is.src(addr.octets(), bits);
+        }
+        if let Some((addr, bits)) = self.dst.map(net) {
+            is = is.dst(addr.octets(), bits);
+        }
+        for (number, with) in [(self.sport, 0), (self.dport, 1)] {
+            is = match (number, with) {
+                (Some(port), 0) => is.sport(port),
+                (Some(port), _) => is.dport(port),
+                (None, _) => is,
+            };
+        }
+        self.proto.map_or(is, |proto| is.proto(proto))
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl WalkFilter {
+    /// For the program. `expired`: those whose time is over, too.
+    pub(crate) fn wanted(&self, all: bool, expired: bool) -> bpf::conntrack_walk::Wanted {
+        bpf::conntrack_walk::Wanted {
+            all,
+            live: true,
+            expired,
+            status: self.status,
+            mark: self.mark,
+            states: self.states,
+            zone: self.zone,
+            orig: self.orig.pattern(self.family),
+            reply: self.reply.pattern(0),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The hash table is resized while it is read: nothing is missing, nothing comes twice, or it is said.
+//!
+//! The number of buckets is the whole machine's, so this takes the machine-wide lock; a file of its own, because the
+//! other tests of this crate read tables meanwhile.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::collections::HashSet;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use conntrack::{CtSource, Options, Via};
+use record::rows::Nat;
+use record::{Accounting, Demand, Next, Source};
+use sys::Host;
+use testkit::HostKnob;
+use testkit::conntrack::mixed;
+use testkit::netns::Lab;
+
+const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
+const ENTRIES: usize = 5_000;
+
+/// Resizes on demand, outside of the lab: inside it the number is read-only.
+struct Resizer {
+    ask: SyncSender<u64>,
+    done: Receiver<()>,
+}
+
+impl Resizer {
+    fn resize(&self, buckets: u64) {
+        self.ask.send(buckets).unwrap();
+        self.done.recv().unwrap();
+    }
+}
+
+/// Distinct rows of a reading under which the table is resized at each of these rows, and its books.
+fn read(via: Via, resizer: &Resizer, at: impl Fn(usize) -> Option<u64>) -> (usize, Accounting) {
+    let host = Host::live();
+    let options = Options { via: Some(via), ..Options::new(sys::netns::current_inode().unwrap()) };
+    let (mut seen, mut rows) = (HashSet::new(), 0);
+    let books = CtSource::new(&host, options).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |row| {
+        assert!(seen.insert((row.orig, row.zone)), "twice: {row:?}");
+        rows += 1;
+        if let Some(buckets) = at(rows) {
+            resizer.resize(buckets);
+        }
+        Next::More
+    });
+    (seen.len(), books.unwrap())
+}
+
+#[test]
+fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
+    testkit::require_root!();
+    let _knob = HostKnob::set(BUCKETS, "65536");
+    let lab = Lab::new("resize");
+    assert_eq!(lab.track(mixed(ENTRIES as u32)), ENTRIES);
+    let (ask, asked) = sync_channel::<u64>(0);
+    let (tell, done) = sync_channel(0);
+    // Ends with the sender, also when this test panics.
+    let thread = std::thread::spawn(move || {
+        for buckets in asked {
+            std::fs::write(BUCKETS, buckets.to_string()).unwrap();
+            let _ = tell.send(());
+        }
+    });
+    let resizer = Resizer { ask, done };
+    // On this very thread, which comes back when the guard goes.
+    let inside = lab.enter();
+    let mut size = 16_384;
+    for via in [Via::Netlink, Via::Proc] {
+        for at in [1, ENTRIES / 3, ENTRIES - 1, ENTRIES] {
+            size = if size == 16_384 { 131_072 } else { 16_384 };
+            let (rows, books) = read(via, &resizer, |row| (row == at).then_some(size));
+            assert_eq!((rows, books.is_partial()), (ENTRIES, false), "{} at {at}: {books:?}", via.name());
+            assert!(books.doubled > 0 && books.seen == ENTRIES as u64 + books.doubled, "{books:?}");
+        }
+    }
+    // Without an end: that is said, and still nothing comes twice.
+    let sizes = std::cell::Cell::new(0);
+    let (rows, books) = read(Via::Netlink, &resizer, |_| {
+        sizes.set(sizes.get() + 1);
+        (sizes.get() % 500 == 0).then(|| 16_384 + sizes.get() % 7 * 8_192)
+    });
+    assert!(rows <= ENTRIES && (rows == ENTRIES || books.is_partial()), "{rows}: {books:?}");
+    drop(inside);
+    drop(resizer);
+    thread.join().unwrap();
+}

@@ -1,0 +1,371 @@
+//! The walk of the hash table against netlink, and on its bad days.
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use conntrack::{CtSource, Doors, EveryCt, Options, Via, Way};
+use record::rows::{Conntrack, CtStatus, Nat};
+use record::{
+    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Source, Table, Test, field_index,
+};
+use sys::caps::Cap;
+use sys::{Host, NetNs};
+use testkit::conntrack::{Entry, insert, mixed, remove};
+use testkit::lock::MachineLock;
+use testkit::netns::Lab;
+use testkit::{HostKnob, wait_until};
+
+const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
+
+fn demand(fields: &[&str], conjuncts: Vec<Expr>) -> Demand<Nat> {
+    let fields: Vec<usize> = fields.iter().map(|name| field_index::<Nat>(name).unwrap()).collect();
+    Demand::new(&fields, conjuncts)
+}
+
+fn options(via: Option<Via>) -> Options {
+    Options { via, ..Options::new(sys::netns::current_inode().unwrap()) }
+}
+
+fn read(doors: &Doors, via: Option<Via>, demand: &Demand<Nat>, mut each: impl FnMut(&Conntrack<'_>)) -> Accounting {
+    let host = Host::live();
+    let mut source = CtSource::new(&host, options(via)).through(doors);
+    let read = source.run(demand, &mut |row| {
+        each(row);
+        Next::More
+    });
+    read.unwrap()
+}
+
+/// All that both doors know of an entry. Time goes on between two readings.
+fn told(row: &Conntrack<'_>) -> (String, i64) {
+    let known = Conntrack {
+        id: None,
+        timeout_s: None,
+        expired: None,
+        now_ns: None,
+        vtags: None,
+        dccp_role: None,
+        secctx: None,
+        master: None,
+        ..*row
+    };
+    (format!("{known:?}"), row.timeout_s.map_or(-1, i64::from))
+}
+
+fn table(doors: &Doors, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
+    let mut rows = Vec::new();
+    let books = read(doors, Some(via), demand, |row| rows.push(told(row)));
+    assert!(!books.incomplete, "{books:?}");
+    rows.sort();
+    rows
+}
+
+/// While it is held nobody resizes the hash table: netlink gives up if it is done too often.
+fn steady() -> MachineLock {
+    MachineLock::take("knob")
+}
+
+const EVERY_FIELD: &[&str] =
+    &["status", "timeout_s", "bytes_out", "age_s", "zone", "label", "helper", "uses", "mark", "reply_src", "state"];
+
+#[test]
+fn root_every_row_as_netlink_has_it() {
+    testkit::require_root!();
+    let _steady = steady();
+    let lab = Lab::new("walkrows");
+    lab.use_conntrack_labels();
+    lab.set_conntrack("nf_conntrack_acct", "1");
+    lab.set_conntrack("nf_conntrack_timestamp", "1");
+    let udp = |host: u8| Entry::udp(([10, 9, 9, host].into(), 99), ([10, 9, 9, 9].into(), 99));
+    lab.track(mixed(3_000).chain((1..4).map(|n| udp(n).label_bits(&[n, 64 + n]))));
+    lab.inside(|| {
+        let doors = Doors::new();
+        let demand = demand(EVERY_FIELD, Vec::new());
+        let (walk, netlink) = (table(&doors, Via::Bpf, &demand), table(&doors, Via::Netlink, &demand));
+        assert_eq!((walk.len(), netlink.len()), (3_003, 3_003));
+        for (ours, theirs) in walk.iter().zip(&netlink) {
+            assert_eq!(ours.0, theirs.0);
+            assert!((theirs.1 - ours.1).abs() <= 2, "{ours:?} {theirs:?}");
+        }
+        let has = |what: &str| walk.iter().filter(|(row, _)| row.contains(what)).count();
+        assert_eq!(has("counters_orig: Some"), 3_003);
+        assert_eq!(has("start_ns: Some"), 3_003);
+        assert_eq!(has("labels: Some("), 3);
+        assert!(has("Sctp(") > 100 && has("Tcp(") > 1_000 && has("V6(") > 300 && has("zone: Some(2)") > 20);
+    });
+}
+
+fn is(name: &str, word: &str) -> Expr {
+    test(name, Operand::Words(vec![word.as_bytes().into()]))
+}
+
+fn test(name: &str, operand: Operand) -> Expr {
+    Expr::Test(Test { field: field_index::<Nat>(name).unwrap(), op: Op::Eq, operand })
+}
+
+type Passes = fn(&Conntrack<'_>) -> bool;
+
+fn v4(addr: Addr) -> u32 {
+    if let Addr::V4(octets) = addr { u32::from_be_bytes(octets) } else { 0 }
+}
+
+/// What the walk leaves out would not have passed, and it does leave out.
+#[test]
+fn root_filters_are_the_walks() {
+    testkit::require_root!();
+    let _steady = steady();
+    let lab = Lab::new("walkfilter");
+    lab.track(mixed(4_000));
+    let net = |a, b, c, d, bits| Prefix::new(Addr::V4([a, b, c, d]), bits).unwrap();
+    let end = |prefix, port| Operand::Endpoints(vec![EndpointTest { prefix, ports: Some((port, port)) }]);
+    let cases: [(Vec<Expr>, Passes); 11] = [
+        (vec![is("family", "inet6")], |row| row.family == 10),
+        (vec![is("proto", "udp")], |row| row.orig.proto == 17),
+        (vec![is("nat", "dnat")], |row| row.status.unwrap().0 & 0x30 == CtStatus::DST_NAT),
+        (vec![is("status", "assured")], |row| row.status.unwrap().has(CtStatus::ASSURED)),
+        (vec![is("state", "established")], |row| row.state.is_some_and(|s| s.name() == "established")),
+        (vec![test("mark", Operand::Number(3))], |row| row.mark == Some(3)),
+        (vec![test("zone", Operand::Number(2))], |row| row.zone == Some(2)),
+        (vec![test("orig_src", Operand::Prefixes(vec![net(10, 0, 0, 0, 29)]))], |row| {
+            v4(row.orig.src) & !7 == 0x0a00_0000
+        }),
+        (vec![test("orig_dport", Operand::Number(443))], |row| row.orig.dport() == Some(443)),
+        (vec![test("backend", end(Some(net(172, 17, 0, 0, 24)), 80))], |row| {
+            v4(row.reply.src) >> 8 == 0xac1100 && row.reply.sport() == Some(80)
+        }),
+        (vec![test("reply_dst", Operand::Prefixes(vec![net(203, 0, 113, 0, 28)])), is("proto", "tcp")], |row| {
+            v4(row.reply.dst) >> 4 == 0x0cb0_0710 && row.orig.proto == 6
+        }),
+    ];
+    lab.inside(|| {
+        let doors = Doors::new();
+        let mut all = Vec::new();
+        read(&doors, Some(Via::Netlink), &demand(EVERY_FIELD, Vec::new()), |row| {
+            all.push(cases.iter().map(|(_, passes)| passes(row)).collect::<Vec<_>>());
+        });
+        for (number, (conjuncts, passes)) in cases.iter().enumerate() {
+            let (mut came, mut passed) = (0, 0);
+            read(&doors, Some(Via::Bpf), &demand(EVERY_FIELD, conjuncts.clone()), |row| {
+                came += 1;
+                passed += u32::from(passes(row));
+            });
+            let want = all.iter().filter(|row| row[number]).count() as u32;
+            assert_eq!(passed, want, "{conjuncts:?}");
+            assert!(want > 0 && came <= want + want / 4 + 8, "{came} came for {want}: {conjuncts:?}");
+        }
+    });
+}
+
+#[test]
+fn root_all_namespaces_in_one_pass() {
+    testkit::require_root!();
+    let _steady = steady();
+    let labs = [Lab::new("walkall"), Lab::new("walkall")];
+    for (n, lab) in (1u32..).zip(&labs) {
+        lab.track(mixed(100 * n));
+    }
+    let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
+    let paths: Vec<_> = labs.iter().map(Lab::path).collect();
+    let way = |n: usize| Way { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
+    let (host, doors) = (Host::live(), Doors::new());
+    let mut found: HashMap<u64, u32> = HashMap::new();
+    let mut each = |row: &Conntrack<'_>| {
+        *found.entry(row.netns_id).or_default() += 1;
+        Next::More
+    };
+    let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
+    let _here = labs[0].enter();
+    let demand = demand(&["orig_src", "netns_id"], Vec::new());
+    assert_eq!(source.offer(&demand).door, "bpf");
+    let books = source.run(&demand, &mut each).unwrap();
+    assert_eq!(books.via, ["bpf"], "{:?} {:?}", doors.refused(), books);
+    assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
+    // Not entered: a namespace of a source is its own.
+    let (netns, mut own) = (NetNs::open_path(&paths[1]).unwrap(), 0);
+    let options = Options { via: Some(Via::Bpf), ..Options::new(ids[1]) };
+    let inside = CtSource::new(&host, options).inside(&netns).through(&doors).run(&demand, &mut |row| {
+        own += u32::from(row.netns_id == ids[1]);
+        Next::More
+    });
+    assert_eq!((inside.unwrap().via.len(), own), (1, 200));
+}
+
+#[test]
+fn root_expired_ones_are_told_apart() {
+    testkit::require_root!();
+    let lab = Lab::new("walkexpired");
+    lab.track(mixed(20));
+    let short = |n: u16| Entry::udp(([10, 8, 0, 1].into(), n), ([10, 8, 0, 2].into(), 53)).timeout_s(1);
+    lab.track((1..=400).map(short));
+    lab.inside(|| {
+        let doors = Doors::new();
+        let mut seen = 0;
+        wait_until("the short ones are over", || {
+            let (mut living, mut expired) = (0, 0);
+            read(&doors, None, &demand(&["expired"], Vec::new()), |row| match row.expired {
+                Some(true) => {
+                    expired += 1;
+                    assert_eq!((row.timeout_s, row.orig.dport()), (Some(0), Some(53)));
+                }
+                Some(false) => living += 1,
+                None => panic!("the walk knows"),
+            });
+            seen = seen.max(expired);
+            living == 20
+        });
+        assert!(seen > 0, "collected at once?");
+        let mut living = 0;
+        read(&doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |_| living += 1);
+        assert_eq!(living, 20, "a list has them no more");
+    });
+}
+
+/// Entries that stay, by their source port and destination; all else does not matter.
+fn missing_and_double(doors: &Doors, fixed: &HashMap<(Addr, u16, u8), ()>) -> (usize, usize) {
+    let mut found: HashMap<(Addr, u16, u8), u32> = HashMap::with_capacity(fixed.len());
+    let books = read(doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| {
+        let key = (row.orig.dst, row.orig.src_part, row.orig.proto);
+        if fixed.contains_key(&key) {
+            *found.entry(key).or_default() += 1;
+        }
+    });
+    assert!(!books.incomplete && books.via == ["bpf"], "{books:?}");
+    (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
+}
+
+/// `count` entries, distinct by destination and source port.
+fn fixed(count: u32) -> HashMap<(Addr, u16, u8), ()> {
+    let entry = |n: u32| {
+        let server = Ipv4Addr::from(0x0a14_0000 + n / 50_000);
+        (server, 1024 + (n % 50_000) as u16)
+    };
+    let made = insert((0..count).map(|n| {
+        let (server, port) = entry(n);
+        Entry::tcp(([10, 20, 9, 9].into(), port), (server.into(), 443), 3)
+    }));
+    assert_eq!(made as u32, count);
+    (0..count).map(entry).map(|(server, port)| ((Addr::V4(server.octets()), port, 6), ())).collect()
+}
+
+/// Ends the work of the threads also when the reader panics: the scope waits for them.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+// Makes entries and takes them away until told to stop.
+fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
+    let _inside = lab.enter();
+    let mut round = 0u16;
+    while !stop.load(Ordering::Relaxed) {
+        round = round.wrapping_add(1);
+        let [high, low] = round.to_be_bytes();
+        let entry = |n: u16| Entry::udp(([10, 30 + number, high, low].into(), 1024 + n), ([10, 40, 0, 1].into(), 53));
+        made.fetch_add(insert((0..512).map(entry)) as u64, Ordering::Relaxed);
+        remove((0..512).map(entry));
+    }
+}
+
+#[test]
+fn root_flows_that_come_and_go_hide_and_double_nothing() {
+    testkit::require_root!();
+    let lab = Lab::new("walkchurn");
+    let fixed = lab.inside(|| fixed(20_000));
+    let (stop, made) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        for number in 0..2 {
+            let (lab, stop, made) = (&lab, &stop, &made);
+            scope.spawn(move || come_and_go(lab, number, stop, made));
+        }
+        let _inside = lab.enter();
+        let doors = Doors::new();
+        for reading in 0..10 {
+            let before = made.load(Ordering::Relaxed);
+            assert_eq!(missing_and_double(&doors, &fixed), (0, 0), "reading {reading}");
+            wait_until("flows come", || made.load(Ordering::Relaxed) > before + 1_000);
+        }
+    });
+    println!("{} flows came and went", made.load(Ordering::Relaxed));
+}
+
+/// The machine's hash table is made smaller and larger under the reading.
+#[test]
+fn root_a_table_that_is_resized_while_it_is_read() {
+    testkit::require_root!();
+    let lab = Lab::new("walkresize");
+    let fixed = lab.inside(|| fixed(40_000));
+    let _knob = HostKnob::set(BUCKETS, "65536");
+    let (stop, resized) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        let (stop, resized) = (&stop, &resized);
+        scope.spawn(move || {
+            for buckets in [16_384u32, 131_072, 4_096, 65_536, 8_192, 262_144].iter().cycle() {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::fs::write(BUCKETS, buckets.to_string()).unwrap();
+                resized.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let _inside = lab.enter();
+        let doors = Doors::new();
+        let mut readings = 0;
+        while readings < 12 || resized.load(Ordering::Relaxed) < 20 {
+            assert_eq!(missing_and_double(&doors, &fixed), (0, 0), "reading {readings}");
+            readings += 1;
+        }
+    });
+}
+
+#[test]
+fn root_without_the_rights_netlink_takes_over() {
+    testkit::require_root!();
+    let lab = Lab::new("walkrights");
+    lab.track(mixed(300));
+    lab.inside(|| {
+        sys::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
+        let (host, doors) = (Host::live(), Doors::new());
+        let demand = demand(&["expired", "status"], Vec::new());
+        let mut rows = 0;
+        let books = read(&doors, None, &demand, |_| rows += 1);
+        assert_eq!((rows, &books.via[..]), (300, &["netlink"][..]));
+        let forced = CtSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
+        let error = forced.unwrap_err().to_string();
+        assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");
+    });
+}
+
+#[test]
+fn root_a_recorded_walk_is_read_again() {
+    testkit::require_root!();
+    let lab = Lab::new("walktape");
+    lab.track(mixed(500));
+    let file = lab.dir().join("walk.tape");
+    let of = |host: &Host, id: u64| {
+        let mut rows = Vec::new();
+        let options = Options { via: Some(Via::Bpf), ..Options::new(id) };
+        let books = CtSource::new(host, options).run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
+            rows.push(told(row));
+            Next::More
+        });
+        (rows, books.unwrap())
+    };
+    let id = lab.inside(|| sys::netns::current_inode().unwrap());
+    let live = lab.inside(|| {
+        let host = Host::live().recording(&file).unwrap();
+        let live = of(&host, id).0;
+        host.finish().unwrap();
+        live
+    });
+    let (again, books) = of(&Host::replaying(&file).unwrap(), id);
+    assert!(live.len() > 300 && live == again);
+    assert!(books.why.iter().any(|why| why.text.contains("filter of the walk: family")), "{books:?}");
+    assert!(Nat::FIELDS.len() > 30);
+}

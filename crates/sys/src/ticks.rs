@@ -1,0 +1,31 @@
+//! The rate of the kernel's clock, which it does not tell.
+
+/// Rates (CONFIG_HZ) that there are.
+const RATES: [u32; 10] = [100, 250, 300, 1000, 128, 256, 1024, 24, 48, 1200];
+
+/// Ticks a second, from the number of ticks and the monotonic clock at one moment.
+///
+/// Ticks start 300 seconds before they overflow 32 bits (INITIAL_JIFFIES, include/linux/jiffies.h), and they and the
+/// monotonic clock stand still together.
+pub fn a_second(jiffies: u64, monotonic_ns: u64) -> u32 {
+    let ticks = jiffies as f64 - (1u64 << 32) as f64;
+    let seconds = monotonic_ns as f64 / 1e9 - 300.0;
+    let off = |rate: u32| (seconds * f64::from(rate) - ticks).abs();
+    RATES.into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(250)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_follows_from_the_ticks() {
+        for hz in [100u32, 250, 300, 1000] {
+            for seconds in [1u64, 200, 400, 86_400, 40_000_000] {
+                let ticks = (1 << 32) - 300 * u64::from(hz) + u64::from(hz) * seconds;
+                assert_eq!(a_second(ticks, seconds * 1_000_000_000 + 3_000_000), hz, "{hz} Hz, {seconds} s");
+            }
+        }
+        let _ = a_second(u64::MAX, u64::MAX);
+    }
+}

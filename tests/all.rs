@@ -12,6 +12,8 @@ mod live;
 mod namespaces;
 mod nat;
 mod nat_events;
+mod nat_sizes;
+mod nat_stateless;
 mod recordings;
 mod run;
 mod syscalls;

@@ -165,6 +165,11 @@ impl Program {
         Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, false))
     }
 
+    /// How often it was left out because it was at work on that CPU already; see [`bpf::missed_runs`]. One call.
+    pub fn missed_runs(&self) -> Result<u64, BpfError> {
+        bpf::missed_runs(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
+    }
+
     /// Puts a `netfilter` program in its place in the calling thread's network namespace; dropping the link takes it
     /// away. A place that another program has is [`BpfError::Taken`].
     pub fn attach_netfilter(&self, place: NetfilterPlace) -> Result<Link, BpfError> {

@@ -29,7 +29,7 @@ pub use errno::{Errno, SysError, escaped};
 pub use fd::Fd;
 pub use fs::FileBlocks;
 pub use host::{Blocks, Host, Mode};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, page_bytes};
 pub use netlink::{NetlinkSocket, Received, wait_any};
 pub use netns::NetNs;
 pub use out::{Out, OutError};

@@ -110,6 +110,12 @@ impl Entry {
         self
     }
 
+    /// The same to another address.
+    pub fn to(mut self, dst: IpAddr) -> Entry {
+        self.dst.0 = dst;
+        self
+    }
+
     /// With its destination rewritten to this; port 0 keeps the port.
     pub fn dnat(mut self, to: IpAddr, port: u16) -> Entry {
         self.dnat = Some((to, port));

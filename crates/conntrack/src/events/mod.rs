@@ -22,4 +22,4 @@ mod wanted;
 pub(crate) use fuzz::fuzz;
 pub use heard::{CtEvents, Listen, ROOM, Told, groups};
 pub use homes::{FindNamespaces, Found};
-pub use stream::{EventsVia, FollowNat, NatEventStream};
+pub use stream::{EventsVia, FollowNat, NatEventStream, probe_events};

@@ -396,3 +396,19 @@ fn error_of(error: &SysError) -> SourceError {
     let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
     SourceError { what: WHAT, fault, cause: Box::new(error.clone()) }
 }
+
+/// How events would be told of here, for `netwren support`: true if they are. With BPF the program is loaded, attached
+/// and let go of: some milliseconds.
+pub fn probe_events(host: &Host) -> (bool, String) {
+    let listen = Listen { groups: groups::ALL, room: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
+    if let Err(error) = CtEvents::open(host, listen) {
+        return (false, error.to_string());
+    }
+    match open_packets(host, 0, PROBED_BYTES, &|| true) {
+        Ok(_) => (true, "by netlink; new entries also by bpf".to_owned()),
+        Err(why) => (true, format!("by netlink; new entries not by bpf: {why}")),
+    }
+}
+
+/// Room for a probe, which reads nothing.
+const PROBED_BYTES: u32 = 4096;

@@ -135,6 +135,9 @@ fn root_every_door_tells_the_same() {
     assert!(other.is_empty());
 }
 
+/// Whether an entry passes a filter, by other means.
+type Passes = Box<dyn Fn(&Kept) -> bool>;
+
 fn is(name: &str, operand: Operand) -> Expr {
     Expr::Test(Test { field: field_index::<Nat>(name).unwrap(), op: Op::Eq, operand })
 }
@@ -156,7 +159,7 @@ fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
         let ports = port.map(|port| (port, port));
         Operand::Endpoints(vec![record::EndpointTest { prefix: Some(record::Prefix::host(addr)), ports }])
     };
-    let cases: Vec<(Vec<Expr>, Box<dyn Fn(&Kept) -> bool>)> = vec![
+    let cases: Vec<(Vec<Expr>, Passes)> = vec![
         (vec![word("nat", "dnat")], Box::new(|kept| kept.nat == Some(NatKind::Dnat))),
         (vec![word("family", "inet6")], Box::new(|kept| kept.family == 10)),
         (vec![is("zone", Operand::Number(2))], Box::new(|kept| kept.zone == Some(2))),

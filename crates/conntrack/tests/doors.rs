@@ -241,6 +241,52 @@ fn root_labels_have_names_or_numbers() {
     assert!(books.why.is_empty());
 }
 
+/// What a helper waits for: the connection that will come, the one in which it was announced.
+#[test]
+fn root_expectations_have_their_master() {
+    testkit::require_root!();
+    let lab = Lab::new("doorsexpect");
+    let [client, server] = [[10, 0, 0, 1], [10, 0, 0, 2]];
+    lab.track([Entry::tcp((client.into(), 40_000), (server.into(), 21), 3).helper("ftp")]);
+    let tuple = |src: ([u8; 4], u16), dst: ([u8; 4], u16)| CtTuple {
+        src: Addr::V4(src.0),
+        dst: Addr::V4(dst.0),
+        proto: 6,
+        src_part: src.1,
+        dst_part: dst.1,
+        zone: None,
+    };
+    let master = tuple((client, 40_000), (server, 21));
+    let (expected, mask) = (tuple((server, 0), (client, 40_001)), tuple(([255; 4], 0), ([255; 4], 0xffff)));
+    let rows = lab.inside(|| {
+        let (host, netns_id) = (Host::live(), sys::netns::current_inode().unwrap());
+        let given = conntrack::change::GivenExpectation {
+            tuple: Some(expected),
+            mask: Some(mask),
+            master: Some(master),
+            timeout_s: Some(300),
+        };
+        conntrack::change::Changes::new(&host, conntrack::Place { netns: None, netns_id })
+            .create_expectation(&given)
+            .unwrap();
+        let options = Options { table: conntrack::CtTable::Expect, ..Options::new(netns_id) };
+        let mut rows = Vec::new();
+        let books = CtSource::new(&host, options).run(&everything(), &mut |row| {
+            rows.push((row.orig, row.master.copied(), row.backend(), row.timeout_s.is_some()));
+            Next::More
+        });
+        assert_eq!(books.unwrap().via, ["netlink"]);
+        rows
+    });
+    assert_eq!(rows, [(expected, Some(master), None, true)]);
+    // Its helper is the connection's own.
+    let helper = Demand::new(
+        &[field_index::<Nat>("helper").unwrap()],
+        vec![is("helper", Operand::Words(vec![b"ftp"[..].into()]))],
+    );
+    assert_eq!(read(&lab, None, &helper).1.via, ["netlink"]);
+}
+
 /// The field table's masks name fields that are there.
 #[test]
 fn every_need_bit_is_some_fields() {

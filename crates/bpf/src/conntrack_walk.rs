@@ -523,7 +523,7 @@ fn rows(block: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
 /// What tells a row from all others.
 fn telling(row: &[u8], addresses_at: usize) -> Vec<u8> {
     let addresses = if row.get(FAMILY) == Some(&AF_INET6) { 32 } else { 8 };
-    let parts = TELLING.into_iter().chain([addresses_at..addresses_at + addresses]);
+    let parts = TELLING.into_iter().chain(std::iter::once(addresses_at..addresses_at + addresses));
     parts.flat_map(|part| row.get(part).unwrap_or_default().iter().copied()).collect()
 }
 

@@ -323,3 +323,18 @@ fn root_nat_counters_and_ages() {
     }
     assert_eq!(nat(&lab, &["-c", "state", "age < 1h and bytes_in < 1MiB"]), ["established"]);
 }
+
+/// Namespaces that cannot be entered cost their rows and a line.
+#[test]
+fn root_nat_of_namespaces_that_cannot_be_entered() {
+    testkit::require_root!();
+    let lab = Lab::new("natclosed");
+    lab.track([Entry::udp((v4(1), 4000), (v4(2), 53))]);
+    // Nor by the walk, which enters nothing.
+    let without = [Limit::WithoutCaps(vec![Cap::SysAdmin]), Limit::NoBpf(sys::Errno(1))];
+    let ran =
+        limited(&lab, &["nat", "--all-netns", "--no-owner", "-H", "-c", "client", "client = 10.0.0.1:4000"], &without);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("needs CAP_SYS_ADMIN"), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "10.0.0.1:4000\n");
+}

@@ -21,7 +21,7 @@ fn walk(row: &Conntrack<'_>) {
     black_box((words, Seen::new().is_double(row)));
 }
 
-/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations.
+/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations; and as blocks of events.
 pub fn fuzz_ctnetlink(data: &[u8]) {
     let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
     for payload in payloads.chain([data]) {
@@ -30,6 +30,7 @@ pub fn fuzz_ctnetlink(data: &[u8]) {
         }
         black_box(ExpectDecoder::new(1).decode(payload).ok());
     }
+    crate::events::fuzz(data);
 }
 
 /// Reads bytes as lines of /proc/net/nf_conntrack, and as the file of label names.

@@ -34,7 +34,7 @@ enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
 /* Which of the conditions in `struct walk` there are. */
 enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
 /* What there is of the parts: the kernel keeps them only if it was told to. */
-enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8 };
+enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8, HAS_EXTENSIONS = 16 };
 
 /* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
 const volatile u32 parts = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
@@ -291,7 +291,8 @@ INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatil
 	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
 	b->zone = field_exists(c->zone) ? c->zone.id : 0;
 	b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
-	b->has = 0;
+	/* Whether there is an object with extensions at all: what the entry costs. */
+	b->has = (u64)c->ext ? HAS_EXTENSIONS : 0;
 	b->mark = c->mark; b->uses = c->ct_general.use.refs.counter;
 	b->netns = parts & NETNS ? c->ct_net.net->ns.inum : 0;
 }

@@ -20,7 +20,7 @@ LICENSE("Dual BSD/GPL");
 
 enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
 /* Entries found and not yet written, chains followed at once; both powers of two. */
-enum { FOUND = 1024, LANES = 128 };
+enum { FOUND = 4096, LANES = 128 };
 enum { RETRIES_MAX = 1000 };
 enum { MAGIC = 0x316b7463 };			/* "ctk1" */
 /* How a call ended. */

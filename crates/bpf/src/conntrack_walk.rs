@@ -196,8 +196,7 @@ impl Walk {
     /// Costs some milliseconds.
     pub fn load(host: &Host, parts: u32, wanted: &Wanted) -> Result<Walk, BpfError> {
         let conditions = wanted.conditions();
-        let constants: &[(&str, &[u8])] =
-            &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
+        let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
         let loaded = load(host, &Spec { object: OBJECT, programs: &["walk_conntrack"], constants, entries: &[] })?;
         let regions = loaded.map("out")?.mapped()?;
         Ok(Walk { loaded, regions, parts, conditions })
@@ -514,7 +513,8 @@ fn rows(block: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let at = u32::from_ne_bytes(word) as usize;
     let mut rest = block.get(HEAD..).unwrap_or_default();
     std::iter::from_fn(move || {
-        let (row, behind) = rest.split_at_checked(usize::from(*rest.first()?) * 4).filter(|(row, _)| !row.is_empty())?;
+        let (row, behind) =
+            rest.split_at_checked(usize::from(*rest.first()?) * 4).filter(|(row, _)| !row.is_empty())?;
         rest = behind;
         Some((row, at))
     })
@@ -523,7 +523,7 @@ fn rows(block: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
 /// What tells a row from all others.
 fn telling(row: &[u8], addresses_at: usize) -> Vec<u8> {
     let addresses = if row.get(FAMILY) == Some(&AF_INET6) { 32 } else { 8 };
-    let parts = TELLING.into_iter().chain([addresses_at..addresses_at + addresses]);
+    let parts = TELLING.into_iter().chain(std::iter::once(addresses_at..addresses_at + addresses));
     parts.flat_map(|part| row.get(part).unwrap_or_default().iter().copied()).collect()
 }
 
@@ -577,5 +577,84 @@ impl Context {
 
     fn table(&self) -> Table {
         Table { address: self.word(Context::ADDRESS), buckets: self.get(Context::BUCKETS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_tuple_is_value_and_mask() {
+        assert!(TupleIs::ANY.is_any());
+        let is = TupleIs::ANY.proto(6).dport(443).src(&[10, 1, 2, 3], 12);
+        assert_eq!((is.value[38], is.mask[38]), (6, 0xff));
+        assert_eq!((&is.value[36..38], &is.mask[36..38]), (&[1, 187][..], &[0xff; 2][..]));
+        assert_eq!((&is.value[..5], &is.mask[..5]), (&[10, 0, 0, 0, 0][..], &[0xff, 0xf0, 0, 0, 0][..]));
+        assert_eq!(u16::from_ne_bytes([is.value[18], is.value[19]]), 2, "an address has a family");
+        let v6 = TupleIs::ANY.dst(&[0xff; 16], 128);
+        assert_eq!((&v6.mask[20..36], v6.value[18]), (&[0xff; 16][..], 10));
+        assert!(TupleIs::ANY.dst(&[1; 16], 0).mask[20..36].iter().all(|bits| *bits == 0));
+    }
+
+    #[test]
+    fn conditions_are_what_was_said() {
+        let some = Wanted { states: Some(2), reply: TupleIs::ANY.proto(6), ..Wanted::LIVE };
+        assert_eq!((Wanted::LIVE.conditions(), some.conditions()), (0, ANSWER | STATES));
+        let context = Context::new(&Wanted { all: true, ..some }, [8, 16, 1, 5], AT_ONCE, 77);
+        assert_eq!((context.get(0), context.get(4), context.get(8), context.get(12)), (8, 16, 1, 5));
+        assert_eq!((context.word(56), context.word(Context::NET)), (2, 77));
+        assert_eq!(context.0[Context::TUPLES + 80 + 38], 6);
+    }
+
+    #[test]
+    fn a_share_is_one_of_any_size() {
+        let third = Share { bucket: 1000, of: 3000 };
+        assert!(!third.is_before(Share { bucket: 1, of: 3 }) && Share::NOTHING.is_before(third));
+        assert!(Share { bucket: 999, of: 3000 }.is_before(third));
+        assert_eq!((third.in_table(600), third.in_table(601), third.in_table(u32::MAX)), (200, 200, 0x5555_5555));
+    }
+
+    #[test]
+    fn crooked_blocks_are_cut() {
+        let mut block = vec![0; HEAD];
+        block[ADDRESSES_AT..ADDRESSES_AT + 4].copy_from_slice(&32u32.to_ne_bytes());
+        for words in [10, 10, 0, 10] {
+            block.push(words);
+            block.extend_from_slice(&[2; 39]);
+        }
+        let found: Vec<_> = rows(&block).collect();
+        assert_eq!((found.len(), found[0].1), (2, 32));
+        assert_eq!(telling(found[0].0, found[0].1).len(), 2 + 7 + 4 + 8);
+        assert!(telling(&[], 1000).is_empty() && rows(&[]).next().is_none());
+        block.truncate(HEAD + 41);
+        assert_eq!(rows(&block).count(), 1);
+    }
+
+    #[test]
+    fn root_an_empty_namespace() {
+        testkit::require_root!();
+        let lab = testkit::netns::Lab::new("walkempty");
+        lab.inside(|| {
+            let host = Host::live();
+            let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+            assert!(walk.covers(1, &Wanted::LIVE) && !walk.covers(2, &Wanted::LIVE));
+            assert!(!walk.covers(1, &Wanted { mark: Some((1, 1)), ..Wanted::LIVE }));
+            for _ in 0..3 {
+                let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+                assert!(walking.next().unwrap().is_none());
+                assert!(walking.buckets() >= 512 && walking.buckets() % 512 == 0);
+            }
+        });
+    }
+
+    #[test]
+    fn without_the_file_there_is_no_table() {
+        testkit::require_root!();
+        let walk = Walk::load(&Host::live(), 1, &Wanted::LIVE).unwrap();
+        let elsewhere = Host::with_roots("/nonexistent/proc".into(), "/sys".into(), "/etc".into());
+        let error = walk.read(&elsewhere, Wanted::LIVE).map(drop).unwrap_err();
+        assert!(error.to_string().contains("nf_conntrack"), "{error}");
     }
 }

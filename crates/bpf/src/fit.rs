@@ -524,7 +524,10 @@ mod tests {
         for candidates in [[theirs, second], [second, theirs]] {
             let about = |question| number(ask(&local, own, "0", &kernel, &candidates, question));
             assert_eq!(about(Question::TypeId), Some(theirs.into()));
-            assert_eq!(about(Question::TypeSize), number(ask(&local, own, "0", &kernel, &[theirs], Question::TypeSize)));
+            assert_eq!(
+                about(Question::TypeSize),
+                number(ask(&local, own, "0", &kernel, &[theirs], Question::TypeSize))
+            );
         }
         assert_eq!(number(ask(&local, own, "0", &kernel, &[second], Question::TypeId)), Some(second.into()));
     }

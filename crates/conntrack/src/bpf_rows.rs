@@ -306,7 +306,9 @@ mod tests {
 
     #[test]
     fn zones_of_one_direction() {
-        for (direction, want) in [(1, "(None, Some(4), None)"), (2, "(None, None, Some(4))"), (3, "(Some(4), None, None)")] {
+        for (direction, want) in
+            [(1, "(None, Some(4), None)"), (2, "(None, None, Some(4))"), (3, "(Some(4), None, None)")]
+        {
             let block = [head(0), row(2, 6, 1, 250, (4, direction), 0, &[1; 8])].concat();
             let found = told(&block);
             assert!(found[0].as_ref().unwrap().contains(want), "{found:?}");

@@ -151,7 +151,11 @@ impl<'h> CtSource<'h> {
     fn recorded(&self) -> Recorded {
         let id = self.options.netns_id;
         let netlink = [0, 2, 10].iter().any(|family| self.host.holds(&key(self.options.table, id, *family)));
-        Recorded { netlink, proc: self.host.holds(&proc_door::key(id)), bpf: self.host.holds(&bpf_door::key(id, self.all)) }
+        Recorded {
+            netlink,
+            proc: self.host.holds(&proc_door::key(id)),
+            bpf: self.host.holds(&bpf_door::key(id, self.all)),
+        }
     }
 
     // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
@@ -196,7 +200,9 @@ impl Source<Nat> for CtSource<'_> {
         let of_all = if self.all { " of all network namespaces in one pass" } else { "" };
         let kernel = match choice.via {
             Via::Bpf if !walk.is_any() => format!("; the walk filters by {}", walk.words()),
-            Via::Netlink if !split.filter.words().is_empty() => format!("; the kernel filters {}", split.filter.words()),
+            Via::Netlink if !split.filter.words().is_empty() => {
+                format!("; the kernel filters {}", split.filter.words())
+            }
             _ => String::new(),
         };
         let mut explain = vec![format!("{what}{of_all} by {} ({}){kernel}", choice.via.name(), choice.why)];

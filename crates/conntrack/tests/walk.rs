@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use conntrack::{CtSource, Doors, EveryCt, Options, Via, Way};
 use record::rows::{Conntrack, CtStatus, Nat};
-use record::{Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Source, Table, Test, field_index};
+use record::{
+    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Source, Table, Test, field_index,
+};
 use sys::caps::Cap;
 use sys::{Host, NetNs};
 use testkit::conntrack::{Entry, insert, mixed, remove};
@@ -126,19 +128,16 @@ fn root_filters_are_the_walks() {
         (vec![is("state", "established")], |row| row.state.is_some_and(|s| s.name() == "established")),
         (vec![test("mark", Operand::Number(3))], |row| row.mark == Some(3)),
         (vec![test("zone", Operand::Number(2))], |row| row.zone == Some(2)),
-        (
-            vec![test("orig_src", Operand::Prefixes(vec![net(10, 0, 0, 0, 29)]))],
-            |row| v4(row.orig.src) & !7 == 0x0a00_0000,
-        ),
+        (vec![test("orig_src", Operand::Prefixes(vec![net(10, 0, 0, 0, 29)]))], |row| {
+            v4(row.orig.src) & !7 == 0x0a00_0000
+        }),
         (vec![test("orig_dport", Operand::Number(443))], |row| row.orig.dport() == Some(443)),
-        (
-            vec![test("backend", end(Some(net(172, 17, 0, 0, 24)), 80))],
-            |row| v4(row.reply.src) >> 8 == 0xac1100 && row.reply.sport() == Some(80),
-        ),
-        (
-            vec![test("reply_dst", Operand::Prefixes(vec![net(203, 0, 113, 0, 28)])), is("proto", "tcp")],
-            |row| v4(row.reply.dst) >> 4 == 0x0cb0_0710 && row.orig.proto == 6,
-        ),
+        (vec![test("backend", end(Some(net(172, 17, 0, 0, 24)), 80))], |row| {
+            v4(row.reply.src) >> 8 == 0xac1100 && row.reply.sport() == Some(80)
+        }),
+        (vec![test("reply_dst", Operand::Prefixes(vec![net(203, 0, 113, 0, 28)])), is("proto", "tcp")], |row| {
+            v4(row.reply.dst) >> 4 == 0x0cb0_0710 && row.orig.proto == 6
+        }),
     ];
     lab.inside(|| {
         let doors = Doors::new();
@@ -323,6 +322,17 @@ fn root_a_table_that_is_resized_while_it_is_read() {
             readings += 1;
         }
     });
+}
+
+/// Far too few buckets: the chains of one turn do not fit, those of eight buckets do.
+#[test]
+fn root_chains_that_are_too_long() {
+    testkit::require_root!();
+    let lab = Lab::new("walklong");
+    let _knob = HostKnob::set(BUCKETS, "65536");
+    let fixed = lab.inside(|| fixed(70_000));
+    std::fs::write(BUCKETS, "512").unwrap();
+    lab.inside(|| assert_eq!(missing_and_double(&Doors::new(), &fixed), (0, 0)));
 }
 
 #[test]

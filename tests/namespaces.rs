@@ -314,6 +314,82 @@ fn group_of_a_container(pid: u32) -> Option<std::path::PathBuf> {
     Some(group)
 }
 
+/// A name of a namespace beside the one of its lab.
+struct Renamed(std::path::PathBuf);
+
+impl Renamed {
+    /// Takes the lab's name away once the other is there.
+    fn new(lab: &Lab, name: &str) -> Renamed {
+        let renamed = Renamed(lab.path().with_file_name(name));
+        std::fs::File::create(&renamed.0).unwrap();
+        assert!(Command::new("mount").arg("--bind").arg(lab.path()).arg(&renamed.0).status().unwrap().success());
+        assert!(Command::new("umount").arg(lab.path()).status().unwrap().success());
+        renamed
+    }
+}
+
+impl Drop for Renamed {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// From round to round namespaces come, go and get other names: the first round that begins after that tells it, also
+/// of sockets that have not changed.
+#[test]
+fn root_rounds_see_namespaces_come_go_and_renamed() {
+    testkit::require_root!();
+    let (lab, observer) = (Lab::new("nsround"), Lab::new("nsroundfile"));
+    if netwren_in(&lab, &["sockets", "--via", "bpf", "proto = tcp", "--no-owner"]).code != 0 {
+        return;
+    }
+    lab.listen_tcp(2);
+    let file = observer.dir().join("rows");
+    let mut watching = command(&["sockets", "--all-netns", "--no-owner", "-o", "json", "--watch=0.05"]);
+    let filter = format!("proto = tcp and netns ~ \"^nw-nsround-{}-\"", std::process::id());
+    watching.args(["--columns", "netns,change", &filter]);
+    watching.stdout(std::fs::File::create(&file).unwrap()).stderr(std::process::Stdio::null());
+    let mut watching = watching.spawn().unwrap();
+    let rounds = || {
+        let mut rounds: Vec<Vec<(String, String)>> = Vec::new();
+        let text = std::fs::read_to_string(&file).unwrap();
+        for row in text.lines().map_while(|line| serde_json::from_str::<serde_json::Value>(line).ok()) {
+            match row.get("netns") {
+                None => rounds.push(Vec::new()),
+                Some(name) => {
+                    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+                    rounds.last_mut().unwrap().push((text(name), text(&row["change"])));
+                }
+            }
+        }
+        rounds
+    };
+    let kept = |name: &str| (name.to_owned(), "kept".to_owned());
+    let rests = |names: &[&str]| {
+        // The last round may not be written to its end.
+        let mut found = rounds().into_iter().rev().nth(1).unwrap_or_default();
+        found.sort_unstable();
+        let mut expected: Vec<_> = names.iter().map(|name| kept(name)).collect();
+        expected.sort_unstable();
+        found == expected
+    };
+    let (old, new) = (lab.name().to_owned(), format!("{}-new", lab.name()));
+    testkit::wait_until("several rounds", || rounds().len() > 5 && rests(&[&old, &old]));
+    let renamed = Renamed::new(&lab, &new);
+    testkit::wait_until("its new name", || rests(&[&new, &new]));
+    let other = Lab::new("nsround");
+    other.listen_tcp(1);
+    testkit::wait_until("another namespace", || rests(&[&new, &new, other.name()]));
+    let gone = other.name().to_owned();
+    drop(other);
+    testkit::wait_until("that is gone", || rests(&[&new, &new]));
+    assert!(rounds().iter().flatten().all(|(name, _)| *name == old || *name == new || *name == gone));
+    let _ = Command::new("kill").args(["-INT", &watching.id().to_string()]).status();
+    watching.wait().unwrap();
+    drop(renamed);
+}
+
 #[test]
 fn one_namespace_or_all() {
     Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["exclude each other"]);

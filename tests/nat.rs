@@ -317,7 +317,8 @@ fn root_nat_counters_and_ages() {
     lab.output("nft", &["-f", rules.to_str().unwrap()]);
     let _pair = lab.connect_v4(1);
     for via in ["netlink", "proc"] {
-        let row = nat(&lab, &["--via", via, "-c", "packets_out,packets_in,age_s", "bytes_out > 0 and proto = tcp"]);
+        let row =
+            nat(&lab, &["--via", via, "-c", "packets_out,packets_in,age_s", "bytes_out > 0", "proto", "=", "tcp"]);
         let cells: Vec<u64> = row[0].split('\t').map(|cell| cell.parse().unwrap()).collect();
         assert!(cells[0] >= 2 && cells[1] >= 1 && cells[2] < 60, "{via}: {row:?}");
     }

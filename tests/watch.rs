@@ -1,6 +1,6 @@
 //! `--watch` compares rounds: rates to the byte, what is new, what is gone. Exact by a recording, whose times are known.
 
-use crate::run::{clean, netwren};
+use crate::run::{clean, netwren, netwren_in};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -120,6 +120,63 @@ fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
     assert!(fast.iter().flatten().all(|row| row["bytes_in_per_s"].as_u64().unwrap() > 0));
     assert!((1..4).contains(&fast.iter().flatten().count()), "{fast:?}");
     assert_eq!(changes(&replay("change,proto", &["change = gone"])), ["gone"]);
+}
+
+/// Rows that rest are not made again: the others must not be taken for them, nor they for gone.
+#[test]
+fn root_watch_tells_what_moves_among_many_that_rest() {
+    testkit::require_root!();
+    let lab = Lab::new("watchrest");
+    if netwren_in(&lab, &["sockets", "--via", "bpf", "proto = tcp", "--no-owner"]).code != 0 {
+        return;
+    }
+    let (listener, mut pairs) = lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080)).unwrap();
+        let pairs: Vec<(TcpStream, TcpStream)> = (0..40).map(|_| pair(&listener)).collect();
+        (listener, pairs)
+    });
+    let columns = "change,proto,state,recv_q,local_port,peer_port,bytes_in_per_s";
+    let filter = "proto = tcp and state != time-wait";
+    let args = ["sockets", "--via", "bpf", "--no-owner", "-o", "json", "--watch=0.03", "-c", columns, filter];
+    let running = Running::start(&lab, &args);
+    let whole = |n: usize| {
+        let all = rows(&std::fs::read_to_string(&running.file).unwrap());
+        all.len() > n
+            && all[..all.len() - 1].last().is_some_and(|round| round.iter().all(|row| row["change"] == "kept"))
+    };
+    wait_until("several rounds", || whole(5));
+    let port = pairs[7].0.local_addr().unwrap().port();
+    let of = |row: &serde_json::Value| row["local_port"] == 8080 && row["peer_port"] == port;
+    pairs[7].0.write_all(&[0; 777]).unwrap();
+    running.wait("the bytes", |row| of(row) && row["recv_q"] == 777 && row["bytes_in_per_s"].as_u64() > Some(0));
+    running.wait("no more of them", |row| of(row) && row["recv_q"] == 777 && row["bytes_in_per_s"] == 0);
+    let late = lab.inside(|| pair(&listener));
+    let new = late.0.local_addr().unwrap().port();
+    running.wait("a new one", |row| row["change"] == "new" && row["local_port"] == new);
+    drop(pairs.remove(7));
+    running.wait("one that is gone", |row| row["change"] == "gone" && row["local_port"] == 8080);
+    let file = running.file.clone();
+    running.end();
+
+    let rounds = rows(&std::fs::read_to_string(file).unwrap());
+    // The last one may not be whole.
+    for (n, round) in rounds[..rounds.len() - 1].iter().enumerate() {
+        let here = round.iter().filter(|row| row["change"] != "gone");
+        let mut ends: Vec<_> = here.map(|row| (row["local_port"].as_u64(), row["peer_port"].as_u64())).collect();
+        let count = ends.len();
+        assert!((79..=83).contains(&count), "round {n}: {count}");
+        ends.sort_unstable();
+        ends.dedup();
+        assert_eq!(ends.len(), count, "round {n}: none twice");
+        let told = |change: &str| round.iter().filter(|row| row["change"] == change).count();
+        assert!(n == 0 || told("kept") + told("new") == count, "round {n}");
+        assert!(told("new") + told("gone") <= 2, "round {n}");
+    }
+}
+
+fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (client, listener.accept().unwrap().0)
 }
 
 /// The usual columns are those of one round and three more; columns that are named are just those, and nothing that

@@ -4,7 +4,7 @@ mod workers;
 
 use crate::run::{Ran, clean, netwren};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -37,6 +37,7 @@ struct Event {
     bytes_in: Option<u64>,
     bytes_out: Option<u64>,
     lasted: bool,
+    duration_us: u64,
     reason: String,
     cookie: u64,
     family: String,
@@ -54,6 +55,7 @@ fn parse(line: &str) -> Event {
         bytes_in: cells[5].parse().ok(),
         bytes_out: cells[6].parse().ok(),
         lasted: cells[7] != "-",
+        duration_us: cells[7].parse().unwrap_or(0),
         reason: cells[8].into(),
         cookie: cells[9].parse().unwrap(),
         family: cells[10].into(),
@@ -284,6 +286,72 @@ fn root_a_connection_that_nobody_accepts() {
     assert_eq!(passive[1].reason, "abort");
     let ours = events.iter().find(|e| e.direction == "out" && e.event == "close").unwrap();
     assert_eq!((ours.reason.as_str(), ours.pid), ("reset", Some(std::process::id())));
+}
+
+/// How long connections last is right, also where no packet ends them: the kernel's clock of TCP stands still then.
+#[test]
+fn root_durations_are_right_however_it_ends() {
+    require_bpf!();
+    let lab = Lab::new("followlasts");
+    for ending in ["orderly", "half closed", "reset", "nobody accepts"] {
+        let (listener, addr) = listen(&lab, "127.0.0.1:0");
+        let mut following = Following::by_bpf(&lab);
+        let start = Instant::now();
+        let client = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let server = (ending != "nobody accepts").then(|| listener.accept().unwrap().0);
+        if ending == "half closed" {
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(server.as_ref().unwrap().read(&mut [0]).unwrap(), 0);
+        }
+        let begun = Instant::now();
+        testkit::wait_until("time passes", || begun.elapsed() > Duration::from_millis(60));
+        let least = begun.elapsed();
+        if ending == "reset" {
+            // Unread data when it lets go: a reset.
+            (&client).write_all(b"unread").unwrap();
+            testkit::wait_until("it is there", || server.as_ref().unwrap().peek(&mut [0; 9]).unwrap() == 6);
+        }
+        match ending {
+            "orderly" | "half closed" => drop((client, server)),
+            _ => drop((server, listener, client)),
+        }
+        following.read_until("four events", |events| events.len() >= 4);
+        let most = start.elapsed();
+        let (events, _) = following.end();
+        for event in events.iter().filter(|event| event.event == "close") {
+            let lasted = Duration::from_micros(event.duration_us + 1);
+            assert!(least <= lasted && lasted <= most, "{ending}: {least:?}, {most:?}, {event:?}");
+        }
+    }
+}
+
+/// More connections than the first table has slots, 16,384: none is without its process, whether they are younger or
+/// older than the run.
+#[test]
+fn root_more_connections_than_slots() {
+    require_bpf!();
+    const COUNT: usize = 9_000;
+    let lab = Lab::new("followmany");
+    let mut younger = Following::by_bpf(&lab);
+    let Some(crowd) = workers::crowd(&lab, COUNT) else {
+        eprintln!("skipped: a process may not have so many descriptors here");
+        return;
+    };
+    let pid = crowd.pid();
+    younger.read_until("openings", |events| events.len() >= COUNT * 2);
+    let mut older = Following::by_bpf(&lab);
+    drop(crowd);
+    younger.read_until("all", |events| events.len() >= COUNT * 4);
+    older.read_until("closings", |events| events.len() >= COUNT * 2);
+    for (following, rows) in [(younger, COUNT * 4), (older, COUNT * 2)] {
+        let (events, ran) = following.end();
+        assert_eq!((events.len(), ran.code), (rows, 0), "{}", ran.stderr);
+        let stranger = events.iter().find(|event| event.pid != Some(pid));
+        assert!(stranger.is_none(), "{stranger:?}");
+        let lasted = |event: &&Event| event.event == "close" && event.lasted == (rows == COUNT * 4);
+        assert_eq!(events.iter().filter(lasted).count(), COUNT * 2);
+        assert!(events.iter().all(|event| (event.direction == "unknown") == (rows == COUNT * 2)));
+    }
 }
 
 /// The reader is stopped until the ring is full: what is shown and what is lost is all there was.

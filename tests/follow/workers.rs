@@ -1,6 +1,6 @@
 //! Processes with sockets: this test binary again, as a server's worker or as a client.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -55,6 +55,16 @@ pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
     Worker(child)
 }
 
+/// A process with `count` connections to itself, all open; they end when it is dropped. None if it may not have them.
+pub(super) fn crowd(lab: &Lab, count: usize) -> Option<Worker> {
+    let mut command = again(&format!("crowd {count}"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut worker = Worker(lab.inside(|| command.spawn()).expect("the crowd starts"));
+    let out = BufReader::new(worker.0.stdout.take().expect("it is piped"));
+    let said = out.lines().map_while(Result::ok).find(|line| line == "open" || line == "too few descriptors");
+    (said? == "open").then_some(worker)
+}
+
 /// What a client was told: its own port, the pid of who accepted, for each of `count` connections.
 pub(super) struct Talked {
     pub(super) pid: u32,
@@ -91,6 +101,7 @@ fn work() {
                 std::thread::park();
             }
         }
+        ["crowd", count] => stay_open(count.parse().expect("a number")),
         ["connect", count, server] => connect(count.parse().expect("a number"), server),
         _ => panic!("no such role: {role}"),
     }
@@ -104,6 +115,22 @@ fn accept() {
         // The client closes first: its end has the time-wait, the listener's port stays free.
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
+    }
+}
+
+fn stay_open(count: usize) {
+    let needed = 2 * count as u64 + 100;
+    if sys::sandbox::raise_open_files(needed).expect("the limit can be read") < needed {
+        println!("\ntoo few descriptors");
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
+    let addr = listener.local_addr().expect("it is bound");
+    let connect = || (TcpStream::connect(addr).expect("it listens"), listener.accept().expect("accept works").0);
+    let _pairs: Vec<_> = (0..count).map(|_| connect()).collect();
+    println!("\nopen");
+    loop {
+        std::thread::park();
     }
 }
 

@@ -9,9 +9,10 @@ mod contestants;
 mod equal;
 pub(crate) mod generator;
 pub(crate) mod live;
-mod machine;
+pub(crate) mod machine;
+mod nat;
 mod programs;
-mod report;
+pub(crate) mod report;
 mod tasks;
 pub(crate) mod worker;
 
@@ -27,7 +28,7 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 6] = ["start", "sockets", "flows", "owners", "namespaces", "live"];
+pub(crate) const NAMES: [&str; 7] = ["start", "sockets", "flows", "owners", "namespaces", "live", "nat"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -73,6 +74,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
         if *name == "live" {
             live::run(options, &binary)?;
+            continue;
+        }
+        if *name == "nat" {
+            let outcomes = nat::run(options, &binary)?;
+            report::write(name, &outcomes, &machine::describe(&binary)?, !options.quick)?;
             continue;
         }
         let mut outcomes = Vec::new();
@@ -124,7 +130,7 @@ fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::p
     let running = labs.iter().map(|lab| lab.inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));
-        one(lab, task, rows, runs, &load, binary).with_context(|| format!("{} at {rows} rows", task.id))
+        one(lab, task, rows, runs, &load.json(), binary).with_context(|| format!("{} at {rows} rows", task.id))
     });
     let outcomes = outcomes.collect::<Result<Vec<_>>>();
     drop(running);
@@ -144,7 +150,7 @@ fn one<'t>(
     task: &'t Task,
     rows: u64,
     runs: u32,
-    load: &Load,
+    load: &Value,
     binary: &std::path::Path,
 ) -> Result<Outcome<'t>> {
     let (here, skipped) = contestants::present(task, rows, binary);
@@ -158,7 +164,7 @@ fn one<'t>(
             list.push(weigh(lab, contestant, "-")?);
         }
     }
-    Ok(Outcome { task, rows, agreed, load: load.json(), weights, skipped })
+    Ok(Outcome { task, rows, agreed, load: load.clone(), weights, skipped })
 }
 
 /// What a contestant costs: a whole run, or a further round of one that repeats itself.

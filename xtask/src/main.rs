@@ -8,6 +8,7 @@ mod fresh;
 mod fuzz;
 mod generate;
 mod kernels;
+mod lab;
 mod objects;
 mod root;
 mod tidy;
@@ -42,6 +43,7 @@ fn chore() -> Result<()> {
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
+        Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some((bench::generator::NAME, args)) => bench::generator::main(
             &args
@@ -63,6 +65,7 @@ fn commands() -> Command {
         .subcommand(fuzz_command())
         .subcommand(fresh_command())
         .subcommand(kernels_command())
+        .subcommand(lab_command())
         .subcommand(bench_command())
         .subcommand(
             Command::new(bench::generator::NAME)
@@ -105,6 +108,22 @@ fn kernels_command() -> Command {
         .arg(Arg::new("kernel").num_args(0..).value_parser(kernels::NAMES.to_vec()).help("default: all"))
 }
 
+fn lab_command() -> Command {
+    let number = |name: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .default_value(default)
+            .value_parser(value_parser!(u64).range(1..=1_000_000))
+            .help(help)
+    };
+    Command::new("lab")
+        .about("Makes a trouble on purpose and shows what netwren says of it; writes bench/runs/ (root)")
+        .arg(Arg::new("name").required(true).value_parser(lab::NAMES))
+        .arg(number("requests", "20000", "requests a round"))
+        .arg(number("at-once", "500", "of these at once"))
+        .arg(number("rounds", "3", "times that all modes are gone through"))
+}
+
 fn bench_command() -> Command {
     Command::new("bench")
         .about("Measures netwren against ss, netstat and lstf; writes bench/runs/ (root)")
@@ -137,6 +156,16 @@ fn fuzz_options(args: &ArgMatches) -> fuzz::Options {
         seconds: args.get_one("seconds").copied().unwrap_or(3),
         only: strings(args, "target"),
         seed: args.get_one("seed").copied(),
+    }
+}
+
+fn lab_options(args: &ArgMatches) -> lab::Options {
+    let number = |name| args.get_one::<u64>(name).copied().unwrap_or(1);
+    lab::Options {
+        name: strings(args, "name").concat(),
+        requests: number("requests"),
+        at_once: number("at-once"),
+        rounds: u32::try_from(number("rounds")).unwrap_or(1),
     }
 }
 

@@ -14,16 +14,17 @@ enum { MAGIC = 0x316b776e };			/* "nwk1" */
 enum { RETRANS = 1, PROBE0 = 3, LOSS_PROBE = 5, REO_TIMEOUT = 6 };
 /* Parts that follow the base of a row, in this order. */
 enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
-/* Whether the queues of the base are filled in, and those of the counters that are about resent and acknowledged data:
- * each of the two costs cache lines that nothing else is in. */
-enum { QUEUES = 32, RESENT = 64 };
+/* What has its place in any case and is filled in only then, else 0, for it costs cache lines that little else is in:
+ * the queues; of the counters those about resent and acknowledged data; the mark of the bound; uid and inode; of the
+ * counters the round-trip time and the window. */
+enum { QUEUES = 32, RESENT = 64, MARK = 128, UID = 256, INODE = 512, PATH = 1024 };
 /* Kinds of rows beside ordinary ones. */
 enum { MINISOCK = 1, REQUEST = 2, V6ONLY = 4 };
 /* Kinds of blocks. */
 enum { SOCKETS = 1, NAMESPACES = 2 };
 
 /* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
-const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES | RESENT;
+const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES | RESENT | MARK | UID | INODE | PATH;
 
 struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 kind, pad; };
 struct base { u8 words, family, state, kind; u16 lport, rport; u32 rqueue, wqueue, inode, uid; };
@@ -53,9 +54,9 @@ INLINE void put_timer(u8 *r, u8 timer, u8 retrans, u64 expires, u64 now)
 /* As inet_sk_diag_fill has it (net/ipv4/inet_diag.c). */
 INLINE void put_running_timer(u8 *r, struct inet_connection_sock *i, u64 now)
 {
+	if (!(parts & TIMER)) return;
 	u32 pending = i->icsk_pending;
 	u64 expires;
-	if (!(parts & TIMER)) return;
 	if (1 << (pending & 31) & (1 << RETRANS | 1 << LOSS_PROBE | 1 << REO_TIMEOUT | 1 << PROBE0)) {
 		if (field_exists(i->icsk_timeout)) expires = i->icsk_timeout;
 		else if (field_exists(i->icsk_inet.sk.tcp_retransmit_timer)) expires = i->icsk_inet.sk.tcp_retransmit_timer.expires;
@@ -78,11 +79,13 @@ INLINE void put_counters(u8 *r, struct tcp_sock *t)
 	n->received = t->bytes_received; n->sent = t->bytes_sent; n->segs_in = t->segs_in; n->segs_out = t->segs_out;
 	if (parts & RESENT) { n->acked = t->bytes_acked; n->retransmitted = t->bytes_retrans; n->retrans = t->total_retrans; }
 	else { n->acked = n->retransmitted = 0; n->retrans = 0; }
-	n->srtt = t->srtt_us; n->mdev = t->mdev_us; n->cwnd = t->snd_cwnd;
+	if (parts & PATH) { n->srtt = t->srtt_us; n->mdev = t->mdev_us; n->cwnd = t->snd_cwnd; }
+	else n->srtt = n->mdev = n->cwnd = 0;
 }
 
 INLINE void put_inode(struct base *b, struct sock *sk)
 {
+	if (!(parts & INODE)) { b->inode = 0; return; }
 	if (field_exists(sk->sk_ino)) { b->inode = sk->sk_ino; return; }
 	struct socket *so = sk->sk_socket;
 	b->inode = so ? INODE_OF(so) : 0;
@@ -98,8 +101,10 @@ INLINE void put_full(u8 *r, struct tcp_sock *t, int listens, u64 now)
 		s32 q = t->rcv_nxt - t->copied_seq;
 		b->rqueue = q > 0 ? q : 0; b->wqueue = t->write_seq - t->snd_una;
 	}
-	b->uid = sk->sk_uid.val;
-	if (parts & BOUND) PART(bound, BOUND_AT)->mark = sk->sk_mark;
+	b->uid = 0;
+	if (parts & UID) b->uid = sk->sk_uid.val;
+	if (parts & BOUND) PART(bound, BOUND_AT)->mark = 0;
+	if (parts & BOUND && parts & MARK) PART(bound, BOUND_AT)->mark = sk->sk_mark;
 	put_running_timer(r, &t->inet_conn, now);
 	put_counters(r, t);
 	put_inode(b, sk);

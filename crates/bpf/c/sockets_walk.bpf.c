@@ -55,7 +55,17 @@ struct walk {
 	u64 link;		/* the chain's next link, odd at its end */
 	u64 hash, net, now, sock;
 	u32 bucket, mask, row, seen, state, left;
+	u32 group, chains, at, zero;	/* chains of the group that have sockets, how many of them were taken */
 };
+/* Chains that are read together. */
+enum { GROUP = 128 };
+struct ahead { u64 link[GROUP]; u8 chain[GROUP]; };
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct ahead);
+} ahead SEC(".maps");
 struct namespace { u32 inum, pernet; u64 table; };
 
 /* One way for whoever lacks the salts. */
@@ -117,6 +127,7 @@ INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 	w->table = hidden(w->table);
 	w->mask = mask; w->buckets = mask + 1; w->pernet = hi->pernet;
 	w->link = 1; w->bucket = w->start - 1; w->row = w->off; w->restarts = 0;
+	w->group = w->start - GROUP; w->chains = w->at = 0;
 	w->status = !w->net ? NO_NETNS : !w->hash ? NO_TABLE : DONE;
 	if (w->end > mask + 1) w->end = mask + 1;
 	return !w->status;
@@ -125,39 +136,85 @@ INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 /* Reads and forgets: the memory is on its way when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
-/* Every cache line of the socket that its row is made of. Waiting for them one socket after the other was most of the
- * walk's time; behind an end of chain there is no memory, and what cannot be read reads as zero. */
-INLINE void touch(u64 link)
+/* Every cache line of the socket that its row is made of, and no other. Waiting for them one socket after the other was
+ * most of the walk's time. What cannot be read reads as zero. */
+INLINE void touch(struct tcp_sock *t)
 {
-	struct tcp_sock *t = CAST(struct tcp_sock, link - field_offset(struct sock_common, skc_nulls_node));
-	struct sock *sk = &t->inet_conn.icsk_inet.sk;
+	struct inet_connection_sock *i = &t->inet_conn;
+	struct sock *sk = &i->icsk_inet.sk;
 	TOUCH(sk->__sk_common.skc_hash);
-	TOUCH(sk->__sk_common.skc_nulls_node.next);
-	TOUCH(sk->sk_uid.val);
-	if (field_exists(sk->sk_ino)) TOUCH(sk->sk_ino);
-	if (parts & TIMER) TOUCH(t->inet_conn.icsk_pending);
-	if (parts & QUEUES) { TOUCH(t->copied_seq); TOUCH(t->write_seq); TOUCH(t->rcv_nxt); }
-	if (parts & COUNTERS) { TOUCH(t->bytes_received); TOUCH(t->bytes_sent); }
-	if (parts & COUNTERS && parts & RESENT) { TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
+	if (parts & (MARK | UID)) TOUCH(sk->sk_uid.val);
+	if (parts & INODE) {
+		if (field_exists(sk->sk_ino)) TOUCH(sk->sk_ino);
+		else TOUCH(sk->sk_socket);
+	}
+	if (parts & TIMER) {
+		TOUCH(i->icsk_pending);
+		if (field_exists(i->icsk_keepalive_timer)) TOUCH(i->icsk_keepalive_timer.expires);
+		else TOUCH(sk->sk_timer.expires);
+	}
+	if (parts & (QUEUES | PATH)) { TOUCH(t->copied_seq); TOUCH(t->rcv_nxt); }
+	if (parts & (QUEUES | COUNTERS)) TOUCH(t->write_seq);
+	if (parts & COUNTERS) TOUCH(t->bytes_received);
+	if (parts & RESENT) { TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
 }
 
-/* From the end of a chain to the head of the next; 0 after the last. */
-INLINE int next_chain(volatile struct walk *w)
+/* Remembers a chain of the group if it has a socket. */
+#define HEAD_OF(word, nth) ({ \
+	u64 head_ = (word); \
+	a->link[n & GROUP - 1] = head_; a->chain[n & GROUP - 1] = (nth); \
+	n += ~head_ & 1; })
+
+/* Finds the chains of the next group that have sockets, and has their sockets sent for: first the first of every chain,
+ * then the second of each that has one. A link is read when its socket is sent for, so each chain waits for itself
+ * alone. All of this is advice: the walk reads every link anew. */
+INLINE void send_for(volatile struct walk *w, struct ahead *a)
 {
-	u32 b = w->bucket + 1;
-	/* A bucket is one word, eight are a cache line. */
-	struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, w->hash + 8ull * b);
-	w->off = w->row;
-	if (!(b & 7)) {
-		/* Eight at once, if none has a socket; else the first sockets of all eight on their way at once. */
-		if (a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes & a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped & 1) b += 7;
-		else {
-			touch(a->rx_packets); touch(a->tx_packets); touch(a->rx_bytes); touch(a->tx_bytes);
-			touch(a->rx_errors); touch(a->tx_errors); touch(a->rx_dropped); touch(a->tx_dropped);
-		}
+	u32 n = w->zero;
+	u32 line = w->zero;
+	while (LOOP_OK) {
+		struct rtnl_link_stats64 *heads = CAST(struct rtnl_link_stats64, w->hash + 8ull * (w->group + line));
+		HEAD_OF(heads->rx_packets, line); HEAD_OF(heads->tx_packets, line + 1);
+		HEAD_OF(heads->rx_bytes, line + 2); HEAD_OF(heads->tx_bytes, line + 3);
+		HEAD_OF(heads->rx_errors, line + 4); HEAD_OF(heads->tx_errors, line + 5);
+		HEAD_OF(heads->rx_dropped, line + 6); HEAD_OF(heads->tx_dropped, line + 7);
+		line += 8;
+		if (line >= GROUP) break;
 	}
-	w->bucket = b; w->link = a->rx_packets;
-	return b < w->end;
+	w->chains = n; n = w->chains;
+	while (n && LOOP_OK) {
+		u32 at = w->zero, more = w->zero;
+		while (LOOP_OK) {
+			u64 link = a->link[at & GROUP - 1];
+			u64 next = WORD_AT(link);
+			touch(CAST(struct tcp_sock, link - field_offset(struct sock_common, skc_nulls_node)));
+			a->link[more & GROUP - 1] = next;
+			/* The end of a chain is a small number; to take an address for one would cost time, nothing else. */
+			more += next >> 63;
+			if (++at >= n) break;
+		}
+		n = more;
+	}
+}
+
+/* From the end of a chain to the head of the next that has a socket, or to the next group; 0 after the last. */
+INLINE int next_chain(volatile struct walk *w, struct ahead *a)
+{
+	u32 at = w->at;
+	w->off = w->row;
+	if (at >= w->chains) {
+		u32 group = w->group + GROUP;
+		w->group = w->bucket = group;
+		w->at = 0;
+		if (group >= w->end) return 0;
+		send_for(w, a);
+		return 1;
+	}
+	w->at = at + 1;
+	u32 bucket = w->group + a->chain[at & GROUP - 1];
+	w->bucket = bucket;
+	w->link = WORD_AT(w->hash + 8ull * bucket);
+	return bucket < w->end;
 }
 
 /* What a listing calls the state: a request socket is SYN_RECV, a time-wait one what it waits in. */
@@ -182,12 +239,13 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 	volatile struct walk *w = ctx;
 	u32 key = 0;
 	u8 *o = bpf_map_lookup_elem(&out, &key);
-	if (!o) return 1;
+	struct ahead *a = bpf_map_lookup_elem(&ahead, &key);
+	if (!o || !a) return 1;
 	bpf_rcu_read_lock();
 	if (begin(w, o, 0)) while (LOOP_OK) {
 		u64 link = w->link;
 		if (link & 1) {
-			if (!next_chain(w)) break;
+			if (!next_chain(w, a)) break;
 			continue;
 		}
 		w->sock = link - field_offset(struct sock_common, skc_nulls_node);

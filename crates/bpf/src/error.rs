@@ -41,6 +41,13 @@ pub enum BpfError {
         /// The last lines of the verifier's log, escaped.
         log: Box<str>,
     },
+    /// The place at a netfilter hook belongs to another BPF program of this namespace.
+    Taken {
+        /// The hook (`POST_ROUTING`).
+        hook: &'static str,
+        /// The priority.
+        priority: i32,
+    },
     /// A map has as many entries as it may have.
     Full {
         /// Its name.
@@ -82,6 +89,7 @@ impl BpfError {
             | BpfError::Locked { .. }
             | BpfError::NoTypes(_)
             | BpfError::Missing { .. }
+            | BpfError::Taken { .. }
             | BpfError::Refused { .. } => true,
             BpfError::Io(error) => error.errno.is_denied() || error.errno == Errno::NOSYS,
             _ => false,
@@ -115,6 +123,9 @@ impl fmt::Display for BpfError {
             BpfError::Missing { sort, name, since: None } => write!(f, "this kernel has no {sort} {name}"),
             BpfError::Refused { program, errno, log } => {
                 write!(f, "the kernel refused BPF program {program}: {errno}: {log}")
+            }
+            BpfError::Taken { hook, priority } => {
+                write!(f, "another BPF program has the place at hook {hook}, priority {priority}, of this namespace")
             }
             BpfError::Full { map } => write!(f, "BPF map {map} is full"),
             BpfError::Malformed { what, why } => write!(f, "cannot read {what}: {why}"),

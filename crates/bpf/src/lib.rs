@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod btf;
+pub mod conntrack_new;
 pub mod conntrack_walk;
 mod core_notes;
 mod error;

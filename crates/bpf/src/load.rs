@@ -296,6 +296,10 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
     if text.contains("unknown opcode e5") {
         return BpfError::Missing { sort: "instruction", name: "may_goto".into(), since: since("may_goto") };
     }
+    // Before 5.12 the one atomic instruction was an addition without an answer.
+    if text.contains("BPF_STX uses reserved fields") {
+        return BpfError::Missing { sort: "instruction", name: "cmpxchg".into(), since: since("cmpxchg") };
+    }
     // What matters is at the end; the very last lines are statistics.
     let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("processed "));
     let told: Vec<&str> = told.collect();
@@ -318,6 +322,7 @@ fn not_for_this_sort(log: &str) -> Option<&str> {
 fn since(name: &str) -> Option<&'static str> {
     const YOUNG: &[(&str, &str)] = &[
         ("may_goto", "6.9"),
+        ("cmpxchg", "5.12"),
         ("bpf_rdonly_cast", "6.2"),
         ("bpf_rcu_read_lock", "6.2"),
         ("bpf_rcu_read_unlock", "6.2"),
@@ -336,8 +341,14 @@ fn since(name: &str) -> Option<&'static str> {
 
 fn has_rights(sort: Sort<'_>) -> bool {
     let held = caps::effective().unwrap_or_default();
-    let second = if matches!(sort, Sort::Cgroup(_) | Sort::PeerName(_)) { Cap::NetAdmin } else { Cap::Perfmon };
-    held.has(Cap::SysAdmin) || held.has(Cap::Bpf) && held.has(second)
+    let more: &[Cap] = match sort {
+        Sort::Cgroup(_) | Sort::PeerName(_) => &[Cap::NetAdmin],
+        // To be loaded it needs the first, to read the kernel's memory the second.
+        Sort::Netfilter => &[Cap::NetAdmin, Cap::Perfmon],
+        _ => &[Cap::Perfmon],
+    };
+    let is_network_admin = sort != Sort::Netfilter || held.has(Cap::NetAdmin);
+    held.has(Cap::SysAdmin) && is_network_admin || held.has(Cap::Bpf) && more.iter().all(|cap| held.has(*cap))
 }
 
 /// The maps of an object that are open so far.
@@ -493,6 +504,8 @@ mod tests {
         );
         assert_eq!(explain("invalid func unknown#162\n"), "this kernel has no helper number 162 (Linux 5.11 has)");
         assert_eq!(explain("unknown opcode e5\n"), "this kernel has no instruction may_goto (Linux 6.9 has)");
+        let exchange = "this kernel has no instruction cmpxchg (Linux 5.12 has)";
+        assert_eq!(explain("9: (c3) if r0\nBPF_STX uses reserved fields\nprocessed 0 insns\n"), exchange);
         let helper = "this kernel has no helper for this program: bpf_get_socket_cookie (Linux 5.12 has)";
         assert_eq!(explain("56: (85) call bpf_get_socket_cookie#46\nunknown func bpf_get_socket_cookie#46\n"), helper);
         assert_eq!(explain("program of this type cannot use helper bpf_get_socket_cookie#46\n"), helper);

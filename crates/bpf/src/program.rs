@@ -1,5 +1,6 @@
 //! Programs: their sorts, running them, attaching them.
-use sys::{Fd, SysError, bpf};
+use sys::bpf::NetfilterPlace;
+use sys::{Errno, Fd, SysError, bpf};
 
 use crate::btf::Kind;
 use crate::error::BpfError;
@@ -18,6 +19,8 @@ pub(crate) enum Sort<'a> {
     Cgroup(u32),
     /// `cgroup/getpeername4` and 6: the attach type.
     PeerName(u32),
+    /// `netfilter`: packets at a hook.
+    Netfilter,
 }
 
 /// `BPF_F_SLEEPABLE`
@@ -28,6 +31,8 @@ const SOCK_RELEASE: u32 = 34;
 /// `BPF_CGROUP_INET4_GETPEERNAME`, `BPF_CGROUP_INET6_GETPEERNAME` (Linux 5.8)
 const GETPEERNAME4: u32 = 29;
 const GETPEERNAME6: u32 = 30;
+/// `BPF_NETFILTER` (Linux 6.4)
+const NETFILTER: u32 = 45;
 
 impl<'a> Sort<'a> {
     pub(crate) const ACCEPT: Sort<'static> = Sort::PeerName(GETPEERNAME4);
@@ -35,6 +40,7 @@ impl<'a> Sort<'a> {
     pub(crate) fn of_section(section: &'a str) -> Option<Sort<'a>> {
         let sort = match section.split_once('/') {
             None if section == "syscall" => Sort::Called,
+            None if section == "netfilter" => Sort::Netfilter,
             Some(("tp_btf", name)) => Sort::Tracepoint(name),
             Some(("iter", name)) => Sort::Iterator(name),
             Some(("cgroup", "sock_create")) => Sort::Cgroup(SOCK_CREATE),
@@ -54,6 +60,7 @@ impl<'a> Sort<'a> {
             Sort::Iterator(_) => (26, 28, 0),
             Sort::Cgroup(attach) => (9, attach, 0),
             Sort::PeerName(attach) => (18, attach, 0),
+            Sort::Netfilter => (32, NETFILTER, 0),
         }
     }
 
@@ -62,7 +69,7 @@ impl<'a> Sort<'a> {
         match self {
             Sort::Tracepoint(name) => Some((format!("btf_trace_{name}"), Kind::TYPEDEF, "tracepoint", name)),
             Sort::Iterator(name) => Some((format!("bpf_iter_{name}"), Kind::FUNCTION, "iterator", name)),
-            Sort::Called | Sort::Cgroup(_) | Sort::PeerName(_) => None,
+            Sort::Called | Sort::Cgroup(_) | Sort::PeerName(_) | Sort::Netfilter => None,
         }
     }
 
@@ -75,12 +82,14 @@ impl<'a> Sort<'a> {
             Sort::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
             Sort::Cgroup(_) => ("cgroup/sock_create", "4.10"),
             Sort::PeerName(_) => ("cgroup/getpeername", "5.8"),
+            Sort::Netfilter => ("netfilter", "6.4"),
         }
     }
 
     pub(crate) fn rights(self) -> &'static str {
         match self {
             Sort::Cgroup(_) | Sort::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
+            Sort::Netfilter => "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
             _ => "CAP_BPF and CAP_PERFMON",
         }
     }
@@ -100,6 +109,7 @@ enum Attach {
     Tracepoint,
     Iterator(u32),
     Cgroup(u32),
+    Netfilter,
 }
 
 impl Program {
@@ -110,6 +120,7 @@ impl Program {
             Sort::Tracepoint(_) => Attach::Tracepoint,
             Sort::Iterator(_) => Attach::Iterator(number),
             Sort::Cgroup(_) | Sort::PeerName(_) => Attach::Cgroup(number),
+            Sort::Netfilter => Attach::Netfilter,
         };
         Program { name: name.into(), fd, attach }
     }
@@ -154,11 +165,35 @@ impl Program {
         Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, false))
     }
 
+    /// How often it was left out because it was at work on that CPU already; see [`bpf::missed_runs`]. One call.
+    pub fn missed_runs(&self) -> Result<u64, BpfError> {
+        bpf::missed_runs(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
+    }
+
+    /// Puts a `netfilter` program in its place in the calling thread's network namespace; dropping the link takes it
+    /// away. A place that another program has is [`BpfError::Taken`].
+    pub fn attach_netfilter(&self, place: NetfilterPlace) -> Result<Link, BpfError> {
+        if self.attach != Attach::Netfilter {
+            return Err(self.not("netfilter program"));
+        }
+        match bpf::attach_netfilter(&self.fd, NETFILTER, place) {
+            Ok(link) => Ok(Link::new(&self.name, link, false)),
+            Err(Errno::BUSY) => Err(BpfError::Taken { hook: hook_name(place.hook), priority: place.priority }),
+            Err(errno) => Err(self.failed("bpf_link_create", errno)),
+        }
+    }
+
     fn not(&self, sort: &'static str) -> BpfError {
         BpfError::NoSuch { sort, name: self.name.clone() }
     }
 
-    fn failed(&self, call: &'static str, errno: sys::Errno) -> BpfError {
+    fn failed(&self, call: &'static str, errno: Errno) -> BpfError {
         BpfError::Io(SysError::new(call, format!("BPF program {}", self.name), errno))
     }
+}
+
+/// `enum nf_inet_hooks` (include/uapi/linux/netfilter.h).
+fn hook_name(hook: u32) -> &'static str {
+    const NAMES: [&str; 5] = ["PRE_ROUTING", "LOCAL_IN", "FORWARD", "LOCAL_OUT", "POST_ROUTING"];
+    NAMES.get(hook as usize).copied().unwrap_or("unknown")
 }

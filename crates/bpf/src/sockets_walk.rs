@@ -220,7 +220,7 @@ impl Context {
     const BUCKETS: usize = 52;
     const PERNET: usize = 56;
     const STATUS: usize = 60;
-    const BYTES: usize = 136;
+    const BYTES: usize = 152;
 
     fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
         let ([sport, sport_mask, dport, dport_mask], families) = (wanted.ports(), wanted.families());

@@ -103,9 +103,20 @@ impl Enrichment {
         self
     }
 
-    /// The owners of this round, for the next.
-    pub(crate) fn into_owners(self) -> Option<Owners> {
-        self.owners.map(|owners| owners.now)
+    /// True if it is known whether these lookups answer as they did in the round before: of names of namespaces it is, of
+    /// all others not.
+    pub(crate) fn can_be_compared(wanted: &[LookupId]) -> bool {
+        wanted.iter().all(|id| *id == LookupId::Netns)
+    }
+
+    /// True if they do, when namespaces had these names then.
+    pub(crate) fn answers_as_before(&self, names: Option<&NetnsNames>) -> bool {
+        self.netns.as_ref() == names
+    }
+
+    /// What the next round wants to know of this one: owners, names of namespaces.
+    pub(crate) fn leave(self) -> (Option<Owners>, Option<NetnsNames>) {
+        (self.owners.map(|owners| owners.now), self.netns)
     }
 
     /// The lookups, borrowed for a pass.

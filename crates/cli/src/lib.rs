@@ -13,6 +13,7 @@ mod flags;
 mod growing;
 mod messages;
 mod names;
+mod nft;
 mod output;
 mod schema;
 mod session;

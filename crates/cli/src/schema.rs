@@ -1,6 +1,6 @@
 //! The field tables as documents: `--columns help` and docs/schema.md.
 
-use record::rows::{FlowEvents, Flows, NatStats, SocketEvents, Sockets};
+use record::rows::{FlowEvents, Flows, NatEvents, NatStats, SocketEvents, Sockets};
 use record::{Kind, Show, Table};
 use std::fmt::Write;
 
@@ -18,6 +18,7 @@ pub fn schema_markdown() -> String {
     table_markdown::<SocketEvents>(&mut page);
     table_markdown::<FlowEvents>(&mut page);
     table_markdown::<NatStats>(&mut page);
+    table_markdown::<NatEvents>(&mut page);
     page.push_str(
         "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, \
          --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \

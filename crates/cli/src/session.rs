@@ -103,11 +103,13 @@ impl Session {
         let Some(everywhere) = &self.everywhere else { return };
         let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
-        let glance = all.clone().and_then(|all| Glance::take(&self.host, all));
-        if glance.is_some() && *self.glance.borrow() == glance && everywhere.borrow().are_settled(&self.host) {
+        let before = self.glance.take();
+        let glance = all.clone().and_then(|all| Glance::take(&self.host, all, before.as_ref()));
+        let same = before.is_some_and(|before| glance.as_ref().is_some_and(|glance| glance.is_as(&before)));
+        self.glance.replace(glance);
+        if same && everywhere.borrow().are_settled(&self.host) {
             return;
         }
-        self.glance.replace(glance);
         let mut found = match Namespaces::read(&self.host) {
             Ok(found) => found,
             Err(error) => {

@@ -13,6 +13,7 @@ mod choose;
 mod ctnetlink;
 mod dump;
 mod error;
+pub mod events;
 mod every_source;
 mod everywhere;
 mod expect;

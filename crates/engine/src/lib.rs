@@ -21,6 +21,7 @@ pub mod run;
 mod testing;
 pub mod watch;
 pub mod watched;
+pub mod written;
 
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
@@ -31,3 +32,4 @@ pub use predicate::{BadPattern, Predicate};
 pub use run::{Ended, Run, RunError};
 pub use watch::Rounds;
 pub use watched::{Memory, Watching};
+pub use written::Written;

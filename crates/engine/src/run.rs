@@ -26,6 +26,7 @@
 //! `seen` is their sum. Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
 //! `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit without an order is reached,
 //! the source is stopped: the rows it did not read are not known and therefore not `cut`.
+mod again;
 mod follow;
 mod outcome;
 
@@ -33,6 +34,7 @@ use crate::group::Grouper;
 use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
 use crate::predicate::Rest;
+use crate::written::Written;
 use record::{Accounting, Columns, Get, Lookups, Next, Round, Sink, SinkError, Source, Table, Value};
 use std::mem;
 
@@ -59,6 +61,18 @@ impl<T: Table> Plan<T> {
         round: Option<Round>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
+        self.pass(source, lookups, sink, round, stop, None)
+    }
+
+    fn pass(
+        &self,
+        source: &mut dyn Source<T>,
+        lookups: &Lookups<'_>,
+        sink: &mut dyn Sink,
+        round: Option<Round>,
+        stop: &dyn Fn() -> bool,
+        written: Option<&mut Written>,
+    ) -> Result<Run, RunError> {
         // The question goes back once, before any row comes forward.
         let offer = source.offer(&self.demand);
         let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop };
@@ -69,10 +83,11 @@ impl<T: Table> Plan<T> {
             pass.ended = Ended::Limit;
             Accounting::default()
         } else {
-            match &self.work {
-                Work::Stream => self.stream(source, &gate, &mut out, &mut pass)?,
-                Work::Sort(keys) => self.sorted(keys, source, &gate, &mut out, &mut pass)?,
-                Work::Group(how) => self.grouped(how, source, &gate, &mut out, &mut pass)?,
+            match (&self.work, written) {
+                (Work::Stream, Some(written)) => self.stream_again(source, &gate, &mut out, &mut pass, written)?,
+                (Work::Stream, None) => self.stream(source, &gate, &mut out, &mut pass)?,
+                (Work::Sort(keys), _) => self.sorted(keys, source, &gate, &mut out, &mut pass)?,
+                (Work::Group(how), _) => self.grouped(how, source, &gate, &mut out, &mut pass)?,
             }
         };
         self.close(out, pass, from_source)
@@ -217,13 +232,19 @@ struct Gate<'g, T: Table> {
 impl<T: Table> Gate<'_, T> {
     /// True if the row passes; counts it either way.
     fn admits(&self, row: &T::Row<'_>, pass: &mut Pass) -> bool {
+        self.count(pass);
+        let passes = self.rest.matches(row, self.lookups);
+        pass.books.filtered += u64::from(!passes);
+        passes
+    }
+
+    /// Counts a row, and looks now and then whether the run shall end.
+    #[inline]
+    fn count(&self, pass: &mut Pass) {
         if pass.handed % ROWS_BETWEEN_LOOKS == 0 && (self.stop)() {
             pass.ended = Ended::Stopped;
         }
         pass.handed += 1;
-        let passes = self.rest.matches(row, self.lookups);
-        pass.books.filtered += u64::from(!passes);
-        passes
     }
 }
 
@@ -258,8 +279,14 @@ struct Out<'s> {
 impl Out<'_> {
     /// Writes a row and counts it. After `Stop` nothing more is to be written.
     fn row(&mut self, cells: &[Value<'_>], pass: &mut Pass) -> Next {
-        let answer = if self.begun { self.sink.row(cells) } else { self.begin().and_then(|()| self.sink.row(cells)) };
-        match answer {
+        self.put(pass, |sink| sink.row(cells))
+    }
+
+    /// The same for a row that `write` writes.
+    #[inline]
+    fn put(&mut self, pass: &mut Pass, write: impl FnOnce(&mut dyn Sink) -> Result<Next, SinkError>) -> Next {
+        let begun = if self.begun { Ok(()) } else { self.begin() };
+        match begun.and_then(|()| write(&mut *self.sink)) {
             Ok(next) => {
                 pass.books.emitted += 1;
                 if next == Next::Stop {

@@ -8,11 +8,15 @@
 //! The kernel walks its tables in an order that changes only where sockets come and go. So the memory is a list with a
 //! link from each row to the one that came behind it: nearly always that is the next one, and finding it is a look at
 //! memory that lies side by side. Only where the guess fails, the index is asked (a hash table of identities).
+//!
+//! A row that is the same as before, byte for byte ([`record::Unchanged`]), is not even looked for: its place is known,
+//! and that it was seen is noted in a list of its own, four bytes a row.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::rows::{Change, Counters, Identity, Pace, Watchable, Watched};
-use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, field_index};
+use record::{Accounting, Again, Demand, Each, Next, Offer, RowBytes, Source, SourceError, Unchanged, field_index};
+use std::cell::RefCell;
 use std::hash::BuildHasher;
 
 /// How many rows are remembered at most: about 128 bytes each for sockets, so 256 MiB. More are shown, but neither
@@ -23,17 +27,16 @@ pub const ROWS_MAX: usize = 2 << 20;
 /// be gone.
 const ROUNDS_UNSEEN_MAX: u32 = 16;
 
+/// Rounds whose times are known: more than there are between two looks at a row that is not forgotten.
+const TIMES: usize = 2 * ROUNDS_UNSEEN_MAX as usize;
+
 /// No row.
 const NONE: u32 = u32::MAX;
 
 /// One remembered row.
 struct Entry<K> {
     identity: Identity,
-    /// When it was seen last.
-    seen_ns: u64,
     counters: Option<Counters>,
-    /// The round it was seen in last.
-    round: u32,
     /// Place of the row that came behind it.
     next: u32,
     kept: K,
@@ -44,13 +47,18 @@ pub struct Memory<T: Watchable> {
     rows_max: usize,
     /// `None`: a place that is free.
     rows: Vec<Option<Entry<T::Kept>>>,
+    /// The round that each was seen in last; [`NONE`] where the place is free.
+    seen: Vec<u32>,
     free: Vec<u32>,
     index: HashTable<u32>,
     hasher: RandomState,
     secret: u64,
     /// 0 before the first.
     round: u32,
-    now_ns: u64,
+    /// When the latest rounds were, by their numbers.
+    times: [u64; TIMES],
+    /// The place of the row just met, if it will tell nothing else when it comes again unchanged.
+    settled: Option<u32>,
     /// The row seen last, and the first of the round.
     last: u32,
     first: u32,
@@ -72,12 +80,14 @@ impl<T: Watchable> Memory<T> {
         Memory {
             rows_max: rows_max.min(NONE as usize),
             rows: Vec::new(),
+            seen: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
             secret: hasher.hash_one(NONE),
             hasher,
             round: 0,
-            now_ns: 0,
+            times: [0; TIMES],
+            settled: None,
             last: NONE,
             first: NONE,
             whole: false,
@@ -87,8 +97,10 @@ impl<T: Watchable> Memory<T> {
 
     /// A new round begins at `now_ns` of a clock that does not jump.
     fn begin(&mut self, now_ns: u64) {
-        self.round = self.round.saturating_add(1);
-        self.now_ns = now_ns;
+        self.round = self.round.saturating_add(1).min(NONE - 1);
+        if let Some(time) = self.times.get_mut(self.round as usize % TIMES) {
+            *time = now_ns;
+        }
         self.last = NONE;
         self.left_out = 0;
     }
@@ -96,24 +108,58 @@ impl<T: Watchable> Memory<T> {
     /// What is known of this row; from now on it is remembered.
     #[inline]
     fn meet(&mut self, row: &T::Row<'_>) -> Watched {
+        self.settled = None;
         let (identity, counters) = (T::identity(row, self.secret), T::counters(row));
         let Some(place) = self.find(identity) else { return self.add(row, identity, counters) };
         self.link(place);
-        let (round, now_ns) = (self.round, self.now_ns);
-        let Some(Some(entry)) = self.rows.get_mut(place as usize) else { return Watched::default() };
-        if entry.round == round {
+        let round = self.round;
+        let interval_ns = self.time_of(round).saturating_sub(self.time_of(self.seen_in(place)));
+        if self.see(place) == round {
             // It came twice: what is known of it was said the first time.
             return Watched { change: (round > 1).then_some(Change::Kept), pace: None };
         }
+        let Some(Some(entry)) = self.rows.get_mut(place as usize) else { return Watched::default() };
         let same = T::is_same(&entry.kept, row);
-        let interval_ns = now_ns.saturating_sub(entry.seen_ns);
         let pace = match (entry.counters, counters) {
             (Some(before), Some(now)) if same => Some(Pace { before, now, interval_ns }),
             _ => None,
         };
-        (entry.round, entry.seen_ns, entry.counters, entry.kept) = (round, now_ns, counters, T::keep(row));
+        (entry.counters, entry.kept) = (counters, T::keep(row));
+        let rests = match pace {
+            Some(pace) => pace.before == pace.now && pace.interval_ns > 0,
+            None => counters.is_none(),
+        };
+        self.settled = Some(place).filter(|_| same && rests);
         // What was there under this identity is gone, and this row took its place: it is shown, the other is not.
         Watched { change: Some(if same { Change::Kept } else { Change::New }), pace }
+    }
+
+    /// The row at `place` is there again and is the same.
+    #[inline]
+    fn touch(&mut self, place: u32) {
+        self.see(place);
+        if self.last == NONE {
+            self.first = place;
+        }
+        // The link to it is as it was, or will be made when the row before it is met again.
+        self.last = place;
+    }
+
+    /// Notes that the row at `place` was seen; the round it was seen in before.
+    #[inline]
+    fn see(&mut self, place: u32) -> u32 {
+        match self.seen.get_mut(place as usize) {
+            Some(seen) => std::mem::replace(seen, self.round),
+            None => NONE,
+        }
+    }
+
+    fn seen_in(&self, place: u32) -> u32 {
+        self.seen.get(place as usize).copied().unwrap_or(NONE)
+    }
+
+    fn time_of(&self, round: u32) -> u64 {
+        self.times.get(round as usize % TIMES).copied().unwrap_or(0)
     }
 
     /// The place of a row: guessed from the order of the round before, else looked up.
@@ -149,7 +195,7 @@ impl<T: Watchable> Memory<T> {
         let change = (self.round > 1 && self.whole).then_some(Change::New);
         let watched = Watched { change, pace: None };
         let kept = T::keep(row);
-        let entry = Entry { identity, seen_ns: self.now_ns, counters, round: self.round, next: NONE, kept };
+        let entry = Entry { identity, counters, next: NONE, kept };
         let Some(place) = self.room() else {
             self.left_out += 1;
             // It may have been left out before as well.
@@ -158,6 +204,7 @@ impl<T: Watchable> Memory<T> {
         if let Some(slot) = self.rows.get_mut(place as usize) {
             *slot = Some(entry);
         }
+        self.see(place);
         let (rows, hasher) = (&self.rows, &self.hasher);
         let hash_at = |place: &u32| match rows.get(*place as usize) {
             Some(Some(entry)) => hasher.hash_one(entry.identity),
@@ -178,6 +225,7 @@ impl<T: Watchable> Memory<T> {
         }
         let place = u32::try_from(self.rows.len()).ok()?;
         self.rows.push(None);
+        self.seen.push(NONE);
         Some(place)
     }
 
@@ -186,12 +234,13 @@ impl<T: Watchable> Memory<T> {
     fn end(&mut self, whole: bool, each: &mut dyn FnMut(&T::Row<'_>)) {
         let keep_from = if whole { self.round } else { self.round.saturating_sub(ROUNDS_UNSEEN_MAX) };
         let watched = Watched { change: Some(Change::Gone), pace: None };
-        for place in 0..self.rows.len() {
-            let Some(slot) = self.rows.get_mut(place) else { break };
-            if slot.as_ref().is_none_or(|entry| entry.round >= keep_from) {
+        for (place, seen) in self.seen.iter_mut().enumerate() {
+            // A free place has the greatest number.
+            if *seen >= keep_from {
                 continue;
             }
-            let Some(entry) = slot.take() else { continue };
+            *seen = NONE;
+            let Some(entry) = self.rows.get_mut(place).and_then(Option::take) else { continue };
             if let Ok(place) = u32::try_from(place) {
                 let found = self.index.find_entry(self.hasher.hash_one(entry.identity), |at| *at == place);
                 if let Ok(found) = found {
@@ -239,29 +288,53 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
     }
 
     fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        self.round(demand, None, each)
+    }
+
+    fn run_again(
+        &mut self,
+        demand: &Demand<T>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, T>,
+    ) -> Result<Accounting, SourceError> {
+        self.round(demand, Some(unchanged), each)
+    }
+}
+
+impl<T: Watchable> Watching<'_, T> {
+    fn round(
+        &mut self,
+        demand: &Demand<T>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, T>,
+    ) -> Result<Accounting, SourceError> {
         if !is_wanted(demand) {
-            return self.source.run(demand, each);
+            return match unchanged {
+                Some(unchanged) => self.source.run_again(demand, unchanged, each),
+                None => self.source.run(demand, each),
+            };
         }
-        let memory = &mut *self.memory;
-        memory.begin(self.now_ns);
+        self.memory.begin(self.now_ns);
         let mut stopped = false;
-        let read = self.source.run(demand, &mut |row| {
-            let watched = memory.meet(row);
-            let next = each(&T::watched(row, &watched));
+        let read = self.read(demand, unchanged, &mut |row| {
+            let next = each(row);
             stopped |= next == Next::Stop;
             next
         });
-        let mut books = match read {
-            Ok(books) => books,
+        let (mut books, ended) = match read {
+            Ok(read) => read,
             Err(error) => {
-                memory.end(false, &mut |_| {});
+                self.memory.end(false, &mut |_| {});
                 return Err(error);
             }
         };
+        stopped |= ended;
+        let memory = &mut *self.memory;
         let whole = !stopped && !books.is_partial();
         let wanted = field_index::<T>(CHANGE).is_some_and(|change| demand.fields.contains(&change));
         memory.end(whole, &mut |row| {
             if wanted && !stopped {
+                unchanged.into_iter().for_each(|unchanged| unchanged.carry(None));
                 stopped = each(row) == Next::Stop;
             }
         });
@@ -271,6 +344,60 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
         }
         Ok(books)
     }
+
+    /// Every row of the source, with what is known of it; true if a row that had not changed was the last one wanted.
+    fn read(
+        &mut self,
+        demand: &Demand<T>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, T>,
+    ) -> Result<(Accounting, bool), SourceError> {
+        let Some(unchanged) = unchanged else {
+            let memory = &mut *self.memory;
+            let books = self.source.run(demand, &mut |row| each(&T::watched(row, &memory.meet(row))))?;
+            return Ok((books, false));
+        };
+        let through = Through { memory: RefCell::new((&mut *self.memory, false)), unchanged };
+        let books = self.source.run_again(demand, &through, &mut |row| {
+            let watched = through.meet(row);
+            each(&T::watched(row, &watched))
+        })?;
+        Ok((books, through.memory.into_inner().1))
+    }
+}
+
+/// Notes rows that are the same as before on their way to who knows them by their bytes.
+struct Through<'m, T: Watchable> {
+    /// With whether no more rows were wanted.
+    memory: RefCell<(&'m mut Memory<T>, bool)>,
+    unchanged: &'m dyn Unchanged,
+}
+
+impl<T: Watchable> Through<'_, T> {
+    #[inline]
+    fn meet(&self, row: &T::Row<'_>) -> Watched {
+        let memory = &mut *self.memory.borrow_mut().0;
+        let watched = memory.meet(row);
+        self.unchanged.carry(memory.settled);
+        watched
+    }
+}
+
+impl<T: Watchable> Unchanged for Through<'_, T> {
+    #[inline]
+    fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
+        let again = self.unchanged.again(bytes)?;
+        let mut memory = self.memory.borrow_mut();
+        memory.0.touch(again.tag);
+        memory.1 |= again.next == Next::Stop;
+        Some(again)
+    }
+
+    fn forget(&self) {
+        self.unchanged.forget();
+    }
+
+    fn carry(&self, _tag: Option<u32>) {}
 }
 
 #[cfg(test)]

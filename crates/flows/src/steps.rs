@@ -7,7 +7,9 @@ use record::{Demand, Expr, Op, Operand, Proto, State, Test, field_index};
 const SERVICE_FIELDS: &[&str] = &["netns_id", "proto", "state", "local_addr", "local_port", "v6only", "inode"];
 /// Fields that a connection's flow is made of.
 const CONNECTION_FIELDS: &[&str] =
-    &["netns_id", "proto", "state", "local_addr", "local_port", "peer_addr", "peer_port", "inode"];
+    &["netns_id", "proto", "state", "local_addr", "local_port", "peer_addr", "peer_port"];
+/// The field that its owners are found by.
+const OWNER_FIELDS: &[&str] = &["inode"];
 /// Fields behind the sums.
 const SUM_FIELDS: &[&str] = &["bytes_in", "bytes_out", "retrans_total"];
 /// Fields behind the rates.
@@ -44,6 +46,9 @@ pub(crate) fn connections(
     user: impl Iterator<Item = Expr>,
 ) -> Demand<Sockets> {
     let mut fields = indexes(CONNECTION_FIELDS);
+    if wanted.need & Flow::NEED_OWNERS != 0 {
+        fields.extend(indexes(OWNER_FIELDS));
+    }
     if wanted.need & Flow::NEED_TCP_INFO != 0 {
         fields.extend(indexes(SUM_FIELDS));
     }

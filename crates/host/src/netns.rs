@@ -34,7 +34,7 @@ fn parse_inode(text: &[u8]) -> Result<u64, HostError> {
 }
 
 /// Inode → name.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct NetnsNames {
     names: Texts<u64>,
     /// Numbers as texts, ascending.

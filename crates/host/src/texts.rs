@@ -1,7 +1,7 @@
 //! Texts under keys, in one piece of memory: what most lookups are.
 
 /// Key → text. Two allocations, however many texts there are; a lookup is a binary search.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Texts<K> {
     arena: Vec<u8>,
     /// Key, start and end of its text in `arena`; ascending by key.

@@ -107,6 +107,9 @@ pub fn dump(host: &Host, ask: &Ask<'_>, each: impl FnMut(&Part<'_>) -> ControlFl
 }
 
 // `live` sends the request and gives the answer's blocks.
+//
+// Without its name the blocks would have to outlive everything.
+#[allow(clippy::needless_lifetimes)]
 pub(crate) fn read<'a>(
     host: &'a Host,
     ask: &Ask<'_>,

@@ -26,6 +26,6 @@ pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use names::{Proto, State, Timer};
 pub use owner::{Comm, Owner};
 pub use sink::{Column, Columns, Next, Round, Sink, SinkError};
-pub use source::{Each, Source, SourceError, SourceFault, Stream, Tide};
+pub use source::{Again, Each, RowBytes, Rules, Source, SourceError, SourceFault, Stream, Tide, Unchanged};
 pub use table::{Field, Get, Show, Table, field_index};
 pub use value::{Kind, Value, Words, WordsIter};

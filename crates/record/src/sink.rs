@@ -34,6 +34,24 @@ pub trait Sink {
     /// The planned cells of one row; they borrow the receive buffer: copy what you keep.
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError>;
 
+    /// True if [`Sink::row_kept`] and [`Sink::again`] work: what a row becomes depends on nothing but its cells and the
+    /// columns.
+    fn keeps(&self) -> bool {
+        false
+    }
+
+    /// The same as [`Sink::row`], and appends what it wrote to `kept`.
+    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+        let _ = kept;
+        self.row(cells)
+    }
+
+    /// Writes a row with the same cells as one of which [`Sink::row_kept`] has kept these bytes, maybe in a round before.
+    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
+        let _ = kept;
+        Err(SinkError::Io("this output keeps no rows".into()))
+    }
+
     /// Rows come slowly (`--follow`) and for now there are no more: what was handed over must reach the reader.
     /// A sink without a buffer has nothing to do.
     fn flush(&mut self) -> Result<(), SinkError> {

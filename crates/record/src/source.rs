@@ -17,6 +17,62 @@ pub trait Source<T: Table> {
     /// Rows for which the offer said [`crate::Push::Exact`] are already filtered.
     /// The accounting's `seen` counts rows handed out; `failed`, `doubled`, `lost` what was not.
     fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError>;
+
+    /// The same in a round that follows another: rows may be shown to `unchanged` as bytes before they are decoded, and
+    /// those that it knows are not handed to `each`. A source that has no use for it has nothing to do.
+    fn run_again(
+        &mut self,
+        demand: &Demand<T>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, T>,
+    ) -> Result<Accounting, SourceError> {
+        let _ = unchanged;
+        self.run(demand, each)
+    }
+}
+
+/// Who knows the rows of the round before by the bytes they were decoded from: what is the same, byte for byte, need
+/// be neither decoded nor written as text again.
+pub trait Unchanged {
+    /// A row that was handed on in the round before is there again, and has been dealt with. `None`: it must be decoded
+    /// and handed to [`Each`] next.
+    fn again(&self, bytes: RowBytes<'_>) -> Option<Again>;
+
+    /// The row that was asked for last is not handed on after all.
+    fn forget(&self);
+
+    /// For the row that is handed on next: a number to be given back when it is there again; `None` if it must not be
+    /// taken for the same then. Without a call it is 0.
+    fn carry(&self, tag: Option<u32>);
+}
+
+/// A row as its door has it.
+#[derive(Clone, Copy, Debug)]
+pub struct RowBytes<'b> {
+    /// By which rules these bytes are decoded.
+    pub rules: Rules,
+    /// Nearly unique for what the row is about, and the same in every round.
+    pub key: u64,
+    /// All that the row is made of.
+    pub bytes: &'b [u8],
+}
+
+/// Two rows with the same bytes and the same rules are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rules {
+    /// Network namespace, where the bytes do not tell it.
+    pub netns_id: u64,
+    /// The door's own: layout, units.
+    pub layout: u64,
+}
+
+/// A row that is there again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Again {
+    /// Whether more rows are wanted.
+    pub next: Next,
+    /// What [`Unchanged::carry`] was given for it.
+    pub tag: u32,
 }
 
 /// A producer of rows that come when something happens: it has no end of its own.

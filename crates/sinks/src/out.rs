@@ -1,6 +1,6 @@
 //! The buffer between a writer of rows and the system: many rows a system call.
 
-use record::SinkError;
+use record::{Next, SinkError};
 use std::io::{ErrorKind, Write};
 
 /// Rows are written out once so many bytes wait. A pipe holds 64 KiB: one block fits if a row is no longer than the
@@ -33,6 +33,20 @@ impl<W: Write> Out<W> {
     #[inline]
     pub fn buf(&mut self) -> &mut Vec<u8> {
         &mut self.buf
+    }
+
+    /// Appends a line that was written before, and completes it.
+    #[inline]
+    pub(crate) fn put_line(&mut self, line: &[u8]) -> Result<Next, SinkError> {
+        self.buf.extend_from_slice(line);
+        self.line_done().map(|()| Next::More)
+    }
+
+    /// The same for what stands in the buffer behind `start`, which goes to `kept` as well.
+    #[inline]
+    pub(crate) fn keep_line(&mut self, start: usize, kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+        kept.extend_from_slice(self.buf.get(start..).unwrap_or_default());
+        self.line_done().map(|()| Next::More)
     }
 
     /// A line is complete. Costs a comparison, and a write once the block is full.

@@ -3,15 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::ops::ControlFlow;
 
-use record::rows::Socket;
 use sys::caps::{self, Cap};
 use sys::{Blocks, Host, SysError};
 
-use crate::bpf_rows::{WalkDecoder, part};
+use crate::bpf_rows::{Taker, WalkDecoder, part};
 use crate::choose::Via;
-use crate::error::DecodeError;
 
 /// Doors that are dear to open: kept for as long as a session lasts, so that `--watch` opens them once.
 #[derive(Debug, Default)]
@@ -29,6 +26,8 @@ pub struct Doors {
     passed_over: Cell<Option<&'static str>>,
     /// The door of the first round, while a recording is made: a table must not change its stream on the tape.
     first: Cell<Option<Via>>,
+    /// What keys of rows are mixed with, the same in every round.
+    secret: Cell<Option<u64>>,
 }
 
 /// Whose sockets are read.
@@ -158,9 +157,15 @@ impl Doors {
             true => host.holds("bpf/namespaces"),
             false => cfg!(feature = "bpf") && self.why_not().is_none(),
         };
-        let parts = part::BOUND | part::QUEUES | part::NETNS;
+        let parts = part::BOUND | part::QUEUES | part::NETNS | part::INODE;
         let found = if possible { self.namespaces(host, parts).ok() } else { None };
         found.map(|found| found.into_iter().map(|(number, _)| number.into()).collect())
+    }
+
+    fn secret(&self) -> u64 {
+        let secret = self.secret.get().unwrap_or_else(random);
+        self.secret.set(Some(secret));
+        secret
     }
 
     pub(crate) fn first(&self) -> &Cell<Option<Via>> {
@@ -215,39 +220,29 @@ impl Doors {
     }
 
     /// Reads the sockets of one's own namespace, whatever `ask` says of others, by what [`Doors::open`] has loaded.
-    /// True if `each` wanted no more.
+    /// True if `taker` wanted no more.
     #[cfg(feature = "bpf")]
-    pub(crate) fn iterate(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn iterate(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         let kept = self.iterator.borrow();
         let Some(door) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
         let reading = door.read(wanted(ask)).map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(ask.key, ask.note, || Ok(Box::new(reading) as Box<dyn Blocks>));
-        rows(blocks.map_err(WalkError::Broken)?, ask, each)
+        rows(blocks.map_err(WalkError::Broken)?, ask, self.secret(), taker)
     }
 
-    /// Reads the table of connections; `each` gets every row with its key. True if `each` wanted no more.
+    /// Reads the table of connections; `taker` gets every row with its key. True if it wanted no more.
     #[cfg(feature = "bpf")]
-    pub(crate) fn walk(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         if host.is_replay() {
             let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-            return rows(blocks, ask, each);
+            return rows(blocks, ask, self.secret(), taker);
         }
         self.load(host, ask.whose.reach(), ask.parts)?;
         let kept = self.walk.borrow();
         let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
         let walking = walk.read(ask.whose.table(), wanted(ask)).map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(ask.key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
-        rows(blocks.map_err(WalkError::Broken)?, ask, each)
+        rows(blocks.map_err(WalkError::Broken)?, ask, self.secret(), taker)
     }
 
     /// Every network namespace of the kernel: its number, and a number that those have in common who share a table of
@@ -306,28 +301,18 @@ impl Doors {
     }
 
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn iterate(
-        &self,
-        _: &Host,
-        _: &Ask<'_>,
-        _: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn iterate(&self, _: &Host, _: &Ask<'_>, _: &mut impl Taker) -> Result<bool, WalkError> {
         Err(WalkError::Closed(Box::new(WithoutBpf)))
     }
 
     /// Without BPF a recording can still be read.
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn walk(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
-    ) -> Result<bool, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         if !host.is_replay() {
             return Err(WalkError::Closed(Box::new(WithoutBpf)));
         }
         let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-        rows(blocks, ask, each)
+        rows(blocks, ask, self.secret(), taker)
     }
 }
 
@@ -350,11 +335,12 @@ fn wanted(ask: &Ask<'_>) -> bpf::sockets_walk::Wanted {
 fn rows<'a>(
     mut blocks: Box<dyn Blocks + 'a>,
     ask: &Ask<'_>,
-    each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+    secret: u64,
+    taker: &mut impl Taker,
 ) -> Result<bool, WalkError> {
-    let mut decoder = WalkDecoder::new(ask.netns_id, random());
+    let mut decoder = WalkDecoder::new(ask.netns_id, secret);
     while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
-        if decoder.block(block, each).is_break() {
+        if decoder.hand(block, taker).is_break() {
             return Ok(true);
         }
     }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Endpoint, Socket, TcpInfo};
-use record::{Addr, Proto, State, Timer};
+use record::{Addr, Proto, RowBytes, Rules, State, Timer};
 
 use crate::error::DecodeError;
 use crate::inet_diag::{AF_INET, AF_INET6};
@@ -28,8 +28,17 @@ pub(crate) mod part {
     pub(crate) const QUEUES: u32 = 32;
     /// Those of the counters that are about resent and acknowledged data: else they are 0.
     pub(crate) const RESENT: u32 = 64;
+    /// The mark: else the one of [`BOUND`] is 0.
+    pub(crate) const MARK: u32 = 128;
+    /// The uid: it has a place in every row, but is filled in only then.
+    pub(crate) const UID: u32 = 256;
+    /// The inode, likewise.
+    pub(crate) const INODE: u32 = 512;
+    /// Those of the counters that are about round-trip time and window: else they are 0.
+    pub(crate) const PATH: u32 = 1024;
     /// Every part that is known.
-    pub(crate) const ALL: u32 = BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT;
+    pub(crate) const ALL: u32 =
+        BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT | MARK | UID | INODE | PATH;
 }
 
 /// Fields of `tcp_info` that [`part::COUNTERS`] has.
@@ -87,10 +96,16 @@ struct Head {
     bound: Option<usize>,
     /// Whether the queues are filled in.
     queues: bool,
+    /// Whether the uid is.
+    uid: bool,
+    /// Whether the mark is.
+    mark: bool,
     /// Bytes of all parts.
     parts: usize,
     /// Ticks of the kernel's clock a second.
     hz: u32,
+    /// Everything above in one number.
+    layout: u64,
 }
 
 impl Head {
@@ -113,12 +128,41 @@ impl Head {
         let netns = place(part::NETNS, NETNS);
         place(part::IDENTITY, IDENTITY);
         let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
-        Ok(Head { timer, counters, netns, bound, queues: parts & part::QUEUES != 0, parts: at, hz })
+        let layout = u64::from(parts) << 32 | u64::from(hz);
+        let [queues, uid, mark] = [part::QUEUES, part::UID, part::MARK].map(|bit| parts & bit != 0);
+        Ok(Head { timer, counters, netns, bound, queues, uid, mark, parts: at, hz, layout })
     }
 }
 
 fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
     u32::try_from(u64::from(ticks) * 1000 / u64::from(hz.max(1))).unwrap_or(u32::MAX)
+}
+
+/// Who takes rows.
+pub(crate) trait Taker {
+    /// A decoded row with its key.
+    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>;
+
+    /// True if [`Taker::again`] shall be asked.
+    fn knows_bytes(&self) -> bool {
+        false
+    }
+
+    /// Whether more is wanted after a row that is the same as before; `None` if it is not and must be decoded.
+    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        let _ = bytes;
+        None
+    }
+}
+
+/// Takes rows by a function.
+struct Decoded<'e, F>(&'e mut F);
+
+impl<F: FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>> Taker for Decoded<'_, F> {
+    #[inline(always)]
+    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()> {
+        (self.0)(row)
+    }
 }
 
 /// Makes rows of blocks. One is kept for a whole table: it mixes its keys with a secret of its own.
@@ -144,28 +188,41 @@ impl WalkDecoder {
         block: &[u8],
         each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        self.hand(block, &mut Decoded(each))
+    }
+
+    /// The same for a taker that may know rows by their bytes: those are not decoded.
+    pub(crate) fn hand(&mut self, block: &[u8], taker: &mut impl Taker) -> ControlFlow<()> {
         let head = match Head::of(block) {
             Ok(head) => head,
-            Err(error) => return each(Err(error)),
+            Err(error) => return taker.row(Err(error)),
         };
+        let asks = taker.knows_bytes();
+        let rules = Rules { netns_id: self.netns_id, layout: head.layout };
         // Filled anew for every row: most of its 400 bytes stay as they are.
         let mut row = Socket { proto: Proto::Tcp, netns_id: self.netns_id, ..Socket::EMPTY };
         let mut rest = block.get(HEAD..).unwrap_or_default();
         while let Some(words) = rest.first() {
             let size = usize::from(*words) * 4;
             let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
-                return each(Err(DecodeError::Short {
+                return taker.row(Err(DecodeError::Short {
                     what: "row of the walk",
                     claims: size.max(BASE),
                     has: rest.len(),
                 }));
             };
             rest = behind;
+            if let Some(key) = if asks { self.key(bytes, &head) } else { None } {
+                if let Some(next) = taker.again(RowBytes { rules, key, bytes }) {
+                    next?;
+                    continue;
+                }
+            }
             match self.fill(&mut row, bytes, &head) {
-                Err(error) => each(Err(error))?,
+                Err(error) => taker.row(Err(error))?,
                 Ok(key) => match head.counters {
-                    None => each(Ok((&row, key)))?,
-                    Some(at) => self.with_counters(&row, bytes, at, key, each)?,
+                    None => taker.row(Ok((&row, key)))?,
+                    Some(at) => self.with_counters(&row, bytes, at, key, taker)?,
                 },
             }
         }
@@ -182,12 +239,12 @@ impl WalkDecoder {
             AF_INET => {
                 let Some(both) = rest.first_chunk::<8>() else { return Err(short(BASE + head.parts + 8)) };
                 let [a, b, c, d, e, f, g, h] = *both;
-                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), mix(self.secret, u64::from_ne_bytes(*both)))
+                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), self.mix_v4(both))
             }
             AF_INET6 => {
                 let Some(both) = rest.first_chunk::<32>() else { return Err(short(BASE + head.parts + 32)) };
                 let at = |at| array_at::<16>(both, at).unwrap_or_default();
-                (Addr::V6(at(0)), Addr::V6(at(16)), self.mix_all(both))
+                (Addr::V6(at(0)), Addr::V6(at(16)), self.mix_v6(both))
             }
             other => return Err(DecodeError::Family(other)),
         };
@@ -202,18 +259,33 @@ impl WalkDecoder {
         row.wqueue = if head.queues { Some(word(12)) } else { None };
         row.inode = word(16);
         // A time-wait socket has no owner any more.
-        row.uid = if kind & MINISOCK == 0 { Some(word(20)) } else { None };
+        row.uid = if kind & MINISOCK == 0 && head.uid { Some(word(20)) } else { None };
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
         self.fill_parts(row, parts, head);
-        let ports = u64::from(word(4)) | u64::from(row.ifindex) << 32;
-        Ok(mix(mix(addresses, ports), row.netns_id ^ u64::from(row.family)) | 1)
+        Ok(key_of(addresses, word(4), row.ifindex, row.netns_id, row.family))
+    }
+
+    // The key that `fill` would find; `None` for a row that makes no sense.
+    #[inline(always)]
+    fn key(&self, bytes: &[u8], head: &Head) -> Option<u64> {
+        let (base, rest) = bytes.split_first_chunk::<BASE>()?;
+        let (parts, rest) = rest.split_at_checked(head.parts)?;
+        let family = base[1];
+        let addresses = match family {
+            AF_INET => self.mix_v4(rest.first_chunk()?),
+            AF_INET6 => self.mix_v6(rest.first_chunk()?),
+            _ => return None,
+        };
+        let word = |at: Option<usize>| at.and_then(|at| u32_at(parts, at));
+        let netns_id = word(head.netns).map_or(self.netns_id, u64::from);
+        Some(key_of(addresses, u32_at(base, 4)?, word(head.bound).unwrap_or(0), netns_id, family))
     }
 
     #[inline(always)]
     fn fill_parts(&self, row: &mut Socket<'_>, parts: &[u8], head: &Head) {
         if let Some(at) = head.bound {
             row.ifindex = u32_at(parts, at).unwrap_or(0);
-            row.mark = u32_at(parts, at + 4);
+            row.mark = if head.mark { u32_at(parts, at + 4) } else { None };
         }
         if let Some(at) = head.timer {
             row.timer_ms = ticks_to_ms(u32_at(parts, at).unwrap_or(0), head.hz);
@@ -225,7 +297,13 @@ impl WalkDecoder {
         }
     }
 
-    fn mix_all(&self, both: &[u8; 32]) -> u64 {
+    #[inline(always)]
+    fn mix_v4(&self, both: &[u8; 8]) -> u64 {
+        mix(self.secret, u64::from_ne_bytes(*both))
+    }
+
+    #[inline(always)]
+    fn mix_v6(&self, both: &[u8; 32]) -> u64 {
         let word = |at| u64_at(both, at).unwrap_or(0);
         [8, 16, 24].into_iter().fold(mix(self.secret, word(0)), |key, at| mix(key, word(at)))
     }
@@ -236,15 +314,15 @@ impl WalkDecoder {
         bytes: &[u8],
         at: usize,
         key: u64,
-        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+        taker: &mut impl Taker,
     ) -> ControlFlow<()> {
         let small = bytes.get(3).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
         match bytes.get(BASE + at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
             Some(counters) if !small => {
                 put_info(&mut self.info, counters);
-                each(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, key)))
+                taker.row(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, key)))
             }
-            _ => each(Ok((row, key))),
+            _ => taker.row(Ok((row, key))),
         }
     }
 }
@@ -271,6 +349,12 @@ fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
             place.copy_from_slice(&value.to_ne_bytes());
         }
     }
+}
+
+/// `ports` are both; two sockets bound to two interfaces may have the same addresses.
+#[inline(always)]
+fn key_of(addresses: u64, ports: u32, ifindex: u32, netns_id: u64, family: u8) -> u64 {
+    mix(mix(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
 }
 
 fn mix(key: u64, with: u64) -> u64 {
@@ -357,7 +441,7 @@ mod tests {
         let mut odd = good;
         odd[1] = 3;
         assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
-        for garbage in [&b""[..], b"nwk1", &head(1024)] {
+        for garbage in [&b""[..], b"nwk1", &head(1 << 31)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));
         }
     }

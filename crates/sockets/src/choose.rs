@@ -73,6 +73,8 @@ pub const NETLINK_LACKS_UNIX: u64 = need::UNIX_REFS;
 /// `need` bits that the walk of TCP's tables has an answer for. (Those of `tcp_info` that it has are no part of this:
 /// see `Facts::counted`.) A bit that is not named here rules the walk out.
 pub const BPF_HAS: u64 = need::IFACE_MARK
+    | need::MARK
+    | need::INODE
     | need::ACCEPT_MAX
     | need::V6ONLY
     | need::COUNTERS

@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::Path;
 
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, Table};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, Table, Unchanged};
 use sys::caps::{self, Cap};
 use sys::netns::Inside;
 use sys::{Host, Mode, NetNs, SysError};
@@ -138,6 +138,27 @@ impl Source<Sockets> for EverySocket<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.read(demand, None, each)
+    }
+
+    fn run_again(
+        &mut self,
+        demand: &Demand<Sockets>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
+        self.read(demand, Some(unchanged), each)
+    }
+}
+
+impl EverySocket<'_> {
+    // Of what is read by each namespace's own source no row is known by its bytes: they are few where TCP is walked.
+    fn read(
+        &self,
+        demand: &Demand<Sockets>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
         let mut round = Round::default();
         if self.places.is_empty() {
             return round.finish();
@@ -149,7 +170,10 @@ impl Source<Sockets> for EverySocket<'_> {
             next
         };
         let walk = self.tcp_by_walk(demand);
-        let walked = walk.is_some_and(|(filter, choice)| self.walk_all(demand, &filter, choice, &mut each, &mut round));
+        let walked = walk.is_some_and(|(filter, choice)| {
+            let walker = self.walker(demand, &filter, unchanged);
+            self.walk_all(&walker, choice, &mut each, &mut round)
+        });
         let without = walked.then_some(Proto::Tcp);
         let tables = self.split(demand).tables;
         let rest = tables.iter().any(|table| Some(table.proto) != without);
@@ -161,9 +185,7 @@ impl Source<Sockets> for EverySocket<'_> {
         }
         round.finish()
     }
-}
 
-impl EverySocket<'_> {
     fn read_one(
         &self,
         place: &Place<'_>,

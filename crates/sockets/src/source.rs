@@ -8,15 +8,15 @@ use netlink::{Ask, DumpEnd, DumpError, Request};
 use record::rows::need::{self, NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, Next, Offer, Op, Operand, Proto, Push, Source, SourceError, SourceFault, State,
-    Table as _,
+    Accounting, Demand, Each, Next, Offer, Op, Operand, Proto, Push, RowBytes, Source, SourceError, SourceFault, State,
+    Table as _, Unchanged,
 };
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
 use crate::bpf_door::{self, Doors, Own, WalkError, Whose};
-use crate::bpf_rows::{COUNTED, part};
+use crate::bpf_rows::{COUNTED, Taker, part};
 use crate::bytecode::Code;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
 use crate::error::DecodeError;
@@ -329,6 +329,26 @@ impl Source<Sockets> for SocketSource<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.read(demand, None, each)
+    }
+
+    fn run_again(
+        &mut self,
+        demand: &Demand<Sockets>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
+        self.read(demand, Some(unchanged), each)
+    }
+}
+
+impl SocketSource<'_> {
+    fn read(
+        &self,
+        demand: &Demand<Sockets>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
         let plan = self.plan(demand);
         let mut books = Books::default();
         if self.host.is_replay() {
@@ -343,6 +363,7 @@ impl Source<Sockets> for SocketSource<'_> {
             repeated: demand.repeated,
             parts,
             each,
+            unchanged,
             books,
             tells: true,
             listeners: false,
@@ -413,6 +434,8 @@ struct Run<'s, 'h, 'e, 'f> {
     /// What the walk is to copy of each socket.
     parts: u32,
     each: &'e mut Each<'f, Sockets>,
+    /// Who knows rows by their bytes.
+    unchanged: Option<&'e dyn Unchanged>,
     books: Books,
     /// Whether it is worth a word if the table read now is one that this kernel lacks.
     tells: bool,
@@ -714,15 +737,12 @@ impl Run<'_, '_, '_, '_> {
         };
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
-        let mut rows =
+        let rows =
             Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
-        let mut each = |row: Result<(&Socket<'_>, u64), DecodeError>| match row {
-            Ok((row, key)) => rows.row(row, key),
-            Err(error) => rows.failed(error),
-        };
+        let mut rows = WalkedRows::new(rows, source.host, self.unchanged);
         match own {
-            Own::Walk => source.doors().walk(source.host, &ask, &mut each),
-            Own::Iterator => source.doors().iterate(source.host, &ask, &mut each),
+            Own::Walk => source.doors().walk(source.host, &ask, &mut rows),
+            Own::Iterator => source.doors().iterate(source.host, &ask, &mut rows),
         }
     }
 
@@ -819,12 +839,17 @@ pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
 pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
     let members = counted && demanded & need::TCP_INFO != 0;
     // Whoever replays a recording cannot tell a counter of nothing from one that was left out.
-    let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && host.mode() == Mode::Recording);
+    let recording = host.mode() == Mode::Recording;
+    let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && recording);
     let wanted = [
         (demanded & need::TIMER != 0, part::TIMER),
         (demanded & need::UNIX_QUEUES != 0, part::QUEUES),
         (demanded & need::COUNTERS != 0 || members, part::COUNTERS),
         (resent || members, part::RESENT),
+        (members || recording, part::PATH),
+        (demanded & need::MARK != 0 || recording, part::MARK),
+        (demanded & need::UNIX_UID != 0 || recording, part::UID),
+        (demanded & need::INODE != 0 || recording, part::INODE),
     ];
     wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)
 }
@@ -893,6 +918,51 @@ impl Rows<'_, '_> {
     pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.books.failed(error);
         ControlFlow::Continue(())
+    }
+}
+
+/// Rows of the walk: some are known by their bytes.
+pub(crate) struct WalkedRows<'r, 'f> {
+    rows: Rows<'r, 'f>,
+    unchanged: Option<&'r dyn Unchanged>,
+}
+
+impl<'r, 'f> WalkedRows<'r, 'f> {
+    /// `unchanged` is asked only if the kernel itself is read, and rows need no further filter.
+    pub(crate) fn new(rows: Rows<'r, 'f>, host: &Host, unchanged: Option<&'r dyn Unchanged>) -> WalkedRows<'r, 'f> {
+        let unchanged = unchanged.filter(|_| host.mode() == Mode::Live && rows.filter.is_none());
+        WalkedRows { rows, unchanged }
+    }
+}
+
+impl Taker for WalkedRows<'_, '_> {
+    #[inline(always)]
+    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()> {
+        match row {
+            Ok((row, key)) => self.rows.row(row, key),
+            Err(error) => {
+                self.unchanged.iter().for_each(|unchanged| unchanged.forget());
+                self.rows.failed(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn knows_bytes(&self) -> bool {
+        self.unchanged.is_some()
+    }
+
+    #[inline]
+    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        // What comes twice is counted where all rows are.
+        let unchanged = self.unchanged.filter(|_| !self.rows.window.has(bytes.key))?;
+        let again = unchanged.again(bytes)?;
+        self.rows.window.is_double(bytes.key);
+        self.rows.books.row();
+        Some(match again.next {
+            Next::More => ControlFlow::Continue(()),
+            Next::Stop => ControlFlow::Break(()),
+        })
     }
 }
 

@@ -24,12 +24,16 @@ impl Window {
         Window { sets: Box::new([[0; WAYS]; SETS]) }
     }
 
+    /// True if the row with this key was there shortly before; nothing is noted.
+    #[inline]
+    pub(crate) fn has(&self, key: u64) -> bool {
+        key != 0 && self.sets.get(set_of(key)).is_some_and(|set| set.contains(&key))
+    }
+
     /// True if the row with this key was there shortly before. A key of 0 (the door has none) is always new.
     #[inline]
     pub(crate) fn is_double(&mut self, key: u64) -> bool {
-        // Cookies are counted up, inodes too: an odd constant (the golden ratio) spreads them.
-        let set = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize;
-        let set = &mut self.sets[set % SETS];
+        let set = &mut self.sets[set_of(key)];
         if set.contains(&key) {
             return key != 0;
         }
@@ -37,6 +41,12 @@ impl Window {
         *set = [key, a, b, c];
         false
     }
+}
+
+/// Cookies are counted up, inodes too: an odd constant (the golden ratio) spreads them.
+#[inline]
+fn set_of(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize % SETS
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! Clocks: monotonic, wall, broken-down local time, RFC 3339 text.
+mod moments;
+
 use std::fmt;
+
+pub use moments::Moments;
 
 /// Nanoseconds of CLOCK_MONOTONIC. No system call where the vDSO works.
 pub fn monotonic_ns() -> u64 {

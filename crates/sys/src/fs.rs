@@ -122,8 +122,24 @@ pub fn read_all(fd: &Fd, into: &mut Vec<u8>) -> Result<(), Errno> {
 
 /// Replaces `into` by all of the file at `path`. Open, two or more reads, close.
 pub fn read_file(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
+    read_opened(path, into).map(drop)
+}
+
+/// The same, and the file stays open.
+pub fn read_opened(path: &Path, into: &mut Vec<u8>) -> Result<Fd, SysError> {
     let fd = open(path)?;
-    read_all(&fd, into).map_err(|errno| SysError::on_bytes("read", path.as_os_str().as_bytes(), errno))
+    read_all(&fd, into).map_err(|errno| SysError::on_bytes("read", path.as_os_str().as_bytes(), errno))?;
+    Ok(fd)
+}
+
+/// True if an open file of mounts (`/proc/PID/mountinfo`) no longer says what it said when it was opened or this was
+/// asked last: the kernel tells its pollers (`mounts_poll` in fs/proc_namespace.c). Also true if it cannot be asked. One
+/// call.
+pub fn mounts_have_changed(file: &Fd) -> bool {
+    let mut poll = libc::pollfd { fd: file.raw(), events: libc::POLLPRI, revents: 0 };
+    // SAFETY: one live pollfd; a timeout of 0 does not wait.
+    let ready = retried("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
+    ready.is_err() || poll.revents & (libc::POLLERR | libc::POLLPRI | libc::POLLNVAL) != 0
 }
 
 /// A file as a stream of pieces, for tables too large to keep (/proc/net/tcp of 100 000 sockets

@@ -27,6 +27,12 @@ impl Kernel {
     }
 }
 
+/// Bytes of a page of memory.
+pub fn page_bytes() -> u64 {
+    // SAFETY: sysconf takes an integer and touches no memory of ours.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
 fn text(field: &[libc::c_char]) -> Box<str> {
     // c_char is i8 or u8, depending on the target; the bits are the same.
     #[allow(clippy::unnecessary_cast)]
@@ -38,6 +44,11 @@ fn text(field: &[libc::c_char]) -> Box<str> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+
+    #[test]
+    fn a_page() {
+        assert!(page_bytes().is_power_of_two() && page_bytes() >= 4096);
+    }
 
     #[test]
     fn running_and_made_up() {

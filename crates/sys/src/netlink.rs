@@ -1,11 +1,65 @@
 //! A netlink socket: bytes out, messages in. Knows no message.
 use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use crate::cost;
 use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
 use crate::syscall::{call, length, retried};
+
+/// What was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its length.
+    pub bytes: usize,
+    /// The number that the socket's namespace has for the one it comes from; `None` if that is its own.
+    pub nsid: Option<i32>,
+}
+
+/// One message, whoever sent it.
+struct One {
+    bytes: usize,
+    /// Port id; 0 is the kernel.
+    sender: u32,
+    /// True if its end did not fit.
+    cut: bool,
+    nsid: Option<i32>,
+}
+
+/// The namespace's number, if that is what the first control message of a received header tells.
+///
+/// # Safety
+/// `header` was filled in by recvmsg, and its control messages are still alive.
+unsafe fn nsid_of(header: &libc::msghdr) -> Option<i32> {
+    // SAFETY: the caller vouches for the header; the result is null or lies in the control messages.
+    let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
+    let is_nsid = first.cmsg_level == libc::SOL_NETLINK && first.cmsg_type == libc::NETLINK_LISTEN_ALL_NSID;
+    // SAFETY: only computes a length.
+    let whole = unsafe { libc::CMSG_LEN(size_of::<i32>() as u32) } as usize;
+    if !is_nsid || (first.cmsg_len as usize) < whole {
+        return None;
+    }
+    // SAFETY: this message is `whole` bytes long, of which the last four are its content; read without alignment.
+    Some(unsafe { libc::CMSG_DATA(first).cast::<i32>().read_unaligned() })
+}
+
+/// Waits until something can be received from one of `files` or its other end is closed, for `timeout_ms` at most
+/// (-1: for ever), and says from which in `ready`, by index. A signal ends the wait with none.
+pub fn wait_any(files: &[BorrowedFd<'_>], timeout_ms: i32, ready: &mut Vec<usize>) -> Result<(), SysError> {
+    ready.clear();
+    let polled = |file: &BorrowedFd<'_>| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut polls: Vec<libc::pollfd> = files.iter().map(polled).collect();
+    let (first, count) = (polls.as_mut_ptr(), polls.len() as libc::nfds_t);
+    // SAFETY: `first` points to `count` live pollfds.
+    match call("poll", || unsafe { libc::poll(first, count, timeout_ms) }.into()) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(()),
+        Err(errno) => return Err(SysError::new("poll", "netlink sockets", errno)),
+    }
+    ready.extend(polls.iter().enumerate().filter(|(_, poll)| poll.revents != 0).map(|(index, _)| index));
+    Ok(())
+}
 
 /// An open netlink socket of one protocol, bound to the kernel only.
 #[derive(Debug)]
@@ -38,8 +92,11 @@ impl NetlinkSocket {
     }
 
     fn switch_on(&self, option: libc::c_int) -> Result<(), Errno> {
-        let on: libc::c_int = 1;
-        let (value, size) = ((&raw const on).cast(), size_of::<libc::c_int>() as libc::socklen_t);
+        self.set(option, 1)
+    }
+
+    fn set(&self, option: libc::c_int, number: libc::c_int) -> Result<(), Errno> {
+        let (value, size) = ((&raw const number).cast(), size_of::<libc::c_int>() as libc::socklen_t);
         // SAFETY: `value` points to a live int of `size` bytes.
         call("setsockopt", || unsafe {
             libc::setsockopt(self.fd.raw(), libc::SOL_NETLINK, option, value, size).into()
@@ -65,6 +122,15 @@ impl NetlinkSocket {
         Ok(())
     }
 
+    /// Leaves the multicast groups of this mask: what is on its way still comes.
+    pub fn leave(&self, groups: u32) -> Result<(), SysError> {
+        for group in (1..=32).filter(|group| groups & 1 << (group - 1) != 0) {
+            self.set(libc::NETLINK_DROP_MEMBERSHIP, group)
+                .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))?;
+        }
+        Ok(())
+    }
+
     /// Asks for a receive buffer of so many bytes: beyond the system's limit with CAP_NET_ADMIN, else up to it.
     pub fn make_room(&self, bytes: i32) {
         let (value, size) = ((&raw const bytes).cast(), size_of::<libc::c_int>() as libc::socklen_t);
@@ -77,6 +143,65 @@ impl NetlinkSocket {
                 break;
             }
         }
+    }
+
+    /// Also receives what is multicast in other namespaces, as far as this socket's one has a number (nsid) for them.
+    /// Needs CAP_NET_BROADCAST there; Linux 4.2.
+    pub fn listen_everywhere(&self) -> Result<(), SysError> {
+        self.switch_on(libc::NETLINK_LISTEN_ALL_NSID)
+            .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
+    }
+
+    /// What waits already, put into `into`; `None` if nothing does. Never waits.
+    ///
+    /// Messages of other processes are dropped. ENOBUFS tells that messages are missing since the last call, and that
+    /// the kernel drops all more until everything that waits has been received.
+    pub fn receive_waiting(&self, into: &mut [u8]) -> Result<Option<Received>, SysError> {
+        let failed = |errno| SysError::new("recvmsg", shown(self.protocol), errno);
+        loop {
+            let got = match self.receive_one(into, libc::MSG_DONTWAIT) {
+                Ok(got) => got,
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(errno) => return Err(failed(errno)),
+            };
+            if got.sender != 0 {
+                continue;
+            }
+            if got.cut {
+                return Err(failed(Errno::MSGSIZE));
+            }
+            cost::count_read(got.bytes);
+            return Ok(Some(Received { bytes: got.bytes, nsid: got.nsid }));
+        }
+    }
+
+    /// How many messages the kernel has dropped because they found no room here, modulo 2^32 (`SK_MEMINFO_DROPS`, Linux
+    /// 4.12; the column Drops of /proc/net/netlink). One cheap call, from whatever namespace.
+    pub fn drops(&self) -> Result<u32, SysError> {
+        // include/uapi/linux/sock_diag.h and asm-generic/socket.h
+        const SK_MEMINFO_DROPS: usize = 8;
+        const SO_MEMINFO: libc::c_int = 55;
+        let mut numbers = [0u32; SK_MEMINFO_DROPS + 1];
+        self.option(SO_MEMINFO, &mut numbers)?;
+        Ok(numbers.last().copied().unwrap_or(0))
+    }
+
+    /// The size of the receive buffer as the kernel reckons it: twice what was asked for.
+    pub fn room(&self) -> Result<u32, SysError> {
+        let mut number = [0u32; 1];
+        self.option(libc::SO_RCVBUF, &mut number)?;
+        Ok(number.first().copied().unwrap_or(0))
+    }
+
+    fn option(&self, option: libc::c_int, into: &mut [u32]) -> Result<(), SysError> {
+        let mut size = size_of_val(into) as libc::socklen_t;
+        let to = into.as_mut_ptr().cast();
+        // SAFETY: `to` points to `size` bytes of exclusively borrowed numbers; the kernel writes at most so many.
+        call("getsockopt", || unsafe {
+            libc::getsockopt(self.fd.raw(), libc::SOL_SOCKET, option, to, &raw mut size).into()
+        })
+        .map_err(|errno| SysError::new("getsockopt", shown(self.protocol), errno))?;
+        Ok(())
     }
 
     /// Waits until something can be received, for `timeout_ms` at most; false if nothing came or a signal did.
@@ -111,21 +236,22 @@ impl NetlinkSocket {
     pub fn recv(&self, into: &mut [u8]) -> Result<usize, SysError> {
         let failed = |errno| SysError::new("recvmsg", shown(self.protocol), errno);
         loop {
-            let (got, sender, cut) = self.recv_any(into).map_err(failed)?;
-            if sender != 0 {
+            let got = self.receive_one(into, 0).map_err(failed)?;
+            if got.sender != 0 {
                 continue;
             }
-            if cut {
+            if got.cut {
                 return Err(failed(Errno::MSGSIZE));
             }
-            cost::count_read(got);
-            return Ok(got);
+            cost::count_read(got.bytes);
+            return Ok(got.bytes);
         }
     }
 
-    // One message: length, port id of its sender (0 = kernel), whether its end was cut off.
-    fn recv_any(&self, into: &mut [u8]) -> Result<(usize, u32, bool), Errno> {
+    fn receive_one(&self, into: &mut [u8], flags: libc::c_int) -> Result<One, Errno> {
         let most = fault::shortened("recvmsg", into.len());
+        // Room for one control message with a number, aligned as its head wants it.
+        let mut control = [0u64; 4];
         // SAFETY: sockaddr_nl and msghdr hold integers and pointers, for which all bits zero is a value.
         let (mut from, mut header): (libc::sockaddr_nl, libc::msghdr) = unsafe { std::mem::zeroed() };
         let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: most };
@@ -133,10 +259,14 @@ impl NetlinkSocket {
         header.msg_namelen = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
-        // SAFETY: `header` points to `from` and `part`, which live on this stack frame, and `part`
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: `header` points to `from`, `part` and `control`, which live on this stack frame, and `part`
         // to `most` exclusively borrowed bytes of `into`.
-        let got = retried("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, 0) } as i64)?;
-        Ok((length(got, most), from.nl_pid, header.msg_flags & libc::MSG_TRUNC != 0))
+        let got = retried("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, flags) } as i64)?;
+        // SAFETY: recvmsg has filled in `header`; `control` is alive.
+        let nsid = unsafe { nsid_of(&header) };
+        Ok(One { bytes: length(got, most), sender: from.nl_pid, cut: header.msg_flags & libc::MSG_TRUNC != 0, nsid })
     }
 
     /// The socket's port id; 0 before the first request.
@@ -150,6 +280,12 @@ impl NetlinkSocket {
         })
         .map_err(|errno| SysError::new("getsockname", shown(self.protocol), errno))?;
         Ok(own.nl_pid)
+    }
+}
+
+impl AsFd for NetlinkSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Network namespaces: finding one by name, process or path, and being inside it for a while.
 use std::marker::PhantomData;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use crate::errno::{Errno, SysError};
@@ -99,6 +100,12 @@ impl NetNs {
         }
         set(self)?;
         Ok(Inside { before: Some(before), this_thread: PhantomData })
+    }
+}
+
+impl AsFd for NetNs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

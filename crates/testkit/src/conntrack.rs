@@ -2,7 +2,7 @@
 
 use crate::netns::Lab;
 use netlink::{Messages, Request};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use sys::NetlinkSocket;
 
 const NETLINK_NETFILTER: i32 = 12;
@@ -107,6 +107,12 @@ impl Entry {
     /// Ends after so many seconds; 3600 if not said.
     pub fn timeout_s(mut self, seconds: u32) -> Entry {
         self.timeout_s = seconds;
+        self
+    }
+
+    /// The same to another address.
+    pub fn to(mut self, dst: IpAddr) -> Entry {
+        self.dst.0 = dst;
         self
     }
 
@@ -387,6 +393,35 @@ impl Lab {
         let file = self.dir().join("labels.nft");
         std::fs::write(&file, rules).expect("the lab's folder is there");
         self.output("nft", &["-f", file.to_str().expect("a plain path")]);
+    }
+
+    /// Makes the lab's namespace track connections from now on: a rule that looks at their state. Needs nft(8).
+    pub fn use_conntrack(&self) {
+        self.nft(
+            "table inet tracked {\n chain input {\n type filter hook input priority 0;\n ct state new counter\n }\n}\n",
+        );
+    }
+
+    /// Loads these rules into the lab's namespace. Needs nft(8).
+    pub fn nft(&self, rules: &str) {
+        let file = self.dir().join("rules.nft");
+        std::fs::write(&file, rules).expect("the lab's folder is there");
+        self.output("nft", &["-f", file.to_str().expect("a plain path")]);
+    }
+
+    /// Sends `count` datagrams, each of which makes a UDP entry: from one port to one port, at addresses of 127.0.0.0/8
+    /// from 127.1.0.0 + `first` on.
+    pub fn new_udp_flows(&self, first: u32, count: u32) {
+        self.inside(|| {
+            // With somebody there who does not listen nothing comes back.
+            let there = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
+            let here = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+            let port = there.local_addr().expect("it is bound").port();
+            for n in first..first + count {
+                let to = Ipv4Addr::from(0x7f01_0000 + n);
+                here.send_to(b"x", (to, port)).unwrap_or_else(|e| panic!("cannot send to {to}: {e}"));
+            }
+        });
     }
 
     /// How many entries the lab's table has, expired ones included.

@@ -16,6 +16,7 @@ pub mod mask;
 pub mod netns;
 pub mod program;
 pub mod root;
+pub mod routed;
 pub mod tool;
 mod traffic;
 mod wait;

@@ -12,7 +12,7 @@ pub(super) fn check(
     mut output: impl FnMut(&Contestant) -> Result<String>,
 ) -> Result<usize> {
     let mut first: Option<(&Contestant, Vec<String>)> = None;
-    for contestant in here {
+    for contestant in here.iter().filter(|contestant| contestant.shape != Shape::Unread) {
         let text = output(contestant)?;
         let mut rows = read(contestant.shape, task.owned, &text).with_context(|| contestant.shown())?;
         ensure!(!rows.is_empty(), "{} printed no rows", contestant.shown());
@@ -73,6 +73,16 @@ fn read(shape: Shape, owned: bool, text: &str) -> Result<Vec<String>> {
             let columns = ["direction", "local_addr", "local_port", "peer_addr", "peer_port", "connections"];
             table(text, &columns, |c| flow(c[0], &format!("{}:{}", c[1], c[2]), &format!("{}:{}", c[3], c[4]), c[5]))
         }
+        Shape::Conntrack => Ok(lines().filter_map(|words| tracked(&words)).collect()),
+        Shape::Nat => {
+            let columns = ["proto", "state", "client", "published", "backend"];
+            table(text, &columns, |c| {
+                let [client, published, backend] = [c[2], c[3], c[4]].map(|end| end.replace(['[', ']'], ""));
+                format!("{} {} {client} {published} {backend}", c[0].replace("icmpv6", "icmp6"), c[1])
+            })
+        }
+        Shape::Counts => Ok(lines().filter_map(|words| counted(&words)).collect()),
+        Shape::Unread => Ok(Vec::new()),
     }
 }
 
@@ -80,6 +90,31 @@ fn read(shape: Shape, owned: bool, text: &str) -> Result<Vec<String>> {
 fn ss_pid<'a>(words: &[&'a str]) -> &'a str {
     let after = words.iter().find_map(|word| word.split_once("pid=")).map(|(_, after)| after);
     after.and_then(|after| after.split(',').next()).unwrap_or("-")
+}
+
+/// A line of `conntrack -L`: protocol, state, who asks whom, who answers.
+fn tracked(words: &[&str]) -> Option<String> {
+    let all = |name: &str| words.iter().filter_map(|word| word.strip_prefix(name)).collect::<Vec<_>>();
+    let [srcs, dsts, sports, dports] = ["src=", "dst=", "sport=", "dport="].map(all);
+    let end = |addrs: &[&str], ports: &[&str], at: usize| {
+        let addr = addrs.get(at)?;
+        Some(ports.get(at).map_or_else(|| (*addr).to_owned(), |port| format!("{addr}:{port}")))
+    };
+    let state = words.get(3).filter(|word| !word.contains('=') && !word.starts_with('['));
+    let state = state.map_or("-".to_owned(), |word| word.to_lowercase());
+    let proto = words.first()?.replace("icmpv6", "icmp6");
+    let (client, published) = (end(&srcs, &sports, 0)?, end(&dsts, &dports, 0)?);
+    Some(format!("{proto} {state} {client} {published} {}", end(&srcs, &sports, 1)?))
+}
+
+/// `3 TIME_WAIT` or `time_wait\t3` (and more cells); heads have no number.
+fn counted(words: &[&str]) -> Option<String> {
+    let (count, what) = match words {
+        [count, what] if count.parse::<u64>().is_ok() => (count, what),
+        [what, count, ..] if count.parse::<u64>().is_ok() => (count, what),
+        _ => return None,
+    };
+    Some(format!("{count} {}", what.to_lowercase()))
 }
 
 /// Rows of a native table, by the names in its first line.
@@ -169,6 +204,18 @@ mod tests {
         let expected = ["127.0.0.1:80 <-- 127.32.0.1:* 12"];
         assert_eq!(read(Shape::Lstf, false, lstf).unwrap(), expected);
         assert_eq!(read(Shape::Flows, false, native).unwrap(), expected);
+    }
+
+    #[test]
+    fn one_entry_in_both_shapes() {
+        let theirs = "tcp      6 59 TIME_WAIT src=10.0.0.2 dst=192.168.0.30 sport=1024 dport=80 src=172.17.0.2 dst=10.0.0.2 sport=8080 dport=1024 [ASSURED] mark=0 use=1\n\
+                      icmp     1 29 src=10.0.0.2 dst=10.0.0.3 type=8 code=0 id=7 src=10.0.0.3 dst=10.0.0.2 type=0 code=0 id=7 mark=0 use=1\n";
+        let ours = "proto\tstate\tnat\tclient\tpublished\tbackend\n\
+                    tcp\ttime_wait\tdnat\t10.0.0.2:1024\t192.168.0.30:80\t172.17.0.2:8080\n\
+                    icmp\t-\tnone\t10.0.0.2\t10.0.0.3\t10.0.0.3\n";
+        assert_eq!(read(Shape::Conntrack, false, theirs).unwrap(), read(Shape::Nat, false, ours).unwrap());
+        assert_eq!(read(Shape::Counts, false, "      3 TIME_WAIT\n").unwrap(), ["3 time_wait"]);
+        assert_eq!(read(Shape::Counts, false, "state\tcount\tshare\ntime_wait\t3\t0.5\n").unwrap(), ["3 time_wait"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Machine, kernel, compiler and the versions of all contestants.
-pub(super) fn describe(binary: &Path) -> Result<Value> {
+pub(crate) fn describe(binary: &Path) -> Result<Value> {
     let commit = root::output("git", &["describe", "--always", "--dirty"]).unwrap_or_default();
     Ok(json!({
         "date": root::output("date", &["-u", "+%F"])?.trim(),
@@ -26,6 +26,7 @@ pub(super) fn describe(binary: &Path) -> Result<Value> {
             "ss": tool("ss", &["-V"]),
             "netstat": tool("netstat", &["--version"]),
             "lstf": tool("lstf", &["--version"]),
+            "conntrack": tool("conntrack", &["--version"]),
             "rustc": root::output("rustc", &["--version"]).unwrap_or_default().trim(),
         },
         "binary_bytes": std::fs::metadata(binary)?.len(),

@@ -49,7 +49,7 @@ pub(super) fn write(name: &str, outcomes: &[Outcome<'_>], about: &Value, keep: b
 }
 
 /// Prints the table and, if it is to be kept, writes bench/runs/DATE-NAME.json and .md.
-pub(super) fn save(name: &str, all: &Value, markdown: &str, keep: bool) -> Result<()> {
+pub(crate) fn save(name: &str, all: &Value, markdown: &str, keep: bool) -> Result<()> {
     let stem = format!("{}-{name}", all["about"]["date"].as_str().unwrap_or("undated"));
     println!("\n{markdown}");
     if !keep {

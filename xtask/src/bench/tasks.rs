@@ -15,6 +15,14 @@ pub(super) enum Shape {
     Lstf,
     /// The native table of flows.
     Flows,
+    /// `conntrack -L` and its face.
+    Conntrack,
+    /// The native table of connection tracking.
+    Nat,
+    /// A count and what was counted; natively what was counted and the count.
+    Counts,
+    /// Known to be wrong: timed, not compared.
+    Unread,
 }
 
 /// One program with its arguments.
@@ -65,16 +73,16 @@ pub(super) const OURS: &str = "netwren";
 
 const ALWAYS: u64 = u64::MAX;
 
-const fn peer(label: &'static str, program: &'static str, args: &'static str, shape: Shape) -> Entry {
+pub(super) const fn peer(label: &'static str, program: &'static str, args: &'static str, shape: Shape) -> Entry {
     Entry { label, program, args, shape, rounds: 0 }
 }
 
-const fn ours(label: &'static str, args: &'static str, shape: Shape) -> Entry {
+pub(super) const fn ours(label: &'static str, args: &'static str, shape: Shape) -> Entry {
     Entry { label, program: OURS, args, shape, rounds: 0 }
 }
 
 /// The same command again and again, from the second round on.
-const fn refresh(label: &'static str, args: &'static str, shape: Shape) -> Entry {
+pub(super) const fn refresh(label: &'static str, args: &'static str, shape: Shape) -> Entry {
     Entry { rounds: 20, ..ours(label, args, shape) }
 }
 

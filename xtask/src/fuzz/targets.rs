@@ -44,7 +44,16 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("groups", host::groups::fuzz_groups, &[], GROUPS),
     Target::new("owners", host::owners::fuzz_owners, &[], OWNERS),
     Target::new("processes", host::processes::fuzz_processes, &[], PROCESSES),
+    Target::new("ct_stats", conntrack::stats::fuzz_stats, &[], CT_STATS),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
+];
+
+/// Counters of a CPU and one that is cut; a file of them; slab caches; netlink sockets.
+const CT_STATS: &[&[u8]] = &[
+    b"\0\0\0\x01\x08\0\x0a\0\0\0\0\x07\x08\0\x0f\0\0",
+    b"entries clashres found drop chainlength\n000003e8 00000001 00000002 ffffffff 0000000a\n",
+    b"nf_conntrack 77 100 320 25 2 : tunables\nkmalloc-128 1 1 128 32 1\nkmalloc-256 1 1 256 16 1\n",
+    b"sk Eth Pid Groups\n0000000006a05a7a 12 2211 00000007 0 0\n",
 ];
 
 /// An interface with its name and counters that end early; an IPv4 address and its label; a line of if_inet6.

@@ -82,6 +82,15 @@ fi
 while read -r line; do say "  follow: $line"; done < /err
 base=120; follow --via netlink > /told; say "follow --via netlink: $(cat /told)"
 base=150; follow --via bpf > /told; if [ -s /rows ]; then judged "follow --via bpf" "$(cat /told)" "$all"; else say "follow --via bpf: nothing: $(head -n 1 /err)"; fi
+# The same for flows, added up in the kernel: three connections, two ends each.
+base=180; : > /rows
+netwren flows --follow=1 --via bpf --cost --columns opened,closed > /rows 2> /err & follower=$!
+until_true begun
+for port in 181 182 183; do nc -l -p $port < /dev/null > /dev/null & sleep 0.3; nc 127.0.0.1 $port < /dev/null > /dev/null; done
+summed() { awk '{ o += $1; c += $2 } END { print o + 0 " opened, " c + 0 " closed" }' /rows; }
+all_summed() { [ "$(summed)" = "6 opened, 6 closed" ] || ! alive; }
+until_true all_summed; kill -TERM $follower 2> /dev/null; wait $follower
+if [ -s /rows ]; then judged "flows --follow" "$(summed)" "6 opened, 6 closed"; else say "flows --follow: nothing: $(head -n 1 /err)"; fi
 say end
 poweroff -f
 "#;

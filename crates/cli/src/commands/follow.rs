@@ -57,7 +57,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
 }
 
 /// True if the user, or the reader of the output, has gone away: without rows to write nobody else would notice.
-fn is_over(session: &Session) -> bool {
+pub(super) fn is_over(session: &Session) -> bool {
     session.interrupted() || sys::term::reader_is_gone(sys::term::STDOUT)
 }
 
@@ -71,18 +71,18 @@ fn planned<T: Table>(request: &Request) -> Result<Plan<T>, Wrong> {
 }
 
 /// What is to be said of an opened stream.
-struct Words {
+pub(super) struct Words {
     /// What it may miss.
-    caveat: Option<String>,
+    pub(super) caveat: Option<String>,
     /// For `--cost`: what it does without.
-    cost: Vec<String>,
+    pub(super) cost: Vec<String>,
 }
 
 /// What is done with an opened stream and the words on it.
-type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, Words) -> Result<Run, RunError> + 't;
+pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, Words) -> Result<Run, RunError> + 't;
 
 /// Opens the place, lets `open` open the stream, follows it to its end and tells how it went.
-fn run<T: Table>(
+pub(super) fn run<T: Table>(
     request: &Request,
     plan: &Plan<T>,
     open: impl FnOnce(&Session, &mut Then<'_, T>) -> Result<Run, RunError>,

@@ -11,6 +11,7 @@ mod support;
 mod table;
 
 pub(crate) use glance::glance;
+pub(crate) use nat::via_of;
 
 use crate::exit::Exit;
 use crate::flags::Request;

@@ -8,8 +8,8 @@ use crate::messages::{books_line, cost_line, footer_lines};
 use crate::names::DnsNames;
 use crate::output;
 use crate::session::{Place, Session};
-use engine::{Ended, HoldForNames, Plan, Rounds, Run, RunError};
-use host::Owners;
+use engine::{Ended, HoldForNames, Plan, Rounds, Run, RunError, Written};
+use host::{NetnsNames, Owners};
 use record::{Accounting, LookupId, Lookups, Round, Sink, Source, SourceFault, Table};
 use std::cell::RefCell;
 use std::time::Duration;
@@ -53,10 +53,11 @@ pub(super) fn run_through<T: Table>(
     if request.explain {
         return explain(&session, plan, reads).into();
     }
-    let before = cost::so_far();
-    let watching = Watching { request, session: &session, plan, reads, before: RefCell::default() };
+    let cost = cost::so_far();
+    let (before, written, names) = Default::default();
+    let watching = Watching { request, session: &session, plan, reads, before, written, names };
     let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
-    finish(request, &session, outcome, &before)
+    finish(request, &session, outcome, &cost)
 }
 
 /// Where the request reads.
@@ -88,6 +89,9 @@ struct Watching<'w, T: Table, R: Reads<T>> {
     reads: &'w R,
     /// Owners of the round before, if what is gone is shown.
     before: RefCell<Option<Owners>>,
+    /// Rows as they were written in the round before, when namespaces had these names.
+    written: RefCell<Written>,
+    names: RefCell<Option<NetnsNames>>,
 }
 
 impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
@@ -138,12 +142,20 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes).after(self.before.take());
         let lookups = enrichment.lookups();
         let stop = || self.session.interrupted();
-        let run = self.reads.with_source(self.session, lookups, &mut notes, |source| match names {
-            None => self.plan.run(source, &lookups, sink, round, &stop),
-            Some(names) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
+        let mut written = self.is_repeated().then(|| self.written.borrow_mut());
+        let mut known = written.as_deref_mut().filter(|_| Enrichment::can_be_compared(&wanted));
+        if !enrichment.answers_as_before(self.names.borrow().as_ref()) {
+            known.iter_mut().for_each(|known| known.clear());
+        }
+        let run = self.reads.with_source(self.session, lookups, &mut notes, |source| match (names, known) {
+            (None, Some(known)) => self.plan.run_again(source, &lookups, sink, round, &stop, known),
+            (None, None) => self.plan.run(source, &lookups, sink, round, &stop),
+            (Some(names), _) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
         });
+        let (owners, names) = enrichment.leave();
+        self.names.replace(names);
         if self.is_repeated() && self.plan.demand().wants("change") {
-            self.before.replace(enrichment.into_owners());
+            self.before.replace(owners);
         }
         all.books.add(&notes);
         let run = run?;

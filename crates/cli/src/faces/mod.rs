@@ -3,6 +3,7 @@
 //! A face is thin: it parses its switches into the same demand that the native command makes and hands typed rows
 //! to a writer in `sinks::face`. Nothing here reads the kernel.
 
+pub(crate) mod conntrack;
 mod getopt;
 pub(crate) mod lstf;
 pub(crate) mod netstat;
@@ -25,7 +26,8 @@ pub(crate) struct Call {
 pub(crate) type Run = fn(&Call) -> u8;
 
 /// The faces by the name of their tool.
-const FACES: &[(&str, Run)] = &[("ss", ss::run), ("netstat", netstat::run), ("lstf", lstf::run)];
+const FACES: &[(&str, Run)] =
+    &[("ss", ss::run), ("netstat", netstat::run), ("lstf", lstf::run), ("conntrack", conntrack::run)];
 
 /// The face called `name`, if there is one.
 pub(crate) fn find(name: &str) -> Option<Run> {

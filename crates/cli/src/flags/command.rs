@@ -133,7 +133,8 @@ pub(super) fn build(known: &Known) -> Command {
     }
 }
 
-fn arg(flag: &Flag) -> Arg {
+/// A flag as clap has it.
+pub(super) fn arg(flag: &Flag) -> Arg {
     let mut arg = Arg::new(flag.long).long(flag.long).help(flag.help).help_heading(flag.group);
     if let Some(short) = flag.short {
         arg = arg.short(short);

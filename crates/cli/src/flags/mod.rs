@@ -5,13 +5,19 @@
 
 mod command;
 mod defs;
+mod events;
 mod kill;
 mod nat;
+mod nat_advise;
 mod nat_stats;
 mod request;
+mod stateless;
 
 pub use command::{COMMANDS, all, one};
+pub(crate) use events::Events;
 pub(crate) use kill::Kill;
 pub(crate) use nat::{NatDelete, NatList};
+pub(crate) use nat_advise::NatAdvise;
 pub(crate) use nat_stats::NatStats;
 pub(crate) use request::{Format, Repeat, Request};
+pub(crate) use stateless::{Stateless, Task as StatelessTask};

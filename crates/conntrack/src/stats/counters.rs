@@ -125,7 +125,8 @@ fn dump(host: &Host, kind: u16, key: &str, each: &mut dyn FnMut(&[u8])) -> Resul
 }
 
 impl PerCpu {
-    fn add(&mut self, payload: &[u8]) {
+    /// One message of the answer.
+    pub(super) fn add(&mut self, payload: &[u8]) {
         let mut counts = StatCounts::default();
         let cpu = decode(payload, OF_ENTRIES, LAST_OF_ENTRIES, &mut counts, &mut self.unknown_attrs);
         if let (Some(cpu), true) = (cpu, self.cpus.len() < CPUS_MAX) {

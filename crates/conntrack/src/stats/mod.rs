@@ -4,6 +4,7 @@
 //! looks at the table itself, so it costs the same whatever is in it (< 0.1 ms), and collects nothing. Start reading at
 //! [`read`]; [`StatSource`] makes rows of it.
 mod counters;
+mod fuzz;
 mod proc_stat;
 mod rounds;
 mod settings;
@@ -11,7 +12,7 @@ mod slab;
 mod source;
 
 pub use counters::CpuCounts;
-pub use proc_stat::fuzz_proc_stat;
+pub use fuzz::fuzz_stats;
 pub use rounds::StatMemory;
 pub use settings::{SETTINGS_DIR, read_number, read_settings};
 pub use slab::{ObjectSize, SlabSizes, hears_events};

@@ -40,6 +40,8 @@ pub struct SlabSizes {
     pub extension: ObjectSize,
     /// Its extensions with a helper among them.
     pub helped: ObjectSize,
+    /// Entries of all namespaces: objects in use. A few dozen may be free ones that a CPU keeps at hand.
+    pub in_use: Option<u64>,
 }
 
 impl SlabSizes {
@@ -51,6 +53,7 @@ impl SlabSizes {
                 extension: of_sys(host, &format!("kmalloc-{EXTENSION_BYTES}"))?,
                 helped: of_sys(host, &format!("kmalloc-{HELPED_BYTES}"))
                     .or_else(|_| of_sys(host, &format!("kmalloc-{}", HELPED_BYTES.next_power_of_two())))?,
+                in_use: number_of_sys(host, "nf_conntrack", "objects").ok(),
             })
         };
         let error = match by_sys() {
@@ -64,34 +67,38 @@ impl SlabSizes {
 }
 
 fn of_sys(host: &Host, cache: &str) -> Result<ObjectSize, SysError> {
-    let mut text = Vec::new();
-    let mut number = |file: &str| -> Result<u64, SysError> {
-        let path = format!("/sys/kernel/slab/{cache}/{file}");
-        host.read_file(&path, &mut text)?;
-        let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
-        number.ok_or_else(|| SysError::new("read", path, sys::Errno::INVAL))
-    };
+    let number = |file| number_of_sys(host, cache, file);
     let (bytes, per_slab, order) = (number("slab_size")?, number("objs_per_slab")?, number("order")?);
     // 10 is the kernel's MAX_PAGE_ORDER; what is larger is no order.
     Ok(ObjectSize { bytes, per_slab, pages: 1 << order.min(10) })
 }
 
+/// The first number of a file; what follows it is by memory node.
+fn number_of_sys(host: &Host, cache: &str, file: &str) -> Result<u64, SysError> {
+    let path = format!("/sys/kernel/slab/{cache}/{file}");
+    let mut text = Vec::new();
+    host.read_file(&path, &mut text)?;
+    let text = std::str::from_utf8(&text).unwrap_or_default();
+    let number = text.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
+    number.ok_or_else(|| SysError::new("read", path, sys::Errno::INVAL))
+}
+
 /// Lines of `name active total size per_slab pages …`.
-fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
+pub(super) fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
     let text = std::str::from_utf8(text).ok()?;
-    let of = |wanted: &dyn Fn(&str) -> bool| {
-        let line = text.lines().find(|line| line.split_ascii_whitespace().next().is_some_and(wanted))?;
+    let line = |cache: &str| text.lines().find(|line| line.split_ascii_whitespace().next() == Some(cache));
+    let of = |cache: &str| {
+        let line = line(cache)?;
         let mut numbers = line.split_ascii_whitespace().skip(3).map_while(|word| word.parse().ok());
         Some(ObjectSize { bytes: numbers.next()?, per_slab: numbers.next()?, pages: numbers.next()? })
     };
-    let general = |bytes: u64| {
-        let name = format!("kmalloc-{bytes}");
-        of(&|cache| cache == name)
-    };
+    let general = |bytes: u64| of(&format!("kmalloc-{bytes}"));
+    let active = line("nf_conntrack")?.split_ascii_whitespace().nth(1)?;
     Some(SlabSizes {
-        entry: of(&|cache| cache == "nf_conntrack")?,
+        entry: of("nf_conntrack")?,
         extension: general(EXTENSION_BYTES)?,
         helped: general(HELPED_BYTES).or_else(|| general(HELPED_BYTES.next_power_of_two()))?,
+        in_use: active.parse().ok(),
     })
 }
 
@@ -105,7 +112,7 @@ pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
 }
 
 /// A socket of NETLINK_NETFILTER in one of the groups NFNLGRP_CONNTRACK_NEW (1) to _EXP_DESTROY (6).
-fn has_listener(text: &[u8]) -> bool {
+pub(super) fn has_listener(text: &[u8]) -> bool {
     const NETFILTER: &str = "12";
     const GROUPS: u64 = 0x3f;
     let lines = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
@@ -126,10 +133,11 @@ mod tests {
     fn lines_of_slabinfo() {
         let text = b"slabinfo - version: 2.1\n# name <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>\n\
             nf_conntrack_expect 0 0 232 17 1 : tunables 0 0 0 : slabdata 0 0 0\n\
-            nf_conntrack 0 0 320 25 2 : tunables 0 0 0 : slabdata 0 0 0\n\
+            nf_conntrack 77 100 320 25 2 : tunables 0 0 0 : slabdata 0 0 0\n\
             kmalloc-256 22480 22480 256 16 1 : tunables\nkmalloc-128 107456 107456 128 32 1 : tunables\n";
         let sizes = of_slabinfo(text).unwrap();
         assert_eq!(sizes.entry, ObjectSize { bytes: 320, per_slab: 25, pages: 2 });
+        assert_eq!(sizes.in_use, Some(77));
         assert_eq!((sizes.extension.bytes, sizes.helped.bytes), (128, 256), "without kmalloc-192 the next one");
         assert_eq!(sizes.entry.share(4096), 328, "with its share of what is left over in a slab");
         assert_eq!(sizes.extension.share(4096), 128);

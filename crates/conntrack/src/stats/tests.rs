@@ -126,3 +126,56 @@ fn a_kernel_without_it() {
     let error = read(&host, 1, 0, Some(StatVia::Proc)).unwrap_err();
     assert!(matches!(error, StatsError::Absent), "{error}");
 }
+
+const HEAD: &str =
+    "entries clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n";
+
+/// What a round of a source over a made-up /proc says of `drop` and its growth, by CPU, and the books.
+fn round_of(
+    drops: [u32; 2],
+    per_cpu: bool,
+    memory: &std::cell::RefCell<StatMemory>,
+) -> (Vec<String>, record::Accounting) {
+    let tmp = tempfile::tempdir().unwrap();
+    let stat = tmp.path().join("thread-self/net/stat");
+    std::fs::create_dir_all(&stat).unwrap();
+    let line = |drop: u32| format!("0000000a 0 0 0 0 0 0 0 0 0 {drop:08x} 0\n");
+    std::fs::write(stat.join("nf_conntrack"), format!("{HEAD}{}{}", line(drops[0]), line(drops[1]))).unwrap();
+    let host = Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into());
+    let way = crate::Way { netns_id: 7, is_here: true, path: None, pid: None };
+    let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
+    let mut source = StatSource::new(&host, vec![way], options, Some(memory));
+    let mut rows = Vec::new();
+    let books = record::Source::run(&mut source, &record::Demand::new(&[], Vec::new()), &mut |row| {
+        let of = |counts: &StatCounts| counts.get(StatCounter::Drop).map_or("-".to_owned(), |n| n.to_string());
+        let change = row.change.map_or("-", record::rows::Change::name);
+        rows.push(format!("{change} {} {}", of(&row.counts), of(&row.grown)));
+        record::Next::More
+    });
+    (rows, books.unwrap())
+}
+
+#[test]
+fn rounds_with_a_reset_have_no_negative_growth() {
+    let memory = std::cell::RefCell::default();
+    assert_eq!(round_of([10, 20], false, &memory).0, ["- 30 -"]);
+    assert_eq!(round_of([15, 20], false, &memory).0, ["kept 35 5"]);
+    let (rows, books) = round_of([1, 21], false, &memory);
+    assert_eq!(rows, ["kept 22 -"]);
+    assert_eq!(books.why[0].text, "a counter went backwards: no difference is shown for it");
+    assert_eq!(round_of([2, 22], false, &memory).0, ["kept 24 2"]);
+    let memory = std::cell::RefCell::default();
+    assert_eq!(round_of([u32::MAX, 20], true, &memory).0, ["- 4294967295 -", "- 20 -"]);
+    assert_eq!(round_of([4, 1], true, &memory).0, ["kept 4 5", "kept 1 -"], "one ran over, one began again");
+}
+
+#[test]
+fn root_both_files_tell_the_same_sizes() {
+    testkit::require_root!();
+    let live = SlabSizes::read(&Host::live()).unwrap();
+    let tmp = tempfile::tempdir().unwrap();
+    std::fs::write(tmp.path().join("slabinfo"), std::fs::read("/proc/slabinfo").unwrap()).unwrap();
+    let by_proc = SlabSizes::read(&Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into())).unwrap();
+    assert_eq!(SlabSizes { in_use: None, ..live }, SlabSizes { in_use: None, ..by_proc });
+    assert!(live.in_use.is_some() && by_proc.in_use.is_some());
+}

@@ -6,8 +6,8 @@ use super::timeouts;
 /// Lengths of the hash chains, of all namespaces together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chains {
-    /// Nodes in the longest; an entry has two nodes.
-    pub longest: u64,
+    /// Nodes in the longest, if somebody walked them; an entry has two nodes.
+    pub longest: Option<u64>,
     /// Nodes in all of them, to be divided by the buckets.
     pub nodes: u64,
 }
@@ -55,18 +55,18 @@ impl Census {
         }
     }
 
-    /// Counts an entry; `extended` is whether it has extensions, where the door can see that.
-    pub fn add(&mut self, row: &Conntrack<'_>, extended: Option<bool>) {
+    /// Counts an entry.
+    pub fn add(&mut self, row: &Conntrack<'_>) {
         self.entries += 1;
         let has = |bits| row.status.is_some_and(|status| status.has(bits));
         self.nat += u64::from(has(CtStatus::SRC_NAT) || has(CtStatus::DST_NAT));
         let shown = row.counters_orig.is_some() || row.start_ns.is_some() || row.labels.is_some();
         let helped = row.helper.is_some();
         self.helped += u64::from(helped);
-        let certain = extended.unwrap_or(shown || helped);
+        let certain = row.extended.unwrap_or(shown || helped);
         self.extended += u64::from(certain);
         // Of masquerading the kernel keeps the interface in an extension; `snat` needs none. The status is the same.
-        self.may_be_extended += u64::from(certain || extended.is_none() && has(CtStatus::SRC_NAT));
+        self.may_be_extended += u64::from(certain || row.extended.is_none() && has(CtStatus::SRC_NAT));
         if let Some(expired) = row.expired {
             self.dated += 1;
             self.expired += u64::from(expired);

@@ -128,9 +128,9 @@ pub fn advise(evidence: &Evidence) -> Advice {
         max: evidence.max,
         buckets: evidence.buckets,
         trend,
-        expired: census.and_then(Census::expired),
+        expired: if entries == Some(0) { Some(0) } else { census.and_then(Census::expired) },
         nat_entries: census.map(Census::nat),
-        chains: census.and_then(|census| census.chains),
+        chains: chains(evidence),
         bytes_per_entry: bytes.map(|bytes| bytes.mean),
         bytes_per_entry_plain: bytes.map(|bytes| bytes.plain),
         bytes_per_entry_nat: bytes.map(|bytes| bytes.nat),
@@ -140,6 +140,13 @@ pub fn advise(evidence: &Evidence) -> Advice {
     };
     advice.reasons = reasons::of(evidence, &advice);
     advice
+}
+
+/// The lengths of the chains: as somebody walked them, or what the number of all entries tells of their mean.
+fn chains(evidence: &Evidence) -> Option<Chains> {
+    let walked = evidence.census.as_ref().and_then(|census| census.chains);
+    let counted = || evidence.host_entries.map(|entries| Chains { longest: None, nodes: entries.saturating_mul(2) });
+    walked.or_else(counted)
 }
 
 /// True if every new entry has extensions, whatever becomes of it.
@@ -156,7 +163,7 @@ fn is_all_extended(evidence: &Evidence) -> bool {
 fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>) -> Verdict {
     let (Some(entries), Some(max)) = (entries, evidence.max) else { return Verdict::Unknown };
     let grew = |counter| trend.grown.get(counter).is_some_and(|grown| grown > 0);
-    let longest = evidence.census.as_ref().and_then(|census| census.chains).map_or(0, |chains| chains.longest);
+    let longest = chains(evidence).and_then(|chains| chains.longest).unwrap_or(0);
     let soon = trend.full_in_s.is_some_and(|seconds| seconds < SOON_S);
     if entries >= max || grew(StatCounter::Drop) && percent(trend.peak.unwrap_or(0), max) >= NEARLY_FULL_PERCENT {
         return Verdict::Full;

@@ -69,12 +69,13 @@ fn chains(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
         return;
     };
     let tenths = u128::from(chains.nodes) * 10 / u128::from(buckets);
-    says.push(format!(
-        "the longest hash chain has {} nodes, the mean is {}.{} (two nodes an entry, all namespaces)",
-        chains.longest,
-        tenths / 10,
-        tenths % 10
-    ));
+    let mean = format!("{}.{} (two nodes an entry, all namespaces)", tenths / 10, tenths % 10);
+    if let Some(longest) = chains.longest {
+        says.push(format!("the longest hash chain has {longest} nodes, the mean is {mean}"));
+    } else if tenths > 20 {
+        // Two is what a table with a bucket for every entry has when it is full.
+        says.push(format!("the mean hash chain has {mean}: more than if there were a bucket for each entry"));
+    }
 }
 
 fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<String>) {
@@ -109,6 +110,9 @@ fn of_timeout(timeout: &TimeoutAdvice, census: Option<&Census>) -> String {
     let file = setting.file();
     let kept = format!("{file} = {seconds} s keeps {entries} of {all} entries");
     match (advised_s, frees) {
+        (Some(lower), Some(0)) => {
+            format!("{kept}; none of them has been silent for {lower} s: a lower one would free nothing now")
+        }
         (Some(lower), Some(frees)) => {
             format!(
                 "{kept}; {frees} of them have been silent for {lower} s or longer and would be gone at {lower} ({why})"

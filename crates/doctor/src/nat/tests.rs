@@ -99,9 +99,9 @@ fn what_a_lower_timeout_frees_is_what_has_been_silent() {
     let mut census = Census::new(&settings());
     // Silent for 0 s, 7000 s, 8000 s, five days less 301 s; an unanswered one; one with more left than a packet gives.
     for left in [432_000, 425_000, 424_000, 301, 200, 500_000] {
-        census.add(&tcp(3, left), None);
+        census.add(&tcp(3, left));
     }
-    census.add(&tcp(7, 60), None);
+    census.add(&tcp(7, 60));
     let advice = advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 7, 0)], 1000, 1024) });
     let timeout = advice.timeout.unwrap();
     assert_eq!((timeout.setting, timeout.seconds, timeout.entries), (CtSetting::TcpEstablished, 432_000, 6));
@@ -132,7 +132,7 @@ fn bytes_of_what_is_there() {
     let with = |rows: &[(u32, Option<bool>)]| {
         let mut census = Census::new(&settings());
         for (status, extended) in rows {
-            census.add(&Conntrack { status: Some(CtStatus(*status)), ..Conntrack::EMPTY }, *extended);
+            census.add(&Conntrack { status: Some(CtStatus(*status)), extended: *extended, ..Conntrack::EMPTY });
         }
         advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 2, 0)], 1000, 1024) })
     };
@@ -156,7 +156,7 @@ fn bytes_of_what_is_there() {
 fn expired_is_known_only_from_a_door_that_shows_it() {
     let of = |expired: &[Option<bool>]| {
         let mut census = Census::new(&settings());
-        expired.iter().for_each(|expired| census.add(&Conntrack { expired: *expired, ..tcp(7, 1) }, None));
+        expired.iter().for_each(|expired| census.add(&Conntrack { expired: *expired, ..tcp(7, 1) }));
         census.expired()
     };
     assert_eq!(of(&[Some(true), Some(false), Some(true)]), Some(2));
@@ -171,6 +171,21 @@ fn buckets_serve_all_namespaces() {
     let among = Evidence { host_entries: Some(5000), ..alone };
     let sizes = advise(&among).sizes.unwrap();
     assert_eq!((sizes.advised_max, sizes.advised_buckets), (1000, 5632));
+    let few = Evidence { host_entries: Some(500), ..evidence(vec![sample(1, 400, 0)], 1000, 800) };
+    assert!(!advise(&few).sizes.unwrap().is_change, "a few of others' are not worth it");
+}
+
+#[test]
+fn chains_walked_or_counted() {
+    let counted = Evidence { host_entries: Some(3000), ..evidence(vec![sample(1, 100, 0)], 4000, 1024) };
+    let advice = advise(&counted);
+    assert_eq!(advice.chains, Some(Chains { longest: None, nodes: 6000 }));
+    assert!(advice.reasons.iter().any(|reason| reason.contains("mean hash chain has 5.8")), "{:?}", advice.reasons);
+    let mut census = Census::new(&settings());
+    census.chains = Some(Chains { longest: Some(40), nodes: 6000 });
+    let advice = advise(&Evidence { census: Some(census), ..counted });
+    assert_eq!(advice.verdict, Verdict::Crowded);
+    assert!(advice.reasons.iter().any(|reason| reason.contains("longest hash chain has 40")), "{:?}", advice.reasons);
 }
 
 #[test]
@@ -200,7 +215,7 @@ proptest! {
         lefts in proptest::collection::vec(any::<u32>(), 0..4),
     ) {
         let mut census = Census::new(&settings());
-        lefts.iter().for_each(|left| census.add(&tcp((left % 12) as u8, *left), None));
+        lefts.iter().for_each(|left| census.add(&tcp((left % 12) as u8, *left)));
         let entry = Some(EntryBytes { entry, extension: entry, helped: entry });
         let advice = advise(&Evidence {
             samples, max, buckets, page_bytes, entry, host_entries, census: Some(census), host_memory_bytes: max, ..Evidence::default()

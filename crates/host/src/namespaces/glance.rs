@@ -1,31 +1,58 @@
 //! Whether a search for namespaces would find anything new: cheaper than the search, for rounds that follow each other.
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use sys::{Host, Mode, fs, netns};
+use sys::{Fd, Host, Mode, fs, netns};
 
 use super::find::inode_in;
 use super::{Namespace, Namespaces};
 
 /// What a search depends on and is cheap to look at: the kernel's list, the mounts, the names of `ip netns`. Two that
-/// are equal tell of the same namespaces under the same names, if the processes do, too ([`Namespaces::are_settled`]).
-#[derive(Debug, PartialEq, Eq)]
+/// are as each other tell of the same namespaces under the same names, if the processes do, too ([`Namespaces::are_settled`]).
+#[derive(Debug)]
 pub struct Glance {
     kernel: Vec<u64>,
-    mounts: Vec<u8>,
+    mounts: Rc<Mounts>,
     names: Vec<(Box<[u8]>, PathBuf)>,
 }
 
+/// The mounts as they were read, and the file, which tells when they change.
+#[derive(Debug)]
+struct Mounts {
+    text: Vec<u8>,
+    file: Fd,
+}
+
+impl Mounts {
+    fn read(host: &Host) -> Option<Rc<Mounts>> {
+        let mut text = Vec::new();
+        // What changes after the file was opened is told by it: at worst it is read once more than needed.
+        let file = fs::read_opened(&host.real_path("/proc/self/mountinfo"), &mut text).ok()?;
+        Some(Rc::new(Mounts { text, file }))
+    }
+}
+
 impl Glance {
-    /// One look; `kernel` are the numbers that the kernel told. A file and a directory, some 50 µs. `None` where a tape
-    /// is written or read, which has every round whole, and where the mounts cannot be read.
-    pub fn take(host: &Host, kernel: Vec<u64>) -> Option<Glance> {
+    /// One look; `kernel` are the numbers that the kernel told, `before` is the look before. A directory, and a file if it
+    /// has changed since, some 50 µs. `None` where a tape is written or read, which has every round whole, and where the
+    /// mounts cannot be read.
+    pub fn take(host: &Host, kernel: Vec<u64>, before: Option<&Glance>) -> Option<Glance> {
         if host.mode() != Mode::Live {
             return None;
         }
-        let mut mounts = Vec::new();
-        fs::read_file(&host.real_path("/proc/self/mountinfo"), &mut mounts).ok()?;
+        let unchanged = before.filter(|before| !fs::mounts_have_changed(&before.mounts.file));
+        let mounts = match unchanged {
+            Some(before) => Rc::clone(&before.mounts),
+            None => Mounts::read(host)?,
+        };
         let names = netns::named().into_iter().map(|(name, path)| (Box::from(&name[..]), path)).collect();
         Some(Glance { kernel, mounts, names })
+    }
+
+    /// True if both tell of the same.
+    pub fn is_as(&self, other: &Glance) -> bool {
+        let mounts = Rc::ptr_eq(&self.mounts, &other.mounts) || self.mounts.text == other.mounts.text;
+        mounts && self.kernel == other.kernel && self.names == other.names
     }
 }
 
@@ -75,8 +102,31 @@ mod tests {
     #[test]
     fn a_new_namespace_is_seen() {
         let host = Host::live();
-        let glance = |kernel: &[u64]| Glance::take(&host, kernel.to_vec()).map(|glance| glance.kernel);
-        assert_eq!(glance(&[1, 2]), Some(vec![1, 2]));
-        assert_ne!(Glance::take(&host, vec![1]), Glance::take(&host, vec![1, 2]));
+        let glance = |kernel: &[u64], before: Option<&Glance>| Glance::take(&host, kernel.to_vec(), before).unwrap();
+        let first = glance(&[1, 2], None);
+        assert!(first.is_as(&Glance {
+            kernel: vec![1, 2],
+            mounts: Rc::clone(&first.mounts),
+            names: first.names.clone()
+        }));
+        assert!(!glance(&[1], Some(&first)).is_as(&first));
+    }
+
+    #[test]
+    fn root_mounts_are_read_again_only_when_they_have_changed() {
+        testkit::require_root!();
+        let host = Host::live();
+        // Others mount, too.
+        let mut first = Glance::take(&host, Vec::new(), None).unwrap();
+        testkit::wait_until("a moment without changes", || {
+            let next = Glance::take(&host, Vec::new(), Some(&first)).unwrap();
+            let same = Rc::ptr_eq(&next.mounts, &first.mounts);
+            first = next;
+            same
+        });
+        let lab = testkit::netns::Lab::new("glance");
+        let second = Glance::take(&host, Vec::new(), Some(&first)).unwrap();
+        let path = format!("/{} ", lab.name());
+        assert!(String::from_utf8_lossy(&second.mounts.text).contains(&path) && !second.is_as(&first));
     }
 }

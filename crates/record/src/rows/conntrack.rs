@@ -366,6 +366,9 @@ pub struct Conntrack<'b> {
     pub start_ns: Option<u64>,
     /// When it ended, ns since 1970 (CTA_TIMESTAMP_STOP).
     pub stop_ns: Option<u64>,
+    /// True if the kernel keeps an object with extensions beside it: what it costs in memory. Only the walk sees
+    /// all of them; `None` where the door cannot tell.
+    pub extended: Option<bool>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,
     /// `labels` as words, joined by commas; whoever knows the names fills it in.
@@ -400,6 +403,7 @@ impl Conntrack<'_> {
         labels: None,
         start_ns: None,
         stop_ns: None,
+        extended: None,
         master: None,
         label_words: None,
         now_ns: None,

@@ -7,6 +7,7 @@ mod family_fields;
 mod flow;
 mod flow_event;
 mod link;
+mod nat_event;
 mod nat_stats;
 mod nested;
 mod rare;
@@ -30,6 +31,7 @@ pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpSt
 pub use flow::{Direction, Flow, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use nat_event::{NatEvent, NatEvents, NatHappening, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
 pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};

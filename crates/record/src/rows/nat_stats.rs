@@ -363,6 +363,10 @@ const fn setting(name: &'static str, kernel: &'static str, doc: &'static str, ge
     F::own(name, Kind::Count, get).kernel(kernel).doc(doc).needs(stat_need::SETTINGS)
 }
 
+const fn timeout(name: &'static str, kernel: &'static str, doc: &'static str, get: Cell) -> F {
+    F::own(name, Kind::DurationS, get).kernel(kernel).doc(doc).needs(stat_need::SETTINGS)
+}
+
 // One line a field: whoever looks for one finds it with its neighbours.
 #[rustfmt::skip]
 const FIELDS: &[F] = &[
@@ -426,31 +430,31 @@ const FIELDS: &[F] = &[
     setting("tcp_loose", "nf_conntrack_tcp_loose", "Connections are picked up in the middle.", |row| row.setting(CtSetting::TcpLoose)),
     setting("tcp_max_retrans", "nf_conntrack_tcp_max_retrans", "Retransmissions without an answer before the shorter timeout applies.", |row| row.setting(CtSetting::TcpMaxRetrans)),
     setting("tcp_ignore_invalid_rst", "nf_conntrack_tcp_ignore_invalid_rst", "Resets outside the window are not invalid.", |row| row.setting(CtSetting::TcpIgnoreInvalidRst)),
-    setting("tcp_timeout_syn_sent_s", "nf_conntrack_tcp_timeout_syn_sent", "Seconds that a TCP entry without an answer is kept.", |row| row.setting(CtSetting::TcpSynSent)),
-    setting("tcp_timeout_syn_recv_s", "nf_conntrack_tcp_timeout_syn_recv", "Seconds for a TCP handshake that was answered.", |row| row.setting(CtSetting::TcpSynRecv)),
-    setting("tcp_timeout_established_s", "nf_conntrack_tcp_timeout_established", "Seconds that an open, silent TCP connection is kept.", |row| row.setting(CtSetting::TcpEstablished)),
-    setting("tcp_timeout_fin_wait_s", "nf_conntrack_tcp_timeout_fin_wait", "Seconds after the first FIN.", |row| row.setting(CtSetting::TcpFinWait)),
-    setting("tcp_timeout_close_wait_s", "nf_conntrack_tcp_timeout_close_wait", "Seconds after a FIN that was acknowledged.", |row| row.setting(CtSetting::TcpCloseWait)),
-    setting("tcp_timeout_last_ack_s", "nf_conntrack_tcp_timeout_last_ack", "Seconds after the second FIN.", |row| row.setting(CtSetting::TcpLastAck)),
-    setting("tcp_timeout_time_wait_s", "nf_conntrack_tcp_timeout_time_wait", "Seconds after a connection was closed by both.", |row| row.setting(CtSetting::TcpTimeWait)),
-    setting("tcp_timeout_close_s", "nf_conntrack_tcp_timeout_close", "Seconds after a reset.", |row| row.setting(CtSetting::TcpClose)),
-    setting("tcp_timeout_max_retrans_s", "nf_conntrack_tcp_timeout_max_retrans", "Seconds after too many retransmissions.", |row| row.setting(CtSetting::TcpMaxRetransTimeout)),
-    setting("tcp_timeout_unacknowledged_s", "nf_conntrack_tcp_timeout_unacknowledged", "Seconds while what was sent is not acknowledged.", |row| row.setting(CtSetting::TcpUnacknowledged)),
-    setting("udp_timeout_s", "nf_conntrack_udp_timeout", "Seconds for UDP that has not become a stream.", |row| row.setting(CtSetting::Udp)),
-    setting("udp_timeout_stream_s", "nf_conntrack_udp_timeout_stream", "Seconds for UDP in both directions over more than two seconds.", |row| row.setting(CtSetting::UdpStream)),
-    setting("icmp_timeout_s", "nf_conntrack_icmp_timeout", "Seconds for ICMP queries.", |row| row.setting(CtSetting::Icmp)),
-    setting("icmpv6_timeout_s", "nf_conntrack_icmpv6_timeout", "Seconds for ICMPv6 queries.", |row| row.setting(CtSetting::Icmpv6)),
-    setting("sctp_timeout_closed_s", "nf_conntrack_sctp_timeout_closed", "Seconds for SCTP that is closed.", |row| row.setting(CtSetting::SctpClosed)),
-    setting("sctp_timeout_cookie_wait_s", "nf_conntrack_sctp_timeout_cookie_wait", "Seconds after INIT.", |row| row.setting(CtSetting::SctpCookieWait)),
-    setting("sctp_timeout_cookie_echoed_s", "nf_conntrack_sctp_timeout_cookie_echoed", "Seconds after COOKIE ECHO.", |row| row.setting(CtSetting::SctpCookieEchoed)),
-    setting("sctp_timeout_established_s", "nf_conntrack_sctp_timeout_established", "Seconds for an SCTP association.", |row| row.setting(CtSetting::SctpEstablished)),
-    setting("sctp_timeout_shutdown_sent_s", "nf_conntrack_sctp_timeout_shutdown_sent", "Seconds after SHUTDOWN.", |row| row.setting(CtSetting::SctpShutdownSent)),
-    setting("sctp_timeout_shutdown_recd_s", "nf_conntrack_sctp_timeout_shutdown_recd", "Seconds after SHUTDOWN of the other side.", |row| row.setting(CtSetting::SctpShutdownRecd)),
-    setting("sctp_timeout_shutdown_ack_sent_s", "nf_conntrack_sctp_timeout_shutdown_ack_sent", "Seconds after SHUTDOWN ACK.", |row| row.setting(CtSetting::SctpShutdownAckSent)),
-    setting("sctp_timeout_heartbeat_sent_s", "nf_conntrack_sctp_timeout_heartbeat_sent", "Seconds for an association known by its heartbeats only.", |row| row.setting(CtSetting::SctpHeartbeatSent)),
-    setting("gre_timeout_s", "nf_conntrack_gre_timeout", "Seconds for GRE that was not answered.", |row| row.setting(CtSetting::Gre)),
-    setting("gre_timeout_stream_s", "nf_conntrack_gre_timeout_stream", "Seconds for GRE in both directions.", |row| row.setting(CtSetting::GreStream)),
-    setting("generic_timeout_s", "nf_conntrack_generic_timeout", "Seconds for every other protocol.", |row| row.setting(CtSetting::Generic)),
+    timeout("tcp_timeout_syn_sent_s", "nf_conntrack_tcp_timeout_syn_sent", "Seconds that a TCP entry without an answer is kept.", |row| row.setting(CtSetting::TcpSynSent)),
+    timeout("tcp_timeout_syn_recv_s", "nf_conntrack_tcp_timeout_syn_recv", "Seconds for a TCP handshake that was answered.", |row| row.setting(CtSetting::TcpSynRecv)),
+    timeout("tcp_timeout_established_s", "nf_conntrack_tcp_timeout_established", "Seconds that an open, silent TCP connection is kept.", |row| row.setting(CtSetting::TcpEstablished)),
+    timeout("tcp_timeout_fin_wait_s", "nf_conntrack_tcp_timeout_fin_wait", "Seconds after the first FIN.", |row| row.setting(CtSetting::TcpFinWait)),
+    timeout("tcp_timeout_close_wait_s", "nf_conntrack_tcp_timeout_close_wait", "Seconds after a FIN that was acknowledged.", |row| row.setting(CtSetting::TcpCloseWait)),
+    timeout("tcp_timeout_last_ack_s", "nf_conntrack_tcp_timeout_last_ack", "Seconds after the second FIN.", |row| row.setting(CtSetting::TcpLastAck)),
+    timeout("tcp_timeout_time_wait_s", "nf_conntrack_tcp_timeout_time_wait", "Seconds after a connection was closed by both.", |row| row.setting(CtSetting::TcpTimeWait)),
+    timeout("tcp_timeout_close_s", "nf_conntrack_tcp_timeout_close", "Seconds after a reset.", |row| row.setting(CtSetting::TcpClose)),
+    timeout("tcp_timeout_max_retrans_s", "nf_conntrack_tcp_timeout_max_retrans", "Seconds after too many retransmissions.", |row| row.setting(CtSetting::TcpMaxRetransTimeout)),
+    timeout("tcp_timeout_unacknowledged_s", "nf_conntrack_tcp_timeout_unacknowledged", "Seconds while what was sent is not acknowledged.", |row| row.setting(CtSetting::TcpUnacknowledged)),
+    timeout("udp_timeout_s", "nf_conntrack_udp_timeout", "Seconds for UDP that has not become a stream.", |row| row.setting(CtSetting::Udp)),
+    timeout("udp_timeout_stream_s", "nf_conntrack_udp_timeout_stream", "Seconds for UDP in both directions over more than two seconds.", |row| row.setting(CtSetting::UdpStream)),
+    timeout("icmp_timeout_s", "nf_conntrack_icmp_timeout", "Seconds for ICMP queries.", |row| row.setting(CtSetting::Icmp)),
+    timeout("icmpv6_timeout_s", "nf_conntrack_icmpv6_timeout", "Seconds for ICMPv6 queries.", |row| row.setting(CtSetting::Icmpv6)),
+    timeout("sctp_timeout_closed_s", "nf_conntrack_sctp_timeout_closed", "Seconds for SCTP that is closed.", |row| row.setting(CtSetting::SctpClosed)),
+    timeout("sctp_timeout_cookie_wait_s", "nf_conntrack_sctp_timeout_cookie_wait", "Seconds after INIT.", |row| row.setting(CtSetting::SctpCookieWait)),
+    timeout("sctp_timeout_cookie_echoed_s", "nf_conntrack_sctp_timeout_cookie_echoed", "Seconds after COOKIE ECHO.", |row| row.setting(CtSetting::SctpCookieEchoed)),
+    timeout("sctp_timeout_established_s", "nf_conntrack_sctp_timeout_established", "Seconds for an SCTP association.", |row| row.setting(CtSetting::SctpEstablished)),
+    timeout("sctp_timeout_shutdown_sent_s", "nf_conntrack_sctp_timeout_shutdown_sent", "Seconds after SHUTDOWN.", |row| row.setting(CtSetting::SctpShutdownSent)),
+    timeout("sctp_timeout_shutdown_recd_s", "nf_conntrack_sctp_timeout_shutdown_recd", "Seconds after SHUTDOWN of the other side.", |row| row.setting(CtSetting::SctpShutdownRecd)),
+    timeout("sctp_timeout_shutdown_ack_sent_s", "nf_conntrack_sctp_timeout_shutdown_ack_sent", "Seconds after SHUTDOWN ACK.", |row| row.setting(CtSetting::SctpShutdownAckSent)),
+    timeout("sctp_timeout_heartbeat_sent_s", "nf_conntrack_sctp_timeout_heartbeat_sent", "Seconds for an association known by its heartbeats only.", |row| row.setting(CtSetting::SctpHeartbeatSent)),
+    timeout("gre_timeout_s", "nf_conntrack_gre_timeout", "Seconds for GRE that was not answered.", |row| row.setting(CtSetting::Gre)),
+    timeout("gre_timeout_stream_s", "nf_conntrack_gre_timeout_stream", "Seconds for GRE in both directions.", |row| row.setting(CtSetting::GreStream)),
+    timeout("generic_timeout_s", "nf_conntrack_generic_timeout", "Seconds for every other protocol.", |row| row.setting(CtSetting::Generic)),
 ];
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub mod need {
     pub const UNIX_QUEUES: u64 = 1 << 7;
     /// Device and inode of a unix socket's file (UDIAG_SHOW_VFS).
     pub const UNIX_VFS: u64 = 1 << 8;
-    /// Owner's uid of a unix socket (UDIAG_SHOW_UID).
+    /// Owner's uid of a unix socket (UDIAG_SHOW_UID), and of a TCP one where it costs something (bpf).
     pub const UNIX_UID: u64 = 1 << 9;
     /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
     pub const CGROUP: u64 = 1 << 10;
@@ -74,6 +74,10 @@ pub mod need {
     pub const V6ONLY: u64 = 1 << 40;
     /// The running timer: it costs something where bpf reads it.
     pub const TIMER: u64 = 1 << 41;
+    /// The inode, and with it the owners: it costs something where bpf reads it.
+    pub const INODE: u64 = 1 << 42;
+    /// The mark: beside [`IFACE_MARK`], for it costs something where bpf reads it.
+    pub const MARK: u64 = 1 << 43;
 }
 
 /// One end of a connection as the kernel gave it.

@@ -145,7 +145,7 @@ const FLAT: &[Field<Sockets>] = &[
         .kernel("idiag_if")
         .doc("Number of that interface."),
     F::own("mark", Kind::Hex, |row| nonzero(row.mark.unwrap_or(0).into()))
-        .needs(need::IFACE_MARK)
+        .needs(need::IFACE_MARK | need::MARK)
         .kernel("INET_DIAG_MARK")
         .doc("Firewall mark of the socket (needs CAP_NET_ADMIN); null for none.")
         .show(Show::Wide),
@@ -175,6 +175,7 @@ const FLAT: &[Field<Sockets>] = &[
         .doc("User that the socket belongs to.")
         .show(Show::Wide),
     F::own("inode", Kind::Id, |row| nonzero(row.inode.into()))
+        .needs(need::INODE)
         .kernel("idiag_inode")
         .doc("Inode of the socket; null for time-wait and orphans.")
         .show(Show::Wide),
@@ -207,35 +208,42 @@ const FLAT: &[Field<Sockets>] = &[
         .doc("Unanswered retransmissions or probes of the running timer.")
         .show(Show::Wide),
     F::owners("process", Kind::Text, owners_key, Some(|o| Value::Bytes(o.process.as_bytes())))
+        .needs(need::INODE)
         .doc("Name of the process that holds the socket, the first one of several.")
         .show(Show::Default),
     F::owners("pid", Kind::Id, owners_key, Some(|o| Value::U64(o.pid.into())))
+        .needs(need::INODE)
         .doc("Process that holds the socket, the first one of several.")
         .show(Show::Default),
     F::owners("fd", Kind::Id, owners_key, Some(|o| Value::U64(o.fd.into())))
+        .needs(need::INODE)
         .doc("File descriptor of the socket in that process.")
         .show(Show::Wide),
     F::owners("owners", Kind::Owners, owners_key, None)
+        .needs(need::INODE)
         .doc("Every holder of the socket: pid, process, fd.")
         .show(Show::Wide),
-    F::owners_joined("tid", Kind::Id, LookupId::Owners, owners_key, by_descriptor, no_key).doc(
+    F::owners_joined("tid", Kind::Id, LookupId::Owners, owners_key, by_descriptor, no_key).needs(need::INODE).doc(
         "Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own, \
              which only BPF sees.",
     ),
     F::owners_joined("cmdline", Kind::Text, LookupId::Cmdlines, owners_key, by_pid, no_key)
+        .needs(need::INODE)
         .doc("Command line of that process, its words joined by blanks."),
     F::owners_joined("container", Kind::Text, LookupId::Containers, owners_key, by_pid, group_key)
-        .needs(need::CGROUP)
+        .needs(need::INODE | need::CGROUP)
         .doc("Container of that process (docker, podman, containerd, LXC): its name, else the start of its id."),
     F::owners_joined("pod", Kind::Text, LookupId::Pods, owners_key, by_pid, group_key)
-        .needs(need::CGROUP)
+        .needs(need::INODE | need::CGROUP)
         .doc("Kubernetes pod of that process as namespace/name; its uid where the name is unknown."),
     F::owners_joined("unit", Kind::Text, LookupId::Units, owners_key, by_pid, group_key)
-        .needs(need::CGROUP)
+        .needs(need::INODE | need::CGROUP)
         .doc("Innermost systemd unit of that process."),
     F::owners_joined("container_pid", Kind::Id, LookupId::ContainerPids, owners_key, by_pid, no_key)
+        .needs(need::INODE)
         .doc("Number of that process in its own pid namespace; null where that is ours."),
     F::owners_joined("context", Kind::Text, LookupId::Contexts, owners_key, by_pid, no_key)
+        .needs(need::INODE)
         .doc("Security context (SELinux, AppArmor) of that process; null where no policy is loaded."),
     F::joined("cgroup", Kind::Text, LookupId::Cgroups, |row| row.cgroup_id.map_or(Key::None, Key::Id))
         .needs(need::CGROUP)

@@ -8,24 +8,24 @@ type F = Field<Sockets>;
 
 /// The fields that compare a round with the one before.
 pub(super) const ROUNDS: &[F] = &[
-    F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).doc(
+    F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).needs(need::INODE).doc(
         "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
          gone is not shown.",
     ),
     F::own("bytes_in_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_in_per_s))
-        .needs(need::COUNTERS)
+        .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: bytes received per second since the round before; null for what was not there."),
     F::own("bytes_out_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_out_per_s))
-        .needs(need::COUNTERS)
+        .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: bytes sent per second since the round before, retransmitted ones included."),
     F::own("segs_in_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_in_per_s))
-        .needs(need::COUNTERS)
+        .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: segments received per second since the round before."),
     F::own("segs_out_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_out_per_s))
-        .needs(need::COUNTERS)
+        .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: segments sent per second since the round before."),
     F::own("retrans_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::retrans_per_s))
-        .needs(need::COUNTERS | need::RESENT)
+        .needs(need::COUNTERS | need::INODE | need::RESENT)
         .doc("With --watch: segments retransmitted per second since the round before."),
 ];
 

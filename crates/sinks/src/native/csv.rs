@@ -25,6 +25,22 @@ impl<W: Write> Csv<W> {
     pub fn into_out(self) -> Out<W> {
         self.out
     }
+
+    fn put_row(&mut self, cells: &[Value<'_>]) {
+        let buf = self.out.buf();
+        for (i, (form, &cell)) in self.forms.iter().zip(cells).enumerate() {
+            if i > 0 {
+                buf.push(b',');
+            }
+            match cell {
+                Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
+                Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
+                words @ (Value::Bits(..) | Value::Words(_)) => put_quoted(buf, |buf| put_words(buf, words.words())),
+                plain => form.put(buf, plain),
+            }
+        }
+        buf.extend_from_slice(LINE_END);
+    }
 }
 
 impl<W: Write> Sink for Csv<W> {
@@ -45,21 +61,23 @@ impl<W: Write> Sink for Csv<W> {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        let buf = self.out.buf();
-        for (i, (form, &cell)) in self.forms.iter().zip(cells).enumerate() {
-            if i > 0 {
-                buf.push(b',');
-            }
-            match cell {
-                Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
-                Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
-                words @ (Value::Bits(..) | Value::Words(_)) => put_quoted(buf, |buf| put_words(buf, words.words())),
-                plain => form.put(buf, plain),
-            }
-        }
-        buf.extend_from_slice(LINE_END);
+        self.put_row(cells);
         self.out.line_done()?;
         Ok(Next::More)
+    }
+
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+        let start = self.out.buf().len();
+        self.put_row(cells);
+        self.out.keep_line(start, kept)
+    }
+
+    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
+        self.out.put_line(kept)
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

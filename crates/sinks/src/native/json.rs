@@ -30,6 +30,23 @@ impl<W: Write> Json<W> {
     pub fn into_out(self) -> Out<W> {
         self.out
     }
+
+    #[inline]
+    fn put_row(&mut self, cells: &[Value<'_>]) {
+        let (line, buf) = (&mut self.line, self.out.buf());
+        let mut from = 0;
+        for (&end, &cell) in self.ends.iter().zip(cells) {
+            // Half of the cells of a wide row are null: key and null are one piece.
+            let key_end = if cell.is_null() { end } else { end - NULL };
+            put_key(line, buf, self.keys.get(from..key_end).unwrap_or_default());
+            if !cell.is_null() {
+                put_fast(line, buf, cell);
+            }
+            from = end;
+        }
+        line.short(if from == 0 { b"{}\n" } else { b"}\n" });
+        line.drain(buf);
+    }
 }
 
 impl<W: Write> Sink for Json<W> {
@@ -50,21 +67,23 @@ impl<W: Write> Sink for Json<W> {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        let (line, buf) = (&mut self.line, self.out.buf());
-        let mut from = 0;
-        for (&end, &cell) in self.ends.iter().zip(cells) {
-            // Half of the cells of a wide row are null: key and null are one piece.
-            let key_end = if cell.is_null() { end } else { end - NULL };
-            put_key(line, buf, self.keys.get(from..key_end).unwrap_or_default());
-            if !cell.is_null() {
-                put_fast(line, buf, cell);
-            }
-            from = end;
-        }
-        line.short(if from == 0 { b"{}\n" } else { b"}\n" });
-        line.drain(buf);
+        self.put_row(cells);
         self.out.line_done()?;
         Ok(Next::More)
+    }
+
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+        let start = self.out.buf().len();
+        self.put_row(cells);
+        self.out.keep_line(start, kept)
+    }
+
+    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
+        self.out.put_line(kept)
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

@@ -51,6 +51,21 @@ impl<W: Write> Sink for Text<W> {
         Ok(Next::More)
     }
 
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+        let start = self.out.buf().len();
+        put_row(self.out.buf(), &mut self.line, &self.forms, cells);
+        self.out.keep_line(start, kept)
+    }
+
+    #[inline]
+    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
+        self.out.put_line(kept)
+    }
+
     fn flush(&mut self) -> Result<(), SinkError> {
         self.out.flush()
     }

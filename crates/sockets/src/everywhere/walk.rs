@@ -2,7 +2,7 @@
 use std::error::Error;
 
 use record::rows::{Sockets, need};
-use record::{Demand, Each, Proto, SourceError, SourceFault, State};
+use record::{Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
 
 use super::{EverySocket, Place, Round};
 use crate::books::Books;
@@ -13,7 +13,7 @@ use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
 use crate::inet_diag::{AF_INET, AF_INET6};
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
-use crate::source::{IN_SMALL_TABLES, Rows, is_counted, note_of, parts_of};
+use crate::source::{IN_SMALL_TABLES, Rows, WalkedRows, is_counted, note_of, parts_of};
 use crate::window::Window;
 
 /// Sockets that are bound and nothing else stand in a table that the walk does not cross.
@@ -52,17 +52,25 @@ impl EverySocket<'_> {
         }
     }
 
+    /// A walk with what is demanded of it; `unchanged` may know rows by their bytes.
+    pub(super) fn walker<'w>(
+        &'w self,
+        demand: &Demand<Sockets>,
+        filter: &'w TableFilter,
+        unchanged: Option<&'w dyn Unchanged>,
+    ) -> Walker<'w, 'w> {
+        let parts = parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS;
+        Walker { every: self, filter, parts, unchanged }
+    }
+
     /// Reads the TCP sockets of all namespaces; false if another door has to.
     pub(super) fn walk_all(
         &self,
-        demand: &Demand<Sockets>,
-        filter: &TableFilter,
+        walker: &Walker<'_, '_>,
         choice: Choice,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) -> bool {
-        let walker =
-            Walker { every: self, filter, parts: parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS };
         let mut books = Books::default();
         let result = walker.everything(each, &mut books);
         let rows = books.rows();
@@ -99,11 +107,7 @@ impl EverySocket<'_> {
         let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp && without != Some(Proto::Tcp));
         let (Some(filter), Ok(number)) = (tcp, u32::try_from(place.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
-        let walker = Walker {
-            every: self,
-            filter: &filter,
-            parts: parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS,
-        };
+        let walker = self.walker(demand, &filter, None);
         let mut books = Books::default();
         match walker.one(number, each, &mut books) {
             Ok(()) => {
@@ -134,10 +138,11 @@ fn fault_of(error: WalkError) -> (SourceFault, Box<dyn Error + Send + Sync>) {
 }
 
 /// The walk with what is wanted of it.
-struct Walker<'w, 'h> {
+pub(super) struct Walker<'w, 'h> {
     every: &'w EverySocket<'h>,
     filter: &'w TableFilter,
     parts: u32,
+    unchanged: Option<&'w dyn Unchanged>,
 }
 
 impl Walker<'_, '_> {
@@ -215,10 +220,7 @@ impl Walker<'_, '_> {
         };
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
-        let mut rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new() };
-        self.every.doors.walk(host, &ask, &mut |row| match row {
-            Ok((row, key)) => rows.row(row, key),
-            Err(error) => rows.failed(error),
-        })
+        let rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new() };
+        self.every.doors.walk(host, &ask, &mut WalkedRows::new(rows, host, self.unchanged))
     }
 }

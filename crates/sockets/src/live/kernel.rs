@@ -63,6 +63,7 @@ impl<'h> Kernel<'h> {
             failed: count("failed")?,
             // Counted up and down on several CPUs: for a moment it may be below zero.
             waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
+            missed: self.loaded.program("on_state")?.missed_runs()?,
         })
     }
 
@@ -174,8 +175,10 @@ fn without(hooks: &[&str], why: &str) -> String {
 /// Loads what it can; the names of the optional programs among it, and words on the others.
 fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
-    let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns.to_ne_bytes())];
-    let entries = [("conns", conns_max(host))];
+    let room = Room::of(host);
+    let constants: [(&str, &[u8]); 2] =
+        [("only_netns", &only_netns.to_ne_bytes()), ("slots", &room.slots.to_ne_bytes())];
+    let entries = room.entries();
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
     loop {
@@ -200,12 +203,27 @@ fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<
     }
 }
 
-/// Room for twice the TCP sockets of the host, time-wait left out: connections that find none have no owner. A place
-/// that is not used costs 16 bytes, zeroed at the start.
-pub(super) fn conns_max(host: &Host) -> u32 {
-    let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
-    let wanted = u32::try_from(wanted).unwrap_or(CONNS_MAX).clamp(CONNS_MIN, CONNS_MAX);
-    wanted.next_power_of_two()
+/// Room for connections that are kept in mind.
+pub(super) struct Room {
+    /// Entries of `conns`; those that find none there have no owner. A place that is not used costs 16 bytes, zeroed
+    /// at the start.
+    conns: u32,
+    /// Entries of `young`, 64 bytes each, where most are found: a power of two.
+    pub(super) slots: u32,
+}
+
+impl Room {
+    /// For twice the TCP sockets of the host, time-wait left out.
+    pub(super) fn of(host: &Host) -> Room {
+        let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
+        let wanted = u32::try_from(wanted).unwrap_or(CONNS_MAX).clamp(CONNS_MIN, CONNS_MAX);
+        let conns = wanted.next_power_of_two();
+        Room { conns, slots: conns / 4 }
+    }
+
+    pub(super) fn entries(&self) -> [(&'static str, u32); 2] {
+        [("conns", self.conns), ("young", self.slots)]
+    }
 }
 
 fn cgroup_root(host: &Host) -> Option<sys::Fd> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use sys::{Blocks, Host, SysError, clock};
 
 use super::Follow;
-use super::kernel::{OBJECT, conns_max, into_sys, only_netns, wall_ns};
+use super::kernel::{OBJECT, Room, into_sys, only_netns, wall_ns};
 use super::sums::{KEY, SPAN, SUM};
 use super::told::{HEAD, Head};
 
@@ -31,13 +31,10 @@ pub(super) struct KernelSums<'h> {
 
 impl<'h> KernelSums<'h> {
     pub(super) fn open(host: &Host, follow: &Follow<'h>, interval: Duration) -> Result<KernelSums<'h>, BpfError> {
-        let constants: [(&str, &[u8]); 1] = [("only_netns", &only_netns(follow).to_ne_bytes())];
-        let spec = Spec {
-            object: OBJECT,
-            programs: &["on_sums"],
-            constants: &constants,
-            entries: &[("conns", conns_max(host))],
-        };
+        let room = Room::of(host);
+        let constants: [(&str, &[u8]); 2] =
+            [("only_netns", &only_netns(follow).to_ne_bytes()), ("slots", &room.slots.to_ne_bytes())];
+        let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &room.entries() };
         let loaded = load_with(&KernelTypes::read(host)?, &spec)?;
         let link = loaded.program("on_sums")?.attach()?;
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
@@ -88,6 +85,7 @@ impl<'h> KernelSums<'h> {
             lost_map: count("lost_map")?,
             failed: count("failed")?,
             waiting: 0,
+            missed: self.loaded.program("on_sums")?.missed_runs()?,
         };
         let mut bytes = Vec::with_capacity(HEAD + SPAN);
         head.put(&mut bytes);

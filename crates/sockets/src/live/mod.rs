@@ -8,7 +8,6 @@ mod event;
 mod kernel;
 #[cfg(feature = "bpf")]
 mod kernel_sums;
-mod moment;
 mod polled;
 mod sums;
 mod told;

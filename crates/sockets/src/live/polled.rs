@@ -7,8 +7,8 @@ use record::rows::{Direction, Endpoint, Happening, Socket, SocketEvent, SocketEv
 use record::{Accounting, Demand, Each, Next, Proto, Source, SourceError, State, Tide};
 use std::collections::{HashMap, HashSet};
 use sys::Host;
+use sys::clock::Moments;
 
-use super::moment::Moments;
 use super::{Follow, error_of};
 use crate::Via;
 use crate::destroyed::Destroyed;

@@ -7,10 +7,10 @@ use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, Soc
 use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
 use std::collections::HashMap;
 use std::time::Duration;
+use sys::clock::Moments;
 use sys::{Blocks, Host};
 
-use super::moment::Moments;
-use super::told::{HEAD, Head, totals};
+use super::told::{HEAD, Head, MISSED, totals};
 use super::{Cause, DOOR_BPF, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 use crate::books::Books;
@@ -217,6 +217,9 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                 if last.lost_map > 0 {
                     let text = "connections that the kernel's table had no room for: their direction is unknown";
                     books.incomplete(last.lost_map, text.into());
+                }
+                if last.missed > 0 {
+                    books.incomplete(last.missed, MISSED.into());
                 }
                 let mut books = books.close();
                 books.lost += last.lost_ring;

@@ -4,10 +4,10 @@
 use netlink::prefix::u64_at;
 use record::rows::{Happening, SocketEvents};
 use record::{Accounting, Each, Next, SourceError, Tide};
+use sys::clock::Moments;
 use sys::{Blocks, SysError};
 
 use super::event::{EVENT, Event, decode, happened_ns};
-use super::moment::Moments;
 use super::{DOOR_BPF, error_of};
 use crate::books::Books;
 use crate::error::DecodeError;
@@ -25,16 +25,18 @@ pub(super) struct Head {
     pub(super) failed: u64,
     /// Connections that are established and not accepted now.
     pub(super) waiting: u64,
+    /// Changes of state that found the program at work on their CPU, so far: the kernel then leaves it out.
+    pub(super) missed: u64,
 }
 
 /// Bytes of a head.
-pub(super) const HEAD: usize = 5 * 8;
+pub(super) const HEAD: usize = 6 * 8;
 
 impl Head {
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub(super) fn put(&self, into: &mut Vec<u8>) {
-        let Head { epoch_ns, lost_ring, lost_map, failed, waiting } = *self;
-        [epoch_ns, lost_ring, lost_map, failed, waiting]
+        let Head { epoch_ns, lost_ring, lost_map, failed, waiting, missed } = *self;
+        [epoch_ns, lost_ring, lost_map, failed, waiting, missed]
             .iter()
             .for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
     }
@@ -47,6 +49,7 @@ impl Head {
             lost_map: number(2)?,
             failed: number(3)?,
             waiting: number(4)?,
+            missed: number(5)?,
         })
     }
 }
@@ -125,6 +128,9 @@ impl<'h> Told<'h> {
             let text = "connections that the kernel's table had no room for: their owners are missing";
             books.incomplete(last.lost_map, text.into());
         }
+        if last.missed > 0 {
+            books.incomplete(last.missed, MISSED.into());
+        }
         if last.waiting > 0 {
             books.note(format!("{} connections were established but not yet accepted, and not shown", last.waiting));
         }
@@ -137,6 +143,10 @@ impl<'h> Told<'h> {
         books
     }
 }
+
+/// What [`Head::missed`] means for the rows.
+pub(super) const MISSED: &str =
+    "changes of state came while the program was at work on their CPU: openings or closings may be missing";
 
 /// The line that ends a run.
 pub(super) fn totals(opened: u64, closed: u64, failed: u64) -> String {
@@ -246,10 +256,12 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_told() {
-        let head = Head { lost_ring: 3, lost_map: 2, waiting: 1, ..Head::default() };
+        let head = Head { lost_ring: 3, lost_map: 2, waiting: 1, missed: 4, ..Head::default() };
         let (_, books) = read(vec![block(head, &[])]);
         assert_eq!(books.lost, 3);
-        assert!(books.is_partial() && books.why.len() == 4, "{books:?}");
+        assert!(books.is_partial() && books.why.len() == 5, "{books:?}");
+        let (_, missed) = read(vec![block(Head { missed: 1, ..Head::default() }, &[])]);
+        assert!(missed.is_partial() && missed.why.len() == 2, "{missed:?}");
     }
 
     #[test]

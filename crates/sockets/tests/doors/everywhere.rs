@@ -170,7 +170,8 @@ fn root_one_pass_has_what_each_has() {
     let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = known.iter().map(place_of).collect();
     let places = || kept.iter().map(|(id, path)| Place { netns_id: *id, is_here: false, path: Some(path), pid: None });
-    const NEEDS: u64 = record::rows::need::V6ONLY | record::rows::need::UNIX_QUEUES;
+    use record::rows::need;
+    const NEEDS: u64 = need::V6ONLY | need::UNIX_QUEUES | need::INODE;
     let rows = |via, places: Vec<Place<'_>>| {
         let host = Host::live();
         let doors = Doors::new();

@@ -15,7 +15,14 @@ use crate::compliance::last_words;
 use crate::odd_sockets;
 use crate::rows::{Kept, demand, here, is, read, read_keeping, test};
 
-const FIELDS: u64 = need::V6ONLY | need::IFACE_MARK | need::ACCEPT_MAX | need::TIMER | need::UNIX_QUEUES;
+const FIELDS: u64 = need::V6ONLY
+    | need::IFACE_MARK
+    | need::ACCEPT_MAX
+    | need::TIMER
+    | need::UNIX_QUEUES
+    | need::INODE
+    | need::UNIX_UID
+    | need::MARK;
 
 fn tcp(via: Option<Via>) -> Options {
     Options { via, order: vec![Proto::Tcp], ..here() }
@@ -109,6 +116,51 @@ fn agrees(doors: &Doors) {
     assert_eq!(rows.iter().map(|row| row.family).collect::<BTreeSet<u8>>(), BTreeSet::from([2, 10]));
     assert!(rows.iter().any(|row| row.mark == Some(7)) && rows.iter().any(|row| row.ifindex == 1));
     assert!(rows.iter().any(|row| row.timer == 2) && rows.iter().any(|row| row.timer == 1));
+}
+
+/// A connection with a mark.
+const MARKED: &str = r#"
+import socket, sys, os, signal
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen()
+c = socket.socket(); c.setsockopt(socket.SOL_SOCKET, 36, 7); c.connect(l.getsockname())
+a = l.accept()
+open(sys.argv[1] + ".part", "w").close(); os.rename(sys.argv[1] + ".part", sys.argv[1])
+signal.pause()
+"#;
+
+/// What costs the walk something is read only if it is asked for, each by itself, and then it is right.
+#[test]
+fn root_parts_are_there_when_asked_for() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("walkparts");
+    let _ = (lab.connect_v4(20), lab.connect_v6(20), lab.time_wait(3));
+    let ready = lab.dir().join("marked-ready");
+    lab.spawn("python3", &["-c", MARKED, ready.to_str().unwrap()]);
+    lab.wait_until("a marked connection", || ready.exists());
+    let bare = |row: &Kept| Kept { uid: None, inode: 0, mark: None, timer: 0, retrans: 0, ..row.clone() };
+    let parts: [(u64, fn(&mut Kept, &Kept)); 4] = [
+        (0, |_, _| ()),
+        (need::INODE, |bare, row| bare.inode = row.inode),
+        (need::UNIX_UID, |bare, row| bare.uid = row.uid),
+        (need::IFACE_MARK | need::MARK, |bare, row| bare.mark = row.mark),
+    ];
+    let told = |doors: &Doors| {
+        let of = |via, need| comparable(by(via, doors, &demand(need, vec![is("state", "established")])));
+        let whole = of(Via::Netlink, FIELDS);
+        assert!(whole.iter().any(|row| row.inode != 0 && row.mark == Some(7)));
+        for (need, shows) in parts {
+            let expected = whole.iter().map(|row| {
+                let mut expected = bare(row);
+                shows(&mut expected, row);
+                expected
+            });
+            let walked = of(Via::Bpf, need | need::UNIX_QUEUES).into_iter();
+            let walked = walked.map(|row| Kept { timer: 0, retrans: 0, ..row });
+            assert_eq!(walked.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>(), "{need:x}");
+        }
+    };
+    lab.inside(|| told(&Doors::new()));
 }
 
 #[test]

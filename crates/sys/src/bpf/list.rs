@@ -57,6 +57,22 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
     Ok(found)
 }
 
+/// `struct bpf_prog_info` up to `recursion_misses` (Linux 5.12), which is its last word here.
+const MISSES_AT: usize = 208;
+
+/// How often a program was not run because it was at work on the same CPU already: an interrupt came into it. Counted
+/// from Linux 5.12 on, for tracepoints from 6.1 on; 0 before. One call.
+pub fn missed_runs(program: &Fd) -> Result<u64, Errno> {
+    const WORDS: usize = MISSES_AT / 8 + 1;
+    let mut facts = [0u64; WORDS];
+    let (fd, bytes) = (program.raw() as u32, size_of_val(&facts) as u32);
+    let mut attr = FactsAttr { fd, bytes, facts: facts.as_mut_ptr() as u64 };
+    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is of `bytes` bytes to be written. What is
+    // zero in them (addresses of lists) asks for nothing.
+    unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
+    Ok(facts.last().copied().unwrap_or(0))
+}
+
 fn facts(id: u32) -> Result<LoadedProgram, Errno> {
     let mut attr = IdAttr { id, next: 0, flags: 0 };
     // SAFETY: as in `loaded_programs`.

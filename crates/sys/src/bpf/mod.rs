@@ -10,10 +10,11 @@ mod mapped;
 mod program;
 mod ring;
 
-pub use list::{LoadedProgram, loaded_programs};
+pub use list::{LoadedProgram, loaded_programs, missed_runs};
 pub use map::{Batch, Map, MapShape, ValueTypes, load_types};
 pub use mapped::{Mapped, map_file};
 pub use program::{
-    LOG_BYTES_MAX, ProgramShape, attach_iterator, attach_raw_tracepoint, attach_to, load_program, open_iterator, run,
+    LOG_BYTES_MAX, NetfilterPlace, ProgramShape, attach_iterator, attach_netfilter, attach_raw_tracepoint, attach_to,
+    load_program, open_iterator, run,
 };
 pub use ring::Ring;

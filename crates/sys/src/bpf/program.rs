@@ -195,6 +195,42 @@ pub fn attach_iterator(program: &Fd, attach: u32, which: &[u8]) -> Result<Fd, Er
     link(LinkAttr { program, target: 0, attach, flags: 0, iterator: address(which), iterator_bytes, rest: 0 })
 }
 
+/// Where a netfilter program stands in the calling thread's network namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetfilterPlace {
+    /// `NFPROTO_IPV4` (2) or `NFPROTO_IPV6` (10).
+    pub family: u32,
+    /// `enum nf_inet_hooks`: 0 PRE_ROUTING, 1 LOCAL_IN, 2 FORWARD, 3 LOCAL_OUT, 4 POST_ROUTING.
+    pub hook: u32,
+    /// Lower ones see a packet first; a place belongs to one program, EBUSY for a second.
+    pub priority: i32,
+}
+
+#[repr(C)]
+struct NetfilterLinkAttr {
+    program: u32,
+    target: u32,
+    attach: u32,
+    flags: u32,
+    family: u32,
+    hook: u32,
+    priority: i32,
+    netfilter_flags: u32,
+}
+const _: () = assert!(size_of::<NetfilterLinkAttr>() == 32);
+
+/// Puts a netfilter program in its place (Linux 6.4) by a link that ends when the result is dropped.
+pub fn attach_netfilter(program: &Fd, attach: u32, place: NetfilterPlace) -> Result<Fd, Errno> {
+    let NetfilterPlace { family, hook, priority } = place;
+    let program = program.raw() as u32;
+    let mut attr =
+        NetfilterLinkAttr { program, target: 0, attach, flags: 0, family, hook, priority, netfilter_flags: 0 };
+    // SAFETY: NetfilterLinkAttr is the layout of LINK_CREATE for this sort of program and holds no address.
+    let fd = unsafe { bpf(Command::LinkCreate, &mut attr) }?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
 #[repr(C)]
 struct IteratorAttr {
     link: u32,

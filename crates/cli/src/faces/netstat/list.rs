@@ -144,6 +144,9 @@ fn read(
         Proto::Unix => need::UNIX_NAME | need::UNIX_REFS,
         _ => 0,
     };
+    if list.options.extended || list.options.programs {
+        demand.need |= need::INODE | need::UNIX_UID;
+    }
     source.run(&demand, &mut |row| if show.wants(row) { each(row) } else { Next::More })
 }
 

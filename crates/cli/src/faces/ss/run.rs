@@ -235,11 +235,12 @@ fn needs(proto: Proto, options: &Options) -> u64 {
         Proto::Packet => need::PACKET | need::UNIX_UID | need::COOKIE,
         Proto::Netlink | Proto::Vsock | Proto::Tipc => 0,
         Proto::Xdp => need::XDP | need::UNIX_UID | need::COOKIE,
-        _ => need::SHUTDOWN | need::COOKIE | need::CGROUP,
+        _ => need::SHUTDOWN | need::COOKIE | need::CGROUP | need::INODE | need::UNIX_UID | need::MARK,
     };
     let more = [
         (options.details, details),
         (options.timers, need::TIMER),
+        (options.holders(), need::INODE),
         (options.memory, need::SKMEM),
         (
             // DCCP fills in a tcp_info too.

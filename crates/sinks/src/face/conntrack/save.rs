@@ -107,9 +107,10 @@ impl Words<'_, '_> {
             self.pen.word(words::state(state));
         }
         if let Some([orig, reply]) = row.vtags {
-            // Written and read by the tool in the wrong order of bytes: so is what it can load.
-            self.number("--orig-vtag", Some(orig.swap_bytes()));
-            self.number("--reply-vtag", Some(reply.swap_bytes()));
+            // Written and read by the tool in the machine's order of bytes: so is what it can load.
+            let as_loaded = |tag: u32| Some(u32::from_ne_bytes(tag.to_be_bytes()));
+            self.number("--orig-vtag", as_loaded(orig));
+            self.number("--reply-vtag", as_loaded(reply));
         }
         if let Some(role) = row.dccp_role.and_then(|role| DCCP_ROLES.get(usize::from(role))) {
             self.word("--role");

@@ -1,23 +1,30 @@
 //! Moments as text: RFC 3339 with nanoseconds, written once a second and patched in between.
-use sys::clock::WallTime;
+use super::WallTime;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Writes `2026-11-21T14:45:52.123456789Z`.
+/// Writes moments of a stream, `2026-11-21T14:45:52.123456789Z`.
 #[derive(Debug)]
-pub(super) struct Moments {
+pub struct Moments {
     /// The second that `text` is about.
     second: u64,
     text: Vec<u8>,
 }
 
+impl Default for Moments {
+    fn default() -> Moments {
+        Moments::new()
+    }
+}
+
 impl Moments {
-    pub(super) fn new() -> Moments {
+    /// Nothing written yet.
+    pub fn new() -> Moments {
         Moments { second: u64::MAX, text: Vec::with_capacity(32) }
     }
 
     /// The text of `ns` nanoseconds since 1970.
-    pub(super) fn text(&mut self, ns: u64) -> &[u8] {
+    pub fn text(&mut self, ns: u64) -> &[u8] {
         let (second, nanos) = (ns / NANOS_PER_SECOND, ns % NANOS_PER_SECOND);
         if second != self.second {
             self.second = second;

@@ -1,0 +1,69 @@
+//! New entries of connection tracking, told of by the packets that make them.
+//!
+//! A netfilter program of the calling thread's namespace, for both families, that writes an event for each entry that
+//! is about to be put into the table. Needs Linux 6.4, BTF, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. Ends with the
+//! value, however the process ends. Start reading at [`NewEntries::open`].
+use sys::bpf::NetfilterPlace;
+use sys::{Host, SysError};
+
+use crate::{BpfError, Link, Loaded, Ring, Spec, load};
+
+static OBJECT: &[u8] = include_bytes!("../objects/conntrack_new.o");
+
+/// `NFPROTO_IPV4`, `NFPROTO_IPV6`
+const FAMILIES: [u32; 2] = [2, 10];
+/// `NF_INET_LOCAL_IN`, `NF_INET_POST_ROUTING`: where entries are confirmed.
+const HOOKS: [u32; 2] = [1, 4];
+/// Confirmation has the last priority, INT_MAX, and for IPv6 at LOCAL_IN the one before (`ipv6_conntrack_ops` in
+/// net/netfilter/nf_conntrack_proto.c). A place belongs to one program, so that a second run takes the one before.
+const PRIORITIES: std::ops::RangeInclusive<i32> = i32::MAX - 5..=i32::MAX - 2;
+
+/// The program at work, and the ring that it fills.
+#[derive(Debug)]
+pub struct NewEntries {
+    loaded: Loaded,
+    _links: Vec<Link>,
+    ring: Ring,
+}
+
+impl NewEntries {
+    /// Loads the program and puts it in its places. From here on no new entry is missed. Costs some milliseconds.
+    ///
+    /// `ring_bytes` (a power of two, whole pages) is the room for what waits to be read: an event takes 64 bytes, 128
+    /// with IPv6.
+    pub fn open(host: &Host, ring_bytes: u32) -> Result<NewEntries, BpfError> {
+        let spec =
+            Spec { object: OBJECT, programs: &["on_packet"], constants: &[], entries: &[("events", ring_bytes)] };
+        let loaded = load(host, &spec)?;
+        let program = loaded.program("on_packet")?;
+        let mut links = Vec::new();
+        for (family, hook) in FAMILIES.into_iter().flat_map(|family| HOOKS.map(|hook| (family, hook))) {
+            let mut link = Err(BpfError::Taken { hook: "of netfilter", priority: *PRIORITIES.end() });
+            for priority in PRIORITIES.rev() {
+                link = program.attach_netfilter(NetfilterPlace { family, hook, priority });
+                if !matches!(link, Err(BpfError::Taken { .. })) {
+                    break;
+                }
+            }
+            links.push(link?);
+        }
+        let ring = loaded.map("events")?.ring()?;
+        Ok(NewEntries { loaded, _links: links, ring })
+    }
+
+    /// Appends to `into` every event that waits; true if there was one. No system call.
+    pub fn take(&mut self, into: &mut Vec<u8>) -> Result<bool, SysError> {
+        Ok(self.ring.consume(&mut |event| into.extend_from_slice(event))? > 0)
+    }
+
+    /// Waits until 64 KiB of events are there, for `timeout_ms` at most. Look again after that time: fewer events wake
+    /// nobody.
+    pub fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
+        self.ring.wait(timeout_ms).map(drop)
+    }
+
+    /// Events that found the ring full, so far. One call.
+    pub fn lost(&self) -> Result<u64, BpfError> {
+        self.loaded.counter("lost")
+    }
+}

@@ -1,0 +1,247 @@
+//! What the advice is made from: several readings of the counters, one pass over the table, sizes of objects.
+
+use super::super::stats::ways;
+use crate::flags::NatAdvise;
+use crate::session::Session;
+use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
+use conntrack::{CtSource, Options, Way, in_each};
+use doctor::nat::{Census, EntryBytes, Evidence, Sample};
+use host::{Namespaces, NetnsNames};
+use record::rows::{CtSettings, Nat, stat_need};
+use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
+use std::collections::BTreeMap;
+use sys::Host;
+
+/// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
+pub(super) fn gather(
+    session: &Session,
+    asked: &NatAdvise,
+    books: &mut Accounting,
+) -> Result<Vec<(u64, Evidence)>, SourceError> {
+    let namespaces = session.namespaces();
+    let ways = ways(session, namespaces.as_deref());
+    let mut sampled = Sampled::default();
+    let last = sampled.take_all(session, asked, &ways)?;
+    books.add(&last);
+    let host = session.host();
+    let machine = Machine::read(host, books);
+    let mut found = BTreeMap::new();
+    let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
+    // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
+    let read = in_each(host, &alive, &mut |netns_id, books| {
+        let Some(of) = sampled.of.get(&netns_id) else { return Ok(()) };
+        let evidence = machine.evidence(host, netns_id, of, books);
+        found.insert(netns_id, evidence);
+        Ok(())
+    })?;
+    books.add(&read);
+    if namespaces.is_some() {
+        let last = sampled.of.values().filter_map(|of| of.samples.last());
+        let all = last.fold(0u64, |all, sample| all.saturating_add(sample.entries));
+        found.values_mut().for_each(|evidence| evidence.host_entries = Some(all));
+    }
+    Ok(ways.iter().filter_map(|way| Some((way.netns_id, found.remove(&way.netns_id)?))).collect())
+}
+
+/// Names of the namespaces, or their numbers, in the order of `found`.
+pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Accounting) -> Vec<Vec<u8>> {
+    let ids: Vec<u64> = found.iter().map(|(netns_id, _)| *netns_id).collect();
+    let number = |id: u64| {
+        let mut number = Vec::new();
+        text::put_u64(&mut number, id);
+        number
+    };
+    let named = match session.namespaces() {
+        Some(namespaces) => {
+            return ids.iter().map(|id| of_all(&namespaces, *id).unwrap_or_else(|| number(*id))).collect();
+        }
+        None => NetnsNames::read(session.host(), &ids),
+    };
+    match named {
+        Ok(names) => ids.iter().map(|id| names.name(*id).map_or_else(|| number(*id), <[u8]>::to_vec)).collect(),
+        Err(error) => {
+            books.because(1, error.to_string());
+            ids.iter().map(|id| number(*id)).collect()
+        }
+    }
+}
+
+fn of_all(namespaces: &Namespaces, id: u64) -> Option<Vec<u8>> {
+    let namespace = namespaces.list().iter().find(|namespace| namespace.inode == id)?;
+    match (namespace.name(), namespace.pid) {
+        (Some(name), _) => Some(name.to_vec()),
+        (None, Some(pid)) => Some(format!("pid:{pid}").into_bytes()),
+        (None, None) => None,
+    }
+}
+
+/// The readings of all namespaces.
+#[derive(Default)]
+struct Sampled {
+    of: BTreeMap<u64, Counted>,
+    /// Readings so far.
+    round: u32,
+}
+
+/// The readings of one.
+#[derive(Default)]
+struct Counted {
+    samples: Vec<Sample>,
+    /// The last reading whole.
+    last: Stats,
+    /// Which reading that was.
+    round: u32,
+}
+
+impl Sampled {
+    /// Reads all namespaces as often as asked; the books are those of the last time.
+    fn take_all(&mut self, session: &Session, asked: &NatAdvise, ways: &[Way<'_>]) -> Result<Accounting, SourceError> {
+        let interval_ns = u64::try_from(asked.interval.as_nanos()).unwrap_or(u64::MAX);
+        let mut books = Accounting::default();
+        while self.round < asked.samples && session.host().begin_round() {
+            books = self.take(session, ways)?;
+            if self.round == asked.samples || session.host().is_replay() {
+                continue;
+            }
+            // From the end of the last round on: no two samples of a namespace are closer than this.
+            let due_ns = sys::clock::monotonic_ns().saturating_add(interval_ns);
+            if !session.sleep_until(due_ns) {
+                books.because(1, format!("interrupted after {} of {} samples", self.round, asked.samples));
+                break;
+            }
+        }
+        Ok(books)
+    }
+
+    fn take(&mut self, session: &Session, ways: &[Way<'_>]) -> Result<Accounting, SourceError> {
+        self.round += 1;
+        let (of, round) = (&mut self.of, self.round);
+        in_each(session.host(), ways, &mut |netns_id, books| {
+            let stats = read(session.host(), netns_id, stat_need::SETTINGS, None).map_err(|error| SourceError {
+                what: "connection tracking",
+                fault: SourceFault::Unsupported,
+                cause: Box::new(error),
+            })?;
+            if let Some(why) = &stats.without {
+                books.incomplete = true;
+                books.because(1, format!("no counters: {why}"));
+            }
+            let counted = of.entry(netns_id).or_default();
+            if let Some(entries) = stats.entries {
+                counted.samples.push(Sample { at_ns: session.steady_ns(), entries, counts: stats.sum() });
+            }
+            counted.last = stats;
+            counted.round = round;
+            Ok(())
+        })
+    }
+
+    /// True if the last round got to it: what has gone since the first one needs no advice.
+    fn is_alive(&self, netns_id: u64) -> bool {
+        self.of.get(&netns_id).is_some_and(|of| of.round == self.round)
+    }
+}
+
+/// What is the same for all namespaces.
+struct Machine {
+    entry: Option<EntryBytes>,
+    /// Entries of all namespaces.
+    entries: Option<u64>,
+    page_bytes: u64,
+    memory_bytes: Option<u64>,
+}
+
+impl Machine {
+    fn read(host: &Host, books: &mut Accounting) -> Machine {
+        let page_bytes = page_bytes(host);
+        let mut machine = Machine { entry: None, entries: None, page_bytes, memory_bytes: memory_bytes(host) };
+        match SlabSizes::read(host) {
+            Ok(sizes) => {
+                let share = |object: ObjectSize| object.share(page_bytes);
+                let (entry, extension, helped) = (share(sizes.entry), share(sizes.extension), share(sizes.helped));
+                machine.entry = Some(EntryBytes { entry, extension, helped });
+                machine.entries = sizes.in_use;
+            }
+            Err(error) => books.because(1, format!("{error}: what an entry takes in memory stays unknown")),
+        }
+        machine
+    }
+
+    /// What is known of the namespace that the calling thread is in.
+    fn evidence(&self, host: &Host, netns_id: u64, of: &Counted, books: &mut Accounting) -> Evidence {
+        let settings = of.last.settings.unwrap_or_default();
+        let is_empty = of.samples.last().is_some_and(|sample| sample.entries == 0);
+        Evidence {
+            samples: of.samples.clone(),
+            max: of.last.max,
+            buckets: of.last.buckets,
+            settings,
+            is_listened_to: hears_events(host, netns_id),
+            // An empty table is known without reading it: in each namespace that costs 50 ns a bucket of the host's.
+            census: if is_empty { Some(Census::new(&settings)) } else { census(host, netns_id, &settings, books) },
+            entry: self.entry,
+            page_bytes: self.page_bytes,
+            host_entries: self.entries,
+            host_memory_bytes: self.memory_bytes,
+            is_first: may_set(host, netns_id),
+        }
+    }
+}
+
+/// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
+const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
+
+/// One pass over the table of the namespace that the calling thread is in.
+fn census(host: &Host, netns_id: u64, settings: &CtSettings, books: &mut Accounting) -> Option<Census> {
+    let mut census = Census::new(settings);
+    let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
+    let read = CtSource::new(host, Options::new(netns_id)).run(&Demand::new(&fields, Vec::new()), &mut |row| {
+        census.add(row);
+        Next::More
+    });
+    match read {
+        Ok(read) => {
+            books.incomplete |= read.is_partial();
+            read.why.into_iter().for_each(|why| books.because(why.count, why.text));
+            Some(census)
+        }
+        Err(error) => {
+            books.incomplete = true;
+            books.because(1, error.to_string());
+            None
+        }
+    }
+}
+
+/// True if the limit may be written in this namespace: everywhere but in the first the file is for reading only.
+fn may_set(host: &Host, netns_id: u64) -> bool {
+    const WRITABLE: u32 = 0o200;
+    let path = format!("{SETTINGS_DIR}/nf_conntrack_max");
+    let mut mode = Vec::new();
+    let read = host.bytes(&format!("mode {path}@{netns_id}"), "", &mut mode, |into| {
+        into.extend_from_slice(&sys::fs::stat(&host.real_path(&path))?.mode.to_le_bytes());
+        Ok(())
+    });
+    let mode = mode.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    read.is_ok() && mode.is_some_and(|mode| mode & WRITABLE != 0)
+}
+
+fn page_bytes(host: &Host) -> u64 {
+    let mut bytes = Vec::new();
+    let read = host.bytes("page-bytes", "", &mut bytes, |into| {
+        into.extend_from_slice(&sys::page_bytes().to_le_bytes());
+        Ok(())
+    });
+    // 4096 is what nearly all have; an older recording says nothing.
+    read.ok().and_then(|()| bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))).unwrap_or(4096)
+}
+
+/// `MemTotal`.
+fn memory_bytes(host: &Host) -> Option<u64> {
+    let mut text = Vec::new();
+    host.read_file("/proc/meminfo", &mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let kib: u64 =
+        text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_ascii_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}

@@ -1,0 +1,77 @@
+//! `netwren nat advise`: how large the table of connection tracking should be, and why.
+//!
+//! Reads (`gather`), lets `doctor` judge, shows (`show`), and sets what was advised if asked to (`apply`).
+
+mod apply;
+mod gather;
+mod show;
+
+use super::super::Outcome;
+use crate::exit::Exit;
+use crate::flags::NatAdvise;
+use crate::messages::footer_lines;
+use crate::output;
+use crate::session::{Place, Session};
+use doctor::nat::{Advice, Evidence, advise};
+use record::Accounting;
+use std::ffi::OsString;
+
+/// One namespace with what is advised.
+struct Judged {
+    netns_id: u64,
+    /// Hostile text.
+    name: Vec<u8>,
+    evidence: Evidence,
+    advice: Advice,
+}
+
+/// Runs the command with the words behind `nat advise`.
+pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
+    let asked = match NatAdvise::parse(args) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+        }
+    };
+    let place = Place {
+        netns: asked.netns.as_deref(),
+        all_netns: asked.all_netns,
+        record: asked.record.as_deref(),
+        replay: asked.replay.as_deref(),
+        ..Place::default()
+    };
+    let session = match Session::open(place) {
+        Ok(session) => session,
+        Err(error) => return Outcome::because(error.exit(), error),
+    };
+    let mut books = Accounting::default();
+    session.find_namespaces(true, &mut books);
+    let gathered = gather::gather(&session, &asked, &mut books);
+    let outcome = match gathered {
+        Ok(found) => tell(&session, &asked, found, &mut books),
+        Err(error) => Outcome::because(Exit::Failed, error),
+    };
+    session.finish(&mut books);
+    let Outcome { mut exit, mut says } = outcome;
+    says.extend(footer_lines(&books));
+    if exit == Exit::Ok && books.is_partial() {
+        exit = Exit::Partial;
+    }
+    Outcome { exit, says }
+}
+
+fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, books: &mut Accounting) -> Outcome {
+    let names = gather::names(session, &found, books);
+    let judged: Vec<Judged> = found
+        .into_iter()
+        .zip(names)
+        .map(|((netns_id, evidence), name)| Judged { netns_id, name, advice: advise(&evidence), evidence })
+        .collect();
+    let text = if asked.json { show::json(&judged) } else { show::words(&judged) };
+    let printed = output::print(&text);
+    if printed != Exit::Ok || !asked.apply {
+        return printed.into();
+    }
+    apply::run(session, &judged, asked.yes)
+}

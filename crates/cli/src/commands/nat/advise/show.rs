@@ -1,0 +1,129 @@
+//! The advice as words and as JSON.
+
+use super::{Judged, apply};
+use doctor::nat::{Advice, Verdict};
+use record::rows::StatCounter;
+use record::text::{put_json, put_text};
+use std::fmt::Write;
+
+/// Counters that tell of losses.
+const LOSSES: [StatCounter; 4] =
+    [StatCounter::Drop, StatCounter::EarlyDrop, StatCounter::InsertFailed, StatCounter::ChainTooLong];
+
+/// A paragraph for each namespace, the worst first, and what to set. Of several, those that have room get one line.
+pub(super) fn words(judged: &[Judged]) -> String {
+    let mut text = String::new();
+    let mut worst_first: Vec<&Judged> = judged.iter().collect();
+    worst_first.sort_by_key(|one| std::cmp::Reverse(one.advice.verdict));
+    for Judged { name, advice, .. } in worst_first {
+        let mut shown = Vec::new();
+        put_text(&mut shown, name);
+        let (shown, verdict) = (String::from_utf8_lossy(&shown), advice.verdict.name());
+        let is_changed = advice.sizes.is_some_and(|sizes| sizes.is_change);
+        if judged.len() > 1 && advice.verdict == Verdict::Roomy && !is_changed {
+            let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+            let _ = writeln!(text, "{shown}: {verdict}, {} of {} entries", number(advice.entries), number(advice.max));
+            continue;
+        }
+        let _ = writeln!(text, "{shown}: {verdict}");
+        for reason in &advice.reasons {
+            let _ = writeln!(text, "  {reason}");
+        }
+    }
+    let lines = apply::lines(judged);
+    if !lines.is_empty() {
+        text.push_str("to set, in the first network namespace:\n");
+        for line in &lines {
+            let _ = writeln!(text, "  sysctl -w {line}");
+        }
+    }
+    text
+}
+
+/// One object a namespace.
+pub(super) fn json(judged: &[Judged]) -> String {
+    let mut out = Vec::new();
+    for one in judged {
+        object(&mut out, one);
+        out.push(b'\n');
+    }
+    // What comes from outside was made valid by its escaping.
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn object(out: &mut Vec<u8>, judged: &Judged) {
+    let Judged { netns_id, name, evidence, advice } = judged;
+    let Advice { trend, sizes, timeout, chains, .. } = advice;
+    out.extend_from_slice(b"{\"netns\":");
+    string(out, name);
+    number(out, "netns_id", Some(*netns_id));
+    word(out, "verdict", Some(advice.verdict.name()));
+    number(out, "entries", advice.entries);
+    number(out, "max", advice.max);
+    number(out, "buckets", advice.buckets);
+    number(out, "samples", u64::try_from(evidence.samples.len()).ok());
+    number(out, "interval_ms", trend.interval_ms);
+    number(out, "peak", trend.peak);
+    number(out, "growth_per_s", trend.growth_per_s);
+    number(out, "full_in_s", trend.full_in_s);
+    number(out, "expired", advice.expired);
+    for counter in LOSSES {
+        number(out, counter.name(), trend.totals.get(counter));
+        number(out, &format!("{}_delta", counter.name()), trend.grown.get(counter));
+    }
+    number(out, "longest_chain", chains.and_then(|chains| chains.longest));
+    let mean = chains.zip(evidence.buckets.filter(|buckets| *buckets > 0));
+    number(out, "mean_chain", mean.map(|(chains, buckets)| format!("{:.3}", chains.nodes as f64 / buckets as f64)));
+    number(out, "nat_entries", advice.nat_entries);
+    number(out, "bytes_per_entry", advice.bytes_per_entry);
+    number(out, "bytes_per_entry_plain", advice.bytes_per_entry_plain);
+    number(out, "bytes_per_entry_nat", advice.bytes_per_entry_nat);
+    number(out, "advised_max", sizes.map(|sizes| sizes.advised_max));
+    number(out, "advised_buckets", sizes.map(|sizes| sizes.advised_buckets));
+    number(out, "memory_bytes", sizes.and_then(|sizes| sizes.memory_bytes));
+    number(out, "memory_now_bytes", sizes.and_then(|sizes| sizes.memory_now_bytes));
+    word(out, "timeout", timeout.map(|timeout| timeout.setting.file()));
+    number(out, "timeout_s", timeout.map(|timeout| timeout.seconds));
+    number(out, "timeout_entries", timeout.map(|timeout| timeout.entries));
+    number(out, "timeout_advised_s", timeout.and_then(|timeout| timeout.advised_s));
+    number(out, "timeout_frees", timeout.and_then(|timeout| timeout.frees));
+    let lines = if evidence.is_first { apply::lines(std::slice::from_ref(judged)) } else { Vec::new() };
+    list(out, "sysctl", &lines);
+    list(out, "reasons", &advice.reasons);
+    out.push(b'}');
+}
+
+fn key(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(format!(",\"{name}\":").as_bytes());
+}
+
+fn string(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    put_json(out, text);
+    out.push(b'"');
+}
+
+fn number(out: &mut Vec<u8>, name: &str, value: Option<impl ToString>) {
+    key(out, name);
+    out.extend_from_slice(value.map_or("null".to_owned(), |value| value.to_string()).as_bytes());
+}
+
+fn word(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
+    key(out, name);
+    match value {
+        Some(word) => string(out, word.as_bytes()),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn list(out: &mut Vec<u8>, name: &str, values: &[String]) {
+    key(out, name);
+    out.push(b'[');
+    for (i, value) in values.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        string(out, value.as_bytes());
+    }
+    out.push(b']');
+}

@@ -1,0 +1,355 @@
+//! Commands that change the table, and those about one entry.
+
+use super::filter::Filter;
+use super::options::{Command, given};
+use super::parse::Line;
+use super::run::{Run, Times, form, refused, words};
+use super::stop::{Stop, head, warn};
+use super::table::wrote;
+use super::want::{Side, Want, inverse};
+use super::words::output;
+use conntrack::change::{Given, GivenExpectation, Rewrite};
+use conntrack::{CtTable, dump_entries};
+use netlink::DumpError;
+use record::SinkError;
+use record::rows::{Conntrack, CtState, CtTuple, ip_proto};
+use sinks::face::conntrack::{Change, Options};
+use std::ops::ControlFlow;
+use sys::Errno;
+
+/// IP_CT_TCP_FLAG_SACK_PERM and IP_CT_TCP_FLAG_BE_LIBERAL (nf_conntrack_tcp.h): a made entry knows no window.
+const LIBERAL: u8 = 0x02 | 0x08;
+/// IP_CT_TCP_FLAG_CLOSE_INIT: from TIME_WAIT a new connection may begin at once (RFC 1122).
+const CLOSE_INIT: u8 = 0x04;
+/// `enum tcp_conntrack`
+const TIME_WAIT: u8 = 7;
+
+/// `-I` and `-A`.
+pub(super) fn create(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
+    let given = new_entry(line);
+    match run.changes.create(&given) {
+        Ok(()) => Ok(1),
+        Err(error) if error.errno() == Some(Errno::EXIST) && line.command == Some(Command::Add) => Ok(0),
+        Err(error) => Err(refused(&error, line.command)),
+    }
+}
+
+fn new_entry(line: &Line) -> Given<'_> {
+    let want = &line.want;
+    let proto = want.proto.unwrap_or(0);
+    let (mut orig, mut reply) = (want.orig_tuple(), want.tuple(&want.reply, proto));
+    let (said, answered) = (line.has_any(given::ORIG), line.has_any(given::REPLY));
+    match (said, answered) {
+        (true, false) => reply = inverse(&orig),
+        (false, true) => {
+            let parts = if matches!(proto, ip_proto::ICMP | ip_proto::ICMPV6) {
+                let asked = inverse(&orig);
+                (asked.src_part, asked.dst_part)
+            } else {
+                (reply.src_part, reply.dst_part)
+            };
+            (reply.src_part, reply.dst_part) = parts;
+            orig = inverse(&reply);
+        }
+        _ if line.bug_compatible => reply = as_said(want, reply),
+        _ => reply = completed(line, &inverse(&orig)),
+    }
+    orig.zone = want.orig_zone;
+    reply.zone = want.reply_zone;
+    let (snat, dnat) = rewrites(line, &orig);
+    Given {
+        orig: Some(orig),
+        reply: Some(reply),
+        status: want.status.map(|status| status.set),
+        mark: want.mark.map(|(mark, _)| mark),
+        zone: want.zone,
+        snat,
+        dnat,
+        labels: want.labels_changed.as_deref().map(|labels| (labels, None)),
+        ..meta(want)
+    }
+}
+
+/// What may be said of a new entry and of an old one.
+fn meta(want: &Want) -> Given<'static> {
+    let is_tcp = want.proto == Some(ip_proto::TCP);
+    let closed = matches!(want.state, Some(CtState::Tcp(state)) if state >= TIME_WAIT);
+    Given {
+        timeout_s: want.timeout_s,
+        state: want.state,
+        tcp_flags: is_tcp.then_some(if closed { LIBERAL | CLOSE_INIT } else { LIBERAL }),
+        // In the machine's order, as the tool has it.
+        vtags: want.vtags.map(|tag| tag.map(u32::to_ne_bytes)),
+        dccp_role: want.dccp_role,
+        ..Given::default()
+    }
+}
+
+/// The tool's reply tuple if both were begun: what was not said is zero, the protocol too.
+fn as_said(want: &Want, reply: CtTuple) -> CtTuple {
+    let said = want.reply.src_part.is_some() || want.reply.dst_part.is_some();
+    let icmp = matches!(reply.proto, ip_proto::ICMP | ip_proto::ICMPV6);
+    let known = reply.has_ports() || reply.proto == ip_proto::GRE;
+    CtTuple { proto: if said || icmp || !known { reply.proto } else { 0 }, ..reply }
+}
+
+/// The reply tuple: what was said of it, and for the rest what answers the original one. Where an address is to be
+/// rewritten the kernel wants the plain answer and does the rewriting itself.
+fn completed(line: &Line, plain: &CtTuple) -> CtTuple {
+    let Side { src, dst, src_part, dst_part } = line.want.reply;
+    let mut reply = *plain;
+    if !line.has(given::DST_NAT) {
+        reply.src = src.unwrap_or(plain.src);
+        reply.src_part = src_part.unwrap_or(plain.src_part);
+    }
+    if !line.has(given::SRC_NAT) {
+        reply.dst = dst.unwrap_or(plain.dst);
+        reply.dst_part = dst_part.unwrap_or(plain.dst_part);
+    }
+    reply
+}
+
+/// What `-n` and `-g` ask for. A port that is not named there is that of the reply tuple, as `-o save` writes it.
+fn rewrites(line: &Line, orig: &CtTuple) -> (Rewrite, Rewrite) {
+    let Want { snat, dnat, reply, .. } = line.want;
+    let port = |port: Option<u16>, reply: Option<u16>, orig: u16| {
+        port.or(reply.filter(|reply| *reply != orig && !line.bug_compatible))
+    };
+    let sport = snat.addr.and_then(|_| port(snat.port, reply.dst_part, orig.src_part));
+    let dport = dnat.addr.and_then(|_| port(dnat.port, reply.src_part, orig.dst_part));
+    (Rewrite { addr: snat.addr, port: sport }, Rewrite { addr: dnat.addr, port: dport })
+}
+
+/// `-D`: every entry that passes.
+pub(super) fn delete(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
+    let filter = Filter::new(line)?;
+    each_row(run, line, &filter, |run, row, writer| {
+        if !filter.passes(row) {
+            return Ok(false);
+        }
+        let id = row.id.filter(|_| !line.bug_compatible);
+        match run.changes.delete(&Given { orig: Some(row.orig), zone: row.zone, id, ..Given::default() }) {
+            Ok(()) => {}
+            // It ended by itself meanwhile.
+            Err(error) if error.errno() == Some(Errno::NOENT) && !line.bug_compatible => return Ok(false),
+            Err(error) => return Err(refused(&error, line.command)),
+        }
+        wrote(writer.changed(row, Change::Destroy)).map(|()| true)
+    })
+}
+
+/// `-U`: every entry that passes.
+pub(super) fn update(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
+    let filter = Filter::new(line)?;
+    each_row(run, line, &filter, |run, row, writer| {
+        if !filter.chooses(row) {
+            return Ok(false);
+        }
+        let mut labels = [Vec::new(), Vec::new()];
+        let Some(given) = changed(line, row, &mut labels) else { return Ok(false) };
+        if let Err(error) = run.changes.update(&given) {
+            warn(&format!("Operation failed: {}\n", reason(&error, line)));
+            if !line.bug_compatible {
+                return Ok(false);
+            }
+        }
+        let key = Given { orig: Some(row.orig), zone: row.zone, ..Given::default() };
+        let mut written = Ok(());
+        match run.changes.get(&key, |now| written = writer.row(now)) {
+            Ok(()) => wrote(written).map(|()| true),
+            Err(error) if error.errno() == Some(Errno::NOENT) => Ok(false),
+            Err(error) => Err(refused(&error, line.command)),
+        }
+    })
+}
+
+fn reason(error: &DumpError, line: &Line) -> String {
+    error.errno().map_or_else(|| error.to_string(), |errno| words(errno, line.command))
+}
+
+/// What is to be said of an entry; None if it is so already.
+fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> Option<Given<'g>> {
+    let want = &line.want;
+    let status = want.status.map(|wanted| row.status.map_or(0, |now| now.0) | wanted.set);
+    let mark = want.mark.map(|(mark, mask)| row.mark.unwrap_or(0) & !mask ^ mark);
+    let differs = |wanted: Option<u32>, now: Option<u32>| wanted.is_some() && wanted != now;
+    let labels = changed_labels(line, row, room);
+    let state = want.state.is_some() && want.state != row.state;
+    let numbers = differs(want.timeout_s, row.timeout_s) || differs(mark, row.mark);
+    if !(numbers || state || labels || differs(status, row.status.map(|now| now.0))) {
+        return None;
+    }
+    let [bits, mask] = &*room;
+    let labels = labels.then_some((bits.as_slice(), (!mask.is_empty()).then_some(mask.as_slice())));
+    let state = want.state.or(row.state.filter(|_| want.vtags.iter().any(Option::is_some)));
+    Some(Given {
+        orig: Some(row.orig),
+        status,
+        mark,
+        state,
+        zone: row.zone,
+        id: row.id.filter(|_| !line.bug_compatible),
+        labels,
+        ..meta(want)
+    })
+}
+
+/// The bits to be sent and which of them are meant: the kernel takes away those in the mask and then turns over those
+/// in the bits. False if nothing changes.
+fn changed_labels(line: &Line, row: &Conntrack<'_>, [bits, mask]: &mut [Vec<u8>; 2]) -> bool {
+    let (adds, takes) = (line.has(given::ADD_LABEL), line.has(given::DEL_LABEL));
+    let now = row.labels.unwrap_or_default();
+    match &line.want.labels_changed {
+        Some(wanted) if adds => {
+            bits.clone_from(wanted);
+            bits.resize(now.len().max(wanted.len()), 0);
+            // Without labels the whole set is new.
+            if !now.is_empty() {
+                mask.clone_from(bits);
+            }
+            true
+        }
+        Some(wanted) if takes && !now.is_empty() => {
+            mask.clone_from(wanted);
+            mask.resize(now.len().max(wanted.len()), 0);
+            bits.resize(mask.len(), 0);
+            true
+        }
+        None if takes && !now.is_empty() => {
+            bits.resize(now.len(), 0);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Calls `each` with every entry; it returns whether it did something to it.
+fn each_row(
+    run: &mut Run<'_>,
+    line: &Line,
+    filter: &Filter<'_>,
+    mut each: impl FnMut(&mut Run<'_>, &Conntrack<'_>, &mut super::run::ToStdout<'_>) -> Result<bool, Stop>,
+) -> Result<u64, Stop> {
+    let (session, clock) = (run.session, Times::new(run.session));
+    let is_update = line.command == Some(Command::Update);
+    let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
+    // What is deleted the tool shows without labels.
+    let labels = is_update && line.labels.is_some();
+    let options = Options { bare: true, ..form(line) };
+    let mut writer = run.writer(options, &clock, labels.then_some(&names));
+    let mut asked = filter.by_kernel();
+    if is_update {
+        // The mark is what is to be.
+        asked.mark = None;
+        asked.status = None;
+    }
+    let (mut count, mut failed) = (0, None);
+    for family in asked.families() {
+        let dumped =
+            dump_entries(session.host(), run.place(), CtTable::Conntrack, &asked.of_family(*family), "", |row, _| {
+                if session.interrupted() {
+                    return ControlFlow::Break(());
+                }
+                match each(run, row, &mut writer) {
+                    Ok(done) => {
+                        count += u64::from(done);
+                        ControlFlow::Continue(())
+                    }
+                    Err(stop) => {
+                        failed = Some(stop);
+                        ControlFlow::Break(())
+                    }
+                }
+            });
+        match dumped {
+            Ok(dumped) => run.note(&dumped),
+            Err(error) => failed = failed.or(Some(refused(&error, line.command))),
+        }
+        if failed.is_some() || session.interrupted() {
+            break;
+        }
+    }
+    let written = writer.finish();
+    match failed {
+        Some(stop) => Err(stop),
+        None => wrote(written).map(|()| count),
+    }
+}
+
+/// `-G`: one entry by a tuple.
+pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
+    let filter = Filter::new(line)?;
+    let want = &line.want;
+    let key = if line.has_any(given::ORIG) {
+        Given { orig: Some(want.orig_tuple()), ..Given::default() }
+    } else if line.bug_compatible {
+        // The tool makes no request without an original tuple.
+        return Err(Stop::refused(&words(Errno::INVAL, line.command)));
+    } else {
+        let (src_part, dst_part) = want.orig_parts();
+        let icmp = Side { src_part, dst_part, ..want.reply };
+        let is_icmp = matches!(want.proto, Some(ip_proto::ICMP | ip_proto::ICMPV6));
+        let side = if is_icmp { &icmp } else { &want.reply };
+        Given { reply: Some(want.tuple(side, want.proto.unwrap_or(0))), ..Given::default() }
+    };
+    let clock = Times::new(run.session);
+    let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
+    let options = Options { ktimestamp: line.shows(output::KTIMESTAMP), ..form(line) };
+    let mut writer = run.writer(options, &clock, line.labels.is_some().then_some(&names));
+    let (mut count, mut written) = (0, Ok(()));
+    let got = run.changes.get(&key, |row| {
+        if filter.passes(row) {
+            written = writer.row(row);
+            count += 1;
+        }
+    });
+    let end = if line.bug_compatible { writer.break_off() } else { writer.finish() };
+    got.map_err(|error| refused(&error, line.command))?;
+    wrote(written.and(end)).map(|()| count)
+}
+
+/// `-F`
+pub(super) fn flush(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
+    let what = match line.table {
+        CtTable::Expect => "expectation",
+        _ => "connection tracking",
+    };
+    let flushed = run.changes.flush(line.table, line.family, None).map_err(|error| refused(&error, line.command));
+    // The tool says so even if it was not.
+    if flushed.is_ok() || line.bug_compatible {
+        warn(&format!("{}{what} table has been emptied.\n", head()));
+    }
+    flushed
+}
+
+/// `-I expect` and `-D expect`.
+pub(super) fn change_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
+    let want = &line.want;
+    let proto = want.proto.unwrap_or(0);
+    let changed = if line.command == Some(Command::ExpDelete) {
+        run.changes.delete_expectation(&GivenExpectation { tuple: Some(want.orig_tuple()), ..Default::default() })
+    } else {
+        run.changes.create_expectation(&GivenExpectation {
+            tuple: Some(want.tuple(&want.expected, proto)),
+            mask: Some(want.tuple(&want.mask, proto)),
+            master: Some(want.orig_tuple()),
+            timeout_s: want.timeout_s,
+        })
+    };
+    changed.map(|()| 1).map_err(|error| refused(&error, line.command))
+}
+
+/// `-G expect`
+pub(super) fn get_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
+    let clock = Times::new(run.session);
+    let mut writer = run.writer(form(line), &clock, None);
+    let (mut count, mut written): (u64, Result<(), SinkError>) = (0, Ok(()));
+    let given = GivenExpectation { master: Some(line.want.orig_tuple()), ..GivenExpectation::default() };
+    let got = run.changes.get_expectation(&given, |row| {
+        written = writer.expectation(row, None, clock.now());
+        count += 1;
+    });
+    let end = writer.finish();
+    got.map_err(|error| refused(&error, line.command))?;
+    wrote(written.and(end)).map(|()| count)
+}

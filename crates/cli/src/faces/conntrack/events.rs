@@ -1,0 +1,139 @@
+//! `-E`: entries, or expectations, as they come, change and go.
+
+use super::filter::Filter;
+use super::options::{Command, given};
+use super::origin::Origins;
+use super::parse::Line;
+use super::run::{Run, Times, ToStdout, form, refused_by_system};
+use super::stop::{Stop, head, warn};
+use super::table::wrote;
+use super::words::{event, output};
+use conntrack::events::{CtEvents, Listen, ROOM, Told, groups};
+use conntrack::{CtDecoder, ExpectDecoder};
+use record::rows::NatHappening;
+use record::{Next, SinkError, Tide};
+use sinks::face::conntrack::{Change, Options, Origin};
+
+/// The least that the kernel gives a socket for what waits.
+const LEAST_ROOM: i64 = 2304;
+
+/// What the tool says once something was lost.
+const LOSING: &str = "WARNING: We have hit ENOBUFS! We are losing events.
+This message means that the current netlink socket buffer size is too small.
+Please, check --buffer-size in conntrack(8) manpage.
+";
+
+/// Shows events until the user or the reader has enough.
+pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
+    let filter = Filter::new(line)?;
+    let (session, clock) = (run.session, Times::new(run.session));
+    let expectations = line.command == Some(Command::ExpEvent);
+    let stop = || session.interrupted();
+    let room = room(line);
+    let listen =
+        Listen { groups: groups_of(line, expectations), room, netns_id: session.netns_id(), find: None, stop: &stop };
+    let mut events = CtEvents::open(session.host(), listen).map_err(|error| refused_by_system(&error, line.command))?;
+    let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
+    let options =
+        Options { ktimestamp: line.shows(output::KTIMESTAMP), time: line.shows(output::TIMESTAMP), ..form(line) };
+    let writer = run.writer(options, &clock, line.labels.is_some().then_some(&names));
+    let mut show = Show {
+        line,
+        filter,
+        writer,
+        origins: Origins::new(session),
+        entries: CtDecoder::new(session.netns_id()),
+        expectations: ExpectDecoder::new(session.netns_id()),
+        shown: 0,
+        lost: 0,
+    };
+    let told = loop {
+        let mut written = Ok(());
+        let tide = events.next(&mut |told| {
+            written = show.one(told);
+            if written.is_ok() { Next::More } else { Next::Stop }
+        });
+        show.lost(events.lost());
+        // What came together goes out together, and at once.
+        match (tide, written.and_then(|()| show.writer.flush())) {
+            (Ok(Tide::In), Ok(())) => {}
+            (Ok(_), written) => break wrote(written),
+            (Err(error), _) => break Err(Stop::other(format!("failed to received netlink event: {}", error.errno))),
+        }
+    };
+    let written = show.writer.finish();
+    run.books.add(&events.close());
+    told?;
+    wrote(written)?;
+    let kind = if expectations { "expectation" } else { "flow" };
+    warn(&format!("{}{} {kind} events have been shown.\n", head(), show.shown));
+    Ok(())
+}
+
+/// Bytes for what waits. The tool says what it got, which is twice what it asked for.
+fn room(line: &Line) -> u32 {
+    if !line.has(given::BUFFER_SIZE) {
+        return ROOM;
+    }
+    let asked = line.buffer_bytes.clamp(0, i64::from(i32::MAX / 2));
+    let got = (asked * 2).max(LEAST_ROOM);
+    warn(&format!("NOTICE: Netlink socket buffer size has been set to {got} bytes.\n"));
+    u32::try_from(asked).unwrap_or(ROOM)
+}
+
+fn groups_of(line: &Line, expectations: bool) -> u32 {
+    if expectations {
+        return groups::EXPECT_NEW | groups::EXPECT_UPDATE | groups::EXPECT_DESTROY;
+    }
+    if !line.has(given::EVENT_MASK) {
+        return groups::ALL;
+    }
+    let pairs = [(event::NEW, groups::NEW), (event::UPDATES, groups::UPDATE), (event::DESTROY, groups::DESTROY)];
+    pairs.iter().filter(|(bit, _)| line.events & bit != 0).fold(0, |all, (_, group)| all | group)
+}
+
+struct Show<'l, 's> {
+    line: &'l Line,
+    filter: Filter<'l>,
+    writer: ToStdout<'l>,
+    origins: Origins<'s>,
+    entries: CtDecoder,
+    expectations: ExpectDecoder,
+    shown: u64,
+    lost: u64,
+}
+
+impl Show<'_, '_> {
+    fn one(&mut self, told: &Told<'_>) -> Result<(), SinkError> {
+        let change = match told.happening {
+            NatHappening::New => Change::New,
+            NatHappening::Update => Change::Update,
+            NatHappening::Destroy => Change::Destroy,
+            NatHappening::Live => Change::Unknown,
+        };
+        let seconds = i64::try_from(told.received_ns / 1_000_000_000).unwrap_or(0);
+        let at = (seconds, (told.received_ns % 1_000_000_000) as u32);
+        if told.is_expectation {
+            let Ok(row) = self.expectations.decode(told.message.payload) else { return Ok(()) };
+            self.shown += 1;
+            return self.writer.expectation(&row, Some(change), at);
+        }
+        let Ok(row) = self.entries.decode(told.message.payload) else { return Ok(()) };
+        let family = self.line.family;
+        if family != 0 && family != row.family || !self.filter.passes(&row) {
+            return Ok(());
+        }
+        self.shown += 1;
+        let origin =
+            (told.portid != 0).then(|| Origin { portid: told.portid, program: self.origins.program(told.portid) });
+        self.writer.event(&row, change, at, origin.as_ref())
+    }
+
+    /// Says so as soon as the kernel has dropped more; how many they were is told at the end.
+    fn lost(&mut self, lost: u64) {
+        if lost > self.lost {
+            warn(LOSING);
+        }
+        self.lost = lost;
+    }
+}

@@ -1,0 +1,51 @@
+//! The face of conntrack (conntrack-tools 1.4.7): its command line, its requests, its exit codes. The bytes are
+//! `sinks::face::conntrack`'s, the messages to the kernel the crate `conntrack`'s.
+//!
+//! Words become a [`parse::Line`]; [`run::Run`] does what it says. Which entries pass is in [`filter`].
+
+mod addresses;
+mod args;
+mod counters;
+mod edit;
+mod events;
+mod filter;
+mod labels;
+mod load;
+mod options;
+mod origin;
+mod parse;
+mod protocol_names;
+mod protocols;
+mod run;
+mod stop;
+mod table;
+mod usage;
+mod want;
+mod words;
+
+use crate::session::{Place, Session};
+use run::Run;
+use std::os::unix::ffi::OsStringExt;
+use stop::Stop;
+
+/// Runs the face; returns the exit code.
+pub(crate) fn run(call: &super::Call) -> u8 {
+    match answer(call) {
+        Ok(code) => code,
+        Err(stop) => stop.tell(),
+    }
+}
+
+fn answer(call: &super::Call) -> Result<u8, Stop> {
+    let words: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
+    let session = Session::open(Place::default()).map_err(|error| Stop::other(error.to_string()))?;
+    if let [first, file, ..] = words.as_slice() {
+        if first == b"-R" || first == b"--load-file" {
+            return load::file(&session, file, call.bug_compatible);
+        }
+    }
+    let line = parse::parse(session.host(), words, call.bug_compatible)?;
+    let mut run = Run::new(&session);
+    let count = run.command(&line)?;
+    Ok(run.finish(&line, count))
+}

@@ -1,0 +1,70 @@
+//! Whose netlink socket has a port id: the program that changed an entry.
+
+use crate::session::Session;
+use sys::Host;
+
+/// Finds programs by port ids; the newest answer is kept.
+pub(super) struct Origins<'s> {
+    host: &'s Host,
+    newest: Option<(u32, u64, Option<Vec<u8>>)>,
+}
+
+impl<'s> Origins<'s> {
+    pub(super) fn new(session: &'s Session) -> Origins<'s> {
+        Origins { host: session.host(), newest: None }
+    }
+
+    /// The program's name; none if its socket is gone by now or its owner cannot be seen.
+    pub(super) fn program(&mut self, portid: u32) -> Option<&[u8]> {
+        let inode = inode_of(self.host, portid)?;
+        let known = self.newest.as_ref().is_some_and(|(port, socket, _)| (*port, *socket) == (portid, inode));
+        if !known {
+            self.newest = Some((portid, inode, holder(self.host, portid, inode)));
+        }
+        self.newest.as_ref()?.2.as_deref()
+    }
+}
+
+/// The inode of the netfilter socket with that port id, from /proc/net/netlink.
+fn inode_of(host: &Host, portid: u32) -> Option<u64> {
+    const NETFILTER: &str = "12";
+    let mut text = Vec::new();
+    host.read_file("/proc/thread-self/net/netlink", &mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
+    text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let (protocol, port) = (words.next()?, words.next()?);
+        (protocol == NETFILTER && port.parse() == Ok(portid)).then(|| words.nth(6)?.parse().ok()).flatten()
+    })
+}
+
+/// Who holds the socket: most have their pid for a port id, of the others every process is looked at.
+fn holder(host: &Host, portid: u32, inode: u64) -> Option<Vec<u8>> {
+    let wanted = format!("socket:[{inode}]");
+    if holds(host, portid, &wanted) {
+        return name(host, portid);
+    }
+    let mut names = Vec::new();
+    host.read_names("/proc", &mut names).ok()?;
+    let pids = names.split(|&b| b == 0).filter_map(|name| std::str::from_utf8(name).ok()?.parse::<u32>().ok());
+    let pid = pids.filter(|pid| *pid > 1 && *pid != portid).find(|pid| holds(host, *pid, &wanted))?;
+    name(host, pid)
+}
+
+fn holds(host: &Host, pid: u32, wanted: &str) -> bool {
+    let (mut fds, mut link) = (Vec::new(), Vec::new());
+    if host.read_names(&format!("/proc/{pid}/fd"), &mut fds).is_err() {
+        return false;
+    }
+    let fds: Vec<u32> = fds.split(|&b| b == 0).filter_map(|fd| std::str::from_utf8(fd).ok()?.parse().ok()).collect();
+    fds.iter().any(|fd| host.read_link(&format!("/proc/{pid}/fd/{fd}"), &mut link).is_ok() && link == wanted.as_bytes())
+}
+
+/// The name in /proc/PID/stat, up to the first closing parenthesis as the tool has it.
+fn name(host: &Host, pid: u32) -> Option<Vec<u8>> {
+    let mut comm = Vec::new();
+    host.read_file(&format!("/proc/{pid}/comm"), &mut comm).ok()?;
+    let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+    Some(comm.split(|&b| b == b')').next().unwrap_or_default().to_vec()).filter(|name| !name.is_empty())
+}

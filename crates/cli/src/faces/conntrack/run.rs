@@ -1,0 +1,200 @@
+//! From a command line to what it does.
+
+use super::counters;
+use super::edit;
+use super::events;
+use super::options::Command;
+use super::parse::Line;
+use super::stop::{Stop, head, in_words, warn};
+use super::table;
+use super::usage;
+use super::words::output;
+use crate::messages::footer;
+use crate::session::Session;
+use crate::stdout::Stdout;
+use conntrack::change::Changes;
+use conntrack::{Dumped, Place};
+use netlink::DumpError;
+use record::Accounting;
+use sinks::Out;
+use sinks::face::conntrack::{Civil, Clock, Form, LabelNames, Options, Writer};
+use sys::{Errno, SysError};
+
+/// What a run keeps from one command to the next.
+pub(super) struct Run<'s> {
+    pub(super) session: &'s Session,
+    pub(super) changes: Changes<'s>,
+    pub(super) books: Accounting,
+}
+
+/// The table's writer.
+pub(super) type ToStdout<'l> = Writer<'l, Stdout>;
+
+impl<'s> Run<'s> {
+    pub(super) fn new(session: &'s Session) -> Run<'s> {
+        let place = Place { netns: None, netns_id: session.netns_id() };
+        Run { session, changes: Changes::new(session.host(), place), books: Accounting::default() }
+    }
+
+    /// Where it reads.
+    pub(super) fn place(&self) -> Place<'s> {
+        Place { netns: None, netns_id: self.session.netns_id() }
+    }
+
+    /// A writer to stdout.
+    pub(super) fn writer<'l>(
+        &self,
+        options: Options,
+        clock: &'l dyn Clock,
+        labels: Option<LabelNames<'l>>,
+    ) -> ToStdout<'l> {
+        Writer::new(options, clock, labels, Out::new(Stdout::new()))
+    }
+
+    /// Keeps what was wrong with a dump.
+    pub(super) fn note(&mut self, dumped: &Dumped) {
+        if dumped.malformed > 0 {
+            self.books.incomplete = true;
+            let why = dumped.first_error.map_or_else(String::new, |error| error.to_string());
+            self.books.because(dumped.malformed, format!("entries that make no sense, the first: {why}"));
+        }
+        if dumped.end.interrupted {
+            self.books.because(1, "the table changed while it was read: entries may be missing or doubled");
+        }
+    }
+
+    /// Does what a line says; returns how many entries it was about.
+    pub(super) fn command(&mut self, line: &Line) -> Result<u64, Stop> {
+        match line.command {
+            None => usage::print(self.session, line).map(|()| 0),
+            Some(command) => match command {
+                Command::Help => usage::print(self.session, line).map(|()| 0),
+                Command::Version => usage::version().map(|()| 0),
+                Command::List => table::entries(self, line),
+                Command::ExpList => table::expectations(self, line),
+                Command::Create | Command::Add => edit::create(self, line),
+                Command::Update => edit::update(self, line),
+                Command::Delete => edit::delete(self, line),
+                Command::Get => edit::get(self, line),
+                Command::Flush | Command::ExpFlush => edit::flush(self, line).map(|()| 0),
+                Command::ExpCreate | Command::ExpDelete => edit::change_expectation(self, line),
+                Command::ExpGet => edit::get_expectation(self, line),
+                Command::Event | Command::ExpEvent => events::follow(self, line).map(|()| 0),
+                Command::Count => counters::entries(self, line).map(|()| 0),
+                Command::ExpCount => counters::expectations(self, line).map(|()| 0),
+                Command::Stats | Command::ExpStats => counters::per_cpu(self, line).map(|()| 0),
+            },
+        }
+    }
+
+    /// Tells on stderr how many entries there were; returns the exit code.
+    pub(super) fn finish(mut self, line: &Line, count: u64) -> u8 {
+        self.session.finish(&mut self.books);
+        footer(&self.books);
+        if self.session.interrupted() && !matches!(line.command, Some(Command::Event | Command::ExpEvent)) {
+            // As a shell shows a program that SIGINT has ended.
+            return 130;
+        }
+        let old = line.bug_compatible;
+        let what = match line.command {
+            Some(Command::List | Command::Get) => "flow entries have been shown",
+            Some(Command::Create) => "flow entries have been created",
+            Some(Command::Update) => "flow entries have been updated",
+            Some(Command::Delete) => "flow entries have been deleted",
+            Some(Command::Add) => "flow entries have been added",
+            Some(Command::ExpDelete) if !old => "expectations have been deleted",
+            Some(Command::ExpList | Command::ExpDelete) => "expectations have been shown",
+            _ => return 0,
+        };
+        // Of ended expectations the tool counts none, and so it fails.
+        let count = if old && line.command == Some(Command::ExpDelete) { 0 } else { count };
+        warn(&format!("{}{count} {what}.\n", head()));
+        let may_be_none = matches!(line.command, Some(Command::List | Command::ExpList | Command::Add));
+        u8::from(count == 0 && !may_be_none)
+    }
+}
+
+/// How entries are shown.
+pub(super) fn form(line: &Line) -> Options {
+    let form = match line.output {
+        bits if bits & output::SAVE != 0 => Form::Save,
+        bits if bits & output::XML != 0 => Form::Xml,
+        _ => Form::Text,
+    };
+    Options {
+        form,
+        layer3: line.shows(output::EXTENDED),
+        id: line.shows(output::ID),
+        bug_compatible: line.bug_compatible,
+        ..Options::PLAIN
+    }
+}
+
+/// The kernel's refusal in the tool's words.
+pub(super) fn refused(error: &DumpError, command: Option<Command>) -> Stop {
+    match error.errno() {
+        Some(errno) => Stop::refused(&words(errno, command)),
+        None => Stop::other(error.to_string()),
+    }
+}
+
+/// The same for a system call.
+pub(super) fn refused_by_system(error: &SysError, command: Option<Command>) -> Stop {
+    Stop::refused(&words(error.errno, command))
+}
+
+/// Words for an errno, by what was asked for.
+pub(super) fn words(errno: Errno, command: Option<Command>) -> String {
+    use Command::{Add, Create, Delete, ExpCount, ExpCreate, ExpStats, Get, List, Stats};
+    /// ETIME and ENOTSUPP, the latter the kernel's own.
+    const TIME: Errno = Errno(62);
+    const NOTSUPP: Errno = Errno(524);
+    let is = |commands: &[Command]| command.is_some_and(|command| commands.contains(&command));
+    let words = match errno {
+        Errno::PERM => "sorry, you must be root or get CAP_NET_ADMIN capability to do this",
+        NOTSUPP if is(&[List]) => "function not implemented",
+        Errno::INVAL if !is(&[ExpCount, Stats, ExpStats, Add]) => "invalid parameters",
+        Errno::EXIST if is(&[Create]) => "Such conntrack exists, try -U to update",
+        Errno::NOENT if is(&[Create, Get, Delete, Add]) => "such conntrack doesn't exist",
+        Errno::NOENT if is(&[ExpCreate]) => "master conntrack not found",
+        Errno::NOMEM if is(&[Create, Get, Add]) => "not enough memory",
+        Errno::AFNOSUPPORT if is(&[Get]) => "protocol not supported",
+        TIME if is(&[Create, Add]) => "conntrack has expired",
+        other => return in_words(other),
+    };
+    words.to_owned()
+}
+
+/// The host's clock and its time zone.
+pub(super) struct Times<'s>(&'s Session);
+
+impl<'s> Times<'s> {
+    pub(super) fn new(session: &'s Session) -> Times<'s> {
+        Times(session)
+    }
+
+    /// Seconds and ns since 1970.
+    pub(super) fn now(&self) -> (i64, u32) {
+        let now = self.0.host().now();
+        (now.seconds, now.nanos)
+    }
+}
+
+impl Clock for Times<'_> {
+    fn now_s(&self) -> i64 {
+        self.now().0
+    }
+
+    fn local(&self, seconds: i64) -> Option<Civil> {
+        let at = sys::clock::local_time(seconds)?;
+        Some(Civil {
+            year: at.year,
+            month: at.month,
+            day: at.day,
+            hour: at.hour,
+            minute: at.minute,
+            second: at.second,
+            weekday: at.weekday,
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! The command line of `netwren nat events`: that of a table, less what makes no sense, and three flags more.
+
+use super::command::{Known, build};
+use super::defs::FLAGS;
+use super::request::{Request, from_matches};
+use crate::commands::via_of;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use conntrack::events::{EventsVia, ROOM};
+use record::rows::NatHappening;
+use std::ffi::OsString;
+
+/// The flags of the table that make sense here. Flags that are added to the table are refused until they stand here.
+const TAKEN: &[&str] = &[
+    "columns",
+    "limit",
+    "resolve",
+    "output",
+    "no-header",
+    "color",
+    "stats",
+    "cost",
+    "explain",
+    "exit-code",
+    "netns",
+    "all-netns",
+    "via",
+    "record",
+    "replay",
+];
+
+const EVENTS: Known = Known {
+    name: "events",
+    about: "Entries of connection tracking as they come, change and go, until interrupted",
+    is_table: true,
+    examples: "\
+Examples:
+  netwren nat events                                everything that happens
+  netwren nat events --event destroy                a session log: a line for each that ended, with bytes and duration
+  netwren nat events --event new 'nat = dnat'       who comes in by a published port
+  netwren nat events --all-netns -o json            of every namespace of the host
+  netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
+",
+};
+
+/// A parsed `nat events`.
+#[derive(Debug)]
+pub(crate) struct Events {
+    /// What is chosen and how it is shown.
+    pub(crate) request: Request,
+    /// `--via`
+    pub(crate) via: Option<EventsVia>,
+    /// `--buffer` in bytes.
+    pub(crate) buffer: u32,
+    /// `--resync`
+    pub(crate) resync: bool,
+}
+
+impl Events {
+    /// Reads the words behind `nat events`; clap's error knows what to print and where.
+    pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Events, clap::Error> {
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("events")).chain(args))?;
+        from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+    }
+}
+
+fn from_words(matches: &ArgMatches) -> Result<Events, String> {
+    for flag in FLAGS.iter().map(|flag| flag.long).filter(|long| !TAKEN.contains(long)) {
+        if matches.value_source(flag) == Some(ValueSource::CommandLine) {
+            return Err(format!("--{flag} does not go with `nat events`"));
+        }
+    }
+    let mut request = from_matches(matches)?;
+    if let Some(words) = matches.get_one::<String>("event") {
+        request.shown.filter = with_events(words, &request.shown.filter)?;
+    }
+    let buffer = matches.get_one::<String>("buffer").map_or(Ok(ROOM), |text| bytes(text))?;
+    Ok(Events { via: via_of(request.via)?, buffer, resync: matches.get_flag("resync"), request })
+}
+
+/// The filter with the events of `--event`.
+fn with_events(words: &str, filter: &str) -> Result<String, String> {
+    let words: Vec<&str> = words.split(',').map(str::trim).collect();
+    if let Some(word) = words.iter().find(|word| !NatHappening::NAMES.contains(word)) {
+        return Err(format!("--event takes {}, not `{word}`", NatHappening::NAMES.join(", ")));
+    }
+    let events = format!("event in ({})", words.join(", "));
+    Ok(if filter.trim().is_empty() { events } else { format!("{events} and ({filter})") })
+}
+
+/// `8MiB`, `64k`, `1000000`: at least what the kernel gives to any socket, at most what fits into its number.
+fn bytes(text: &str) -> Result<u32, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => Some(0),
+        "k" | "K" | "KiB" => Some(10),
+        "M" | "MiB" => Some(20),
+        "G" | "GiB" => Some(30),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok().zip(unit).map(|(number, unit)| number.saturating_mul(1 << unit));
+    let number = number.and_then(|number| u32::try_from(number).ok()).filter(|n| (1 << 12..=1 << 30).contains(n));
+    number.ok_or_else(|| format!("--buffer takes bytes from 4KiB to 1GiB, not `{text}`"))
+}
+
+/// The clap command, from that of a table.
+pub(super) fn command() -> Command {
+    const GROUP: &str = "What is listened to";
+    let mut command = build(&EVENTS).bin_name("netwren nat events");
+    for flag in FLAGS.iter().filter(|flag| !TAKEN.contains(&flag.long)) {
+        command = command.mut_arg(flag.long, |arg| arg.hide(true));
+    }
+    let value = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help).help_heading(GROUP)
+    };
+    command
+        .arg(value(
+            "event",
+            "LIST",
+            "Only these events: new, update, destroy, live. The kernel sends no others; new alone is told of by BPF where \
+             that can be",
+        ))
+        .arg(value("buffer", "BYTES", "Room for what waits to be read: 8MiB if not said, 16MiB and more by BPF"))
+        .arg(
+            Arg::new("resync")
+                .long("resync")
+                .help("After events were lost, dump what lives now: rows whose event is live")
+                .help_heading(GROUP)
+                .action(ArgAction::SetTrue),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(line: &str) -> Result<Events, clap::Error> {
+        Events::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn the_command_is_sound() {
+        command().debug_assert();
+        assert!(TAKEN.iter().all(|long| FLAGS.iter().any(|flag| flag.long == *long)));
+    }
+
+    #[test]
+    fn words_become_a_filter_and_numbers() {
+        let events = parse("--event new,destroy orig_dport = 53 --buffer 64k --resync --via netlink").unwrap();
+        assert_eq!(events.request.shown.filter, "event in (new, destroy) and (orig_dport = 53)");
+        assert_eq!((events.buffer, events.resync, events.via), (65_536, true, Some(EventsVia::Netlink)));
+        let plain = parse("").unwrap();
+        assert_eq!((plain.request.shown.filter.as_str(), plain.buffer, plain.via), ("", ROOM, None));
+        assert_eq!(parse("--buffer 1GiB").unwrap().buffer, 1 << 30);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        for (line, says) in [
+            ("--event gone", "--event takes new, update, destroy, live, not `gone`"),
+            ("--buffer 12parsecs", "--buffer takes bytes"),
+            ("--buffer 5GiB", "--buffer takes bytes"),
+            ("--buffer 1", "--buffer takes bytes"),
+            ("--via proc", "/proc tells of no events"),
+            ("--by client", "--by does not go with"),
+            ("--watch", "--watch does not go with"),
+            ("--sort time", "--sort does not go with"),
+        ] {
+            let said = parse(line).unwrap_err().to_string();
+            assert!(said.contains(says), "{line}: {said}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! When entries began, for those that end: where the kernel does not remember it (nf_conntrack_timestamp), we do.
+use std::collections::HashMap;
+
+use record::Addr;
+use record::rows::{Conntrack, CtTuple};
+
+/// Entries remembered at most, some 40 bytes each; later ones have no duration.
+const MAX: usize = 1 << 20;
+
+/// Moments of beginning, ns since 1970.
+#[derive(Debug, Default)]
+pub(super) struct Births {
+    began: HashMap<u64, u64>,
+    /// Entries that there was no room for.
+    pub(super) unremembered: u64,
+}
+
+impl Births {
+    /// A new entry.
+    pub(super) fn begin(&mut self, entry: &Conntrack<'_>, now_ns: u64) {
+        // What the kernel remembers it tells at the end.
+        if entry.start_ns.is_some() {
+            return;
+        }
+        if self.began.len() >= MAX {
+            self.unremembered += 1;
+            return;
+        }
+        self.began.insert(key(entry), now_ns);
+    }
+
+    /// An entry that is gone: how long it lasted.
+    pub(super) fn end(&mut self, entry: &Conntrack<'_>, now_ns: u64) -> Option<u64> {
+        // Also taken out if the kernel has begun to remember meanwhile.
+        let seen = if self.began.is_empty() { None } else { self.began.remove(&key(entry)) };
+        let began = entry.start_ns.or(seen)?;
+        Some(entry.stop_ns.unwrap_or(now_ns).saturating_sub(began) / 1000)
+    }
+}
+
+/// The kernel's id is a keyed hash of 32 bits; with as much of the original tuple no two of a million are likely alike.
+fn key(entry: &Conntrack<'_>) -> u64 {
+    u64::from(entry.id.unwrap_or(0)) << 32 | mixed(&entry.orig, entry.netns_id) >> 32
+}
+
+fn mixed(tuple: &CtTuple, netns_id: u64) -> u64 {
+    // Any odd number with bits all over it spreads; nobody can choose tuples against the kernel's half of the key.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let words = |addr: Addr| match addr {
+        Addr::V4(octets) => (u64::from(u32::from_ne_bytes(octets)), 0),
+        Addr::V6(octets) => {
+            let all = u128::from_ne_bytes(octets);
+            (all as u64, (all >> 64) as u64)
+        }
+    };
+    let ((a, b), (c, d)) = (words(tuple.src), words(tuple.dst));
+    let parts = u64::from(tuple.src_part) << 32 | u64::from(tuple.dst_part) << 8 | u64::from(tuple.proto);
+    [a, b, c, d, parts, netns_id]
+        .into_iter()
+        .fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(SPREAD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_the_kernel_or_by_us() {
+        let mut births = Births::default();
+        let seen = Conntrack { id: Some(7), ..Conntrack::EMPTY };
+        let other = Conntrack { orig: CtTuple { src_part: 9, ..CtTuple::EMPTY }, ..seen };
+        births.begin(&seen, 5_000_000);
+        assert_eq!(births.end(&other, 9_000_000), None, "the same id, another entry");
+        assert_eq!(births.end(&seen, 9_000_000), Some(4_000));
+        assert_eq!(births.end(&seen, 9_000_000), None, "only once");
+        let told = Conntrack { start_ns: Some(1_000_000), stop_ns: Some(3_000_000), ..seen };
+        births.begin(&told, 1_000_000);
+        assert!(births.began.is_empty());
+        assert_eq!(births.end(&told, 9_000_000), Some(2_000));
+        assert_eq!(births.end(&Conntrack { stop_ns: None, ..told }, 9_000_000), Some(8_000));
+    }
+}

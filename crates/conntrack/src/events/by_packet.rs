@@ -1,0 +1,151 @@
+//! New entries as the BPF program tells of them.
+//!
+//! A block is a head of numbers and then events; [`super::by_bpf`] makes them, a recording holds them.
+use netlink::prefix::u64_at;
+use record::rows::Conntrack;
+use record::{Accounting, Next, Tide};
+use sys::{Blocks, SysError};
+
+use super::new_entry::{EVENT, NewEntry};
+use crate::error::DecodeError;
+
+/// What stands before the events of a block, in the machine's byte order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// What must be added to the kernel's monotonic clock for the time since 1970, in ns.
+    pub(super) epoch_ns: u64,
+    /// Events that found the ring full, so far.
+    pub(super) lost: u64,
+    /// Bytes of the ring.
+    pub(super) ring: u64,
+}
+
+/// Bytes of a head.
+pub(super) const HEAD: usize = 3 * 8;
+
+impl Head {
+    /// Its bytes.
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    pub(super) fn bytes(&self) -> [u8; HEAD] {
+        let mut bytes = [0; HEAD];
+        for (place, number) in bytes.chunks_exact_mut(8).zip([self.epoch_ns, self.lost, self.ring]) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes
+    }
+
+    fn parse(block: &[u8]) -> Option<Head> {
+        Some(Head { epoch_ns: u64_at(block, 0)?, lost: u64_at(block, 8)?, ring: u64_at(block, 16)? })
+    }
+}
+
+/// The events of one run.
+pub(super) struct NewByPacket<'h> {
+    blocks: Box<dyn Blocks + 'h>,
+    netns_id: u64,
+    head: Head,
+    told: u64,
+    failed: u64,
+    first_error: Option<DecodeError>,
+}
+
+impl<'h> NewByPacket<'h> {
+    pub(super) fn new(blocks: Box<dyn Blocks + 'h>, netns_id: u64) -> NewByPacket<'h> {
+        NewByPacket { blocks, netns_id, head: Head::default(), told: 0, failed: 0, first_error: None }
+    }
+
+    /// Waits for events and hands each out with its time, ns since 1970.
+    pub(super) fn next(&mut self, each: &mut dyn FnMut(u64, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
+        let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
+        let fault = |error| (1, Some(error));
+        let (mut failed, mut first_error) = (0, None);
+        match Head::parse(block) {
+            Some(head) => self.head = head,
+            None => {
+                (failed, first_error) =
+                    fault(DecodeError::Short { what: "block of new entries", claims: HEAD, has: block.len() });
+            }
+        }
+        let mut events = block.get(HEAD..).unwrap_or_default();
+        while !events.is_empty() {
+            let row = NewEntry::first(events).map_err(<[u8]>::len);
+            let (event, rest) = match row {
+                Ok(first) => first,
+                Err(has) => {
+                    failed += 1;
+                    first_error.get_or_insert(DecodeError::Short { what: "new entry", claims: EVENT, has });
+                    break;
+                }
+            };
+            events = rest;
+            match event.row(self.netns_id) {
+                Ok(row) => {
+                    self.told += 1;
+                    if each(event.happened_ns().wrapping_add(self.head.epoch_ns), &row) == Next::Stop {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    failed += 1;
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        self.failed += failed;
+        self.first_error = self.first_error.or(first_error);
+        Ok(Tide::In)
+    }
+
+    /// What became of every event.
+    pub(super) fn close(&mut self) -> Accounting {
+        let (failed, lost) = (self.failed, self.head.lost);
+        let mut books = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };
+        books.used("bpf");
+        if let Some(error) = self.first_error {
+            books.because(failed, format!("events that make no sense, the first: {error}"));
+        }
+        if lost > 0 {
+            let ring = self.head.ring;
+            books.because(lost, format!("events lost: the ring ({ring} bytes) was full (raise with --buffer)"));
+        }
+        books
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    struct Given(Vec<Vec<u8>>, Vec<u8>);
+
+    impl Blocks for Given {
+        fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+            if self.0.is_empty() {
+                return Ok(None);
+            }
+            self.1 = self.0.remove(0);
+            Ok(Some(&self.1))
+        }
+    }
+
+    #[test]
+    fn garbled_blocks_cost_their_rows_only() {
+        let mut good = vec![0; EVENT];
+        good[26] = 2;
+        let head = Head { epoch_ns: 1000, lost: 3, ring: 1 << 24 }.bytes().to_vec();
+        let cut = [&head[..], &good, &good[..20]].concat();
+        let strange = [&head[..], &[0; EVENT], &good].concat();
+        let mut events = NewByPacket::new(Box::new(Given(vec![vec![1, 2], cut, strange], Vec::new())), 5);
+        let mut times = Vec::new();
+        let mut one = |ns, row: &Conntrack<'_>| {
+            times.push((ns, row.netns_id));
+            Next::More
+        };
+        while events.next(&mut one).unwrap() == Tide::In {}
+        assert_eq!(times, [(1000, 5), (1000, 5)]);
+        let books = events.close();
+        assert_eq!((books.seen, books.failed, books.lost), (5, 3, 3));
+        assert!(books.why.iter().any(|why| why.text.contains("ring")), "{books:?}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Messages as they come: what the face of conntrack(8) shows, and what the rows of `nat events` are made of.
+use netlink::{Message, Messages};
+use record::rows::{Conntrack, NatHappening};
+use record::{Accounting, Next, Tide};
+use sys::{Blocks, Host, SysError};
+
+use super::block::{DOUBLED, Frames, HEAD, Head};
+use super::homes::FindNamespaces;
+use super::reader::{CHUNKS, Listening, Wish};
+use crate::CtDecoder;
+use crate::error::DecodeError;
+use crate::uapi::{NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg};
+
+/// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these is of a new entry, without of a change.
+const CREATED: u16 = 0x200 | 0x400;
+
+/// Events that can be listened to, as bits: those of entries, and of expectations
+/// (`enum nfnetlink_groups`, include/uapi/linux/netfilter/nfnetlink_compat.h).
+pub mod groups {
+    /// New entries.
+    pub const NEW: u32 = 1 << 0;
+    /// Changes of entries.
+    pub const UPDATE: u32 = 1 << 1;
+    /// Entries that end.
+    pub const DESTROY: u32 = 1 << 2;
+    /// All of these.
+    pub const ALL: u32 = NEW | UPDATE | DESTROY;
+    /// New expectations.
+    pub const EXPECT_NEW: u32 = 1 << 3;
+    /// Changes of expectations.
+    pub const EXPECT_UPDATE: u32 = 1 << 4;
+    /// Expectations that end.
+    pub const EXPECT_DESTROY: u32 = 1 << 5;
+}
+
+/// What is listened to, and how.
+pub struct Listen<'h> {
+    /// Bits of [`groups`].
+    pub groups: u32,
+    /// Bytes that the kernel may keep for us; beyond the system's limit with CAP_NET_ADMIN. The kernel takes twice that
+    /// and counts some 800 bytes an event.
+    pub room: u32,
+    /// Inode of the calling thread's namespace.
+    pub netns_id: u64,
+    /// To listen to all namespaces: how the others are found.
+    pub find: Option<FindNamespaces>,
+    /// True once the run shall end. Asked some twenty times a second.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+/// Bytes that are asked for if the user says nothing: 8 MiB hold some 20,000 events.
+pub const ROOM: u32 = 8 << 20;
+
+/// One message.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'b> {
+    /// What happened.
+    pub happening: NatHappening,
+    /// True if it is about an expectation.
+    pub is_expectation: bool,
+    /// Inode of the namespace; 0 if nobody knows.
+    pub netns_id: u64,
+    /// The number that the listening namespace has for that one; `None` if it is the same.
+    pub nsid: Option<i32>,
+    /// When it was received, ns since 1970.
+    pub received_ns: u64,
+    /// Port id of the process that made the change; 0 if a packet or the clock did.
+    pub portid: u32,
+    /// The message: [`CtDecoder`] or [`crate::ExpectDecoder`] makes a row of its payload.
+    pub message: Message<'b>,
+}
+
+/// Messages about entries of one namespace, or of all, from now on.
+pub struct CtEvents<'h> {
+    blocks: Box<dyn Blocks + 'h>,
+    decoder: CtDecoder,
+    head: Head,
+    told: u64,
+    failed: u64,
+    first_error: Option<DecodeError>,
+}
+
+impl<'h> CtEvents<'h> {
+    /// Begins to listen: what happens after this returns is told. Needs CAP_NET_ADMIN; for all namespaces
+    /// CAP_NET_BROADCAST or CAP_SYS_ADMIN, too.
+    pub fn open(host: &'h Host, listen: Listen<'h>) -> Result<CtEvents<'h>, SysError> {
+        let Listen { groups, room, netns_id, find, stop } = listen;
+        let key = key(netns_id, find.is_some());
+        // A recording of all namespaces is told as it is, whatever is asked.
+        let everywhere = key_everywhere();
+        let key = if host.is_replay() && host.holds(everywhere) { everywhere.to_owned() } else { key };
+        let blocks = host.stream(&key, "", || {
+            let room = i32::try_from(room).unwrap_or(i32::MAX);
+            Ok(Box::new(Listening::open(Wish { groups, room, netns_id, find, chunks: CHUNKS }, stop)?))
+        })?;
+        Ok(CtEvents::of(blocks))
+    }
+
+    /// What these blocks tell.
+    pub(super) fn of(blocks: Box<dyn Blocks + 'h>) -> CtEvents<'h> {
+        CtEvents { blocks, decoder: CtDecoder::new(0), head: Head::default(), told: 0, failed: 0, first_error: None }
+    }
+
+    /// Waits for messages and hands them to `each`, oldest first. It may come back without any.
+    pub fn next(&mut self, each: &mut dyn FnMut(&Told<'_>) -> Next) -> Result<Tide, SysError> {
+        let CtEvents { blocks, head, told, failed, first_error, .. } = self;
+        let Some(block) = blocks.next()? else { return Ok(Tide::Out) };
+        let mut fault = |error: DecodeError| {
+            *failed += 1;
+            first_error.get_or_insert(error);
+        };
+        match Head::parse(block) {
+            Some(now) => *head = now,
+            None => fault(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() }),
+        }
+        for frame in Frames::of(block) {
+            let frame = match frame {
+                Ok(frame) if frame.netns_id == DOUBLED => continue,
+                Ok(frame) => frame,
+                Err(error) => {
+                    fault(error);
+                    break;
+                }
+            };
+            for message in Messages::new(frame.bytes) {
+                let message = match message {
+                    Ok(message) => message,
+                    Err(error) => {
+                        fault(DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has });
+                        break;
+                    }
+                };
+                let Some((happening, is_expectation)) = happening(&message) else { continue };
+                *told += 1;
+                let (netns_id, nsid, received_ns) = (frame.netns_id, frame.nsid, frame.wall_ns);
+                let portid = message.port;
+                let told = Told { happening, is_expectation, netns_id, nsid, received_ns, portid, message };
+                if each(&told) == Next::Stop {
+                    return Ok(Tide::In);
+                }
+            }
+        }
+        Ok(Tide::In)
+    }
+
+    /// The same with the entries as rows. Expectations are left out; what makes no sense is counted.
+    pub fn next_entries(&mut self, each: &mut dyn FnMut(&Told<'_>, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
+        let mut decoder = self.decoder;
+        let (mut failed, mut first_error) = (0, None);
+        let tide = self.next(&mut |told| {
+            if told.is_expectation {
+                return Next::More;
+            }
+            decoder.set_netns(told.netns_id);
+            match decoder.decode(told.message.payload) {
+                Ok(row) => each(told, &row),
+                Err(error) => {
+                    failed += 1;
+                    first_error.get_or_insert(error);
+                    Next::More
+                }
+            }
+        });
+        self.decoder = decoder;
+        self.told -= failed;
+        self.failed += failed;
+        self.first_error = self.first_error.or(first_error);
+        tide
+    }
+
+    /// Messages that the kernel dropped so far, as it counts them itself.
+    pub fn lost(&self) -> u64 {
+        self.head.lost
+    }
+
+    /// What became of every message: `seen` counts those handed out.
+    pub fn close(&mut self) -> Accounting {
+        let head = self.head;
+        let mut books = Accounting {
+            seen: self.told + self.failed,
+            failed: self.failed,
+            lost: head.lost,
+            unknown_attrs: self.decoder.unknown_attrs,
+            ..Accounting::default()
+        };
+        books.used("netlink");
+        if let Some(error) = self.first_error {
+            books.because(self.failed, format!("messages that make no sense, the first: {error}"));
+        }
+        if head.lost > 0 {
+            books.because(head.lost, lost_text(head.room));
+        }
+        let mut incomplete = |count, text: &'static str| {
+            if count > 0 {
+                books.incomplete = true;
+                books.because(count, text);
+            }
+        };
+        incomplete(
+            head.unmade,
+            "times the kernel had no memory to make a message of an event: at least one is missing",
+        );
+        incomplete(
+            head.late,
+            "namespaces appeared and were listened to only a moment later: their first events may be missing",
+        );
+        incomplete(head.closed, "namespaces could not be listened to (they cannot be entered, and have no nsid here)");
+        books
+    }
+}
+
+/// Why messages were lost, and what helps.
+fn lost_text(room: u64) -> String {
+    format!(
+        "events lost: the netlink buffer ({room} bytes) was full, and then the kernel drops everything until it is \
+         empty (raise with --buffer; --resync dumps what lives now)"
+    )
+}
+
+/// Its name on the tape.
+fn key(netns_id: u64, everywhere: bool) -> String {
+    if everywhere { key_everywhere().to_owned() } else { format!("ctnetlink/events/{netns_id}") }
+}
+
+fn key_everywhere() -> &'static str {
+    "ctnetlink/events"
+}
+
+/// What a message tells, and whether of an expectation; `None` if it is no event.
+fn happening(message: &Message<'_>) -> Option<(NatHappening, bool)> {
+    let (subsystem, kind) = (message.kind >> 8, message.kind & 0xff);
+    let is_expectation = match subsystem {
+        NFNL_SUBSYS_CTNETLINK => false,
+        NFNL_SUBSYS_CTNETLINK_EXP => true,
+        _ => return None,
+    };
+    let happening = match kind {
+        msg::CT_NEW if message.flags & CREATED != 0 => NatHappening::New,
+        msg::CT_NEW => NatHappening::Update,
+        msg::CT_DELETE => NatHappening::Destroy,
+        _ => return None,
+    };
+    Some((happening, is_expectation))
+}

@@ -1,0 +1,114 @@
+//! Which namespace an event is about, when one socket hears many.
+//!
+//! A namespace has numbers (nsid) for others, given when somebody needs one: a veth pair between the two, `ip netns set`.
+//! A socket that listens everywhere hears those which have a number, and the number is all that comes with a message.
+//! Nothing here gives one: it would stay behind.
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink::{Attrs, Messages, Request};
+use sys::{NetNs, NetlinkSocket, SysError};
+
+/// `NETLINK_ROUTE`
+const ROUTE: i32 = 0;
+/// `RTM_NEWNSID`, `RTM_GETNSID` (include/uapi/linux/rtnetlink.h).
+const RTM_NEWNSID: u16 = 88;
+const RTM_GETNSID: u16 = 90;
+/// `NETNSA_NSID`, `NETNSA_FD` (include/uapi/linux/net_namespace.h).
+const NETNSA_NSID: u16 = 1;
+const NETNSA_FD: u16 = 3;
+/// `struct rtgenmsg`, padded.
+const RTGENMSG: usize = 4;
+
+/// A namespace as whoever looks for them found it.
+#[derive(Debug)]
+pub struct Found {
+    /// Its inode.
+    pub netns_id: u64,
+    /// The way in; `None` if there is none, and for those that the asker already knew.
+    pub netns: Option<NetNs>,
+}
+
+/// Finds the namespaces of the host: called with the inodes that need no way in, on a thread of its own.
+pub type FindNamespaces = Box<dyn FnMut(&dyn Fn(u64) -> bool) -> Vec<Found> + Send>;
+
+/// The numbers of one namespace for others.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    inodes: HashMap<i32, u64>,
+    known: HashSet<u64>,
+}
+
+impl Numbers {
+    /// The inode behind a number.
+    pub(super) fn inode(&self, nsid: i32) -> Option<u64> {
+        self.inodes.get(&nsid).copied()
+    }
+
+    /// True if the namespace with this inode has a number.
+    pub(super) fn has(&self, inode: u64) -> bool {
+        self.known.contains(&inode)
+    }
+
+    /// Asks the kernel which number the calling thread's namespace has for `other`; remembers and returns it.
+    pub(super) fn learn(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
+        let nsid = nsid_of(other)?;
+        if let Some(nsid) = nsid {
+            // A number is given again when its namespace is gone.
+            if let Some(before) = self.inodes.insert(nsid, inode) {
+                self.known.remove(&before);
+            }
+            self.known.insert(inode);
+        }
+        Ok(nsid)
+    }
+
+    /// Forgets namespaces that are gone.
+    pub(super) fn keep(&mut self, is_there: impl Fn(u64) -> bool) {
+        self.inodes.retain(|_, inode| is_there(*inode));
+        self.known.retain(|inode| is_there(*inode));
+    }
+}
+
+/// The number that the calling thread's namespace has for another; `None` if it has none. Gives none.
+fn nsid_of(other: &NetNs) -> Result<Option<i32>, SysError> {
+    let socket = NetlinkSocket::open(ROUTE)?;
+    let mut request = Request::one(RTM_GETNSID);
+    let descriptor = u32::try_from(other.as_fd().as_raw_fd()).unwrap_or(0);
+    request.body(&[0; RTGENMSG]).attr_u32(NETNSA_FD, descriptor);
+    socket.send(request.bytes().unwrap_or_default())?;
+    let mut buffer = [0; 1024];
+    let got = socket.recv(&mut buffer)?;
+    let answers = Messages::new(buffer.get(..got).unwrap_or_default()).flatten();
+    let attrs = answers.filter(|answer| answer.kind == RTM_NEWNSID).flat_map(|answer| {
+        let attrs = answer.payload.get(RTGENMSG..).unwrap_or_default();
+        Attrs::new(attrs).flatten()
+    });
+    let numbers = attrs.filter(|attr| attr.kind == NETNSA_NSID).filter_map(|attr| attr.i32().ok());
+    Ok(numbers.filter(|nsid| *nsid >= 0).last())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use testkit::netns::Lab;
+
+    #[test]
+    fn root_numbers_are_learnt_and_not_given() {
+        testkit::require_root!();
+        let (near, far) = (Lab::new("nsidnear"), Lab::new("nsidfar"));
+        let other = NetNs::open_path(&far.path()).unwrap();
+        near.inside(|| {
+            let mut numbers = Numbers::default();
+            assert_eq!(numbers.learn(other.inode(), &other).unwrap(), None);
+            assert_eq!(nsid_of(&other).unwrap(), None, "asking gives none");
+            near.ip(&["netns", "set", far.name(), "41"]);
+            assert_eq!(numbers.learn(other.inode(), &other).unwrap(), Some(41));
+            assert_eq!(numbers.inode(41), Some(other.inode()));
+            assert!(numbers.has(other.inode()));
+            numbers.keep(|_| false);
+            assert_eq!(numbers.inode(41), None);
+        });
+    }
+}

@@ -1,0 +1,396 @@
+//! Rows of `nat events`: by BPF if only new entries of one namespace are asked for, else by netlink.
+use std::cell::Cell;
+use std::ops::ControlFlow;
+
+use netlink::Attrs;
+use record::rows::{NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
+use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Tide};
+use sys::clock::Moments;
+use sys::{Errno, Host, SysError};
+
+use super::births::Births;
+use super::by_packet::NewByPacket;
+use super::heard::{CtEvents, Listen, Told, groups};
+use super::homes::{FindNamespaces, Found};
+use super::reader::wall_ns;
+use super::wanted::{Wanted, pushed};
+use crate::dump::{CtTable, KernelFilter, Place, dump_entries};
+use crate::uapi::{NFGENMSG, cta};
+
+/// What is read, in messages.
+const WHAT: &str = "events of connection tracking";
+const DOOR_BPF: &str = "bpf";
+const DOOR_NETLINK: &str = "netlink";
+
+/// What the packet that makes an entry does not tell.
+const LACKS_BPF: u64 = nat_event_need::MESSAGE
+    | nat_need::LABELS
+    | nat_need::HELPER
+    | nat_need::MASTER
+    | nat_need::SECCTX
+    | nat_need::ID
+    | nat_need::USES;
+
+/// Events told between two dumps at least, for a table that is dumped over and over tells nobody anything.
+const BETWEEN_DUMPS: u64 = 10_000;
+
+/// The kernel interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventsVia {
+    /// Messages of the kernel.
+    Netlink,
+    /// A program that sees packets: new entries only.
+    Bpf,
+}
+
+/// What a [`NatEventStream`] follows.
+pub struct FollowNat<'h> {
+    /// The door; `None` chooses.
+    pub via: Option<EventsVia>,
+    /// Bytes for what waits to be read.
+    pub room: u32,
+    /// Inode of the namespace that the calling thread is in.
+    pub netns_id: u64,
+    /// For all namespaces: how the others are found.
+    pub find: Option<FindNamespaces>,
+    /// To dump what lives after events were lost: which namespaces, the calling thread's among them without a way in.
+    pub resync: Option<FindNamespaces>,
+    /// True once the run shall end. Asked some twenty times a second.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+/// Events from now on.
+pub struct NatEventStream<'h> {
+    host: &'h Host,
+    door: Door<'h>,
+    netns_id: u64,
+    wanted: Wanted,
+    births: Option<Births>,
+    moments: Moments,
+    resync: Option<Resync>,
+    settings: Settings,
+    counts: Counts,
+    notes: Accounting,
+    /// Why the better door is shut.
+    shut: Option<String>,
+}
+
+enum Door<'h> {
+    Netlink(Box<CtEvents<'h>>),
+    Bpf(Box<NewByPacket<'h>>),
+}
+
+struct Resync {
+    find: FindNamespaces,
+    /// Losses that were answered with a dump.
+    answered: u64,
+    told_before: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    new: u64,
+    update: u64,
+    destroy: u64,
+    live: u64,
+}
+
+impl Counts {
+    fn one(&mut self, what: NatHappening) {
+        *match what {
+            NatHappening::New => &mut self.new,
+            NatHappening::Update => &mut self.update,
+            NatHappening::Destroy => &mut self.destroy,
+            NatHappening::Live => &mut self.live,
+        } += 1;
+    }
+
+    fn all(self) -> u64 {
+        self.new + self.update + self.destroy + self.live
+    }
+}
+
+/// Sysctls of the namespace, `net.netfilter.nf_conntrack_…`; `None` if they could not be read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Settings {
+    events: Option<u64>,
+    timestamp: Option<u64>,
+    acct: Option<u64>,
+    count: Option<u64>,
+}
+
+impl Settings {
+    fn read(host: &Host) -> Settings {
+        let mut text = Vec::new();
+        let mut number = |name: &str| {
+            host.read_file(&format!("/proc/sys/net/netfilter/nf_conntrack_{name}"), &mut text).ok()?;
+            std::str::from_utf8(&text).ok()?.trim().parse().ok()
+        };
+        Settings {
+            events: number("events"),
+            timestamp: number("timestamp"),
+            acct: number("acct"),
+            count: number("count"),
+        }
+    }
+}
+
+impl<'h> NatEventStream<'h> {
+    /// Begins to follow what `demand` asks for: what happens after this returns is told.
+    pub fn open(
+        host: &'h Host,
+        demand: &Demand<NatEvents>,
+        follow: FollowNat<'h>,
+    ) -> Result<NatEventStream<'h>, SourceError> {
+        let wanted = Wanted::of(demand);
+        let settings = Settings::read(host);
+        let FollowNat { via, room, netns_id, find, resync, stop } = follow;
+        let everywhere = find.is_some();
+        let (mut shut, mut packets) = (None, None);
+        let lacks = demand.need & LACKS_BPF != 0;
+        let fits = wanted.only_new() && !everywhere && !lacks && resync.is_none();
+        let may = if host.is_replay() { host.holds(&key(netns_id)) } else { fits || via == Some(EventsVia::Bpf) };
+        if may && via != Some(EventsVia::Netlink) {
+            match open_packets(host, netns_id, room, stop) {
+                Ok(opened) if !host.is_replay() && (everywhere || !wanted.only_new()) => {
+                    drop(opened);
+                    return Err(unsupported(ONLY_NEW.into()));
+                }
+                Ok(opened) => packets = Some(opened),
+                Err(cause) if via == Some(EventsVia::Bpf) => return Err(unsupported(cause)),
+                Err(cause) => shut = Some(cause.to_string()),
+            }
+        }
+        let timed = demand.wants("duration_us") && wanted.has(NatHappening::Destroy);
+        let door = match packets {
+            Some(packets) => Door::Bpf(Box::new(packets)),
+            None => {
+                let remembers = !everywhere && settings.timestamp == Some(1);
+                let begins = if timed && !remembers { groups::NEW } else { 0 };
+                let groups = wanted.groups() | begins;
+                let listen = Listen { groups, room, netns_id, find, stop };
+                Door::Netlink(Box::new(CtEvents::open(host, listen).map_err(|error| error_of(&error))?))
+            }
+        };
+        Ok(NatEventStream {
+            host,
+            door,
+            netns_id,
+            wanted,
+            births: timed.then(Births::default),
+            moments: Moments::new(),
+            resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
+            settings,
+            counts: Counts::default(),
+            notes: Accounting::default(),
+            shut,
+        })
+    }
+
+    /// What the user should know from the start; `None` if nothing.
+    pub fn caveat(&self) -> Option<String> {
+        (self.settings.events == Some(0) && matches!(self.door, Door::Netlink(_))).then(|| {
+            "this namespace tells of no events: net.netfilter.nf_conntrack_events is 0 (1 or 2 turn them on for new \
+             entries)"
+                .to_owned()
+        })
+    }
+
+    /// Why new entries are not told of by BPF, where they could have been.
+    pub fn shut(&self) -> Option<&str> {
+        self.shut.as_deref()
+    }
+
+    fn next_by_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
+        let Door::Netlink(events) = &mut self.door else { return Ok(Tide::Out) };
+        let (moments, counts, wanted) = (&mut self.moments, &mut self.counts, self.wanted);
+        let births = &mut self.births;
+        events.next_entries(&mut |told, entry| {
+            let happened_ns = event_ns(told).unwrap_or(told.received_ns);
+            let mut duration_us = None;
+            if let Some(births) = births {
+                match told.happening {
+                    NatHappening::New => births.begin(entry, happened_ns),
+                    NatHappening::Destroy => duration_us = births.end(entry, happened_ns),
+                    _ => {}
+                }
+            }
+            // New entries may be listened to only for the time.
+            if !wanted.has(told.happening) {
+                return Next::More;
+            }
+            counts.one(told.happening);
+            let time = moments.text(happened_ns);
+            each(&NatEvent { happening: told.happening, time, duration_us, portid: told.portid, entry })
+        })
+    }
+
+    fn next_by_packet(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
+        let Door::Bpf(packets) = &mut self.door else { return Ok(Tide::Out) };
+        let (moments, counts) = (&mut self.moments, &mut self.counts);
+        let wanted = self.wanted.has(NatHappening::New);
+        packets.next(&mut |happened_ns, entry| {
+            // A recording holds what was asked for when it was made.
+            if !wanted {
+                return Next::More;
+            }
+            counts.one(NatHappening::New);
+            let time = moments.text(happened_ns);
+            each(&NatEvent { happening: NatHappening::New, time, duration_us: None, portid: 0, entry })
+        })
+    }
+
+    /// Dumps what lives, if events were lost since the last time.
+    fn resync(&mut self, each: &mut Each<'_, NatEvents>) {
+        let Door::Netlink(events) = &self.door else { return };
+        let (lost, told) = (events.lost(), self.counts.all());
+        let Some(resync) = &mut self.resync else { return };
+        let is_soon = resync.told_before != 0 && told < resync.told_before + BETWEEN_DUMPS;
+        if lost == resync.answered || is_soon || !self.wanted.has(NatHappening::Live) {
+            return;
+        }
+        (resync.answered, resync.told_before) = (lost, told.max(1));
+        let own = self.netns_id;
+        let found = if self.host.is_replay() { Vec::new() } else { (resync.find)(&|inode| inode == own) };
+        let alone = [Found { netns_id: own, netns: None }];
+        let places = if found.is_empty() { &alone[..] } else { &found };
+        for place in places {
+            let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
+            let (moments, counts) = (&mut self.moments, &mut self.counts);
+            let now_ns = wall_ns();
+            let dumped =
+                dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
+                    counts.one(NatHappening::Live);
+                    let time = moments.text(now_ns);
+                    match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
+                        Next::More => ControlFlow::Continue(()),
+                        Next::Stop => ControlFlow::Break(()),
+                    }
+                });
+            match dumped {
+                Ok(dumped) => {
+                    self.notes.failed += dumped.malformed;
+                    self.notes.unknown_attrs += dumped.unknown_attrs;
+                }
+                Err(error) => {
+                    self.notes.incomplete = true;
+                    self.notes.because(1, format!("dumps after events were lost: {error}"));
+                }
+            }
+        }
+    }
+
+    fn footnotes(&self, books: &mut Accounting) {
+        let Settings { events, acct, count, .. } = self.settings;
+        let by_netlink = matches!(self.door, Door::Netlink(_));
+        let before = count.filter(|count| by_netlink && *count > 0 && events == Some(2) && !self.wanted.only_new());
+        if let Some(before) = before {
+            let text = "entries were there before: of those made while nobody listened nothing is told \
+                        (net.netfilter.nf_conntrack_events is 2)";
+            books.because(before, text);
+        }
+        if self.counts.destroy > 0 && acct == Some(0) {
+            books.because(0, "bytes and packets are not counted here (net.netfilter.nf_conntrack_acct is 0)");
+        }
+        if let Some(births) = self.births.as_ref().filter(|births| births.unremembered > 0) {
+            books.incomplete = true;
+            books.because(births.unremembered, "entries beyond the first 1048576 have no duration");
+        }
+        let Counts { new, update, destroy, live } = self.counts;
+        let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };
+        books.because(0, format!("{new} new entries, {update} updates, {destroy} ended{dumped}"));
+    }
+}
+
+impl Stream<NatEvents> for NatEventStream<'_> {
+    fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
+        let (door, lacks, line) = match self.door {
+            Door::Bpf(_) => {
+                (DOOR_BPF, LACKS_BPF, "new entries by bpf: the packet that makes an entry tells of it".to_owned())
+            }
+            Door::Netlink(_) => {
+                let why = self.shut.as_ref().map_or(String::new(), |why| format!("; not by bpf: {why}"));
+                (DOOR_NETLINK, 0, format!("events by netlink: the kernel's multicast groups of ctnetlink{why}"))
+            }
+        };
+        Offer { door, pushed: pushed(demand), lacks, explain: vec![line] }
+    }
+
+    fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<Tide, SourceError> {
+        let stopped = Cell::new(false);
+        let mut each = |row: &NatEvent<'_>| {
+            let next = each(row);
+            stopped.set(stopped.get() || next == Next::Stop);
+            next
+        };
+        let tide = match self.door {
+            Door::Netlink(_) => self.next_by_netlink(&mut each),
+            Door::Bpf(_) => self.next_by_packet(&mut each),
+        };
+        let tide = tide.map_err(|error| error_of(&error))?;
+        if !stopped.get() {
+            self.resync(&mut each);
+        }
+        Ok(tide)
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut books = match &mut self.door {
+            Door::Netlink(events) => events.close(),
+            Door::Bpf(packets) => packets.close(),
+        };
+        books.add(&self.notes);
+        // New entries that were listened to only for the time are no rows.
+        books.seen = self.counts.all() + books.failed;
+        self.footnotes(&mut books);
+        books
+    }
+}
+
+/// When the kernel says that it happened (CTA_TIMESTAMP_EVENT; Linux 6.14).
+fn event_ns(told: &Told<'_>) -> Option<u64> {
+    let attrs = Attrs::new(told.message.payload.get(NFGENMSG..)?);
+    attrs.flatten().find(|attr| attr.kind == cta::TIMESTAMP_EVENT)?.be64().ok()
+}
+
+/// Name of the BPF door's stream on the tape.
+fn key(netns_id: u64) -> String {
+    format!("conntrack/new@{netns_id}")
+}
+
+const ONLY_NEW: &str = "BPF tells of new entries of one namespace: ask for `event = new`";
+
+/// Why the BPF door did not open.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+#[cfg(feature = "bpf")]
+fn open_packets<'h>(
+    host: &'h Host,
+    netns_id: u64,
+    room: u32,
+    stop: &'h dyn Fn() -> bool,
+) -> Result<NewByPacket<'h>, Cause> {
+    let packets =
+        if host.is_replay() { None } else { Some(super::by_bpf::Packets::open(host, room, stop).map_err(Box::new)?) };
+    let not_live = || SysError::new("replay", WHAT, Errno::NOT_RECORDED);
+    let blocks = host.stream(&key(netns_id), "", || Ok(Box::new(packets.ok_or_else(not_live)?)))?;
+    Ok(NewByPacket::new(blocks, netns_id))
+}
+
+#[cfg(not(feature = "bpf"))]
+fn open_packets<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<NewByPacket<'h>, Cause> {
+    if !host.is_replay() {
+        return Err("this netwren was built without BPF".into());
+    }
+    let blocks = host.stream(&key(netns_id), "", || Err(SysError::new("replay", WHAT, Errno::NOT_RECORDED)))?;
+    Ok(NewByPacket::new(blocks, netns_id))
+}
+
+fn unsupported(cause: Cause) -> SourceError {
+    SourceError { what: "new entries of connection tracking by BPF", fault: SourceFault::Unsupported, cause }
+}
+
+fn error_of(error: &SysError) -> SourceError {
+    let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+    SourceError { what: WHAT, fault, cause: Box::new(error.clone()) }
+}

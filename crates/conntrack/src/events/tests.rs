@@ -1,0 +1,130 @@
+//! The listening thread on the running kernel.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use record::rows::NatHappening;
+use record::{Accounting, Next, Tide};
+use sys::{Host, NetNs, netns};
+use testkit::conntrack::mixed;
+use testkit::netns::Lab;
+
+use super::reader::{Listening, Wish};
+use super::{CtEvents, Found, Listen, ROOM, groups};
+
+fn flush(lab: &Lab) {
+    lab.output("conntrack", &["-F"]);
+}
+
+/// All that is told until `enough` says so; then the run is ended.
+fn until<'h>(
+    events: &mut CtEvents<'h>,
+    stop: &Cell<bool>,
+    mut enough: impl FnMut(&[(NatHappening, u64, String)]) -> bool,
+) -> (Vec<(NatHappening, u64, String)>, Accounting) {
+    let mut all = Vec::new();
+    loop {
+        let tide = events.next_entries(&mut |told, row| {
+            all.push((told.happening, row.netns_id, format!("{:?} {:?}", row.orig, row.reply)));
+            Next::More
+        });
+        stop.set(stop.get() || enough(&all));
+        if tide.unwrap() == Tide::Out {
+            return (all, events.close());
+        }
+    }
+}
+
+fn of(all: &[(NatHappening, u64, String)], happening: NatHappening) -> BTreeSet<&str> {
+    all.iter().filter(|(what, ..)| *what == happening).map(|(.., text)| text.as_str()).collect()
+}
+
+#[test]
+fn root_every_entry_comes_and_goes() {
+    testkit::require_root!();
+    let lab = Lab::new("ctcomes");
+    let _inside = lab.enter();
+    let host = Host::live();
+    let stop = Cell::new(false);
+    let netns_id = netns::current_inode().unwrap();
+    let ends = || stop.get();
+    let listen = Listen { groups: groups::ALL, room: ROOM, netns_id, find: None, stop: &ends };
+    let mut events = CtEvents::open(&host, listen).unwrap();
+    lab.track(mixed(3_000));
+    flush(&lab);
+    let gone = |all: &[(NatHappening, u64, String)]| of(all, NatHappening::Destroy).len() == 3_000;
+    let (all, books) = until(&mut events, &stop, gone);
+    let (new, destroyed) = (of(&all, NatHappening::New), of(&all, NatHappening::Destroy));
+    assert_eq!((new.len(), &new), (3_000, &destroyed));
+    assert!(all.iter().all(|(_, inode, _)| *inode == netns_id));
+    assert_eq!((books.seen, books.lost, books.failed, books.is_partial()), (all.len() as u64, 0, 0, false));
+}
+
+#[test]
+fn root_what_is_lost_is_counted_to_the_message() {
+    testkit::require_root!();
+    let lab = Lab::new("ctlost");
+    let _inside = lab.enter();
+    let stop = Cell::new(false);
+    let ends = || stop.get();
+    let netns_id = netns::current_inode().unwrap();
+    // One chunk, and nobody who takes it: the thread is stopped behind the first message.
+    let wish = Wish { groups: groups::NEW, room: 4_096, netns_id, find: None, chunks: 1 };
+    let mut events = CtEvents::of(Box::new(Listening::open(wish, &ends).unwrap()));
+    lab.track(mixed(5_000));
+    // By the kernel's own table, the other way to the same number.
+    let listed = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
+    let dropped: u64 =
+        listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).sum();
+    assert!(dropped > 1_000, "{listed}");
+    let (all, books) = until(&mut events, &stop, |_| true);
+    assert!(!all.is_empty() && books.lost >= dropped);
+    assert_eq!(all.len() as u64 + books.lost, 5_000);
+    assert!(books.is_partial() && books.why.iter().any(|why| why.text.contains("--buffer")), "{books:?}");
+}
+
+#[test]
+fn root_every_namespace_is_heard_with_and_without_a_number() {
+    testkit::require_root!();
+    let (near, numbered, plain) = (Lab::new("ctnear"), Lab::new("ctnumber"), Lab::new("ctplain"));
+    near.ip(&["netns", "set", numbered.name(), "auto"]);
+    let before = near.output("ip", &["netns", "list-id"]);
+    let _inside = near.enter();
+    let inode = |lab: &Lab| netns::inode_of(&lab.path()).unwrap();
+    let labs: Vec<_> = [&near, &numbered, &plain].iter().map(|lab| (inode(lab), lab.path())).collect();
+    let find = Box::new(move |known: &dyn Fn(u64) -> bool| {
+        let handle = |inode: u64, path| if known(inode) { None } else { NetNs::open_path(path).ok() };
+        labs.iter().map(|(inode, path)| Found { netns_id: *inode, netns: handle(*inode, path) }).collect()
+    });
+    let host = Host::live();
+    let stop = Cell::new(false);
+    let ends = || stop.get();
+    let listen = Listen { groups: groups::NEW, room: ROOM, netns_id: inode(&near), find: Some(find), stop: &ends };
+    let mut events = CtEvents::open(&host, listen).unwrap();
+    for lab in [&near, &numbered, &plain] {
+        lab.track(mixed(100));
+    }
+    // From now on what it does is told twice, and must be shown once.
+    near.ip(&["netns", "set", plain.name(), "auto"]);
+    plain.track(mixed(200).skip(100));
+    let (all, books) = until(&mut events, &stop, |all| all.len() >= 400);
+    let count = |lab| all.iter().filter(|(_, home, _)| *home == inode(lab)).count();
+    assert_eq!([count(&near), count(&numbered), count(&plain)], [100, 100, 200], "{books:?}");
+    assert_eq!((all.len(), books.is_partial()), (400, false), "{books:?}");
+    let after = near.output("ip", &["netns", "list-id"]);
+    assert_eq!(before.lines().count() + 1, after.lines().count(), "listening has given no number: {after}");
+}
+
+#[test]
+fn root_without_rights_it_says_so() {
+    testkit::require_root!();
+    let lab = Lab::new("ctnorights");
+    let said = lab.inside(|| {
+        sys::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
+        let host = Host::live();
+        let listen = Listen { groups: groups::ALL, room: ROOM, netns_id: 0, find: None, stop: &|| true };
+        CtEvents::open(&host, listen).err().map(|error| error.to_string())
+    });
+    let said = said.expect("nobody may listen without CAP_NET_ADMIN");
+    assert!(said.contains("netlink socket (netfilter)") && said.contains("not permitted"), "{said}");
+}

@@ -1,0 +1,103 @@
+//! Which events a filter lets through: the others need not be sent at all.
+use record::rows::{NatEvents, NatHappening};
+use record::{Demand, Expr, Op, Operand, Push, Table};
+
+use super::groups;
+
+/// A set of happenings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted(u8);
+
+const ALL: [NatHappening; 4] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy, NatHappening::Live];
+
+impl Wanted {
+    /// Those that pass every part of the filter which is about the event alone.
+    pub(super) fn of(demand: &Demand<NatEvents>) -> Wanted {
+        let passes = |what: &NatHappening| demand.conjuncts.iter().all(|part| holds(part, *what).unwrap_or(true));
+        Wanted(ALL.iter().filter(|what| passes(what)).fold(0, |bits, what| bits | bit(*what)))
+    }
+
+    pub(super) fn has(self, what: NatHappening) -> bool {
+        self.0 & bit(what) != 0
+    }
+
+    /// True for new entries and nothing else that is an event.
+    pub(super) fn only_new(self) -> bool {
+        self.0 & !bit(NatHappening::Live) == bit(NatHappening::New)
+    }
+
+    /// The multicast groups that tell of them.
+    pub(super) fn groups(self) -> u32 {
+        let of = [
+            (NatHappening::New, groups::NEW),
+            (NatHappening::Update, groups::UPDATE),
+            (NatHappening::Destroy, groups::DESTROY),
+        ];
+        of.iter().filter(|(what, _)| self.has(*what)).fold(0, |groups, (_, group)| groups | group)
+    }
+}
+
+/// What of the filter is done by handing out only what is wanted.
+pub(super) fn pushed(demand: &Demand<NatEvents>) -> Vec<Push> {
+    let exact = |part: &Expr| holds(part, NatHappening::New).map_or(Push::No, |_| Push::Exact);
+    demand.conjuncts.iter().map(exact).collect()
+}
+
+fn bit(what: NatHappening) -> u8 {
+    1 << what as u8
+}
+
+/// Whether a part of a filter holds for an event; `None` if that depends on something else.
+fn holds(part: &Expr, what: NatHappening) -> Option<bool> {
+    match part {
+        Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(holds(part, what)? && all)),
+        Expr::Or(parts) => parts.iter().try_fold(false, |any, part| Some(holds(part, what)? || any)),
+        Expr::Not(part) => holds(part, what).map(|holds| !holds),
+        Expr::Test(test) => {
+            let is_event = NatEvents::FIELDS.get(test.field).is_some_and(|field| field.name == "event");
+            let Operand::Words(words) = &test.operand else { return None };
+            let named = words.iter().any(|word| **word == *what.name().as_bytes());
+            match (is_event, test.op) {
+                (true, Op::Eq) => Some(named),
+                (true, Op::Ne) => Some(!named),
+                _ => None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::{Test, field_index};
+
+    fn event(op: Op, words: &[&str]) -> Expr {
+        let words = words.iter().map(|word| word.as_bytes().into()).collect();
+        Expr::Test(Test { field: field_index::<NatEvents>("event").unwrap(), op, operand: Operand::Words(words) })
+    }
+
+    fn port() -> Expr {
+        let field = field_index::<NatEvents>("orig_dport").unwrap();
+        Expr::Test(Test { field, op: Op::Eq, operand: Operand::Number(53) })
+    }
+
+    #[test]
+    fn a_filter_chooses_groups() {
+        let of = |conjuncts: Vec<Expr>| {
+            let demand = Demand::new(&[], conjuncts);
+            (Wanted::of(&demand).groups(), pushed(&demand))
+        };
+        assert_eq!(of(vec![]), (groups::ALL, vec![]));
+        assert_eq!(of(vec![event(Op::Eq, &["new"])]), (groups::NEW, vec![Push::Exact]));
+        let both = vec![port(), event(Op::Ne, &["update"])];
+        assert_eq!(of(both), (groups::NEW | groups::DESTROY, vec![Push::No, Push::Exact]));
+        let mixed = Expr::Or(vec![event(Op::Eq, &["new"]), port()]);
+        assert_eq!(of(vec![mixed]), (groups::ALL, vec![Push::No]));
+        let not = Expr::Not(Box::new(event(Op::Eq, &["new", "update"])));
+        assert_eq!(of(vec![not]), (groups::DESTROY, vec![Push::Exact]));
+        assert_eq!(of(vec![event(Op::Eq, &["live"])]).0, 0);
+        let only = Wanted::of(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
+        assert!(only.only_new() && only.has(NatHappening::Live) && !only.has(NatHappening::Update));
+    }
+}

@@ -1,0 +1,124 @@
+//! Why a port cannot be published without state.
+
+use super::{Publish, Transport};
+use record::Addr;
+use std::fmt;
+
+/// A reason, with what to do instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Impossible {
+    /// The words make no sense.
+    NotUnderstood {
+        /// As written.
+        written: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The backend is a name: its address may change, the rules would not.
+    Dynamic {
+        /// As written.
+        written: String,
+    },
+    /// The host has no address of that family, or several, and none was named.
+    NoAddress {
+        /// What was to be published.
+        publish: Publish,
+        /// Those that could be meant.
+        candidates: Vec<Addr>,
+    },
+    /// An IPv4 address cannot stand for an IPv6 one.
+    MixedFamilies(Publish),
+    /// One port for two backends: only state knows whose connection a packet belongs to.
+    Overlapping(Publish, Publish),
+    /// One backend by two ports: nothing in an answer tells which one the client used.
+    SameBackend(Publish, Publish),
+    /// The protocol talks about addresses and further ports inside its data.
+    Helper {
+        /// What was to be published.
+        publish: Publish,
+        /// What is spoken there.
+        speaks: &'static str,
+    },
+    /// The backend's address is this host's own.
+    BackendIsHere(Publish),
+    /// The backend is a loopback, multicast or wildcard address: not reached through a router.
+    BackendUnroutable(Publish),
+    /// Several hosts behind one published port, or nothing: not an address of one host.
+    PublicUnusable(Publish),
+}
+
+/// Ports whose protocols need a helper: what is spoken there opens further ports.
+pub(super) const HELPERS: &[(Transport, u16, &str)] = &[
+    (Transport::Tcp, 21, "FTP"),
+    (Transport::Udp, 69, "TFTP"),
+    (Transport::Tcp, 554, "RTSP"),
+    (Transport::Tcp, 1720, "H.323"),
+    (Transport::Tcp, 1723, "PPTP"),
+    (Transport::Tcp, 5060, "SIP"),
+    (Transport::Udp, 5060, "SIP"),
+    (Transport::Tcp, 6667, "IRC"),
+];
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Impossible::NotUnderstood { written, why } => {
+                write!(f, "cannot publish `{}`: {why}", written.escape_debug())
+            }
+            Impossible::Dynamic { written } => write!(
+                f,
+                "cannot publish to `{}`: it is no IP address, and without state nobody follows a name that moves; name the address, or keep stateful NAT",
+                written.escape_debug()
+            ),
+            Impossible::NoAddress { publish, candidates } if candidates.is_empty() => {
+                write!(
+                    f,
+                    "cannot publish {publish}: this host has no address of that family; write ADDR:PORT:BACKEND:PORT"
+                )
+            }
+            Impossible::NoAddress { publish, candidates } => {
+                write!(
+                    f,
+                    "cannot publish {publish}: which address do clients use? Write ADDR:PORT:BACKEND:PORT with one of"
+                )?;
+                candidates.iter().try_for_each(|addr| write!(f, " {addr}"))
+            }
+            Impossible::MixedFamilies(publish) => {
+                write!(
+                    f,
+                    "cannot publish {publish}: IPv4 on one side and IPv6 on the other; a proxy can, rewriting cannot"
+                )
+            }
+            Impossible::Overlapping(one, other) => write!(
+                f,
+                "cannot publish {one} and {other}: one port for two backends; only state knows whose connection a packet belongs to"
+            ),
+            Impossible::SameBackend(one, other) => write!(
+                f,
+                "cannot publish {one} and {other}: nothing in the backend's answer tells which of the two the client used; give the backend a second port or address"
+            ),
+            Impossible::Helper { publish, speaks } => write!(
+                f,
+                "cannot publish {publish}: {speaks} opens further ports that only a helper of stateful NAT sees; if something else is spoken there, say --no-helper"
+            ),
+            Impossible::BackendIsHere(publish) => {
+                write!(
+                    f,
+                    "cannot publish {publish}: the backend is this host itself; let it listen on that port, or redirect with state"
+                )
+            }
+            Impossible::BackendUnroutable(publish) => {
+                write!(f, "cannot publish {publish}: packets are not routed to such a backend address")
+            }
+            Impossible::PublicUnusable(publish) => {
+                write!(
+                    f,
+                    "cannot publish {publish}: clients need one address of one host, no wildcard, loopback or multicast"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Impossible {}

@@ -1,0 +1,231 @@
+//! Whether it can be done, and what is rewritten into what.
+
+use super::impossible::HELPERS;
+use super::{Impossible, Publish, Transport};
+use record::{Addr, Scope};
+
+/// What must be known of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'p> {
+    /// Every address of the host's interfaces.
+    pub addresses: &'p [Addr],
+    /// True if ports that usually need a helper are published all the same.
+    pub no_helper: bool,
+}
+
+/// One published port with nothing left open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rewrite {
+    /// TCP or UDP.
+    pub transport: Transport,
+    /// The address that clients use.
+    pub public: Addr,
+    /// The port that clients use.
+    pub port: u16,
+    /// Where the service listens.
+    pub backend: Addr,
+    /// Its port there.
+    pub backend_port: u16,
+}
+
+/// What will be done, and what the user should know before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// In the order of the command line.
+    pub rewrites: Vec<Rewrite>,
+    /// What works otherwise than with state.
+    pub warnings: Vec<String>,
+}
+
+/// The plan for these ports, or every reason against it.
+pub fn plan(publishes: &[Publish], place: &Place<'_>) -> Result<Plan, Vec<Impossible>> {
+    let mut reasons: Vec<Impossible> = publishes.iter().flat_map(|publish| alone(publish, place)).collect();
+    let rewrites: Vec<Rewrite> =
+        publishes.iter().filter_map(|publish| rewrite(publish, place).map_err(|why| reasons.push(why)).ok()).collect();
+    if reasons.is_empty() {
+        reasons = together(publishes, &rewrites);
+    }
+    if !reasons.is_empty() {
+        return Err(reasons);
+    }
+    let warnings = warnings(&rewrites, place);
+    Ok(Plan { rewrites, warnings })
+}
+
+/// What speaks against one port, whatever else is published.
+fn alone(publish: &Publish, place: &Place<'_>) -> Vec<Impossible> {
+    let mut reasons = Vec::new();
+    let unroutable = |addr: Addr| addr.is_unspecified() || addr.is_loopback() || addr.is_multicast();
+    if unroutable(publish.backend) {
+        reasons.push(Impossible::BackendUnroutable(publish.clone()));
+    }
+    if place.addresses.contains(&publish.backend) {
+        reasons.push(Impossible::BackendIsHere(publish.clone()));
+    }
+    if publish.public.is_some_and(unroutable) {
+        reasons.push(Impossible::PublicUnusable(publish.clone()));
+    }
+    let spoken = |port| HELPERS.iter().find(|helper| (helper.0, helper.1) == (publish.transport, port));
+    if let Some((.., speaks)) = spoken(publish.port).or_else(|| spoken(publish.backend_port)) {
+        if !place.no_helper {
+            reasons.push(Impossible::Helper { publish: publish.clone(), speaks });
+        }
+    }
+    reasons
+}
+
+/// Fills in the address that clients use.
+fn rewrite(publish: &Publish, place: &Place<'_>) -> Result<Rewrite, Impossible> {
+    let Publish { transport, port, backend, backend_port, .. } = *publish;
+    let public = match publish.public {
+        Some(public) => public,
+        None => the_only_one(publish, place)?,
+    };
+    if matches!(public, Addr::V4(_)) != matches!(backend, Addr::V4(_)) {
+        return Err(Impossible::MixedFamilies(publish.clone()));
+    }
+    Ok(Rewrite { transport, public, port, backend, backend_port })
+}
+
+/// The host's one address of the backend's family that is not the network of the backend itself.
+///
+/// With state every address of the host stands for the backend, because the entry remembers which one it was. Without,
+/// the answer must be given back one address.
+fn the_only_one(publish: &Publish, place: &Place<'_>) -> Result<Addr, Impossible> {
+    let v4 = matches!(publish.backend, Addr::V4(_));
+    let far = |addr: &Addr| !matches!(addr.scope(), Scope::Loopback | Scope::Link);
+    let mut candidates: Vec<Addr> =
+        place.addresses.iter().copied().filter(|addr| matches!(addr, Addr::V4(_)) == v4 && far(addr)).collect();
+    // A bridge's own address is the neighbour of the backend: nobody else uses it.
+    if candidates.iter().any(|addr| !neighbours(*addr, publish.backend)) {
+        candidates.retain(|addr| !neighbours(*addr, publish.backend));
+    }
+    candidates.sort_unstable();
+    candidates.dedup();
+    match candidates.as_slice() {
+        [one] => Ok(*one),
+        _ => Err(Impossible::NoAddress { publish: publish.clone(), candidates }),
+    }
+}
+
+/// True if both lie in one /16 or one /64: what bridges of containers use.
+fn neighbours(one: Addr, other: Addr) -> bool {
+    match (one, other) {
+        (Addr::V4(a), Addr::V4(b)) => a[..2] == b[..2],
+        (Addr::V6(a), Addr::V6(b)) => a[..8] == b[..8],
+        _ => false,
+    }
+}
+
+/// What speaks against pairs of them.
+fn together(publishes: &[Publish], rewrites: &[Rewrite]) -> Vec<Impossible> {
+    let mut reasons = Vec::new();
+    for (at, (this, one)) in rewrites.iter().zip(publishes).enumerate() {
+        for (other, two) in rewrites.iter().zip(publishes).skip(at + 1) {
+            if this.transport != other.transport {
+                continue;
+            }
+            if (this.public, this.port) == (other.public, other.port) {
+                reasons.push(Impossible::Overlapping(one.clone(), two.clone()));
+            } else if (this.backend, this.backend_port) == (other.backend, other.backend_port) {
+                reasons.push(Impossible::SameBackend(one.clone(), two.clone()));
+            }
+        }
+    }
+    reasons
+}
+
+fn warnings(rewrites: &[Rewrite], place: &Place<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for rewrite in rewrites {
+        let Rewrite { public, backend, backend_port, .. } = rewrite;
+        if !place.addresses.contains(public) {
+            warnings.push(format!("{public} is not an address of this host: packets to it must be routed here"));
+        }
+        warnings.push(format!(
+            "who connects to {}:{backend_port} directly through this host gets answers from {public}: only the published \
+             port works from now on",
+            super::publish::Bracketed(*backend)
+        ));
+    }
+    warnings.push(
+        "who is in the backend's own network must use the backend's address: its answers do not come through here"
+            .to_owned(),
+    );
+    if rewrites.iter().any(|rewrite| rewrite.transport == Transport::Udp) {
+        warnings.push(
+            "fragments behind the first have no port and are not rewritten: UDP datagrams larger than the path's MTU are \
+             lost"
+                .to_owned(),
+        );
+    }
+    warnings.push(
+        "connections that are open now through stateful NAT break when the rules are applied; filter rules that let only \
+         tracked packets pass must also accept `ct state untracked`"
+            .to_owned(),
+    );
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const WAN: Addr = Addr::V4([192, 0, 2, 1]);
+    const BRIDGE: Addr = Addr::V4([172, 17, 0, 1]);
+    const LOOPBACK: Addr = Addr::V4([127, 0, 0, 1]);
+
+    fn judged(written: &[&str], addresses: &[Addr]) -> Result<Vec<Rewrite>, Vec<String>> {
+        let publishes: Vec<Publish> = written.iter().map(|text| text.parse().unwrap()).collect();
+        plan(&publishes, &Place { addresses, no_helper: false })
+            .map(|plan| plan.rewrites)
+            .map_err(|reasons| reasons.iter().map(Impossible::to_string).collect())
+    }
+
+    #[test]
+    fn the_address_that_clients_use_is_found_where_there_is_one() {
+        let rewrites = judged(&["8080:172.17.0.2:80"], &[LOOPBACK, BRIDGE, WAN]).unwrap();
+        assert_eq!(rewrites[0].public, WAN);
+        // Alone it is the answer, be it a neighbour.
+        assert_eq!(judged(&["8080:172.17.0.2:80"], &[LOOPBACK, BRIDGE]).unwrap()[0].public, BRIDGE);
+        let two = judged(&["8080:172.17.0.2:80"], &[WAN, Addr::V4([198, 51, 100, 1])]).unwrap_err();
+        assert!(two[0].ends_with("with one of 192.0.2.1 198.51.100.1"), "{two:?}");
+        let none = judged(&["8080:[fd00::2]:80"], &[WAN]).unwrap_err();
+        assert!(none[0].contains("no address of that family"), "{none:?}");
+    }
+
+    #[test]
+    fn what_cannot_be() {
+        for (written, says) in [
+            (&["21:172.17.0.2:21"][..], "FTP opens further ports"),
+            (&["2121:172.17.0.2:21"], "FTP opens further ports"),
+            (&["80:172.17.0.2:80", "80:172.17.0.3:80"], "one port for two backends"),
+            (&["80:172.17.0.2:80", "81:172.17.0.2:80"], "nothing in the backend's answer"),
+            (&["80:192.0.2.1:8080"], "this host itself"),
+            (&["80:127.0.0.1:8080"], "not routed"),
+            (&["0.0.0.0:80:172.17.0.2:8080"], "no wildcard"),
+            (&["192.0.2.1:80:[fd00::2]:8080"], "IPv6 on the other"),
+        ] {
+            let reasons = judged(written, &[WAN, BRIDGE]).unwrap_err();
+            assert!(reasons.iter().any(|reason| reason.contains(says)), "{written:?}: {reasons:?}");
+        }
+        // Another transport is another port.
+        assert_eq!(judged(&["80:172.17.0.2:80", "80:172.17.0.3:80/udp"], &[WAN]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_helper_can_be_denied() {
+        let publishes = ["5060:172.17.0.2:5060/udp".parse().unwrap()];
+        assert!(plan(&publishes, &Place { addresses: &[WAN], no_helper: true }).is_ok());
+    }
+
+    #[test]
+    fn what_changes_is_said() {
+        let publishes = ["198.51.100.9:53:172.17.0.2:53/udp".parse().unwrap()];
+        let said = plan(&publishes, &Place { addresses: &[WAN], no_helper: false }).unwrap().warnings.join("\n");
+        for words in ["must be routed here", "172.17.0.2:53 directly", "fragments", "untracked", "own network"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::*;
+use crate::testing::{Canned, Numbers, Seen, cell_text, plan, request, socket};
+use crate::watched::{Memory, Watching};
+use record::rows::{Socket, Sockets, TcpInfo};
+use record::{
+    Accounting, Columns, Demand, Each, Lookups, Next, Offer, Round, Sink, SinkError, Source, SourceError, State,
+    Unchanged, Value,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A socket's number, its queue, its bytes in; a negative queue: a listener, which has no counters.
+type Row = (u16, i32, u64);
+
+fn made(row: Row, info: &mut [u8]) -> Socket<'_> {
+    let (port, queue, bytes_in) = row;
+    if queue < 0 {
+        return Socket { cookie: port.into(), ..socket(State::LISTEN, port, "", 0) };
+    }
+    info[128..136].copy_from_slice(&bytes_in.to_ne_bytes());
+    let queues = Socket { rqueue: queue.unsigned_abs(), ..socket(State::ESTABLISHED, port, "192.0.2.2", 9) };
+    Socket { cookie: port.into(), tcp_info: Some(TcpInfo::new(info)), ..queues }
+}
+
+/// Hands out rows and, to those who want to know them, their bytes.
+struct Bytes {
+    rows: Vec<Row>,
+    rules: Rules,
+    /// How many were known.
+    known: usize,
+}
+
+impl Bytes {
+    fn new(rows: &[Row]) -> Bytes {
+        Bytes { rows: rows.to_vec(), rules: Rules::default(), known: 0 }
+    }
+}
+
+impl Source<Sockets> for Bytes {
+    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
+        Canned::default().offer(demand)
+    }
+
+    fn run(&mut self, _: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        for row in &self.rows {
+            if each(&made(*row, &mut [0; 208])) == Next::Stop {
+                break;
+            }
+        }
+        Ok(Accounting::default())
+    }
+
+    fn run_again(
+        &mut self,
+        _: &Demand<Sockets>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
+        for row in &self.rows {
+            let bytes = format!("{row:?}");
+            // Some rows have the key of another.
+            let key = u64::from(row.0 % 250) << 32;
+            let next = match unchanged.again(RowBytes { rules: self.rules, key, bytes: bytes.as_bytes() }) {
+                Some(again) => {
+                    self.known += 1;
+                    again.next
+                }
+                None => each(&made(*row, &mut [0; 208])),
+            };
+            if next == Next::Stop {
+                break;
+            }
+        }
+        Ok(Accounting::default())
+    }
+}
+
+/// A sink of lines that can be written again.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    again: usize,
+}
+
+impl Sink for Lines {
+    fn begin(&mut self, _: &Columns, _: Option<Round>) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        self.row_kept(cells, &mut Vec::new())
+    }
+
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+        let line = cells.iter().map(cell_text).collect::<Vec<_>>().join(" ");
+        kept.extend_from_slice(line.as_bytes());
+        self.lines.push(line);
+        Ok(Next::More)
+    }
+
+    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
+        self.again += 1;
+        self.lines.push(String::from_utf8(kept.to_vec()).unwrap());
+        Ok(Next::More)
+    }
+
+    fn end(&mut self, _: &Accounting) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// One of two who are asked the same: with a memory of texts, and without.
+#[derive(Default)]
+struct Reader {
+    memory: Memory<Sockets>,
+    written: Option<Written>,
+}
+
+impl Reader {
+    /// The lines of a round, how many rows were known by their bytes, and the books.
+    fn round(&mut self, asked: (&[&str], &str), now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
+        let plan = plan(request(asked.0, asked.1));
+        let (mut sink, lookups) = (Lines::default(), Lookups::none());
+        let mut watching = Watching::new(source, &mut self.memory, now_ns);
+        let ran = match &mut self.written {
+            Some(written) => plan.run_again(&mut watching, &lookups, &mut sink, None, &|| false, written),
+            None => plan.run(&mut watching, &lookups, &mut sink, None, &|| false),
+        };
+        (sink.lines, source.known, ran.unwrap().books)
+    }
+}
+
+const RATES: (&[&str], &str) = (&["cookie", "recv_q", "change", "bytes_in_per_s"], "");
+const PLAIN: (&[&str], &str) = (&["cookie", "recv_q"], "recv_q < 500 or recv_q = null");
+
+#[test]
+fn what_rests_is_written_again_as_soon_as_it_says_the_same() {
+    let rows = [(1, 0, 100), (2, 5, 100), (3, -1, 0)];
+    let mut reader = Reader { written: Some(Written::default()), ..Reader::default() };
+    let mut known = |n: u64, rows: &[Row]| {
+        let (lines, known, _) = reader.round(RATES, n * SECOND, &mut Bytes::new(rows));
+        (known, lines.join(", "))
+    };
+    assert_eq!(known(1, &rows), (0, "1 0 - -, 2 5 - -, 3 - - -".to_owned()));
+    assert_eq!(known(2, &rows), (0, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()), "other words than before");
+    assert_eq!(known(3, &rows), (3, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()));
+    // Two seconds later one has received something: its rate is over the time since it was seen last.
+    let grown = [(1, 0, 100), (2, 5, 400), (3, -1, 0)];
+    assert_eq!(known(5, &grown), (2, "1 0 kept 0, 2 5 kept 150, 3 - kept -".to_owned()));
+    assert_eq!(known(6, &grown), (2, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()));
+    assert_eq!(known(7, &grown), (3, "1 0 kept 0, 2 5 kept 0, 3 - kept -".to_owned()));
+    assert_eq!(known(8, &grown[1..]), (2, "2 5 kept 0, 3 - kept -, 1 0 gone -".to_owned()));
+    assert_eq!(known(9, &grown), (2, "1 0 new -, 2 5 kept 0, 3 - kept -".to_owned()));
+}
+
+#[test]
+fn without_rates_and_changes_bytes_tell_everything() {
+    let rows = [(1, 0, 1), (2, 700, 1), (3, 7, 1)];
+    let mut reader = Reader { written: Some(Written::default()), ..Reader::default() };
+    for n in 0..3 {
+        let (lines, known, books) = reader.round(PLAIN, n, &mut Bytes::new(&rows));
+        assert_eq!((lines.join(", "), known), ("1 0, 3 7".to_owned(), if n == 0 { 0 } else { 3 }), "round {n}");
+        assert_eq!((books.seen, books.emitted, books.filtered), (3, 2, 1));
+    }
+    let mut other = Bytes { rules: Rules { layout: 1, ..Rules::default() }, ..Bytes::new(&rows) };
+    assert_eq!(reader.round(PLAIN, 9, &mut other).1, 0, "the same bytes mean something else");
+    reader.written.as_mut().unwrap().clear();
+    assert_eq!(reader.round(PLAIN, 9, &mut other).1, 0);
+    assert_eq!(reader.round(PLAIN, 9, &mut Bytes { known: 0, ..other }).1, 3);
+}
+
+/// Rows that come, go, change and change their order: with and without a memory of texts the same is told.
+#[test]
+fn any_churn_is_told_as_without() {
+    for (asked, bytes_max) in [(RATES, BYTES_MAX), (PLAIN, BYTES_MAX), (RATES, 3_000), (PLAIN, 3_000)] {
+        let mut numbers = Numbers(11);
+        let mut with = Reader { written: Some(Written::with_bytes(bytes_max)), ..Reader::default() };
+        let mut without = Reader::default();
+        let (mut rows, mut known): (Vec<Row>, usize) = (Vec::new(), 0);
+        for n in 0..300 {
+            rows.retain(|_| numbers.below(20) > 0);
+            for row in &mut rows {
+                match numbers.below(12) {
+                    0 => row.2 += numbers.below(900),
+                    1 if row.1 >= 0 => row.1 = numbers.below(1_000) as i32,
+                    _ => {}
+                }
+            }
+            for _ in 0..numbers.below(12) {
+                let at = numbers.below(rows.len() as u64 + 1) as usize;
+                let row = (numbers.below(300) as u16, numbers.below(600) as i32 - 100, numbers.below(9));
+                // A source hands out none twice.
+                if rows.iter().all(|(port, ..)| *port != row.0) {
+                    rows.insert(at, row);
+                }
+            }
+            if numbers.below(9) == 0 {
+                rows.reverse();
+            }
+            let (expected, _, books) = without.round(asked, n * SECOND, &mut Bytes::new(&rows));
+            let (lines, again, same) = with.round(asked, n * SECOND, &mut Bytes::new(&rows));
+            assert_eq!(lines, expected, "round {n}");
+            assert_eq!((same.seen, same.emitted, same.filtered), (books.seen, books.emitted, books.filtered));
+            assert!(same.balances());
+            let written = with.written.as_ref().unwrap();
+            assert!(written.bytes.len() <= bytes_max.min(200_000), "round {n}: {}", written.bytes.len());
+            known += again;
+        }
+        assert!(known > if bytes_max == BYTES_MAX { 5_000 } else { 500 }, "{asked:?} {bytes_max}: {known}");
+    }
+}
+
+#[test]
+fn an_order_a_limit_and_other_sinks_need_every_row() {
+    let rows = [(2, 0, 1), (1, 7, 1)];
+    let mut written = Written::default();
+    for n in 0..3 {
+        let mut sink = Seen::default();
+        let mut source = Bytes::new(&rows);
+        let one = plan(request(&["cookie"], ""));
+        one.run_again(&mut source, &Lookups::none(), &mut sink, None, &|| false, &mut written).unwrap();
+        assert_eq!((sink.rows.len(), source.known), (2, 0), "round {n}");
+        for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
+            let mut asked = request(&["cookie"], "");
+            (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
+            let (mut lines, mut source) = (Lines::default(), Bytes::new(&rows));
+            plan(asked).run_again(&mut source, &Lookups::none(), &mut lines, None, &|| false, &mut written).unwrap();
+            assert_eq!((&*lines.lines[0], source.known), (first, 0));
+        }
+    }
+}
+
+#[test]
+fn a_row_that_was_asked_for_and_not_handed_on_is_nobody_elses() {
+    let mut written = Written::default();
+    let row = |bytes| RowBytes { rules: Rules::default(), key: 7, bytes };
+    assert!(written.look(row(b"one")).is_none());
+    written.forget();
+    assert!(written.fresh().is_none());
+    written.keep(0, true);
+    written.begin();
+    assert!(written.look(row(b"one")).is_none());
+    written.fresh().unwrap().extend_from_slice(b"text");
+    written.keep(5, true);
+    written.begin();
+    let kept = written.look(row(b"one")).unwrap();
+    assert_eq!((written.text(kept), kept.tag()), (Some(&b"text"[..]), 5));
+}

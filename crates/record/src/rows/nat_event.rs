@@ -1,0 +1,208 @@
+//! The record of an event of connection tracking: an entry is new, has changed, is gone.
+
+use super::{Conntrack, Nat};
+use crate::{Field, Get, Key, Kind, Show, Table, Value};
+
+/// The table of events of connection tracking (`nat events`).
+#[derive(Clone, Copy, Debug)]
+pub enum NatEvents {}
+
+impl Table for NatEvents {
+    type Row<'b> = NatEvent<'b>;
+    const NAME: &'static str = "nat events";
+    const FIELDS: &'static [Field<NatEvents>] = FIELDS;
+}
+
+/// What happened to an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NatHappening {
+    /// It was made.
+    New,
+    /// It has changed: its state, its status, its mark.
+    Update,
+    /// It is gone.
+    Destroy,
+    /// It lives: told by a dump after events were lost.
+    Live,
+}
+
+impl NatHappening {
+    /// The words of the field `event`.
+    pub const NAMES: &'static [&'static str] = &["new", "update", "destroy", "live"];
+
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            NatHappening::New => "new",
+            NatHappening::Update => "update",
+            NatHappening::Destroy => "destroy",
+            NatHappening::Live => "live",
+        }
+    }
+}
+
+/// One event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NatEvent<'b> {
+    /// What happened.
+    pub happening: NatHappening,
+    /// When, as RFC 3339 with nanoseconds in UTC.
+    pub time: &'b [u8],
+    /// How long the entry lasted; `None` unless it is gone, and where its beginning is not known.
+    pub duration_us: Option<u64>,
+    /// Port id of the netlink socket through which a process made the change; 0 if a packet or the clock did.
+    pub portid: u32,
+    /// The entry, as far as the event tells of it.
+    pub entry: &'b Conntrack<'b>,
+}
+
+impl NatEvent<'static> {
+    /// A row with nothing known.
+    pub const EMPTY: NatEvent<'static> =
+        NatEvent { happening: NatHappening::New, time: b"", duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
+}
+
+/// Bits of the fields that not every door has an answer for, beside those of the table of entries.
+pub mod nat_event_need {
+    /// How long the entry lasted.
+    pub const DURATION: u64 = 1 << 62;
+    /// What only a message of the kernel tells: timeout, sender.
+    pub const MESSAGE: u64 = 1 << 63;
+}
+
+type F = Field<NatEvents>;
+
+/// Where the field called `name` stands among those of an entry; behind the last, where nothing compiles, if nowhere.
+const fn at(name: &str) -> usize {
+    let mut index = 0;
+    while index < Nat::FIELDS.len() && !is_same(Nat::FIELDS[index].name, name) {
+        index += 1;
+    }
+    index
+}
+
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut index = 0;
+    while index < one.len() && index < other.len() && one[index] == other[index] {
+        index += 1;
+    }
+    index == one.len() && index == other.len()
+}
+
+fn cell<'r, const INDEX: usize>(row: &'r NatEvent<'_>) -> Value<'r> {
+    match const { &Nat::FIELDS[INDEX] }.get {
+        Get::Own(get) => get(row.entry),
+        _ => Value::Null,
+    }
+}
+
+fn key<const INDEX: usize>(row: &NatEvent<'_>) -> Key {
+    match const { &Nat::FIELDS[INDEX] }.get {
+        Get::Joined { key, .. } => key(row.entry),
+        _ => Key::None,
+    }
+}
+
+/// The field at this place of the table of entries: a field of an event is that of its entry.
+const fn of<const INDEX: usize>(show: Show) -> F {
+    let field = &Nat::FIELDS[INDEX];
+    let made = match field.get {
+        Get::Joined { lookup, .. } => F::joined(field.name, field.kind, lookup, key::<INDEX>),
+        _ => F::own(field.name, field.kind, cell::<INDEX>),
+    };
+    made.doc(field.doc).kernel(field.kernel).needs(field.need).show(show)
+}
+
+const FIELDS: &[F] = &[
+    F::own("event", Kind::Name(NatHappening::NAMES), |row| Value::Name(row.happening.name()))
+        .doc("new, update (of state, status, mark), destroy; live: told by a dump after events were lost (--resync).")
+        .show(Show::Default),
+    F::own("time", Kind::Text, |row| Value::Bytes(row.time))
+        .doc("When it happened, else when it was heard: RFC 3339 in UTC.")
+        .show(Show::Default),
+    F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
+        .needs(nat_event_need::DURATION)
+        .doc("How long the entry lasted; null until it is gone, and if it is older than this program, unless the kernel remembers (nf_conntrack_timestamp).")
+        .show(Show::Default),
+    of::<{ at("netns") }>(Show::Wide),
+    of::<{ at("netns_id") }>(Show::Asked),
+    of::<{ at("proto") }>(Show::Default),
+    of::<{ at("proto_number") }>(Show::Asked),
+    of::<{ at("family") }>(Show::Wide),
+    of::<{ at("state") }>(Show::Default),
+    of::<{ at("nat") }>(Show::Default),
+    of::<{ at("client") }>(Show::Default),
+    of::<{ at("published") }>(Show::Default),
+    of::<{ at("backend") }>(Show::Default),
+    of::<{ at("bytes_out") }>(Show::Default),
+    of::<{ at("bytes_in") }>(Show::Default),
+    of::<{ at("packets_out") }>(Show::Wide),
+    of::<{ at("packets_in") }>(Show::Wide),
+    of::<{ at("status") }>(Show::Wide),
+    of::<{ at("orig_src") }>(Show::Wide),
+    of::<{ at("orig_sport") }>(Show::Wide),
+    of::<{ at("orig_dst") }>(Show::Wide),
+    of::<{ at("orig_dport") }>(Show::Wide),
+    of::<{ at("reply_src") }>(Show::Wide),
+    of::<{ at("reply_sport") }>(Show::Wide),
+    of::<{ at("reply_dst") }>(Show::Wide),
+    of::<{ at("reply_dport") }>(Show::Wide),
+    of::<{ at("icmp_type") }>(Show::Wide),
+    of::<{ at("icmp_code") }>(Show::Wide),
+    of::<{ at("icmp_id") }>(Show::Wide),
+    of::<{ at("mark") }>(Show::Wide),
+    of::<{ at("zone") }>(Show::Wide),
+    of::<{ at("offload") }>(Show::Asked),
+    of::<{ at("timeout_s") }>(Show::Asked).needs(nat_event_need::MESSAGE),
+    of::<{ at("label") }>(Show::Asked),
+    of::<{ at("helper") }>(Show::Asked),
+    of::<{ at("master_client") }>(Show::Asked),
+    of::<{ at("master_published") }>(Show::Asked),
+    of::<{ at("secctx") }>(Show::Asked),
+    of::<{ at("id") }>(Show::Asked),
+    F::own("portid", Kind::Id, |row| if row.portid == 0 { Value::Null } else { Value::U64(row.portid.into()) })
+        .needs(nat_event_need::MESSAGE)
+        .kernel("nlmsg_pid")
+        .doc("Port id of the netlink socket through which a process made the change; null if a packet or the clock did."),
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::rows::{CtCounters, CtTuple, ip_proto};
+    use crate::{LookupId, Lookups, field_index};
+
+    #[test]
+    fn names_are_unique_documented_and_the_event_comes_first() {
+        assert_eq!(FIELDS[..3].iter().map(|f| f.name).collect::<Vec<_>>(), ["event", "time", "duration_us"]);
+        for (i, field) in FIELDS.iter().enumerate() {
+            assert!(!field.doc.is_empty(), "{} has no sentence", field.name);
+            assert!(FIELDS[..i].iter().all(|f| f.name != field.name), "{} stands twice", field.name);
+        }
+    }
+
+    #[test]
+    fn the_fields_of_an_entry_are_those_of_its_table() {
+        let counters = CtCounters { packets: 3, bytes: 180 };
+        let orig = CtTuple { proto: ip_proto::TCP, src_part: 4000, dst_part: 80, ..CtTuple::EMPTY };
+        let entry = Conntrack { orig, counters_orig: Some(counters), netns_id: 7, mark: Some(5), ..Conntrack::EMPTY };
+        let row = NatEvent { entry: &entry, ..NatEvent::EMPTY };
+        let mut shared = 0;
+        for field in FIELDS {
+            let Some(index) = field_index::<Nat>(field.name) else { continue };
+            shared += 1;
+            let of_entry = &Nat::FIELDS[index];
+            assert_eq!(field.cell(&row, &Lookups::none()), of_entry.cell(&entry, &Lookups::none()), "{}", field.name);
+            assert_eq!((field.kind, field.doc, field.lookup()), (of_entry.kind, of_entry.doc, of_entry.lookup()));
+        }
+        assert!(shared > 30, "{shared}");
+        let netns = &FIELDS[field_index::<NatEvents>("netns").unwrap()];
+        assert_eq!(netns.lookup(), Some(LookupId::Netns));
+        match netns.get {
+            Get::Joined { key, .. } => assert_eq!(key(&row), Key::Id(7)),
+            _ => unreachable!(),
+        }
+    }
+}

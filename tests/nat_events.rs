@@ -1,0 +1,440 @@
+//! `nat events`: what conntrack(8) shows, and more; what is lost is counted; nothing stays behind.
+
+use crate::run::{Ran, clean, netwren};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use sys::caps::Cap;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// Leaves the test, loudly, where new entries cannot be told of by BPF.
+macro_rules! require_packets {
+    ($lab:expr) => {
+        let tried = Running::tried(&$lab, &["--event", "new", "--via", "bpf", "--limit", "0"]);
+        if tried.code != 0 {
+            assert!(sys::Kernel::running().version() < (6, 4), "{}", tried.stderr);
+            eprintln!("skipped: {}", tried.stderr);
+            return;
+        }
+    };
+}
+
+/// A program that runs until it is interrupted, its lines read as they come.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    read: Vec<String>,
+}
+
+fn command(lab: &Lab, program: &std::path::Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    clean(&mut command).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    command
+}
+
+fn lines_of(out: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = channel();
+    let out = BufReader::new(out);
+    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+impl Running {
+    /// `netwren nat events`, once its header is there: from then on nothing is missed.
+    #[track_caller]
+    fn events(lab: &Lab, columns: &str, args: &[&str]) -> Running {
+        let all = [&["nat", "events", "--columns", columns], args].concat();
+        let mut child = command(lab, &testkit::program::netwren(), &all).spawn().unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let header = lines.recv_timeout(Duration::from_secs(60));
+        let mut said = String::new();
+        if header.is_err() {
+            let _ = child.kill();
+            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
+        }
+        assert_eq!(header.as_deref(), Ok(columns.replace(',', "\t").as_str()), "{said}");
+        Running { child, lines, read: Vec::new() }
+    }
+
+    /// `conntrack -E`, once it listens.
+    fn conntrack(lab: &Lab, args: &[&str]) -> Running {
+        let all = [&["-E"], args].concat();
+        let mut child = command(lab, std::path::Path::new("conntrack"), &all).spawn().unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let listening = || {
+            let listed = lab.inside(|| std::fs::read_to_string("/proc/thread-self/net/netlink")).unwrap();
+            let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            // Protocol 12 and groups.
+            listed
+                .lines()
+                .map(words)
+                .filter(|w| w.len() > 3 && w[1] == "12" && w[3].contains(['1', '2', '4', '7']))
+                .count()
+        };
+        // We are the other one.
+        testkit::wait_until("conntrack listens", || listening() >= 2);
+        Running { child, lines, read: Vec::new() }
+    }
+
+    /// A run of `nat events` that ends by itself.
+    fn tried(lab: &Lab, args: &[&str]) -> Ran {
+        let all = [&["nat", "events"], args].concat();
+        Ran::of(command(lab, &testkit::program::netwren(), &all).output().unwrap())
+    }
+
+    #[track_caller]
+    fn read_until(&mut self, what: &str, enough: impl Fn(&[String]) -> bool) {
+        testkit::wait_until(what, || {
+            self.read.extend(self.lines.try_iter());
+            enough(&self.read)
+        });
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Ctrl-C, then what it still has to say.
+    fn end(mut self) -> (Vec<String>, Ran) {
+        self.signal("-INT");
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.read.extend(self.lines.iter());
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (std::mem::take(&mut self.read), Ran { stdout: String::new(), stderr, code })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection with 1,000 bytes there and 3,000 back, closed by both.
+fn converse(lab: &Lab, address: &str) -> SocketAddr {
+    lab.inside(|| {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut near = TcpStream::connect(address).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(&[1; 1000]).unwrap();
+        far.read_exact(&mut [0; 1000]).unwrap();
+        far.write_all(&[2; 3000]).unwrap();
+        near.read_exact(&mut [0; 3000]).unwrap();
+        drop(near);
+        assert_eq!(far.read(&mut [0; 1]).unwrap(), 0);
+        address
+    })
+}
+
+/// UDP over IPv6.
+fn say_v6(lab: &Lab) {
+    lab.inside(|| {
+        let here = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+        let there = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+        here.send_to(b"x", there.local_addr().unwrap()).unwrap();
+    });
+}
+
+/// UDP to 192.0.2.1:53, which [`REDIRECTED`] sends elsewhere.
+fn ask_the_redirected(lab: &Lab) {
+    lab.ip(&["address", "add", "192.0.2.1/32", "dev", "lo"]);
+    lab.inside(|| {
+        let there = UdpSocket::bind((Ipv4Addr::LOCALHOST, 5353)).unwrap();
+        let here = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        here.send_to(b"x", "192.0.2.1:53").unwrap();
+        there.recv_from(&mut [0; 8]).unwrap();
+    });
+}
+
+const REDIRECTED: &str = "table ip redirected {
+ chain output {
+ type nat hook output priority -100;
+ ip daddr 192.0.2.1 udp dport 53 dnat to 127.0.0.1:5353
+ }
+}
+";
+
+fn flush(lab: &Lab) {
+    lab.output("conntrack", &["-F"]);
+}
+
+fn count(lines: &[String], event: &str) -> usize {
+    lines.iter().filter(|line| line.split('\t').next() == Some(event)).count()
+}
+
+/// How often each line comes.
+fn bag(lines: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut bag = BTreeMap::new();
+    lines.into_iter().for_each(|line| *bag.entry(line).or_default() += 1);
+    bag
+}
+
+/// The same lines, as often; says the first few that differ.
+#[track_caller]
+fn assert_same(ours: Vec<String>, theirs: Vec<String>) {
+    let (ours, theirs) = (bag(ours), bag(theirs));
+    let only = |one: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| {
+        let differs = one.iter().filter(|(line, times)| other.get(*line) != Some(*times));
+        differs.map(|(line, times)| format!("{times} x {line}")).take(8).collect::<Vec<_>>()
+    };
+    let none: Vec<String> = Vec::new();
+    assert_eq!((only(&ours, &theirs), only(&theirs, &ours)), (none.clone(), none));
+}
+
+/// A line of `conntrack -E -o id` in the words of [`OF_CONNTRACK`].
+fn in_our_words(line: &str) -> String {
+    let event = match line.split('[').nth(1).and_then(|rest| rest.split(']').next()) {
+        Some("NEW") => "new",
+        Some("UPDATE") => "update",
+        Some("DESTROY") => "destroy",
+        other => panic!("{other:?} in {line}"),
+    };
+    let (_, rest) = line.split_once(']').unwrap();
+    let proto = rest.split_whitespace().next().unwrap();
+    let all = |name: &str| {
+        let parts = rest.split_whitespace().filter_map(|word| word.strip_prefix(name));
+        parts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let parts = [all("src="), all("dst="), all("sport="), all("dport=")].concat();
+    // Original and reply stand alternately in each pair.
+    format!("{event}\t{proto}\t{}\t{}", parts.join("\t"), all("id=")[0])
+}
+
+const OF_CONNTRACK: &str =
+    "event,proto,orig_src,reply_src,orig_dst,reply_dst,orig_sport,reply_sport,orig_dport,reply_dport,id";
+
+#[test]
+fn root_what_conntrack_tells_and_no_more() {
+    testkit::require_root!();
+    testkit::require_tool!("conntrack");
+    let lab = Lab::new("evsame");
+    lab.use_conntrack();
+    lab.nft(REDIRECTED);
+    let mut ours = Running::events(&lab, OF_CONNTRACK, &[]);
+    let mut theirs = Running::conntrack(&lab, &["-o", "id"]);
+    // conntrack sets its buffer only after it has begun to listen: all must fit into the usual one.
+    lab.new_udp_flows(0, 40);
+    ask_the_redirected(&lab);
+    say_v6(&lab);
+    converse(&lab, "127.0.0.1:0");
+    converse(&lab, "[::1]:0");
+    flush(&lab);
+    let gone = 44;
+    ours.read_until("we have told of every end", |lines| count(lines, "destroy") >= gone);
+    theirs
+        .read_until("so has conntrack", |lines| lines.iter().filter(|line| line.contains("[DESTROY]")).count() >= gone);
+    let (ours, ran) = ours.end();
+    ran.says(0, &["44 new entries", "44 ended"]);
+    let (theirs, _) = theirs.end();
+    assert_same(ours, theirs.iter().map(|line| in_our_words(line)).collect());
+}
+
+#[test]
+fn root_by_packet_the_same_new_entries_as_by_netlink() {
+    testkit::require_root!();
+    let lab = Lab::new("evdoors");
+    lab.use_conntrack();
+    lab.nft(REDIRECTED);
+    require_packets!(lab);
+    const COLUMNS: &str =
+        "event,proto,family,state,nat,client,published,backend,reply_dst,reply_dport,mark,zone,netns_id";
+    let mut told = Running::events(&lab, COLUMNS, &["--event", "new", "--via", "netlink"]);
+    // Unasked, because only new entries are wanted.
+    let mut seen = Running::events(&lab, COLUMNS, &["--event", "new", "--cost"]);
+    lab.new_udp_flows(0, 500);
+    ask_the_redirected(&lab);
+    say_v6(&lab);
+    converse(&lab, "127.0.0.1:0");
+    converse(&lab, "[::1]:0");
+    told.read_until("all by netlink", |lines| lines.len() >= 504);
+    seen.read_until("all by packet", |lines| lines.len() >= 504);
+    let (told, _) = told.end();
+    let (seen, ran) = seen.end();
+    ran.says(0, &["504 new entries", "via bpf"]);
+    assert!(seen.iter().any(|line| line.contains("\tdnat\t") && line.contains("\t127.0.0.1:5353\t")), "{seen:?}");
+    assert_same(seen, told);
+}
+
+#[test]
+fn root_a_session_log_has_bytes_and_duration() {
+    testkit::require_root!();
+    for (timestamps, events) in [("0", "0 new"), ("1", "0 new")] {
+        let lab = Lab::new("evlog");
+        lab.use_conntrack();
+        lab.set_conntrack("nf_conntrack_acct", "1");
+        lab.set_conntrack("nf_conntrack_timestamp", timestamps);
+        let columns = "event,published,bytes_out,bytes_in,packets_in,duration_us,state";
+        let mut log = Running::events(&lab, columns, &["--event", "destroy", "proto = tcp"]);
+        let address = converse(&lab, "127.0.0.1:0");
+        lab.new_udp_flows(0, 3);
+        flush(&lab);
+        log.read_until("the end of it", |lines| !lines.is_empty());
+        let (lines, ran) = log.end();
+        ran.says(0, &[events, "4 ended"]);
+        let cells: Vec<&str> = lines[0].split('\t').collect();
+        assert_eq!((lines.len(), cells[0], cells[1]), (1, "destroy", address.to_string().as_str()), "{lines:?}");
+        let number = |index: usize| cells[index].parse::<u64>().unwrap();
+        assert!((1_000..3_000).contains(&number(2)) && (3_000..6_000).contains(&number(3)), "{lines:?}");
+        assert!(number(4) > 0 && (1..60_000_000).contains(&number(5)), "{lines:?}");
+        assert_eq!(cells[6], "time_wait");
+    }
+}
+
+#[test]
+fn root_filter_limit_and_a_closed_pipe() {
+    testkit::require_root!();
+    let lab = Lab::new("evlimit");
+    lab.use_conntrack();
+    for via in ["netlink", "bpf"] {
+        if via == "bpf" {
+            require_packets!(lab);
+        }
+        flush(&lab);
+        let filter = "orig_dst in 127.1.0.8/29";
+        let args = ["--event", "new", "--via", via, filter, "--limit", "5", "--stats"];
+        let mut limited = Running::events(&lab, "event,orig_dst", &args);
+        lab.new_udp_flows(0, 64);
+        limited.read_until("five", |lines| lines.len() >= 5);
+        let code = limited.child.wait().unwrap().code();
+        assert_eq!((code, limited.lines.iter().count()), (Some(0), 0));
+        let expected: Vec<String> = (8..13).map(|n| format!("new\t127.1.0.{n}")).collect();
+        assert_eq!(limited.read, expected);
+
+        let mut closed = Running::events(&lab, "event,orig_dst", &["--event", "new", "--via", via]);
+        let (_, nobody) = channel();
+        // The thread that reads ends at the next line, and its pipe with it.
+        drop(std::mem::replace(&mut closed.lines, nobody));
+        testkit::wait_until("it ends", || {
+            lab.new_udp_flows(1_000, 100);
+            flush(&lab);
+            closed.child.try_wait().unwrap().is_some()
+        });
+        assert_eq!(closed.child.wait().unwrap().code(), Some(0), "{via}");
+    }
+}
+
+#[test]
+fn root_a_recording_tells_the_same() {
+    testkit::require_root!();
+    let lab = Lab::new("evtape");
+    lab.use_conntrack();
+    for (n, via) in ["netlink", "bpf"].into_iter().enumerate() {
+        if via == "bpf" {
+            require_packets!(lab);
+        }
+        let file = lab.dir().join(format!("{via}.tape"));
+        let file = file.to_str().unwrap();
+        let columns = "event,time,proto,client,published,backend,netns_id";
+        let mut live = Running::events(&lab, columns, &["--event", "new", "--via", via, "--record", file]);
+        lab.new_udp_flows(10_000 * n as u32, 300);
+        live.read_until("all", |lines| lines.len() >= 300);
+        let (lines, ran) = live.end();
+        let said = ran.stderr.clone();
+        ran.says(0, &["300 new entries"]);
+        let again = netwren(&["nat", "events", "--replay", file, "--columns", columns, "--event", "new", "-H"]);
+        assert_eq!(again.stderr, said);
+        assert_eq!(again.ok().lines().collect::<Vec<_>>(), lines, "{via}");
+        // With another filter it is told of what was recorded.
+        let one = netwren(&["nat", "events", "--replay", file, "--columns", "orig_dst", "-H", "orig_dst = 127.1.0.9"]);
+        assert_eq!(one.ok(), if n == 0 { "127.1.0.9\n" } else { "" });
+    }
+}
+
+#[test]
+fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
+    testkit::require_root!();
+    let lab = Lab::new("evlost");
+    lab.use_conntrack();
+    let args = ["--event", "new,live", "--buffer", "4KiB", "--resync", "--stats"];
+    let mut running = Running::events(&lab, "event,orig_dst", &args);
+    let sent = 20_000;
+    lab.new_udp_flows(0, sent);
+    running.read_until("something", |lines| !lines.is_empty());
+    let (lines, ran) = running.end();
+    let told = count(&lines, "new") as u64;
+    assert!(ran.stderr.contains("events lost: the netlink buffer (8192 bytes) was full"), "{}", ran.stderr);
+    let (_, lost) = ran.stderr.split_once("; lost ").unwrap();
+    let lost: u64 = lost.split(';').next().unwrap().parse().unwrap();
+    assert_eq!(told + lost, u64::from(sent), "{}", ran.stderr);
+    // 2 ms of a flood do not fit into 8 KiB.
+    assert!(lost > 0 && ran.code == 3, "{}", ran.stderr);
+    assert!(count(&lines, "live") > 0, "{}", ran.stderr);
+}
+
+#[test]
+fn root_every_namespace_by_its_name() {
+    testkit::require_root!();
+    let (near, far) = (Lab::new("evnear"), Lab::new("evfar"));
+    let mut all = Running::events(&near, "event,netns,orig_dst", &["--all-netns", "--event", "new"]);
+    for lab in [&near, &far] {
+        lab.use_conntrack();
+        lab.new_udp_flows(0, 50);
+    }
+    // One that was not there when it began.
+    let late = Lab::new("evlate");
+    late.use_conntrack();
+    let of = |lines: &[String], lab: &Lab| lines.iter().filter(|line| line.contains(lab.name())).count();
+    let mut first = 0;
+    testkit::wait_until("the new one is heard", || {
+        late.new_udp_flows(first, 1);
+        first += 1;
+        all.read.extend(all.lines.try_iter());
+        of(&all.read, &late) > 0
+    });
+    all.read_until("all of both", |lines| of(lines, &near) >= 50 && of(lines, &far) >= 50);
+    let (lines, ran) = all.end();
+    assert_eq!((of(&lines, &near), of(&lines, &far)), (50, 50));
+    // It had no number, so that its first events may be missing.
+    ran.says(3, &["listened to only a moment later"]);
+}
+
+#[test]
+fn root_without_the_right_it_says_what_is_missing() {
+    testkit::require_root!();
+    let lab = Lab::new("evdenied");
+    let mut command = command(&lab, &testkit::program::netwren(), &["nat", "events"]);
+    confine(&mut command, &[Limit::WithoutCaps(vec![Cap::NetAdmin])]).unwrap();
+    Ran::of(command.output().unwrap()).says(4, &["events of connection tracking", "operation not permitted"]);
+}
+
+#[test]
+fn root_kill_9_leaves_nothing() {
+    testkit::require_root!();
+    let lab = Lab::new("evkilled");
+    lab.use_conntrack();
+    require_packets!(lab);
+    let args = ["--event", "new", "--via", "bpf"];
+    // As many as there are places: if one stayed, there would be none for the next.
+    let mut all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
+    let fifth = Running::tried(&lab, &args);
+    fifth.says(4, &["another BPF program has the place at hook LOCAL_IN"]);
+    for running in &mut all {
+        running.signal("-KILL");
+        running.child.wait().unwrap();
+    }
+    testkit::wait_until("all places are free", || {
+        Running::tried(&lab, &[&args[..], &["--limit", "0"]].concat()).code == 0
+    });
+    // Asked for nothing special it would have listened by netlink.
+    let all: Vec<Running> = (0..4).map(|_| Running::events(&lab, "event", &args)).collect();
+    let fifth = Running::events(&lab, "event", &["--event", "new", "--cost"]);
+    let (_, ran) = fifth.end();
+    ran.says(0, &["via netlink", "another BPF program has the place"]);
+    drop(all);
+}
+
+#[test]
+fn what_makes_no_sense_is_said() {
+    netwren(&["nat", "events", "--via", "proc"]).says(2, &["--via takes netlink or bpf"]);
+    netwren(&["nat", "events", "colour = red"]).says(2, &["colour"]);
+    assert!(netwren(&["nat", "events", "--columns", "help"]).ok().contains("duration_us"));
+}

@@ -30,7 +30,6 @@ struct bpf_nf_ctx___new { const void *state; struct sk_buff___new *skb; } CORE;
 struct nf_conntrack_zone___new { u16 id; } CORE;
 struct nf_conntrack_tuple_hash___new { struct hlist_nulls_node hnnode; } CORE;
 struct ip_ct_tcp___new { u8 state; } CORE;
-enum sctp_conntrack { SCTP_CONNTRACK_NONE };
 struct ip_ct_sctp___new { enum sctp_conntrack state; } CORE;
 union nf_conntrack_proto___new { struct ip_ct_tcp___new tcp; struct ip_ct_sctp___new sctp; } CORE;
 struct nf_conn___new {

@@ -34,7 +34,7 @@ enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
 /* Which of the conditions in `struct walk` there are. */
 enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
 /* What there is of the parts: the kernel keeps them only if it was told to. */
-enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8 };
+enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8, HAS_EXTENSIONS = 16 };
 
 /* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
 const volatile u32 parts = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
@@ -158,6 +158,8 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 	if (field_offset(struct nf_conntrack_tuple_hash, tuple) != 16 || field_offset(struct nf_conntrack_tuple, src.l3num) != 18
 	    || field_offset(struct nf_conntrack_tuple, dst.u3) != 20 || field_offset(struct nf_conntrack_tuple, dst.protonum) != 38
 	    || field_offset(struct nf_conntrack_tuple, dst.dir) != 39) w->ended = STRANGE;
+	/* Every kernel knows counters; one whose types do not (they are a module's) would seem to have none. */
+	if (parts & EXTENSIONS && !enum_value_exists(enum nf_ct_ext_id, NF_CT_EXT_ACCT)) w->ended = STRANGE;
 	return !w->ended;
 }
 
@@ -291,7 +293,7 @@ INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatil
 	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
 	b->zone = field_exists(c->zone) ? c->zone.id : 0;
 	b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
-	b->has = 0;
+	b->has = c->ext ? HAS_EXTENSIONS : 0;
 	b->mark = c->mark; b->uses = c->ct_general.use.refs.counter;
 	b->netns = parts & NETNS ? c->ct_net.net->ns.inum : 0;
 }

@@ -49,6 +49,8 @@ const HAS_COUNTERS: u8 = 1;
 const HAS_TIMES: u8 = 2;
 const HAS_LABELS: u8 = 4;
 const HAS_HELPER: u8 = 8;
+/// There is memory for extensions, whatever is in it.
+const HAS_EXTENSIONS: u8 = 16;
 /// `NF_CT_ZONE_DIR_ORIG`, `NF_CT_ZONE_DIR_REPL` (include/net/netfilter/nf_conntrack_zones.h); 3 is both.
 const ZONE_ORIG: u8 = 1;
 const ZONE_REPLY: u8 = 2;
@@ -175,6 +177,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
     row.state = if offloaded { None } else { state(proto, base[3]) };
     row.mark = Some(word(20));
     row.uses = Some(word(24));
+    row.extended = Some(base[19] & HAS_EXTENSIONS != 0);
     if head.has_netns {
         row.netns_id = word(28).into();
     }

@@ -5,17 +5,13 @@
 //! the program and to whoever reads the blocks (`conntrack::bpf_rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
 //! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`Walk::read`].
 //!
-//! Nothing tells where the table is: it is no symbol that the kernel shows. But whoever reads /proc/net/nf_conntrack has
-//! it noted in the open file, and the program finds our open file. Reading it anew before and after each call also
-//! waits for a change of the table's size that is under way, and shows it.
+//! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.
 use std::collections::HashSet;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 
 use sys::bpf::Mapped;
-use sys::clock::thread_cpu_ns;
-use sys::{Blocks, Errno, Fd, Host, SysError, fs};
+use sys::{Blocks, Errno, Host, SysError};
 
+use crate::conntrack_table::{Reader, Table, Witness};
 use crate::{BpfError, Loaded, Program, Spec, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/conntrack_walk.o");
@@ -39,11 +35,6 @@ const AT_ONCE: [u32; 2] = [40, 64];
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Calls that may end without a step forward because chains changed a thousand times meanwhile.
 const UNQUIET_MAX: u32 = 20;
-/// The table is looked for again after every call, unless that is dear: in a namespace that has hardly an entry of its
-/// own /proc searches the whole table for it. Then only if it takes no more than a fourth of the time since.
-const LOOK_CHEAP_NS: u64 = 1_000_000;
-const LOOK_SHARE: u64 = 4;
-
 // How a call ended, `ended` of `struct walk`.
 const NO_TABLE: u32 = 1;
 const FULL: u32 = 3;
@@ -216,12 +207,13 @@ impl Walk {
     /// reading of that file does: up to the first entry of one's own.
     pub fn read(&self, host: &Host, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program("walk_conntrack")?;
-        let reader = Reader::open(&host.proc_path("thread-self/net/nf_conntrack"))?;
+        let (reader, witness) = (Reader::open(host)?, Witness::open(host));
         let mut walking = Walking {
             regions: &self.regions,
             program,
             wanted,
             reader,
+            witness,
             table: Table::default(),
             net: 0,
             next: 0,
@@ -252,43 +244,6 @@ pub struct Counts {
     pub gone: u64,
     /// Changes of the table's size.
     pub resizes: u64,
-}
-
-/// Where the table is and how large.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Table {
-    address: u64,
-    buckets: u32,
-}
-
-/// /proc/net/nf_conntrack: whoever reads it has the table's address noted in the open file.
-#[derive(Debug)]
-struct Reader {
-    file: Fd,
-    /// When it was read last, and what that takes at least (sometimes it waits for a change of size); ns of CPU.
-    looked: u64,
-    takes: u64,
-}
-
-impl Reader {
-    fn open(path: &Path) -> Result<Reader, SysError> {
-        Ok(Reader { file: fs::open(path)?, looked: 0, takes: u64::MAX })
-    }
-
-    /// Lets the kernel note it anew.
-    fn look(&mut self) -> Result<(), SysError> {
-        let begin = thread_cpu_ns();
-        let read = fs::read_at(&self.file, &mut [0], 0);
-        read.map_err(|errno| SysError::new("pread64", "/proc/net/nf_conntrack", errno))?;
-        self.looked = thread_cpu_ns();
-        self.takes = self.takes.min(self.looked.saturating_sub(begin));
-        Ok(())
-    }
-
-    fn is_due(&self) -> bool {
-        let since = thread_cpu_ns().saturating_sub(self.looked);
-        self.takes < LOOK_CHEAP_NS || since >= self.takes.saturating_mul(LOOK_SHARE)
-    }
 }
 
 /// The block that was handed out last, from which bucket on, of a table of how many.
@@ -330,6 +285,8 @@ pub struct Walking<'w> {
     program: &'w Program,
     wanted: Wanted,
     reader: Reader,
+    /// Where it can be had: cheaper than reading the file again.
+    witness: Option<Witness>,
     table: Table,
     /// The namespace that the calling thread was in at the beginning, as the program knows it.
     net: u64,
@@ -361,7 +318,7 @@ impl Walking<'_> {
     }
 
     fn run(&self, start: u32, end: u32) -> Result<Context, SysError> {
-        let fd = self.reader.file.as_raw_fd() as u32;
+        let fd = self.reader.number();
         let region = self.newest.region ^ 1;
         let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
         self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
@@ -384,15 +341,9 @@ impl Walking<'_> {
         let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
         let counted = |at| u64::from(context.get(at));
         self.counts.restarts += counted(Context::RESTARTS);
-        if next >= self.table.buckets || ended == UNQUIET || self.reader.is_due() {
-            let found = self.look()?;
-            if found != self.table {
-                self.resized(found)?;
-                return Ok(None);
-            }
-            self.unproved = false;
-        } else {
-            self.unproved = true;
+        if let Some(found) = self.check(next >= self.table.buckets || ended == UNQUIET)? {
+            self.resized(found)?;
+            return Ok(None);
         }
         self.judge(ended, next)?;
         self.counts.nodes += counted(Context::NODES);
@@ -401,6 +352,22 @@ impl Walking<'_> {
         self.next = next;
         let newest = Newest { from, region: self.newest.region ^ 1, filled: context.get(Context::FILLED) as usize };
         Ok(Some(newest).filter(|newest| newest.filled > HEAD))
+    }
+
+    /// Whether the table is still the one that was walked; the other, if not. What cannot be said now stays unproved.
+    fn check(&mut self, for_sure: bool) -> Result<Option<Table>, SysError> {
+        let same_size = self.witness.as_ref().is_some_and(|witness| witness.buckets() == Some(self.table.buckets));
+        // Smaller and back again: only the address tells, so it is asked for at the end.
+        if !for_sure && (same_size || (self.witness.is_none() && !self.reader.is_due())) {
+            self.unproved |= !same_size;
+            return Ok(None);
+        }
+        let found = self.look()?;
+        if found != self.table {
+            return Ok(Some(found));
+        }
+        self.unproved = false;
+        Ok(None)
     }
 
     fn done(&self) -> Share {

@@ -180,7 +180,6 @@ fn root_all_namespaces_in_one_pass() {
         Next::More
     };
     let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
-    let _here = labs[0].enter();
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.offer(&demand).door, "bpf");
     let books = source.run(&demand, &mut each).unwrap();

@@ -53,10 +53,15 @@ impl Reader {
         Ok(())
     }
 
+    /// Whether reading it costs little.
+    pub(crate) fn is_cheap(&self) -> bool {
+        self.takes < LOOK_CHEAP_NS
+    }
+
     /// Whether reading it again costs little, altogether.
     pub(crate) fn is_due(&self) -> bool {
         let since = thread_cpu_ns().saturating_sub(self.looked);
-        self.takes < LOOK_CHEAP_NS || since >= self.takes.saturating_mul(LOOK_SHARE)
+        self.is_cheap() || since >= self.takes.saturating_mul(LOOK_SHARE)
     }
 }
 

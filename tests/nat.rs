@@ -317,10 +317,24 @@ fn root_nat_counters_and_ages() {
     lab.output("nft", &["-f", rules.to_str().unwrap()]);
     let _pair = lab.connect_v4(1);
     for via in ["netlink", "proc"] {
-        let row =
-            nat(&lab, &["--via", via, "-c", "packets_out,packets_in,age_s", "bytes_out > 0", "proto", "=", "tcp"]);
+        let row = nat(&lab, &["--via", via, "-c", "packets_out,packets_in,age_s", "bytes_out > 0 and proto = tcp"]);
         let cells: Vec<u64> = row[0].split('\t').map(|cell| cell.parse().unwrap()).collect();
         assert!(cells[0] >= 2 && cells[1] >= 1 && cells[2] < 60, "{via}: {row:?}");
     }
     assert_eq!(nat(&lab, &["-c", "state", "age < 1h and bytes_in < 1MiB"]), ["established"]);
+}
+
+/// Namespaces that cannot be entered cost their rows and a line.
+#[test]
+fn root_nat_of_namespaces_that_cannot_be_entered() {
+    testkit::require_root!();
+    let lab = Lab::new("natclosed");
+    lab.track([Entry::udp((v4(1), 4000), (v4(2), 53))]);
+    // Nor by the walk, which enters nothing.
+    let without = [Limit::WithoutCaps(vec![Cap::SysAdmin]), Limit::NoBpf(sys::Errno(1))];
+    let ran =
+        limited(&lab, &["nat", "--all-netns", "--no-owner", "-H", "-c", "client", "client = 10.0.0.1:4000"], &without);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("needs CAP_SYS_ADMIN"), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "10.0.0.1:4000\n");
 }

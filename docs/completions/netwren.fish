@@ -28,6 +28,7 @@ complete -c netwren -n "__fish_netwren_needs_command" -s h -l help -d 'Print hel
 complete -c netwren -n "__fish_netwren_needs_command" -s V -l version -d 'Print version'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "sockets" -d 'Sockets of every family with their owners'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
@@ -132,13 +133,219 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l explain -d 'Do
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l table -d 'Which of the kernel\'s tables: entries, those that are dying, those whose first packet is on its way, connections that helpers expect' -r -f -a "conntrack\t''
+dying\t''
+unconfirmed\t''
+expect\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "events" -d 'Entries of connection tracking as they come, change and go, until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "advise" -d 'How full the connection-tracking table is, where that leads, what limit it should have, what that costs'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "delete" -d 'Delete entries; without --yes only show which'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "stateless" -d 'Publish ports without connection tracking: every packet is rewritten by itself'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l table -d 'Which of the kernel\'s tables: entries, those that are dying, those whose first packet is on its way, connections that helpers expect' -r -f -a "conntrack\t''
+dying\t''
+unconfirmed\t''
+expect\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l per-cpu -d 'One row a CPU; sizes and settings are the namespace\'s and null then'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l event -d 'Only these events: new, update, destroy, live. The kernel sends no others; new alone is told of by BPF where that can be' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l buffer -d 'Room for what waits to be read: 8MiB if not said, 16MiB and more by BPF' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resync -d 'After events were lost, dump what lives now: rows whose event is live'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l samples -d 'How often counters are read; growth needs two that are a second apart' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l interval -d 'Time between samples' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s o -l output -d 'table: in words; json: one object a namespace' -r -f -a "table\t''
+json\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l apply -d 'Set limit and buckets as advised and keep them in /etc/sysctl.d; without --yes only show it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l yes -d 'With --apply: do it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l sum -d 'With --by: also the sum of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l max -d 'With --by: also the largest value of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l avg -d 'With --by: also the mean of these fields' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s w -l watch -d 'Again every SECONDS until interrupted' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l via -d 'Read by this kernel interface instead of the best one' -r -f -a "netlink\t''
+proc\t''
+bpf\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
+proc\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l yes -d 'Delete the entries; each row says in `result` what became of it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l all -d 'Every entry of the namespace, instead of a filter'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "plan" -d 'Write the rules; with --apply --yes let nft(8) put them in place'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "verify" -d 'Look whether packets were rewritten in both directions; exit code 1 if not'
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "sockets" -d 'Sockets of every family with their owners'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows nat support help" -f -a "sockets" -d 'Sockets of every family with their owners'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows nat support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows nat support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows nat support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows nat support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from sockets" -f -a "kill" -d 'Close TCP and UDP sockets, whoever holds them; without --yes only show which'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "events" -d 'Entries of connection tracking as they come, change and go, until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "advise" -d 'How full the connection-tracking table is, where that leads, what limit it should have, what that costs'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "delete" -d 'Delete entries; without --yes only show which'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stateless" -d 'Publish ports without connection tracking: every packet is rewritten by itself'

@@ -5,7 +5,7 @@ use crate::tidy::Findings;
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::{Shell, generate};
-use record::rows::{Flows, Sockets};
+use record::rows::{Flows, Nat, Sockets};
 use record::{Show, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,7 @@ fn more(name: &str) -> String {
     match name {
         "netwren-sockets" => fields::<Sockets>() + EXIT_STATUS,
         "netwren-flows" => fields::<Flows>() + EXIT_STATUS,
+        "netwren-nat" => fields::<Nat>() + EXIT_STATUS,
         _ => EXIT_STATUS.to_owned(),
     }
 }

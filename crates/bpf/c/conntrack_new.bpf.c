@@ -27,18 +27,6 @@ enum { IPS_CONFIRMED = 1 << 3, IPS_TEMPLATE = 1 << 11, NFCT_INFO = 7 };
 /* Shapes of our own names: other programs may know more of these types. */
 struct sk_buff___new { unsigned long _nfct; } CORE;
 struct bpf_nf_ctx___new { const void *state; struct sk_buff___new *skb; } CORE;
-struct nf_conntrack_zone___new { u16 id; } CORE;
-struct nf_conntrack_tuple_hash___new { struct hlist_nulls_node hnnode; } CORE;
-struct ip_ct_tcp___new { u8 state; } CORE;
-struct ip_ct_sctp___new { enum sctp_conntrack state; } CORE;
-union nf_conntrack_proto___new { struct ip_ct_tcp___new tcp; struct ip_ct_sctp___new sctp; } CORE;
-struct nf_conn___new {
-	struct nf_conntrack_zone___new zone;
-	struct nf_conntrack_tuple_hash___new tuplehash[2];
-	unsigned long status;
-	u32 mark;
-	union nf_conntrack_proto___new proto;
-} CORE;
 
 /* struct nf_conntrack_tuple (include/net/netfilter/nf_conntrack_tuple.h), the same since 2.6.20. */
 struct tuple {
@@ -97,13 +85,13 @@ INLINE void fill(struct event *e, unsigned long ct, const struct node *nodes, u3
 	e->ns = bpf_ktime_get_ns();
 	e->status = status;
 	e->mark = 0;
-	if (field_exists(((struct nf_conn___new *)0)->mark)) {
+	if (field_exists(((struct nf_conn *)0)->mark)) {
 		bpf_probe_read_kernel(&e->mark, sizeof(e->mark),
-				      (void *)(ct + field_offset(struct nf_conn___new, mark)));
+				      (void *)(ct + field_offset(struct nf_conn, mark)));
 		has |= 1;
 	}
-	if (field_exists(((struct nf_conn___new *)0)->zone))
-		bpf_probe_read_kernel(&zone, sizeof(zone), (void *)(ct + field_offset(struct nf_conn___new, zone.id)));
+	if (field_exists(((struct nf_conn *)0)->zone))
+		bpf_probe_read_kernel(&zone, sizeof(zone), (void *)(ct + field_offset(struct nf_conn, zone.id)));
 	e->zone = zone;
 	e->src_part = orig->src_part;
 	e->dst_part = orig->dst_part;
@@ -113,13 +101,13 @@ INLINE void fill(struct event *e, unsigned long ct, const struct node *nodes, u3
 	e->state = 0;
 	e->pad = 0;
 	if (orig->protonum == IPPROTO_TCP) {
-		bpf_probe_read_kernel(&e->state, 1, (void *)(ct + field_offset(struct nf_conn___new, proto.tcp.state)));
+		bpf_probe_read_kernel(&e->state, 1, (void *)(ct + field_offset(struct nf_conn, proto.tcp.state)));
 		has |= 2;
-	} else if (orig->protonum == 132 /* SCTP */ && field_exists(((struct nf_conn___new *)0)->proto.sctp)) {
+	} else if (orig->protonum == 132 /* SCTP */ && field_exists(((struct nf_conn *)0)->proto.sctp)) {
 		u32 state = 0;
 
 		bpf_probe_read_kernel(&state, sizeof(state),
-				      (void *)(ct + field_offset(struct nf_conn___new, proto.sctp.state)));
+				      (void *)(ct + field_offset(struct nf_conn, proto.sctp.state)));
 		e->state = state;
 		has |= 2;
 	}
@@ -133,10 +121,10 @@ SEC("netfilter") int on_packet(struct bpf_nf_ctx___new *ctx)
 
 	if (!ct)
 		return NF_ACCEPT;
-	bpf_probe_read_kernel(&status, sizeof(status), (void *)(ct + field_offset(struct nf_conn___new, status)));
+	bpf_probe_read_kernel(&status, sizeof(status), (void *)(ct + field_offset(struct nf_conn, status)));
 	if (status & (IPS_CONFIRMED | IPS_TEMPLATE))
 		return NF_ACCEPT;
-	bpf_probe_read_kernel(nodes, sizeof(nodes), (void *)(ct + field_offset(struct nf_conn___new, tuplehash)));
+	bpf_probe_read_kernel(nodes, sizeof(nodes), (void *)(ct + field_offset(struct nf_conn, tuplehash)));
 	if (nodes[0].tuple.l3num == AF_INET6) {
 		struct event6 *wide = bpf_ringbuf_reserve(&events, sizeof(*wide), 0);
 

@@ -11,15 +11,18 @@
  *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that let go of it last: a worker that got the socket by
  *             a close that resets              fork, or over a unix socket, takes it over from who accepted it
  *
- * What is known of a connection waits in `conns` under the address of its socket, until the socket closes. A passive
- * connection is told of once it is accepted (with the time when it was established); one that nobody ever accepts
- * is told of when it closes.
+ * What is known of a connection waits under the address of its socket, until the socket closes. A passive connection is
+ * told of once it is accepted (with the time when it was established); one that nobody ever accepts is told of when it
+ * closes.
  *
- * Two ways out: an event each into a ring (woken at 64 KiB; the reader looks by itself every 10 ms), or, when nobody
+ * Two ways out: an event each into a ring (woken at 512 KiB; the reader looks by itself every 10 ms), or, when nobody
  * asks for single connections, sums per flow in one of two maps that the reader turns between.
  *
- * Kernel >= 5.11 (iter/task_file with bpf_sock_from_file), the accept hooks >= 5.8 (cgroup/getpeername) and >= 6.3
- * (sock_send_length, sock_recv_length); each may be left out and costs only how soon the owner is known.
+ * What costs is, in this order: the way into a program, records in the ring, calls of helpers (20 ns each and more).
+ * docs/adr/0010 has the figures.
+ *
+ * Kernel >= 5.12 (cmpxchg, cookies; iter/task_file with bpf_sock_from_file), the accept hooks >= 5.8 (cgroup/getpeername)
+ * and >= 6.3 (sock_send_length, sock_recv_length); each may be left out and costs only how soon the owner is known.
  */
 #include "kernel.h"
 
@@ -50,7 +53,7 @@ struct holder {
 enum {
 	PENDING = 1, /* passive, and nobody has been told of it */
 	BUSY = 2,    /* its holder is being written by who took PENDING away; without a key: it closed meanwhile */
-	OLD = 4,     /* in `conns`, not in `young` */
+	OLD = 4,     /* in `conns`, not in `young`: older than we, or without a slot */
 	FLAGS = 7,
 	WITH_HOLDER = 8, /* asked of begin(): never in a key */
 };
@@ -68,7 +71,7 @@ struct conn {
  * slots from its hash on; those that find all of them taken go to `conns`. A hash map's update and removal cost
  * 350 ns, a look 50 ns; here they are 10 to 20 ns.
  */
-#define PROBES 8
+#define PROBES 4
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	MAP_NUMBER(max_entries, 1 << 14);
@@ -151,6 +154,7 @@ u64 lost_map;	/* connections that found `conns` full: their owner and duration a
 u64 lost_flows; /* openings and closings that found the map of flows full */
 s64 waiting;	/* passive connections that nobody has accepted yet */
 s64 old_ones;	/* entries of `conns` */
+u64 unasked;	/* accepted by somebody who did not ask for the peer's name, known only when they let go */
 
 /* Members of the task instead of helpers: each call costs 20 ns and more. */
 INLINE void hold(struct holder *holder)
@@ -529,7 +533,10 @@ int on_state(u64 *ctx)
 	} else if (conn && is_by_process(sk, old, new)) {
 		if (conn->holder.tgid != (u32)bpf_get_current_task_btf()->tgid && !(conn->key & BUSY))
 			hold(&conn->holder);
-		told = take_pending(conn, 0) ? 1 << EVENT_OPEN : 0;
+		if (take_pending(conn, 0)) {
+			COUNT_ONE(unasked);
+			told = 1 << EVENT_OPEN;
+		}
 	}
 	if (new == TCP_CLOSE) {
 		if (is_failed(conn, old)) {
@@ -617,7 +624,8 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 		*(volatile u64 *)&conn->key = 0;
 }
 
-/* Every send and receive of every socket comes by here: as long as nothing waits that is two loads. */
+/* Every send and receive of every socket comes by here, and the way alone costs 90 ns: the reader attaches these two
+ * only when somebody is there who accepts without asking for the peer's name. */
 INLINE int on_use(struct sock *sk)
 {
 	struct tcp_sock *tp;
@@ -697,7 +705,7 @@ int stamp(struct bpf_iter__task_file *ctx)
 	key = key_of(sk);
 	if (find(key))
 		return 0; /* another holder of the same socket was first */
-	conn = claim(key);
+	conn = claim_old(key);
 	if (!conn)
 		return 0;
 	conn->opened_ns = 0;

@@ -1,6 +1,6 @@
 //! The field tables as documents: `--columns help` and docs/schema.md.
 
-use record::rows::{FlowEvents, Flows, NatEvents, NatStats, SocketEvents, Sockets};
+use record::rows::{FlowEvents, Flows, Nat, NatEvents, NatStats, SocketEvents, Sockets};
 use record::{Kind, Show, Table};
 use std::fmt::Write;
 
@@ -17,6 +17,7 @@ pub fn schema_markdown() -> String {
     table_markdown::<Flows>(&mut page);
     table_markdown::<SocketEvents>(&mut page);
     table_markdown::<FlowEvents>(&mut page);
+    table_markdown::<Nat>(&mut page);
     table_markdown::<NatStats>(&mut page);
     table_markdown::<NatEvents>(&mut page);
     page.push_str(

@@ -1,34 +1,75 @@
 //! How large the table is: two sysctls.
-use sys::{Host, NetNs, SysError};
+use std::path::PathBuf;
+
+use sys::{Errno, Fd, Host, NetNs, SysError};
 
 use crate::dump::Place;
 
-/// Buckets of the host's hash table; `None` without connection tracking. The kernel tells the size that is in use, and
-/// changes it under the same locks under which it moves the entries (nf_conntrack_hash_resize, 6.18).
-pub(crate) fn buckets(host: &Host, place: Place<'_>) -> Option<u64> {
-    read(host, place, "nf_conntrack_buckets")
+/// Room for a number and its newline.
+const NUMBER: usize = 32;
+
+/// A sysctl of connection tracking that is read again and again: the file stays open.
+pub(crate) struct Size<'h> {
+    host: &'h Host,
+    netns: Option<&'h NetNs>,
+    /// Name on the tape. What the file says is its namespace's, so its number belongs into it.
+    key: String,
+    path: PathBuf,
+    file: Option<Fd>,
+    text: Vec<u8>,
 }
 
-/// Entries of the namespace, expired ones included.
-pub(crate) fn entries(host: &Host, place: Place<'_>) -> Option<u64> {
-    read(host, place, "nf_conntrack_count")
+impl<'h> Size<'h> {
+    /// Buckets of the host's hash table. The kernel tells the size that is in use, and changes it under the same locks
+    /// under which it moves the entries (nf_conntrack_hash_resize, 6.18).
+    pub(crate) fn of_buckets(host: &'h Host, place: Place<'h>) -> Size<'h> {
+        Size::new(host, place, "nf_conntrack_buckets")
+    }
+
+    /// Entries of the namespace, expired ones included.
+    pub(crate) fn of_entries(host: &'h Host, place: Place<'h>) -> Size<'h> {
+        Size::new(host, place, "nf_conntrack_count")
+    }
+
+    fn new(host: &'h Host, place: Place<'h>, name: &str) -> Size<'h> {
+        let path = format!("/proc/sys/net/netfilter/{name}");
+        Size {
+            host,
+            netns: place.netns,
+            key: format!("{path}@{}", place.netns_id),
+            path: host.real_path(&path),
+            file: None,
+            text: Vec::with_capacity(NUMBER),
+        }
+    }
+
+    /// The number now; `None` without connection tracking. One system call, three the first time.
+    pub(crate) fn read(&mut self) -> Option<u64> {
+        let (file, path, netns) = (&mut self.file, &self.path, self.netns);
+        let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
+        let read = self.host.bytes(&self.key, "", &mut self.text, |into| {
+            let fd = match file {
+                Some(fd) => fd,
+                None => file.insert(open(path, netns)?),
+            };
+            into.resize(NUMBER, 0);
+            let got = sys::fs::read_at(fd, into, 0).map_err(failed)?;
+            if got == 0 {
+                return Err(failed(Errno::INVAL));
+            }
+            into.truncate(got);
+            Ok(())
+        });
+        read.ok()?;
+        std::str::from_utf8(&self.text).ok()?.trim().parse().ok()
+    }
 }
 
-fn read(host: &Host, place: Place<'_>, name: &str) -> Option<u64> {
-    let path = format!("/proc/sys/net/netfilter/{name}");
-    let mut text = Vec::with_capacity(16);
-    // What it says is the reading thread's namespace's: its number belongs into the name on the tape.
-    let key = format!("{path}@{}", place.netns_id);
-    host.bytes(&key, "", &mut text, |into| inside(place.netns, || sys::fs::read_file(&host.real_path(&path), into)))
-        .ok()?;
-    std::str::from_utf8(&text).ok()?.trim().parse().ok()
-}
-
-fn inside(netns: Option<&NetNs>, read: impl FnOnce() -> Result<(), SysError>) -> Result<(), SysError> {
+fn open(path: &std::path::Path, netns: Option<&NetNs>) -> Result<Fd, SysError> {
     let inside = netns.map(NetNs::enter).transpose()?;
-    let read = read();
+    let file = sys::fs::open(path);
     if let Some(inside) = inside {
         inside.leave()?;
     }
-    read
+    file
 }

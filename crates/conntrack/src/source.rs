@@ -18,7 +18,7 @@ use crate::proc_door;
 use crate::proc_line::parse_proc_line;
 use crate::pushdown::{Split, split};
 use crate::seen::Seen;
-use crate::sizes;
+use crate::sizes::Size;
 use crate::walk_filter::WalkFilter;
 
 /// How often a reading is begun again because the hash table was resized under it.
@@ -84,8 +84,8 @@ impl<'h> CtSource<'h> {
 
     /// The door and the kernel's filter, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Nat>) -> Plan {
-        let entries = sizes::entries(self.host, self.place());
-        let size = entries.zip(sizes::buckets(self.host, self.place()));
+        let entries = Size::of_entries(self.host, self.place()).read();
+        let size = entries.zip(Size::of_buckets(self.host, self.place()).read());
         // Saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
         let worth_two_walks = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
         let can_filter = !self.host.is_replay() && self.options.table == CtTable::Conntrack;
@@ -357,14 +357,15 @@ impl Run<'_, '_, '_, '_> {
     fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
         let (host, place) = (self.source.host, self.source.place());
         let note = note_of(filter);
-        let before = sizes::buckets(host, place);
+        let mut buckets = Size::of_buckets(host, place);
+        let before = buckets.read();
         let (mut resized, mut block) = (false, u64::MAX);
         let table = self.source.options.table;
         let rows = &mut self.rows;
         let done = dump_entries(host, place, table, filter, &note, |row, number| {
             if number != block && !resized {
                 block = number;
-                resized = sizes::buckets(host, place) != before;
+                resized = buckets.read() != before;
                 if resized {
                     seen.watch();
                 }
@@ -376,7 +377,7 @@ impl Run<'_, '_, '_, '_> {
             rows.row(row)
         })?;
         self.dumped(&done);
-        Ok(resized || sizes::buckets(host, place) != before)
+        Ok(resized || buckets.read() != before)
     }
 
     fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
@@ -419,7 +420,8 @@ impl Run<'_, '_, '_, '_> {
         let mut seen = Seen::new();
         seen.watch();
         for _ in 0..=RESIZED_RETRIES {
-            let before = sizes::buckets(host, place);
+            let mut buckets = Size::of_buckets(host, place);
+            let before = buckets.read();
             let stopped = proc_door::lines(host, place, |line| match parse_proc_line(line, place.netns_id, now_ns) {
                 Ok(row) if seen.is_double(&row) => {
                     rows.books.doubled();
@@ -429,7 +431,7 @@ impl Run<'_, '_, '_, '_> {
                 Err(error) => rows.failed(error),
             })?;
             rows.books.used(Via::Proc.name());
-            if stopped || sizes::buckets(host, place) == before {
+            if stopped || buckets.read() == before {
                 return Ok(());
             }
         }

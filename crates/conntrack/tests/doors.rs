@@ -135,6 +135,9 @@ fn root_every_door_tells_the_same() {
     assert!(other.is_empty());
 }
 
+/// Whether an entry passes a filter, by other means.
+type Passes = Box<dyn Fn(&Kept) -> bool>;
+
 fn is(name: &str, operand: Operand) -> Expr {
     Expr::Test(Test { field: field_index::<Nat>(name).unwrap(), op: Op::Eq, operand })
 }
@@ -156,7 +159,7 @@ fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
         let ports = port.map(|port| (port, port));
         Operand::Endpoints(vec![record::EndpointTest { prefix: Some(record::Prefix::host(addr)), ports }])
     };
-    let cases: Vec<(Vec<Expr>, Box<dyn Fn(&Kept) -> bool>)> = vec![
+    let cases: Vec<(Vec<Expr>, Passes)> = vec![
         (vec![word("nat", "dnat")], Box::new(|kept| kept.nat == Some(NatKind::Dnat))),
         (vec![word("family", "inet6")], Box::new(|kept| kept.family == 10)),
         (vec![is("zone", Operand::Number(2))], Box::new(|kept| kept.zone == Some(2))),
@@ -236,6 +239,52 @@ fn root_labels_have_names_or_numbers() {
     let (told, books) = labels();
     assert_eq!(told, [None, Some("audit,web".into()), Some("web".into())]);
     assert!(books.why.is_empty());
+}
+
+/// What a helper waits for: the connection that will come, the one in which it was announced.
+#[test]
+fn root_expectations_have_their_master() {
+    testkit::require_root!();
+    let lab = Lab::new("doorsexpect");
+    let [client, server] = [[10, 0, 0, 1], [10, 0, 0, 2]];
+    lab.track([Entry::tcp((client.into(), 40_000), (server.into(), 21), 3).helper("ftp")]);
+    let tuple = |src: ([u8; 4], u16), dst: ([u8; 4], u16)| CtTuple {
+        src: Addr::V4(src.0),
+        dst: Addr::V4(dst.0),
+        proto: 6,
+        src_part: src.1,
+        dst_part: dst.1,
+        zone: None,
+    };
+    let master = tuple((client, 40_000), (server, 21));
+    let (expected, mask) = (tuple((server, 0), (client, 40_001)), tuple(([255; 4], 0), ([255; 4], 0xffff)));
+    let rows = lab.inside(|| {
+        let (host, netns_id) = (Host::live(), sys::netns::current_inode().unwrap());
+        let given = conntrack::change::GivenExpectation {
+            tuple: Some(expected),
+            mask: Some(mask),
+            master: Some(master),
+            timeout_s: Some(300),
+        };
+        conntrack::change::Changes::new(&host, conntrack::Place { netns: None, netns_id })
+            .create_expectation(&given)
+            .unwrap();
+        let options = Options { table: conntrack::CtTable::Expect, ..Options::new(netns_id) };
+        let mut rows = Vec::new();
+        let books = CtSource::new(&host, options).run(&everything(), &mut |row| {
+            rows.push((row.orig, row.master.copied(), row.backend(), row.timeout_s.is_some()));
+            Next::More
+        });
+        assert_eq!(books.unwrap().via, ["netlink"]);
+        rows
+    });
+    assert_eq!(rows, [(expected, Some(master), None, true)]);
+    // Its helper is the connection's own.
+    let helper = Demand::new(
+        &[field_index::<Nat>("helper").unwrap()],
+        vec![is("helper", Operand::Words(vec![b"ftp"[..].into()]))],
+    );
+    assert_eq!(read(&lab, None, &helper).1.via, ["netlink"]);
 }
 
 /// The field table's masks name fields that are there.

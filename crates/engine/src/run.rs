@@ -38,6 +38,7 @@ use crate::written::Written;
 use record::{Accounting, Columns, Get, Lookups, Next, Round, Sink, SinkError, Source, Table, Value};
 use std::mem;
 
+pub use again::Knowing;
 pub use outcome::{Ended, Run, RunError};
 
 /// How many rows may pass between two looks at `stop`. A look is a call and an atomic load; rows come at 10 million
@@ -61,22 +62,27 @@ impl<T: Table> Plan<T> {
         round: Option<Round>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        self.pass(source, lookups, sink, round, stop, None)
+        let gate = self.gate(source, lookups, stop);
+        self.read(source, &gate, self.out(sink, round), None)
     }
 
-    fn pass(
+    /// The question goes back once, before any row comes forward.
+    fn gate<'g>(&'g self, source: &dyn Source<T>, lookups: &'g Lookups<'g>, stop: &'g dyn Fn() -> bool) -> Gate<'g, T> {
+        let offer = source.offer(&self.demand);
+        Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop }
+    }
+
+    fn out<'s>(&'s self, sink: &'s mut dyn Sink, round: Option<Round>) -> Out<'s> {
+        Out { sink, columns: &self.columns, round, begun: false, fault: None }
+    }
+
+    fn read(
         &self,
         source: &mut dyn Source<T>,
-        lookups: &Lookups<'_>,
-        sink: &mut dyn Sink,
-        round: Option<Round>,
-        stop: &dyn Fn() -> bool,
+        gate: &Gate<'_, T>,
+        mut out: Out<'_>,
         written: Option<&mut Written>,
     ) -> Result<Run, RunError> {
-        // The question goes back once, before any row comes forward.
-        let offer = source.offer(&self.demand);
-        let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop };
-        let mut out = Out { sink, columns: &self.columns, round, begun: false, fault: None };
         let mut pass = Pass::new();
         // Nobody wants a row: nobody shall read one.
         let from_source = if self.limit == Some(0) {
@@ -84,10 +90,10 @@ impl<T: Table> Plan<T> {
             Accounting::default()
         } else {
             match (&self.work, written) {
-                (Work::Stream, Some(written)) => self.stream_again(source, &gate, &mut out, &mut pass, written)?,
-                (Work::Stream, None) => self.stream(source, &gate, &mut out, &mut pass)?,
-                (Work::Sort(keys), _) => self.sorted(keys, source, &gate, &mut out, &mut pass)?,
-                (Work::Group(how), _) => self.grouped(how, source, &gate, &mut out, &mut pass)?,
+                (Work::Stream, Some(written)) => self.stream_again(source, gate, &mut out, &mut pass, written)?,
+                (Work::Stream, None) => self.stream(source, gate, &mut out, &mut pass)?,
+                (Work::Sort(keys), _) => self.sorted(keys, source, gate, &mut out, &mut pass)?,
+                (Work::Group(how), _) => self.grouped(how, source, gate, &mut out, &mut pass)?,
             }
         };
         self.close(out, pass, from_source)

@@ -66,7 +66,11 @@ impl<'a> FlowSource<'a> {
         // is shown if either end passes.
         let pushed = if self.options.homes.is_some() { &[] } else { self.options.conjuncts.as_slice() };
         let user = pushed.iter().map(|c| c.expr.clone());
-        steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user)
+        let mut demand = steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user);
+        for part in &self.options.conjuncts {
+            part.expr.for_each_test(&mut |test| demand.add(test.field));
+        }
+        demand
     }
 
     /// Step 1. A protocol whose services cannot be read costs the certainty of its directions, not the table; but
@@ -115,12 +119,13 @@ impl<'a> FlowSource<'a> {
                 return Next::More;
             }
             match wanted {
-                true => grouping.add(row, verdict, holders),
+                true => grouping.add_soon(row, verdict, holders),
                 false => filtered += 1,
             }
             Next::More
         });
         let mut books = read?;
+        self.grouping.settle();
         let settled = mirrors.settle(&mut self.grouping);
         books.filtered += filtered + settled.filtered;
         // Both ends of a joined connection were seen, and are in its flow.

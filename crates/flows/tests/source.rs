@@ -190,3 +190,24 @@ fn nothing_is_read_when_no_protocol_is_left() {
     drop(source);
     assert!(sockets.asked.is_empty());
 }
+
+/// Where the ends of connections are joined the filter is not the door's business, but what it looks at is.
+#[test]
+fn what_the_filter_looks_at_is_asked_for() {
+    for homes in [None, Some(flows::Homes::new())] {
+        let mut sockets = Rows::new(table());
+        let expr = words("user", &["root"]);
+        let conjuncts = vec![Conjunct { expr: expr.clone(), test: Box::new(|_| true) }];
+        let joins = homes.is_some();
+        let options = Options { conjuncts, homes, ..Options::default() };
+        let mut source = FlowSource::new(&mut sockets, Lookups::none(), options);
+        run(&mut source, &wanted(&["connections"]));
+        run(&mut source, &wanted(&["process"]));
+        drop(source);
+        let asked: Vec<_> = sockets.asked.iter().filter(|demand| demand.wants("peer_port")).collect();
+        assert!(asked.len() == 2 && asked.iter().all(|demand| demand.wants("user")));
+        assert!(asked.iter().all(|demand| demand.conjuncts.contains(&expr) != joins));
+        // The inode is behind the owners, and costs something.
+        assert_eq!([asked[0].wants("inode"), asked[1].wants("inode")], [false, true]);
+    }
+}

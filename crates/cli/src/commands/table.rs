@@ -148,7 +148,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
             known.iter_mut().for_each(|known| known.clear());
         }
         let run = self.reads.with_source(self.session, lookups, &mut notes, |source| match (names, known) {
-            (None, Some(known)) => self.plan.run_again(source, &lookups, sink, round, &stop, known),
+            (None, Some(known)) => self.plan.knowing(known).run(source, &lookups, sink, round, &stop),
             (None, None) => self.plan.run(source, &lookups, sink, round, &stop),
             (Some(names), _) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
         });

@@ -169,4 +169,6 @@ fn compile_pattern(pattern: &str) -> Result<regex::bytes::Regex, BadPattern> {
 }
 
 #[cfg(test)]
+mod lists;
+#[cfg(test)]
 mod tests;

@@ -198,7 +198,7 @@ fn compile_prefixes(prefixes: &[Prefix]) -> Want {
 
 fn compile_words(words: &[Box<[u8]>], kind: Kind) -> Want {
     if let Kind::Words(names @ [_, ..]) = kind {
-        let bit = |word: &Box<[u8]>| names.iter().position(|name| name.as_bytes() == &**word).unwrap_or(32);
+        let bit = |word: &[u8]| names.iter().position(|name| name.as_bytes() == word).unwrap_or(32);
         let bits = words.iter().filter_map(|word| 1u32.checked_shl(bit(word) as u32));
         return Want::Bits(bits.fold(0, |all, bit| all | bit));
     }

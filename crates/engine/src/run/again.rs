@@ -7,23 +7,38 @@ use record::{Accounting, Again, Get, Lookups, Next, Round, RowBytes, Sink, Sourc
 use std::cell::RefCell;
 use std::mem;
 
-impl<T: Table> Plan<T> {
-    /// [`Plan::run`] for one of several rounds that go to the same sink; `written` remembers the round before. What
-    /// `lookups` answer must be the same in all of them: else [`Written::clear`] is to be called first.
+/// A plan for one of several rounds that go to the same sink, and what is remembered of the round before.
+pub struct Knowing<'k, T: Table> {
+    plan: &'k Plan<T>,
+    written: &'k mut Written,
+}
+
+impl<T: Table> Knowing<'_, T> {
+    /// [`Plan::run`] in which rows that are the same as in the round before are not made again, where that is possible:
+    /// as they come, to a sink that keeps its rows.
     ///
-    /// A row that is the same as before costs about a fifth; the others a few nanoseconds more.
-    pub fn run_again(
-        &self,
+    /// Such a row costs about a fifth, the others a few nanoseconds more.
+    pub fn run(
+        self,
         source: &mut dyn Source<T>,
         lookups: &Lookups<'_>,
         sink: &mut dyn Sink,
         round: Option<Round>,
         stop: &dyn Fn() -> bool,
-        written: &mut Written,
     ) -> Result<Run, RunError> {
+        let plan = self.plan;
         // An order is made of cells, and a limit must be looked at row by row.
-        let fits = matches!(self.work, Work::Stream) && self.limit.is_none() && sink.keeps();
-        self.pass(source, lookups, sink, round, stop, fits.then_some(written))
+        let fits = matches!(plan.work, Work::Stream) && plan.limit.is_none() && sink.keeps();
+        let gate = plan.gate(source, lookups, stop);
+        plan.read(source, &gate, plan.out(sink, round), fits.then_some(self.written))
+    }
+}
+
+impl<T: Table> Plan<T> {
+    /// The plan for a round that follows another, with what `written` remembers of that. What lookups answer must be the
+    /// same in both: else [`Written::clear`] is to be called first.
+    pub fn knowing<'k>(&'k self, written: &'k mut Written) -> Knowing<'k, T> {
+        Knowing { plan: self, written }
     }
 
     /// Rows go out as they come, those of the round before as they went.
@@ -58,7 +73,7 @@ struct Streaming<'p, 'o, 'g, T: Table> {
 
 impl<T: Table> Streaming<'_, '_, '_, T> {
     fn row(&mut self, plan: &[Get<T>], row: &T::Row<'_>, spare: &mut Vec<Value<'static>>) -> Next {
-        let tag = mem::replace(&mut self.tag, Some(0));
+        let tag = self.tag.replace(0);
         if tag.is_none() {
             self.written.forget();
         }

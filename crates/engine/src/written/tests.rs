@@ -128,7 +128,7 @@ impl Reader {
         let (mut sink, lookups) = (Lines::default(), Lookups::none());
         let mut watching = Watching::new(source, &mut self.memory, now_ns);
         let ran = match &mut self.written {
-            Some(written) => plan.run_again(&mut watching, &lookups, &mut sink, None, &|| false, written),
+            Some(written) => plan.knowing(written).run(&mut watching, &lookups, &mut sink, None, &|| false),
             None => plan.run(&mut watching, &lookups, &mut sink, None, &|| false),
         };
         (sink.lines, source.known, ran.unwrap().books)
@@ -223,13 +223,13 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
         let mut sink = Seen::default();
         let mut source = Bytes::new(&rows);
         let one = plan(request(&["cookie"], ""));
-        one.run_again(&mut source, &Lookups::none(), &mut sink, None, &|| false, &mut written).unwrap();
+        one.knowing(&mut written).run(&mut source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         assert_eq!((sink.rows.len(), source.known), (2, 0), "round {n}");
         for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
             let mut asked = request(&["cookie"], "");
             (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
             let (mut lines, mut source) = (Lines::default(), Bytes::new(&rows));
-            plan(asked).run_again(&mut source, &Lookups::none(), &mut lines, None, &|| false, &mut written).unwrap();
+            plan(asked).knowing(&mut written).run(&mut source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
             assert_eq!((&*lines.lines[0], source.known), (first, 0));
         }
     }

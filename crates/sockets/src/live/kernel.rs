@@ -26,14 +26,19 @@ const BLOCKS_AFTER_STOP: u32 = 64;
 /// Connections that are kept in mind, in powers of two.
 const CONNS_MIN: u32 = 1 << 16;
 const CONNS_MAX: u32 = 1 << 20;
+const SLOTS_MIN: u32 = 1 << 14;
 
 /// Where cgroup v2 is mounted: alone, or beside v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
+/// So long connections may wait for who accepted them to be known; then their use is looked at.
+const WAIT_NS: u64 = 250_000_000;
+
 /// The attached programs and their ring.
 pub(super) struct Kernel<'h> {
     loaded: Loaded,
-    _links: Vec<Link>,
+    links: Vec<Link>,
+    uses: Uses,
     ring: Ring,
     block: Vec<u8>,
     stop: &'h dyn Fn() -> bool,
@@ -44,12 +49,12 @@ pub(super) struct Kernel<'h> {
 impl<'h> Kernel<'h> {
     /// The programs at work, and what they do without here.
     pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<(Kernel<'h>, Vec<String>), BpfError> {
-        let Hooked { loaded, links, left_out } = hooked(host, only_netns(follow))?;
+        let Hooked { loaded, links, uses, left_out } = hooked(host, only_netns(follow))?;
         stamp(&loaded)?;
         let ring = loaded.map("events")?.ring()?;
         let block = Vec::with_capacity(BLOCK_BYTES);
         let stop = follow.stop;
-        let kernel = Kernel { loaded, _links: links, ring, block, stop, after_stop: 0, last: Head::default() };
+        let kernel = Kernel { loaded, links, uses, ring, block, stop, after_stop: 0, last: Head::default() };
         Ok((kernel, left_out))
     }
 
@@ -65,6 +70,21 @@ impl<'h> Kernel<'h> {
             waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
             missed: self.loaded.program("on_state")?.missed_runs()?,
         })
+    }
+
+    /// Attaches the programs at the first use once they are needed. A call or two, as long as they may be.
+    fn watch_uses(&mut self) -> Result<(), BpfError> {
+        if self.uses.asleep.is_empty() {
+            return Ok(());
+        }
+        let waiting = self.loaded.counter("waiting")? as i64;
+        let unasked = self.loaded.counter("unasked")?;
+        if self.uses.are_needed(waiting, unasked, clock::monotonic_ns()) {
+            for name in std::mem::take(&mut self.uses.asleep) {
+                self.links.push(self.loaded.program(name)?.attach()?);
+            }
+        }
+        Ok(())
     }
 
     /// Empties the ring behind the place of the head; true if there was something.
@@ -96,7 +116,10 @@ impl Blocks for Kernel<'_> {
             if self.after_stop > BLOCKS_AFTER_STOP {
                 return Ok(None);
             }
-            if self.fill()? {
+            let found = self.fill()?;
+            // Without them owners are known later, and nothing is missing.
+            let _ = self.watch_uses();
+            if found {
                 return Ok(self.finished());
             }
             if stopped {
@@ -128,10 +151,32 @@ pub(super) fn wall_ns() -> u64 {
     wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
 }
 
+/// Programs at the first use of a socket. Each costs every send and receive of the host a tenth of a microsecond, so they
+/// are attached only when somebody accepts without asking for the peer's name.
+struct Uses {
+    /// Loaded, and not attached.
+    asleep: Vec<&'static str>,
+    /// Since when whenever we looked a connection was waiting.
+    waiting_since_ns: Option<u64>,
+}
+
+impl Uses {
+    /// `unasked`: how many were known only when they let go: that is proof. One that waits for long is none, it may
+    /// just not be accepted, but then it costs little to look.
+    fn are_needed(&mut self, waiting: i64, unasked: u64, now_ns: u64) -> bool {
+        if waiting <= 0 {
+            self.waiting_since_ns = None;
+        }
+        let since_ns = if waiting > 0 { *self.waiting_since_ns.get_or_insert(now_ns) } else { now_ns };
+        unasked > 0 || now_ns.saturating_sub(since_ns) >= WAIT_NS
+    }
+}
+
 /// What could be attached.
 struct Hooked {
     loaded: Loaded,
     links: Vec<Link>,
+    uses: Uses,
     /// What could not, and why.
     left_out: Vec<String>,
 }
@@ -141,9 +186,6 @@ struct Hooked {
 fn hooked(host: &Host, only_netns: u32) -> Result<Hooked, BpfError> {
     let (loaded, optional, mut left_out) = load(host, only_netns)?;
     let mut links = vec![loaded.program("on_state")?.attach()?];
-    for name in optional.iter().filter(|name| USES.contains(name)) {
-        links.push(loaded.program(name)?.attach()?);
-    }
     let root = cgroup_root(host);
     for name in optional.iter().filter(|name| NAMES.contains(name)) {
         let program = loaded.program(name)?;
@@ -154,7 +196,15 @@ fn hooked(host: &Host, only_netns: u32) -> Result<Hooked, BpfError> {
         }
     }
     left_out.dedup();
-    Ok(Hooked { loaded, links, left_out })
+    let asleep: Vec<&'static str> = optional.iter().copied().filter(|name| USES.contains(name)).collect();
+    let mut uses = Uses { asleep, waiting_since_ns: None };
+    if links.len() < 1 + NAMES.len() {
+        // Nothing else tells who accepted.
+        for name in std::mem::take(&mut uses.asleep) {
+            links.push(loaded.program(name)?.attach()?);
+        }
+    }
+    Ok(Hooked { loaded, links, uses, left_out })
 }
 
 /// Whether connections can be followed by BPF here, and what that does without.
@@ -208,7 +258,7 @@ pub(super) struct Room {
     /// Entries of `conns`; those that find none there have no owner. A place that is not used costs 16 bytes, zeroed
     /// at the start.
     conns: u32,
-    /// Entries of `young`, 64 bytes each, where most are found: a power of two.
+    /// Entries of `young`, 64 bytes each, where those that began in this run are found fast: a power of two.
     pub(super) slots: u32,
 }
 
@@ -218,7 +268,7 @@ impl Room {
         let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
         let wanted = u32::try_from(wanted).unwrap_or(CONNS_MAX).clamp(CONNS_MIN, CONNS_MAX);
         let conns = wanted.next_power_of_two();
-        Room { conns, slots: conns / 4 }
+        Room { conns, slots: (conns / 16).max(SLOTS_MIN) }
     }
 
     pub(super) fn entries(&self) -> [(&'static str, u32); 2] {
@@ -237,4 +287,22 @@ fn stamp(loaded: &Loaded) -> Result<(), BpfError> {
     let mut rows = loaded.program("stamp")?.attach()?.iterate()?;
     while rows.read(&mut [0; 64])? > 0 {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_are_looked_at_when_somebody_does_not_ask() {
+        let mut uses = Uses { asleep: Vec::new(), waiting_since_ns: None };
+        let ms = 1_000_000;
+        assert!(!uses.are_needed(0, 0, 0));
+        assert!(!uses.are_needed(1, 0, 10 * ms), "just established");
+        assert!(!uses.are_needed(0, 0, 200 * ms));
+        assert!(!uses.are_needed(3, 0, 300 * ms), "others than before");
+        assert!(!uses.are_needed(1, 0, 549 * ms));
+        assert!(uses.are_needed(1, 0, 550 * ms));
+        assert!(uses.are_needed(0, 1, 551 * ms), "accepted and let go of without a name");
+    }
 }

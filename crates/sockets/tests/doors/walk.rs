@@ -139,22 +139,18 @@ fn root_parts_are_there_when_asked_for() {
     lab.spawn("python3", &["-c", MARKED, ready.to_str().unwrap()]);
     lab.wait_until("a marked connection", || ready.exists());
     let bare = |row: &Kept| Kept { uid: None, inode: 0, mark: None, timer: 0, retrans: 0, ..row.clone() };
-    let parts: [(u64, fn(&mut Kept, &Kept)); 4] = [
-        (0, |_, _| ()),
-        (need::INODE, |bare, row| bare.inode = row.inode),
-        (need::UNIX_UID, |bare, row| bare.uid = row.uid),
-        (need::IFACE_MARK | need::MARK, |bare, row| bare.mark = row.mark),
-    ];
+    let shown = |need, row: &Kept| match need {
+        need::INODE => Kept { inode: row.inode, ..bare(row) },
+        need::UNIX_UID => Kept { uid: row.uid, ..bare(row) },
+        need::MARK => Kept { mark: row.mark, ..bare(row) },
+        _ => bare(row),
+    };
     let told = |doors: &Doors| {
         let of = |via, need| comparable(by(via, doors, &demand(need, vec![is("state", "established")])));
         let whole = of(Via::Netlink, FIELDS);
         assert!(whole.iter().any(|row| row.inode != 0 && row.mark == Some(7)));
-        for (need, shows) in parts {
-            let expected = whole.iter().map(|row| {
-                let mut expected = bare(row);
-                shows(&mut expected, row);
-                expected
-            });
+        for need in [0, need::INODE, need::UNIX_UID, need::MARK] {
+            let expected = whole.iter().map(|row| shown(need, row));
             let walked = of(Via::Bpf, need | need::UNIX_QUEUES).into_iter();
             let walked = walked.map(|row| Kept { timer: 0, retrans: 0, ..row });
             assert_eq!(walked.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>(), "{need:x}");

@@ -1,0 +1,110 @@
+//! Filters over cells that hold several words, or an address and a port: on rows of connection tracking.
+#![allow(clippy::unwrap_used)]
+
+use super::Predicate;
+use crate::explain::expr_text;
+use crate::filter::{bind, parse};
+use crate::order::Sorter;
+use record::rows::{Conntrack, CtStatus, CtTuple, Nat};
+use record::{Addr, Lookups, Next, Table, Value, field_index};
+
+fn row(client: &str, port: u16, proto: u8, bits: u32) -> Conntrack<'static> {
+    let orig = CtTuple { src: client.parse().unwrap(), proto, src_part: port, ..CtTuple::EMPTY };
+    Conntrack { orig, status: Some(CtStatus(bits)), ..Conntrack::EMPTY }
+}
+
+fn holds(filter: &str, row: &Conntrack<'_>) -> bool {
+    let expr = bind::<Nat>(&parse(filter).unwrap()).unwrap();
+    // What `--explain` prints means the same.
+    let again = bind::<Nat>(&parse(&expr_text::<Nat>(&expr)).unwrap()).unwrap();
+    assert_eq!(expr, again, "{filter}");
+    Predicate::<Nat>::new(&expr.into_conjuncts()).unwrap().matches(row, &Lookups::none())
+}
+
+fn error(filter: &str) -> String {
+    bind::<Nat>(&parse(filter).unwrap()).unwrap_err().to_string()
+}
+
+#[test]
+fn one_of_the_words_is_enough_and_none_may_be_under_not_equal() {
+    let entry = row("10.0.0.1", 4000, 6, CtStatus::ASSURED | CtStatus::SEEN_REPLY | CtStatus::DST_NAT);
+    for yes in [
+        "status = assured",
+        "status in (offload, assured)",
+        "status != offload",
+        "status not in (offload, dying)",
+        "status ~ \"^dst_\"",
+        "status != null",
+        "not status = offload",
+    ] {
+        assert!(holds(yes, &entry), "{yes}");
+    }
+    for no in ["status = offload", "status != assured", "status !~ \"nat\"", "status = null", "label = audit"] {
+        assert!(!holds(no, &entry), "{no}");
+    }
+    let labelled = Conntrack { label_words: Some(b"audit,web"), ..entry };
+    assert!(holds("label = web", &labelled) && holds("label ~ \"^au\" and label != 7", &labelled));
+    assert!(!holds("label = \"audit,web\"", &labelled), "a list is no text");
+    assert!(error("status > assured").contains("a list of words"));
+    assert!(error("status = asured").contains("assured"));
+}
+
+#[test]
+fn ends_by_address_by_port_by_both() {
+    let four = row("10.0.0.1", 4000, 6, 0);
+    let six = row("2001:db8::1", 443, 17, 0);
+    let ping = row("10.0.0.1", 77, 1, 0);
+    for yes in [
+        "client = 10.0.0.1",
+        "client = 10.0.0.1:4000",
+        "client in 10.0.0.0/8",
+        "client = :4000",
+        "client = :3000-5000",
+        "client in (192.0.2.1, 10.0.0.0/24:4000)",
+        "client != 10.0.0.1:4001",
+        "client != null",
+    ] {
+        assert!(holds(yes, &four), "{yes}");
+    }
+    assert!(holds("client = [2001:db8::1]:443 and client in 2001:db8::/32", &six) && !holds("client = :443", &four));
+    assert!(holds("client = 10.0.0.1", &ping) && !holds("client = :77", &ping), "an ICMP id is no port");
+    assert!(!holds("backend = 10.0.0.1", &Conntrack { status: None, ..ping }));
+    assert!(error("client > 10.0.0.1").contains("an address and a port"));
+    assert!(error("client ~ \"10\"").contains("in"));
+}
+
+#[test]
+fn ends_are_ordered_by_address_then_port_and_lists_by_their_words() {
+    let cell = |name: &str, row: &Conntrack<'static>| match Nat::FIELDS[field_index::<Nat>(name).unwrap()]
+        .cell(row, &Lookups::none())
+    {
+        Value::Bits(bits, names) => Value::Bits(bits, names),
+        Value::Endpoint(addr, port) => Value::Endpoint(addr, port),
+        _ => Value::Null,
+    };
+    let mut sorter = Sorter::new(&[(0, false)], 2, 2, None);
+    let rows = [
+        row("10.0.0.2", 1, 6, 0),
+        row("10.0.0.1", 256, 6, CtStatus::SEEN_REPLY),
+        row("10.0.0.1", 9, 6, CtStatus::SEEN_REPLY),
+        row("10.0.0.1", 9, 6, CtStatus::ASSURED),
+        row("10.0.0.1", 5, 1, 0),
+        row("2001:db8::1", 1, 6, 0),
+    ];
+    for row in &rows {
+        sorter.add(&[cell("client", row), cell("status", row)]);
+    }
+    let mut order = Vec::new();
+    sorter.finish(|cells| {
+        order.push(match cells {
+            [Value::Endpoint(addr, port), Value::Bits(bits, _)] => (*addr, *port, *bits),
+            _ => (Addr::ANY4, None, 99),
+        });
+        Next::More
+    });
+    let four = |last, port, bits| (Addr::V4([10, 0, 0, last]), port, bits);
+    assert_eq!(
+        order[..5],
+        [four(1, None, 0), four(1, Some(9), 4), four(1, Some(9), 2), four(1, Some(256), 2), four(2, Some(1), 0)]
+    );
+}

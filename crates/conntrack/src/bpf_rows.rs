@@ -242,7 +242,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row(family: u8, proto: u8, state: u8, left: i32, zone: (u16, u8), has: u8, rest: &[u8]) -> Vec<u8> {
+    fn row(kind: [u8; 3], left: i32, zone: (u16, u8), has: u8, rest: &[u8]) -> Vec<u8> {
+        let [family, proto, state] = kind;
         let mut row = vec![0, family, proto, state];
         row.extend_from_slice(&0x18eu32.to_ne_bytes());
         row.extend_from_slice(&left.to_ne_bytes());
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn every_part_has_its_place() {
-        let block = [&head(part::ALL)[..], &row(2, 6, 3, 1000, (0, 3), 15, &every_part())].concat();
+        let block = [&head(part::ALL)[..], &row([2, 6, 3], 1000, (0, 3), 15, &every_part())].concat();
         let want = "10.0.0.1:12345>10.0.0.2:80 10.0.0.2:80>10.0.0.1:12345 Some(4) Some(false) Some(Tcp(3)) 4026 \
                     (None, None, None) (Some(1), Some(4)) (Some(5), None) (Some(33), Some(\"ftp\"))";
         assert_eq!(told(&block), [Ok(want.to_owned())]);
@@ -300,8 +301,8 @@ mod tests {
 
     #[test]
     fn what_an_entry_does_not_have() {
-        let without = row(2, 17, 0xff, -250, (0, 3), 0, &every_part());
-        let with = row(2, 6, 3, 1000, (5, 3), 15, &every_part());
+        let without = row([2, 17, 0xff], -250, (0, 3), 0, &every_part());
+        let with = row([2, 6, 3], 1000, (5, 3), 15, &every_part());
         let found = told(&[&head(part::ALL)[..], &with, &without, &with].concat());
         assert!(found[0].as_ref().unwrap().contains("(Some(5), None, None) (Some(1), Some(4))"), "{found:?}");
         let ends = "Some(0) Some(true) None 4026 (None, None, None) (None, None) (None, None) (None, None)";
@@ -314,7 +315,7 @@ mod tests {
         for (direction, want) in
             [(1, "(None, Some(4), None)"), (2, "(None, None, Some(4))"), (3, "(Some(4), None, None)")]
         {
-            let block = [&head(0)[..], &row(2, 6, 1, 250, (4, direction), 0, &[1; 8])].concat();
+            let block = [&head(0)[..], &row([2, 6, 1], 250, (4, direction), 0, &[1; 8])].concat();
             let found = told(&block);
             assert!(found[0].as_ref().unwrap().contains(want), "{found:?}");
             assert!(found[0].as_ref().unwrap().contains(" 9 "), "the namespace that was asked for");
@@ -323,18 +324,18 @@ mod tests {
 
     #[test]
     fn offloaded_ones_have_no_time() {
-        let mut one = row(2, 6, 3, 1000, (0, 3), 0, &[1; 8]);
+        let mut one = row([2, 6, 3], 1000, (0, 3), 0, &[1; 8]);
         one[4..8].copy_from_slice(&(CtStatus::OFFLOAD | 8).to_ne_bytes());
         assert!(told(&[&head(0)[..], &one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
     }
 
     #[test]
     fn lengths_are_not_believed() {
-        let good = row(10, 6, 1, 1, (0, 3), 0, &[1; 32]);
+        let good = row([10, 6, 1], 1, (0, 3), 0, &[1; 32]);
         let block = |rows: &[&[u8]]| [&[&head(0)[..]], rows].concat().concat();
         assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
         // Too short for its family: it costs itself.
-        let cut = row(10, 6, 1, 1, (0, 3), 0, &[1; 8]);
+        let cut = row([10, 6, 1], 1, (0, 3), 0, &[1; 8]);
         let found = told(&block(&[&cut, &good]));
         assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
         // No way on from a length of nothing, or of more than there is.

@@ -63,7 +63,7 @@ fn table(doors: &Doors, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     rows
 }
 
-/// While it is held nobody resizes the hash table: netlink gives up if it is done too often.
+/// While it is held nobody resizes the hash table (netlink gives up if it is done too often) or makes it too small.
 fn steady() -> MachineLock {
     MachineLock::take("knob")
 }
@@ -277,6 +277,7 @@ fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
 #[test]
 fn root_flows_that_come_and_go_hide_and_double_nothing() {
     testkit::require_root!();
+    let _steady = steady();
     let lab = Lab::new("walkchurn");
     let fixed = lab.inside(|| fixed(20_000));
     let (stop, made) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -302,8 +303,8 @@ fn root_flows_that_come_and_go_hide_and_double_nothing() {
 fn root_a_table_that_is_resized_while_it_is_read() {
     testkit::require_root!();
     let lab = Lab::new("walkresize");
-    let fixed = lab.inside(|| fixed(40_000));
     let _knob = HostKnob::set(BUCKETS, "65536");
+    let fixed = lab.inside(|| fixed(40_000));
     let (stop, resized) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
@@ -364,6 +365,8 @@ fn root_without_the_rights_netlink_takes_over() {
         let mut rows = 0;
         let books = read(&doors, None, &demand, |_| rows += 1);
         assert_eq!((rows, &books.via[..]), (300, &["netlink"][..]));
+        let offer = CtSource::new(&host, options(None)).through(&doors).offer(&demand);
+        assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
         let forced = CtSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
         let error = forced.unwrap_err().to_string();
         assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");

@@ -116,7 +116,8 @@ fn root_nat_top_counts_what_proc_has() {
         let sixth = line.split(' ').filter(|word| !word.is_empty()).nth(5).unwrap().to_owned();
         if sixth.contains('=') { "-".to_owned() } else { sixth.to_lowercase() }
     };
-    let cases: [(&str, Box<dyn Fn(&str) -> String>); 3] = [
+    type KeyOf = Box<dyn Fn(&str) -> String>;
+    let cases: [(&str, KeyOf); 3] = [
         ("source", Box::new(move |line| short(word(line, "src").unwrap()))),
         ("state", Box::new(state)),
         ("port", Box::new(|line| word(line, "dport").unwrap_or("-").to_owned())),

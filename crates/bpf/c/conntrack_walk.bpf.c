@@ -293,7 +293,8 @@ INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatil
 	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
 	b->zone = field_exists(c->zone) ? c->zone.id : 0;
 	b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
-	b->has = c->ext ? HAS_EXTENSIONS : 0;
+	/* Whether there is an object with extensions at all: what the entry costs. */
+	b->has = (u64)c->ext ? HAS_EXTENSIONS : 0;
 	b->mark = c->mark; b->uses = c->ct_general.use.refs.counter;
 	b->netns = parts & NETNS ? c->ct_net.net->ns.inum : 0;
 }

@@ -79,10 +79,19 @@ pub fn listen(socket: &Fd, backlog: i32) -> Result<(), SysError> {
     Ok(())
 }
 
-/// Waits until nobody else holds an exclusive lock (flock) on this open file. It ends with the file.
+/// Waits until nobody else holds a lock (flock) on this open file. It ends with the file.
 pub fn lock_file(file: &Fd) -> Result<(), SysError> {
+    flock(file, libc::LOCK_EX)
+}
+
+/// Waits until nobody else has this open file for himself alone; others may share it. It ends with the file.
+pub fn share_file(file: &Fd) -> Result<(), SysError> {
+    flock(file, libc::LOCK_SH)
+}
+
+fn flock(file: &Fd, how: i32) -> Result<(), SysError> {
     // SAFETY: flock takes two integers.
-    retried("flock", || unsafe { libc::flock(file.raw(), libc::LOCK_EX) }.into())
+    retried("flock", || unsafe { libc::flock(file.raw(), how) }.into())
         .map_err(|errno| SysError::new("flock", "lock file", errno))?;
     Ok(())
 }

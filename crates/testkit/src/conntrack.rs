@@ -402,6 +402,7 @@ impl Lab {
     /// Makes the entries in the lab's table; returns how many there were.
     #[track_caller]
     pub fn track(&self, entries: impl IntoIterator<Item = Entry>) -> usize {
+        self.shares_conntrack();
         let entries: Vec<Entry> = entries.into_iter().collect();
         self.inside(|| insert(entries))
     }
@@ -422,6 +423,7 @@ impl Lab {
 
     /// Makes the lab's namespace track connections from now on: a rule that looks at their state. Needs nft(8).
     pub fn use_conntrack(&self) {
+        self.shares_conntrack();
         self.nft(
             "table inet tracked {\n chain input {\n type filter hook input priority 0;\n ct state new counter\n }\n}\n",
         );
@@ -429,6 +431,7 @@ impl Lab {
 
     /// Loads these rules into the lab's namespace. Needs nft(8).
     pub fn nft(&self, rules: &str) {
+        self.shares_conntrack();
         let file = self.dir().join("rules.nft");
         std::fs::write(&file, rules).expect("the lab's folder is there");
         self.output("nft", &["-f", file.to_str().expect("a plain path")]);
@@ -437,6 +440,7 @@ impl Lab {
     /// Sends `count` datagrams, each of which makes a UDP entry: from one port to one port, at addresses of 127.0.0.0/8
     /// from 127.1.0.0 + `first` on.
     pub fn new_udp_flows(&self, first: u32, count: u32) {
+        self.shares_conntrack();
         self.inside(|| {
             // With somebody there who does not listen nothing comes back.
             let there = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");

@@ -1,6 +1,7 @@
 //! Settings that belong to the whole machine.
 
 use crate::lock::{MachineLock, shared_dir};
+use crate::tables::Alone;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,9 @@ use std::path::{Path, PathBuf};
 pub struct HostKnob {
     path: PathBuf,
     saved: PathBuf,
-    // Last field: let go after the value is back.
+    // Last fields: let go after the value is back.
     _lock: MachineLock,
+    _alone: Option<Alone>,
 }
 
 impl HostKnob {
@@ -26,13 +28,15 @@ impl HostKnob {
     }
 
     fn set_in(store: &Path, path: PathBuf, value: &str) -> HostKnob {
+        // First the table, then the knob: everybody in this order.
+        let alone = path.to_string_lossy().contains("nf_conntrack").then(Alone::take);
         let lock = MachineLock::take("knob");
         fs::create_dir_all(store).unwrap_or_else(|e| panic!("cannot make {}: {e}", store.display()));
         restore_all(store);
         let old = fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
         let saved = store.join(path.to_string_lossy().replace('/', "%"));
         fs::write(&saved, &old).unwrap_or_else(|e| panic!("cannot write {}: {e}", saved.display()));
-        let knob = HostKnob { path, saved, _lock: lock };
+        let knob = HostKnob { path, saved, _lock: lock, _alone: alone };
         fs::write(&knob.path, value).unwrap_or_else(|e| panic!("cannot write {}: {e}", knob.path.display()));
         knob
     }

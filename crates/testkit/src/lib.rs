@@ -17,6 +17,7 @@ pub mod netns;
 pub mod program;
 pub mod root;
 pub mod routed;
+pub mod tables;
 pub mod tool;
 mod traffic;
 mod wait;

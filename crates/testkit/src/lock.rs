@@ -25,11 +25,23 @@ impl MachineLock {
     /// # Panics
     /// When its file cannot be made.
     pub fn take(name: &str) -> MachineLock {
+        MachineLock::open(name, sys::socket::lock_file)
+    }
+
+    /// Waits until nobody on this machine has taken the lock called `name`; others may share it.
+    ///
+    /// # Panics
+    /// When its file cannot be made.
+    pub fn share(name: &str) -> MachineLock {
+        MachineLock::open(name, sys::socket::share_file)
+    }
+
+    fn open(name: &str, wait: impl FnOnce(&sys::Fd) -> Result<(), sys::SysError>) -> MachineLock {
         let path = shared_dir().join(format!("{name}.lock"));
         let made = OpenOptions::new().create(true).append(true).open(&path);
         drop(made.unwrap_or_else(|e| panic!("cannot make {}: {e}", path.display())));
         let file = sys::fs::open(&path).unwrap_or_else(|e| panic!("{e}"));
-        sys::socket::lock_file(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        wait(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         MachineLock { _file: file }
     }
 }

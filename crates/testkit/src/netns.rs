@@ -34,6 +34,8 @@ pub struct Lab {
 pub(crate) struct Held {
     pub(crate) sockets: Vec<OwnedFd>,
     pub(crate) children: Vec<Child>,
+    /// Set while entries of connection tracking are made here; empty if whoever made the first has the table alone.
+    pub(crate) tracking: Option<Option<crate::lock::MachineLock>>,
 }
 
 impl Lab {
@@ -145,6 +147,15 @@ impl Lab {
     /// Number of TCP sockets inside, listeners and minisocks included, as ss(8) counts them.
     pub fn ss_count(&self) -> usize {
         self.output("ss", &["-Htan"]).lines().count()
+    }
+
+    /// From now on entries of connection tracking are made here: nobody changes the size of the machine's table until the
+    /// lab goes.
+    pub fn shares_conntrack(&self) {
+        let mut held = self.held.lock().expect("no holder panicked");
+        if held.tracking.is_none() {
+            held.tracking = Some(crate::tables::share());
+        }
     }
 
     /// Lets go of every socket and child now; the namespace stays.

@@ -103,7 +103,8 @@ pub(super) fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
 }
 
 /// True if somebody in the namespace of the calling thread listens to what happens to entries: then, with
-/// `nf_conntrack_events` at 2, new ones have extensions. From /proc/net/netlink; `None` if it cannot be read.
+/// `nf_conntrack_events` at 2, new ones have extensions, in every namespace (the kernel keeps one number for all,
+/// `nf_ctnetlink_has_listener`). From /proc/net/netlink; `None` if it cannot be read.
 pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
     const PATH: &str = "/proc/thread-self/net/netlink";
     let mut text = Vec::new();

@@ -27,9 +27,12 @@ pub struct Census {
     groups: [Group; CtSetting::ALL.len()],
     entries: u64,
     nat: u64,
-    /// Has extensions for certain; may have some.
+    /// Has extensions for certain; may have some; those of which the door told, whichever.
     extended: u64,
     may_be_extended: u64,
+    told: u64,
+    /// With extensions, but without a rewritten address.
+    plain_extended: u64,
     helped: u64,
     /// Rows of which it is known whether they have expired, and those that have.
     dated: u64,
@@ -48,6 +51,8 @@ impl Census {
             nat: 0,
             extended: 0,
             may_be_extended: 0,
+            told: 0,
+            plain_extended: 0,
             helped: 0,
             dated: 0,
             expired: 0,
@@ -59,12 +64,15 @@ impl Census {
     pub fn add(&mut self, row: &Conntrack<'_>) {
         self.entries += 1;
         let has = |bits| row.status.is_some_and(|status| status.has(bits));
-        self.nat += u64::from(has(CtStatus::SRC_NAT) || has(CtStatus::DST_NAT));
+        let is_nat = has(CtStatus::SRC_NAT) || has(CtStatus::DST_NAT);
+        self.nat += u64::from(is_nat);
         let shown = row.counters_orig.is_some() || row.start_ns.is_some() || row.labels.is_some();
         let helped = row.helper.is_some();
         self.helped += u64::from(helped);
         let certain = row.extended.unwrap_or(shown || helped);
         self.extended += u64::from(certain);
+        self.plain_extended += u64::from(certain && !is_nat);
+        self.told += u64::from(row.extended.is_some());
         // Of masquerading the kernel keeps the interface in an extension; `snat` needs none. The status is the same.
         self.may_be_extended += u64::from(certain || row.extended.is_none() && has(CtStatus::SRC_NAT));
         if let Some(expired) = row.expired {
@@ -121,6 +129,16 @@ impl Census {
     /// Entries that have expired and still count; `None` if the door leaves them out.
     pub fn expired(&self) -> Option<u64> {
         (self.dated == self.entries && self.entries > 0).then_some(self.expired)
+    }
+
+    /// True if the door told of every entry whether it has extensions.
+    pub fn is_exact(&self) -> bool {
+        self.told == self.entries && self.entries > 0
+    }
+
+    /// Entries without a rewritten address, and those of them with extensions for certain.
+    pub(super) fn plain(&self) -> (u64, u64) {
+        (self.entries - self.nat, self.plain_extended)
     }
 
     /// Entries with extensions: at least, at most; and those of them with a helper.

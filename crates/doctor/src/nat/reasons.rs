@@ -170,8 +170,12 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
         says.push("what an entry takes is not known: slab sizes are root's to read".to_owned());
     }
     let events = evidence.settings.get(CtSetting::Events);
-    if events == Some(2) && evidence.is_listened_to.is_none() && evidence.entry.is_some() {
-        says.push("whether somebody listens to events, which makes entries larger, is not known".to_owned());
+    let is_seen = evidence.census.as_ref().is_some_and(Census::is_exact);
+    if events == Some(2) && evidence.is_listened_to.is_none() && evidence.entry.is_some() && !is_seen {
+        says.push(
+            "whether somebody in another namespace listens to events, which makes entries larger everywhere, is not known"
+                .to_owned(),
+        );
     }
 }
 

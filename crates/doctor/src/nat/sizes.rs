@@ -33,24 +33,33 @@ pub(super) struct Bytes {
 }
 
 impl EntryBytes {
-    /// Bytes of the entries of a table; `all_extended` if every new one gets extensions.
+    /// Bytes of the entries of a table; `all_extended` if every new one gets extensions, as far as settings tell. What a
+    /// door saw counts more.
     pub(super) fn of_table(&self, census: Option<&Census>, all_extended: bool) -> Bytes {
         let with = self.entry.saturating_add(self.extension);
-        let plain = if all_extended { with } else { self.entry };
-        let mean = match census {
-            Some(census) if census.entries() > 0 => self.mean(census, all_extended),
-            _ => plain,
+        let by_settings = if all_extended { with } else { self.entry };
+        let Some(census) = census.filter(|census| census.entries() > 0) else {
+            return Bytes { mean: by_settings, plain: by_settings, nat: with };
         };
-        Bytes { mean, plain, nat: with }
+        let (certain, may_be, helped) = census.extended();
+        let extended = match (census.is_exact(), all_extended) {
+            (true, _) => certain,
+            (false, true) => census.entries(),
+            (false, false) => may_be,
+        };
+        let plain = match census.plain() {
+            (entries, extended) if census.is_exact() && entries > 0 => self.mean(entries, extended, 0),
+            _ => by_settings,
+        };
+        Bytes { mean: self.mean(census.entries(), extended, helped), plain, nat: with }
     }
 
-    fn mean(&self, census: &Census, all_extended: bool) -> u64 {
-        let (_, may_be, helped) = census.extended();
-        let extended = if all_extended { census.entries() } else { may_be };
-        let total = u128::from(self.entry) * u128::from(census.entries())
+    /// Mean of so many entries, rounded.
+    fn mean(&self, entries: u64, extended: u64, helped: u64) -> u64 {
+        let total = u128::from(self.entry) * u128::from(entries)
             + u128::from(self.extension) * u128::from(extended.saturating_sub(helped))
             + u128::from(self.helped) * u128::from(helped);
-        let entries = u128::from(census.entries().max(1));
+        let entries = u128::from(entries.max(1));
         u64::try_from((total + entries / 2) / entries).unwrap_or(u64::MAX)
     }
 }

@@ -144,12 +144,18 @@ fn bytes_of_what_is_there() {
     assert!(maybe.reasons.iter().any(|reason| reason.contains("counted as masqueraded")));
     assert_eq!(with(&[(snat, Some(false)), (0, Some(true))]).bytes_per_entry, Some(320), "seen, not guessed");
     assert_eq!(with(&[(snat, Some(false)), (0, Some(false))]).bytes_per_entry, Some(256));
+    let seen = with(&[(0, Some(true)), (0, Some(false)), (dnat, Some(true))]);
+    assert_eq!((seen.bytes_per_entry_plain, seen.bytes_per_entry), (Some(320), Some(341)));
     let mut counted = evidence(vec![sample(1, 0, 0)], 1000, 1024);
     counted.settings.set(CtSetting::Acct, Some(1));
     assert_eq!(advise(&counted).bytes_per_entry, Some(384));
     let mut heard = evidence(vec![sample(1, 0, 0)], 1000, 1024);
     heard.is_listened_to = Some(true);
     assert_eq!(advise(&heard).bytes_per_entry_plain, Some(384));
+    let mut census = Census::new(&settings());
+    census.add(&Conntrack { extended: Some(false), ..Conntrack::EMPTY });
+    heard.census = Some(census);
+    assert_eq!(advise(&heard).bytes_per_entry, Some(256), "made before somebody listened: what was seen counts");
 }
 
 #[test]

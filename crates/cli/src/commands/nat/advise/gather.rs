@@ -30,11 +30,15 @@ pub(super) fn gather(
     // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
     let read = in_each(host, &alive, &mut |netns_id, books| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(()) };
-        let evidence = machine.evidence(host, netns_id, of, books);
+        let evidence = machine.evidence(session, netns_id, of, books);
         found.insert(netns_id, evidence);
         Ok(())
     })?;
     books.add(&read);
+    let is_heard = found.values().any(|evidence| evidence.is_listened_to == Some(true));
+    let all_were_asked = namespaces.is_some() && found.values().all(|evidence| evidence.is_listened_to.is_some());
+    let listened = if is_heard || all_were_asked { Some(is_heard) } else { None };
+    found.values_mut().for_each(|evidence| evidence.is_listened_to = listened);
     if namespaces.is_some() {
         let last = sampled.of.values().filter_map(|of| of.samples.last());
         let all = last.fold(0u64, |all, sample| all.saturating_add(sample.entries));
@@ -168,7 +172,8 @@ impl Machine {
     }
 
     /// What is known of the namespace that the calling thread is in.
-    fn evidence(&self, host: &Host, netns_id: u64, of: &Counted, books: &mut Accounting) -> Evidence {
+    fn evidence(&self, session: &Session, netns_id: u64, of: &Counted, books: &mut Accounting) -> Evidence {
+        let host = session.host();
         let settings = of.last.settings.unwrap_or_default();
         let is_empty = of.samples.last().is_some_and(|sample| sample.entries == 0);
         Evidence {
@@ -178,7 +183,7 @@ impl Machine {
             settings,
             is_listened_to: hears_events(host, netns_id),
             // An empty table is known without reading it: in each namespace that costs 50 ns a bucket of the host's.
-            census: if is_empty { Some(Census::new(&settings)) } else { census(host, netns_id, &settings, books) },
+            census: if is_empty { Some(Census::new(&settings)) } else { census(session, netns_id, &settings, books) },
             entry: self.entry,
             page_bytes: self.page_bytes,
             host_entries: self.entries,
@@ -192,10 +197,11 @@ impl Machine {
 const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
 
 /// One pass over the table of the namespace that the calling thread is in.
-fn census(host: &Host, netns_id: u64, settings: &CtSettings, books: &mut Accounting) -> Option<Census> {
+fn census(session: &Session, netns_id: u64, settings: &CtSettings, books: &mut Accounting) -> Option<Census> {
     let mut census = Census::new(settings);
     let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
-    let read = CtSource::new(host, Options::new(netns_id)).run(&Demand::new(&fields, Vec::new()), &mut |row| {
+    let mut source = CtSource::new(session.host(), Options::new(netns_id)).through(session.ct_doors());
+    let read = source.run(&Demand::new(&fields, Vec::new()), &mut |row| {
         census.add(row);
         Next::More
     });

@@ -5,6 +5,7 @@ use netlink::Messages;
 use record::rows::{Conntrack, Nat};
 use record::{Lookups, Table};
 
+use crate::bpf_rows::{decode_block, head};
 use crate::ctnetlink::CtDecoder;
 use crate::expect::ExpectDecoder;
 use crate::labels::LabelNames;
@@ -43,6 +44,20 @@ pub fn fuzz_conntrack_line(data: &[u8]) {
     LabelNames::parse(data).put_words(&mut Vec::new(), data.get(..16).unwrap_or(data));
 }
 
+/// Reads bytes as a block of the walk, and as the rows behind heads with any parts.
+pub fn fuzz_conntrack_walk(data: &[u8]) {
+    let mut each = |row: Result<&Conntrack<'_>, _>| {
+        if let Ok(row) = row {
+            walk(row);
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    decode_block(data, 1, &mut each);
+    for parts in 0..128u32 {
+        decode_block(&[&head(parts)[..], data].concat(), 1, &mut each);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +70,7 @@ mod tests {
         fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..400)) {
             fuzz_ctnetlink(&data);
             fuzz_conntrack_line(&data);
+            fuzz_conntrack_walk(&data);
         }
 
         /// Attributes whose lengths fit, nested in each other.

@@ -49,6 +49,7 @@ fn told(row: &Conntrack<'_>) -> (String, i64) {
         dccp_role: None,
         secctx: None,
         master: None,
+        extended: None,
         ..*row
     };
     (format!("{known:?}"), row.timeout_s.map_or(-1, i64::from))
@@ -62,7 +63,7 @@ fn table(doors: &Doors, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     rows
 }
 
-/// While it is held nobody resizes the hash table: netlink gives up if it is done too often.
+/// While it is held nobody resizes the hash table (netlink gives up if it is done too often) or makes it too small.
 fn steady() -> MachineLock {
     MachineLock::take("knob")
 }
@@ -93,6 +94,9 @@ fn root_every_row_as_netlink_has_it() {
         assert_eq!(has("counters_orig: Some"), 3_003);
         assert_eq!(has("start_ns: Some"), 3_003);
         assert_eq!(has("labels: Some("), 3);
+        let mut extended = 0;
+        read(&doors, Some(Via::Bpf), &demand, |row| extended += u32::from(row.extended == Some(true)));
+        assert_eq!(extended, 3_003, "counters and times are extensions");
         assert!(has("Sctp(") > 100 && has("Tcp(") > 1_000 && has("V6(") > 300 && has("zone: Some(2)") > 20);
     });
 }
@@ -176,7 +180,6 @@ fn root_all_namespaces_in_one_pass() {
         Next::More
     };
     let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
-    let _here = labs[0].enter();
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.offer(&demand).door, "bpf");
     let books = source.run(&demand, &mut each).unwrap();
@@ -274,6 +277,7 @@ fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
 #[test]
 fn root_flows_that_come_and_go_hide_and_double_nothing() {
     testkit::require_root!();
+    let _steady = steady();
     let lab = Lab::new("walkchurn");
     let fixed = lab.inside(|| fixed(20_000));
     let (stop, made) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -299,8 +303,8 @@ fn root_flows_that_come_and_go_hide_and_double_nothing() {
 fn root_a_table_that_is_resized_while_it_is_read() {
     testkit::require_root!();
     let lab = Lab::new("walkresize");
-    let fixed = lab.inside(|| fixed(40_000));
     let _knob = HostKnob::set(BUCKETS, "65536");
+    let fixed = lab.inside(|| fixed(40_000));
     let (stop, resized) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
@@ -324,18 +328,45 @@ fn root_a_table_that_is_resized_while_it_is_read() {
     });
 }
 
+/// Far too few buckets: the chains of one turn do not fit, those of eight buckets do.
+#[test]
+fn root_chains_that_are_too_long() {
+    testkit::require_root!();
+    let lab = Lab::new("walklong");
+    let _knob = HostKnob::set(BUCKETS, "65536");
+    let fixed = lab.inside(|| fixed(100_000));
+    std::fs::write(BUCKETS, "1024").unwrap();
+    lab.inside(|| assert_eq!(missing_and_double(&Doors::new(), &fixed), (0, 0)));
+}
+
+/// Runs `work` inside without these rights, on a thread that ends there: it could not go back.
+fn confined<T: Send>(lab: &Lab, dropped: &[Cap], work: impl FnOnce() -> T + Send) -> T {
+    let run = || {
+        std::mem::forget(lab.enter());
+        sys::sandbox::drop_caps(dropped).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(run).join()).unwrap()
+}
+
 #[test]
 fn root_without_the_rights_netlink_takes_over() {
     testkit::require_root!();
     let lab = Lab::new("walkrights");
     lab.track(mixed(300));
-    lab.inside(|| {
-        sys::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
+    let demand = demand(&["expired", "status"], Vec::new());
+    confined(&lab, &[Cap::SysAdmin, Cap::NetAdmin], || {
+        let mut rows = 0;
+        let books = read(&Doors::new(), Some(Via::Bpf), &demand, |_| rows += 1);
+        assert_eq!((rows, books.incomplete), (300, false), "CAP_BPF and CAP_PERFMON are enough");
+    });
+    confined(&lab, &[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin], || {
         let (host, doors) = (Host::live(), Doors::new());
-        let demand = demand(&["expired", "status"], Vec::new());
         let mut rows = 0;
         let books = read(&doors, None, &demand, |_| rows += 1);
         assert_eq!((rows, &books.via[..]), (300, &["netlink"][..]));
+        let offer = CtSource::new(&host, options(None)).through(&doors).offer(&demand);
+        assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
         let forced = CtSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
         let error = forced.unwrap_err().to_string();
         assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");

@@ -148,10 +148,7 @@ mod tests {
         assert_eq!(Head::parse(&block), Some(head));
         let frames: Vec<Frame<'_>> = Frames::of(&block).map(Result::unwrap).collect();
         let told: Vec<_> = frames.iter().map(|f| (f.netns_id, f.wall_ns, f.nsid, f.bytes)).collect();
-        assert_eq!(
-            told,
-            [(7, 1007, None, &b"abcd"[..]), (8, 1008, Some(0), b""), (9, 1009, Some(77), b"xy")]
-        );
+        assert_eq!(told, [(7, 1007, None, &b"abcd"[..]), (8, 1008, Some(0), b""), (9, 1009, Some(77), b"xy")]);
     }
 
     #[test]

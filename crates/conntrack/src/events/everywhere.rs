@@ -127,7 +127,8 @@ impl Everywhere {
         self.next_look_ns = clock::monotonic_ns() + LOOK_NS;
         let single = &mut self.single;
         let is_gone = |ear: &Ear| matches!(ear.home, Home::One(inode) if !there.contains(&inode));
-        let gone: Vec<usize> = ears.iter().enumerate().filter(|(_, ear)| is_gone(ear)).map(|(index, _)| index).collect();
+        let gone: Vec<usize> =
+            ears.iter().enumerate().filter(|(_, ear)| is_gone(ear)).map(|(index, _)| index).collect();
         single.retain(|inode| there.contains(inode));
         gone
     }

@@ -98,14 +98,7 @@ impl<'h> CtEvents<'h> {
 
     /// What these blocks tell.
     pub(super) fn of(blocks: Box<dyn Blocks + 'h>) -> CtEvents<'h> {
-        CtEvents {
-            blocks,
-            decoder: CtDecoder::new(0),
-            head: Head::default(),
-            told: 0,
-            failed: 0,
-            first_error: None,
-        }
+        CtEvents { blocks, decoder: CtDecoder::new(0), head: Head::default(), told: 0, failed: 0, first_error: None }
     }
 
     /// Waits for messages and hands them to `each`, oldest first. It may come back without any.
@@ -151,10 +144,7 @@ impl<'h> CtEvents<'h> {
     }
 
     /// The same with the entries as rows. Expectations are left out; what makes no sense is counted.
-    pub fn next_entries(
-        &mut self,
-        each: &mut dyn FnMut(&Told<'_>, &Conntrack<'_>) -> Next,
-    ) -> Result<Tide, SysError> {
+    pub fn next_entries(&mut self, each: &mut dyn FnMut(&Told<'_>, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
         let mut decoder = self.decoder;
         let (mut failed, mut first_error) = (0, None);
         let tide = self.next(&mut |told| {
@@ -206,7 +196,10 @@ impl<'h> CtEvents<'h> {
                 books.because(count, text);
             }
         };
-        incomplete(head.unmade, "times the kernel had no memory to make a message of an event: at least one is missing");
+        incomplete(
+            head.unmade,
+            "times the kernel had no memory to make a message of an event: at least one is missing",
+        );
         incomplete(
             head.late,
             "namespaces appeared and were listened to only a moment later: their first events may be missing",

@@ -104,9 +104,8 @@ impl Reader {
         let mut ready = Vec::new();
         while !self.gone {
             let patience = self.everywhere.as_ref().map_or(-1, Everywhere::patience_ms);
-            let files: Vec<_> = std::iter::once(self.stop.as_fd())
-                .chain(self.ears.iter().map(|ear| ear.socket.as_fd()))
-                .collect();
+            let files: Vec<_> =
+                std::iter::once(self.stop.as_fd()).chain(self.ears.iter().map(|ear| ear.socket.as_fd())).collect();
             wait_any(&files, patience, &mut ready)?;
             if ready.first() == Some(&0) {
                 return self.finish();
@@ -266,7 +265,8 @@ impl<'h> Listening<'h> {
     /// second.
     pub(super) fn open(wish: Wish, stop: &'h dyn Fn() -> bool) -> Result<Listening<'h>, SysError> {
         let Wish { groups, room, netns_id, find, chunks: chunks_max } = wish;
-        let mut ears = vec![Ear::open(groups, room, if find.is_some() { Home::Many(netns_id) } else { Home::One(netns_id) })?];
+        let mut ears =
+            vec![Ear::open(groups, room, if find.is_some() { Home::Many(netns_id) } else { Home::One(netns_id) })?];
         let everywhere = find.map(|find| Everywhere::open(find, netns_id, room, groups, &mut ears));
         let mut head = Head { room: ears.first().map_or(Ok(0), |ear| ear.socket.room())?.into(), ..Head::default() };
         if let Some(everywhere) = &everywhere {

@@ -253,14 +253,15 @@ impl<'h> NatEventStream<'h> {
             let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
             let (moments, counts) = (&mut self.moments, &mut self.counts);
             let now_ns = wall_ns();
-            let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
-                counts.one(NatHappening::Live);
-                let time = moments.text(now_ns);
-                match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
-                    Next::More => ControlFlow::Continue(()),
-                    Next::Stop => ControlFlow::Break(()),
-                }
-            });
+            let dumped =
+                dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
+                    counts.one(NatHappening::Live);
+                    let time = moments.text(now_ns);
+                    match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
+                        Next::More => ControlFlow::Continue(()),
+                        Next::Stop => ControlFlow::Break(()),
+                    }
+                });
             match dumped {
                 Ok(dumped) => {
                     self.notes.failed += dumped.malformed;
@@ -372,12 +373,7 @@ fn open_packets<'h>(
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_packets<'h>(
-    host: &'h Host,
-    netns_id: u64,
-    _: u32,
-    _: &'h dyn Fn() -> bool,
-) -> Result<NewByPacket<'h>, Cause> {
+fn open_packets<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<NewByPacket<'h>, Cause> {
     if !host.is_replay() {
         return Err("this netwren was built without BPF".into());
     }

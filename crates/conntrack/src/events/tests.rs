@@ -74,7 +74,8 @@ fn root_what_is_lost_is_counted_to_the_message() {
     lab.track(mixed(5_000));
     // By the kernel's own table, the other way to the same number.
     let listed = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
-    let dropped: u64 = listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).sum();
+    let dropped: u64 =
+        listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).sum();
     assert!(dropped > 1_000, "{listed}");
     let (all, books) = until(&mut events, &stop, |_| true);
     assert!(!all.is_empty() && books.lost >= dropped);

@@ -8,8 +8,7 @@ use super::groups;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted(u8);
 
-const ALL: [NatHappening; 4] =
-    [NatHappening::New, NatHappening::Update, NatHappening::Destroy, NatHappening::Live];
+const ALL: [NatHappening; 4] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy, NatHappening::Live];
 
 impl Wanted {
     /// Those that pass every part of the filter which is about the event alone.

@@ -58,13 +58,8 @@ pub struct NatEvent<'b> {
 
 impl NatEvent<'static> {
     /// A row with nothing known.
-    pub const EMPTY: NatEvent<'static> = NatEvent {
-        happening: NatHappening::New,
-        time: b"",
-        duration_us: None,
-        portid: 0,
-        entry: &Conntrack::EMPTY,
-    };
+    pub const EMPTY: NatEvent<'static> =
+        NatEvent { happening: NatHappening::New, time: b"", duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
 }
 
 /// Bits of the fields that not every door has an answer for, beside those of the table of entries.

@@ -149,9 +149,12 @@ mod tests {
     #[test]
     fn addresses_as_the_c_library_reads_them() {
         let parsed = |word: &str| parse(b's', word.as_bytes()).map(|p| (p.addr, p.mask)).map_err(|stop| stop.text());
-        for (word, addr) in
-            [("10.1", v4(10, 0, 0, 1)), ("0x0a000001", v4(10, 0, 0, 1)), ("010.1.2.3", v4(8, 1, 2, 3)), ("7", v4(0, 0, 0, 7))]
-        {
+        for (word, addr) in [
+            ("10.1", v4(10, 0, 0, 1)),
+            ("0x0a000001", v4(10, 0, 0, 1)),
+            ("010.1.2.3", v4(8, 1, 2, 3)),
+            ("7", v4(0, 0, 0, 7)),
+        ] {
             assert_eq!(parsed(word), Ok((addr, None)), "{word}");
         }
         assert_eq!(parsed("fd00::1").unwrap().0, "fd00::1".parse().unwrap());

@@ -194,7 +194,8 @@ mod tests {
         while let Some((code, value)) = args.next().map_err(|stop| stop.text())? {
             let letter = char::from(u8::try_from(code).unwrap_or(b'?'));
             let behind = if "LnSC".contains(letter) { args.word_behind(&value) } else { None };
-            let show = |value: Option<Vec<u8>>| value.map_or(String::new(), |v| String::from_utf8_lossy(&v).into_owned());
+            let show =
+                |value: Option<Vec<u8>>| value.map_or(String::new(), |v| String::from_utf8_lossy(&v).into_owned());
             text += &format!("{letter}[{}]{{{}}} ", show(value), show(behind));
         }
         Ok(text.trim_end().to_owned())
@@ -233,7 +234,10 @@ mod tests {
             ("foo -xz", "unknown option `foo'"),
         ] {
             let said = read(line).err().unwrap_or_default();
-            assert!(said.starts_with(&format!("conntrack v1.4.7 (conntrack-tools): {expected}\nTry ")), "{line}: {said}");
+            assert!(
+                said.starts_with(&format!("conntrack v1.4.7 (conntrack-tools): {expected}\nTry ")),
+                "{line}: {said}"
+            );
         }
     }
 }

@@ -245,21 +245,22 @@ fn each_row(
     }
     let (mut count, mut failed) = (0, None);
     for family in asked.families() {
-        let dumped = dump_entries(session.host(), run.place(), CtTable::Conntrack, &asked.of_family(*family), "", |row, _| {
-            if session.interrupted() {
-                return ControlFlow::Break(());
-            }
-            match each(run, row, &mut writer) {
-                Ok(done) => {
-                    count += u64::from(done);
-                    ControlFlow::Continue(())
+        let dumped =
+            dump_entries(session.host(), run.place(), CtTable::Conntrack, &asked.of_family(*family), "", |row, _| {
+                if session.interrupted() {
+                    return ControlFlow::Break(());
                 }
-                Err(stop) => {
-                    failed = Some(stop);
-                    ControlFlow::Break(())
+                match each(run, row, &mut writer) {
+                    Ok(done) => {
+                        count += u64::from(done);
+                        ControlFlow::Continue(())
+                    }
+                    Err(stop) => {
+                        failed = Some(stop);
+                        ControlFlow::Break(())
+                    }
                 }
-            }
-        });
+            });
         match dumped {
             Ok(dumped) => run.note(&dumped),
             Err(error) => failed = failed.or(Some(refused(&error, line.command))),

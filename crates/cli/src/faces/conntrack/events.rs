@@ -34,11 +34,8 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
         Listen { groups: groups_of(line, expectations), room, netns_id: session.netns_id(), find: None, stop: &stop };
     let mut events = CtEvents::open(session.host(), listen).map_err(|error| refused_by_system(&error, line.command))?;
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
-    let options = Options {
-        ktimestamp: line.shows(output::KTIMESTAMP),
-        time: line.shows(output::TIMESTAMP),
-        ..form(line)
-    };
+    let options =
+        Options { ktimestamp: line.shows(output::KTIMESTAMP), time: line.shows(output::TIMESTAMP), ..form(line) };
     let writer = run.writer(options, &clock, line.labels.is_some().then_some(&names));
     let mut show = Show {
         line,
@@ -127,8 +124,8 @@ impl Show<'_, '_> {
             return Ok(());
         }
         self.shown += 1;
-        let origin = (told.portid != 0)
-            .then(|| Origin { portid: told.portid, program: self.origins.program(told.portid) });
+        let origin =
+            (told.portid != 0).then(|| Origin { portid: told.portid, program: self.origins.program(told.portid) });
         self.writer.event(&row, change, at, origin.as_ref())
     }
 

@@ -57,11 +57,8 @@ fn holds(host: &Host, pid: u32, wanted: &str) -> bool {
     if host.read_names(&format!("/proc/{pid}/fd"), &mut fds).is_err() {
         return false;
     }
-    let fds: Vec<u32> =
-        fds.split(|&b| b == 0).filter_map(|fd| std::str::from_utf8(fd).ok()?.parse().ok()).collect();
-    fds.iter().any(|fd| {
-        host.read_link(&format!("/proc/{pid}/fd/{fd}"), &mut link).is_ok() && link == wanted.as_bytes()
-    })
+    let fds: Vec<u32> = fds.split(|&b| b == 0).filter_map(|fd| std::str::from_utf8(fd).ok()?.parse().ok()).collect();
+    fds.iter().any(|fd| host.read_link(&format!("/proc/{pid}/fd/{fd}"), &mut link).is_ok() && link == wanted.as_bytes())
 }
 
 /// The name in /proc/PID/stat, up to the first closing parenthesis as the tool has it.

@@ -323,9 +323,7 @@ impl Reader<'_> {
         let command = self.line.command;
         let of_both = matches!(
             command,
-            Some(
-                Command::List | Command::Update | Command::Delete | Command::Get | Command::Flush | Command::Event
-            )
+            Some(Command::List | Command::Update | Command::Delete | Command::Get | Command::Flush | Command::Event)
         );
         if self.line.family == 0 && !of_both {
             self.line.family = 2;

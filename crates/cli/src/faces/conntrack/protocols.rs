@@ -129,10 +129,8 @@ const PORT_ALIASES: &[(Item, &str)] = &[(Item::OrigSrc, "orig-port-src"), (Item:
 const TUPLE_PORTS: [(Item, &str); 2] = [(Item::TupleSrc, "tuple-port-src"), (Item::TupleDst, "tuple-port-dst")];
 const STATE: (Item, &str) = (Item::State, "state");
 
-const PORT_PAIRS: [&str; 2] = [
-    "you have to specify `--sport' and `--dport'",
-    "you have to specify `--reply-src-port' and `--reply-dst-port'",
-];
+const PORT_PAIRS: [&str; 2] =
+    ["you have to specify `--sport' and `--dport'", "you have to specify `--reply-src-port' and `--reply-dst-port'"];
 
 macro_rules! port_help {
     ($more:expr) => {

@@ -14,8 +14,7 @@ pub(super) fn version() -> Result<(), Stop> {
 
 /// What there is; with `-p` also what a protocol has.
 pub(super) fn print(session: &Session, line: &Line) -> Result<(), Stop> {
-    let mut text =
-        format!("Command line interface for the connection tracking system. Version {VERSION}\n{USAGE}");
+    let mut text = format!("Command line interface for the connection tracking system. Version {VERSION}\n{USAGE}");
     if line.has(given::PROTO) {
         text += &match line.protocol {
             Some(protocol) => protocol.help(),

@@ -128,7 +128,9 @@ mod tests {
         assert_eq!(read("x,ID,userspace"), Ok(output::XML | output::ID));
         assert_eq!(read("kt,e,sa"), Ok(output::KTIMESTAMP | output::EXTENDED | output::SAVE));
         assert_eq!(read("s"), Ok(0), "SRC_NAT comes first");
-        for (list, rest) in [("x,,id", "`,id'"), ("x,", "`'"), ("", "`'"), ("nothing,x", "`nothing,x'"), ("xmls", "`xmls'")] {
+        for (list, rest) in
+            [("x,,id", "`,id'"), ("x,", "`'"), ("", "`'"), ("nothing,x", "`nothing,x'"), ("xmls", "`xmls'")]
+        {
             assert!(read(list).unwrap_err().contains(&format!("Bad parameter {rest}")), "{list}");
         }
     }

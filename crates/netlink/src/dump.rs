@@ -107,6 +107,7 @@ pub fn dump(host: &Host, ask: &Ask<'_>, each: impl FnMut(&Part<'_>) -> ControlFl
 }
 
 // `live` sends the request and gives the answer's blocks.
+#[allow(clippy::needless_lifetimes, reason = "elided, the blocks would be tied to the request")]
 pub(crate) fn read<'a>(
     host: &'a Host,
     ask: &Ask<'_>,

@@ -113,7 +113,11 @@ fn same(before: &[&str], line: &str, signal: &str, last: [&str; 2]) {
         (Listener::start(&lab, "theirs", theirs(&lab, line)), Listener::start(&lab, "ours", ours(&lab, before, line)));
     wait_until("both listen", || listeners(&lab) == 2);
     happen(&lab);
-    wait_until("the last event", || [&pair.0, &pair.1].iter().all(|one| one.written().lines().any(|line| last.iter().all(|part| line.contains(part)))));
+    wait_until("the last event", || {
+        [&pair.0, &pair.1]
+            .iter()
+            .all(|one| one.written().lines().any(|line| last.iter().all(|part| line.contains(part))))
+    });
     let (a, b) = (comparable(&pair.0.end(signal)), comparable(&pair.1.end(signal)));
     assert!(a == b, "conntrack {line} {before:?}: {}", difference(&a, &b));
     assert!(a.lines().count() > 3, "{a}");
@@ -131,12 +135,7 @@ fn root_text() {
 fn root_xml_and_commands() {
     require_root!();
     require_tool!("conntrack");
-    same(
-        OLD,
-        "-E -o xml,id",
-        "-INT",
-        ["<flow type=\"destroy\">", "<src>192.0.2.99"]
-    );
+    same(OLD, "-E -o xml,id", "-INT", ["<flow type=\"destroy\">", "<src>192.0.2.99"]);
     same(OLD, "-E -o save", "-INT", ["-D", "-s 192.0.2.99"]);
 }
 

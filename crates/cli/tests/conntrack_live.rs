@@ -378,9 +378,20 @@ fn root_without_rights() {
     // Where a user may run it.
     let program = lab.dir().join("netwren");
     std::fs::copy(testkit::program::netwren(), &program).unwrap();
-    for line in
-        ["-L", "-L expect", "-D", "-F", "-C", "-S", "-E", "-h", "-V", "-U -m 1", "-G -p esp -s 1.1.1.1 -d 2.2.2.2"]
-    {
+    for line in [
+        "-L",
+        "-L expect",
+        "-D",
+        "-F",
+        "-C",
+        "-S",
+        "-E",
+        "-E expect",
+        "-h",
+        "-V",
+        "-U -m 1",
+        "-G -p esp -s 1.1.1.1 -d 2.2.2.2",
+    ] {
         let args: Vec<&str> = line.split(' ').collect();
         let old = [&["conntrack", "--bug-compatible"][..], &args].concat();
         assert_eq!(nobody("conntrack".as_ref(), &args), nobody(&program, &old), "{line}");

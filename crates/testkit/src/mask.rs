@@ -53,13 +53,17 @@ const CONNTRACK: &[(&str, &[char])] = &[
 
 /// Text, XML or commands of `conntrack` with timeouts, reference counts, ages and the tool's version as `*`.
 pub fn conntrack(text: &str) -> String {
-    let lines = text.split('\n').map(without_timeout);
-    between(&lines.collect::<Vec<_>>().join("\n"), CONNTRACK)
+    by_line(text, |line| between(&without_timeout(line), CONNTRACK))
+}
+
+/// Each line by itself: a mark that is nowhere would be looked for in all that follows.
+fn by_line(text: &str, masked: impl Fn(&str) -> String) -> String {
+    text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
 }
 
 /// The same, with the ids of entries as `*` too: for two tables that were made alike.
 pub fn conntrack_twins(text: &str) -> String {
-    between(&conntrack(text), &[(" use=* id=", &[' ', '\n']), ("<id>", &['<'])])
+    by_line(&conntrack(text), |line| between(line, &[(" use=* id=", &[' ']), ("<id>", &['<'])]))
 }
 
 /// A line of text with `*` for the number behind `tcp      6 `, or, of an expectation, in front of `proto=`.

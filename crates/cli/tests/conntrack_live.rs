@@ -205,6 +205,19 @@ fn root_right_where_the_tool_is_wrong() {
     assert_eq!((document.len(), document[3].as_str()), (4, "</conntrack>"));
 }
 
+/// The kernel's own filter would leave out just those that are asked for.
+#[test]
+fn root_addresses_of_ipv6_in_native_filters() {
+    require_root!();
+    let lab = furnished("ctsix");
+    for filter in ["orig_src = 2001:db8::1", "orig_src = 2001:db8::1 and proto = tcp", "orig_dst = 2001:db8::35"] {
+        let out =
+            lab.output(testkit::program::netwren(), &["nat", filter, "-H", "--columns", "orig_src,orig_dst,proto"]);
+        let expected = if filter.contains("::35") || filter.contains("tcp") { 1 } else { 3 };
+        assert_eq!(out.lines().count(), expected, "{filter}: {out}");
+    }
+}
+
 #[test]
 fn root_one_entry() {
     require_root!();

@@ -13,8 +13,8 @@ use record::{
 use sys::caps::Cap;
 use sys::{Host, NetNs};
 use testkit::conntrack::{Entry, insert, mixed, remove};
-use testkit::lock::MachineLock;
 use testkit::netns::Lab;
+use testkit::tables::Together;
 use testkit::{HostKnob, wait_until};
 
 const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
@@ -63,18 +63,13 @@ fn table(doors: &Doors, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     rows
 }
 
-/// While it is held nobody resizes the hash table (netlink gives up if it is done too often) or makes it too small.
-fn steady() -> MachineLock {
-    MachineLock::take("knob")
-}
-
 const EVERY_FIELD: &[&str] =
     &["status", "timeout_s", "bytes_out", "age_s", "zone", "label", "helper", "uses", "mark", "reply_src", "state"];
 
 #[test]
 fn root_every_row_as_netlink_has_it() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let lab = Lab::new("walkrows");
     lab.use_conntrack_labels();
     lab.set_conntrack("nf_conntrack_acct", "1");
@@ -119,7 +114,7 @@ fn v4(addr: Addr) -> u32 {
 #[test]
 fn root_filters_are_the_walks() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let lab = Lab::new("walkfilter");
     lab.track(mixed(4_000));
     let net = |a, b, c, d, bits| Prefix::new(Addr::V4([a, b, c, d]), bits).unwrap();
@@ -165,7 +160,7 @@ fn root_filters_are_the_walks() {
 #[test]
 fn root_all_namespaces_in_one_pass() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let labs = [Lab::new("walkall"), Lab::new("walkall")];
     for (n, lab) in (1u32..).zip(&labs) {
         lab.track(mixed(100 * n));
@@ -277,7 +272,7 @@ fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
 #[test]
 fn root_flows_that_come_and_go_hide_and_double_nothing() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let lab = Lab::new("walkchurn");
     let fixed = lab.inside(|| fixed(20_000));
     let (stop, made) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -6,6 +6,7 @@
 use crate::kept::Kept;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use record::text::put_u64;
 use record::{Accounting, Addr, Columns, Kind, Next, Round, Sink, SinkError, Value};
 use std::hash::BuildHasher;
 
@@ -28,7 +29,8 @@ pub trait Names {
 
 /// A sink that holds rows back until their addresses have names, then hands them on with the names in their place.
 ///
-/// In an address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none. When
+/// In an address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none; in a column
+/// of addresses with ports, `Value::Bytes` of both, as `name:port`. When
 /// [`HELD_BYTES_MAX`] is reached, what waits goes out with the names known by then, the rest of the round follows
 /// without waiting, and the accounting says so.
 pub struct HoldForNames<'s> {
@@ -69,7 +71,7 @@ impl<'s> HoldForNames<'s> {
     }
 
     fn ask(&mut self, cell: Option<&Value<'_>>) {
-        let Some(&Value::Addr(addr)) = cell else { return };
+        let Some(&(Value::Addr(addr) | Value::Endpoint(addr, _))) = cell else { return };
         let hash = self.hasher.hash_one(addr);
         if self.asked.len() >= ADDRESSES_MAX || self.asked.find(hash, |known| *known == addr).is_some() {
             return;
@@ -77,6 +79,25 @@ impl<'s> HoldForNames<'s> {
         let hasher = &self.hasher;
         self.asked.insert_unique(hash, addr, |addr| hasher.hash_one(addr));
         self.names.ask(addr);
+    }
+
+    /// Hands on a row, with names in the place of addresses.
+    fn hand_on(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let names = &*self.names;
+        let ends = named_ends(names, &self.addresses, cells);
+        let mut cells = cells.to_vec();
+        for &place in &self.addresses {
+            let Some(cell) = cells.get_mut(place) else { continue };
+            if let Value::Addr(addr) = *cell {
+                *cell = names.name(addr).map_or(*cell, Value::Bytes);
+            }
+        }
+        for (place, text) in &ends {
+            if let Some(cell) = cells.get_mut(*place) {
+                *cell = Value::Bytes(text);
+            }
+        }
+        self.inner.row(&cells)
     }
 
     /// Hands on every held row and lets go of it.
@@ -87,8 +108,7 @@ impl<'s> HoldForNames<'s> {
             let mut reader = kept.read(at);
             cells.clear();
             cells.extend((0..self.width).map(|_| reader.cell()));
-            put_names(&*self.names, &self.addresses, &mut cells);
-            if self.inner.row(&cells)? == Next::Stop {
+            if self.hand_on(&cells)? == Next::Stop {
                 return Ok(Next::Stop);
             }
         }
@@ -96,19 +116,26 @@ impl<'s> HoldForNames<'s> {
     }
 }
 
-/// Puts names in the place of addresses.
-fn put_names<'v>(names: &'v dyn Names, places: &[usize], cells: &mut [Value<'v>]) {
-    for &place in places {
-        let Some(cell) = cells.get_mut(place) else { continue };
-        if let Value::Addr(addr) = *cell {
-            *cell = names.name(addr).map_or(*cell, Value::Bytes);
+/// The ends among the cells that have a name, as text, with their places.
+fn named_ends(names: &dyn Names, places: &[usize], cells: &[Value<'_>]) -> Vec<(usize, Vec<u8>)> {
+    let named = places.iter().filter_map(|&place| match cells.get(place)? {
+        Value::Endpoint(addr, port) => {
+            let mut text = names.name(*addr)?.to_vec();
+            if let Some(port) = port {
+                text.push(b':');
+                put_u64(&mut text, (*port).into());
+            }
+            Some((place, text))
         }
-    }
+        _ => None,
+    });
+    named.collect()
 }
 
 impl Sink for HoldForNames<'_> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
-        let places = columns.0.iter().enumerate().filter(|(_, column)| column.kind == Kind::Addr);
+        let places =
+            columns.0.iter().enumerate().filter(|(_, column)| matches!(column.kind, Kind::Addr | Kind::Endpoint));
         self.addresses = places.map(|(place, _)| place).collect();
         self.width = columns.0.len();
         self.passing = false;
@@ -121,9 +148,7 @@ impl Sink for HoldForNames<'_> {
             self.ask(cells.get(place));
         }
         if self.passing {
-            let mut cells = cells.to_vec();
-            put_names(&*self.names, &self.addresses, &mut cells);
-            return self.inner.row(&cells);
+            return self.hand_on(cells);
         }
         self.rows.push(self.kept.len());
         cells.iter().take(self.width).for_each(|cell| self.kept.put(cell));

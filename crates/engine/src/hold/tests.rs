@@ -86,3 +86,14 @@ fn a_reader_that_leaves_is_not_called_again() {
     hold.end(&Accounting::default()).unwrap();
     assert_eq!(inner.rows.len(), 1);
 }
+
+#[test]
+fn an_end_keeps_its_port_behind_the_name() {
+    let (mut inner, mut names) = (Seen::default(), Book::default());
+    let mut hold = HoldForNames::new(&mut inner, &mut names);
+    hold.begin(&Columns(vec![Column { name: "client".into(), kind: Kind::Endpoint }; 3]), None).unwrap();
+    let ends = [("10.0.0.1", Some(443)), ("10.0.0.2", None), ("192.0.2.1", Some(80))];
+    let _ = hold.row(&ends.map(|(a, port)| Value::Endpoint(addr(a), port))).unwrap();
+    hold.end(&Accounting::default()).unwrap();
+    assert_eq!(inner.rows, ["host-1:443 host-2 192.0.2.1:80"]);
+}

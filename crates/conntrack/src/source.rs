@@ -102,6 +102,9 @@ impl<'h> CtSource<'h> {
             size,
             walk: self.walk(demand.need, size, filters, &walk, &mut passed_over),
         });
+        if self.all && !self.host.is_replay() {
+            choice.why = "one pass instead of one in each";
+        }
         self.keep_to_the_first(&mut choice);
         match choice.via {
             Via::Netlink => {}

@@ -220,21 +220,42 @@ fn root_expired_ones_are_told_apart() {
     });
 }
 
-/// Entries that stay, by their source port and destination; all else does not matter.
-fn missing_and_double(doors: &Doors, fixed: &HashMap<(Addr, u16, u8), ()>) -> (usize, usize) {
-    let mut found: HashMap<(Addr, u16, u8), u32> = HashMap::with_capacity(fixed.len());
-    let books = read(doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| {
-        let key = (row.orig.dst, row.orig.src_part, row.orig.proto);
-        if fixed.contains_key(&key) {
-            *found.entry(key).or_default() += 1;
-        }
-    });
+/// Entries that stay, by their destination, source port and protocol.
+type Fixed = HashMap<(Addr, u16, u8), ()>;
+
+/// How many of them did not come, and how many came twice; all else does not matter.
+fn missing_and_double(doors: &Doors, fixed: &Fixed) -> (usize, usize) {
+    let mut found = HashMap::with_capacity(fixed.len());
+    let books = read(doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
     assert!(!books.incomplete && books.via == ["bpf"], "{books:?}");
     (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
 }
 
+/// The same among the entries of all namespaces, read in one that may have none.
+fn missing_and_double_of_all(doors: &Doors, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
+    let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
+    let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
+    let way = Way { netns_id, is_here: false, path: None, pid: None };
+    let mut source = EveryCt::new(&host, options, vec![way]).through(doors);
+    let books = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
+        if row.netns_id == netns_id {
+            count(&mut found, fixed, row);
+        }
+        Next::More
+    });
+    assert!(!books.unwrap().incomplete);
+    (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
+}
+
+fn count(found: &mut HashMap<(Addr, u16, u8), u32>, fixed: &Fixed, row: &Conntrack<'_>) {
+    let key = (row.orig.dst, row.orig.src_part, row.orig.proto);
+    if fixed.contains_key(&key) {
+        *found.entry(key).or_default() += 1;
+    }
+}
+
 /// `count` entries, distinct by destination and source port.
-fn fixed(count: u32) -> HashMap<(Addr, u16, u8), ()> {
+fn fixed(count: u32) -> Fixed {
     let entry = |n: u32| {
         let server = Ipv4Addr::from(0x0a14_0000 + n / 50_000);
         (server, 1024 + (n % 50_000) as u16)
@@ -313,8 +334,12 @@ fn root_a_table_that_is_resized_while_it_is_read() {
                 resized.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let _inside = lab.enter();
+        let id = lab.inside(|| sys::netns::current_inode().unwrap());
         let doors = Doors::new();
+        for reading in 0..6 {
+            assert_eq!(missing_and_double_of_all(&doors, &fixed, id), (0, 0), "reading {reading} of all");
+        }
+        let _inside = lab.enter();
         let mut readings = 0;
         while readings < 12 || resized.load(Ordering::Relaxed) < 20 {
             assert_eq!(missing_and_double(&doors, &fixed), (0, 0), "reading {readings}");

@@ -99,6 +99,7 @@ fn comparable(streams: &(String, String, Option<i32>)) -> String {
 #[track_caller]
 fn same(before: &[&str], line: &str, signal: &str, last: [&str; 2]) {
     let lab = Lab::new("ctevents");
+    lab.shares_conntrack();
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
     // Without a hook nothing is tracked.
@@ -167,6 +168,7 @@ fn root_whose_doing_it_was() {
     require_root!();
     require_tool!("conntrack");
     let lab = Lab::new("ctwhose");
+    lab.shares_conntrack();
     let pair =
         (Listener::start(&lab, "theirs", theirs(&lab, "-E")), Listener::start(&lab, "ours", ours(&lab, &[], "-E")));
     wait_until("both listen", || listeners(&lab) == 2);
@@ -183,6 +185,7 @@ fn root_none() {
     require_root!();
     require_tool!("conntrack");
     let lab = Lab::new("ctnoevents");
+    lab.shares_conntrack();
     for line in ["-E -o xml", "-E expect", "-E -e DESTROY"] {
         let pair =
             (Listener::start(&lab, "theirs", theirs(&lab, line)), Listener::start(&lab, "ours", ours(&lab, &[], line)));
@@ -198,6 +201,7 @@ fn root_none() {
 fn root_xml_is_whole() {
     require_root!();
     let lab = Lab::new("ctxml");
+    lab.shares_conntrack();
     let listener = Listener::start(&lab, "ours", ours(&lab, &[], "-E -o xml,timestamp"));
     wait_until("it listens", || listeners(&lab) == 1);
     lab.track([Entry::ping([192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 7)]);

@@ -247,6 +247,7 @@ fn root_traffic_with_nat_counters_and_times() {
     require_root!();
     require_tool!("conntrack");
     let lab = Lab::new("cttraffic");
+    lab.shares_conntrack();
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
     let rules = "table ip t {\n chain o {\n type nat hook output priority -100\n udp dport 5300 dnat to 127.0.0.1:5301\n }\n \
@@ -282,6 +283,7 @@ fn root_an_empty_table_and_a_large_one() {
     require_root!();
     require_tool!("conntrack");
     let lab = Lab::new("ctsizes");
+    lab.shares_conntrack();
     for line in ["-L", "-L -o xml", "-L -o save", "-C", "-D", "-F"] {
         same_in_each(&lab, BOTH, line);
     }

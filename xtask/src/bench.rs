@@ -11,6 +11,7 @@ pub(crate) mod generator;
 pub(crate) mod live;
 pub(crate) mod machine;
 mod nat;
+mod nat_events;
 mod programs;
 pub(crate) mod report;
 mod tasks;
@@ -28,7 +29,7 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 7] = ["start", "sockets", "flows", "owners", "namespaces", "live", "nat"];
+pub(crate) const NAMES: [&str; 8] = ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -74,6 +75,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
         if *name == "live" {
             live::run(options, &binary)?;
+            continue;
+        }
+        if *name == "nat-events" {
+            nat_events::run(options, &binary)?;
             continue;
         }
         if *name == "nat" {

@@ -251,7 +251,7 @@ fn in_programs(
 }
 
 /// CPU of all threads of a process so far; the scheduler counts nanoseconds.
-fn on_cpu_ns(pid: u32) -> Result<u64> {
+pub(super) fn on_cpu_ns(pid: u32) -> Result<u64> {
     let mut all = 0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = std::fs::read_to_string(task?.path().join("schedstat"))?;

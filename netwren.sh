@@ -19,7 +19,8 @@ usage: ./netwren.sh COMMAND
   test              install what tests need, then everything that must pass
   build             the static release binary, at $CARGO_TARGET_DIR/netwren (target/netwren)
   install [PREFIX]  binary, man pages, shell completions (PREFIX: /usr/local; DESTDIR is honoured)
-  bench [ARGS]      measure against ss, netstat and lstf (see: cargo xtask bench --help)
+  bench [ARGS]      measure against ss, netstat, lstf and conntrack (see: cargo xtask bench --help)
+  lab NAME          make a trouble on purpose and see what netwren says of it (see: cargo xtask lab --help)
   help              this text
 
 What is missing is installed with apt-get (as root or by sudo), each time with a word before.
@@ -166,10 +167,16 @@ install_files() {
 }
 
 bench() {
-    need_packages iproute2=ss net-tools=netstat
+    need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft
     build
     need_lstf
     NETWREN_BIN=$BINARY cargo xtask bench "$@"
+}
+
+lab() {
+    need_packages iproute2=ip nftables=nft apache2-utils=ab nginx-light=nginx
+    build
+    NETWREN_BIN=$BINARY cargo xtask lab "$@"
 }
 
 # lstf is in no distribution. Where Go or its module cannot be had, the bench goes on without it and says so.
@@ -269,6 +276,7 @@ main() {
         build) build ;;
         install) install_files "$@" ;;
         bench) bench "$@" ;;
+        lab) lab "$@" ;;
         help | -h | --help) usage ;;
         *) usage >&2; exit 2 ;;
     esac

@@ -20,7 +20,7 @@ LICENSE("Dual BSD/GPL");
 
 enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
 /* Entries found and not yet written, chains followed at once; both powers of two. */
-enum { FOUND = 1024, LANES = 128 };
+enum { FOUND = 4096, LANES = 128 };
 enum { RETRIES_MAX = 1000 };
 enum { MAGIC = 0x316b7463 };			/* "ctk1" */
 /* How a call ended. */
@@ -158,6 +158,8 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 	if (field_offset(struct nf_conntrack_tuple_hash, tuple) != 16 || field_offset(struct nf_conntrack_tuple, src.l3num) != 18
 	    || field_offset(struct nf_conntrack_tuple, dst.u3) != 20 || field_offset(struct nf_conntrack_tuple, dst.protonum) != 38
 	    || field_offset(struct nf_conntrack_tuple, dst.dir) != 39) w->ended = STRANGE;
+	/* Every kernel knows counters; one whose types do not (they are a module's) would seem to have none. */
+	if (parts & EXTENSIONS && !enum_value_exists(enum nf_ct_ext_id, NF_CT_EXT_ACCT)) w->ended = STRANGE;
 	return !w->ended;
 }
 

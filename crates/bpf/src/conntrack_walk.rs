@@ -5,17 +5,13 @@
 //! the program and to whoever reads the blocks (`conntrack::bpf_rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
 //! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`Walk::read`].
 //!
-//! Nothing tells where the table is: it is no symbol that the kernel shows. But whoever reads /proc/net/nf_conntrack has
-//! it noted in the open file, and the program finds our open file. Reading it anew before and after each call also
-//! waits for a change of the table's size that is under way, and shows it.
+//! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.
 use std::collections::HashSet;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 
 use sys::bpf::Mapped;
-use sys::clock::thread_cpu_ns;
-use sys::{Blocks, Errno, Fd, Host, SysError, fs};
+use sys::{Blocks, Errno, Host, SysError};
 
+use crate::conntrack_table::{Reader, Table, Witness};
 use crate::{BpfError, Loaded, Program, Spec, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/conntrack_walk.o");
@@ -39,11 +35,6 @@ const AT_ONCE: [u32; 2] = [40, 64];
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Calls that may end without a step forward because chains changed a thousand times meanwhile.
 const UNQUIET_MAX: u32 = 20;
-/// The table is looked for again after every call, unless that is dear: in a namespace that has hardly an entry of its
-/// own /proc searches the whole table for it. Then only if it takes no more than a fourth of the time since.
-const LOOK_CHEAP_NS: u64 = 1_000_000;
-const LOOK_SHARE: u64 = 4;
-
 // How a call ended, `ended` of `struct walk`.
 const NO_TABLE: u32 = 1;
 const FULL: u32 = 3;
@@ -216,12 +207,13 @@ impl Walk {
     /// reading of that file does: up to the first entry of one's own.
     pub fn read(&self, host: &Host, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program("walk_conntrack")?;
-        let reader = Reader::open(&host.proc_path("thread-self/net/nf_conntrack"))?;
+        let (reader, witness) = (Reader::open(host)?, Witness::open(host));
         let mut walking = Walking {
             regions: &self.regions,
             program,
             wanted,
             reader,
+            witness,
             table: Table::default(),
             net: 0,
             next: 0,
@@ -252,43 +244,6 @@ pub struct Counts {
     pub gone: u64,
     /// Changes of the table's size.
     pub resizes: u64,
-}
-
-/// Where the table is and how large.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Table {
-    address: u64,
-    buckets: u32,
-}
-
-/// /proc/net/nf_conntrack: whoever reads it has the table's address noted in the open file.
-#[derive(Debug)]
-struct Reader {
-    file: Fd,
-    /// When it was read last, and what that takes at least (sometimes it waits for a change of size); ns of CPU.
-    looked: u64,
-    takes: u64,
-}
-
-impl Reader {
-    fn open(path: &Path) -> Result<Reader, SysError> {
-        Ok(Reader { file: fs::open(path)?, looked: 0, takes: u64::MAX })
-    }
-
-    /// Lets the kernel note it anew.
-    fn look(&mut self) -> Result<(), SysError> {
-        let begin = thread_cpu_ns();
-        let read = fs::read_at(&self.file, &mut [0], 0);
-        read.map_err(|errno| SysError::new("pread64", "/proc/net/nf_conntrack", errno))?;
-        self.looked = thread_cpu_ns();
-        self.takes = self.takes.min(self.looked.saturating_sub(begin));
-        Ok(())
-    }
-
-    fn is_due(&self) -> bool {
-        let since = thread_cpu_ns().saturating_sub(self.looked);
-        self.takes < LOOK_CHEAP_NS || since >= self.takes.saturating_mul(LOOK_SHARE)
-    }
 }
 
 /// The block that was handed out last, from which bucket on, of a table of how many.
@@ -330,6 +285,8 @@ pub struct Walking<'w> {
     program: &'w Program,
     wanted: Wanted,
     reader: Reader,
+    /// Where it can be had: cheaper than reading the file again.
+    witness: Option<Witness>,
     table: Table,
     /// The namespace that the calling thread was in at the beginning, as the program knows it.
     net: u64,
@@ -361,7 +318,7 @@ impl Walking<'_> {
     }
 
     fn run(&self, start: u32, end: u32) -> Result<Context, SysError> {
-        let fd = self.reader.file.as_raw_fd() as u32;
+        let fd = self.reader.number();
         let region = self.newest.region ^ 1;
         let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
         self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
@@ -384,15 +341,9 @@ impl Walking<'_> {
         let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
         let counted = |at| u64::from(context.get(at));
         self.counts.restarts += counted(Context::RESTARTS);
-        if next >= self.table.buckets || ended == UNQUIET || self.reader.is_due() {
-            let found = self.look()?;
-            if found != self.table {
-                self.resized(found)?;
-                return Ok(None);
-            }
-            self.unproved = false;
-        } else {
-            self.unproved = true;
+        if let Some(found) = self.check(next >= self.table.buckets, ended == UNQUIET)? {
+            self.resized(found)?;
+            return Ok(None);
         }
         self.judge(ended, next)?;
         self.counts.nodes += counted(Context::NODES);
@@ -401,6 +352,24 @@ impl Walking<'_> {
         self.next = next;
         let newest = Newest { from, region: self.newest.region ^ 1, filled: context.get(Context::FILLED) as usize };
         Ok(Some(newest).filter(|newest| newest.filled > HEAD))
+    }
+
+    /// Whether the table is still the one that was walked; the other, if not. What cannot be said now stays unproved.
+    fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<Table>, SysError> {
+        let same_size = self.witness.as_ref().is_some_and(|witness| witness.buckets() == Some(self.table.buckets));
+        // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where that
+        // is dear it is not: both changes would have to fall between a call and the look behind it.
+        let for_sure = is_odd || (is_last && (self.reader.is_cheap() || self.witness.is_none()));
+        if !for_sure && (same_size || (self.witness.is_none() && !self.reader.is_due())) {
+            self.unproved |= !same_size;
+            return Ok(None);
+        }
+        let found = self.look()?;
+        if found != self.table {
+            return Ok(Some(found));
+        }
+        self.unproved = false;
+        Ok(None)
     }
 
     fn done(&self) -> Share {
@@ -577,5 +546,84 @@ impl Context {
 
     fn table(&self) -> Table {
         Table { address: self.word(Context::ADDRESS), buckets: self.get(Context::BUCKETS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_tuple_is_value_and_mask() {
+        assert!(TupleIs::ANY.is_any());
+        let is = TupleIs::ANY.proto(6).dport(443).src(&[10, 1, 2, 3], 12);
+        assert_eq!((is.value[38], is.mask[38]), (6, 0xff));
+        assert_eq!((&is.value[36..38], &is.mask[36..38]), (&[1, 187][..], &[0xff; 2][..]));
+        assert_eq!((&is.value[..5], &is.mask[..5]), (&[10, 0, 0, 0, 0][..], &[0xff, 0xf0, 0, 0, 0][..]));
+        assert_eq!(u16::from_ne_bytes([is.value[18], is.value[19]]), 2, "an address has a family");
+        let v6 = TupleIs::ANY.dst(&[0xff; 16], 128);
+        assert_eq!((&v6.mask[20..36], v6.value[18]), (&[0xff; 16][..], 10));
+        assert!(TupleIs::ANY.dst(&[1; 16], 0).mask[20..36].iter().all(|bits| *bits == 0));
+    }
+
+    #[test]
+    fn conditions_are_what_was_said() {
+        let some = Wanted { states: Some(2), reply: TupleIs::ANY.proto(6), ..Wanted::LIVE };
+        assert_eq!((Wanted::LIVE.conditions(), some.conditions()), (0, ANSWER | STATES));
+        let context = Context::new(&Wanted { all: true, ..some }, [8, 16, 1, 5], AT_ONCE, 77);
+        assert_eq!((context.get(0), context.get(4), context.get(8), context.get(12)), (8, 16, 1, 5));
+        assert_eq!((context.word(56), context.word(Context::NET)), (2, 77));
+        assert_eq!(context.0[Context::TUPLES + 80 + 38], 6);
+    }
+
+    #[test]
+    fn a_share_is_one_of_any_size() {
+        let third = Share { bucket: 1000, of: 3000 };
+        assert!(!third.is_before(Share { bucket: 1, of: 3 }) && Share::NOTHING.is_before(third));
+        assert!(Share { bucket: 999, of: 3000 }.is_before(third));
+        assert_eq!((third.in_table(600), third.in_table(601), third.in_table(u32::MAX)), (200, 200, 0x5555_5555));
+    }
+
+    #[test]
+    fn crooked_blocks_are_cut() {
+        let mut block = vec![0; HEAD];
+        block[ADDRESSES_AT..ADDRESSES_AT + 4].copy_from_slice(&32u32.to_ne_bytes());
+        for words in [10, 10, 0, 10] {
+            block.push(words);
+            block.extend_from_slice(&[2; 39]);
+        }
+        let found: Vec<_> = rows(&block).collect();
+        assert_eq!((found.len(), found[0].1), (2, 32));
+        assert_eq!(telling(found[0].0, found[0].1).len(), 2 + 7 + 4 + 8);
+        assert!(telling(&[], 1000).is_empty() && rows(&[]).next().is_none());
+        block.truncate(HEAD + 41);
+        assert_eq!(rows(&block).count(), 1);
+    }
+
+    #[test]
+    fn root_an_empty_namespace() {
+        testkit::require_root!();
+        let lab = testkit::netns::Lab::new("walkempty");
+        lab.inside(|| {
+            let host = Host::live();
+            let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+            assert!(walk.covers(1, &Wanted::LIVE) && !walk.covers(2, &Wanted::LIVE));
+            assert!(!walk.covers(1, &Wanted { mark: Some((1, 1)), ..Wanted::LIVE }));
+            for _ in 0..3 {
+                let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+                assert!(walking.next().unwrap().is_none());
+                assert!(walking.buckets() >= 512 && walking.buckets() % 512 == 0);
+            }
+        });
+    }
+
+    #[test]
+    fn without_the_file_there_is_no_table() {
+        testkit::require_root!();
+        let walk = Walk::load(&Host::live(), 1, &Wanted::LIVE).unwrap();
+        let elsewhere = Host::with_roots("/nonexistent/proc".into(), "/sys".into(), "/etc".into());
+        let error = walk.read(&elsewhere, Wanted::LIVE).map(drop).unwrap_err();
+        assert!(error.to_string().contains("nf_conntrack"), "{error}");
     }
 }

@@ -12,6 +12,7 @@
 
 mod btf;
 pub mod conntrack_new;
+mod conntrack_table;
 pub mod conntrack_walk;
 mod core_notes;
 mod error;

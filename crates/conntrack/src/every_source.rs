@@ -72,18 +72,21 @@ impl Source<Nat> for EveryCt<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let mut none_yet = true;
+        let (mut none_yet, mut books) = (true, Accounting::default());
         if let Some(mut walk) = self.walk(demand) {
             let walked = walk.run(demand, &mut |row| {
                 none_yet = false;
                 each(row)
             });
-            // One after the other, if the walk cannot be had after all.
-            if walked.is_ok() || !none_yet || self.options.via.is_some() || self.host.is_replay() {
-                return walked;
+            match walked {
+                // One after the other, if the walk cannot be had after all.
+                Err(error) if none_yet && self.options.via.is_none() && !self.host.is_replay() => {
+                    books.because(0, format!("read one namespace after the other: {error}"));
+                }
+                walked => return walked,
             }
         }
-        let (mut stopped, mut books) = (false, Accounting::default());
+        let mut stopped = false;
         let entered = in_each(self.host, &self.ways, &mut |netns_id, _| {
             if stopped {
                 return Ok(());

@@ -5,6 +5,7 @@ use netlink::Messages;
 use record::rows::{Conntrack, Nat};
 use record::{Lookups, Table};
 
+use crate::bpf_rows::{decode_block, head};
 use crate::ctnetlink::CtDecoder;
 use crate::expect::ExpectDecoder;
 use crate::labels::LabelNames;
@@ -21,7 +22,7 @@ fn walk(row: &Conntrack<'_>) {
     black_box((words, Seen::new().is_double(row)));
 }
 
-/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations.
+/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations; and as blocks of events.
 pub fn fuzz_ctnetlink(data: &[u8]) {
     let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
     for payload in payloads.chain([data]) {
@@ -30,6 +31,7 @@ pub fn fuzz_ctnetlink(data: &[u8]) {
         }
         black_box(ExpectDecoder::new(1).decode(payload).ok());
     }
+    crate::events::fuzz(data);
 }
 
 /// Reads bytes as lines of /proc/net/nf_conntrack, and as the file of label names.
@@ -40,6 +42,20 @@ pub fn fuzz_conntrack_line(data: &[u8]) {
         }
     }
     LabelNames::parse(data).put_words(&mut Vec::new(), data.get(..16).unwrap_or(data));
+}
+
+/// Reads bytes as a block of the walk, and as the rows behind heads with any parts.
+pub fn fuzz_conntrack_walk(data: &[u8]) {
+    let mut each = |row: Result<&Conntrack<'_>, _>| {
+        if let Ok(row) = row {
+            walk(row);
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    decode_block(data, 1, &mut each);
+    for parts in 0..128u32 {
+        decode_block(&[&head(parts)[..], data].concat(), 1, &mut each);
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +70,7 @@ mod tests {
         fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..400)) {
             fuzz_ctnetlink(&data);
             fuzz_conntrack_line(&data);
+            fuzz_conntrack_walk(&data);
         }
 
         /// Attributes whose lengths fit, nested in each other.

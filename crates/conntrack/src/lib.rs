@@ -38,7 +38,7 @@ pub use error::DecodeError;
 pub use every_source::EveryCt;
 pub use everywhere::{Visit, Way, in_each};
 pub use expect::ExpectDecoder;
-pub use fuzz::{fuzz_conntrack_line, fuzz_ctnetlink};
+pub use fuzz::{fuzz_conntrack_line, fuzz_conntrack_walk, fuzz_ctnetlink};
 pub use labels::LabelNames;
 pub use proc_line::parse_proc_line;
 pub use raw_counters::{count_entries, cpu_counters};

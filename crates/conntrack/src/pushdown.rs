@@ -190,7 +190,9 @@ fn number<N: TryFrom<u64>>(test: &Test) -> Option<N> {
 fn host(prefix: Prefix) -> Option<Addr> {
     // A mapped address stands for IPv4 in filters, and no entry has one.
     let addr = prefix.addr();
-    (prefix.len() == addr.bits() && addr.unmapped() == addr).then_some(addr)
+    // Of IPv6 the kernel leaves out those that are equal (ctnetlink_filter_match_tuple of 5.8 to 6.18 at least).
+    let v4 = matches!(addr, Addr::V4(_));
+    (prefix.len() == addr.bits() && v4).then_some(addr)
 }
 
 fn address(test: &Test) -> Option<Addr> {
@@ -293,7 +295,9 @@ mod tests {
         let net = Operand::Prefixes(vec![Prefix::new(addr, 8).unwrap()]);
         assert_eq!(split(&[test("orig_src", Op::Eq, net)], || true).pushed, NONE, "the kernel knows no prefixes");
         let mapped = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1]);
-        assert_eq!(split(&[test("orig_src", Op::Eq, Operand::Addr(mapped))], || true).pushed, NONE);
+        for six in [mapped, Addr::V6([0x20; 16])] {
+            assert_eq!(split(&[test("orig_src", Op::Eq, Operand::Addr(six))], || true).pushed, NONE);
+        }
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl<'h> CtSource<'h> {
         let mut split = if can_filter { split(&demand.conjuncts, worth_two_walks) } else { Split::default() };
         let (walk, walk_pushed) = WalkFilter::of(if can_filter { &demand.conjuncts } else { &[] });
         let filters = split.filter != KernelFilter::default();
+        let mut passed_over = None;
         let mut choice = choose(&Facts {
             table: self.options.table,
             need: demand.need,
@@ -99,8 +100,11 @@ impl<'h> CtSource<'h> {
             via: self.options.via,
             recorded: self.host.is_replay().then(|| self.recorded()),
             size,
-            walk: self.walk(demand.need, size, filters, &walk),
+            walk: self.walk(demand.need, size, filters, &walk, &mut passed_over),
         });
+        if self.all && !self.host.is_replay() {
+            choice.why = "one pass instead of one in each";
+        }
         self.keep_to_the_first(&mut choice);
         match choice.via {
             Via::Netlink => {}
@@ -109,21 +113,35 @@ impl<'h> CtSource<'h> {
             Via::Proc => split = Split::default(),
         }
         let is_empty = self.options.table == CtTable::Conntrack && entries == Some(0) && !self.all;
-        Plan { choice, split, walk, is_empty }
+        Plan { choice, split, walk, passed_over, is_empty }
     }
 
     /// Whether the walk is possible here and pays.
-    fn walk(&self, need: u64, size: Option<(u64, u64)>, filters: bool, filter: &WalkFilter) -> Walk {
+    /// If it would pay but is not possible, `passed_over` tells why.
+    fn walk(
+        &self,
+        need: u64,
+        size: Option<(u64, u64)>,
+        filters: bool,
+        filter: &WalkFilter,
+        passed_over: &mut Option<Box<str>>,
+    ) -> Walk {
         let Some((entries, buckets)) = size.filter(|_| !self.host.is_replay()) else { return Walk::No };
         let possible = match self.doors {
             Some(doors) => doors.why_not(),
             None => Doors::new().why_not(),
         };
-        if possible.is_some() || self.options.table != CtTable::Conntrack {
+        if self.options.table != CtTable::Conntrack {
             return Walk::No;
         }
         let loaded = self.doors.is_some_and(|doors| doors.is_loaded(&self.ask(need, filter, "")));
-        Walk::of(entries, buckets, need, filters, loaded)
+        match (Walk::of(entries, buckets, need, filters, loaded), possible) {
+            (Walk::Pays(_), Some(why)) => {
+                *passed_over = Some(why);
+                Walk::No
+            }
+            (walk, _) => walk,
+        }
     }
 
     fn ask<'a>(&'a self, demanded: u64, filter: &'a WalkFilter, note: &'a str) -> bpf_door::Ask<'a> {
@@ -189,13 +207,15 @@ struct Plan {
     choice: Choice,
     split: Split,
     walk: WalkFilter,
+    /// Why it is not the walk, though that would pay.
+    passed_over: Option<Box<str>>,
     /// The kernel counts no entry: a dump would look into every bucket of the host for nothing.
     is_empty: bool,
 }
 
 impl Source<Nat> for CtSource<'_> {
     fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        let Plan { choice, split, walk, is_empty } = self.plan(demand);
+        let Plan { choice, split, walk, passed_over, is_empty } = self.plan(demand);
         let what = self.options.table.what();
         let of_all = if self.all { " of all network namespaces in one pass" } else { "" };
         let kernel = match choice.via {
@@ -206,6 +226,9 @@ impl Source<Nat> for CtSource<'_> {
             _ => String::new(),
         };
         let mut explain = vec![format!("{what}{of_all} by {} ({}){kernel}", choice.via.name(), choice.why)];
+        if let Some(why) = passed_over.filter(|_| choice.via != Via::Bpf) {
+            explain.push(format!("not by bpf, which would be cheaper: {why}"));
+        }
         if is_empty {
             explain.push("the kernel counts no entry: nothing is read".into());
         }
@@ -216,7 +239,7 @@ impl Source<Nat> for CtSource<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let Plan { choice, split, walk, is_empty } = self.plan(demand);
+        let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
         let mut books = Books::default();
         for note in self.narrower_filters(demand) {
             books.note(format!("the recording was made with a {note}"));

@@ -204,7 +204,8 @@ fn root_a_small_table_is_read_by_proc_and_fields_decide() {
     assert!(by_id.values().all(|kept| kept.id.is_some()));
     assert_eq!(PROC_LACKS & nat_need::ID, nat_need::ID);
     assert_eq!(NETLINK_LACKS, nat_need::EXPIRED);
-    assert_eq!(wants(nat_need::STATUS).1.via, ["netlink"]);
+    // Where it may be loaded the walk is cheaper than a look into every bucket.
+    assert!(matches!(&*wants(nat_need::STATUS).1.via, ["netlink" | "bpf"]));
 }
 
 /// Labels by name where there is a file, by number where not, which is said once.
@@ -284,7 +285,7 @@ fn root_expectations_have_their_master() {
         &[field_index::<Nat>("helper").unwrap()],
         vec![is("helper", Operand::Words(vec![b"ftp"[..].into()]))],
     );
-    assert_eq!(read(&lab, None, &helper).1.via, ["netlink"]);
+    assert!(matches!(&*read(&lab, None, &helper).1.via, ["netlink" | "bpf"]));
 }
 
 /// The field table's masks name fields that are there.

@@ -13,8 +13,8 @@ use record::{
 use sys::caps::Cap;
 use sys::{Host, NetNs};
 use testkit::conntrack::{Entry, insert, mixed, remove};
-use testkit::lock::MachineLock;
 use testkit::netns::Lab;
+use testkit::tables::Together;
 use testkit::{HostKnob, wait_until};
 
 const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
@@ -49,6 +49,7 @@ fn told(row: &Conntrack<'_>) -> (String, i64) {
         dccp_role: None,
         secctx: None,
         master: None,
+        extended: None,
         ..*row
     };
     (format!("{known:?}"), row.timeout_s.map_or(-1, i64::from))
@@ -62,18 +63,13 @@ fn table(doors: &Doors, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     rows
 }
 
-/// While it is held nobody resizes the hash table: netlink gives up if it is done too often.
-fn steady() -> MachineLock {
-    MachineLock::take("knob")
-}
-
 const EVERY_FIELD: &[&str] =
     &["status", "timeout_s", "bytes_out", "age_s", "zone", "label", "helper", "uses", "mark", "reply_src", "state"];
 
 #[test]
 fn root_every_row_as_netlink_has_it() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let lab = Lab::new("walkrows");
     lab.use_conntrack_labels();
     lab.set_conntrack("nf_conntrack_acct", "1");
@@ -93,6 +89,9 @@ fn root_every_row_as_netlink_has_it() {
         assert_eq!(has("counters_orig: Some"), 3_003);
         assert_eq!(has("start_ns: Some"), 3_003);
         assert_eq!(has("labels: Some("), 3);
+        let mut extended = 0;
+        read(&doors, Some(Via::Bpf), &demand, |row| extended += u32::from(row.extended == Some(true)));
+        assert_eq!(extended, 3_003, "counters and times are extensions");
         assert!(has("Sctp(") > 100 && has("Tcp(") > 1_000 && has("V6(") > 300 && has("zone: Some(2)") > 20);
     });
 }
@@ -115,7 +114,7 @@ fn v4(addr: Addr) -> u32 {
 #[test]
 fn root_filters_are_the_walks() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let lab = Lab::new("walkfilter");
     lab.track(mixed(4_000));
     let net = |a, b, c, d, bits| Prefix::new(Addr::V4([a, b, c, d]), bits).unwrap();
@@ -161,7 +160,7 @@ fn root_filters_are_the_walks() {
 #[test]
 fn root_all_namespaces_in_one_pass() {
     testkit::require_root!();
-    let _steady = steady();
+    let _shared = Together::share();
     let labs = [Lab::new("walkall"), Lab::new("walkall")];
     for (n, lab) in (1u32..).zip(&labs) {
         lab.track(mixed(100 * n));
@@ -176,7 +175,6 @@ fn root_all_namespaces_in_one_pass() {
         Next::More
     };
     let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
-    let _here = labs[0].enter();
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.offer(&demand).door, "bpf");
     let books = source.run(&demand, &mut each).unwrap();
@@ -222,21 +220,42 @@ fn root_expired_ones_are_told_apart() {
     });
 }
 
-/// Entries that stay, by their source port and destination; all else does not matter.
-fn missing_and_double(doors: &Doors, fixed: &HashMap<(Addr, u16, u8), ()>) -> (usize, usize) {
-    let mut found: HashMap<(Addr, u16, u8), u32> = HashMap::with_capacity(fixed.len());
-    let books = read(doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| {
-        let key = (row.orig.dst, row.orig.src_part, row.orig.proto);
-        if fixed.contains_key(&key) {
-            *found.entry(key).or_default() += 1;
-        }
-    });
+/// Entries that stay, by their destination, source port and protocol.
+type Fixed = HashMap<(Addr, u16, u8), ()>;
+
+/// How many of them did not come, and how many came twice; all else does not matter.
+fn missing_and_double(doors: &Doors, fixed: &Fixed) -> (usize, usize) {
+    let mut found = HashMap::with_capacity(fixed.len());
+    let books = read(doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
     assert!(!books.incomplete && books.via == ["bpf"], "{books:?}");
     (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
 }
 
+/// The same among the entries of all namespaces, read in one that may have none.
+fn missing_and_double_of_all(doors: &Doors, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
+    let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
+    let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
+    let way = Way { netns_id, is_here: false, path: None, pid: None };
+    let mut source = EveryCt::new(&host, options, vec![way]).through(doors);
+    let books = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
+        if row.netns_id == netns_id {
+            count(&mut found, fixed, row);
+        }
+        Next::More
+    });
+    assert!(!books.unwrap().incomplete);
+    (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
+}
+
+fn count(found: &mut HashMap<(Addr, u16, u8), u32>, fixed: &Fixed, row: &Conntrack<'_>) {
+    let key = (row.orig.dst, row.orig.src_part, row.orig.proto);
+    if fixed.contains_key(&key) {
+        *found.entry(key).or_default() += 1;
+    }
+}
+
 /// `count` entries, distinct by destination and source port.
-fn fixed(count: u32) -> HashMap<(Addr, u16, u8), ()> {
+fn fixed(count: u32) -> Fixed {
     let entry = |n: u32| {
         let server = Ipv4Addr::from(0x0a14_0000 + n / 50_000);
         (server, 1024 + (n % 50_000) as u16)
@@ -274,6 +293,7 @@ fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
 #[test]
 fn root_flows_that_come_and_go_hide_and_double_nothing() {
     testkit::require_root!();
+    let _shared = Together::share();
     let lab = Lab::new("walkchurn");
     let fixed = lab.inside(|| fixed(20_000));
     let (stop, made) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -299,8 +319,8 @@ fn root_flows_that_come_and_go_hide_and_double_nothing() {
 fn root_a_table_that_is_resized_while_it_is_read() {
     testkit::require_root!();
     let lab = Lab::new("walkresize");
-    let fixed = lab.inside(|| fixed(40_000));
     let _knob = HostKnob::set(BUCKETS, "65536");
+    let fixed = lab.inside(|| fixed(40_000));
     let (stop, resized) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
@@ -314,8 +334,12 @@ fn root_a_table_that_is_resized_while_it_is_read() {
                 resized.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let _inside = lab.enter();
+        let id = lab.inside(|| sys::netns::current_inode().unwrap());
         let doors = Doors::new();
+        for reading in 0..6 {
+            assert_eq!(missing_and_double_of_all(&doors, &fixed, id), (0, 0), "reading {reading} of all");
+        }
+        let _inside = lab.enter();
         let mut readings = 0;
         while readings < 12 || resized.load(Ordering::Relaxed) < 20 {
             assert_eq!(missing_and_double(&doors, &fixed), (0, 0), "reading {readings}");
@@ -324,18 +348,45 @@ fn root_a_table_that_is_resized_while_it_is_read() {
     });
 }
 
+/// Far too few buckets: the chains of one turn do not fit, those of eight buckets do.
+#[test]
+fn root_chains_that_are_too_long() {
+    testkit::require_root!();
+    let lab = Lab::new("walklong");
+    let _knob = HostKnob::set(BUCKETS, "65536");
+    let fixed = lab.inside(|| fixed(100_000));
+    std::fs::write(BUCKETS, "1024").unwrap();
+    lab.inside(|| assert_eq!(missing_and_double(&Doors::new(), &fixed), (0, 0)));
+}
+
+/// Runs `work` inside without these rights, on a thread that ends there: it could not go back.
+fn confined<T: Send>(lab: &Lab, dropped: &[Cap], work: impl FnOnce() -> T + Send) -> T {
+    let run = || {
+        std::mem::forget(lab.enter());
+        sys::sandbox::drop_caps(dropped).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(run).join()).unwrap()
+}
+
 #[test]
 fn root_without_the_rights_netlink_takes_over() {
     testkit::require_root!();
     let lab = Lab::new("walkrights");
     lab.track(mixed(300));
-    lab.inside(|| {
-        sys::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
+    let demand = demand(&["expired", "status"], Vec::new());
+    confined(&lab, &[Cap::SysAdmin, Cap::NetAdmin], || {
+        let mut rows = 0;
+        let books = read(&Doors::new(), Some(Via::Bpf), &demand, |_| rows += 1);
+        assert_eq!((rows, books.incomplete), (300, false), "CAP_BPF and CAP_PERFMON are enough");
+    });
+    confined(&lab, &[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin], || {
         let (host, doors) = (Host::live(), Doors::new());
-        let demand = demand(&["expired", "status"], Vec::new());
         let mut rows = 0;
         let books = read(&doors, None, &demand, |_| rows += 1);
         assert_eq!((rows, &books.via[..]), (300, &["netlink"][..]));
+        let offer = CtSource::new(&host, options(None)).through(&doors).offer(&demand);
+        assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
         let forced = CtSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
         let error = forced.unwrap_err().to_string();
         assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");

@@ -107,9 +107,7 @@ pub fn dump(host: &Host, ask: &Ask<'_>, each: impl FnMut(&Part<'_>) -> ControlFl
 }
 
 // `live` sends the request and gives the answer's blocks.
-//
-// Without its name the blocks would have to outlive everything.
-#[allow(clippy::needless_lifetimes)]
+#[allow(clippy::needless_lifetimes, reason = "elided, the blocks would be tied to the request")]
 pub(crate) fn read<'a>(
     host: &'a Host,
     ask: &Ask<'_>,

@@ -39,6 +39,55 @@ pub fn netstat(text: &str) -> String {
     trailing_blanks(&between(text, NETSTAT))
 }
 
+/// What moves in the output of `conntrack`, beside the timeout of a line of text.
+const CONNTRACK: &[(&str, &[char])] = &[
+    ("conntrack v", &[' ']),
+    ("system. Version ", &['\n']),
+    (" use=", &[' ', '\n']),
+    ("<use>", &['<']),
+    ("<timeout>", &['<']),
+    ("-t ", &[' ', '\n']),
+    (" delta-time=", &[' ', '\n']),
+    ("<deltatime>", &['<']),
+];
+
+/// Text, XML or commands of `conntrack` with timeouts, reference counts, ages and the tool's version as `*`.
+pub fn conntrack(text: &str) -> String {
+    by_line(text, |line| between(&without_timeout(line), CONNTRACK))
+}
+
+/// Each line by itself: a mark that is nowhere would be looked for in all that follows.
+fn by_line(text: &str, masked: impl Fn(&str) -> String) -> String {
+    text.split('\n').map(masked).collect::<Vec<_>>().join("\n")
+}
+
+/// The same, with the ids of entries as `*` too: for two tables that were made alike.
+pub fn conntrack_twins(text: &str) -> String {
+    by_line(&conntrack(text), |line| between(line, &[(" use=* id=", &[' ']), ("<id>", &['<'])]))
+}
+
+/// A line of text with `*` for the number behind `tcp      6 `, or, of an expectation, in front of `proto=`.
+fn without_timeout(line: &str) -> String {
+    let head = line.find("src=").map_or(line, |at| &line[..at]);
+    // A time in front ends in a tab, not in a blank.
+    let mut words: Vec<&str> = head.split([' ', '\t']).collect();
+    let tab = head.contains('\t');
+    let filled: Vec<usize> = (0..words.len()).filter(|at| !words[*at].is_empty()).collect();
+    let word = |n: usize| filled.get(n).map_or("", |at| words[*at]);
+    let is_tag = |word: &str| word.starts_with('[') && !word.contains('=');
+    let tag = [0, 1].into_iter().take_while(|n| is_tag(word(*n))).count();
+    let family = if matches!(word(tag), "ipv4" | "ipv6") { 2 } else { 0 };
+    let place = if word(tag + 1).starts_with("proto=") { tag } else { tag + family + 2 };
+    match filled.get(place).copied() {
+        Some(at) if head.len() < line.len() && words[at].bytes().all(|b| b.is_ascii_digit()) => {
+            words[at] = "*";
+            let joined = words.join(" ");
+            (if tab { joined.replacen(' ', "\t", 1) } else { joined }) + &line[head.len()..]
+        }
+        _ => line.to_owned(),
+    }
+}
+
 /// JSON lines with the numbers under these keys as `*`.
 pub fn json(text: &str, keys: &[&str]) -> String {
     keys.iter().fold(text.to_owned(), |text, key| {
@@ -96,6 +145,24 @@ mod tests {
     #[test]
     fn netstat_times_are_masked_and_probes_stay() {
         assert_eq!(netstat("x keepalive (7196.34/0/1)\ny off (0.00/0/0)"), "x keepalive (*/0/1)\ny off (0.00/0/0)");
+    }
+
+    #[test]
+    fn of_conntrack_only_what_moves() {
+        for (line, masked) in [
+            ("tcp      6 119 TIME_WAIT src=1 mark=0 use=1", "tcp      6 * TIME_WAIT src=1 mark=0 use=*"),
+            ("ipv4     2 udp      17 29 src=1 use=2 id=7", "ipv4     2 udp      17 * src=1 use=* id=7"),
+            ("tcp      6 src=1 [OFFLOAD] use=2", "tcp      6 src=1 [OFFLOAD] use=*"),
+            ("    [NEW] tcp      6 120 SYN_SENT src=1", "    [NEW] tcp      6 * SYN_SENT src=1"),
+            ("[1.5]\t [UPDATE] icmp     1 30 src=1", "[1.5]\t [UPDATE] icmp     1 * src=1"),
+            ("299 proto=6 src=1 dst=2", "* proto=6 src=1 dst=2"),
+            ("-A -t 59 -u UNSET -s 1", "-A -t * -u UNSET -s 1"),
+            ("<timeout>5</timeout><mark>7</mark><use>1</use>", "<timeout>*</timeout><mark>7</mark><use>*</use>"),
+            ("conntrack v1.4.7 (conntrack-tools): 3 flow", "conntrack v* (conntrack-tools): 3 flow"),
+        ] {
+            assert_eq!(conntrack(line), masked);
+        }
+        assert_eq!(conntrack_twins("udp      17 29 src=1 id=4 use=2 id=7"), "udp      17 * src=1 id=4 use=* id=*");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Network namespaces that live as long as a test.
 
 use crate::lock::MachineLock;
+use crate::tables::Together;
 use crate::wait::wait_until;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,8 @@ pub struct Lab {
 pub(crate) struct Held {
     pub(crate) sockets: Vec<OwnedFd>,
     pub(crate) children: Vec<Child>,
-    /// Set while entries of connection tracking are made here; empty if whoever made the first has the table alone.
-    pub(crate) tracking: Option<Option<crate::lock::MachineLock>>,
+    /// While entries of connection tracking are made here.
+    pub(crate) tracking: Option<Together>,
 }
 
 impl Lab {
@@ -153,9 +154,7 @@ impl Lab {
     /// lab goes.
     pub fn shares_conntrack(&self) {
         let mut held = self.held.lock().expect("no holder panicked");
-        if held.tracking.is_none() {
-            held.tracking = Some(crate::tables::share());
-        }
+        held.tracking.get_or_insert_with(Together::share);
     }
 
     /// Lets go of every socket and child now; the namespace stays.

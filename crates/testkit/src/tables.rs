@@ -39,9 +39,17 @@ impl Drop for Alone {
     }
 }
 
-/// The table together with others; `None` for a thread that has it alone.
-pub(crate) fn share() -> Option<MachineLock> {
-    (!IS_ALONE.get()).then(|| MachineLock::share(NAME))
+/// The table together with others, until drop; nothing to wait for where this thread has it alone.
+#[derive(Debug)]
+pub struct Together {
+    _lock: Option<MachineLock>,
+}
+
+impl Together {
+    /// Waits until nobody has the table alone.
+    pub fn share() -> Together {
+        Together { _lock: (!IS_ALONE.get()).then(|| MachineLock::share(NAME)) }
+    }
 }
 
 #[cfg(test)]
@@ -51,11 +59,12 @@ mod tests {
     #[test]
     fn who_is_alone_need_not_share() {
         let alone = Alone::take();
-        assert!(share().is_none());
+        let is_free = || Together::share()._lock.is_none();
+        assert!(is_free());
         drop(Alone::take());
-        assert!(share().is_none(), "what was taken first ends last");
+        assert!(is_free(), "what was taken first ends last");
         drop(alone);
-        let [one, two] = [share(), share()];
-        assert!(one.is_some() && two.is_some());
+        let [one, two] = [Together::share(), Together::share()];
+        assert!(one._lock.is_some() && two._lock.is_some());
     }
 }

@@ -32,6 +32,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("sock_diag", sockets::fuzz_sock_diag, &["nl"], SOCK_DIAG),
     Target::new("ctnetlink", conntrack::fuzz_ctnetlink, &["nl"], CTNETLINK),
     Target::new("conntrack_line", conntrack::fuzz_conntrack_line, &["proc"], CONNTRACK_LINES),
+    Target::new("conntrack_walk", conntrack::fuzz_conntrack_walk, &[], CONNTRACK_WALK),
     Target::new("walk_block", sockets::fuzz_walk_block, &[], WALK_ROWS),
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
@@ -131,6 +132,13 @@ const WALK_ROWS: &[&[u8]] = &[
     &[8, 2, 1, 0, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1],
     &[0, 2, 1, 0],
     &[200, 10, 6, 1, 0, 80, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+];
+
+/// Rows of the walk of connection tracking: IPv4 without parts; no length; a length that is not there.
+const CONNTRACK_WALK: &[&[u8]] = &[
+    b"\x0a\x02\x06\x03\x8e\x01\0\0\xe8\x03\0\0\x30\x39\0\x50\0\0\x03\0\0\0\0\0\x01\0\0\0\x09\0\0\0\x0a\0\0\x01\x0a\0\0\x02",
+    &[0, 2, 6, 3],
+    &[200, 10, 132, 1, 0, 0, 0, 0],
 ];
 
 /// A question for one PTR name and its answer, the name compressed; a name that points to itself.

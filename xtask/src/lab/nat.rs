@@ -65,7 +65,7 @@ struct Seen {
 
 pub(super) fn run(options: &Options) -> Result<()> {
     for tool in ["nginx", "ab", "nft"] {
-        ensure!(testkit::tool::have(tool), "the lab needs {tool}: ./netwren.sh bench installs it");
+        ensure!(testkit::tool::have(tool), "the lab needs {tool}: `./netwren.sh lab nat` installs it");
     }
     let netwren = binary()?;
     let mut seen = Vec::new();

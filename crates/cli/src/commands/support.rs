@@ -54,7 +54,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         })
         .chain([not_read()])
         .chain(owners())
-        .chain([closing(&host), all_namespaces(&host), following(&host)])
+        .chain([closing(&host), all_namespaces(&host), following(&host), tracked(&host)])
         .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
@@ -99,6 +99,11 @@ fn all_namespaces(host: &Host) -> Line {
 fn following(host: &Host) -> Line {
     let (works, words) = sockets::probe_following(host);
     Line { feature: "following connections".to_owned(), works, words }
+}
+
+fn tracked(host: &Host) -> Line {
+    let (works, words) = conntrack::events::probe_events(host);
+    Line { feature: "events of connection tracking".to_owned(), works, words }
 }
 
 /// What BPF programs of ours would find: one line an ability.

@@ -37,7 +37,7 @@ pub(super) struct Everywhere {
     numbers: Numbers,
     /// Those with a socket of their own.
     single: HashSet<u64>,
-    /// Those that could not be listened to.
+    /// Those that could not be listened to so far.
     closed: HashSet<u64>,
     late: u64,
     /// Numbers that nobody knows, with the time of the next try.
@@ -109,12 +109,10 @@ impl Everywhere {
     /// Looks for namespaces: new ones get an ear, the indexes of ears whose namespace is gone are returned, ascending.
     pub(super) fn look(&mut self, ears: &mut Vec<Ear>, groups: u32) -> Vec<usize> {
         let found = {
-            let (own, single, closed, numbers) = (self.own, &self.single, &self.closed, &self.numbers);
+            let (own, single, numbers) = (self.own, &self.single, &self.numbers);
             // A number that nobody knows may be that of a namespace which has a socket already.
             let settled = self.strange.is_empty();
-            (self.find)(&|inode| {
-                inode == own || closed.contains(&inode) || numbers.has(inode) || settled && single.contains(&inode)
-            })
+            (self.find)(&|inode| inode == own || numbers.has(inode) || settled && single.contains(&inode))
         };
         let there: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
         self.numbers.keep(|inode| there.contains(&inode));
@@ -135,7 +133,7 @@ impl Everywhere {
 
     fn meet(&mut self, found: &Found, ears: &mut Vec<Ear>, groups: u32) {
         let inode = found.netns_id;
-        if inode == self.own || self.closed.contains(&inode) || self.numbers.has(inode) {
+        if inode == self.own || self.numbers.has(inode) {
             return;
         }
         let Some(netns) = &found.netns else {
@@ -146,6 +144,7 @@ impl Everywhere {
         };
         let is_heard = self.by_number && matches!(self.numbers.learn(inode, netns), Ok(Some(_)));
         if is_heard || self.single.contains(&inode) {
+            self.closed.remove(&inode);
             return;
         }
         let opened = netns.enter().and_then(|inside| {
@@ -157,6 +156,7 @@ impl Everywhere {
             Ok(ear) => {
                 ears.push(ear);
                 self.single.insert(inode);
+                self.closed.remove(&inode);
                 // What it did before this moment nobody has heard.
                 self.late += u64::from(self.begun);
             }

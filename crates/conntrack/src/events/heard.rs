@@ -1,5 +1,5 @@
 //! Messages as they come: what the face of conntrack(8) shows, and what the rows of `nat events` are made of.
-use netlink::{Message, Messages};
+use netlink::{Attrs, Message, Messages};
 use record::rows::{Conntrack, NatHappening};
 use record::{Accounting, Next, Tide};
 use sys::{Blocks, Host, SysError};
@@ -9,7 +9,7 @@ use super::homes::FindNamespaces;
 use super::reader::{CHUNKS, Listening, Wish};
 use crate::CtDecoder;
 use crate::error::DecodeError;
-use crate::uapi::{NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg};
+use crate::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
 
 /// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these is of a new entry, without of a change.
 const CREATED: u16 = 0x200 | 0x400;
@@ -241,4 +241,10 @@ fn happening(message: &Message<'_>) -> Option<(NatHappening, bool)> {
         _ => return None,
     };
     Some((happening, is_expectation))
+}
+
+/// When the kernel says that it happened (CTA_TIMESTAMP_EVENT; Linux 6.14).
+pub(super) fn event_ns(told: &Told<'_>) -> Option<u64> {
+    let attrs = Attrs::new(told.message.payload.get(NFGENMSG..)?);
+    attrs.flatten().find(|attr| attr.kind == cta::TIMESTAMP_EVENT)?.be64().ok()
 }

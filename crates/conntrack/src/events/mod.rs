@@ -9,6 +9,7 @@ mod block;
 mod by_bpf;
 mod by_packet;
 mod everywhere;
+mod fuzz;
 mod heard;
 mod homes;
 mod new_entry;
@@ -18,6 +19,7 @@ mod stream;
 mod tests;
 mod wanted;
 
+pub(crate) use fuzz::fuzz;
 pub use heard::{CtEvents, Listen, ROOM, Told, groups};
 pub use homes::{FindNamespaces, Found};
-pub use stream::{EventsVia, FollowNat, NatEventStream};
+pub use stream::{EventsVia, FollowNat, NatEventStream, probe_events};

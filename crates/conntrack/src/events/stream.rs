@@ -2,7 +2,6 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use netlink::Attrs;
 use record::rows::{NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Tide};
 use sys::clock::Moments;
@@ -10,12 +9,11 @@ use sys::{Errno, Host, SysError};
 
 use super::births::Births;
 use super::by_packet::NewByPacket;
-use super::heard::{CtEvents, Listen, Told, groups};
+use super::heard::{CtEvents, Listen, event_ns, groups};
 use super::homes::{FindNamespaces, Found};
 use super::reader::wall_ns;
 use super::wanted::{Wanted, pushed};
 use crate::dump::{CtTable, KernelFilter, Place, dump_entries};
-use crate::uapi::{NFGENMSG, cta};
 
 /// What is read, in messages.
 const WHAT: &str = "events of connection tracking";
@@ -144,23 +142,9 @@ impl<'h> NatEventStream<'h> {
     ) -> Result<NatEventStream<'h>, SourceError> {
         let wanted = Wanted::of(demand);
         let settings = Settings::read(host);
-        let FollowNat { via, room, netns_id, find, resync, stop } = follow;
+        let (packets, shut) = by_packet(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
+        let FollowNat { room, netns_id, find, resync, stop, .. } = follow;
         let everywhere = find.is_some();
-        let (mut shut, mut packets) = (None, None);
-        let lacks = demand.need & LACKS_BPF != 0;
-        let fits = wanted.only_new() && !everywhere && !lacks && resync.is_none();
-        let may = if host.is_replay() { host.holds(&key(netns_id)) } else { fits || via == Some(EventsVia::Bpf) };
-        if may && via != Some(EventsVia::Netlink) {
-            match open_packets(host, netns_id, room, stop) {
-                Ok(opened) if !host.is_replay() && (everywhere || !wanted.only_new()) => {
-                    drop(opened);
-                    return Err(unsupported(ONLY_NEW.into()));
-                }
-                Ok(opened) => packets = Some(opened),
-                Err(cause) if via == Some(EventsVia::Bpf) => return Err(unsupported(cause)),
-                Err(cause) => shut = Some(cause.to_string()),
-            }
-        }
         let timed = demand.wants("duration_us") && wanted.has(NatHappening::Destroy);
         let door = match packets {
             Some(packets) => Door::Bpf(Box::new(packets)),
@@ -347,15 +331,33 @@ impl Stream<NatEvents> for NatEventStream<'_> {
     }
 }
 
-/// When the kernel says that it happened (CTA_TIMESTAMP_EVENT; Linux 6.14).
-fn event_ns(told: &Told<'_>) -> Option<u64> {
-    let attrs = Attrs::new(told.message.payload.get(NFGENMSG..)?);
-    attrs.flatten().find(|attr| attr.kind == cta::TIMESTAMP_EVENT)?.be64().ok()
-}
-
 /// Name of the BPF door's stream on the tape.
 fn key(netns_id: u64) -> String {
     format!("conntrack/new@{netns_id}")
+}
+
+/// The BPF door, if it is asked for or the better one and opens; else why it does not, if it could have been.
+fn by_packet<'h>(
+    host: &'h Host,
+    follow: &FollowNat<'h>,
+    wanted: Wanted,
+    lacks: bool,
+) -> Result<(Option<NewByPacket<'h>>, Option<String>), SourceError> {
+    let can = wanted.only_new() && follow.find.is_none();
+    let asked = follow.via == Some(EventsVia::Bpf);
+    let is_better = can && !lacks && follow.resync.is_none();
+    let may = if host.is_replay() { host.holds(&key(follow.netns_id)) } else { asked || is_better };
+    if !may || follow.via == Some(EventsVia::Netlink) {
+        return Ok((None, None));
+    }
+    if !host.is_replay() && !can {
+        return Err(unsupported(ONLY_NEW.into()));
+    }
+    match open_packets(host, follow.netns_id, follow.room, follow.stop) {
+        Ok(packets) => Ok((Some(packets), None)),
+        Err(cause) if asked => Err(unsupported(cause)),
+        Err(cause) => Ok((None, Some(cause.to_string()))),
+    }
 }
 
 const ONLY_NEW: &str = "BPF tells of new entries of one namespace: ask for `event = new`";
@@ -394,3 +396,19 @@ fn error_of(error: &SysError) -> SourceError {
     let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
     SourceError { what: WHAT, fault, cause: Box::new(error.clone()) }
 }
+
+/// How events would be told of here, for `netwren support`: true if they are. With BPF the program is loaded, attached
+/// and let go of: some milliseconds.
+pub fn probe_events(host: &Host) -> (bool, String) {
+    let listen = Listen { groups: groups::ALL, room: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
+    if let Err(error) = CtEvents::open(host, listen) {
+        return (false, error.to_string());
+    }
+    match open_packets(host, 0, PROBED_BYTES, &|| true) {
+        Ok(_) => (true, "by netlink; new entries also by bpf".to_owned()),
+        Err(why) => (true, format!("by netlink; new entries not by bpf: {why}")),
+    }
+}
+
+/// Room for a probe, which reads nothing.
+const PROBED_BYTES: u32 = 4096;

@@ -37,13 +37,16 @@ const EXPECT_NAMES: &[&str] = &["", "expect_new", "expect_create", "expect_delet
 
 /// `-C`: the number of entries.
 pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
-    let count = match count_entries(run.session.host(), run.place()) {
-        Ok(Some(count)) => count.into(),
+    match count_entries(run.session.host(), run.place()) {
+        Ok(Some(count)) => number(count.into()),
         // An old kernel, or no right to ask: the file says the same.
-        Ok(None) | Err(_) => from_file(run)?,
-    };
-    let _ = line;
-    number(count)
+        Ok(None) => number(from_file(run)?),
+        Err(error) => {
+            number(from_file(run)?)?;
+            // The tool fails all the same.
+            if line.bug_compatible { Err(refused(&error, line.command)) } else { Ok(()) }
+        }
+    }
 }
 
 fn from_file(run: &Run<'_>) -> Result<u64, Stop> {
@@ -88,6 +91,7 @@ pub(super) fn per_cpu(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     });
     if let Err(error) = read {
         return match from_proc(run) {
+            Some(text) if line.bug_compatible => out(&text).and(Err(refused(&error, line.command))),
             Some(text) => out(&text),
             None if error.errno().is_some_and(sys::Errno::is_denied) => Err(refused(&error, line.command)),
             None => Err(Stop::other("Can't open /proc interface")),

@@ -51,7 +51,7 @@ fn new_entry(line: &Line) -> Given<'_> {
             (reply.src_part, reply.dst_part) = parts;
             orig = inverse(&reply);
         }
-        _ if line.bug_compatible => reply = as_said(want, reply),
+        _ if line.bug_compatible => reply = as_said(want, reply, &inverse(&orig)),
         _ => reply = completed(line, &inverse(&orig)),
     }
     orig.zone = want.orig_zone;
@@ -85,12 +85,15 @@ fn meta(want: &Want) -> Given<'static> {
     }
 }
 
-/// The tool's reply tuple if both were begun: what was not said is zero, the protocol too.
-fn as_said(want: &Want, reply: CtTuple) -> CtTuple {
+/// The tool's reply tuple if both were begun: what was not said is zero, the protocol too. Only what is said of ICMP
+/// counts for both.
+fn as_said(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
     let said = want.reply.src_part.is_some() || want.reply.dst_part.is_some();
-    let icmp = matches!(reply.proto, ip_proto::ICMP | ip_proto::ICMPV6);
+    if matches!(reply.proto, ip_proto::ICMP | ip_proto::ICMPV6) {
+        return CtTuple { src_part: plain.src_part, dst_part: plain.dst_part, ..reply };
+    }
     let known = reply.has_ports() || reply.proto == ip_proto::GRE;
-    CtTuple { proto: if said || icmp || !known { reply.proto } else { 0 }, ..reply }
+    CtTuple { proto: if said || !known { reply.proto } else { 0 }, ..reply }
 }
 
 /// The reply tuple: what was said of it, and for the rest what answers the original one. Where an address is to be

@@ -4,8 +4,8 @@ use super::filter::Filter;
 use super::options::{Command, given};
 use super::origin::Origins;
 use super::parse::Line;
-use super::run::{Run, Times, ToStdout, form, refused_by_system};
-use super::stop::{Stop, head, warn};
+use super::run::{Run, Times, ToStdout, form};
+use super::stop::{Stop, head, in_words, warn};
 use super::table::wrote;
 use super::words::{event, output};
 use conntrack::events::{CtEvents, Listen, ROOM, Told, groups};
@@ -13,6 +13,7 @@ use conntrack::{CtDecoder, ExpectDecoder};
 use record::rows::NatHappening;
 use record::{Next, SinkError, Tide};
 use sinks::face::conntrack::{Change, Options, Origin};
+use sys::SysError;
 
 /// The least that the kernel gives a socket for what waits.
 const LEAST_ROOM: i64 = 2304;
@@ -32,7 +33,7 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let room = room(line);
     let listen =
         Listen { groups: groups_of(line, expectations), room, netns_id: session.netns_id(), find: None, stop: &stop };
-    let mut events = CtEvents::open(session.host(), listen).map_err(|error| refused_by_system(&error, line.command))?;
+    let mut events = CtEvents::open(session.host(), listen).map_err(|error| not_opened(&error, expectations))?;
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
     let options =
         Options { ktimestamp: line.shows(output::KTIMESTAMP), time: line.shows(output::TIMESTAMP), ..form(line) };
@@ -68,6 +69,15 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let kind = if expectations { "expectation" } else { "flow" };
     warn(&format!("{}{} {kind} events have been shown.\n", head(), show.shown));
     Ok(())
+}
+
+fn not_opened(error: &SysError, expectations: bool) -> Stop {
+    if expectations {
+        return Stop::other("Can't open handler");
+    }
+    let step = if error.call == "socket" { "mnl_socket_open" } else { "mnl_socket_bind" };
+    warn(&format!("{step}: {}\n", in_words(error.errno)));
+    Stop::other("Can't open netlink socket")
 }
 
 /// Bytes for what waits. The tool says what it got, which is twice what it asked for.

@@ -58,9 +58,11 @@ impl<'l> Filter<'l> {
             want.proto,
             Some(ip_proto::TCP | ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP)
         );
+        // Of IPv6 the kernel (6.18 too) leaves out those that are equal (ctnetlink_filter_match_tuple).
+        let v4 = |addr: &Addr| matches!(addr, Addr::V4(_));
         filter.orig = TupleFilter {
-            src: want.orig.src.filter(|_| !line.has(given::MASK_SRC)),
-            dst: want.orig.dst.filter(|_| !line.has(given::MASK_DST)),
+            src: want.orig.src.filter(|src| v4(src) && !line.has(given::MASK_SRC)),
+            dst: want.orig.dst.filter(|dst| v4(dst) && !line.has(given::MASK_DST)),
             proto: want.proto,
             sport: want.orig.src_part.filter(|_| with_ports),
             dport: want.orig.dst_part.filter(|_| with_ports),

@@ -18,7 +18,7 @@ use netlink::DumpError;
 use record::Accounting;
 use sinks::Out;
 use sinks::face::conntrack::{Civil, Clock, Form, LabelNames, Options, Writer};
-use sys::{Errno, SysError};
+use sys::Errno;
 
 /// What a run keeps from one command to the next.
 pub(super) struct Run<'s> {
@@ -136,11 +136,6 @@ pub(super) fn refused(error: &DumpError, command: Option<Command>) -> Stop {
         Some(errno) => Stop::refused(&words(errno, command)),
         None => Stop::other(error.to_string()),
     }
-}
-
-/// The same for a system call.
-pub(super) fn refused_by_system(error: &SysError, command: Option<Command>) -> Stop {
-    Stop::refused(&words(error.errno, command))
 }
 
 /// Words for an errno, by what was asked for.

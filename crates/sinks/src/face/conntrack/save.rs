@@ -4,7 +4,7 @@ use super::pen::Pen;
 use super::words::{self, DCCP_ROLES};
 use super::writer::{Change, Look};
 use record::Addr;
-use record::rows::{Conntrack, CtStatus, CtTuple, ip_proto};
+use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
 /// The status bits that the tool can set, by their order in the kernel.
 const STATUS: &[(u32, &str)] = &[
@@ -42,7 +42,7 @@ pub(super) fn put_entry(pen: &mut Pen<'_>, row: &Conntrack<'_>, change: Option<C
     let rewritten = |done: u32, now: Addr, before: Addr| now != before && row.status.is_none_or(|s| s.has(done));
     line.addr(if rewritten(DST_NAT_DONE, row.reply.src, row.orig.dst) { "-g" } else { "-r" }, row.reply.src);
     line.addr(if rewritten(SRC_NAT_DONE, row.reply.dst, row.orig.src) { "-n" } else { "-q" }, row.reply.dst);
-    line.protocol(row);
+    line.protocol(row, look.options.bug_compatible);
 }
 
 /// Words with a blank between them.
@@ -85,7 +85,7 @@ impl Words<'_, '_> {
         }
     }
 
-    fn protocol(&mut self, row: &Conntrack<'_>) {
+    fn protocol(&mut self, row: &Conntrack<'_>, old: bool) {
         let known = words::protocol(row.orig.proto);
         self.word("-p");
         if known == "unknown" {
@@ -104,7 +104,9 @@ impl Words<'_, '_> {
         if let Some(state) = row.state {
             self.word("--state");
             self.pen.byte(b' ');
-            self.pen.word(words::state(state));
+            // The tool has no word for the youngest states of SCTP here.
+            let nameless = old && matches!(state, CtState::Sctp(8..));
+            self.pen.word(if nameless { "(null)" } else { words::state(state) });
         }
         if let Some([orig, reply]) = row.vtags {
             // Written and read by the tool in the machine's order of bytes: so is what it can load.

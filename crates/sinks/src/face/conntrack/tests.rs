@@ -190,6 +190,9 @@ fn commands() {
     let old = Options { bug_compatible: true, ..SAVE };
     assert_eq!(written(old, |w| w.row(&nat(8, 7)).unwrap()), format!("-A -t 99 -u UNSET {}\n", tuple("-q")));
     assert!(save(&sctp()).ends_with("--state ESTABLISHED --orig-vtag 67305985 --reply-vtag 83886080\n"));
+    let young = Conntrack { state: Some(CtState::Sctp(8)), ..sctp() };
+    assert!(save(&young).contains("--state HEARTBEAT_SENT --orig-vtag"));
+    assert!(written(old, |w| w.row(&young).unwrap()).contains("--state (null) --orig-vtag"));
     assert!(save(&v4(50, 0, 0)).ends_with("-q 192.0.2.10 -p 50\n"));
     assert!(save(&v4(1, 77, 0x0800)).ends_with("-p icmp --icmp-type 8 --icmp-code 0 --icmp-id 77\n"));
     let destroyed = written(SAVE, |w| w.event(&v6(), Change::Destroy, (0, 0), None).unwrap());

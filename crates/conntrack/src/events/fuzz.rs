@@ -1,0 +1,56 @@
+//! Doors for the fuzzer: a recording may hold any block.
+use std::hint::black_box;
+
+use record::rows::{NatEvent, NatEvents};
+use record::{Lookups, Next, Table, Tide};
+use sys::{Blocks, SysError};
+
+use super::block::{FRAME, Frame, Head};
+use super::by_packet::NewByPacket;
+use super::heard::{CtEvents, event_ns};
+
+/// One block, then the end.
+struct One(Option<Vec<u8>>, Vec<u8>);
+
+impl Blocks for One {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let Some(block) = self.0.take() else { return Ok(None) };
+        self.1 = block;
+        Ok(Some(&self.1))
+    }
+}
+
+fn one(block: Vec<u8>) -> Box<One> {
+    Box::new(One(Some(block), Vec::new()))
+}
+
+fn walk(row: &NatEvent<'_>) {
+    for field in NatEvents::FIELDS {
+        black_box(field.cell(row, &Lookups::none()));
+    }
+}
+
+/// Reads bytes as a block of heard messages, as the messages in one, and as a block of new entries.
+pub(crate) fn fuzz(data: &[u8]) {
+    let mut framed = Head::default().bytes().to_vec();
+    let mut head = [0; FRAME];
+    Frame::put(&mut head, 1, 2, None, data.len());
+    framed.extend(head.iter().chain(data));
+    for block in [data.to_vec(), framed] {
+        let mut events = CtEvents::of(one(block));
+        let mut each = |told: &super::Told<'_>, entry: &record::rows::Conntrack<'_>| {
+            black_box(event_ns(told));
+            walk(&NatEvent { happening: told.happening, portid: told.portid, entry, ..NatEvent::EMPTY });
+            Next::More
+        };
+        while matches!(events.next_entries(&mut each), Ok(Tide::In)) {}
+        black_box(events.close());
+    }
+    let mut events = NewByPacket::new(one(data.to_vec()), 1);
+    let mut each = |_, entry: &record::rows::Conntrack<'_>| {
+        walk(&NatEvent { entry, ..NatEvent::EMPTY });
+        Next::More
+    };
+    while matches!(events.next(&mut each), Ok(Tide::In)) {}
+    black_box(events.close());
+}

@@ -17,7 +17,7 @@ mod rows;
 mod walk;
 
 use record::{Key, Lookup, Owner, Value};
-use sys::Host;
+use sys::{Errno, Host, SysError};
 
 use crate::HostError;
 use block::Part;
@@ -87,7 +87,14 @@ impl OwnersReader {
         loop {
             match blocks.next() {
                 Ok(Some(block)) => add(door, block, &mut gather, &mut report)?,
-                Ok(None) => break,
+                Ok(None) => {
+                    // Every pass of the program closes with the number of files it saw, and our own are among them. The
+                    // kernel now and then ends a pass before its first task.
+                    if door == Door::Bpf && report.fds == 0 {
+                        report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
+                    }
+                    break;
+                }
                 // What came before is good: a recording that breaks off here, or the kernel that did.
                 Err(error) => {
                     report.ended = Some(error);

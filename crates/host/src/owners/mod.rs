@@ -17,7 +17,7 @@ mod rows;
 mod walk;
 
 use record::{Key, Lookup, Owner, Value};
-use sys::{Errno, Host, SysError};
+use sys::{Errno, Host, Mode, SysError};
 
 use crate::HostError;
 use block::Part;
@@ -35,6 +35,9 @@ pub struct OwnersReader {
     via: Option<Door>,
     bpf: BpfDoor,
 }
+
+/// Passes over all open files before /proc is asked instead.
+const PASSES_MAX: u32 = 4;
 
 impl OwnersReader {
     /// Through this door, or through the cheaper one.
@@ -54,12 +57,27 @@ impl OwnersReader {
         };
         match (door, self.via) {
             (Door::Bpf, None) => self.read_by_bpf_or_proc(host),
-            (door, _) => self.read_by(host, door),
+            (Door::Bpf, Some(_)) => self.read_by_bpf(host),
+            (Door::Proc, _) => self.read_by(host, Door::Proc),
         }
     }
 
+    /// One reading more where the kernel ended a pass before its first task: seen in one of 150 passes while processes came
+    /// and went as fast as they could.
+    fn read_by_bpf(&self, host: &Host) -> Result<Owners, HostError> {
+        let mut read = self.read_by(host, Door::Bpf);
+        for _ in 1..PASSES_MAX {
+            let again = host.mode() == Mode::Live && read.as_ref().is_ok_and(|owners| owners.report.fds == 0);
+            if !again {
+                break;
+            }
+            read = self.read_by(host, Door::Bpf);
+        }
+        read
+    }
+
     fn read_by_bpf_or_proc(&self, host: &Host) -> Result<Owners, HostError> {
-        let read = self.read_by(host, Door::Bpf);
+        let read = self.read_by_bpf(host);
         let why = match &read {
             Ok(owners) => match &owners.report.ended {
                 None => return read,

@@ -30,7 +30,7 @@ u32 level;	/* of the reader's pid namespace */
 int told_tid;	/* kernel-wide number of the task whose row stands last */
 u32 batched;
 u64 files;
-u64 batch[BATCH];
+u64 batch[BATCH + 2];	/* a full batch and the end behind it */
 
 #define UNIT(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
 
@@ -68,7 +68,7 @@ INLINE void finish(struct seq_file *out)
 {
 	u32 at = batched;
 
-	if (at > BATCH - ROW_MAX)
+	if (at > BATCH)
 		return;
 	batch[at] = UNIT(0, ROW_END);
 	batch[at + 1] = files;

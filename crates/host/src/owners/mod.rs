@@ -17,7 +17,7 @@ mod rows;
 mod walk;
 
 use record::{Key, Lookup, Owner, Value};
-use sys::{Errno, Host, Mode, SysError};
+use sys::{Errno, Host, SysError};
 
 use crate::HostError;
 use block::Part;
@@ -35,9 +35,6 @@ pub struct OwnersReader {
     via: Option<Door>,
     bpf: BpfDoor,
 }
-
-/// Passes over all open files before /proc is asked instead.
-const PASSES_MAX: u32 = 4;
 
 impl OwnersReader {
     /// Through this door, or through the cheaper one.
@@ -57,27 +54,12 @@ impl OwnersReader {
         };
         match (door, self.via) {
             (Door::Bpf, None) => self.read_by_bpf_or_proc(host),
-            (Door::Bpf, Some(_)) => self.read_by_bpf(host),
-            (Door::Proc, _) => self.read_by(host, Door::Proc),
+            (door, _) => self.read_by(host, door),
         }
-    }
-
-    /// One reading more where the kernel ended a pass before its first task: seen in one of 150 passes while processes came
-    /// and went as fast as they could.
-    fn read_by_bpf(&self, host: &Host) -> Result<Owners, HostError> {
-        let mut read = self.read_by(host, Door::Bpf);
-        for _ in 1..PASSES_MAX {
-            let again = host.mode() == Mode::Live && read.as_ref().is_ok_and(|owners| owners.report.fds == 0);
-            if !again {
-                break;
-            }
-            read = self.read_by(host, Door::Bpf);
-        }
-        read
     }
 
     fn read_by_bpf_or_proc(&self, host: &Host) -> Result<Owners, HostError> {
-        let read = self.read_by_bpf(host);
+        let read = self.read_by(host, Door::Bpf);
         let why = match &read {
             Ok(owners) => match &owners.report.ended {
                 None => return read,
@@ -106,8 +88,7 @@ impl OwnersReader {
             match blocks.next() {
                 Ok(Some(block)) => add(door, block, &mut gather, &mut report)?,
                 Ok(None) => {
-                    // Every pass of the program closes with the number of files it saw, and our own are among them. The
-                    // kernel now and then ends a pass before its first task.
+                    // Every pass of the program closes with the number of files it saw, and our own are among them.
                     if door == Door::Bpf && report.fds == 0 {
                         report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
                     }

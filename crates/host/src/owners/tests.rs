@@ -475,6 +475,21 @@ fn root_processes_in_pid_namespaces_have_two_numbers() {
     child.wait().unwrap();
 }
 
+/// The program hands rows out by the batch, and what is left at the end with its totals: however full the last one is.
+#[test]
+fn root_the_last_batch_may_be_as_full_as_it_likes() {
+    testkit::require_root!();
+    let mut sockets = Vec::new();
+    for _ in 0..70 {
+        sockets.push(UnixStream::pair().unwrap().0);
+        for door in doors() {
+            let owners = read_by(door);
+            let us = |socket: &UnixStream| owners.of(inode(socket)).iter().any(|o| o.pid == std::process::id());
+            assert!(owners.report.fds > 0 && sockets.iter().all(us), "{}: {:?}", sockets.len(), owners.report);
+        }
+    }
+}
+
 #[test]
 fn root_a_pid_that_is_used_again() {
     testkit::require_root!();

@@ -1,7 +1,7 @@
 //! The size of the connection-tracking table: how full it is, where that leads, what it should be, what that costs.
 //!
-//! Start reading at [`advise`]. The numbers: [`trend`] compares samples, [`Census`] counts one pass over the table,
-//! [`Sizes`] turns both into a limit, [`reasons`] into sentences.
+//! Start reading at [`advise`]. The numbers: `trend` compares samples, [`Census`] counts one pass over the table,
+//! [`Sizes`] turns both into a limit, `reasons` into sentences.
 mod census;
 mod reasons;
 mod sizes;

@@ -105,8 +105,10 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
 }
 
 fn one(listener: &Listener, rate: u64, binary: &Path) -> Result<Heard> {
-    let lab = Lab::new("benchevents");
-    lab.ip(&["link", "add", "out0", "type", "dummy"]);
+    // What is sent ends in another namespace, where nobody has an address.
+    let (lab, nowhere) = (Lab::new("benchevents"), Lab::new("benchnowhere"));
+    lab.ip(&["link", "add", "out0", "arp", "off", "type", "veth", "peer", "name", "in0", "netns", nowhere.name()]);
+    nowhere.ip(&["link", "set", "in0", "up"]);
     lab.ip(&["addr", "add", "10.99.0.1/24", "dev", "out0"]);
     lab.ip(&["link", "set", "out0", "up"]);
     lab.ip(&["route", "add", "default", "dev", "out0"]);

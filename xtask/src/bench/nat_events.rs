@@ -218,6 +218,9 @@ fn line(listener: &Listener, rate: u64, heard: &[Heard]) -> String {
     let cpu = spread(heard, |heard| heard.reader_ns / 1_000.0);
     let verdict = match (listener.whole_at >= rate, lost.max > 0.0) {
         (false, _) => "–".to_owned(),
+        (true, false) if reached.median < 0.95 * rate as f64 => {
+            format!("{}: the sender does not get there", listener.whole_at)
+        }
         (true, false) => format!("{}: reached", listener.whole_at),
         (true, true) => format!("{}: **missed**", listener.whole_at),
     };

@@ -254,7 +254,8 @@ fn in_programs(
 pub(super) fn on_cpu_ns(pid: u32) -> Result<u64> {
     let mut all = 0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        // A thread may end meanwhile; what it took is little and gone.
+        let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
         all +=
             text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).context("schedstat begins with a number")?;
     }

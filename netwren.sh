@@ -209,6 +209,8 @@ test_all() {
     else
         say "not root: root_ tests will be skipped, each with a line that says so"
     fi
+    # A test that hangs ends its process after so long and says where.
+    export NETWREN_TEST_LIMIT_S=900
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
     step "downloads" cargo fetch --locked
     judge_style

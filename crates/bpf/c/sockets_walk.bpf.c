@@ -5,10 +5,10 @@
  * What a row looks like is said in crates/sockets/src/bpf_rows.rs, who calls this in crates/bpf/src/sockets_walk.rs.
  *
  * Why it is right without a lock. Sockets lie in memory that stays sockets while an RCU section lasts, but one may be
- * freed and used again for another connection, in another chain, while we stand on it. Two things betray that: its
- * hash does not belong to the bucket, or it is another one after the fields were copied. Then the rows of this chain
- * are forgotten and it is read again. New sockets are put at a chain's head, so who has passed the head misses them and
- * nothing else. */
+ * freed and used again for another connection, in another chain, while we stand on it. Three things betray that: its
+ * hash does not belong to the bucket, or it is another one after the fields were copied, or the mark at the chain's end
+ * is another bucket's. Then the rows of this chain are forgotten and it is read again. New sockets are put at a chain's
+ * head, so who has passed the head misses them and nothing else. */
 #include "kernel.h"
 
 /* The inode that embeds a socket. */
@@ -57,8 +57,8 @@ struct walk {
 	u32 bucket, mask, row, seen, state, left;
 	u32 group, chains, at, zero;	/* chains of the group that have sockets, how many of them were taken */
 };
-/* Chains that are read together. */
-enum { GROUP = 128 };
+/* Chains that are read together, and how many sockets of each are sent for. */
+enum { GROUP = 128, DEEP = 256 };
 struct ahead { u64 link[GROUP]; u8 chain[GROUP]; };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -114,6 +114,9 @@ INLINE void find_net(volatile struct walk *w)
 	w->net = 0;
 }
 
+/* The mark at the end of a bucket's chain. */
+#define CHAIN_END(bucket) (2 * (u64)(bucket) + 1)
+
 /* Finds the table of connections or of listeners; 0 if there is none. */
 INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 {
@@ -126,8 +129,8 @@ INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 	w->table = (u64)hi->ehash;
 	w->table = hidden(w->table);
 	w->mask = mask; w->buckets = mask + 1; w->pernet = hi->pernet;
-	w->link = 1; w->bucket = w->start - 1; w->row = w->off; w->restarts = 0;
-	w->group = w->start - GROUP; w->chains = w->at = 0;
+	w->bucket = w->start - 1; w->link = CHAIN_END(w->bucket); w->row = w->off; w->restarts = 0;
+	w->group = (w->start & ~7u) - GROUP; w->chains = w->at = 0;
 	w->status = !w->net ? NO_NETNS : !w->hash ? NO_TABLE : DONE;
 	if (w->end > mask + 1) w->end = mask + 1;
 	return !w->status;
@@ -172,7 +175,8 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 {
 	u32 n = w->zero;
 	u32 line = w->zero;
-	while (LOOP_OK) {
+	/* A group begins with a cache line of the table; what lies behind the table are no chains. */
+	while (w->group + line < w->buckets && LOOP_OK) {
 		struct rtnl_link_stats64 *heads = CAST(struct rtnl_link_stats64, w->hash + 8ull * (w->group + line));
 		HEAD_OF(heads->rx_packets, line); HEAD_OF(heads->tx_packets, line + 1);
 		HEAD_OF(heads->rx_bytes, line + 2); HEAD_OF(heads->tx_bytes, line + 3);
@@ -182,8 +186,11 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 		if (line >= GROUP) break;
 	}
 	w->chains = n; n = w->chains;
-	while (n && LOOP_OK) {
+	/* Links are followed unchecked: one that was let go leads wherever its memory leads now, even in a circle. */
+	u32 deep = w->zero;
+	while (n && deep < DEEP && LOOP_OK) {
 		u32 at = w->zero, more = w->zero;
+		deep++;
 		while (LOOP_OK) {
 			u64 link = a->link[at & GROUP - 1];
 			u64 next = WORD_AT(link);
@@ -204,7 +211,9 @@ INLINE int next_chain(volatile struct walk *w, struct ahead *a)
 	w->off = w->row;
 	if (at >= w->chains) {
 		u32 group = w->group + GROUP;
-		w->group = w->bucket = group;
+		u32 bucket = group < w->start ? w->start : group;
+		w->group = group; w->bucket = bucket;
+		w->link = CHAIN_END(bucket);
 		w->at = 0;
 		if (group >= w->end) return 0;
 		send_for(w, a);
@@ -212,6 +221,8 @@ INLINE int next_chain(volatile struct walk *w, struct ahead *a)
 	}
 	w->at = at + 1;
 	u32 bucket = w->group + a->chain[at & GROUP - 1];
+	/* Where a call goes on within a cache line. */
+	if (bucket < w->start) return 1;
 	w->bucket = bucket;
 	w->link = WORD_AT(w->hash + 8ull * bucket);
 	return bucket < w->end;
@@ -244,7 +255,7 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 	bpf_rcu_read_lock();
 	if (begin(w, o, 0)) while (LOOP_OK) {
 		u64 link = w->link;
-		if (link & 1) {
+		if (link == CHAIN_END(w->bucket)) {
 			if (!next_chain(w, a)) break;
 			continue;
 		}
@@ -253,7 +264,7 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 		struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
 		w->seen = c->skc_hash;
 		w->link = (u64)c->skc_nulls_node.next;
-		if (!((w->seen ^ w->bucket) & w->mask) && w->link) {
+		if (!(link & 1) && !((w->seen ^ w->bucket) & w->mask) && w->link) {
 			if ((u64)c->skc_net.net != w->net && !w->all) continue;
 			note_state(w, c);
 			if (unwanted(w, c)) continue;

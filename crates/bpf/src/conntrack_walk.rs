@@ -382,7 +382,8 @@ impl Walking<'_> {
         match ended {
             FULL if stands && self.at_once == FEW_AT_ONCE => return Err(failed(Errno::NOSPC)),
             FULL if stands => self.at_once = FEW_AT_ONCE,
-            UNQUIET if stands => {
+            // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
+            _ if stands => {
                 self.unquiet += 1;
                 if self.unquiet > UNQUIET_MAX {
                     return Err(failed(Errno::AGAIN));

@@ -15,14 +15,14 @@ static OBJECT: &[u8] = include_bytes!("../objects/sockets_walk.o");
 const HEAD: usize = 32;
 /// Buckets a call: short enough that the kernel's RCU section is, long enough that the call costs nothing.
 const BUCKETS_A_CALL: u32 = 4096;
-/// Calls that may end without a step forward because a chain changed a thousand times meanwhile.
+/// Calls that may end without a step forward because a chain changed a thousand times meanwhile, or
+/// because the kernel cut them short.
 const UNQUIET_MAX: u32 = 20;
 
 // How a call ended, `status` of `struct walk`.
 const NO_TABLE: u32 = 1;
 const NO_NETNS: u32 = 2;
 const FULL: u32 = 3;
-const UNQUIET: u32 = 4;
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,8 +180,9 @@ impl Walking<'_> {
         match status {
             NO_TABLE => return Err(failed(Errno::NOENT)),
             NO_NETNS => return Err(failed(Errno::SRCH)),
-            FULL if next == self.next => return Err(failed(Errno::NOSPC)),
-            UNQUIET if next == self.next => {
+            FULL if next <= self.next => return Err(failed(Errno::NOSPC)),
+            // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
+            _ if next <= self.next => {
                 self.unquiet += 1;
                 if self.unquiet > UNQUIET_MAX {
                     return Err(failed(Errno::AGAIN));

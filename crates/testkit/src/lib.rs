@@ -21,6 +21,7 @@ pub mod tables;
 pub mod tool;
 mod traffic;
 mod wait;
+mod watchdog;
 
 pub use knob::HostKnob;
 /// The allocator that counts, for crates that may not name `sys`.

@@ -199,11 +199,11 @@ fn kill_inside(name: &str) {
     }
 }
 
-/// The pid in `nw-NAME-PID-N`.
+/// The pid in `nw-NAME-PID-N`, or in the name of something more that the lab's test made: `nw-NAME-PID-N-MORE`.
 fn maker(name: &str) -> Option<u32> {
-    let mut parts = name.strip_prefix(PREFIX)?.rsplit('-');
-    parts.next()?.parse::<u32>().ok()?;
-    parts.next()?.parse().ok()
+    let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
+    let numbers = |two: &[&str]| Some((two.first()?.parse().ok()?, two.get(1)?.parse::<u32>().ok()?));
+    parts.windows(2).rev().find_map(numbers).map(|(pid, _)| pid)
 }
 
 /// No panic: this also runs while one unwinds, and another process may have been faster.
@@ -230,6 +230,7 @@ mod tests {
     fn the_maker_of_a_name() {
         assert_eq!(maker("nw-listeners-123-0"), Some(123));
         assert_eq!(maker("nw-two-words-123-7"), Some(123));
+        assert_eq!(maker("nw-stays-123-7-new"), Some(123));
         assert_eq!(maker("nw-mine"), None);
         assert_eq!(maker("other-123-0"), None);
     }

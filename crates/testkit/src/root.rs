@@ -18,6 +18,7 @@ pub fn have() -> bool {
 #[track_caller]
 pub fn require() -> bool {
     if have() {
+        crate::watchdog::watch();
         return true;
     }
     let place = std::panic::Location::caller();

@@ -114,6 +114,21 @@ fn root_the_common_table_loses_nothing() {
     Lab::new("walkcommon").inside(read_under_churn);
 }
 
+/// What lies behind a small table are no chains, and a reading that goes on within a cache line repeats none.
+#[test]
+fn root_small_tables_end_where_they_end() {
+    testkit::require_root!();
+    for chains in [1, 2, 4, 16, 32, 64, 128] {
+        with_own_table(&Lab::new("walksmall"), chains, || {
+            // 6,000 rows do not fit into one call's memory; 1,500 of one chain do.
+            let held = pairs(if chains < 4 { 750 } else { 3_000 });
+            let stable = ends(&held);
+            let doors = Doors::new();
+            assert_eq!(read_once(&doors, &stable), (0, 0), "{chains} chains");
+        });
+    }
+}
+
 /// A single chain that does not fit into the memory of the walk: netlink reads it, and says so.
 #[test]
 fn root_a_chain_that_is_too_long() {

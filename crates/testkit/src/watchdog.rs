@@ -31,7 +31,7 @@ fn threads() -> String {
         let _ = writeln!(
             text,
             "{} {}: {}, system call {}",
-            task.file_name().display(),
+            task.file_name().to_string_lossy(),
             name.trim_end(),
             state.unwrap_or_default(),
             syscall.trim_end()

@@ -39,6 +39,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("cpio", "cpio"),
     ("dpkg-deb", "dpkg"),
     ("depmod", "kmod"),
+    ("nft", "nftables"),
     ("curl", "curl"),
     ("xz", "xz-utils"),
 ];

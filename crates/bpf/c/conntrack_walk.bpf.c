@@ -105,6 +105,12 @@ struct walk {
 	u32 now, row, bucket, found, written, lanes, at, kept;
 };
 
+/* A field of an entry. Where connection tracking is a module, the verifier does not know its types: their layout comes
+ * from the module's own, and what lies there is read as a word. */
+#define FIELD(type, at, field) ((typeof(((struct type *)0)->field))WORD_AT((at) + field_offset(struct type, field)))
+#define CT(field) FIELD(nf_conn, ct, field)
+#define CT_HAS(field) field_exists(((struct nf_conn *)0)->field)
+
 #define STEP(n) ((n) & (LANES - 1))
 #define PLACE(n) ((n) & (FOUND - 1))
 /* Reads and forgets: the memory is on its way when it is needed. */
@@ -220,10 +226,10 @@ INLINE void step(volatile struct walk *w, struct region *o)
 INLINE void touch_found(struct region *o, u32 at)
 {
 	for (u32 i = 0; i < 8; i++) {
-		struct nf_conn *c = CAST(struct nf_conn, o->found[PLACE(at + i)].node - field_offset(struct nf_conn, tuplehash));
-		TOUCH(c->status);
-		if (parts & STATE || conditions & STATES) TOUCH(c->proto.tcp.state);
-		if (parts & EXTENSIONS) { TOUCH(WORD_AT((u64)c->ext)); TOUCH(WORD_AT((u64)c->ext + 64)); }
+		u64 ct = o->found[PLACE(at + i)].node - field_offset(struct nf_conn, tuplehash);
+		TOUCH(CT(status));
+		if (parts & STATE || conditions & STATES) TOUCH(CT(proto.tcp.state));
+		if (parts & EXTENSIONS) { TOUCH(WORD_AT((u64)CT(ext))); TOUCH(WORD_AT((u64)CT(ext) + 64)); }
 	}
 }
 
@@ -233,7 +239,7 @@ INLINE void touch_found(struct region *o, u32 at)
 		u64 at_ = 0;                                                                                  \
 		if (enum_value_exists(enum nf_ct_ext_id, id)) {                                               \
 			u64 off_ = WORD_AT(w->ext + enum_value(enum nf_ct_ext_id, id)) & 0xff;                \
-			u64 len_ = CAST(struct nf_ct_ext, w->ext)->len;                                       \
+			u64 len_ = FIELD(nf_ct_ext, w->ext, len);                                             \
 			if (off_ && off_ + (bytes) <= len_) at_ = w->ext + off_;                              \
 		}                                                                                             \
 		at_;                                                                                          \
@@ -269,11 +275,11 @@ INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 
 }
 
 /* State of the protocol, if it has states. */
-INLINE u32 state_of(struct nf_conn *c, u32 proto)
+INLINE u32 state_of(u64 ct, u32 proto)
 {
-	u32 state = c->proto.tcp.state;
-	if (proto == IPPROTO_SCTP) state = c->proto.sctp.state;
-	if (proto == IPPROTO_DCCP && field_exists(c->proto.dccp.state)) state = c->proto.dccp.state;
+	u32 state = CT(proto.tcp.state);
+	if (proto == IPPROTO_SCTP) state = CT(proto.sctp.state);
+	if (proto == IPPROTO_DCCP && CT_HAS(proto.dccp.state)) state = CT(proto.dccp.state);
 	return proto == IPPROTO_TCP || proto == IPPROTO_SCTP || proto == IPPROTO_DCCP ? state : 0xff;
 }
 
@@ -284,19 +290,19 @@ INLINE void take_tuple(volatile struct tuple *t, u64 node)
 }
 
 /* What stands in every row. */
-INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, struct nf_conn *c)
+INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, u64 ct)
 {
 	b->family = o->orig.w[2] >> 16; b->proto = o->orig.w[4] >> 48;
-	b->state = parts & STATE || conditions & STATES ? state_of(c, b->proto) : 0xff;
-	b->status = c->status;
-	b->left = c->timeout - w->now;
+	b->state = parts & STATE || conditions & STATES ? state_of(ct, b->proto) : 0xff;
+	b->status = CT(status);
+	b->left = CT(timeout) - w->now;
 	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
-	b->zone = field_exists(c->zone) ? c->zone.id : 0;
-	b->zone_dir = field_exists(c->zone) ? c->zone.dir : 3;
+	b->zone = CT_HAS(zone) ? CT(zone.id) : 0;
+	b->zone_dir = CT_HAS(zone) ? CT(zone.dir) : 3;
 	/* Whether there is an object with extensions at all: what the entry costs. */
-	b->has = (u64)c->ext ? HAS_EXTENSIONS : 0;
-	b->mark = c->mark; b->uses = c->ct_general.use.refs.counter;
-	b->netns = parts & NETNS ? c->ct_net.net->ns.inum : 0;
+	b->has = (u64)CT(ext) ? HAS_EXTENSIONS : 0;
+	b->mark = CT(mark); b->uses = CT(ct_general.use.refs.counter);
+	b->netns = parts & NETNS ? CAST(struct net, CT(ct_net.net))->ns.inum : 0;
 }
 
 /* 0 if an entry is wanted. */
@@ -344,18 +350,18 @@ INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 	w->node = o->found[PLACE(w->written)].node;
 	w->from = o->found[PLACE(w->written)].from;
 	w->written++;
-	struct nf_conn *c = CAST(struct nf_conn, w->node - field_offset(struct nf_conn, tuplehash));
-	if ((u64)c->ct_net.net != w->net && !w->all) return;
+	u64 ct = w->node - field_offset(struct nf_conn, tuplehash);
+	if ((u64)CT(ct_net.net) != w->net && !w->all) return;
 	take_tuple(&o->orig, w->node);
 	if (parts & REPLY || conditions & ANSWER) take_tuple(&o->reply, w->node + type_size(struct nf_conntrack_tuple_hash));
-	put_base(w, o, b, c);
+	put_base(w, o, b, ct);
 	if (unwanted(w, o, b)) return;
 	if (parts & REPLY) { PART(answer, REPLY_AT)->sport = o->reply.w[2]; PART(answer, REPLY_AT)->dport = o->reply.w[4] >> 32; }
 	put_addresses(b, r, &o->orig, &o->reply);
-	if (parts & EXTENSIONS) { w->ext = (u64)c->ext; put_extensions(w, b, r); }
+	if (parts & EXTENSIONS) { w->ext = (u64)CT(ext); put_extensions(w, b, r); }
 	BARRIER();
 	/* Nobody holds an entry that was let go, and one in another chain points elsewhere. */
-	if (!c->ct_general.use.refs.counter || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
+	if (!CT(ct_general.use.refs.counter) || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
 	w->bad = CAST(struct rtnl_link_stats64, w->node)->tx_packets ^ w->from;
 	w->row = row + 4 * b->words;
 }

@@ -155,13 +155,37 @@ impl<'a> Type<'a> {
     }
 }
 
+/// The names of a set of types, one behind the other, each with a zero at its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names<'a> {
+    /// Those of the set below.
+    base: &'a [u8],
+    own: &'a [u8],
+}
+
+impl<'a> Names<'a> {
+    /// The bytes from the name at `offset` on; none if there is no such name.
+    #[inline]
+    pub(crate) fn from(self, offset: u32) -> &'a [u8] {
+        let (strings, at) = match (offset as usize).checked_sub(self.base.len()) {
+            Some(own) => (self.own, own),
+            None => (self.base, offset as usize),
+        };
+        strings.get(at..).unwrap_or_default()
+    }
+}
+
 /// A whole set of types.
 #[derive(Debug, Clone)]
 pub(crate) struct Types<'a> {
     types: &'a [u8],
-    pub(crate) strings: &'a [u8],
-    /// Where the types 1, 1 + STEP, 1 + 2·STEP … begin, as far as [`Types::walk`] has come.
+    strings: &'a [u8],
+    /// Where every STEPth type begins, from the first on, as far as [`Types::walk`] has come.
     marks: Vec<u32>,
+    /// How many [`Types::walk`] has passed.
+    count: u32,
+    /// The set that this one goes on from: a module's types are numbered behind the kernel's, as are their names.
+    base: Option<Box<Types<'a>>>,
 }
 
 pub(crate) fn wrong(why: &'static str) -> BpfError {
@@ -186,7 +210,22 @@ impl<'a> Types<'a> {
         if strings.last() != Some(&0) {
             return Err(wrong("strings without an end"));
         }
-        Ok(Types { types, strings, marks: Vec::new() })
+        Ok(Types { types, strings, marks: Vec::new(), count: 0, base: None })
+    }
+
+    /// The types of a module, which go on from those of the kernel; `base` was walked.
+    pub(crate) fn parse_over(bytes: &'a [u8], base: Types<'a>) -> Result<Types<'a>, BpfError> {
+        Ok(Types { base: Some(Box::new(base)), ..Types::parse(bytes)? })
+    }
+
+    /// Types and bytes of names of the set below.
+    fn below(&self) -> (u32, u32) {
+        self.base.as_ref().map_or((0, 0), |base| (base.count, base.strings.len() as u32))
+    }
+
+    /// Whether the type is one of the kernel's own, not a module's.
+    pub(crate) fn is_of_kernel(&self, id: u32) -> bool {
+        self.base.as_ref().is_none_or(|base| id <= base.count)
     }
 
     /// The same, and passes all types once, so that [`Types::get`] finds each.
@@ -197,27 +236,33 @@ impl<'a> Types<'a> {
     }
 
     /// Passes all types in order and remembers the way: (id, kind, name). The one loop over 130,000 kernel types: a
-    /// head is read, its length added, nothing else.
+    /// head is read, its length added, nothing else. Of a module, its own types only.
     pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, Kind, u32)) -> Result<(), BpfError> {
         self.marks.clear();
-        let (mut at, mut id) = (0, 1u32);
+        let (below, _) = self.below();
+        let (mut at, mut index) = (0, 0u32);
         while let Some(head) = self.types.get(at..).and_then(|rest| rest.first_chunk::<HEAD>()) {
-            if id % STEP == 1 {
+            if index % STEP == 0 {
                 self.marks.push(at as u32);
             }
             let [a, b, c, d, e, f, _, h, ..] = *head;
             let kind = Kind(h & 0x1f);
             let tail = kind.tail(usize::from(u16::from_le_bytes([e, f]))).ok_or(wrong("an unknown kind of type"))?;
-            each(id, kind, u32::from_le_bytes([a, b, c, d]));
+            index += 1;
+            each(below + index, kind, u32::from_le_bytes([a, b, c, d]));
             at += HEAD + tail;
-            id += 1;
         }
+        self.count = index;
         if at == self.types.len() { Ok(()) } else { Err(wrong("the last type is cut short")) }
     }
 
     /// The type `id`; 0 is void.
     pub(crate) fn get(&self, id: u32) -> Option<Type<'a>> {
         let Some(index) = id.checked_sub(1) else { return Some(Type::VOID) };
+        let index = match (&self.base, index.checked_sub(self.below().0)) {
+            (Some(base), None) => return base.get(id),
+            (_, own) => own?,
+        };
         let mut at = *self.marks.get((index / STEP) as usize)? as usize;
         for _ in 0..index % STEP {
             at += HEAD + self.read(at)?.tail.len();
@@ -237,14 +282,19 @@ impl<'a> Types<'a> {
         })
     }
 
+    /// All names.
+    pub(crate) fn names(&self) -> Names<'a> {
+        Names { base: self.base.as_ref().map_or(&[], |base| base.strings), own: self.strings }
+    }
+
     /// The name at `offset`; empty if there is none.
     pub(crate) fn name(&self, offset: u32) -> &'a str {
-        crate::object::text(self.strings, offset as usize).unwrap_or("")
+        crate::object::text(self.names().from(offset), 0).unwrap_or("")
     }
 
     /// Whether the name at `offset` is `name`. Cheaper than reading it.
     pub(crate) fn is_named(&self, offset: u32, name: &str) -> bool {
-        let rest = self.strings.get(offset as usize..).unwrap_or_default();
+        let rest = self.names().from(offset);
         rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     }
 

@@ -6,7 +6,8 @@
 use sys::bpf::NetfilterPlace;
 use sys::{Host, SysError};
 
-use crate::{BpfError, Link, Loaded, Ring, Spec, load};
+use crate::conntrack_table::MODULE;
+use crate::{BpfError, KernelTypes, Link, Loaded, Ring, Spec, load_with};
 
 static OBJECT: &[u8] = include_bytes!("../objects/conntrack_new.o");
 
@@ -34,7 +35,7 @@ impl NewEntries {
     pub fn open(host: &Host, ring_bytes: u32) -> Result<NewEntries, BpfError> {
         let spec =
             Spec { object: OBJECT, programs: &["on_packet"], constants: &[], entries: &[("events", ring_bytes)] };
-        let loaded = load(host, &spec)?;
+        let loaded = load_with(&KernelTypes::read(host)?.with_module(host, MODULE)?, &spec)?;
         let program = loaded.program("on_packet")?;
         let mut links = Vec::new();
         for (family, hook) in FAMILIES.into_iter().flat_map(|family| HOOKS.map(|hook| (family, hook))) {

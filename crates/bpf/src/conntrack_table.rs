@@ -11,6 +11,9 @@ use std::os::fd::AsRawFd;
 use sys::clock::thread_cpu_ns;
 use sys::{Errno, Fd, Host, NetlinkSocket, SysError, fs};
 
+/// What distributions build connection tracking as; its types are in a file of that name.
+pub(crate) const MODULE: &str = "nf_conntrack";
+
 /// A reading that takes so long at most is cheap; any other may take no more than a fourth of the time since.
 const LOOK_CHEAP_NS: u64 = 1_000_000;
 const LOOK_SHARE: u64 = 4;

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use sys::bpf::Mapped;
 use sys::{Blocks, Errno, Host, SysError};
 
-use crate::conntrack_table::{Reader, Table, Witness};
-use crate::{BpfError, Loaded, Program, Spec, load};
+use crate::conntrack_table::{MODULE, Reader, Table, Witness};
+use crate::{BpfError, KernelTypes, Loaded, Program, Spec, load_with};
 
 static OBJECT: &[u8] = include_bytes!("../objects/conntrack_walk.o");
 
@@ -188,7 +188,9 @@ impl Walk {
     pub fn load(host: &Host, parts: u32, wanted: &Wanted) -> Result<Walk, BpfError> {
         let conditions = wanted.conditions();
         let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
-        let loaded = load(host, &Spec { object: OBJECT, programs: &["walk_conntrack"], constants, entries: &[] })?;
+        let types = KernelTypes::read(host)?.with_module(host, MODULE)?;
+        let spec = Spec { object: OBJECT, programs: &["walk_conntrack"], constants, entries: &[] };
+        let loaded = load_with(&types, &spec)?;
         let regions = loaded.map("out")?.mapped()?;
         Ok(Walk { loaded, regions, parts, conditions })
     }

@@ -77,6 +77,10 @@ pub(crate) fn answer(
         if whole && has_first && is_second_shape(kernel, *id) {
             continue;
         }
+        // A number is for the verifier, which looks among the kernel's own types.
+        if note.question == Question::TypeId && !kernel.is_of_kernel(*id) {
+            continue;
+        }
         let Some(reading) = kernel_reading(note, local, &steps, kernel, *id) else { continue };
         // Two types of one name that differ where we look: neither may be guessed.
         if found.is_some_and(|found| found != reading) {
@@ -371,6 +375,26 @@ mod tests {
 
     fn number(answer: Answer) -> Option<u64> {
         answer.kernel.map(|reading| reading.number)
+    }
+
+    /// Where a module's fields lie can be known; read through by its number a type of a module cannot be.
+    #[test]
+    fn types_of_modules_have_no_number() {
+        let (mut local, mut base) = (Made::new(), Made::new());
+        let (own_int, int) = (local.int("u32", 4, false), base.int("u32", 4, false));
+        let own = local.structure("nf_conn", 4, &[("mark", own_int, 0, 0)]);
+        let mut module = Made::over(&base);
+        let theirs = module.structure("nf_conn", 64, &[("mark", int, 256, 0)]);
+        let (local, base, module) = (local.bytes(), base.bytes(), module.bytes());
+        let local = Types::parse_all(&local).unwrap();
+        let mut kernel = Types::parse_over(&module, Types::parse_all(&base).unwrap()).unwrap();
+        kernel.walk(|_, _, _| {}).unwrap();
+        let ask = |path, question| {
+            let note = Note { offset: 0, type_id: own, path, question };
+            number(answer(&note, &local, &kernel, &[(theirs, Kind::STRUCT)]).unwrap())
+        };
+        assert_eq!((ask("0:0", Question::ByteOffset), ask("0", Question::TypeSize)), (Some(32), Some(64)));
+        assert_eq!((ask("0", Question::TypeExists), ask("0", Question::TypeId)), (Some(1), Some(0)));
     }
 
     /// `struct thing` with these members, on both sides; the first id is u32's, the second u64's, the third s32's.

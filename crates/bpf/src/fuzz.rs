@@ -22,8 +22,7 @@ pub fn fuzz_object(data: &[u8]) {
         let Ok(mut draft) = draft(&object, &own, name, &mut wanted) else { continue };
         let Some((_, section)) = object.section(".BTF") else { continue };
         let Ok(mut kernel) = Types::parse(section.bytes) else { continue };
-        let strings = kernel.strings;
-        _ = kernel.walk(|id, kind, name| wanted.meet(id, kind, strings, name));
+        _ = wanted.meet_all(&mut kernel);
         _ = black_box(draft.fit(&own, &kernel, &wanted));
     }
 }
@@ -33,10 +32,11 @@ pub fn fuzz_btf(data: &[u8]) {
     let Ok(types) = Types::parse_all(data) else { return };
     let mut wanted = Wanted::new();
     let number = wanted.add("sock", kinds(&[Kind::STRUCT]));
-    for id in 0..TYPES_MAX {
-        let Some(found) = types.get(id) else { break };
-        black_box((types.size(id), types.bare(id).map(|(id, _)| id), types.name(found.name), found.is_signed()));
-        black_box((found.members().count(), found.values().count(), found.variables().count(), found.array()));
+    look_at_each(&types);
+    // The same once more as if a module's types went on from them.
+    if let Ok(mut more) = Types::parse_over(data, types.clone()) {
+        _ = wanted.meet_all(&mut more);
+        look_at_each(&more);
     }
     for path in ["0", "0:0", "0:1:0", "4:0:0:0"] {
         for question in crate::core_notes::ALL {
@@ -49,6 +49,14 @@ pub fn fuzz_btf(data: &[u8]) {
         }
     }
     black_box(wanted.found(number));
+}
+
+fn look_at_each(types: &Types<'_>) {
+    for id in 0..TYPES_MAX {
+        let Some(found) = types.get(id) else { break };
+        black_box((types.size(id), types.bare(id).map(|(id, _)| id), types.name(found.name), found.is_signed()));
+        black_box((found.members().count(), found.values().count(), found.variables().count(), found.array()));
+    }
 }
 
 #[cfg(test)]
@@ -95,8 +103,7 @@ mod tests {
             let mut draft = draft(&object, &own, name, &mut wanted).unwrap();
             let before = format!("{draft:?}");
             let mut kernel = own.clone();
-            let strings = kernel.strings;
-            kernel.walk(|id, kind, name| wanted.meet(id, kind, strings, name)).unwrap();
+            wanted.meet_all(&mut kernel).unwrap();
             draft.fit(&own, &kernel, &wanted).unwrap();
             assert_eq!(format!("{draft:?}"), before);
         }

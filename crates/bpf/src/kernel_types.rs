@@ -1,15 +1,18 @@
-//! The running kernel's types (`/sys/kernel/btf/vmlinux`, 4 to 6 MB), asked for a few names.
+//! The running kernel's types (`/sys/kernel/btf/vmlinux`, 4 to 6 MB) and a module's, asked for a few names.
 use sys::bpf::{Mapped, map_file};
 use sys::{Errno, Host, SysError, fs};
 
-use crate::btf::{Kind, Types};
+use crate::btf::{Kind, Names, Types};
 use crate::error::BpfError;
 
-const FILE: &str = "kernel/btf/vmlinux";
+const FOLDER: &str = "kernel/btf";
 
 /// The types of the kernel, read once; several loads may share them.
 #[derive(Debug)]
-pub struct KernelTypes(Bytes);
+pub struct KernelTypes {
+    kernel: Bytes,
+    module: Option<Bytes>,
+}
 
 #[derive(Debug)]
 enum Bytes {
@@ -22,31 +25,48 @@ impl KernelTypes {
     ///
     /// Not through the tape: they are no rows, and a replay loads nothing.
     pub fn read(host: &Host) -> Result<KernelTypes, BpfError> {
-        let path = host.sys_path(FILE);
+        let path = host.sys_path(FOLDER).join("vmlinux");
         if host.is_replay() {
             return Err(BpfError::NoTypes(SysError::new("openat", "the kernel's types", Errno::NOT_RECORDED)));
         }
         if let Ok(mapped) = map_file(&path) {
-            return Ok(KernelTypes(Bytes::Mapped(mapped)));
+            return Ok(KernelTypes { kernel: Bytes::Mapped(mapped), module: None });
         }
         let mut bytes = Vec::new();
         read_whole(&path, &mut bytes).map_err(BpfError::NoTypes)?;
-        Ok(KernelTypes(Bytes::Read(bytes)))
+        Ok(KernelTypes { kernel: Bytes::Read(bytes), module: None })
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            Bytes::Mapped(mapped) => mapped.bytes(),
-            Bytes::Read(bytes) => bytes,
+    /// The same, and those of the module `name`, if it is loaded as one: what distributions build as a module has its
+    /// types in a file of its own. Programs can learn of them where fields lie, but not read through them by type: the
+    /// verifier takes numbers of the kernel's own types only.
+    pub fn with_module(self, host: &Host, name: &str) -> Result<KernelTypes, BpfError> {
+        let mut bytes = Vec::new();
+        match read_whole(&host.sys_path(FOLDER).join(name), &mut bytes) {
+            Ok(()) => Ok(KernelTypes { module: Some(Bytes::Read(bytes)), ..self }),
+            // Part of the kernel, or not there: what lacks a type says so.
+            Err(error) if error.errno == Errno::NOENT => Ok(self),
+            Err(error) => Err(BpfError::NoTypes(error)),
         }
     }
 
     /// Finds the wanted names in one pass over all types.
     pub(crate) fn find(&self, wanted: &mut Wanted) -> Result<Types<'_>, BpfError> {
-        let mut types = Types::parse(self.bytes())?;
-        let strings = types.strings;
-        types.walk(|id, kind, name| wanted.meet(id, kind, strings, name))?;
+        let mut types = Types::parse(self.kernel.bytes())?;
+        wanted.meet_all(&mut types)?;
+        let Some(module) = &self.module else { return Ok(types) };
+        let mut types = Types::parse_over(module.bytes(), types)?;
+        wanted.meet_all(&mut types)?;
         Ok(types)
+    }
+}
+
+impl Bytes {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(mapped) => mapped.bytes(),
+            Bytes::Read(bytes) => bytes,
+        }
     }
 }
 
@@ -119,13 +139,18 @@ impl Wanted {
         self.names.get(number).map_or(&[], |name| &name.found)
     }
 
-    // Called for every type of the kernel.
+    /// Passes all types once.
+    pub(crate) fn meet_all(&mut self, types: &mut Types<'_>) -> Result<(), BpfError> {
+        let names = types.names();
+        types.walk(|id, kind, name| self.meet(id, kind, names, name))
+    }
+
     #[inline]
-    pub(crate) fn meet(&mut self, id: u32, kind: Kind, strings: &[u8], name: u32) {
+    fn meet(&mut self, id: u32, kind: Kind, names: Names<'_>, name: u32) {
         if self.kinds >> kind.0 & 1 == 0 || name == 0 {
             return;
         }
-        let Some(rest) = strings.get(name as usize..) else { return };
+        let rest = names.from(name);
         let head = rest.first_chunk().map_or_else(|| short_head(rest), |first| name_head(u64::from_le_bytes(*first)));
         let (word, bit) = sieve_place(head);
         if self.sieve.get(word).is_none_or(|word| word & bit == 0) {
@@ -178,7 +203,7 @@ mod tests {
         let ids: Vec<u32> = names.iter().map(|name| made.structure(name, 4, &[])).collect();
         let function = made.function("sock");
         let twice = made.structure("sock", 8, &[]);
-        let types = KernelTypes(Bytes::Read(made.bytes()));
+        let types = KernelTypes { kernel: Bytes::Read(made.bytes()), module: None };
         let mut wanted = Wanted::new();
         let numbers = names.map(|name| wanted.add(name, kinds(&[Kind::STRUCT])));
         let called = wanted.add("sock", kinds(&[Kind::FUNCTION]));
@@ -191,6 +216,33 @@ mod tests {
         }
         assert_eq!(wanted.found(called), [(function, Kind::FUNCTION)]);
         assert!(wanted.found(absent).is_empty() && wanted.found(usize::MAX).is_empty());
+    }
+
+    /// A module's types are numbered behind the kernel's, refer to them, and use their names.
+    #[test]
+    fn a_modules_types_go_on_from_the_kernels() {
+        let mut base = Made::new();
+        let word = base.int("u32", 4, false);
+        let sock = base.structure("sock", 4, &[("mark", word, 0, 0)]);
+        let mut own = Made::over(&base);
+        let many: Vec<u32> = (0..40).map(|n| own.array(word, n)).collect();
+        let conn = own.structure("nf_conn", 8, &[("mark", word, 32, 0), ("sock", sock, 0, 0)]);
+        let again = own.structure("sock", 8, &[]);
+        assert_eq!((many[0], conn), (sock + 1, sock + 41));
+        let module = Some(Bytes::Read(own.bytes()));
+        let types = KernelTypes { kernel: Bytes::Read(base.bytes()), module };
+        let mut wanted = Wanted::new();
+        let number = |wanted: &mut Wanted, name| wanted.add(name, kinds(&[Kind::STRUCT]));
+        let (a, b) = (number(&mut wanted, "nf_conn"), number(&mut wanted, "sock"));
+        let found = types.find(&mut wanted).unwrap();
+        assert_eq!(wanted.found(a), [(conn, Kind::STRUCT)]);
+        assert_eq!(wanted.found(b), [(sock, Kind::STRUCT), (again, Kind::STRUCT)]);
+        assert!(found.is_of_kernel(sock) && !found.is_of_kernel(conn));
+        let members: Vec<_> = found.get(conn).unwrap().members().collect();
+        assert_eq!((found.name(members[0].name), found.size(members[0].type_id)), ("mark", Some(4)));
+        assert_eq!((found.name(members[1].name), found.size(members[1].type_id)), ("sock", Some(4)));
+        assert_eq!(found.size(many[39]), Some(39 * 4));
+        assert!(found.is_named(found.get(sock).unwrap().name, "sock") && found.get(again + 1).is_none());
     }
 
     #[test]

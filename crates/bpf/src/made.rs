@@ -7,6 +7,8 @@ pub(crate) struct Made {
     types: Vec<u8>,
     strings: Vec<u8>,
     count: u32,
+    /// Bytes of names of the set that this one goes on from.
+    names_below: u32,
 }
 
 /// A member: name, type, offset in bits, width of a bit field or 0.
@@ -17,11 +19,16 @@ impl Made {
         Made { strings: vec![0], ..Made::default() }
     }
 
+    /// A module's types, which go on from `base`.
+    pub(crate) fn over(base: &Made) -> Made {
+        Made { count: base.count, names_below: base.strings.len() as u32, strings: vec![0], ..Made::default() }
+    }
+
     pub(crate) fn name(&mut self, name: &str) -> u32 {
         if name.is_empty() {
             return 0;
         }
-        let at = self.strings.len() as u32;
+        let at = self.names_below + self.strings.len() as u32;
         self.strings.extend_from_slice(name.as_bytes());
         self.strings.push(0);
         at

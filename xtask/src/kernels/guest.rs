@@ -15,7 +15,7 @@ const MODULES: &[&str] = &["kernel/net", "kernel/lib", "kernel/crypto"];
 
 const APPLETS: &[&str] = &[
     "sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff",
-    "awk", "grep", "kill",
+    "awk", "grep", "kill", "sysctl", "tr", "tail",
 ];
 
 /// Connections are made, then every door is asked for the same columns.
@@ -91,9 +91,40 @@ summed() { awk '{ o += $1; c += $2 } END { print o + 0 " opened, " c + 0 " close
 all_summed() { [ "$(summed)" = "6 opened, 6 closed" ] || ! alive; }
 until_true all_summed; kill -TERM $follower 2> /dev/null; wait $follower
 if [ -s /rows ]; then judged "flows --follow" "$(summed)" "6 opened, 6 closed"; else say "flows --follow: nothing: $(head -n 1 /err)"; fi
+# Connection tracking, a module here. Connections through a rule that tracks and one that rewrites, and entries by hand.
+for module in nf_conntrack nf_conntrack_netlink; do modprobe $module 2> /dev/null; done
+sysctl -q -w net.netfilter.nf_conntrack_acct=1 net.netfilter.nf_conntrack_timestamp=1
+if nft -f /nat.nft 2> /err; then
+    : > /rows; netwren nat events --event new --columns event,proto,nat,orig_dport,reply_sport --cost > /rows 2> /told & follower=$!
+    until_true begun
+    for port in 281 282 283; do sleep 100 | nc -l -p $port > /dev/null & sleep 0.3; sleep 100 | nc 127.0.0.1 $port > /dev/null & done
+    sleep 100 | nc -l -p 285 > /dev/null & sleep 0.3; sleep 100 | nc 127.0.0.1 284 > /dev/null &
+    until_true all_told 4; kill -TERM $follower 2> /dev/null; wait $follower
+    judged "nat events" "$(awk '$1 == "new" { n++; if ($4 != $5) r++ } END { print n + 0 " new, " r + 0 " rewritten" }' /rows)" "4 new, 1 rewritten"
+    while read -r line; do say "  nat events: $line"; done < /told
+else
+    say "nat: nothing is tracked: $(head -n 1 /err)"
+fi
+for n in 1 2 3 4 5 6 7 8; do netwren conntrack -I -p udp -s 192.0.2.$n -d 198.51.100.7 --sport 1000$n --dport 53 -t 600 -m $n > /dev/null 2> /err || say "conntrack -I: DIFFERENT from done: $(cat /err)"; done
+netwren conntrack -I -p tcp -s 2001:db8::1 -d 2001:db8::2 --sport 1 --dport 2 -t 600 --state ESTABLISHED > /dev/null 2> /err
+entries() { netwren nat -H --columns proto,family,state,nat,client,published,backend,orig_src,orig_sport,orig_dst,orig_dport,reply_src,reply_sport,reply_dst,reply_dport,mark,$columns --no-owner "$@" 2> /err | sort; }
+columns=uses
+entries --via netlink > /a; entries --via proc > /b; compare "nat --via proc" netlink
+columns=status,zone,bytes_in,bytes_out,packets_in,packets_out,label,helper
+entries --via netlink > /a; entries --via bpf > /b; compare "nat --via bpf" netlink
+entries 'nat = dnat' --via netlink > /a; entries 'nat = dnat' --via bpf > /b; compare "nat of one kind --via bpf" netlink
+netwren nat --cost --limit 1 > /dev/null 2> /err; say "nat cost: $(cat /err)"
+netwren nat advise > /rows 2> /err; say "nat advise: $(head -n 3 /rows | tr '\n' ' ')"
 say end
 poweroff -f
 "#;
+
+/// Connections are tracked, one port is rewritten to another.
+const RULES: &str = "table ip guest {
+    chain track { type filter hook input priority 0; ct state new counter; }
+    chain publish { type nat hook output priority -100; tcp dport 284 redirect to :285; }
+}
+";
 
 /// A file system in memory with the script as its first process.
 pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<PathBuf> {
@@ -112,11 +143,27 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     }
     symlink("busybox", tree.join("bin/mkdir"))?;
     fs::copy(binary, tree.join("bin/netwren"))?;
+    copy_program("nft", &tree)?;
+    fs::write(tree.join("nat.nft"), RULES)?;
     copy_modules(kernel, &tree)?;
     let init = tree.join("init");
     fs::write(&init, INIT)?;
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
     pack(&tree, &folder.join("initrd.gz"))
+}
+
+/// A program of this host with the libraries that it names.
+fn copy_program(name: &str, tree: &Path) -> Result<()> {
+    let program = testkit::tool::find(name).with_context(|| format!("{name} is gone"))?;
+    let listed = Command::new("ldd").arg(&program).output().context("ldd")?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for library in listed.split_whitespace().filter(|word| word.starts_with('/')) {
+        let to = tree.join(library.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().context("a library in no folder")?)?;
+        fs::copy(library, to)?;
+    }
+    fs::copy(program, tree.join("bin").join(name))?;
+    Ok(())
 }
 
 /// The modules, unpacked: busybox may not know their compression.

@@ -54,7 +54,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         })
         .chain([not_read()])
         .chain(owners())
-        .chain([closing(&host), all_namespaces(&host), following(&host), tracked(&host)])
+        .chain([closing(&host), all_namespaces(&host), following(&host)])
+        .chain(tracked(&host))
         .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
@@ -101,9 +102,15 @@ fn following(host: &Host) -> Line {
     Line { feature: "following connections".to_owned(), works, words }
 }
 
-fn tracked(host: &Host) -> Line {
+/// The table of connection tracking by each door, and its events.
+fn tracked(host: &Host) -> Vec<Line> {
+    let table = conntrack::probe(host).into_iter().map(|probe| {
+        let feature = format!("connection tracking via {}", probe.via.name());
+        Line { feature, works: probe.works, words: probe.words }
+    });
     let (works, words) = conntrack::events::probe_events(host);
-    Line { feature: "events of connection tracking".to_owned(), works, words }
+    let events = Line { feature: "events of connection tracking".to_owned(), works, words };
+    table.chain([events]).collect()
 }
 
 /// What BPF programs of ours would find: one line an ability.

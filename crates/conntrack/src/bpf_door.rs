@@ -108,8 +108,8 @@ impl Doors {
         &self.first
     }
 
-    /// Why the walk is not to be tried here, in words; `None` if it may be.
-    pub(crate) fn why_not(&self) -> Option<Box<str>> {
+    /// Why the walk is not to be tried here, in words; `None` if it may be. A replay needs no rights.
+    pub fn why_not(&self) -> Option<Box<str>> {
         self.refused().or_else(|| lacks_rights().map(Into::into))
     }
 

@@ -214,12 +214,16 @@ fn what_only_the_walk_sees_is_said_once() {
         census.add(&Conntrack { expired, ..tcp(7, 1) });
         let evidence = Evidence { census: Some(census), chains, ..evidence(vec![sample(1, 1, 0)], 1000, 1024) };
         let reasons = advise(&evidence).reasons;
-        let mut says = reasons.into_iter().filter(|reason| reason.contains("is not known") && !reason.contains("growth"));
+        let mut says =
+            reasons.into_iter().filter(|reason| reason.contains("is not known") && !reason.contains("growth"));
         (says.next(), says.next())
     };
     let (both, more) = of(None, None);
     let both = both.unwrap();
-    assert!(both.contains("longest hash chain and how many entries have expired") && both.contains("only the walk by bpf"), "{both}");
+    assert!(
+        both.contains("longest hash chain and how many entries have expired") && both.contains("only the walk by bpf"),
+        "{both}"
+    );
     assert_eq!(more, None);
     let seen = Some(Chains { longest: Some(3), nodes: 2 });
     assert_eq!(of(Some(false), seen), (None, None));

@@ -21,7 +21,8 @@ use std::path::PathBuf;
 const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
                             namespace may (or the right is missing, CAP_NET_ADMIN)";
 /// The kernel looks at a timeout when a packet comes, not when it is written.
-const FROM_NOW_ON: &str = "a timeout holds from an entry's next packet on: what is silent already stays until its old time is over";
+const FROM_NOW_ON: &str =
+    "a timeout holds from an entry's next packet on: what is silent already stays until its old time is over";
 
 /// What is to be done.
 struct Todo<'s> {
@@ -99,7 +100,9 @@ impl<'s> Todo<'s> {
         let lost = (self.sizes.len() + self.timeouts.len()).checked_sub(kept).filter(|lost| *lost > 0)?;
         let keep = self.session.host().etc_path(KEPT);
         let keep = keep.display();
-        Some(format!("timeouts that are not kept over a restart: {lost}; {keep} is for the namespace of process 1 alone"))
+        Some(format!(
+            "timeouts that are not kept over a restart: {lost}; {keep} is for the namespace of process 1 alone"
+        ))
     }
 
     fn preview(&self) -> Vec<String> {
@@ -198,10 +201,8 @@ impl Work<'_> {
     /// Writes the file.
     fn keep(&mut self, kept: &[Setting]) -> Result<(), Failed> {
         let (keep, before) = (self.session.host().etc_path(KEPT), self.session.host().etc_path(BEFORE));
-        let had_one = write_kept(kept, &keep, &before).map_err(|error: io::Error| Failed {
-            what: format!("write {}", keep.display()),
-            why: error.to_string(),
-        })?;
+        let had_one = write_kept(kept, &keep, &before)
+            .map_err(|error: io::Error| Failed { what: format!("write {}", keep.display()), why: error.to_string() })?;
         self.undo.push(match had_one {
             true => format!("mv {} {}", before.display(), keep.display()),
             false => format!("rm {}", keep.display()),

@@ -227,7 +227,8 @@ fn census(
         Ok(read) => {
             books.incomplete |= read.is_partial();
             read.why.into_iter().for_each(|why| books.because(why.count, why.text));
-            let walked = |chains: conntrack::Chains| Chains { longest: Some(chains.longest.into()), nodes: chains.nodes };
+            let walked =
+                |chains: conntrack::Chains| Chains { longest: Some(chains.longest.into()), nodes: chains.nodes };
             (Some(census), source.chains().map(walked))
         }
         Err(error) => {

@@ -83,6 +83,8 @@ mod tests {
         write_kept(&[of("nf_conntrack_udp_timeout_stream")], &keep, &before).unwrap();
         write_kept(&[of("nf_conntrack_udp_timeout")], &keep, &before).unwrap();
         let third = fs::read_to_string(&keep).unwrap();
-        assert!(third.contains("max=8192\n") && third.contains("_stream=20\nnet.netfilter.nf_conntrack_udp_timeout=20\n"));
+        assert!(
+            third.contains("max=8192\n") && third.contains("_stream=20\nnet.netfilter.nf_conntrack_udp_timeout=20\n")
+        );
     }
 }

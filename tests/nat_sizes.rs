@@ -161,9 +161,11 @@ fn root_expired_entries_are_told_apart() {
     let _alone = Alone::take();
     let lab = with_way_out("adviseexpired", TRACKED);
     set(&lab, "nf_conntrack_udp_timeout", "1");
+    // The walk finds the table by a reading that collects what has expired, up to the first that lives.
+    lab.track(testkit::conntrack::mixed(20));
     testkit::wait_until("expired entries that still count", || {
         // Sent anew each time: the kernel may have collected the last ones just now.
-        if lab.conntrack_count() == 0 {
+        if lab.conntrack_count() <= 20 {
             send(&lab, 200);
         }
         let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
@@ -262,6 +264,8 @@ fn root_without_rights_counters_come_from_proc() {
     let said: Value = serde_json::from_str(ran.stdout.trim_end()).unwrap();
     assert_eq!(number(&said["entries"]), 20);
     assert!(said["bytes_per_entry"].is_null() && said["memory_bytes"].is_null(), "{said}");
+    assert!(said["longest_chain"].is_null(), "{said}");
+    assert_eq!(ran.stderr.matches("expired entries and hash chains: bpf needs CAP_BPF").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("permitted") || ran.stderr.contains("permission denied"), "{}", ran.stderr);
 }
 
@@ -371,6 +375,112 @@ fn full_table_is_mended(lab: &Lab) {
     testkit::wait_until("new flows come in again", || lab.conntrack_count() > 1000);
 }
 
+/// Entries that have been silent for days, and a timeout that keeps them for as long.
+fn with_silent_connections(purpose: &str) -> Lab {
+    let lab = with_way_out(purpose, TRACKED);
+    set(&lab, ESTABLISHED, "432000");
+    let entry = |n: u16| Entry::tcp(([10, 0, 0, 1].into(), 1000 + n), ([10, 0, 0, 2].into(), 80), 3).timeout_s(10_000);
+    lab.track((0..50).map(entry));
+    lab
+}
+
+const ESTABLISHED: &str = "nf_conntrack_tcp_timeout_established";
+
+fn established(lab: &Lab) -> u64 {
+    let text = lab.inside(|| std::fs::read_to_string(Path::new(SETTINGS).join(ESTABLISHED))).unwrap();
+    text.trim().parse().unwrap()
+}
+
+/// `nat advise --apply` in the lab, with a folder of our own for what is kept. With `starts`, process 1 is in the lab, too:
+/// then what is kept is for the lab, as in a container.
+fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
+    let (etc, first) = (lab.dir().join("sysctl.d"), lab.dir().join("first"));
+    std::fs::create_dir_all(&etc).unwrap();
+    std::fs::create_dir_all("/etc/sysctl.d").unwrap();
+    if std::fs::create_dir_all(first.join("ns")).is_ok() && !first.join("ns/net").is_symlink() {
+        std::os::unix::fs::symlink("/proc/self/ns/net", first.join("ns/net")).unwrap();
+    }
+    let mut limits = vec![Limit::Network(lab.path()), Limit::Cover { with: etc, place: "/etc/sysctl.d".into() }];
+    limits.extend(starts.then(|| Limit::Cover { with: first, place: "/proc/1".into() }));
+    let mut child = command(&[&["nat", "advise", "--samples", "1", "--apply"], more].concat());
+    confine(&mut child, &limits).unwrap();
+    Ran::of(child.output().unwrap())
+}
+
+/// Shown, left alone without the flag, shown with it, set with --yes, kept; and then there is nothing more to do.
+#[test]
+fn root_a_timeout_is_set_if_asked_for() {
+    testkit::require_root!();
+    // Others' entries would call for more buckets.
+    let _alone = Alone::take();
+    let lab = with_silent_connections("advisetimeout");
+    let line = format!("net.netfilter.{ESTABLISHED}=7440");
+    let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+    assert_eq!((number(&said["timeout_frees"]), texts(&said["sysctl_timeouts"])), (50, vec![line.as_str()]));
+    let kept = lab.dir().join("sysctl.d/90-netwren-conntrack.conf");
+
+    let ran = apply_in(&lab, true, &["--yes"]);
+    assert!(ran.stdout.contains("--apply --timeouts") && ran.stdout.contains(&line), "{}", ran.stdout);
+    ran.says(0, &["nothing to set", &format!("{line} (is 432000) is advised as well: --timeouts sets it, too")]);
+    let ran = apply_in(&lab, true, &["--timeouts"]);
+    ran.says(0, &[&format!("would set {line} (is 432000)"), "would write /etc/sysctl.d/90-", "nothing was done"]);
+    assert!(established(&lab) == 432_000 && !kept.exists());
+
+    let ran = apply_in(&lab, true, &["--timeouts", "--yes"]);
+    let undo = format!("undo: sysctl -w net.netfilter.{ESTABLISHED}=432000 && rm /etc/sysctl.d/90-");
+    ran.says(0, &[&format!("set {line}"), "wrote /etc/sysctl.d/90-", &undo, "until its old time is over"]);
+    assert_eq!(established(&lab), 7440);
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.ends_with(&format!("\n{line}\n")) && !text.contains("nf_conntrack_max"), "{text}");
+    apply_in(&lab, true, &["--timeouts", "--yes"]).says(0, &["limit, buckets and timeouts are as they should be"]);
+}
+
+/// What is kept is read for the namespace that the host starts in: another one's timeouts do not belong there.
+#[test]
+fn root_timeouts_of_a_passing_namespace_are_not_kept() {
+    testkit::require_root!();
+    let _alone = Alone::take();
+    let lab = with_silent_connections("advisepassing");
+    let ran = apply_in(&lab, false, &["--timeouts", "--yes"]);
+    assert!(established(&lab) == 7440 && !ran.stderr.contains("wrote"), "{}", ran.stderr);
+    ran.says(0, &["set net.netfilter.nf_conntrack_tcp", "not kept over a restart: 1"]);
+    assert_eq!(std::fs::read_dir(lab.dir().join("sysctl.d")).unwrap().count(), 0);
+    // From outside, among all: named. Nothing is set in what is not ours.
+    set(&lab, ESTABLISHED, "432000");
+    let ran = netwren(&["nat", "advise", "--all-netns", "--samples", "1", "--apply", "--timeouts"]);
+    let place = format!("{ESTABLISHED}=7440 in network namespace {} (is 432000)", lab.name());
+    assert!(ran.stderr.contains(&place) && established(&lab) == 432_000, "{}", ran.stderr);
+}
+
+/// The longest chain, of a table so small that it has long ones; without the walk it is not known.
+#[test]
+fn root_the_longest_chain_is_told() {
+    testkit::require_root!();
+    if !sees_extensions() {
+        return;
+    }
+    let _knob = HostKnob::set("/proc/sys/net/netfilter/nf_conntrack_buckets", "4096");
+    let lab = with_way_out("advisechain", TRACKED);
+    lab.track(testkit::conntrack::mixed(8_000));
+    std::fs::write("/proc/sys/net/netfilter/nf_conntrack_buckets", "512").unwrap();
+    let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+    let (longest, mean) = (number(&said["longest_chain"]), said["mean_chain"].as_f64().unwrap());
+    assert!((31.25..35.0).contains(&mean), "{said}");
+    // Eight standard deviations above it, and no chain of so many as short as their mean.
+    assert!(longest as f64 > mean + 5.0 && (longest as f64) < mean + 8.0 * mean.sqrt(), "{said}");
+    assert_eq!(said["verdict"], "crowded");
+    let words = netwren_in(&lab, &["nat", "advise", "--samples", "1"]).ok();
+    for word in ["the longest hash chain has ", "nodes, the mean is 3", "too few buckets; from 50 to 80 nodes on"] {
+        assert!(words.contains(word), "{word}: {words}");
+    }
+    let mut child = command(&["nat", "advise", "--samples", "1", "-o", "json"]);
+    confine(&mut child, &[Limit::Network(lab.path()), Limit::NoBpf(sys::Errno::PERM)]).unwrap();
+    let said = advice(Ran::of(child.output().unwrap()));
+    assert!(said["longest_chain"].is_null() && said["mean_chain"].as_f64().unwrap() > 31.0, "{said}");
+    let unknown = texts(&said["reasons"]).iter().filter(|reason| reason.contains("longest hash chain")).count();
+    assert_eq!(unknown, 1, "{said}");
+}
+
 /// A recording holds the samples with their times: the advice of a replay is the same.
 #[test]
 fn root_a_replay_advises_the_same() {
@@ -385,6 +495,7 @@ fn root_a_replay_advises_the_same() {
         let mut said: Value = serde_json::from_str(text.trim_end()).unwrap();
         // The clock of a recording is the wall's.
         assert!(number(&said["interval_ms"]) >= 900, "{said}");
+        assert!(!sees_extensions() || number(&said["longest_chain"]) >= 1, "{said}");
         said["interval_ms"] = Value::Null;
         said
     };

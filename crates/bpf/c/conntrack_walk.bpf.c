@@ -98,11 +98,14 @@ struct walk {
 	u32 status, status_mask, mark, mark_mask, zone;
 	u64 states;		/* bits: those of TCP, from 16 on those of SCTP, from 32 on those of DCCP */
 	struct tuple orig, orig_mask, reply, reply_mask;
-	u32 ended, next, filled, buckets, restarts, gone, nodes, pad2;
+	u32 ended, next, filled, buckets, restarts, gone;
+	u32 nodes, longest;	/* of the chains that are done for good: all together, in the longest */
 	u64 table;
 	u64 net;		/* whose entries: the namespace of a call before; 0 is the caller's */
 	u64 bad, node, from, ext, at_ext;
 	u32 now, row, bucket, found, written, lanes, at, kept;
+	u32 work, before;	/* steps of this call, also those in vain; those before this turn */
+	u32 round, deepest;	/* of the lanes under way; most rounds of any lanes of this turn: nodes of the longest */
 };
 
 /* A field of an entry. Where connection tracking is a module, the verifier does not know its types: their layout comes
@@ -135,6 +138,16 @@ INLINE void again(volatile struct walk *w)
 	w->bucket = w->next; w->row = w->filled;
 	w->found = w->written = w->lanes = w->at = w->kept = 0;
 	w->bad = 0;
+	w->round = w->deepest = 0; w->before = w->work;
+}
+
+/* Everything found is written: it counts, also for the lengths of chains. A turn that is read again counts once. */
+INLINE void for_good(volatile struct walk *w)
+{
+	w->next = w->bucket; w->filled = w->row;
+	w->nodes += w->work - w->before;
+	if (w->deepest > w->longest) w->longest = w->deepest;
+	again(w);
 }
 
 /* The table, by the reader of /proc/net/nf_conntrack: it has noted where it reads (struct ct_iter_state in
@@ -156,7 +169,7 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 	h->magic = MAGIC; h->parts = parts; h->jiffies = now; h->ktime_ns = bpf_ktime_get_ns();
 	h->addresses_at = ADDRESSES_AT; h->pad = 0;
 	w->next = w->start & ~7u; w->filled = HEAD;
-	w->ended = DONE; w->restarts = w->gone = w->nodes = 0;
+	w->ended = DONE; w->restarts = w->gone = w->nodes = w->longest = w->work = 0;
 	again(w);
 	if (w->end > w->buckets) w->end = w->buckets;
 	if (!w->table || w->buckets & 7) w->ended = NO_TABLE;
@@ -386,9 +399,14 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 			if (++w->restarts > RETRIES_MAX) { w->ended = UNQUIET; break; }
 			again(w);
 		}
-		w->nodes += w->lanes;
-		w->lanes = w->kept; w->at = w->kept = 0;
-		if (w->lanes) continue;
+		if (w->lanes) {
+			/* As many rounds as the longest of these chains has nodes. */
+			w->work += w->lanes; w->round++;
+			w->lanes = w->kept; w->at = w->kept = 0;
+			if (w->lanes) continue;
+			if (w->round > w->deepest) w->deepest = w->round;
+			w->round = 0;
+		}
 		if (w->found >= w->found_enough || w->bucket >= w->end) {
 			if (w->written < w->found) {
 				if (!(w->written & 7)) touch_found(o, w->written);
@@ -396,9 +414,8 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 				if (w->ended) break;
 				continue;
 			}
-			w->next = w->bucket; w->filled = w->row;
-			again(w);
-			if (w->bucket >= w->end || w->nodes > w->nodes_max) break;
+			for_good(w);
+			if (w->bucket >= w->end || w->work > w->nodes_max) break;
 		}
 		while (LOOP_OK) {
 			if (w->bucket >= w->end || w->lanes >= (w->lanes_enough & 63)) break;

@@ -6,6 +6,7 @@
 //! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`Walk::read`].
 //!
 //! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use sys::bpf::Mapped;
@@ -180,6 +181,7 @@ pub struct Walk {
     regions: Mapped,
     parts: u32,
     conditions: u32,
+    whole: Cell<Option<Counts>>,
 }
 
 impl Walk {
@@ -192,12 +194,18 @@ impl Walk {
         let spec = Spec { object: OBJECT, programs: &["walk_conntrack"], constants, entries: &[] };
         let loaded = load_with(&types, &spec)?;
         let regions = loaded.map("out")?.mapped()?;
-        Ok(Walk { loaded, regions, parts, conditions })
+        Ok(Walk { loaded, regions, parts, conditions, whole: Cell::new(None) })
     }
 
     /// True if it can do what a walk loaded with these arguments could.
     pub fn covers(&self, parts: u32, wanted: &Wanted) -> bool {
         self.parts & parts == parts && self.conditions & wanted.conditions() == wanted.conditions()
+    }
+
+    /// What the latest reading met, once it had got to the table's end and if the table's size had stayed as it was: else
+    /// chains of two tables are mixed in it.
+    pub fn whole(&self) -> Option<Counts> {
+        self.whole.get()
     }
 
     /// Begins to read the table. Each block is what one call of the program wrote, at most 256 KiB.
@@ -210,8 +218,10 @@ impl Walk {
     pub fn read(&self, host: &Host, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program("walk_conntrack")?;
         let (reader, witness) = (Reader::open(host)?, Witness::open(host));
+        self.whole.set(None);
         let mut walking = Walking {
             regions: &self.regions,
+            whole: &self.whole,
             program,
             wanted,
             reader,
@@ -238,8 +248,11 @@ impl Walk {
 /// What a reading met beside rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Nodes of the chains: every entry has two, also those that were not wanted.
+    /// Nodes of the chains, each counted once: every entry has two, also those that were not wanted.
     pub nodes: u64,
+    /// Nodes of the longest chain: of all namespaces and both directions, as the kernel counts them when it refuses an
+    /// entry because of a long chain.
+    pub longest: u32,
     /// Turns that were read again because a chain had changed meanwhile.
     pub restarts: u64,
     /// Entries that went while their row was made.
@@ -284,6 +297,7 @@ const RECENT_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub struct Walking<'w> {
     regions: &'w Mapped,
+    whole: &'w Cell<Option<Counts>>,
     program: &'w Program,
     wanted: Wanted,
     reader: Reader,
@@ -350,6 +364,7 @@ impl Walking<'_> {
         self.judge(ended, next)?;
         self.counts.nodes += counted(Context::NODES);
         self.counts.gone += counted(Context::GONE);
+        self.counts.longest = self.counts.longest.max(context.get(Context::LONGEST));
         let from = self.done();
         self.next = next;
         let newest = Newest { from, region: self.newest.region ^ 1, filled: context.get(Context::FILLED) as usize };
@@ -475,6 +490,7 @@ impl Blocks for Walking<'_> {
                 return Ok(Some(&self.passed));
             }
         }
+        self.whole.set(Some(self.counts).filter(|counts| counts.resizes == 0));
         Ok(None)
     }
 }
@@ -515,9 +531,10 @@ impl Context {
     const RESTARTS: usize = 240;
     const GONE: usize = 244;
     const NODES: usize = 248;
+    const LONGEST: usize = 252;
     const ADDRESS: usize = 256;
     const NET: usize = 264;
-    const BYTES: usize = 344;
+    const BYTES: usize = 360;
 
     fn new(wanted: &Wanted, [start, end, region, fd]: [u32; 4], [lanes, found]: [u32; 2], net: u64) -> Context {
         let (status, status_mask) = wanted.status.unwrap_or_default();
@@ -619,6 +636,83 @@ mod tests {
                 assert!(walking.buckets() >= 512 && walking.buckets() % 512 == 0);
             }
         });
+    }
+
+    const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
+
+    /// Sets the size also from inside a namespace that may not: the file is opened in the first.
+    fn resizer() -> impl Fn(&str) + Sync {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::File::options().write(true).open(BUCKETS).unwrap();
+        move |buckets| assert_eq!(file.write_at(buckets.as_bytes(), 0).unwrap(), buckets.len())
+    }
+
+    fn counts_of(walk: &Walk, host: &Host) -> Counts {
+        let mut walking = walk.read(host, Wanted::LIVE).unwrap();
+        while walking.next().unwrap().is_some() {}
+        walk.whole().expect("nobody resizes the table meanwhile")
+    }
+
+    /// Nodes of each eight buckets, and of all: by the number of steps alone, however deep they were.
+    fn nodes_by_eight(walk: &Walk, host: &Host) -> (Vec<u32>, u64) {
+        let walking = walk.read(host, Wanted::LIVE).unwrap();
+        let eight = |start| walking.run(start, start + 8).unwrap().get(Context::NODES);
+        let nodes: Vec<u32> = (0..walking.buckets()).step_by(8).map(eight).collect();
+        let all = nodes.iter().map(|nodes| u64::from(*nodes)).sum();
+        (nodes, all)
+    }
+
+    /// A bucket of a table is eight of one with eight times as many: what stands in these is the length of its chain.
+    #[test]
+    fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
+        testkit::require_root!();
+        let knob = testkit::HostKnob::set(BUCKETS, "4096");
+        let resize = resizer();
+        let lab = testkit::netns::Lab::new("walkdepth");
+        lab.inside(|| {
+            let host = Host::live();
+            let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+            // A mean of a few, and one that needs many rounds and more than one call.
+            for (made, count) in [(0, 300), (300, 12_000)] {
+                testkit::conntrack::insert(testkit::conntrack::mixed(count).skip(made));
+                testkit::wait_until("two readings of the same chains", || {
+                    resize("4096");
+                    let (nodes, all) = nodes_by_eight(&walk, &host);
+                    assert!(nodes.len() == 512 && all >= 2 * u64::from(count), "{all}");
+                    let of_larger = counts_of(&walk, &host);
+                    resize("512");
+                    let counts = counts_of(&walk, &host);
+                    // Beside ours there are those of the host, which come and go.
+                    let is_still = [counts.nodes, of_larger.nodes, nodes_by_eight(&walk, &host).1] == [all; 3];
+                    let longest = nodes.iter().max().copied().unwrap();
+                    if is_still {
+                        assert_eq!(counts.longest, longest, "of {all} nodes");
+                        assert!(of_larger.longest <= longest && u64::from(of_larger.longest) >= all.div_ceil(4096));
+                    }
+                    is_still
+                });
+            }
+        });
+        drop(knob);
+    }
+
+    #[test]
+    fn root_what_two_tables_have_is_no_length_of_either() {
+        testkit::require_root!();
+        let knob = testkit::HostKnob::set(BUCKETS, "65536");
+        let resize = resizer();
+        let lab = testkit::netns::Lab::new("walkmixed");
+        lab.track(testkit::conntrack::mixed(30_000));
+        lab.inside(|| {
+            let host = Host::live();
+            let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+            let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+            assert!(walking.next().unwrap().is_some() && walk.whole().is_none(), "not before its end");
+            resize("131072");
+            while walking.next().unwrap().is_some() {}
+            assert_eq!((walking.counts().resizes, walk.whole()), (1, None));
+        });
+        drop(knob);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use sys::caps::{self, Cap};
 use sys::{Blocks, Host, NetNs, SysError};
 
 use crate::bpf_rows::{decode_block, part};
+use crate::chains::{self, Chains};
 use crate::choose::Via;
 use crate::error::DecodeError;
 use crate::walk_filter::WalkFilter;
@@ -65,8 +66,8 @@ impl fmt::Display for WalkError {
 /// What a reading met.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Walked {
-    /// True if the caller wanted no more.
-    pub(crate) stopped: bool,
+    /// Lengths of the chains, if the whole table was walked while its size stayed.
+    pub(crate) chains: Option<Chains>,
 }
 
 /// Name of the stream on the tape. Of all namespaces: `all`.
@@ -107,8 +108,8 @@ impl Doors {
         &self.first
     }
 
-    /// Why the walk is not to be tried here, in words; `None` if it may be.
-    pub(crate) fn why_not(&self) -> Option<Box<str>> {
+    /// Why the walk is not to be tried here, in words; `None` if it may be. A replay needs no rights.
+    pub fn why_not(&self) -> Option<Box<str>> {
         self.refused().or_else(|| lacks_rights().map(Into::into))
     }
 
@@ -130,7 +131,8 @@ impl Doors {
         let key = key(ask.netns_id, ask.all);
         if host.is_replay() {
             let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-            return rows(blocks, ask, each);
+            rows(blocks, ask, each)?;
+            return Ok(Walked { chains: chains::kept(host, &key, None) });
         }
         self.load(host, ask)?;
         let kept = self.walk.borrow();
@@ -143,7 +145,9 @@ impl Doors {
         }
         let walking = walking.map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
-        rows(blocks.map_err(WalkError::Broken)?, ask, each)
+        rows(blocks.map_err(WalkError::Broken)?, ask, each)?;
+        let walked = walk.whole().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
+        Ok(Walked { chains: chains::kept(host, &key, walked) })
     }
 
     #[cfg(feature = "bpf")]
@@ -184,7 +188,8 @@ impl Doors {
         }
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-        rows(blocks, ask, each)
+        rows(blocks, ask, each)?;
+        Ok(Walked { chains: chains::kept(host, &key, None) })
     }
 }
 
@@ -206,13 +211,13 @@ fn rows<'a>(
     mut blocks: Box<dyn Blocks + 'a>,
     ask: &Ask<'_>,
     each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
-) -> Result<Walked, WalkError> {
+) -> Result<(), WalkError> {
     while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
         if decode_block(block, ask.netns_id, each) {
-            return Ok(Walked { stopped: true });
+            break;
         }
     }
-    Ok(Walked::default())
+    Ok(())
 }
 
 fn not_here() -> SysError {

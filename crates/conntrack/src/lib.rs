@@ -8,6 +8,7 @@
 mod books;
 mod bpf_door;
 mod bpf_rows;
+mod chains;
 pub mod change;
 mod choose;
 mod ctnetlink;
@@ -32,6 +33,7 @@ pub mod uapi;
 mod walk_filter;
 
 pub use bpf_door::Doors;
+pub use chains::Chains;
 pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via};
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};

@@ -10,6 +10,7 @@ use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
 use crate::bpf_door::{self, Doors, WalkError};
+use crate::chains::Chains;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
 use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, key};
 use crate::error::DecodeError;
@@ -51,12 +52,14 @@ pub struct CtSource<'h> {
     doors: Option<&'h Doors>,
     /// Entries of every namespace, by the walk.
     all: bool,
+    /// What the last run met.
+    chains: Option<Chains>,
 }
 
 impl<'h> CtSource<'h> {
     /// Entries of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> CtSource<'h> {
-        CtSource { host, options, netns: None, doors: None, all: false }
+        CtSource { host, options, netns: None, doors: None, all: false, chains: None }
     }
 
     /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -76,6 +79,12 @@ impl<'h> CtSource<'h> {
         self.all = true;
         self.options.via = Some(Via::Bpf);
         self
+    }
+
+    /// Lengths of the hash table's chains, as the last run met them: those of all namespaces together, whichever was read.
+    /// `None` by other doors than the walk, and if the table was not walked to its end or its size changed meanwhile.
+    pub fn chains(&self) -> Option<Chains> {
+        self.chains
     }
 
     fn place(&self) -> Place<'h> {
@@ -253,13 +262,15 @@ impl Source<Nat> for CtSource<'_> {
         let now = host.now();
         let now_ns = u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000) + u64::from(now.nanos);
         let rows = Rows { each, books: &mut books, labels, text: Vec::new(), unnamed: false, now_ns, stopped: false };
-        let mut run = Run { source: self, rows };
+        self.chains = None;
+        let mut run = Run { source: self, rows, chains: None };
         let ended = match choice.via {
             Via::Proc => run.by_proc().map_err(Trouble::Proc),
             Via::Bpf => run.by_walk(demand.need, &walk, &split.filter),
             Via::Netlink => run.by_netlink_or_proc(&split.filter),
         };
-        let unnamed = run.rows.unnamed;
+        let (unnamed, chains) = (run.rows.unnamed, run.chains);
+        self.chains = chains;
         if unnamed {
             books.note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
         }
@@ -278,6 +289,8 @@ impl Source<Nat> for CtSource<'_> {
 struct Run<'s, 'h, 'r, 'f> {
     source: &'s CtSource<'h>,
     rows: Rows<'r, 'f>,
+    /// Lengths of the table's chains, from the walk.
+    chains: Option<Chains>,
 }
 
 impl Run<'_, '_, '_, '_> {
@@ -300,7 +313,8 @@ impl Run<'_, '_, '_, '_> {
             Err(error) => rows.failed(error),
         });
         match walked {
-            Ok(_) => {
+            Ok(walked) => {
+                self.chains = walked.chains;
                 rows.books.used(Via::Bpf.name());
                 Ok(())
             }

@@ -359,6 +359,20 @@ fn root_chains_that_are_too_long() {
     let fixed = lab.inside(|| fixed(100_000));
     std::fs::write(BUCKETS, "1024").unwrap();
     lab.inside(|| assert_eq!(missing_and_double(&Doors::new(), &fixed), (0, 0)));
+    lab.inside(|| {
+        let host = Host::live();
+        let chains = |via| {
+            let mut source = CtSource::new(&host, options(Some(via)));
+            assert!(!source.run(&demand(&["orig_src"], Vec::new()), &mut |_| Next::More).unwrap().incomplete);
+            source.chains()
+        };
+        let walked = chains(Via::Bpf).unwrap();
+        // 195 a bucket: eight standard deviations more than that is no accident.
+        let mean = walked.nodes.div_ceil(1024);
+        assert!((200_000..220_000).contains(&walked.nodes), "{walked:?}");
+        assert!((mean..mean + 8 * mean.isqrt()).contains(&u64::from(walked.longest)), "{walked:?}");
+        assert_eq!(chains(Via::Netlink), None);
+    });
 }
 
 /// Runs `work` inside without these rights, on a thread that ends there: it could not go back.
@@ -404,21 +418,23 @@ fn root_a_recorded_walk_is_read_again() {
     let of = |host: &Host, id: u64| {
         let mut rows = Vec::new();
         let options = Options { via: Some(Via::Bpf), ..Options::new(id) };
-        let books = CtSource::new(host, options).run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
+        let mut source = CtSource::new(host, options);
+        let books = source.run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
             rows.push(told(row));
             Next::More
         });
-        (rows, books.unwrap())
+        (rows, source.chains().unwrap(), books.unwrap())
     };
     let id = lab.inside(|| sys::netns::current_inode().unwrap());
     let live = lab.inside(|| {
         let host = Host::live().recording(&file).unwrap();
-        let live = of(&host, id).0;
+        let (rows, chains, _) = of(&host, id);
         host.finish().unwrap();
-        live
+        (rows, chains)
     });
-    let (again, books) = of(&Host::replaying(&file).unwrap(), id);
-    assert!(live.len() > 300 && live == again);
+    let (again, chains, books) = of(&Host::replaying(&file).unwrap(), id);
+    assert!(live.0.len() > 300 && live == (again, chains));
+    assert!(chains.nodes >= 1000, "entries that did not pass are in the chains, too: {chains:?}");
     assert!(books.why.iter().any(|why| why.text.contains("filter of the walk: family")), "{books:?}");
     assert!(Nat::FIELDS.len() > 30);
 }

@@ -21,6 +21,7 @@ Examples:
   netwren nat advise --all-netns -o json | jq 'select(.verdict != \"roomy\")'
   netwren nat advise --apply                      what would be set and written
   netwren nat advise --apply --yes                set it, and keep it over a restart
+  netwren nat advise --apply --timeouts           and the timeouts that are advised: what would be set
 ";
 
 /// A parsed `nat advise`.
@@ -38,6 +39,8 @@ pub(crate) struct NatAdvise {
     pub(crate) json: bool,
     /// `--apply`
     pub(crate) apply: bool,
+    /// `--timeouts`: they are set as well.
+    pub(crate) timeouts: bool,
     /// `--yes`: not only shown.
     pub(crate) yes: bool,
     /// `--record`
@@ -74,6 +77,7 @@ fn from_words(matches: &ArgMatches) -> Result<NatAdvise, String> {
         interval,
         json: text("output").is_some_and(|word| word == "json"),
         apply: matches.get_flag("apply"),
+        timeouts: matches.get_flag("timeouts"),
         yes: matches.get_flag("yes"),
         record: text("record").map(PathBuf::from),
         replay: text("replay").map(PathBuf::from),
@@ -85,6 +89,7 @@ impl NatAdvise {
     fn check(&self) -> Option<&'static str> {
         let wrongs = [
             (self.yes && !self.apply, "--yes goes with --apply"),
+            (self.timeouts && !self.apply, "--timeouts goes with --apply"),
             (self.apply && self.replay.is_some(), "a recording has no settings to change: leave out --replay"),
             (self.record.is_some() && self.replay.is_some(), "--record and --replay exclude each other"),
             (self.netns.is_some() && self.all_netns, "--netns and --all-netns exclude each other"),
@@ -127,6 +132,7 @@ pub(crate) fn command() -> Command {
             "apply",
             "Set limit and buckets as advised and keep them in /etc/sysctl.d; without --yes only show it",
         ))
+        .arg(switch("timeouts", "With --apply: also the timeouts that are advised, each in its network namespace"))
         .arg(switch("yes", "With --apply: do it"))
 }
 
@@ -154,9 +160,11 @@ mod tests {
             (asked.samples, asked.interval, asked.json, asked.all_netns),
             (5, Duration::from_millis(500), true, true)
         );
-        assert!(parse("--apply --yes").unwrap().yes);
+        let asked = parse("--apply --yes").unwrap();
+        assert!(asked.yes && !asked.timeouts && parse("--apply --timeouts").unwrap().timeouts);
         for (line, says) in [
             ("--yes", "goes with --apply"),
+            ("--timeouts", "goes with --apply"),
             ("--apply --replay f", "no settings to change"),
             ("--samples 0", "takes a number"),
             ("--interval 0", "takes seconds"),

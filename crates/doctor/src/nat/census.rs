@@ -3,15 +3,6 @@ use record::rows::{Conntrack, CtSetting, CtSettings, CtStatus};
 
 use super::timeouts;
 
-/// Lengths of the hash chains, of all namespaces together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chains {
-    /// Nodes in the longest, if somebody walked them; an entry has two nodes.
-    pub longest: Option<u64>,
-    /// Nodes in all of them, to be divided by the buckets.
-    pub nodes: u64,
-}
-
 /// Entries that one timeout keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Group {
@@ -37,8 +28,6 @@ pub struct Census {
     /// Rows of which it is known whether they have expired, and those that have.
     dated: u64,
     expired: u64,
-    /// Lengths of chains, if the door saw them.
-    pub chains: Option<Chains>,
 }
 
 impl Census {
@@ -56,7 +45,6 @@ impl Census {
             helped: 0,
             dated: 0,
             expired: 0,
-            chains: None,
         }
     }
 

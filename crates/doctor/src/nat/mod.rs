@@ -3,12 +3,14 @@
 //! Start reading at [`advise`]. The numbers: `trend` compares samples, [`Census`] counts one pass over the table,
 //! [`Sizes`] turns both into a limit, `reasons` into sentences.
 mod census;
+mod chains;
 mod reasons;
 mod sizes;
 mod timeouts;
 mod trend;
 
-pub use census::{Census, Chains};
+pub use census::Census;
+pub use chains::Chains;
 pub use sizes::{EntryBytes, Sizes, slots_of_page};
 pub use timeouts::{TimeoutAdvice, setting_of};
 pub use trend::{Sample, Trend};
@@ -31,6 +33,8 @@ pub struct Evidence {
     pub is_listened_to: Option<bool>,
     /// One pass over the table.
     pub census: Option<Census>,
+    /// Lengths of the hash chains, if somebody walked them.
+    pub chains: Option<Chains>,
     /// What an entry takes on this kernel.
     pub entry: Option<EntryBytes>,
     /// Bytes of a page.
@@ -111,8 +115,6 @@ pub struct Advice {
 const SOON_S: u64 = 3600;
 /// From which percentage on a table is nearly full. The kernel begins to throw out entries at 95.
 const NEARLY_FULL_PERCENT: u64 = 80;
-/// A chain of this length is no accident in a table that has a bucket for every entry.
-const LONG_CHAIN: u64 = 32;
 
 /// What the evidence comes to.
 pub fn advise(evidence: &Evidence) -> Advice {
@@ -131,7 +133,7 @@ pub fn advise(evidence: &Evidence) -> Advice {
         trend,
         expired: if entries == Some(0) { Some(0) } else { census.and_then(Census::expired) },
         nat_entries: census.map(Census::nat),
-        chains: chains(evidence),
+        chains: chains::known(evidence),
         bytes_per_entry: bytes.map(|bytes| bytes.mean),
         bytes_per_entry_plain: bytes.map(|bytes| bytes.plain),
         bytes_per_entry_nat: bytes.map(|bytes| bytes.nat),
@@ -141,13 +143,6 @@ pub fn advise(evidence: &Evidence) -> Advice {
     };
     advice.reasons = reasons::of(evidence, &advice);
     advice
-}
-
-/// The lengths of the chains: as somebody walked them, or what the number of all entries tells of their mean.
-fn chains(evidence: &Evidence) -> Option<Chains> {
-    let walked = evidence.census.as_ref().and_then(|census| census.chains);
-    let counted = || evidence.host_entries.map(|entries| Chains { longest: None, nodes: entries.saturating_mul(2) });
-    walked.or_else(counted)
 }
 
 /// True if every new entry has extensions, whatever becomes of it.
@@ -164,7 +159,6 @@ fn is_all_extended(evidence: &Evidence) -> bool {
 fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>) -> Verdict {
     let (Some(entries), Some(max)) = (entries, evidence.max) else { return Verdict::Unknown };
     let grew = |counter| trend.grown.get(counter).is_some_and(|grown| grown > 0);
-    let longest = chains(evidence).and_then(|chains| chains.longest).unwrap_or(0);
     let soon = trend.full_in_s.is_some_and(|seconds| seconds < SOON_S);
     if entries >= max || grew(StatCounter::Drop) && percent(trend.peak.unwrap_or(0), max) >= NEARLY_FULL_PERCENT {
         return Verdict::Full;
@@ -175,7 +169,7 @@ fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>) -> Verdict 
     if soon || percent(entries, max) >= NEARLY_FULL_PERCENT {
         return Verdict::Filling;
     }
-    if grew(StatCounter::ChainTooLong) || longest >= LONG_CHAIN {
+    if grew(StatCounter::ChainTooLong) || evidence.chains.is_some_and(Chains::is_long) {
         return Verdict::Crowded;
     }
     Verdict::Roomy

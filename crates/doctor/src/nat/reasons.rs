@@ -1,14 +1,14 @@
 //! The advice in sentences.
 use record::rows::{CtSetting, StatCounter};
 
-use super::{Advice, Census, Evidence, Sizes, TimeoutAdvice, Trend, Verdict, percent, some};
+use super::{Advice, Census, Evidence, Sizes, TimeoutAdvice, Trend, Verdict, chains, percent, some};
 
 /// The sentences, the gravest first.
 pub(super) fn of(evidence: &Evidence, advice: &Advice) -> Vec<String> {
     let mut says = Vec::new();
     losses(&advice.trend, advice.max, &mut says);
     filling(advice, &mut says);
-    chains(evidence, advice, &mut says);
+    chains::of(evidence, advice, &mut says);
     if let Some(sizes) = &advice.sizes {
         sizing(evidence, advice, sizes, &mut says);
     }
@@ -61,20 +61,6 @@ fn filling(advice: &Advice, says: &mut Vec<String>) {
             says.push(format!("{growth} entries more each second: full in {seconds} s at this rate"));
         }
         _ => {}
-    }
-}
-
-fn chains(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
-    let (Some(chains), Some(buckets)) = (advice.chains, evidence.buckets.filter(|buckets| *buckets > 0)) else {
-        return;
-    };
-    let tenths = u128::from(chains.nodes) * 10 / u128::from(buckets);
-    let mean = format!("{}.{} (two nodes an entry, all namespaces)", tenths / 10, tenths % 10);
-    if let Some(longest) = chains.longest {
-        says.push(format!("the longest hash chain has {longest} nodes, the mean is {mean}"));
-    } else if tenths > 20 {
-        // Two is what a table with a bucket for every entry has when it is full.
-        says.push(format!("the mean hash chain has {mean}: more than if there were a bucket for each entry"));
     }
 }
 
@@ -161,9 +147,7 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     }
     match &evidence.census {
         None => says.push("the table itself was not read: who keeps its entries is not known".to_owned()),
-        Some(census) if census.entries() > 0 && census.expired().is_none() => {
-            says.push("how many entries have expired is not known: only the walk by bpf sees them".to_owned());
-        }
+        Some(census) if census.entries() > 0 => unseen(evidence, census, says),
         Some(_) => {}
     }
     if evidence.entry.is_none() {
@@ -177,6 +161,21 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+}
+
+/// What a door other than the walk leaves open; or the walk, if the table's size changed under it.
+fn unseen(evidence: &Evidence, census: &Census, says: &mut Vec<String>) {
+    let sentence = match (census.expired(), evidence.chains) {
+        (None, None) => {
+            "the length of the longest hash chain and how many entries have expired are not known: only the walk by bpf sees that"
+        }
+        (None, Some(_)) => "how many entries have expired is not known: only the walk by bpf sees them",
+        (Some(_), None) => {
+            "the length of the longest hash chain is not known: the table's size changed while it was walked"
+        }
+        (Some(_), Some(_)) => return,
+    };
+    says.push(sentence.to_owned());
 }
 
 fn mib(bytes: u64) -> u64 {

@@ -102,7 +102,8 @@ pub(super) fn advise(
     let advised_max = if wanted <= max { max } else { rounded(wanted).min(MAX_MAX) };
     // One bucket for each entry that there will be, of whatever namespace.
     // A few of others' are not worth a new table: the number includes objects that are free again.
-    let others = evidence.host_entries.map_or(0, |all| all.saturating_sub(peak));
+    let all = evidence.host_entries.or(evidence.chains.map(|chains| chains.nodes / 2));
+    let others = all.map_or(0, |all| all.saturating_sub(peak));
     let others = if others > buckets / 8 { others } else { 0 };
     let for_all = wanted.saturating_add(others).max(if advised_max > max { advised_max } else { 0 });
     let most = BUCKETS_MAX / slots * slots;

@@ -187,11 +187,47 @@ fn chains_walked_or_counted() {
     let advice = advise(&counted);
     assert_eq!(advice.chains, Some(Chains { longest: None, nodes: 6000 }));
     assert!(advice.reasons.iter().any(|reason| reason.contains("mean hash chain has 5.8")), "{:?}", advice.reasons);
-    let mut census = Census::new(&settings());
-    census.chains = Some(Chains { longest: Some(40), nodes: 6000 });
-    let advice = advise(&Evidence { census: Some(census), ..counted });
-    assert_eq!(advice.verdict, Verdict::Crowded);
-    assert!(advice.reasons.iter().any(|reason| reason.contains("longest hash chain has 40")), "{:?}", advice.reasons);
+    let walked = |longest, nodes| {
+        let advice = advise(&Evidence { chains: Some(Chains { longest: Some(longest), nodes }), ..counted.clone() });
+        let says = advice.reasons.iter().find(|reason| reason.contains("longest hash chain"));
+        (advice.verdict, says.expect("it is told").clone())
+    };
+    // Of 1024 buckets: an even table, a crowded one, one with too few buckets, one with far too few.
+    for (longest, nodes, verdict, says) in [
+        (8, 1000, Verdict::Roomy, "has 8 nodes, the mean is 0.9 (two nodes an entry, all namespaces)"),
+        (39, 1000, Verdict::Roomy, "has 39 nodes"),
+        (40, 1000, Verdict::Crowded, "more buckets help little; from 50 to 80"),
+        (14, 6000, Verdict::Roomy, "more than if there were a bucket for each"),
+        (40, 8192, Verdict::Crowded, "more buckets help little"),
+        (40, 8193, Verdict::Crowded, "too few buckets; from 50 to 80"),
+    ] {
+        let (said, sentence) = walked(longest, nodes);
+        assert!(said == verdict && sentence.contains(says), "{longest} of {nodes}: {said:?}, {sentence}");
+    }
+    assert!(!walked(8, 1000).1.contains("chaintoolong"));
+}
+
+#[test]
+fn what_only_the_walk_sees_is_said_once() {
+    let of = |expired, chains| {
+        let mut census = Census::new(&settings());
+        census.add(&Conntrack { expired, ..tcp(7, 1) });
+        let evidence = Evidence { census: Some(census), chains, ..evidence(vec![sample(1, 1, 0)], 1000, 1024) };
+        let reasons = advise(&evidence).reasons;
+        let mut says =
+            reasons.into_iter().filter(|reason| reason.contains("is not known") && !reason.contains("growth"));
+        (says.next(), says.next())
+    };
+    let (both, more) = of(None, None);
+    let both = both.unwrap();
+    assert!(
+        both.contains("longest hash chain and how many entries have expired") && both.contains("only the walk by bpf"),
+        "{both}"
+    );
+    assert_eq!(more, None);
+    let seen = Some(Chains { longest: Some(3), nodes: 2 });
+    assert_eq!(of(Some(false), seen), (None, None));
+    assert!(of(Some(false), None).0.unwrap().contains("changed while it was walked"));
 }
 
 #[test]
@@ -219,12 +255,15 @@ proptest! {
         entry: u64,
         host_entries: Option<u64>,
         lefts in proptest::collection::vec(any::<u32>(), 0..4),
+        longest: Option<u64>,
+        nodes: u64,
     ) {
         let mut census = Census::new(&settings());
         lefts.iter().for_each(|left| census.add(&tcp((left % 12) as u8, *left)));
         let entry = Some(EntryBytes { entry, extension: entry, helped: entry });
         let advice = advise(&Evidence {
-            samples, max, buckets, page_bytes, entry, host_entries, census: Some(census), host_memory_bytes: max, ..Evidence::default()
+            samples, max, buckets, page_bytes, entry, host_entries, census: Some(census), host_memory_bytes: max,
+            chains: longest.map(|longest| Chains { longest: Some(longest), nodes }), ..Evidence::default()
         });
         if let (Some(sizes), Some(max), Some(buckets)) = (advice.sizes, max, buckets) {
             prop_assert!(sizes.advised_max >= max.min(i32::MAX as u64) && sizes.advised_buckets >= buckets);

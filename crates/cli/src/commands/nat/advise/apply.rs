@@ -1,201 +1,277 @@
 //! `--apply`: sets what was advised, and keeps it over a restart.
 //!
-//! Limit and buckets are one for the whole host: whatever namespace asks for most of them gets it. They can be written
-//! from the first namespace alone.
+//! Limit and buckets are one for the whole host and can be written from the first namespace alone. Timeouts are each
+//! namespace's own; what is kept in /etc is for the namespace in which the host, or the container, starts.
 
 use super::super::super::Outcome;
+use super::super::stats::ways;
 use super::Judged;
+use super::kept::{BEFORE, KEPT, write_kept};
+use super::settings::{self, Setting};
 use crate::exit::Exit;
+use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::SETTINGS_DIR;
+use conntrack::{Way, in_each};
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-/// Where settings are kept; systemd and procps read all of its folder when the host starts.
-const KEPT: &str = "sysctl.d/90-netwren-conntrack.conf";
-/// What stood there before.
-const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
+const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
+                            namespace may (or the right is missing, CAP_NET_ADMIN)";
+/// The kernel looks at a timeout when a packet comes, not when it is written.
+const FROM_NOW_ON: &str =
+    "a timeout holds from an entry's next packet on: what is silent already stays until its old time is over";
 
-/// A setting with what it is and what it shall be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Setting {
-    file: &'static str,
-    was: u64,
-    becomes: u64,
+/// What is to be done.
+struct Todo<'s> {
+    session: &'s Session,
+    /// Limit and buckets.
+    sizes: Vec<Setting>,
+    /// True if these should be others, but cannot be set from here.
+    out_of_reach: bool,
+    timeouts: Vec<Timeout<'s>>,
+    /// The same, if they were not asked for.
+    left_out: Vec<Timeout<'s>>,
 }
 
-impl Setting {
-    fn with(&self, value: u64) -> String {
-        format!("net.netfilter.{}={value}", self.file)
+/// A timeout of a namespace.
+struct Timeout<'s> {
+    of: &'s Judged,
+    setting: Setting,
+}
+
+impl Timeout<'_> {
+    /// Where, if that is not where we are.
+    fn place(&self, session: &Session) -> String {
+        match self.of.netns_id == session.netns_id() {
+            true => String::new(),
+            false => format!(" in network namespace {}", String::from_utf8_lossy(&self.of.name)),
+        }
     }
 }
 
-/// What is to be set; buckets first, so that no entry that may come in finds too few. Nothing if all is well.
-fn settings(judged: &[Judged]) -> Vec<Setting> {
-    let sizes = judged.iter().filter_map(|one| Some((one.evidence.max?, one.evidence.buckets?, one.advice.sizes?)));
-    // One host, one limit: each namespace read the same.
-    let Some((max, buckets, _)) = sizes.clone().next() else { return Vec::new() };
-    let most = |of: fn(&doctor::nat::Sizes) -> u64| sizes.clone().map(|(.., sizes)| of(&sizes)).max().unwrap_or(0);
-    let all = [
-        Setting { file: "nf_conntrack_buckets", was: buckets, becomes: most(|sizes| sizes.advised_buckets) },
-        Setting { file: "nf_conntrack_max", was: max, becomes: most(|sizes| sizes.advised_max) },
-    ];
-    all.into_iter().filter(|setting| setting.becomes != setting.was).collect()
+/// Sets and keeps what was advised, or without `--yes` tells what would be done.
+pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Outcome {
+    let todo = Todo::of(session, judged, asked.timeouts);
+    let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
+        true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was done")),
+        true if asked.timeouts => {
+            Outcome::because(Exit::Ok, "nothing to set: limit, buckets and timeouts are as they should be")
+        }
+        true => Outcome::because(Exit::Ok, "nothing to set: limit and buckets are as they should be"),
+        false if asked.yes => todo.set(),
+        false => Outcome { exit: Exit::Ok, says: todo.preview() },
+    };
+    if todo.out_of_reach && outcome.exit == Exit::Ok {
+        outcome.exit = Exit::Partial;
+        outcome.says.push(OUT_OF_REACH.to_owned());
+    }
+    let left = todo.left_out.iter();
+    outcome.says.extend(left.map(|one| {
+        let (line, was) = (one.setting.line(), one.setting.was);
+        format!("{line}{} (is {was}) is advised as well: --timeouts sets it, too", one.place(session))
+    }));
+    outcome
 }
 
-/// The same as sysctl(8) takes them.
-pub(super) fn lines(judged: &[Judged]) -> Vec<String> {
-    settings(judged).iter().map(|setting| setting.with(setting.becomes)).collect()
+impl<'s> Todo<'s> {
+    fn of(session: &'s Session, judged: &'s [Judged], with_timeouts: bool) -> Todo<'s> {
+        // The one this thread is in: with --all-netns the caller's own.
+        let is_first = judged.iter().any(|one| one.netns_id == session.netns_id() && one.evidence.is_first);
+        let timeouts = judged.iter().filter_map(|of| Some(Timeout { of, setting: settings::timeout(of)? }));
+        let (timeouts, left_out) = timeouts.partition(|_| with_timeouts);
+        let (sizes, beyond): (Vec<_>, Vec<_>) = settings::sizes(judged).into_iter().partition(|_| is_first);
+        Todo { session, sizes, out_of_reach: !beyond.is_empty(), timeouts, left_out }
+    }
+
+    /// What the file is to hold: of timeouts those of the namespace that process 1 is in, for it is what the file is read
+    /// for. Where process 1 may not be looked at that is the first.
+    fn kept(&self) -> Vec<Setting> {
+        let starts_in = sys::netns::inode_of(&self.session.host().real_path("/proc/1/ns/net")).ok();
+        let is_kept = |of: &Judged| starts_in.map_or(of.evidence.is_first, |inode| inode == of.netns_id);
+        let timeouts = self.timeouts.iter().filter(|one| is_kept(one.of)).map(|one| one.setting);
+        self.sizes.iter().copied().chain(timeouts).collect()
+    }
+
+    /// What is not kept, in words.
+    fn not_kept(&self, kept: usize) -> Option<String> {
+        let lost = (self.sizes.len() + self.timeouts.len()).checked_sub(kept).filter(|lost| *lost > 0)?;
+        let keep = self.session.host().etc_path(KEPT);
+        let keep = keep.display();
+        Some(format!(
+            "timeouts that are not kept over a restart: {lost}; {keep} is for the namespace of process 1 alone"
+        ))
+    }
+
+    fn preview(&self) -> Vec<String> {
+        let set = |setting: &Setting, place: &str| format!("would set {}{place} (is {})", setting.line(), setting.was);
+        let mut says: Vec<String> = self.sizes.iter().map(|setting| set(setting, "")).collect();
+        says.extend(self.timeouts.iter().map(|one| set(&one.setting, &one.place(self.session))));
+        let kept = self.kept();
+        says.extend(self.not_kept(kept.len()));
+        says.push(match kept.is_empty() {
+            true => "nothing was done, --yes does it".to_owned(),
+            false => {
+                let keep = self.session.host().etc_path(KEPT);
+                format!("would write {}; nothing was done, --yes does it", keep.display())
+            }
+        });
+        says
+    }
+
+    fn set(&self) -> Outcome {
+        let mut work = Work { session: self.session, done: Vec::new(), undo: Vec::new() };
+        match self.work(&mut work) {
+            Ok(()) => Outcome { exit: Exit::Ok, says: work.says() },
+            Err(failed) => {
+                let mut says = work.says();
+                says.push(failed.to_string());
+                Outcome { exit: Exit::Failed, says }
+            }
+        }
+    }
+
+    fn work(&self, work: &mut Work<'_>) -> Result<(), Failed> {
+        for setting in &self.sizes {
+            work.set(setting)?;
+            work.note(setting, "", "");
+        }
+        let namespaces = self.session.namespaces();
+        let ways = ways(self.session, namespaces.as_deref());
+        for one in &self.timeouts {
+            let way = ways.iter().find(|way| way.netns_id == one.of.netns_id);
+            if let Some(way) = way {
+                work.set_inside(way, &one.setting, &one.place(self.session))?;
+            }
+        }
+        let kept = self.kept();
+        if !kept.is_empty() {
+            work.keep(&kept)?;
+        }
+        work.done.extend(self.not_kept(kept.len()));
+        if !self.timeouts.is_empty() {
+            work.done.push(FROM_NOW_ON.to_owned());
+        }
+        Ok(())
+    }
 }
 
-/// Sets and keeps what was advised, or with `yes` not given tells what would be done.
-pub(super) fn run(session: &Session, judged: &[Judged], yes: bool) -> Outcome {
-    let settings = settings(judged);
-    if settings.is_empty() {
-        return Outcome::because(Exit::Ok, "nothing to set: limit and buckets are as they should be");
+/// What was done so far, and what takes it back.
+struct Work<'s> {
+    session: &'s Session,
+    done: Vec<String>,
+    undo: Vec<String>,
+}
+
+impl Work<'_> {
+    /// Sets it where the calling thread is.
+    fn set(&self, setting: &Setting) -> Result<(), Failed> {
+        let path = self.session.host().real_path(&format!("{SETTINGS_DIR}/{}", setting.file));
+        fs::write(&path, setting.becomes.to_string())
+            .map_err(|error| Failed { what: format!("set {}", setting.line()), why: error.to_string() })
     }
-    // The one this thread is in: with --all-netns the caller's own.
-    let is_first = judged.iter().any(|one| one.netns_id == session.netns_id() && one.evidence.is_first);
-    if !is_first {
-        let words = "limit and buckets cannot be set from here: they are the host's, and only its first network \
-                     namespace may (or the right is missing, CAP_NET_ADMIN); nothing was done";
-        return Outcome::because(Exit::Failed, words);
+
+    fn note(&mut self, setting: &Setting, place: &str, enter: &str) {
+        self.done.push(format!("set {}{place}", setting.line()));
+        self.undo.push(format!("{enter}sysctl -w {}", setting.with(setting.was)));
     }
-    let keep = session.host().etc_path(KEPT);
-    if !yes {
-        let mut says: Vec<String> =
-            settings.iter().map(|s| format!("would set {} (is {})", s.with(s.becomes), s.was)).collect();
-        says.push(format!("would write {}; nothing was done, --yes does it", keep.display()));
-        return Outcome { exit: Exit::Ok, says };
+
+    /// Sets it in a namespace. One that has gone since needs no setting.
+    fn set_inside(&mut self, way: &Way<'_>, setting: &Setting, place: &str) -> Result<(), Failed> {
+        let mut result = None;
+        let entered = in_each(self.session.host(), std::slice::from_ref(way), &mut |_, _| {
+            result = Some(self.set(setting));
+            Ok(())
+        });
+        if let Err(error) = entered {
+            return Err(Failed { what: format!("set {}{place}", setting.line()), why: error.to_string() });
+        }
+        match result {
+            None => self.done.push(format!("{} was not set{place}: it has gone", setting.name())),
+            Some(set) => {
+                set?;
+                self.note(setting, place, &entering(way));
+            }
+        }
+        Ok(())
     }
-    match set_and_keep(session, &settings, &keep) {
-        Ok(says) => Outcome { exit: Exit::Ok, says },
-        Err(failed) => Outcome { exit: Exit::Failed, says: failed.lines() },
+
+    /// Writes the file.
+    fn keep(&mut self, kept: &[Setting]) -> Result<(), Failed> {
+        let (keep, before) = (self.session.host().etc_path(KEPT), self.session.host().etc_path(BEFORE));
+        let had_one = write_kept(kept, &keep, &before)
+            .map_err(|error: io::Error| Failed { what: format!("write {}", keep.display()), why: error.to_string() })?;
+        self.undo.push(match had_one {
+            true => format!("mv {} {}", before.display(), keep.display()),
+            false => format!("rm {}", keep.display()),
+        });
+        self.done.push(format!("wrote {}", keep.display()));
+        Ok(())
+    }
+
+    fn says(self) -> Vec<String> {
+        let mut says = self.done;
+        if !self.undo.is_empty() {
+            says.push(format!("undo: {}", self.undo.join(" && ")));
+        }
+        says
     }
 }
 
-/// What went wrong, and what had been done until then.
+/// The words before a command that is to run in a namespace.
+fn entering(way: &Way<'_>) -> String {
+    let path = match (way.is_here, way.path, way.pid) {
+        (false, Some(path), _) => path.to_owned(),
+        (false, None, Some(pid)) => PathBuf::from(format!("/proc/{pid}/ns/net")),
+        _ => return String::new(),
+    };
+    // As a shell takes it, whatever its name.
+    format!("nsenter --net='{}' ", path.display().to_string().replace('\'', "'\\''"))
+}
+
+/// What went wrong.
 struct Failed {
     what: String,
-    error: io::Error,
-    done: Vec<String>,
-}
-
-impl Failed {
-    fn lines(self) -> Vec<String> {
-        let mut lines = self.done.clone();
-        lines.push(self.to_string());
-        lines
-    }
+    why: String,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.what, self.error)
+        write!(f, "cannot {}: {}", self.what, self.why)
     }
-}
-
-fn set_and_keep(session: &Session, settings: &[Setting], keep: &Path) -> Result<Vec<String>, Failed> {
-    let (mut done, mut undo) = (Vec::new(), Vec::new());
-    for setting in settings {
-        let path = session.host().real_path(&format!("{SETTINGS_DIR}/{}", setting.file));
-        let line = setting.with(setting.becomes);
-        if let Err(error) = fs::write(&path, setting.becomes.to_string()) {
-            return Err(Failed { what: format!("set {line}"), error, done: with_undo(done, &undo) });
-        }
-        done.push(format!("set {line}"));
-        undo.push(format!("sysctl -w {}", setting.with(setting.was)));
-    }
-    let before = session.host().etc_path(BEFORE);
-    match write_kept(settings, keep, &before) {
-        Ok(true) => undo.push(format!("mv {} {}", before.display(), keep.display())),
-        Ok(false) => undo.push(format!("rm {}", keep.display())),
-        Err(error) => {
-            let what = format!("write {}", keep.display());
-            return Err(Failed { what, error, done: with_undo(done, &undo) });
-        }
-    }
-    done.push(format!("wrote {}", keep.display()));
-    Ok(with_undo(done, &undo))
-}
-
-fn with_undo(mut done: Vec<String>, undo: &[String]) -> Vec<String> {
-    if !undo.is_empty() {
-        done.push(format!("undo: {}", undo.join(" && ")));
-    }
-    done
-}
-
-/// Writes the file whole or not at all; true if there was one, which is kept as `before`.
-fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io::Result<bool> {
-    let mut text = String::from("# Written by `netwren nat advise --apply`.\n");
-    let old = match fs::read_to_string(keep) {
-        Ok(old) => Some(old),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    // What is not set anew stays: an earlier run may have written the other one.
-    let is_new = |line: &str| settings.iter().any(|setting| line.contains(setting.file));
-    for line in old.iter().flat_map(|old| old.lines()).filter(|line| !line.starts_with('#') && !is_new(line)) {
-        text.push_str(line);
-        text.push('\n');
-    }
-    for setting in settings {
-        text.push_str(&setting.with(setting.becomes));
-        text.push('\n');
-    }
-    if let Some(folder) = keep.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    if let Some(old) = &old {
-        replace(before, old)?;
-    }
-    replace(keep, &text)?;
-    Ok(old.is_some())
-}
-
-/// A reader finds the old content or the new one, never half of it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // The name does not end in .conf: nobody takes it for one if we die here.
-    let draft: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&draft)?;
-    let written =
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&draft, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
-
-    const MAX: Setting = Setting { file: "nf_conntrack_max", was: 1, becomes: 4096 };
-    const BUCKETS: Setting = Setting { file: "nf_conntrack_buckets", was: 1, becomes: 512 };
+    use crate::session::Place;
 
     #[test]
-    fn the_kept_file_is_whole_and_the_old_one_is_beside_it() {
-        let tmp = tempfile::tempdir().unwrap();
-        let (keep, before) = (tmp.path().join("sysctl.d/k.conf"), tmp.path().join("sysctl.d/k.conf.before"));
-        assert!(!write_kept(&[MAX, BUCKETS], &keep, &before).unwrap());
-        let first = fs::read_to_string(&keep).unwrap();
-        assert!(
-            first.ends_with("net.netfilter.nf_conntrack_max=4096\nnet.netfilter.nf_conntrack_buckets=512\n"),
-            "{first}"
-        );
-        let more = Setting { becomes: 8192, ..MAX };
-        assert!(write_kept(&[more], &keep, &before).unwrap());
-        let second = fs::read_to_string(&keep).unwrap();
-        assert!(
-            second.ends_with("net.netfilter.nf_conntrack_buckets=512\nnet.netfilter.nf_conntrack_max=8192\n"),
-            "{second}"
-        );
-        assert_eq!(fs::read_to_string(&before).unwrap(), first);
-        assert_eq!(fs::read_dir(tmp.path().join("sysctl.d")).unwrap().count(), 2, "no draft is left");
+    fn root_a_timeout_of_another_namespace_is_set_there() {
+        testkit::require_root!();
+        let lab = testkit::netns::Lab::new("applyinside");
+        let session = Session::open(Place::default()).ok().unwrap();
+        let (path, netns_id) = (lab.path(), lab.inside(|| sys::netns::current_inode().unwrap()));
+        let way = Way { netns_id, is_here: false, path: Some(&path), pid: None };
+        let read = || fs::read_to_string(format!("{SETTINGS_DIR}/nf_conntrack_udp_timeout")).unwrap();
+        let (own, was) = (read(), lab.inside(read).trim().parse().unwrap());
+        let setting = Setting { file: "nf_conntrack_udp_timeout", was, becomes: 17 };
+        let mut work = Work { session: &session, done: Vec::new(), undo: Vec::new() };
+        work.set_inside(&way, &setting, " there").ok().unwrap();
+        assert_eq!((lab.inside(read).trim(), read()), ("17", own));
+        let says = work.says().join("\n");
+        let undo = format!("undo: nsenter --net='{}' sysctl -w {}", path.display(), setting.with(was));
+        assert_eq!(says, format!("set net.netfilter.nf_conntrack_udp_timeout=17 there\n{undo}"));
+    }
+
+    #[test]
+    fn a_name_is_one_word_for_the_shell() {
+        let way = |is_here, path| Way { netns_id: 1, is_here, path, pid: Some(7) };
+        assert_eq!(entering(&way(false, Some(std::path::Path::new("/a 'b")))), "nsenter --net='/a '\\''b' ");
+        assert_eq!(entering(&way(false, None)), "nsenter --net='/proc/7/ns/net' ");
+        assert_eq!(entering(&way(true, None)), "");
     }
 }

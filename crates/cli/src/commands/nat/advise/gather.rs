@@ -5,7 +5,7 @@ use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{CtSource, Options, Way, in_each};
-use doctor::nat::{Census, EntryBytes, Evidence, Sample};
+use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample};
 use host::{Namespaces, NetnsNames};
 use record::rows::{CtSettings, Nat, stat_need};
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
@@ -39,6 +39,9 @@ pub(super) fn gather(
     let all_were_asked = namespaces.is_some() && found.values().all(|evidence| evidence.is_listened_to.is_some());
     let listened = if is_heard || all_were_asked { Some(is_heard) } else { None };
     found.values_mut().for_each(|evidence| evidence.is_listened_to = listened);
+    // Chains are of all namespaces together: what was walked in one holds for those that were not.
+    let chains = found.values().find_map(|evidence| evidence.chains);
+    found.values_mut().for_each(|evidence| evidence.chains = evidence.chains.or(chains));
     if namespaces.is_some() {
         let last = sampled.of.values().filter_map(|of| of.samples.last());
         let all = last.fold(0u64, |all, sample| all.saturating_add(sample.entries));
@@ -176,14 +179,19 @@ impl Machine {
         let host = session.host();
         let settings = of.last.settings.unwrap_or_default();
         let is_empty = of.samples.last().is_some_and(|sample| sample.entries == 0);
+        // An empty table is known without reading it: in each namespace that costs 50 ns a bucket of the host's.
+        let (census, chains) = match is_empty {
+            true => (Some(Census::new(&settings)), None),
+            false => census(session, netns_id, &settings, books),
+        };
         Evidence {
             samples: of.samples.clone(),
             max: of.last.max,
             buckets: of.last.buckets,
             settings,
             is_listened_to: hears_events(host, netns_id),
-            // An empty table is known without reading it: in each namespace that costs 50 ns a bucket of the host's.
-            census: if is_empty { Some(Census::new(&settings)) } else { census(session, netns_id, &settings, books) },
+            census,
+            chains,
             entry: self.entry,
             page_bytes: self.page_bytes,
             host_entries: self.entries,
@@ -197,7 +205,17 @@ impl Machine {
 const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
 
 /// One pass over the table of the namespace that the calling thread is in.
-fn census(session: &Session, netns_id: u64, settings: &CtSettings, books: &mut Accounting) -> Option<Census> {
+fn census(
+    session: &Session,
+    netns_id: u64,
+    settings: &CtSettings,
+    books: &mut Accounting,
+) -> (Option<Census>, Option<Chains>) {
+    let (doors, is_live) = (session.ct_doors(), !session.host().is_replay());
+    // What was tried in vain the reading itself tells.
+    if let Some(why) = doors.why_not().filter(|_| is_live && doors.refused().is_none()) {
+        books.because(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
+    }
     let mut census = Census::new(settings);
     let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
     let mut source = CtSource::new(session.host(), Options::new(netns_id)).through(session.ct_doors());
@@ -209,12 +227,14 @@ fn census(session: &Session, netns_id: u64, settings: &CtSettings, books: &mut A
         Ok(read) => {
             books.incomplete |= read.is_partial();
             read.why.into_iter().for_each(|why| books.because(why.count, why.text));
-            Some(census)
+            let walked =
+                |chains: conntrack::Chains| Chains { longest: Some(chains.longest.into()), nodes: chains.nodes };
+            (Some(census), source.chains().map(walked))
         }
         Err(error) => {
             books.incomplete = true;
             books.because(1, error.to_string());
-            None
+            (None, None)
         }
     }
 }

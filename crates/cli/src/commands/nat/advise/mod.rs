@@ -1,9 +1,12 @@
 //! `netwren nat advise`: how large the table of connection tracking should be, and why.
 //!
-//! Reads (`gather`), lets `doctor` judge, shows (`show`), and sets what was advised if asked to (`apply`).
+//! Reads (`gather`), lets `doctor` judge, shows (`show`), and sets what was advised (`settings`) if asked to (`apply`),
+//! also over a restart (`kept`).
 
 mod apply;
 mod gather;
+mod kept;
+mod settings;
 mod show;
 
 use super::super::Outcome;
@@ -73,5 +76,5 @@ fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, books
     if printed != Exit::Ok || !asked.apply {
         return printed.into();
     }
-    apply::run(session, &judged, asked.yes)
+    apply::run(session, &judged, asked)
 }

@@ -1,6 +1,6 @@
 //! The advice as words and as JSON.
 
-use super::{Judged, apply};
+use super::{Judged, settings};
 use doctor::nat::{Advice, Verdict};
 use record::rows::StatCounter;
 use record::text::{put_json, put_text};
@@ -30,14 +30,29 @@ pub(super) fn words(judged: &[Judged]) -> String {
             let _ = writeln!(text, "  {reason}");
         }
     }
-    let lines = apply::lines(judged);
+    let lines = settings::lines(&settings::sizes(judged));
     if !lines.is_empty() {
         text.push_str("to set, in the first network namespace:\n");
         for line in &lines {
             let _ = writeln!(text, "  sysctl -w {line}");
         }
     }
+    timeouts(&mut text, judged);
     text
+}
+
+/// The timeouts that should be shorter, each with its namespace if there are several.
+fn timeouts(text: &mut String, judged: &[Judged]) {
+    let mut advised = judged.iter().filter_map(|one| Some((one, settings::timeout(one)?))).peekable();
+    if advised.peek().is_none() {
+        return;
+    }
+    text.push_str("to shorten a timeout, each in its network namespace (--apply --timeouts does it, too):\n");
+    for (one, setting) in advised {
+        let mut shown = Vec::new();
+        put_text(&mut shown, &one.name);
+        let _ = writeln!(text, "  sysctl -w {}    # {}", setting.line(), String::from_utf8_lossy(&shown));
+    }
 }
 
 /// One object a namespace.
@@ -87,8 +102,9 @@ fn object(out: &mut Vec<u8>, judged: &Judged) {
     number(out, "timeout_entries", timeout.map(|timeout| timeout.entries));
     number(out, "timeout_advised_s", timeout.and_then(|timeout| timeout.advised_s));
     number(out, "timeout_frees", timeout.and_then(|timeout| timeout.frees));
-    let lines = if evidence.is_first { apply::lines(std::slice::from_ref(judged)) } else { Vec::new() };
-    list(out, "sysctl", &lines);
+    let sizes = if evidence.is_first { settings::sizes(std::slice::from_ref(judged)) } else { Vec::new() };
+    list(out, "sysctl", &settings::lines(&sizes));
+    list(out, "sysctl_timeouts", &settings::lines(settings::timeout(judged).as_slice()));
     list(out, "reasons", &advice.reasons);
     out.push(b'}');
 }

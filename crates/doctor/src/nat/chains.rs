@@ -1,0 +1,65 @@
+//! How long the hash chains are, and what that means.
+use super::{Advice, Evidence};
+
+/// Lengths of the hash chains. Chains are of all namespaces together, and an entry stands in two of them, one for each
+/// direction: what is counted is nodes, as the kernel counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chains {
+    /// Nodes in the longest, if somebody walked them.
+    pub longest: Option<u64>,
+    /// Nodes in all of them, to be divided by the buckets.
+    pub nodes: u64,
+}
+
+/// From how many nodes on a chain is long. Each packet may have to go along it, and the kernel refuses entries from a
+/// random length of 50 to 80 on (`chaintoolong`).
+const LONG: u64 = 40;
+/// Up to this mean, in nodes, chance makes no chain long: with 2^20 buckets it would do so once in 10^9 tables.
+const MEAN_OF_EVEN: u64 = 8;
+/// Two nodes a bucket is what a table with a bucket for every entry has when it is full.
+const MEAN_OF_FULL: u64 = 2;
+
+impl Chains {
+    /// True if the longest is so long that packets feel it, or soon will be refused.
+    pub(super) fn is_long(self) -> bool {
+        self.longest.is_some_and(|longest| longest >= LONG)
+    }
+
+    /// True if the mean is above so many nodes.
+    fn is_mean_above(self, nodes: u64, buckets: u64) -> bool {
+        self.nodes > nodes.saturating_mul(buckets)
+    }
+}
+
+/// The lengths: as somebody walked them, or what the number of all entries tells of their mean.
+pub(super) fn known(evidence: &Evidence) -> Option<Chains> {
+    let counted = || evidence.host_entries.map(|entries| Chains { longest: None, nodes: entries.saturating_mul(2) });
+    evidence.chains.or_else(counted)
+}
+
+/// The sentence about them.
+pub(super) fn of(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
+    let (Some(chains), Some(buckets)) = (advice.chains, evidence.buckets.filter(|buckets| *buckets > 0)) else {
+        return;
+    };
+    let tenths = u128::from(chains.nodes) * 10 / u128::from(buckets);
+    let mean = format!("{}.{} (two nodes an entry, all namespaces)", tenths / 10, tenths % 10);
+    let Some(longest) = chains.longest else {
+        if chains.is_mean_above(MEAN_OF_FULL, buckets) {
+            says.push(format!("the mean hash chain has {mean}: more than if there were a bucket for each entry"));
+        }
+        return;
+    };
+    let means = match chains.is_long() {
+        true if chains.is_mean_above(MEAN_OF_EVEN, buckets) => {
+            ": too few buckets; from 50 to 80 nodes on the kernel refuses entries (`chaintoolong`)"
+        }
+        true => {
+            ": no chance does that, entries crowd in few buckets (somebody chooses tuples to that end?), and more buckets \
+             help little; from 50 to 80 nodes on the kernel refuses entries (`chaintoolong`)"
+        }
+        false if chains.is_mean_above(MEAN_OF_FULL, buckets) => ": more than if there were a bucket for each entry",
+        false => "",
+    };
+    says.push(format!("the longest hash chain has {longest} nodes, the mean is {mean}{means}"));
+}

@@ -1,12 +1,12 @@
 //! Entries of many network namespaces as one table: in one pass of the walk, or one namespace after the other.
 use record::rows::Nat;
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError};
-use sys::Host;
+use sys::{Host, Way};
 
 use crate::bpf_door::{self, Doors};
 use crate::choose::{BPF_LACKS, Via};
 use crate::dump::CtTable;
-use crate::everywhere::{Way, in_each};
+use crate::everywhere::in_each;
 use crate::source::{CtSource, Options};
 
 /// The entries of several namespaces, in the order of the ways into them.

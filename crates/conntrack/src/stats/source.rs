@@ -3,11 +3,11 @@ use std::cell::RefCell;
 
 use record::rows::{Change, NatStat, NatStats, stat_need};
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
-use sys::Host;
 use sys::caps::{self, Cap};
+use sys::{Host, Way};
 
 use super::{StatMemory, StatVia, Stats, StatsError, read};
-use crate::everywhere::{Way, in_each};
+use crate::everywhere::in_each;
 
 const WHAT: &str = "connection tracking";
 

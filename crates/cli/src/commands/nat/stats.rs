@@ -7,13 +7,13 @@ use crate::exit::Exit;
 use crate::flags::{self, Repeat};
 use crate::output;
 use crate::session::Session;
-use conntrack::Way;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
 use engine::columns;
 use record::rows::NatStats;
 use record::{Accounting, LookupId, Lookups, Source};
 use std::cell::RefCell;
 use std::ffi::OsString;
+use sys::Way;
 
 /// Runs the command with the words behind `nat stats`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -67,14 +67,8 @@ impl Reads<NatStats> for Reading {
 /// The ways into the namespaces of the session: of all, or the one it is in.
 pub(super) fn ways<'n>(session: &Session, namespaces: Option<&'n host::Namespaces>) -> Vec<Way<'n>> {
     let own = session.netns_id();
-    let Some(namespaces) = namespaces else {
-        return vec![Way { netns_id: own, is_here: true, path: None, pid: None }];
-    };
-    let way = |namespace: &'n host::Namespace| Way {
-        netns_id: namespace.inode,
-        is_here: namespace.inode == own,
-        path: namespace.path(),
-        pid: namespace.pid,
-    };
-    namespaces.list().iter().map(way).collect()
+    match namespaces {
+        None => vec![Way::here(own)],
+        Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(own)).collect(),
+    }
 }

@@ -4,13 +4,13 @@ use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{CtSource, Options, Way, in_each};
+use conntrack::{CtSource, Options, in_each};
 use doctor::nat::{Census, EntryBytes, Evidence, Sample};
 use host::{Namespaces, NetnsNames};
 use record::rows::{CtSettings, Nat, stat_need};
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
-use sys::Host;
+use sys::{Host, Way};
 
 /// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
 pub(super) fn gather(

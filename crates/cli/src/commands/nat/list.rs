@@ -4,10 +4,10 @@ use super::super::Outcome;
 use super::super::plan::{Wrong, plan};
 use super::super::table::{self, Reads};
 use super::owners::{Ends, WithOwners};
-use super::refused;
 use super::stats::ways;
 use crate::exit::Exit;
 use crate::flags::{NatList, Request};
+use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
 use conntrack::{CtSource, CtTable, EveryCt, Options, Via};
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let NatList { request, table } = match NatList::parse(args) {
         Ok(list) => list,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&error).into(),
     };
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Nat>()).into();

@@ -5,6 +5,7 @@ use super::super::plan::plan;
 use super::super::table::{self, Reads};
 use crate::exit::Exit;
 use crate::flags::{self, Repeat};
+use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
@@ -19,10 +20,7 @@ use sys::Way;
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let flags::NatStats { request, per_cpu } = match flags::NatStats::parse(args) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
-        }
+        Err(error) => return refused(&error).into(),
     };
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<NatStats>()).into();

@@ -53,7 +53,7 @@ fn from_words(matches: &ArgMatches) -> Result<NatStats, String> {
         }
     }
     let mut request = from_matches(matches)?;
-    if request.via == Some(sockets::Via::Bpf) {
+    if request.via == Some(record::Via::Bpf) {
         return Err("counters come by netlink or proc: leave out --via bpf".to_owned());
     }
     let per_cpu = matches.get_flag("per-cpu");

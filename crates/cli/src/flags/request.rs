@@ -68,7 +68,7 @@ pub(crate) struct Request {
     /// `--all-netns`
     pub(crate) all_netns: bool,
     /// `--via`
-    pub(crate) via: Option<sockets::Via>,
+    pub(crate) via: Option<record::Via>,
     /// `--owners-via`
     pub(crate) owners_via: Option<host::Door>,
     /// `--record`
@@ -128,9 +128,9 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         netns: text(matches, "netns"),
         all_netns: matches.get_flag("all-netns"),
         via: text(matches, "via").and_then(|word| match word.as_str() {
-            "proc" => Some(sockets::Via::Proc),
-            "netlink" => Some(sockets::Via::Netlink),
-            "bpf" => Some(sockets::Via::Bpf),
+            "proc" => Some(record::Via::Proc),
+            "netlink" => Some(record::Via::Netlink),
+            "bpf" => Some(record::Via::Bpf),
             _ => None,
         }),
         owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {

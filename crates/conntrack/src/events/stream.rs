@@ -382,7 +382,7 @@ fn open_packets<'h>(
 #[cfg(not(feature = "bpf"))]
 fn open_packets<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<NewByPacket<'h>, Cause> {
     if !host.is_replay() {
-        return Err("this netwren was built without BPF".into());
+        return Err(crate::bpf_door::WITHOUT_BPF.into());
     }
     let blocks = host.stream(&key(netns_id), "", || Err(SysError::new("replay", WHAT, Errno::NOT_RECORDED)))?;
     Ok(NewByPacket::new(blocks, netns_id))

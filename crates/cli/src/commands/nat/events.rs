@@ -81,11 +81,11 @@ fn finder() -> FindNamespaces {
 }
 
 /// The word of `--via`.
-pub(crate) fn via_of(via: Option<sockets::Via>) -> Result<Option<EventsVia>, String> {
+pub(crate) fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
     match via {
         None => Ok(None),
-        Some(sockets::Via::Netlink) => Ok(Some(EventsVia::Netlink)),
-        Some(sockets::Via::Bpf) => Ok(Some(EventsVia::Bpf)),
-        Some(sockets::Via::Proc) => Err("/proc tells of no events: --via takes netlink or bpf here".to_owned()),
+        Some(record::Via::Netlink) => Ok(Some(EventsVia::Netlink)),
+        Some(record::Via::Bpf) => Ok(Some(EventsVia::Bpf)),
+        Some(record::Via::Proc) => Err("/proc tells of no events: --via takes netlink or bpf here".to_owned()),
     }
 }

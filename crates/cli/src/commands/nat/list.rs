@@ -36,12 +36,7 @@ pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, R
     let ast = engine::filter::parse(&request.shown.filter)?;
     let plan = plan::<Nat>(request, &ast)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
-    let via = request.via.map(|via| match via {
-        sockets::Via::Netlink => Via::Netlink,
-        sockets::Via::Proc => Via::Proc,
-        sockets::Via::Bpf => Via::Bpf,
-    });
-    Ok((plan, Reading { via, table, owners }))
+    Ok((plan, Reading { via: request.via, table, owners }))
 }
 
 /// How entries are read.

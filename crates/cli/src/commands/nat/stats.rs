@@ -26,9 +26,9 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         return output::print(&columns::help::<NatStats>()).into();
     }
     let via = request.via.and_then(|via| match via {
-        sockets::Via::Netlink => Some(StatVia::Netlink),
-        sockets::Via::Proc => Some(StatVia::Proc),
-        sockets::Via::Bpf => None,
+        record::Via::Netlink => Some(StatVia::Netlink),
+        record::Via::Proc => Some(StatVia::Proc),
+        record::Via::Bpf => None,
     });
     let memory = (request.repeat != Repeat::Once).then(RefCell::default);
     let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(&request, &ast));

@@ -6,7 +6,7 @@ use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{CtSource, Options, in_each};
 use doctor::nat::{Census, EntryBytes, Evidence, Sample};
-use host::{Namespaces, NetnsNames};
+use host::NetnsNames;
 use record::rows::{CtSettings, Nat, stat_need};
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
@@ -57,7 +57,8 @@ pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Ac
     };
     let named = match session.namespaces() {
         Some(namespaces) => {
-            return ids.iter().map(|id| of_all(&namespaces, *id).unwrap_or_else(|| number(*id))).collect();
+            let mut names: BTreeMap<u64, Box<[u8]>> = namespaces.names(&|_| None).collect();
+            return ids.iter().map(|id| names.remove(id).map_or_else(|| number(*id), Vec::from)).collect();
         }
         None => NetnsNames::read(session.host(), &ids),
     };
@@ -67,15 +68,6 @@ pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Ac
             books.because(1, error.to_string());
             ids.iter().map(|id| number(*id)).collect()
         }
-    }
-}
-
-fn of_all(namespaces: &Namespaces, id: u64) -> Option<Vec<u8>> {
-    let namespace = namespaces.list().iter().find(|namespace| namespace.inode == id)?;
-    match (namespace.name(), namespace.pid) {
-        (Some(name), _) => Some(name.to_vec()),
-        (None, Some(pid)) => Some(format!("pid:{pid}").into_bytes()),
-        (None, None) => None,
     }
 }
 

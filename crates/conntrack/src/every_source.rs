@@ -86,18 +86,14 @@ impl Source<Nat> for EveryCt<'_> {
                 walked => return walked,
             }
         }
-        let mut stopped = false;
         let entered = in_each(self.host, &self.ways, &mut |netns_id, _| {
-            if stopped {
-                return Ok(());
-            }
+            let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
-                let next = each(row);
-                stopped |= next == Next::Stop;
-                next
+                wants = each(row);
+                wants
             };
             books.add(&self.source(netns_id).run(demand, &mut each)?);
-            Ok(())
+            Ok(wants)
         })?;
         books.add(&entered);
         Ok(books)

@@ -2,13 +2,13 @@
 //!
 //! ctnetlink and /proc answer for the namespace of whoever asks. One namespace that cannot be entered or that has gone
 //! costs its own rows and a line, not the run. Knows nothing of how namespaces are found.
-use record::{Accounting, SourceError, SourceFault};
+use record::{Accounting, Next, SourceError, SourceFault};
 use sys::{Host, NotEntered, Way};
 
-/// Whether to go on with the next namespace.
-pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<(), SourceError> + 'v;
+/// What is done inside a namespace, known by its inode: whether to go on with the next one. An error costs this one only.
+pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
 
-/// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`. What could not be entered or read
+/// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it wants no more. What could not be entered or read
 /// stands in the books; the error is the first one, if nothing at all was read. Entering needs CAP_SYS_ADMIN.
 pub fn in_each(host: &Host, ways: &[Way<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
     let mut round = Round::default();
@@ -17,7 +17,9 @@ pub fn in_each(host: &Host, ways: &[Way<'_>], visit: &mut Visit<'_>) -> Result<A
             Ok(inside) => {
                 let read = visit(way.netns_id, &mut round.books);
                 drop(inside);
-                round.visited(read);
+                if round.visited(read) == Next::Stop {
+                    break;
+                }
             }
             Err(error) => round.not_entered.add(way, error),
         }
@@ -35,13 +37,17 @@ struct Round {
 }
 
 impl Round {
-    fn visited(&mut self, read: Result<(), SourceError>) {
+    fn visited(&mut self, read: Result<Next, SourceError>) -> Next {
         match read {
-            Ok(()) => self.has_read = true,
+            Ok(next) => {
+                self.has_read = true;
+                next
+            }
             Err(error) => {
                 self.books.incomplete = true;
                 self.books.because(1, error.to_string());
                 self.failure.get_or_insert(error);
+                Next::More
             }
         }
     }

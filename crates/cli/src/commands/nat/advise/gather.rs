@@ -29,10 +29,10 @@ pub(super) fn gather(
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
     let read = in_each(host, &alive, &mut |netns_id, books| {
-        let Some(of) = sampled.of.get(&netns_id) else { return Ok(()) };
+        let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
         let evidence = machine.evidence(session, netns_id, of, books);
         found.insert(netns_id, evidence);
-        Ok(())
+        Ok(Next::More)
     })?;
     books.add(&read);
     let is_heard = found.values().any(|evidence| evidence.is_listened_to == Some(true));
@@ -128,7 +128,7 @@ impl Sampled {
             }
             counted.last = stats;
             counted.round = round;
-            Ok(())
+            Ok(Next::More)
         })
     }
 

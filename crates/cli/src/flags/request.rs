@@ -88,15 +88,13 @@ pub(crate) struct Request {
 impl Request {
     /// Reads the command line of table `name`; clap's error knows what to print and where.
     pub(crate) fn parse(name: &str, args: impl Iterator<Item = OsString>) -> Result<Request, clap::Error> {
-        let words: Vec<OsString> = std::iter::once(OsString::from(name)).chain(args).collect();
+        let words: Vec<OsString> = args.collect();
         // Only help tells of what stands below.
         let helps = words.iter().any(|word| word == "-h" || word == "--help");
         let Some(command) = (if helps { super::one(name) } else { super::command::alone(name) }) else {
             return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
         };
-        let mut command = command;
-        let matches = command.try_get_matches_from_mut(words)?;
-        from_matches(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        super::command::parse(command, words.into_iter(), from_matches)
     }
 }
 

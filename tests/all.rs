@@ -5,6 +5,7 @@
 mod bad_days;
 mod contract;
 mod follow;
+mod going;
 mod goldens;
 mod kill;
 mod lab;

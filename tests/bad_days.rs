@@ -2,7 +2,6 @@
 
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren_in};
-use std::process::Command;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
@@ -103,12 +102,10 @@ fn root_processes_may_vanish() {
     testkit::require_root!();
     let lab = Lab::new("vanish");
     lab.connect_v4(2);
-    let mut churn = Command::new("sh").args(["-c", "while :; do true & (true) & wait; done"]).spawn().unwrap();
+    let _churn = lab.spawn("sh", &["-c", "while :; do true & (true) & wait; done"]);
     for _ in 0..20 {
         assert_eq!(netwren_in(&lab, &["sockets", "-H", "proto = tcp"]).ok_but_owners().lines().count(), 5);
     }
-    churn.kill().unwrap();
-    churn.wait().unwrap();
 }
 
 #[test]

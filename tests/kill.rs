@@ -104,6 +104,19 @@ fn root_kill_without_the_right_says_so() {
     assert_eq!(sockets(&lab, "local_port", "state = listen"), ["80"]);
 }
 
+/// A full disk takes the table, not the word about what was done.
+#[test]
+fn root_kill_says_what_it_did_where_the_table_went_nowhere() {
+    testkit::require_root!();
+    let lab = Lab::new("killfull");
+    lab.listen((Ipv4Addr::LOCALHOST, 80).into());
+    let mut child = command_for_anyone(&["sockets", "kill", "--no-owner", "--all", "--yes"]);
+    child.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    confine(&mut child, &[Limit::Network(lab.path())]).unwrap();
+    Ran::of(child.output().unwrap()).says(4, &["sockets closed: 1 of 1", "no space left on device"]);
+    assert_eq!(sockets(&lab, "local_port", "state = listen"), [""; 0]);
+}
+
 /// A table of nothing, in another namespace than the caller's: the flag is honoured.
 #[test]
 fn root_kill_acts_in_the_namespace_named() {

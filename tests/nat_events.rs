@@ -1,12 +1,12 @@
 //! `nat events`: what conntrack(8) shows, and more; what is lost is counted; nothing stays behind.
 
+use crate::going::Going;
 use crate::run::{Ran, clean, netwren};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
@@ -24,25 +24,14 @@ macro_rules! require_packets {
     };
 }
 
-/// A program that runs until it is interrupted, its lines read as they come.
-struct Running {
-    child: Child,
-    lines: Receiver<String>,
-    read: Vec<String>,
-}
+/// Its lines as they are.
+type Running = Going<String>;
 
 fn command(lab: &Lab, program: &std::path::Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    clean(&mut command).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    clean(&mut command).args(args).stdin(Stdio::null());
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     command
-}
-
-fn lines_of(out: ChildStdout) -> Receiver<String> {
-    let (sender, lines) = channel();
-    let out = BufReader::new(out);
-    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    lines
 }
 
 impl Running {
@@ -50,29 +39,18 @@ impl Running {
     #[track_caller]
     fn events(lab: &Lab, columns: &str, args: &[&str]) -> Running {
         let all = [&["nat", "events", "--columns", columns], args].concat();
-        let mut child = command(lab, testkit::program::netwren(), &all).spawn().unwrap();
-        let lines = lines_of(child.stdout.take().unwrap());
-        let header = lines.recv_timeout(Duration::from_secs(60));
-        let mut said = String::new();
-        if header.is_err() {
-            let _ = child.kill();
-            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
-        }
-        assert_eq!(header.as_deref(), Ok(columns.replace(',', "\t").as_str()), "{said}");
-        Running { child, lines, read: Vec::new() }
+        Going::past_header(command(lab, testkit::program::netwren(), &all), columns, |line| line)
     }
 
     /// `conntrack -E`, once it listens: it is tried with flows to [`TRIED`], which nobody counts.
     fn conntrack(lab: &Lab, args: &[&str]) -> Running {
         let all = [&["-E"], args].concat();
-        let mut child = command(lab, std::path::Path::new("conntrack"), &all).spawn().unwrap();
-        let lines = lines_of(child.stdout.take().unwrap());
-        let mut running = Running { child, lines, read: Vec::new() };
+        let mut running = Going::spawn(command(lab, std::path::Path::new("conntrack"), &all), |line| line);
         let mut tried = 60_000;
         testkit::wait_until("conntrack listens", || {
             lab.new_udp_flows(tried, 1);
             tried += 1;
-            running.read.extend(running.lines.try_iter());
+            running.take();
             !running.read.is_empty()
         });
         running
@@ -82,36 +60,6 @@ impl Running {
     fn tried(lab: &Lab, args: &[&str]) -> Ran {
         let all = [&["nat", "events"], args].concat();
         Ran::of(command(lab, testkit::program::netwren(), &all).output().unwrap())
-    }
-
-    #[track_caller]
-    fn read_until(&mut self, what: &str, enough: impl Fn(&[String]) -> bool) {
-        testkit::wait_until(what, || {
-            self.read.extend(self.lines.try_iter());
-            enough(&self.read)
-        });
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-    }
-
-    /// Ctrl-C, then what it still has to say.
-    fn end(mut self) -> (Vec<String>, Ran) {
-        self.signal("-INT");
-        let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        self.read.extend(self.lines.iter());
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        (std::mem::take(&mut self.read), Ran { stdout: String::new(), stderr, code })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -407,7 +355,7 @@ fn root_every_namespace_by_its_name() {
     testkit::wait_until("the new one is heard", || {
         late.new_udp_flows(first, 1);
         first += 1;
-        all.read.extend(all.lines.try_iter());
+        all.take();
         of(&all.read, &late) > 0
     });
     all.read_until("all of both", |lines| of(lines, &near) >= 50 && of(lines, &far) >= 50);

@@ -2,12 +2,12 @@
 
 mod workers;
 
-use crate::run::{Ran, clean, netwren};
+use crate::going::Going;
+use crate::run::{clean, netwren};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
@@ -62,73 +62,29 @@ fn parse(line: &str) -> Event {
     }
 }
 
-/// A running `netwren`, its lines read as they come.
-struct Following {
-    child: Child,
-    lines: Receiver<String>,
-    events: Vec<Event>,
-}
+/// A running `sockets --follow`, its lines parsed.
+type Following = Going<Event>;
 
 impl Following {
     /// Starts it and waits for its header: from then on nothing is missed.
+    #[track_caller]
     fn start(lab: &Lab, args: &[&str], limits: &[Limit]) -> Following {
         Following::with_columns(lab, COLUMNS, args, limits)
     }
 
+    #[track_caller]
     fn with_columns(lab: &Lab, columns: &str, args: &[&str], limits: &[Limit]) -> Following {
         let mut command = Command::new(testkit::program::netwren());
         clean(&mut command).args(["sockets", "--follow", "--columns", columns]).args(args);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut all = vec![Limit::Network(lab.path())];
         all.extend_from_slice(limits);
         confine(&mut command, &all).unwrap();
-        let mut child = command.spawn().unwrap();
-        let (sender, lines) = channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        let header = lines.recv_timeout(Duration::from_secs(60));
-        let mut said = String::new();
-        if header.is_err() {
-            let _ = child.kill();
-            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
-        }
-        assert_eq!(header.as_deref(), Ok(columns.replace(',', "\t").as_str()), "{said}");
-        Following { child, lines, events: Vec::new() }
+        Going::past_header(command, columns, |line| parse(&line))
     }
 
+    #[track_caller]
     fn by_bpf(lab: &Lab) -> Following {
         Following::start(lab, &[], &[])
-    }
-
-    /// Reads until `enough` of what was read.
-    #[track_caller]
-    fn read_until(&mut self, what: &str, mut enough: impl FnMut(&[Event]) -> bool) {
-        testkit::wait_until(what, || {
-            self.events.extend(self.lines.try_iter().map(|line| parse(&line)));
-            enough(&self.events)
-        });
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-    }
-
-    /// Ctrl-C, then what it still has to say.
-    fn end(mut self) -> (Vec<Event>, Ran) {
-        self.signal("-INT");
-        let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        self.events.extend(self.lines.iter().map(|line| parse(&line)));
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        (std::mem::take(&mut self.events), Ran { stdout: String::new(), stderr, code })
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -228,8 +184,8 @@ fn root_who_accepts_without_asking_is_known_while_it_lasts() {
             stream.read_exact(&mut [0]).unwrap();
             events.iter().filter(is_in).count() == opened
         });
-        assert_eq!(following.events.iter().rfind(is_in).unwrap().pid, Some(worker.pid()));
-        assert_eq!(count(&following.events, "close"), 2 * (opened - 1), "{:?}", following.events);
+        assert_eq!(following.read.iter().rfind(is_in).unwrap().pid, Some(worker.pid()));
+        assert_eq!(count(&following.read, "close"), 2 * (opened - 1), "{:?}", following.read);
         drop(stream);
         following.read_until("the closings", |events| count(events, "close") == 2 * opened);
     }
@@ -474,10 +430,10 @@ fn root_a_filter_a_limit_and_another_namespace() {
     client(&lab, &addr.to_string(), 2);
     following.read_until("two closings here", |events| events.len() >= 2);
     testkit::wait_until("the limit ends it", || following.child.try_wait().unwrap().is_some());
-    assert!(following.events.iter().all(|e| e.event == "close" && e.local == addr.port()), "{:?}", following.events);
+    assert!(following.read.iter().all(|e| e.event == "close" && e.local == addr.port()), "{:?}", following.read);
     // Other tests run on this host, so more than ours may be there.
     everywhere.read_until("openings of both", |events| events.len() >= 8);
-    assert!(everywhere.events.iter().all(|e| e.event == "open"));
+    assert!(everywhere.read.iter().all(|e| e.event == "open"));
 }
 
 /// The first event is there within a second after the start; of three tries, because the machine may be busy.

@@ -49,9 +49,6 @@ fn other(first: OsString) -> Exit {
     let words = [OsString::from("netwren"), first].into_iter().chain(std::env::args_os().skip(2));
     match flags::all().try_get_matches_from(words) {
         Ok(_) => Exit::Usage,
-        Err(error) => {
-            let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Ok }
-        }
+        Err(error) => messages::refused(&error),
     }
 }

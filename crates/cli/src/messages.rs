@@ -1,5 +1,6 @@
 //! Lines on stderr: warnings, errors, the footer that says what is missing.
 
+use crate::exit::Exit;
 use record::{Accounting, text};
 use sys::cost::Cost;
 
@@ -14,6 +15,12 @@ pub(crate) fn say(message: &str) {
     }
     line.push(b'\n');
     let _ = sys::out::Out::stderr().write_all(&line);
+}
+
+/// Prints what is wrong with the words of a command, or the help that they asked for.
+pub(crate) fn refused(error: &clap::Error) -> Exit {
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
 }
 
 /// Says what was lost, unreadable or incomplete; nothing when all is well.

@@ -4,7 +4,7 @@
 //! is read there, /proc/net included.
 
 use crate::exit::Exit;
-use host::{Glance, Namespace, Namespaces, OwnersReader, Resolver};
+use host::{Glance, Namespaces, OwnersReader, Resolver};
 use record::rows::Sockets;
 use record::{Accounting, Source};
 use sockets::{EverySocket, SocketSource, Via};
@@ -187,8 +187,8 @@ impl Session {
             return then(&mut SocketSource::new(&self.host, options).keeping(&self.doors));
         };
         let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
-        let places = chosen.map(|namespace| place_of(namespace, self.netns_id)).collect();
-        then(&mut EverySocket::new(&self.host, options, places, &self.doors))
+        let ways = chosen.map(|namespace| namespace.way(self.netns_id)).collect();
+        then(&mut EverySocket::new(&self.host, options, ways, &self.doors))
     }
 
     /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.
@@ -231,15 +231,6 @@ impl Session {
             books.incomplete = true;
             books.because(1, format!("the recording is not whole: {integrity}"));
         }
-    }
-}
-
-fn place_of(namespace: &Namespace, own: u64) -> sockets::Place<'_> {
-    sockets::Place {
-        netns_id: namespace.inode,
-        is_here: namespace.inode == own,
-        path: namespace.path(),
-        pid: namespace.pid,
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use record::rows::{Conntrack, nat_need as need};
 #[cfg(feature = "bpf")]
-use sys::caps::{self, Cap};
+use sys::caps::{self, CapSet};
 use sys::{Blocks, Host, NetNs, SysError};
 
 use crate::bpf_rows::{decode_block, part};
@@ -194,15 +194,14 @@ impl Doors {
 }
 
 #[cfg(not(feature = "bpf"))]
-const WITHOUT_BPF: &str = "this netwren was built without BPF";
+pub(crate) const WITHOUT_BPF: &str = "this netwren was built without BPF";
 
 fn lacks_rights() -> Option<&'static str> {
     #[cfg(not(feature = "bpf"))]
     return Some(WITHOUT_BPF);
     #[cfg(feature = "bpf")]
     {
-        let held = caps::effective().unwrap_or_default();
-        let may = held.has(Cap::SysAdmin) || (held.has(Cap::Bpf) && held.has(Cap::Perfmon));
+        let may = caps::effective().is_ok_and(CapSet::may_trace);
         (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
     }
 }

@@ -223,16 +223,8 @@ impl<'h> Changes<'h> {
         let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET);
         request.body(&[given.family(), 0, 0, 0]);
         given.put(&mut request);
-        let (mut decoder, mut wrong) = (CtDecoder::new(self.place.netns_id), None);
-        let what = "a connection-tracking entry";
-        self.ask(what, &request, |part| {
-            match decoder.decode(part.payload) {
-                Ok(row) => each(&row),
-                Err(error) => wrong = Some(error),
-            }
-            ControlFlow::Continue(())
-        })?;
-        whole(what, wrong)
+        let mut decoder = CtDecoder::new(self.place.netns_id);
+        self.ask_for("a connection-tracking entry", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
     }
 
     /// Ends every entry, or every expectation: of one family (2, 10) or of both (0), and of one zone if asked for
@@ -269,13 +261,20 @@ impl<'h> Changes<'h> {
         mut each: impl FnMut(&Expectation<'_>),
     ) -> Result<(), DumpError> {
         let request = expectation_request(msg::EXP_GET, 0, given);
-        let (mut decoder, mut wrong) = (ExpectDecoder::new(self.place.netns_id), None);
-        let what = "an expectation";
-        self.ask(what, &request, |part| {
-            match decoder.decode(part.payload) {
-                Ok(row) => each(&row),
-                Err(error) => wrong = Some(error),
-            }
+        let mut decoder = ExpectDecoder::new(self.place.netns_id);
+        self.ask_for("an expectation", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
+    }
+
+    /// Asks for rows; one that makes no sense is an error, when the others are out.
+    fn ask_for(
+        &mut self,
+        what: &'static str,
+        request: &Request,
+        mut row: impl FnMut(&[u8]) -> Result<(), DecodeError>,
+    ) -> Result<(), DumpError> {
+        let mut wrong = None;
+        self.ask(what, request, |part| {
+            wrong = row(part.payload).err().or(wrong);
             ControlFlow::Continue(())
         })?;
         whole(what, wrong)

@@ -8,27 +8,7 @@ use record::rows::nat_need as need;
 
 use crate::dump::CtTable;
 
-/// A kernel interface to read entries through (`--via`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    /// ctnetlink.
-    Netlink,
-    /// /proc/net/nf_conntrack.
-    Proc,
-    /// A walk of the kernel's hash table by a BPF program.
-    Bpf,
-}
-
-impl Via {
-    /// The word of the command line and of [`record::Offer::door`].
-    pub fn name(self) -> &'static str {
-        match self {
-            Via::Netlink => "netlink",
-            Via::Proc => "proc",
-            Via::Bpf => "bpf",
-        }
-    }
-}
+pub use record::Via;
 
 /// `need` bits that /proc/net/nf_conntrack has no answer for.
 pub const PROC_LACKS: u64 = need::STATUS | need::LABELS | need::HELPER | need::MASTER | need::ID | need::EXPIRED;

@@ -85,9 +85,9 @@ impl CtDecoder {
                     }
                 }
             }
-            // What requests are made of, sequence adjustment and SYN proxy: known, and no place in a row.
             // What they tell is of no use here, but they are kept in extensions.
             cta::SYNPROXY | cta::SEQ_ADJ_ORIG | cta::SEQ_ADJ_REPLY => row.extended = Some(true),
+            // What requests are made of.
             known if known <= cta::LAST_KNOWN => {}
             _ => self.unknown_attrs += 1,
         }

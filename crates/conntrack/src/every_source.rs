@@ -1,12 +1,12 @@
 //! Entries of many network namespaces as one table: in one pass of the walk, or one namespace after the other.
 use record::rows::Nat;
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError};
-use sys::Host;
+use sys::{Host, Way};
 
 use crate::bpf_door::{self, Doors};
 use crate::choose::{BPF_LACKS, Via};
 use crate::dump::CtTable;
-use crate::everywhere::{Way, in_each};
+use crate::everywhere::in_each;
 use crate::source::{CtSource, Options};
 
 /// The entries of several namespaces, in the order of the ways into them.
@@ -86,18 +86,14 @@ impl Source<Nat> for EveryCt<'_> {
                 walked => return walked,
             }
         }
-        let mut stopped = false;
         let entered = in_each(self.host, &self.ways, &mut |netns_id, _| {
-            if stopped {
-                return Ok(());
-            }
+            let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
-                let next = each(row);
-                stopped |= next == Next::Stop;
-                next
+                wants = each(row);
+                wants
             };
             books.add(&self.source(netns_id).run(demand, &mut each)?);
-            Ok(())
+            Ok(wants)
         })?;
         books.add(&entered);
         Ok(books)

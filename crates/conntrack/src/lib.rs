@@ -39,7 +39,7 @@ pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use error::DecodeError;
 pub use every_source::EveryCt;
-pub use everywhere::{Visit, Way, in_each};
+pub use everywhere::{Visit, in_each};
 pub use expect::ExpectDecoder;
 pub use fuzz::{fuzz_conntrack_line, fuzz_conntrack_walk, fuzz_ctnetlink};
 pub use labels::LabelNames;

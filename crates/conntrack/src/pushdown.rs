@@ -87,7 +87,7 @@ fn has_ports(proto: u8) -> bool {
 }
 
 // Two different values for one place are for the engine: nothing has both.
-fn put<V: PartialEq>(place: &mut Option<V>, value: Option<V>) -> bool {
+pub(crate) fn put<V: PartialEq>(place: &mut Option<V>, value: Option<V>) -> bool {
     match (value, &*place) {
         (None, _) => false,
         (Some(value), Some(there)) => value == *there,
@@ -180,7 +180,7 @@ fn take_zone(filter: &mut KernelFilter, test: &Test) -> bool {
     put(&mut filter.zone, zone)
 }
 
-fn number<N: TryFrom<u64>>(test: &Test) -> Option<N> {
+pub(crate) fn number<N: TryFrom<u64>>(test: &Test) -> Option<N> {
     match (&test.operand, test.op) {
         (Operand::Number(n), Op::Eq) => N::try_from(*n).ok(),
         _ => None,

@@ -260,7 +260,8 @@ impl Source<Nat> for CtSource<'_> {
         let host = self.host;
         let labels = (demand.need & need::LABELS != 0).then(|| LabelNames::read(host));
         let now = host.now();
-        let now_ns = u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000) + u64::from(now.nanos);
+        let now_s = u64::try_from(now.seconds).unwrap_or(0);
+        let now_ns = now_s.saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
         let rows = Rows { each, books: &mut books, labels, text: Vec::new(), unnamed: false, now_ns, stopped: false };
         self.chains = None;
         let mut run = Run { source: self, rows, chains: None };

@@ -5,7 +5,7 @@ use record::rows::{CtState, Nat};
 use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
 
 use crate::dump::TupleFilter;
-use crate::pushdown::{Split, split};
+use crate::pushdown::{Split, number, put, split};
 
 /// What entries must be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,10 +103,10 @@ impl WalkFilter {
             "orig_dst" => put(&mut orig.dst, prefix(test)),
             "reply_src" => put(&mut reply.src, prefix(test)),
             "reply_dst" => put(&mut reply.dst, prefix(test)),
-            "orig_sport" => put(&mut orig.sport, port(test)),
-            "orig_dport" => put(&mut orig.dport, port(test)),
-            "reply_sport" => put(&mut reply.sport, port(test)),
-            "reply_dport" => put(&mut reply.dport, port(test)),
+            "orig_sport" => put(&mut orig.sport, number(test)),
+            "orig_dport" => put(&mut orig.dport, number(test)),
+            "reply_sport" => put(&mut reply.sport, number(test)),
+            "reply_dport" => put(&mut reply.dport, number(test)),
             "client" => put_end(&mut orig.src, &mut orig.sport, test),
             "published" => put_end(&mut orig.dst, &mut orig.dport, test),
             // Who answers is the source of the answers, whatever is rewritten.
@@ -126,17 +126,6 @@ fn states(test: &Test) -> Option<u64> {
         _ => CtState::Dccp(bit % 16),
     };
     (test.op == Op::Eq).then(|| (0..48).filter(|bit| wanted(of(*bit))).fold(0, |bits, bit| bits | 1 << bit))
-}
-
-fn put<V: PartialEq + Copy>(place: &mut Option<V>, value: Option<V>) -> bool {
-    match (value, *place) {
-        (Some(value), None) => {
-            *place = Some(value);
-            true
-        }
-        (Some(value), Some(there)) => value == there,
-        (None, _) => false,
-    }
 }
 
 fn put_end(addr: &mut Option<Prefix>, port: &mut Option<u16>, test: &Test) -> bool {
@@ -163,13 +152,6 @@ fn prefix(test: &Test) -> Option<Prefix> {
             [prefix] => Some(*prefix).filter(plain),
             _ => None,
         },
-        _ => None,
-    }
-}
-
-fn port(test: &Test) -> Option<u16> {
-    match (&test.operand, test.op) {
-        (Operand::Number(n), Op::Eq) => u16::try_from(*n).ok(),
         _ => None,
     }
 }

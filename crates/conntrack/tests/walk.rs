@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use conntrack::{CtSource, Doors, EveryCt, Options, Via, Way};
+use conntrack::{CtSource, Doors, EveryCt, Options, Via};
 use record::rows::{Conntrack, CtStatus, Nat};
 use record::{
     Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Source, Table, Test, field_index,
 };
 use sys::caps::Cap;
-use sys::{Host, NetNs};
+use sys::{Host, NetNs, Way};
 use testkit::conntrack::{Entry, insert, mixed, remove};
 use testkit::netns::Lab;
 use testkit::tables::{Alone, Together};

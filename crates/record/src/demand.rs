@@ -54,10 +54,32 @@ pub enum Push {
     Exact,
 }
 
+/// A kernel interface to read a table through (`--via`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// A dump by netlink: sock_diag, ctnetlink.
+    Netlink,
+    /// The files of /proc/net.
+    Proc,
+    /// A walk of the kernel's tables by a BPF program.
+    Bpf,
+}
+
+impl Via {
+    /// The word of the command line and of [`Offer::door`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Via::Netlink => "netlink",
+            Via::Proc => "proc",
+            Via::Bpf => "bpf",
+        }
+    }
+}
+
 /// A source's answer to a [`Demand`].
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
-    /// Name of the kernel interface that will be used (`netlink`, `proc`).
+    /// Name of the kernel interface that will be used (`netlink`, `proc`, `bpf`).
     pub door: &'static str,
     /// One answer a conjunct, in the demand's order. Missing ones count as [`Push::No`].
     pub pushed: Vec<Push>,

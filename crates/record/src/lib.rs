@@ -20,7 +20,7 @@ mod value;
 
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
-pub use demand::{Demand, Offer, Push};
+pub use demand::{Demand, Offer, Push, Via};
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use names::{Proto, State, Timer};

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use sys::caps::{self, Cap};
+use sys::caps::{self, CapSet};
 use sys::{Blocks, Host, SysError};
 
 use crate::bpf_rows::{Taker, WalkDecoder, part};
@@ -264,7 +264,7 @@ impl Doors {
     /// Nobody tells without BPF.
     #[cfg(not(feature = "bpf"))]
     pub(crate) fn namespaces(&self, _host: &Host, _parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
-        Err(WalkError::Closed(Box::new(WithoutBpf)))
+        Err(WalkError::Closed(WITHOUT_BPF.into()))
     }
 
     #[cfg(feature = "bpf")]
@@ -297,19 +297,19 @@ impl Doors {
 
     #[cfg(not(feature = "bpf"))]
     pub(crate) fn open(&self, _: &Host, _parts: u32, _or_iterator: impl FnOnce() -> bool) -> Result<Own, WalkError> {
-        Err(WalkError::Closed(Box::new(WithoutBpf)))
+        Err(WalkError::Closed(WITHOUT_BPF.into()))
     }
 
     #[cfg(not(feature = "bpf"))]
     pub(crate) fn iterate(&self, _: &Host, _: &Ask<'_>, _: &mut impl Taker) -> Result<bool, WalkError> {
-        Err(WalkError::Closed(Box::new(WithoutBpf)))
+        Err(WalkError::Closed(WITHOUT_BPF.into()))
     }
 
     /// Without BPF a recording can still be read.
     #[cfg(not(feature = "bpf"))]
     pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<bool, WalkError> {
         if !host.is_replay() {
-            return Err(WalkError::Closed(Box::new(WithoutBpf)));
+            return Err(WalkError::Closed(WITHOUT_BPF.into()));
         }
         let blocks = host.stream(ask.key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
         rows(blocks, ask, self.secret(), taker)
@@ -320,8 +320,7 @@ impl Doors {
 const REFUSED: &str = "the BPF program could not be loaded";
 
 fn lacks_rights() -> Option<&'static str> {
-    let held = caps::effective().unwrap_or_default();
-    let may = held.has(Cap::SysAdmin) || (held.has(Cap::Bpf) && held.has(Cap::Perfmon));
+    let may = caps::effective().is_ok_and(CapSet::may_trace);
     (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
 }
 
@@ -356,17 +355,5 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// This program was built without it.
 #[cfg(not(feature = "bpf"))]
-#[derive(Debug)]
-struct WithoutBpf;
-
-#[cfg(not(feature = "bpf"))]
-impl std::fmt::Display for WithoutBpf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("this netwren was built without BPF")
-    }
-}
-
-#[cfg(not(feature = "bpf"))]
-impl Error for WithoutBpf {}
+pub(crate) const WITHOUT_BPF: &str = "this netwren was built without BPF";

@@ -7,27 +7,7 @@
 use record::Proto;
 use record::rows::need;
 
-/// A kernel interface to read sockets through (`--via`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    /// sock_diag.
-    Netlink,
-    /// The files of /proc/net.
-    Proc,
-    /// A walk of the kernel's tables by a BPF program: TCP only, other tables are read by netlink.
-    Bpf,
-}
-
-impl Via {
-    /// The word of the command line and of [`record::Offer::door`].
-    pub fn name(self) -> &'static str {
-        match self {
-            Via::Netlink => "netlink",
-            Via::Proc => "proc",
-            Via::Bpf => "bpf",
-        }
-    }
-}
+pub use record::Via;
 
 /// `need` bits that only unix sockets can have.
 const UNIX_ONLY: u64 = need::UNIX_NAME | need::UNIX_PEER | need::UNIX_VFS | need::UNIX_REFS | need::UNIX_ICONS;

@@ -7,54 +7,34 @@
 mod walk;
 
 use std::cell::Cell;
-use std::error::Error;
-use std::fmt;
-use std::path::Path;
 
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, Table, Unchanged};
 use sys::caps::{self, Cap};
-use sys::netns::Inside;
-use sys::{Host, Mode, NetNs, SysError};
+use sys::{Host, NotEntered, Way};
 
 use crate::bpf_door::Doors;
 use crate::choose::Via;
 use crate::pushdown::{Split, World, split};
 use crate::source::{Options, PlannedTable, SocketSource, explain_table, is_named};
 
-/// Names told of namespaces that could not be read; the others are counted.
-const NAMES_TOLD: usize = 3;
-
 /// What is said where only the walk gets to.
 const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
 
-/// A namespace and the ways into it.
-#[derive(Debug, Clone, Copy)]
-pub struct Place<'p> {
-    /// Its inode: it goes into every row and names the recording's streams.
-    pub netns_id: u64,
-    /// True for the namespace that the calling thread is in: nothing needs to be entered.
-    pub is_here: bool,
-    /// A file that is the namespace.
-    pub path: Option<&'p Path>,
-    /// A process in it, if there is no file or it turns out to be another one.
-    pub pid: Option<u32>,
-}
-
-/// The sockets of several namespaces, one after the other in the order of the places.
+/// The sockets of several namespaces, one after the other in the order of the ways into them.
 #[derive(Debug)]
 pub struct EverySocket<'h> {
     host: &'h Host,
     options: Options,
-    places: Vec<Place<'h>>,
+    ways: Vec<Way<'h>>,
     doors: &'h Doors,
 }
 
 impl<'h> EverySocket<'h> {
-    /// Sockets of all `places`; what `options` say of the namespace is not used. Entering needs CAP_SYS_ADMIN. What is
+    /// Sockets of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs CAP_SYS_ADMIN. What is
     /// dear to open is kept in `doors`.
-    pub fn new(host: &'h Host, options: Options, places: Vec<Place<'h>>, doors: &'h Doors) -> EverySocket<'h> {
-        EverySocket { host, options, places, doors }
+    pub fn new(host: &'h Host, options: Options, ways: Vec<Way<'h>>, doors: &'h Doors) -> EverySocket<'h> {
+        EverySocket { host, options, ways, doors }
     }
 
     /// One namespace's own source, without the protocol that is read for all at once.
@@ -70,26 +50,6 @@ impl<'h> EverySocket<'h> {
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, &|_| true)
     }
-
-    /// Goes into a namespace. The outcome is recorded: a replay enters nothing, but fails where the run had failed.
-    fn enter(&self, place: &Place<'_>) -> Result<Option<Inside>, SysError> {
-        if place.is_here {
-            return Ok(None);
-        }
-        if self.host.mode() == Mode::Live {
-            return enter(place).map(Some);
-        }
-        let mut inside = None;
-        self.host.bytes(&format!("netns-enter@{}", place.netns_id), "", &mut Vec::new(), |_| {
-            inside = Some(enter(place)?);
-            Ok(())
-        })?;
-        Ok(inside)
-    }
-}
-
-fn enter(place: &Place<'_>) -> Result<Inside, SysError> {
-    NetNs::open_known(place.netns_id, place.path, place.pid)?.enter()
 }
 
 impl World for EverySocket<'_> {
@@ -105,7 +65,7 @@ impl World for EverySocket<'_> {
 
 impl Source<Sockets> for EverySocket<'_> {
     fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        let Some(first) = self.places.first() else { return Offer::default() };
+        let Some(first) = self.ways.first() else { return Offer::default() };
         let walk = self.tcp_by_walk(demand);
         let mut offer = self.source(first.netns_id, None).offer(demand);
         for (push, part) in offer.pushed.iter_mut().zip(&demand.conjuncts) {
@@ -131,7 +91,7 @@ impl Source<Sockets> for EverySocket<'_> {
         }
         if !offer.explain.is_empty() {
             explain.append(&mut offer.explain);
-            let many = self.places.len();
+            let many = self.ways.len();
             explain.push(format!("by netlink and proc in each of {many} network namespaces, one after the other"));
         }
         Offer { explain, ..offer }
@@ -160,7 +120,7 @@ impl EverySocket<'_> {
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let mut round = Round::default();
-        if self.places.is_empty() {
+        if self.ways.is_empty() {
             return round.finish();
         }
         let stopped = Cell::new(false);
@@ -177,33 +137,33 @@ impl EverySocket<'_> {
         let without = walked.then_some(Proto::Tcp);
         let tables = self.split(demand).tables;
         let rest = tables.iter().any(|table| Some(table.proto) != without);
-        for place in self.places.iter().filter(|_| rest) {
+        for way in self.ways.iter().filter(|_| rest) {
             if stopped.get() {
                 break;
             }
-            self.read_one(place, demand, without, &mut each, &mut round);
+            self.read_one(way, demand, without, &mut each, &mut round);
         }
         round.finish()
     }
 
     fn read_one(
         &self,
-        place: &Place<'_>,
+        way: &Way<'_>,
         demand: &Demand<Sockets>,
         without: Option<Proto>,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) {
-        if !place.is_here && place.path.is_none() && place.pid.is_none() {
-            return self.without_a_way(place, demand, without, each, round);
+        if !way.leads_in() {
+            return self.without_a_way(way, demand, without, each, round);
         }
-        match self.enter(place) {
+        match way.enter(self.host) {
             Ok(inside) => {
-                let read = self.source(place.netns_id, without).run(demand, each);
+                let read = self.source(way.netns_id, without).run(demand, each);
                 drop(inside);
                 round.add(read);
             }
-            Err(error) => round.not_entered(place, error),
+            Err(error) => round.not_entered.add(way, error),
         }
     }
 }
@@ -214,20 +174,10 @@ struct Round {
     books: Accounting,
     /// True if any namespace gave something.
     has_read: bool,
-    /// Namespaces that had gone.
-    gone: u64,
-    /// Those that nothing leads to.
+    not_entered: NotEntered,
+    /// Namespaces that nothing leads to.
     unreachable: u64,
-    /// Those that could not be entered, by the reason.
-    refused: Vec<Refused>,
     failure: Option<SourceError>,
-}
-
-/// Namespaces that could not be entered for one reason.
-struct Refused {
-    error: SysError,
-    names: Vec<String>,
-    count: u64,
 }
 
 impl Round {
@@ -245,42 +195,20 @@ impl Round {
         }
     }
 
-    fn not_entered(&mut self, place: &Place<'_>, error: SysError) {
-        if error.errno.is_gone() {
-            self.gone += 1;
-            return;
-        }
-        let name = match (place.path, place.pid) {
-            (Some(path), _) => path.display().to_string(),
-            (None, Some(pid)) => format!("/proc/{pid}/ns/net"),
-            (None, None) => format!("net:[{}]", place.netns_id),
-        };
-        match self.refused.iter_mut().find(|known| known.error.errno == error.errno) {
-            Some(known) => {
-                known.count += 1;
-                if known.names.len() < NAMES_TOLD {
-                    known.names.push(name);
-                }
-            }
-            None => self.refused.push(Refused { error, names: vec![name], count: 1 }),
-        }
-    }
-
     fn finish(mut self) -> Result<Accounting, SourceError> {
-        if self.gone > 0 {
+        if self.not_entered.gone > 0 {
             // What they had went with them: the table is as whole as one read a moment later.
-            self.books.because(self.gone, "a network namespace went away before it was read");
+            self.books.because(self.not_entered.gone, "a network namespace went away before it was read");
         }
         if self.unreachable > 0 {
             self.books.incomplete = true;
             self.books.because(self.unreachable, UNREACHABLE);
         }
-        for refused in self.refused {
+        for unreadable in self.not_entered.unreadable {
             self.books.incomplete = true;
-            let unreadable = Unreadable(refused);
             self.books.because(0, unreadable.to_string());
             self.failure.get_or_insert_with(|| {
-                let fault = if unreadable.0.error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+                let fault = if unreadable.error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
                 SourceError { what: "network namespaces", fault, cause: Box::new(unreadable) }
             });
         }
@@ -288,35 +216,5 @@ impl Round {
             Some(error) if !self.has_read => Err(error),
             _ => Ok(self.books),
         }
-    }
-}
-
-/// Namespaces that could not be entered, as a sentence.
-struct Unreadable(Refused);
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refused { error, names, count } = &self.0;
-        let needs = if error.errno.is_denied() { " (needs CAP_SYS_ADMIN)" } else { "" };
-        let more = if *count > names.len() as u64 { ", …" } else { "" };
-        match count {
-            1 => write!(f, "one network namespace was not read: {error}{needs}"),
-            _ => {
-                let (why, names) = (error.errno.words(), names.join(", "));
-                write!(f, "{count} network namespaces were not read ({names}{more}): {why}{needs}")
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Error for Unreadable {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.0.error)
     }
 }

@@ -46,7 +46,7 @@ pub use choose::{
 pub use destroy::{Closing, Target, close, probe_closing};
 pub use destroyed::Destroyed;
 pub use error::DecodeError;
-pub use everywhere::{EverySocket, Place};
+pub use everywhere::EverySocket;
 pub use expected::tcp_sockets as count_tcp;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use inet_diag::{InetDecoder, decode_inet};

@@ -61,6 +61,11 @@ impl CapSet {
     pub fn has(self, cap: Cap) -> bool {
         self.0 & (1 << cap as u8) != 0
     }
+
+    /// True if it is enough to load tracing programs: CAP_BPF and CAP_PERFMON, or what stood for both before Linux 5.8.
+    pub fn may_trace(self) -> bool {
+        self.has(Cap::SysAdmin) || (self.has(Cap::Bpf) && self.has(Cap::Perfmon))
+    }
 }
 
 /// The capabilities in force for the calling thread. One system call.

@@ -24,6 +24,7 @@ mod syscall;
 mod tape;
 pub mod term;
 pub mod ticks;
+mod ways;
 
 pub use errno::{Errno, SysError, escaped};
 pub use fd::Fd;
@@ -35,3 +36,4 @@ pub use netns::NetNs;
 pub use out::{Out, OutError};
 pub use signal::Interrupt;
 pub use tape::{Header, Integrity, TapeError};
+pub use ways::{NotEntered, Unreadable, Way};

@@ -11,9 +11,9 @@ use crate::session::Session;
 use engine::{Memory, Plan, Predicate, Watching, columns, filter};
 use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
 use host::ports::LocalPorts;
+use record::Via;
 use record::rows::{Flow, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
-use sockets::Via;
 use std::cell::RefCell;
 
 /// Runs the command.

@@ -1,5 +1,6 @@
 //! The native commands.
 
+mod acting;
 mod flows;
 mod follow;
 mod glance;
@@ -15,7 +16,7 @@ pub(crate) use nat::via_of;
 
 use crate::exit::Exit;
 use crate::flags::Request;
-use crate::messages::say;
+use crate::messages::{refused, say};
 use std::ffi::OsString;
 
 /// How a command ended, and what it has to say about it on stderr.
@@ -61,9 +62,6 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
     };
     Some(match Request::parse(name, args) {
         Ok(request) => command(&request),
-        Err(error) => {
-            let _ = error.print();
-            if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() }
-        }
+        Err(error) => refused(&error).into(),
     })
 }

@@ -9,9 +9,9 @@ use crate::flags::{Repeat, Request};
 use crate::output;
 use crate::session::Session;
 use engine::{Memory, Plan, PlanError, Predicate, Watching, columns};
+use record::Via;
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
-use sockets::Via;
 use std::cell::RefCell;
 
 /// Runs the command.

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::flags;
-use crate::messages::say;
+use crate::messages::{refused, say};
 use crate::output;
 use record::text;
 use std::ffi::OsString;
@@ -32,10 +32,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
     let matches = flags::one("support").map(|command| command.try_get_matches_from(words));
     let json = match matches {
         Some(Ok(matches)) => matches.get_one::<String>("output").is_some_and(|word| word == "json"),
-        Some(Err(error)) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
-        }
+        Some(Err(error)) => return refused(&error),
         None => return Exit::Usage,
     };
     let host = Host::live();

@@ -135,7 +135,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         all: &mut Run,
     ) -> Result<(), RunError> {
         let mut notes = Accounting::default();
-        let by_kernel = matches!(self.request.via, None | Some(sockets::Via::Bpf));
+        let by_kernel = matches!(self.request.via, None | Some(record::Via::Bpf));
         self.session.find_namespaces(by_kernel, &mut notes);
         let wanted: Vec<LookupId> =
             LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();

@@ -2,7 +2,9 @@
 
 use super::defs::{FLAGS, Flag, Takes};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::OsString;
 
 /// Name, one line, examples.
 pub struct Known {
@@ -131,6 +133,30 @@ pub(super) fn build(known: &Known) -> Command {
     } else {
         command
     }
+}
+
+/// Reads the words behind a command: clap first, then `read`. What either has against them is an error that knows what to
+/// print and where.
+pub(super) fn parse<T>(
+    mut command: Command,
+    args: impl Iterator<Item = OsString>,
+    read: impl FnOnce(&ArgMatches) -> Result<T, String>,
+) -> Result<T, clap::Error> {
+    let name = OsString::from(command.get_name());
+    let matches = command.try_get_matches_from_mut(std::iter::once(name).chain(args))?;
+    read(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+}
+
+/// The first flag of tables that was given though it is among the `refused` ones.
+pub(super) fn given(matches: &ArgMatches, refused: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let is_given = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+    FLAGS.iter().map(|flag| flag.long).filter(|long| refused(long)).find(is_given)
+}
+
+/// A command whose help says nothing of the `refused` flags of tables.
+pub(super) fn without(command: Command, refused: impl Fn(&str) -> bool) -> Command {
+    let refused = FLAGS.iter().filter(|flag| refused(flag.long));
+    refused.fold(command, |command, flag| command.mut_arg(flag.long, |arg| arg.hide(true)))
 }
 
 /// A flag as clap has it.

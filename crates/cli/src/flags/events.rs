@@ -1,10 +1,8 @@
 //! The command line of `netwren nat events`: that of a table, less what makes no sense, and three flags more.
 
-use super::command::{Known, build};
-use super::defs::FLAGS;
+use super::command::{self, Known};
 use super::request::{Request, from_matches};
 use crate::commands::via_of;
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use conntrack::events::{EventsVia, ROOM};
 use record::rows::NatHappening;
@@ -59,17 +57,13 @@ pub(crate) struct Events {
 impl Events {
     /// Reads the words behind `nat events`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Events, clap::Error> {
-        let mut command = command();
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("events")).chain(args))?;
-        from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        command::parse(command(), args, from_words)
     }
 }
 
 fn from_words(matches: &ArgMatches) -> Result<Events, String> {
-    for flag in FLAGS.iter().map(|flag| flag.long).filter(|long| !TAKEN.contains(long)) {
-        if matches.value_source(flag) == Some(ValueSource::CommandLine) {
-            return Err(format!("--{flag} does not go with `nat events`"));
-        }
+    if let Some(flag) = command::given(matches, |flag| !TAKEN.contains(&flag)) {
+        return Err(format!("--{flag} does not go with `nat events`"));
     }
     let mut request = from_matches(matches)?;
     if let Some(words) = matches.get_one::<String>("event") {
@@ -107,14 +101,11 @@ fn bytes(text: &str) -> Result<u32, String> {
 /// The clap command, from that of a table.
 pub(super) fn command() -> Command {
     const GROUP: &str = "What is listened to";
-    let mut command = build(&EVENTS).bin_name("netwren nat events");
-    for flag in FLAGS.iter().filter(|flag| !TAKEN.contains(&flag.long)) {
-        command = command.mut_arg(flag.long, |arg| arg.hide(true));
-    }
+    let command = command::build(&EVENTS).bin_name("netwren nat events");
     let value = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help).help_heading(GROUP)
     };
-    command
+    command::without(command, |flag| !TAKEN.contains(&flag))
         .arg(value(
             "event",
             "LIST",
@@ -135,6 +126,7 @@ pub(super) fn command() -> Command {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::defs::FLAGS;
 
     fn parse(line: &str) -> Result<Events, clap::Error> {
         Events::parse(line.split_whitespace().map(OsString::from))

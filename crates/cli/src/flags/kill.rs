@@ -1,8 +1,7 @@
 //! The command line of `netwren sockets kill`: that of the table, less what makes no sense, and two flags more.
 
-use super::defs::FLAGS;
+use super::command;
 use super::request::{Request, from_matches};
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 
@@ -30,20 +29,15 @@ pub(crate) struct Kill {
 impl Kill {
     /// Reads the words behind `sockets kill`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Kill, clap::Error> {
-        let mut command = command(super::command::table("sockets"));
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("kill")).chain(args))?;
-        from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        command::parse(command(command::table("sockets")), args, from_words)
     }
 }
 
 fn from_words(matches: &ArgMatches) -> Result<Kill, String> {
-    for flag in FLAGS.iter().map(|flag| flag.long).filter(|long| !TAKEN.contains(long)) {
-        if matches.value_source(flag) == Some(ValueSource::CommandLine) {
-            return Err(match flag {
-                "replay" => "a recording has no sockets to close: leave out --replay".to_owned(),
-                _ => format!("--{flag} does not go with `sockets kill`"),
-            });
-        }
+    match command::given(matches, |flag| !TAKEN.contains(&flag)) {
+        None => {}
+        Some("replay") => return Err("a recording has no sockets to close: leave out --replay".to_owned()),
+        Some(flag) => return Err(format!("--{flag} does not go with `sockets kill`")),
     }
     let request = from_matches(matches)?;
     let (filter, all) = (request.shown.filter.trim(), matches.get_flag("all"));
@@ -58,18 +52,15 @@ fn from_words(matches: &ArgMatches) -> Result<Kill, String> {
 
 /// The clap command, from that of the table.
 pub(super) fn command(table: Command) -> Command {
-    let mut command = table
+    let command = table
         .name("kill")
         .bin_name("netwren sockets kill")
         .about("Close TCP and UDP sockets, whoever holds them; without --yes only show which")
         .after_help(EXAMPLES);
-    for flag in FLAGS.iter().filter(|flag| !TAKEN.contains(&flag.long)) {
-        command = command.mut_arg(flag.long, |arg| arg.hide(true));
-    }
     let switch = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).help(help).help_heading("What is done").action(ArgAction::SetTrue)
     };
-    command
+    command::without(command, |flag| !TAKEN.contains(&flag))
         .arg(switch("yes", "Close the sockets; each row says in `result` what became of it"))
         .arg(switch("all", "Every TCP and UDP socket of the namespace, instead of a filter"))
 }
@@ -78,6 +69,7 @@ pub(super) fn command(table: Command) -> Command {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::defs::FLAGS;
 
     fn parse(line: &str) -> Result<Kill, clap::Error> {
         Kill::parse(line.split_whitespace().map(OsString::from))

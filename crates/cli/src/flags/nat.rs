@@ -1,10 +1,8 @@
 //! The command lines of `netwren nat`, `nat top` and `nat delete`: those of a table, and a few words of their own.
 
 use super::command::{self, Known};
-use super::defs::FLAGS;
 use super::request::{Request, from_matches};
 use clap::builder::PossibleValuesParser;
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use conntrack::CtTable;
 use std::ffi::OsString;
@@ -56,24 +54,19 @@ pub(crate) struct NatList {
 impl NatList {
     /// Reads the words behind `nat`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<NatList, clap::Error> {
-        let words: Vec<OsString> = std::iter::once(OsString::from("nat")).chain(args).collect();
+        let words: Vec<OsString> = args.collect();
         // Only help tells of what stands below.
         let helps = words.iter().any(|word| word == "-h" || word == "--help");
         let list = with_table(command::table("nat"));
-        let mut command = if helps { below(list) } else { list };
-        let matches = command.try_get_matches_from_mut(words)?;
-        read(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        command::parse(if helps { below(list) } else { list }, words.into_iter(), read)
     }
 
     /// Reads the words behind `nat top`, without the fields.
     pub(crate) fn parse_top(args: impl Iterator<Item = OsString>) -> Result<NatList, clap::Error> {
-        let mut command = top_command();
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("top")).chain(args))?;
-        let list = read(&matches).and_then(|list| match list.request.shown.columns {
-            Some(_) => Err("--columns does not go with `nat top`: name the fields behind `top`".to_owned()),
-            None => Ok(list),
-        });
-        list.map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        command::parse(top_command(), args, |matches| match read(matches)? {
+            list if list.request.shown.columns.is_none() => Ok(list),
+            _ => Err("--columns does not go with `nat top`: name the fields behind `top`".to_owned()),
+        })
     }
 }
 
@@ -85,8 +78,7 @@ fn read(matches: &ArgMatches) -> Result<NatList, String> {
 }
 
 fn refuse(matches: &ArgMatches, name: &str, refused: impl Fn(&str) -> bool) -> Result<(), String> {
-    let given = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
-    match FLAGS.iter().map(|flag| flag.long).filter(|long| refused(long)).find(given) {
+    match command::given(matches, refused) {
         None => Ok(()),
         Some("follow") => Err("--follow does not go with `nat`: `netwren nat events` tells what happens".to_owned()),
         Some("replay") => Err("a recording has no entries to delete: leave out --replay".to_owned()),
@@ -106,31 +98,23 @@ pub(crate) struct NatDelete {
 impl NatDelete {
     /// Reads the words behind `nat delete`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<NatDelete, clap::Error> {
-        let mut command = delete_command();
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("delete")).chain(args))?;
-        let delete = || {
-            refuse(&matches, "nat delete", |flag| !DELETE_TAKES.contains(&flag))?;
-            let request = from_matches(&matches)?;
+        command::parse(delete_command(), args, |matches| {
+            refuse(matches, "nat delete", |flag| !DELETE_TAKES.contains(&flag))?;
+            let request = from_matches(matches)?;
             let (filter, all) = (request.shown.filter.trim(), matches.get_flag("all"));
             match (filter.is_empty(), all) {
                 (true, false) => Err("which entries? Without a filter `nat delete` needs --all".to_owned()),
                 (false, true) => Err("--all and a filter exclude each other".to_owned()),
                 _ => Ok(NatDelete { request, yes: matches.get_flag("yes") }),
             }
-        };
-        delete().map_err(|text: String| command.error(clap::error::ErrorKind::ValueValidation, text))
+        })
     }
-}
-
-fn hidden(command: Command, refused: impl Fn(&str) -> bool) -> Command {
-    let refused = FLAGS.iter().filter(|flag| refused(flag.long));
-    refused.fold(command, |command, flag| command.mut_arg(flag.long, |arg| arg.hide(true)))
 }
 
 /// `nat` with the flag that only it has.
 pub(super) fn with_table(command: Command) -> Command {
     let tables = CtTable::ALL.map(CtTable::name);
-    hidden(command, |flag| REFUSED.contains(&flag)).arg(
+    command::without(command, |flag| REFUSED.contains(&flag)).arg(
         Arg::new("table")
             .long("table")
             .value_name("WORD")
@@ -145,7 +129,7 @@ pub(super) fn with_table(command: Command) -> Command {
 
 fn top_command() -> Command {
     let command = with_table(command::build(&TOP).bin_name("netwren nat top"));
-    hidden(command, |flag| matches!(flag, "by" | "columns"))
+    command::without(command, |flag| matches!(flag, "by" | "columns"))
 }
 
 fn delete_command() -> Command {
@@ -153,7 +137,7 @@ fn delete_command() -> Command {
     let switch = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).help(help).help_heading("What is done").action(ArgAction::SetTrue)
     };
-    hidden(command, |flag| !DELETE_TAKES.contains(&flag))
+    command::without(command, |flag| !DELETE_TAKES.contains(&flag))
         .arg(switch("yes", "Delete the entries; each row says in `result` what became of it"))
         .arg(switch("all", "Every entry of the namespace, instead of a filter"))
 }
@@ -176,6 +160,7 @@ pub(super) fn below(command: Command) -> Command {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::defs::FLAGS;
 
     fn words(line: &str) -> impl Iterator<Item = OsString> + '_ {
         line.split_whitespace().map(OsString::from)

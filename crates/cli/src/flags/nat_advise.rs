@@ -1,6 +1,6 @@
 //! The command line of `netwren nat advise`.
 
-use super::command::arg;
+use super::command::{self, arg};
 use super::defs::FLAGS;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -52,9 +52,7 @@ pub(crate) struct NatAdvise {
 impl NatAdvise {
     /// Reads the words behind `nat advise`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<NatAdvise, clap::Error> {
-        let mut command = command();
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("advise")).chain(args))?;
-        from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        command::parse(command(), args, from_words)
     }
 }
 

@@ -1,9 +1,7 @@
 //! The command line of `netwren nat stats`: that of a table, less what makes no sense, and one flag more.
 
 use super::command::{self, Known};
-use super::defs::FLAGS;
 use super::request::{Format, Repeat, Request, from_matches};
-use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 
@@ -40,20 +38,16 @@ pub(crate) struct NatStats {
 impl NatStats {
     /// Reads the words behind `nat stats`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<NatStats, clap::Error> {
-        let mut command = command();
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("stats")).chain(args))?;
-        from_words(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        command::parse(command(), args, from_words)
     }
 }
 
 fn from_words(matches: &ArgMatches) -> Result<NatStats, String> {
-    for flag in REFUSED {
-        if matches.value_source(flag) == Some(ValueSource::CommandLine) {
-            return Err(format!("--{flag} does not go with `nat stats`"));
-        }
+    if let Some(flag) = command::given(matches, |flag| REFUSED.contains(&flag)) {
+        return Err(format!("--{flag} does not go with `nat stats`"));
     }
     let mut request = from_matches(matches)?;
-    if request.via == Some(sockets::Via::Bpf) {
+    if request.via == Some(record::Via::Bpf) {
         return Err("counters come by netlink or proc: leave out --via bpf".to_owned());
     }
     let per_cpu = matches.get_flag("per-cpu");
@@ -87,11 +81,8 @@ fn columns(request: &Request, per_cpu: bool) -> Option<String> {
 
 /// The clap command.
 pub(crate) fn command() -> Command {
-    let mut command = command::build(&STATS).bin_name("netwren nat stats");
-    for flag in FLAGS.iter().filter(|flag| REFUSED.contains(&flag.long)) {
-        command = command.mut_arg(flag.long, |arg| arg.hide(true));
-    }
-    command.arg(
+    let command = command::build(&STATS).bin_name("netwren nat stats");
+    command::without(command, |flag| REFUSED.contains(&flag)).arg(
         Arg::new("per-cpu")
             .long("per-cpu")
             .help("One row a CPU; sizes and settings are the namespace's and null then")
@@ -104,6 +95,7 @@ pub(crate) fn command() -> Command {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::defs::FLAGS;
 
     fn parse(line: &str) -> Result<NatStats, clap::Error> {
         NatStats::parse(line.split_whitespace().map(OsString::from))

@@ -68,7 +68,7 @@ pub(crate) struct Request {
     /// `--all-netns`
     pub(crate) all_netns: bool,
     /// `--via`
-    pub(crate) via: Option<sockets::Via>,
+    pub(crate) via: Option<record::Via>,
     /// `--owners-via`
     pub(crate) owners_via: Option<host::Door>,
     /// `--record`
@@ -88,15 +88,13 @@ pub(crate) struct Request {
 impl Request {
     /// Reads the command line of table `name`; clap's error knows what to print and where.
     pub(crate) fn parse(name: &str, args: impl Iterator<Item = OsString>) -> Result<Request, clap::Error> {
-        let words: Vec<OsString> = std::iter::once(OsString::from(name)).chain(args).collect();
+        let words: Vec<OsString> = args.collect();
         // Only help tells of what stands below.
         let helps = words.iter().any(|word| word == "-h" || word == "--help");
         let Some(command) = (if helps { super::one(name) } else { super::command::alone(name) }) else {
             return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
         };
-        let mut command = command;
-        let matches = command.try_get_matches_from_mut(words)?;
-        from_matches(&matches).map_err(|text| command.error(clap::error::ErrorKind::ValueValidation, text))
+        super::command::parse(command, words.into_iter(), from_matches)
     }
 }
 
@@ -128,9 +126,9 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
         netns: text(matches, "netns"),
         all_netns: matches.get_flag("all-netns"),
         via: text(matches, "via").and_then(|word| match word.as_str() {
-            "proc" => Some(sockets::Via::Proc),
-            "netlink" => Some(sockets::Via::Netlink),
-            "bpf" => Some(sockets::Via::Bpf),
+            "proc" => Some(record::Via::Proc),
+            "netlink" => Some(record::Via::Netlink),
+            "bpf" => Some(record::Via::Bpf),
             _ => None,
         }),
         owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {

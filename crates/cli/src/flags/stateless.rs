@@ -1,5 +1,6 @@
 //! The command line of `netwren nat stateless`.
 
+use super::command;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
@@ -54,14 +55,12 @@ pub(crate) enum Task {
 impl Stateless {
     /// Reads the words behind `nat stateless`; clap's error knows what to print and where.
     pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Stateless, clap::Error> {
-        let mut command = command();
-        let matches = command.try_get_matches_from_mut(std::iter::once(OsString::from("stateless")).chain(args))?;
-        let wrong = |text: &str| self::command().error(clap::error::ErrorKind::ValueValidation, text);
-        match matches.subcommand() {
-            Some(("plan", words)) => planned(words).map_err(wrong),
-            Some(("verify", words)) => verified(words).map_err(wrong),
-            _ => Err(wrong("`nat stateless` needs a word: plan or verify")),
-        }
+        let read = |matches: &ArgMatches| match matches.subcommand() {
+            Some(("plan", words)) => planned(words),
+            Some(("verify", words)) => verified(words),
+            _ => Err("`nat stateless` needs a word: plan or verify"),
+        };
+        command::parse(command(), args, |matches| read(matches).map_err(str::to_owned))
     }
 }
 

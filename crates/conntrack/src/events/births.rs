@@ -5,7 +5,7 @@ use record::Addr;
 use record::rows::{Conntrack, CtTuple};
 
 /// Entries remembered at most, some 40 bytes each; later ones have no duration.
-const MAX: usize = 1 << 20;
+pub(super) const MAX: usize = 1 << 20;
 
 /// Moments of beginning, ns since 1970.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, St
 use sys::clock::Moments;
 use sys::{Errno, Host, SysError};
 
-use super::births::Births;
+use super::births::{self, Births};
 use super::by_packet::NewByPacket;
 use super::heard::{CtEvents, Listen, event_ns, groups};
 use super::homes::{FindNamespaces, Found};
@@ -255,6 +255,10 @@ impl<'h> NatEventStream<'h> {
                 Ok(dumped) => {
                     self.notes.failed += dumped.malformed;
                     self.notes.unknown_attrs += dumped.unknown_attrs;
+                    if dumped.end.interrupted {
+                        self.notes.incomplete = true;
+                        self.notes.because(1, "a table changed while it was dumped: entries that live may be missing");
+                    }
                 }
                 Err(error) => {
                     self.notes.incomplete = true;
@@ -278,7 +282,8 @@ impl<'h> NatEventStream<'h> {
         }
         if let Some(births) = self.births.as_ref().filter(|births| births.unremembered > 0) {
             books.incomplete = true;
-            books.because(births.unremembered, "entries beyond the first 1048576 have no duration");
+            let text = format!("entries beyond the first {} have no duration", births::MAX);
+            books.because(births.unremembered, text);
         }
         let Counts { new, update, destroy, live } = self.counts;
         let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };
@@ -382,7 +387,7 @@ fn open_packets<'h>(
 #[cfg(not(feature = "bpf"))]
 fn open_packets<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<NewByPacket<'h>, Cause> {
     if !host.is_replay() {
-        return Err("this netwren was built without BPF".into());
+        return Err(crate::bpf_door::WITHOUT_BPF.into());
     }
     let blocks = host.stream(&key(netns_id), "", || Err(SysError::new("replay", WHAT, Errno::NOT_RECORDED)))?;
     Ok(NewByPacket::new(blocks, netns_id))

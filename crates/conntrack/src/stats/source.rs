@@ -3,11 +3,11 @@ use std::cell::RefCell;
 
 use record::rows::{Change, NatStat, NatStats, stat_need};
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
-use sys::Host;
 use sys::caps::{self, Cap};
+use sys::{Host, Way};
 
 use super::{StatMemory, StatVia, Stats, StatsError, read};
-use crate::everywhere::{Way, in_each};
+use crate::everywhere::in_each;
 
 const WHAT: &str = "connection tracking";
 
@@ -110,9 +110,6 @@ impl Source<NatStats> for StatSource<'_> {
         }
         let mut stopped = false;
         let mut books = in_each(self.host, &self.ways, &mut |netns_id, books| {
-            if stopped {
-                return Ok(());
-            }
             let stats = read(self.host, netns_id, demand.need, self.options.via).map_err(|error| {
                 if let Some(memory) = self.memory {
                     memory.borrow_mut().unread(netns_id);
@@ -123,7 +120,7 @@ impl Source<NatStats> for StatSource<'_> {
             let (rows, next) = self.rows(netns_id, &stats, each);
             books.seen += rows;
             stopped = next == Next::Stop;
-            Ok(())
+            Ok(next)
         })?;
         if !stopped {
             self.close(&mut books, each);

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use record::text::put_u64;
-use sys::{Errno, Host, NetNs};
+use sys::{Errno, Host, NetNs, Way};
 
 use crate::HostError;
 
@@ -56,6 +56,11 @@ impl Namespace {
     /// A file that is this namespace, if one was found. It may have become another one since: compare inodes.
     pub fn path(&self) -> Option<&Path> {
         (!self.path.is_empty()).then(|| Path::new(OsStr::from_bytes(&self.path)))
+    }
+
+    /// The ways into it for whoever is in the namespace `own`.
+    pub fn way(&self, own: u64) -> Way<'_> {
+        Way { netns_id: self.inode, is_here: self.inode == own, path: self.path(), pid: self.pid }
     }
 
     /// The namespace, to be entered; `None` if nothing needs to be: it is the caller's (`own`), or this is a replay.

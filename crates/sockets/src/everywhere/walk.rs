@@ -3,8 +3,9 @@ use std::error::Error;
 
 use record::rows::{Sockets, need};
 use record::{Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
+use sys::Way;
 
-use super::{EverySocket, Place, Round};
+use super::{EverySocket, Round};
 use crate::books::Books;
 use crate::bpf_door::{Ask, WalkError, Whose};
 use crate::bpf_rows::part;
@@ -96,7 +97,7 @@ impl EverySocket<'_> {
     /// A namespace that nothing leads to: its TCP sockets by its number, unless they have been read.
     pub(super) fn without_a_way(
         &self,
-        place: &Place<'_>,
+        way: &Way<'_>,
         demand: &Demand<Sockets>,
         without: Option<Proto>,
         each: &mut Each<'_, Sockets>,
@@ -105,7 +106,7 @@ impl EverySocket<'_> {
         let tables = self.split(demand).tables;
         round.unreachable += u64::from(tables.iter().any(|table| table.proto != Proto::Tcp));
         let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp && without != Some(Proto::Tcp));
-        let (Some(filter), Ok(number)) = (tcp, u32::try_from(place.netns_id)) else { return };
+        let (Some(filter), Ok(number)) = (tcp, u32::try_from(way.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
         let walker = self.walker(demand, &filter, None);
         let mut books = Books::default();
@@ -116,7 +117,7 @@ impl EverySocket<'_> {
                     books.note("of a network namespace that cannot be entered some cells are empty".into());
                 }
             }
-            Err(WalkError::Broken(error)) if error.errno.is_gone() => round.gone += 1,
+            Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
             Err(error) => books.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
         }
         round.add(Ok(books.close()));

@@ -135,7 +135,7 @@ fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Opened<'h>, Ca
 
 #[cfg(not(feature = "bpf"))]
 fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
-    Err(NO_BPF.into())
+    Err(crate::bpf_door::WITHOUT_BPF.into())
 }
 
 /// How connections would be followed here, for `netwren support`: true if none would be missed. With BPF all programs
@@ -144,7 +144,7 @@ pub fn probe_following(host: &Host) -> (bool, String) {
     #[cfg(feature = "bpf")]
     let missing = kernel::probe(host).map_err(|error| error.to_string());
     #[cfg(not(feature = "bpf"))]
-    let missing: Result<Vec<String>, String> = Err(NO_BPF.to_owned());
+    let missing: Result<Vec<String>, String> = Err(crate::bpf_door::WITHOUT_BPF.to_owned());
     let _ = host;
     match missing {
         Ok(left_out) if left_out.is_empty() => {
@@ -154,9 +154,6 @@ pub fn probe_following(host: &Host) -> (bool, String) {
         Err(why) => (false, format!("by netlink: no owners, openings of short connections are missed: {why}")),
     }
 }
-
-#[cfg(not(feature = "bpf"))]
-const NO_BPF: &str = "this netwren was built without BPF";
 
 /// A replay never opens what is live.
 fn not_live() -> SysError {

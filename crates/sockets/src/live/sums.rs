@@ -191,7 +191,7 @@ fn open_kernel<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> R
 
 #[cfg(not(feature = "bpf"))]
 fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
-    Err(super::NO_BPF.into())
+    Err(crate::bpf_door::WITHOUT_BPF.into())
 }
 
 impl Stream<FlowEvents> for FlowSums<'_> {

@@ -3,9 +3,9 @@
 use crate::rows::{demand, is, test};
 use record::rows::Socket;
 use record::{Next, Op, Operand, Proto, Push, Source, SourceFault};
-use sockets::{Doors, EverySocket, Options, Place, Via};
+use sockets::{Doors, EverySocket, Options, Via};
 use std::path::Path;
-use sys::{Host, NetNs};
+use sys::{Host, NetNs, Way};
 use testkit::netns::Lab;
 
 fn place(lab: &Lab) -> (u64, std::path::PathBuf) {
@@ -17,14 +17,14 @@ fn tcp() -> Options {
 }
 
 /// Namespaces of the rows, with how many each has, and the footer.
-fn read(host: &Host, places: Vec<Place<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
-    read_by(host, tcp(), places)
+fn read(host: &Host, ways: Vec<Way<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+    read_by(host, tcp(), ways)
 }
 
-fn read_by(host: &Host, options: Options, places: Vec<Place<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+fn read_by(host: &Host, options: Options, ways: Vec<Way<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     let doors = Doors::new();
     let mut counts: Vec<(u64, usize)> = Vec::new();
-    let books = EverySocket::new(host, options, places, &doors)
+    let books = EverySocket::new(host, options, ways, &doors)
         .run(&demand(0, Vec::new()), &mut |row: &Socket<'_>| {
             match counts.iter_mut().find(|count| count.0 == row.netns_id) {
                 Some(count) => count.1 += 1,
@@ -45,10 +45,10 @@ fn root_one_after_the_other_and_back_home() {
     labs[1].connect_v4(3);
     let home = sys::netns::current_inode().unwrap();
     let [a, b] = labs.each_ref().map(place);
-    let by_path = Place { netns_id: a.0, is_here: false, path: Some(&a.1), pid: None };
+    let by_path = Way { netns_id: a.0, is_here: false, path: Some(&a.1), pid: None };
     // The file has become something else: the process leads there.
     let pid = labs[1].spawn("sleep", &["60"]);
-    let by_pid = Place { netns_id: b.0, is_here: false, path: Some(Path::new("/dev/null")), pid: Some(pid) };
+    let by_pid = Way { netns_id: b.0, is_here: false, path: Some(Path::new("/dev/null")), pid: Some(pid) };
     let (rows, why, incomplete) = read(&Host::live(), vec![by_path, by_pid]);
     assert_eq!(rows, [(a.0, 5), (b.0, 7)]);
     assert!(why.is_empty() && !incomplete, "{why:?}");
@@ -64,10 +64,10 @@ fn root_what_has_gone_is_counted() {
     let gone = Lab::new("gone");
     let (gone_inode, gone_path) = place(&gone);
     drop(gone);
-    let here = Place { netns_id: inode, is_here: false, path: Some(&path), pid: None };
-    let deleted = Place { netns_id: gone_inode, is_here: false, path: Some(&gone_path), pid: None };
+    let here = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
+    let deleted = Way { netns_id: gone_inode, is_here: false, path: Some(&gone_path), pid: None };
     // Its name is another namespace's now.
-    let renamed = Place { netns_id: gone_inode, path: Some(&path), ..deleted };
+    let renamed = Way { netns_id: gone_inode, path: Some(&path), ..deleted };
     let host = Host::live();
     let (rows, why, incomplete) = read(&host, vec![deleted, here, renamed]);
     assert_eq!(rows, [(inode, 3)]);
@@ -84,8 +84,8 @@ fn root_on_tape() {
     let (inode, path) = place(&lab);
     let tmp = tempfile::tempdir().unwrap();
     let tape = tmp.path().join("tape");
-    let there = Place { netns_id: inode, is_here: false, path: Some(&path), pid: None };
-    let never = Place { netns_id: 7, is_here: false, path: None, pid: None };
+    let there = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
+    let never = Way { netns_id: 7, is_here: false, path: None, pid: None };
     let host = Host::live().recording(&tape).unwrap();
     let live = read(&host, vec![there, never]);
     host.finish().unwrap();
@@ -99,7 +99,7 @@ fn a_namespace_that_has_gone_is_no_error() {
     let host = Host::live();
     let closed = tempfile::tempdir().unwrap();
     let missing = closed.path().join("missing");
-    let gone = Place { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
+    let gone = Way { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
     let doors = Doors::new();
     let books =
         EverySocket::new(&host, tcp(), vec![gone], &doors).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap();
@@ -111,9 +111,9 @@ fn a_namespace_that_has_gone_is_no_error() {
 fn names_of_interfaces_are_not_pushed_down() {
     let host = Host::live();
     let own = NetNs::current().unwrap().inode();
-    let places = vec![Place { netns_id: own, is_here: true, path: None, pid: None }];
+    let ways = vec![Way::here(own)];
     let doors = Doors::new();
-    let every = EverySocket::new(&host, tcp(), places, &doors);
+    let every = EverySocket::new(&host, tcp(), ways, &doors);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
     let offer = every.offer(&demand);
     assert_eq!(offer.pushed, [Push::No, Push::Exact]);
@@ -127,14 +127,14 @@ fn root_without_the_right_the_names_are_told() {
     testkit::require_root!();
     let labs: Vec<Lab> = (0..4).map(|_| Lab::new("denied")).collect();
     let known: Vec<_> = labs.iter().map(place).collect();
-    let places = || known.iter().map(|(id, path)| Place { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    let ways = || known.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
     // A thread has capabilities of its own.
     let text = std::thread::scope(|scope| {
         let run = || {
             sys::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
             let host = Host::live();
             let doors = Doors::new();
-            let error = EverySocket::new(&host, tcp(), places().collect(), &doors)
+            let error = EverySocket::new(&host, tcp(), ways().collect(), &doors)
                 .run(&demand(0, Vec::new()), &mut |_| Next::More)
                 .unwrap_err();
             assert_eq!(error.fault, SourceFault::Denied);
@@ -169,15 +169,15 @@ fn root_one_pass_has_what_each_has() {
     let known: Vec<_> = labs.iter().chain([&child]).map(place).collect();
     let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = known.iter().map(place_of).collect();
-    let places = || kept.iter().map(|(id, path)| Place { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    let ways = || kept.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
     use record::rows::need;
     const NEEDS: u64 = need::V6ONLY | need::UNIX_QUEUES | need::INODE;
-    let rows = |via, places: Vec<Place<'_>>| {
+    let rows = |via, ways: Vec<Way<'_>>| {
         let host = Host::live();
         let doors = Doors::new();
         let mut rows = Vec::new();
         let options = Options { via: Some(via), ..tcp() };
-        EverySocket::new(&host, options, places, &doors)
+        EverySocket::new(&host, options, ways, &doors)
             .run(&demand(NEEDS, Vec::new()), &mut |row: &Socket<'_>| {
                 if kept.iter().any(|(id, _)| *id == row.netns_id) {
                     rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue));
@@ -188,12 +188,12 @@ fn root_one_pass_has_what_each_has() {
         rows.sort_unstable_by_key(|row| (row.0, row.1, row.2.0, row.3, row.4));
         rows
     };
-    let each = rows(Via::Netlink, places().collect());
-    assert_eq!(rows(Via::Bpf, places().collect()), each);
+    let each = rows(Via::Netlink, ways().collect());
+    assert_eq!(rows(Via::Bpf, ways().collect()), each);
     assert!(each.iter().filter(|row| row.0 == kept[3].0).count() > 10, "{each:?}");
     // Without a way in, the others are read by netlink and this one by its number.
-    let lost = |place: Place<'static>| place;
-    let lost = lost(Place { netns_id: kept[3].0, is_here: false, path: None, pid: None });
+    let lost = |place: Way<'static>| place;
+    let lost = lost(Way { netns_id: kept[3].0, is_here: false, path: None, pid: None });
     let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).copied().collect();
     assert_eq!(rows(Via::Netlink, vec![lost]), own);
 }

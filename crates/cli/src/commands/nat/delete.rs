@@ -1,16 +1,16 @@
 //! `netwren nat delete FILTER`: the table of what would be deleted, or was.
 //!
-//! One pass chooses, as for any table. Its rows are put in order, which keeps them until the last one is read: only then
-//! the first entry is deleted. Each is deleted by the original direction of the very row that is shown, its zone and its
-//! id, so that an entry which took its place meanwhile stays.
+//! One pass chooses, as for any table. Each entry is deleted by the original direction of the very row that is shown
+//! (`acting`), its zone and its id, so that an entry which took its place meanwhile stays.
 
 use super::super::Outcome;
+use super::super::acting::{self, Act, Rows};
 use super::super::plan::Wrong;
 use super::super::table::{self, Reads};
 use super::list::{Reading, prepare};
-use super::refused;
 use crate::exit::Exit;
 use crate::flags::NatDelete;
+use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
 use conntrack::change::{Changes, Given};
@@ -18,10 +18,7 @@ use conntrack::{CtTable, Place, Via};
 use engine::{Predicate, columns};
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat};
-use record::{
-    Accounting, Column, Columns, Demand, Each, Kind, LookupId, Lookups, Next, Offer, Round, Sink, SinkError, Source,
-    SourceError, Value,
-};
+use record::{Accounting, Demand, Each, LookupId, Lookups, Offer, Source, SourceError, Value};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -30,14 +27,11 @@ use sys::Errno;
 /// The column that tells rows apart; it is also the order if none is asked for.
 const ID: &str = "id";
 
-/// What became of an entry.
-const RESULTS: &[&str] = &["deleted", "gone", "refused"];
-
 /// Runs the command with the words behind `nat delete`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let NatDelete { mut request, yes } = match NatDelete::parse(args) {
         Ok(delete) => delete,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&error).into(),
     };
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Nat>()).into();
@@ -57,22 +51,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         Ok((plan, choosing)) => table::run_through(&request, &plan, &choosing, |session, sink, rounds| {
             let place = Place { netns: None, netns_id: session.netns_id() };
             let changes = Changes::new(session.host(), place);
-            let mut deleter = Deleter {
-                session,
-                choosing: &choosing,
-                changes,
-                yes,
-                inner: sink,
-                fault: None,
-                shown: 0,
-                deleted: 0,
-                gone: 0,
-                refused: Vec::new(),
-                left: 0,
-            };
-            let mut run = rounds(&mut deleter)?;
-            deleter.tell(&mut run.books);
-            Ok(run)
+            let deleter = Deleter { choosing: &choosing, changes, deleted: 0, gone: 0, refused: Vec::new() };
+            acting::run(session, sink, rounds, yes, deleter)
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
@@ -135,62 +115,49 @@ impl Source<Nat> for Remembering<'_> {
     }
 }
 
-/// The sink between: deletes the entry of every row that would be shown, and shows what became of it.
+/// Deletes the entries of the rows that are shown.
 struct Deleter<'c> {
-    session: &'c Session,
     choosing: &'c Choosing,
     changes: Changes<'c>,
-    yes: bool,
-    inner: Box<dyn Sink>,
-    /// The first trouble of the output. Deleting goes on: half of a list is what nobody asked for.
-    fault: Option<SinkError>,
-    shown: u64,
     deleted: u64,
     gone: u64,
     refused: Vec<DumpError>,
-    left: u64,
 }
 
-impl Deleter<'_> {
-    /// Deletes the entry of this id; null if the user wanted no more.
-    fn delete(&mut self, id: Option<&Value<'_>>) -> Value<'static> {
-        if self.session.interrupted() {
-            self.left += 1;
-            return Value::Null;
-        }
-        let id = match id {
-            Some(Value::U64(id)) => u32::try_from(*id).unwrap_or(0),
-            _ => 0,
-        };
+impl Act for Deleter<'_> {
+    const RESULTS: &'static [&'static str] = &["deleted", "gone", "refused"];
+
+    /// Deletes the entry of this id; one without an id stands under 0.
+    fn act(&mut self, id: Option<u64>) -> Value<'static> {
+        let id = id.and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
         let target = self.choosing.chosen.borrow_mut().get_mut(&id).and_then(Vec::pop);
         let Some(Target { orig, zone, id }) = target else { return Value::Null };
         match self.changes.delete(&Given { orig: Some(orig), zone, id, ..Given::default() }) {
             Ok(()) => {
                 self.deleted += 1;
-                Value::Name(RESULTS[0])
+                Value::Name("deleted")
             }
             // It ended by itself, or another one has its place by now: what was shown is no more.
             Err(error) if error.errno() == Some(Errno::NOENT) => {
                 self.gone += 1;
-                Value::Name(RESULTS[1])
+                Value::Name("gone")
             }
             Err(error) => {
                 self.refused.push(error);
-                Value::Name(RESULTS[2])
+                Value::Name("refused")
             }
         }
     }
 
-    /// What was done, and what stayed.
-    fn tell(&self, books: &mut Accounting) {
-        if !self.yes {
-            let words = match self.shown {
+    fn tell(&self, rows: Rows, books: &mut Accounting) {
+        if !rows.yes {
+            let words = match rows.shown {
                 0 => "no entry to delete".to_owned(),
                 n => format!("entries that would be deleted: {n}; nothing was done, --yes deletes them"),
             };
             return books.because(0, words);
         }
-        books.because(0, format!("entries deleted: {} of {}", self.deleted, self.shown));
+        books.because(0, format!("entries deleted: {} of {}", self.deleted, rows.shown));
         if self.gone > 0 {
             books.because(self.gone, "gone before they were deleted");
         }
@@ -198,9 +165,9 @@ impl Deleter<'_> {
             books.incomplete = true;
             books.because(1, format!("not deleted: {}", why(error)));
         }
-        if self.left > 0 {
+        if rows.left > 0 {
             books.incomplete = true;
-            books.because(self.left, "not deleted: interrupted");
+            books.because(rows.left, "not deleted: interrupted");
         }
     }
 }
@@ -210,45 +177,5 @@ fn why(error: &DumpError) -> String {
         Some(errno) if errno.is_denied() => format!("{} (needs CAP_NET_ADMIN)", errno.words()),
         Some(errno) => errno.words().to_string(),
         None => error.to_string(),
-    }
-}
-
-impl Sink for Deleter<'_> {
-    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
-        let mut columns = columns.clone();
-        // The id is there for us; the user's own, if any, stands before it.
-        columns.0.pop();
-        if self.yes {
-            columns.0.push(Column { name: "result".into(), kind: Kind::Name(RESULTS) });
-        }
-        self.fault = self.inner.begin(&columns, round).err();
-        Ok(())
-    }
-
-    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        let (id, shown) = match cells.split_last() {
-            Some((id, shown)) => (Some(id), shown),
-            None => (None, cells),
-        };
-        self.shown += 1;
-        let mut shown = shown.to_vec();
-        if self.yes {
-            shown.push(self.delete(id));
-        }
-        if self.fault.is_none() {
-            match self.inner.row(&shown) {
-                Ok(Next::More) => {}
-                Ok(Next::Stop) => self.fault = Some(SinkError::Closed),
-                Err(fault) => self.fault = Some(fault),
-            }
-        }
-        Ok(Next::More)
-    }
-
-    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
-        match self.fault.take() {
-            Some(fault) => Err(fault),
-            None => self.inner.end(totals),
-        }
     }
 }

@@ -5,6 +5,7 @@ use super::super::follow::{self, Words};
 use super::super::plan::{Wrong, plan};
 use crate::exit::Exit;
 use crate::flags::{Events, Request};
+use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
 use conntrack::events::{EventsVia, FindNamespaces, FollowNat, Found, NatEventStream};
@@ -18,10 +19,7 @@ use sys::Host;
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let events = match Events::parse(args) {
         Ok(events) => events,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
-        }
+        Err(error) => return refused(&error).into(),
     };
     if events.request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<NatEvents>()).into();
@@ -83,11 +81,11 @@ fn finder() -> FindNamespaces {
 }
 
 /// The word of `--via`.
-pub(crate) fn via_of(via: Option<sockets::Via>) -> Result<Option<EventsVia>, String> {
+pub(crate) fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
     match via {
         None => Ok(None),
-        Some(sockets::Via::Netlink) => Ok(Some(EventsVia::Netlink)),
-        Some(sockets::Via::Bpf) => Ok(Some(EventsVia::Bpf)),
-        Some(sockets::Via::Proc) => Err("/proc tells of no events: --via takes netlink or bpf here".to_owned()),
+        Some(record::Via::Netlink) => Ok(Some(EventsVia::Netlink)),
+        Some(record::Via::Bpf) => Ok(Some(EventsVia::Bpf)),
+        Some(record::Via::Proc) => Err("/proc tells of no events: --via takes netlink or bpf here".to_owned()),
     }
 }

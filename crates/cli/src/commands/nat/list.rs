@@ -4,10 +4,10 @@ use super::super::Outcome;
 use super::super::plan::{Wrong, plan};
 use super::super::table::{self, Reads};
 use super::owners::{Ends, WithOwners};
-use super::refused;
 use super::stats::ways;
 use crate::exit::Exit;
 use crate::flags::{NatList, Request};
+use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
 use conntrack::{CtSource, CtTable, EveryCt, Options, Via};
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let NatList { request, table } = match NatList::parse(args) {
         Ok(list) => list,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&error).into(),
     };
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Nat>()).into();
@@ -36,12 +36,7 @@ pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, R
     let ast = engine::filter::parse(&request.shown.filter)?;
     let plan = plan::<Nat>(request, &ast)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
-    let via = request.via.map(|via| match via {
-        sockets::Via::Netlink => Via::Netlink,
-        sockets::Via::Proc => Via::Proc,
-        sockets::Via::Bpf => Via::Bpf,
-    });
-    Ok((plan, Reading { via, table, owners }))
+    Ok((plan, Reading { via: request.via, table, owners }))
 }
 
 /// How entries are read.

@@ -12,7 +12,6 @@ mod top;
 pub(crate) use events::via_of;
 
 use super::Outcome;
-use crate::exit::Exit;
 use std::ffi::OsString;
 use std::iter::Peekable;
 
@@ -35,10 +34,4 @@ pub(super) fn run(mut args: Peekable<impl Iterator<Item = OsString>>) -> Outcome
         Some((_, command)) => command(&mut args.skip(1)),
         None => list::run(args),
     }
-}
-
-/// The end of a command whose words clap did not like, or which only asked for help.
-fn refused(error: &clap::Error) -> Outcome {
-    let _ = error.print();
-    if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() }
 }

@@ -27,7 +27,7 @@ pub(super) struct Ends {
 type Connection = (u8, Addr, u16, Addr, u16);
 
 impl Ends {
-    /// Reads the sockets of every protocol that entries have. What cannot be read costs owners, and a line.
+    /// Reads the sockets of TCP and UDP. What cannot be read costs owners, and a line.
     pub(super) fn read(session: &Session, books: &mut Accounting) -> Ends {
         let mut ends = Ends { connected: HashMap::new(), bound: HashMap::new(), ours: HashSet::new() };
         let read = session.with_sockets(None, &|_| true, |sockets| {
@@ -58,6 +58,7 @@ impl Ends {
             });
             match read {
                 Err(error) if !error.is_not_recorded() => {
+                    books.incomplete = true;
                     books.because(1, format!("{error}; owners of what listens are missing"));
                 }
                 _ => {}
@@ -108,9 +109,6 @@ fn number_of(proto: Proto) -> Option<u8> {
     Some(match proto {
         Proto::Tcp => ip_proto::TCP,
         Proto::Udp => ip_proto::UDP,
-        Proto::UdpLite => ip_proto::UDPLITE,
-        Proto::Sctp => ip_proto::SCTP,
-        Proto::Dccp => ip_proto::DCCP,
         _ => return None,
     })
 }

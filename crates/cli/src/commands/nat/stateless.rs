@@ -3,6 +3,7 @@
 use crate::commands::Outcome;
 use crate::exit::Exit;
 use crate::flags::{Stateless, StatelessTask as Task};
+use crate::messages::refused;
 use crate::nft::{self, NftError};
 use crate::output;
 use crate::session::{Place, Session};
@@ -18,10 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let stateless = match Stateless::parse(args) {
         Ok(stateless) => stateless,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
-        }
+        Err(error) => return refused(&error).into(),
     };
     let session = match Session::open(Place { netns: stateless.netns.as_deref(), ..Place::default() }) {
         Ok(session) => session,

@@ -5,32 +5,30 @@ use super::super::plan::plan;
 use super::super::table::{self, Reads};
 use crate::exit::Exit;
 use crate::flags::{self, Repeat};
+use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
-use conntrack::Way;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
 use engine::columns;
 use record::rows::NatStats;
 use record::{Accounting, LookupId, Lookups, Source};
 use std::cell::RefCell;
 use std::ffi::OsString;
+use sys::Way;
 
 /// Runs the command with the words behind `nat stats`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let flags::NatStats { request, per_cpu } = match flags::NatStats::parse(args) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
-        }
+        Err(error) => return refused(&error).into(),
     };
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<NatStats>()).into();
     }
     let via = request.via.and_then(|via| match via {
-        sockets::Via::Netlink => Some(StatVia::Netlink),
-        sockets::Via::Proc => Some(StatVia::Proc),
-        sockets::Via::Bpf => None,
+        record::Via::Netlink => Some(StatVia::Netlink),
+        record::Via::Proc => Some(StatVia::Proc),
+        record::Via::Bpf => None,
     });
     let memory = (request.repeat != Repeat::Once).then(RefCell::default);
     let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(&request, &ast));
@@ -67,14 +65,8 @@ impl Reads<NatStats> for Reading {
 /// The ways into the namespaces of the session: of all, or the one it is in.
 pub(super) fn ways<'n>(session: &Session, namespaces: Option<&'n host::Namespaces>) -> Vec<Way<'n>> {
     let own = session.netns_id();
-    let Some(namespaces) = namespaces else {
-        return vec![Way { netns_id: own, is_here: true, path: None, pid: None }];
-    };
-    let way = |namespace: &'n host::Namespace| Way {
-        netns_id: namespace.inode,
-        is_here: namespace.inode == own,
-        path: namespace.path(),
-        pid: namespace.pid,
-    };
-    namespaces.list().iter().map(way).collect()
+    match namespaces {
+        None => vec![Way::here(own)],
+        Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(own)).collect(),
+    }
 }

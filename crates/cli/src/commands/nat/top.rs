@@ -6,9 +6,9 @@
 use super::super::Outcome;
 use super::super::table;
 use super::list::prepare;
-use super::refused;
 use crate::exit::Exit;
 use crate::flags::NatList;
+use crate::messages::refused;
 use record::rows::Nat;
 use record::{Accounting, Column, Columns, Kind, Next, Owner, Round, Sink, SinkError, Value, field_index};
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let (by, taken) = fields(&words);
     let NatList { mut request, table } = match NatList::parse_top(words.into_iter().skip(taken)) {
         Ok(list) => list,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&error).into(),
     };
     if request.shown.by.is_some() {
         return Outcome::because(Exit::Usage, "--by does not go with `nat top`: name the fields behind `top`");

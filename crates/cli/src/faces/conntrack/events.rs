@@ -9,7 +9,7 @@ use super::stop::{Stop, head, in_words, warn};
 use super::table::wrote;
 use super::words::{event, output};
 use conntrack::events::{CtEvents, Listen, ROOM, Told, groups};
-use conntrack::{CtDecoder, ExpectDecoder};
+use conntrack::{CtDecoder, DecodeError, ExpectDecoder};
 use record::rows::NatHappening;
 use record::{Next, SinkError, Tide};
 use sinks::face::conntrack::{Change, Options, Origin};
@@ -46,6 +46,8 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
         entries: CtDecoder::new(session.netns_id()),
         expectations: ExpectDecoder::new(session.netns_id()),
         shown: 0,
+        failed: 0,
+        first_error: None,
         lost: 0,
     };
     let told = loop {
@@ -64,6 +66,7 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     };
     let written = show.writer.finish();
     run.books.add(&events.close());
+    run.note_nonsense("events", show.failed, show.first_error);
     told?;
     wrote(written)?;
     let kind = if expectations { "expectation" } else { "flow" };
@@ -110,6 +113,9 @@ struct Show<'l, 's> {
     entries: CtDecoder,
     expectations: ExpectDecoder,
     shown: u64,
+    /// Events that could not be decoded, and why the first could not.
+    failed: u64,
+    first_error: Option<DecodeError>,
     lost: u64,
 }
 
@@ -124,11 +130,17 @@ impl Show<'_, '_> {
         let seconds = i64::try_from(told.received_ns / 1_000_000_000).unwrap_or(0);
         let at = (seconds, (told.received_ns % 1_000_000_000) as u32);
         if told.is_expectation {
-            let Ok(row) = self.expectations.decode(told.message.payload) else { return Ok(()) };
+            let row = match self.expectations.decode(told.message.payload) {
+                Ok(row) => row,
+                Err(error) => return self.nonsense(error),
+            };
             self.shown += 1;
             return self.writer.expectation(&row, Some(change), at);
         }
-        let Ok(row) = self.entries.decode(told.message.payload) else { return Ok(()) };
+        let row = match self.entries.decode(told.message.payload) {
+            Ok(row) => row,
+            Err(error) => return self.nonsense(error),
+        };
         let family = self.line.family;
         if family != 0 && family != row.family || !self.filter.passes(&row) {
             return Ok(());
@@ -137,6 +149,12 @@ impl Show<'_, '_> {
         let origin =
             (told.portid != 0).then(|| Origin { portid: told.portid, program: self.origins.program(told.portid) });
         self.writer.event(&row, change, at, origin.as_ref())
+    }
+
+    fn nonsense(&mut self, error: DecodeError) -> Result<(), SinkError> {
+        self.failed += 1;
+        self.first_error.get_or_insert(error);
+        Ok(())
     }
 
     /// Says so as soon as the kernel has dropped more; how many they were is told at the end.

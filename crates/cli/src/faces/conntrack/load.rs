@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 /// More words or longer ones are a mistake for the tool.
 const WORDS_MAX: usize = 253;
 const WORD_MAX: usize = 1023;
-/// A million entries as `-o save` writes them are 180 MB. What is larger is no such file.
+/// A million entries as `-o save` writes them are 180 MB. What is larger is no such file, and refused whole.
 const BYTES_MAX: u64 = 4 << 30;
 
 /// Does what the lines of a file say, all of them or, if one makes no sense, none.
@@ -35,12 +35,13 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
             run.command(&line)?;
         }
         if session.interrupted() {
-            return Ok(130);
+            break;
         }
     }
     session.finish(&mut run.books);
     footer(&run.books);
-    Ok(0)
+    // As a shell shows a program that SIGINT has ended.
+    Ok(if session.interrupted() { 130 } else { 0 })
 }
 
 fn read(name: &[u8]) -> Result<Vec<u8>, Stop> {
@@ -50,7 +51,11 @@ fn read(name: &[u8]) -> Result<Vec<u8>, Stop> {
         b"-" => std::io::stdin().lock().take(BYTES_MAX).read_to_end(&mut text),
         _ => std::fs::File::open(OsStr::from_bytes(name)).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text)),
     };
-    done.map(|_| text).map_err(|_| Stop::about("Failed to open file % for reading", shown))
+    done.map_err(|_| Stop::about("Failed to open file % for reading", shown))?;
+    if text.len() as u64 >= BYTES_MAX {
+        return Err(Stop::other("the file is too large"));
+    }
+    Ok(text)
 }
 
 /// The lines that count.

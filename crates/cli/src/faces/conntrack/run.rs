@@ -13,7 +13,7 @@ use crate::messages::footer;
 use crate::session::Session;
 use crate::stdout::Stdout;
 use conntrack::change::Changes;
-use conntrack::{Dumped, Place};
+use conntrack::{DecodeError, Dumped, Place};
 use netlink::DumpError;
 use record::Accounting;
 use sinks::Out;
@@ -53,13 +53,18 @@ impl<'s> Run<'s> {
 
     /// Keeps what was wrong with a dump.
     pub(super) fn note(&mut self, dumped: &Dumped) {
-        if dumped.malformed > 0 {
-            self.books.incomplete = true;
-            let why = dumped.first_error.map_or_else(String::new, |error| error.to_string());
-            self.books.because(dumped.malformed, format!("entries that make no sense, the first: {why}"));
-        }
+        self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
             self.books.because(1, "the table changed while it was read: entries may be missing or doubled");
+        }
+    }
+
+    /// Counts what could not be decoded, with the first reason.
+    pub(super) fn note_nonsense(&mut self, what: &str, count: u64, first_error: Option<DecodeError>) {
+        if count > 0 {
+            self.books.incomplete = true;
+            let why = first_error.map_or_else(String::new, |error| error.to_string());
+            self.books.because(count, format!("{what} that make no sense, the first: {why}"));
         }
     }
 

@@ -11,12 +11,14 @@ use super::settings::{self, Setting};
 use crate::exit::Exit;
 use crate::flags::NatAdvise;
 use crate::session::Session;
+use conntrack::in_each;
 use conntrack::stats::SETTINGS_DIR;
-use conntrack::{Way, in_each};
+use record::Next;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use sys::Way;
 
 const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
                             namespace may (or the right is missing, CAP_NET_ADMIN)";
@@ -183,7 +185,7 @@ impl Work<'_> {
         let mut result = None;
         let entered = in_each(self.session.host(), std::slice::from_ref(way), &mut |_, _| {
             result = Some(self.set(setting));
-            Ok(())
+            Ok(Next::Stop)
         });
         if let Err(error) = entered {
             return Err(Failed { what: format!("set {}{place}", setting.line()), why: error.to_string() });

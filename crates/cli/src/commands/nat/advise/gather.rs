@@ -4,13 +4,13 @@ use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{CtSource, Options, Way, in_each};
+use conntrack::{CtSource, Options, in_each};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample};
-use host::{Namespaces, NetnsNames};
+use host::NetnsNames;
 use record::rows::{CtSettings, Nat, stat_need};
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
-use sys::Host;
+use sys::{Host, Way};
 
 /// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
 pub(super) fn gather(
@@ -29,10 +29,10 @@ pub(super) fn gather(
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
     let read = in_each(host, &alive, &mut |netns_id, books| {
-        let Some(of) = sampled.of.get(&netns_id) else { return Ok(()) };
+        let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
         let evidence = machine.evidence(session, netns_id, of, books);
         found.insert(netns_id, evidence);
-        Ok(())
+        Ok(Next::More)
     })?;
     books.add(&read);
     let is_heard = found.values().any(|evidence| evidence.is_listened_to == Some(true));
@@ -60,7 +60,8 @@ pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Ac
     };
     let named = match session.namespaces() {
         Some(namespaces) => {
-            return ids.iter().map(|id| of_all(&namespaces, *id).unwrap_or_else(|| number(*id))).collect();
+            let mut names: BTreeMap<u64, Box<[u8]>> = namespaces.names(&|_| None).collect();
+            return ids.iter().map(|id| names.remove(id).map_or_else(|| number(*id), Vec::from)).collect();
         }
         None => NetnsNames::read(session.host(), &ids),
     };
@@ -70,15 +71,6 @@ pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Ac
             books.because(1, error.to_string());
             ids.iter().map(|id| number(*id)).collect()
         }
-    }
-}
-
-fn of_all(namespaces: &Namespaces, id: u64) -> Option<Vec<u8>> {
-    let namespace = namespaces.list().iter().find(|namespace| namespace.inode == id)?;
-    match (namespace.name(), namespace.pid) {
-        (Some(name), _) => Some(name.to_vec()),
-        (None, Some(pid)) => Some(format!("pid:{pid}").into_bytes()),
-        (None, None) => None,
     }
 }
 
@@ -139,7 +131,7 @@ impl Sampled {
             }
             counted.last = stats;
             counted.round = round;
-            Ok(())
+            Ok(Next::More)
         })
     }
 

@@ -12,7 +12,7 @@ mod show;
 use super::super::Outcome;
 use crate::exit::Exit;
 use crate::flags::NatAdvise;
-use crate::messages::footer_lines;
+use crate::messages::{footer_lines, refused};
 use crate::output;
 use crate::session::{Place, Session};
 use doctor::nat::{Advice, Evidence, advise};
@@ -32,10 +32,7 @@ struct Judged {
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let asked = match NatAdvise::parse(args) {
         Ok(asked) => asked,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
-        }
+        Err(error) => return refused(&error).into(),
     };
     let place = Place {
         netns: asked.netns.as_deref(),

@@ -1,0 +1,178 @@
+//! Going into network namespaces that are known by their number, and what is told of those where that failed.
+//!
+//! Knows nothing of how namespaces are found, nor of what is read in them.
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+
+use crate::errno::{Errno, SysError, escaped};
+use crate::host::{Host, Mode};
+use crate::netns::{Inside, NetNs};
+
+/// Names told of namespaces that could not be entered; the others are counted.
+const NAMES_TOLD: usize = 3;
+
+/// A network namespace and the ways into it.
+#[derive(Debug, Clone, Copy)]
+pub struct Way<'p> {
+    /// Its inode: it goes into every row and names the recording's streams.
+    pub netns_id: u64,
+    /// True for the namespace that the calling thread is in: nothing needs to be entered.
+    pub is_here: bool,
+    /// A file that is the namespace.
+    pub path: Option<&'p Path>,
+    /// A process in it, if there is no file or it turns out to be another one.
+    pub pid: Option<u32>,
+}
+
+impl Way<'_> {
+    /// The way to the calling thread's own namespace, which needs no file and no process.
+    pub fn here(netns_id: u64) -> Way<'static> {
+        Way { netns_id, is_here: true, path: None, pid: None }
+    }
+
+    /// False for a namespace that is known by its number alone: it cannot be entered.
+    pub fn leads_in(&self) -> bool {
+        self.is_here || self.path.is_some() || self.pid.is_some()
+    }
+
+    /// Goes into the namespace; `None` if nothing had to be entered. Needs CAP_SYS_ADMIN. The outcome is recorded: a
+    /// replay enters nothing, but fails where the run had failed.
+    pub fn enter(&self, host: &Host) -> Result<Option<Inside>, SysError> {
+        if self.is_here {
+            return Ok(None);
+        }
+        let go = || NetNs::open_known(self.netns_id, self.path, self.pid)?.enter();
+        if host.mode() == Mode::Live {
+            return go().map(Some);
+        }
+        let mut inside = None;
+        host.bytes(&format!("netns-enter@{}", self.netns_id), "", &mut Vec::new(), |_| {
+            inside = Some(go()?);
+            Ok(())
+        })?;
+        Ok(inside)
+    }
+
+    /// What a user knows it by, escaped.
+    fn name(&self) -> Box<str> {
+        match (self.path, self.pid) {
+            (Some(path), _) => escaped(path.as_os_str().as_encoded_bytes()),
+            (None, Some(pid)) => format!("/proc/{pid}/ns/net").into(),
+            (None, None) => format!("net:[{}]", self.netns_id).into(),
+        }
+    }
+}
+
+/// The namespaces that could not be entered.
+#[derive(Debug, Default)]
+pub struct NotEntered {
+    /// How many had gone: what they had went with them.
+    pub gone: u64,
+    /// The others, by the reason.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl NotEntered {
+    /// Counts one, with the error of [`Way::enter`].
+    pub fn add(&mut self, way: &Way<'_>, error: SysError) {
+        if error.errno.is_gone() && way.leads_in() {
+            self.gone += 1;
+            return;
+        }
+        match self.unreadable.iter_mut().find(|known| known.error.errno == error.errno) {
+            Some(known) => {
+                known.count += 1;
+                if known.names.len() < NAMES_TOLD {
+                    known.names.push(way.name());
+                }
+            }
+            None => self.unreadable.push(Unreadable { error, names: vec![way.name()], count: 1 }),
+        }
+    }
+}
+
+/// Namespaces that could not be entered for one reason; shown as a sentence with the names of the first ones.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The error of the first one.
+    pub error: SysError,
+    names: Vec<Box<str>>,
+    count: u64,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (errno, names) = (self.error.errno, self.names.join(", "));
+        let more = if self.count > self.names.len() as u64 { ", …" } else { "" };
+        match self.count {
+            1 => write!(f, "one network namespace was not read ({names}): ")?,
+            count => write!(f, "{count} network namespaces were not read ({names}{more}): ")?,
+        }
+        match errno {
+            Errno::NOENT => f.write_str("nothing leads into it"),
+            _ if errno.is_denied() => write!(f, "{errno} (needs CAP_SYS_ADMIN)"),
+            _ => write!(f, "{errno}"),
+        }
+    }
+}
+
+impl Error for Unreadable {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn told(ways: &[Way<'_>], errno: Errno) -> (u64, Vec<String>) {
+        let mut not_entered = NotEntered::default();
+        for way in ways {
+            not_entered.add(way, SysError::new("setns", "it", errno));
+        }
+        (not_entered.gone, not_entered.unreadable.iter().map(Unreadable::to_string).collect())
+    }
+
+    #[test]
+    fn what_has_gone_is_counted_and_the_rest_is_named() {
+        let path = Path::new("/run/netns/a\n\x1b[1mb");
+        let by_path = Way { netns_id: 7, is_here: false, path: Some(path), pid: Some(1) };
+        let by_pid = Way { path: None, ..by_path };
+        let by_number = Way { pid: None, ..by_pid };
+        assert_eq!(
+            told(&[by_path, by_pid, by_number], Errno::NOENT),
+            (2, vec!["one network namespace was not read (net:[7]): nothing leads into it".to_owned()])
+        );
+        assert_eq!(
+            told(&[by_path], Errno::MFILE),
+            (
+                0,
+                vec!["one network namespace was not read (/run/netns/a\\n\\u{1b}[1mb): too many open files".to_owned()]
+            )
+        );
+        assert_eq!(
+            told(&[by_pid, by_pid, by_number, by_path], Errno::PERM),
+            (
+                0,
+                vec![
+            "4 network namespaces were not read (/proc/1/ns/net, /proc/1/ns/net, net:[7], …): operation not permitted \
+             (needs CAP_SYS_ADMIN)"
+                .to_owned()
+        ]
+            )
+        );
+    }
+
+    #[test]
+    fn ones_own_needs_no_entering() {
+        let host = Host::live();
+        assert!(Way::here(7).enter(&host).unwrap().is_none());
+        assert!(Way::here(7).leads_in());
+        let number_alone = Way { is_here: false, ..Way::here(7) };
+        assert!(!number_alone.leads_in());
+        assert_eq!(number_alone.enter(&host).unwrap_err().errno, Errno::NOENT);
+    }
+}

@@ -573,6 +573,7 @@ impl Context {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_tuple_is_value_and_mask() {
@@ -666,7 +667,7 @@ mod tests {
     #[test]
     fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
         testkit::require_root!();
-        let knob = testkit::HostKnob::set(BUCKETS, "4096");
+        let knob = testkit::HostKnob::set(BUCKETS, "65536");
         let resize = resizer();
         let lab = testkit::netns::Lab::new("walkdepth");
         lab.inside(|| {
@@ -674,6 +675,8 @@ mod tests {
             let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
             // A mean of a few, and one that needs many rounds and more than one call.
             for (made, count) in [(0, 300), (300, 12_000)] {
+                // Into a large table: the kernel refuses entries where chains are long.
+                resize("65536");
                 testkit::conntrack::insert(testkit::conntrack::mixed(count).skip(made));
                 testkit::wait_until("two readings of the same chains", || {
                     resize("4096");
@@ -692,6 +695,54 @@ mod tests {
                     is_still
                 });
             }
+        });
+        drop(knob);
+    }
+
+    /// Makes entries and takes them away until told to stop.
+    fn come_and_go(lab: &testkit::netns::Lab, at_once: u16, stop: &AtomicBool) {
+        let _inside = lab.enter();
+        for round in 0u16.. {
+            let [high, low] = round.to_be_bytes();
+            let entry = |n: u16| {
+                let source = ([10, 30, high, low].into(), 1024 + n);
+                testkit::conntrack::Entry::udp(source, ([10, 40, 0, 1].into(), 53))
+            };
+            testkit::conntrack::insert((0..at_once).map(entry));
+            testkit::conntrack::remove((0..at_once).map(entry));
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn root_a_turn_that_is_read_again_counts_once() {
+        testkit::require_root!();
+        let knob = testkit::HostKnob::set(BUCKETS, "65536");
+        let resize = resizer();
+        let (lab, stop) = (testkit::netns::Lab::new("walkagain"), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let read = || {
+                let host = Host::live();
+                let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+                testkit::conntrack::insert(testkit::conntrack::mixed(10_000));
+                // Twenty nodes a bucket, whoever else has entries: many in a turn, and none is refused.
+                let buckets = counts_of(&walk, &host).nodes / 20;
+                resize(&buckets.next_multiple_of(512).to_string());
+                let quiet = counts_of(&walk, &host);
+                scope.spawn(|| come_and_go(&lab, 256, &stop));
+                // A turn has some 900 nodes; those that come and go, both directions, are 512.
+                testkit::wait_until("a reading that began again and again", || {
+                    let counts = counts_of(&walk, &host);
+                    assert!(counts.nodes < quiet.nodes + 1_200, "{counts:?}, before {quiet:?}");
+                    assert!(counts.longest < quiet.longest + 12, "{counts:?}, before {quiet:?}");
+                    counts.restarts >= 4
+                });
+            };
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lab.inside(read)));
+            stop.store(true, Ordering::Relaxed);
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         });
         drop(knob);
     }

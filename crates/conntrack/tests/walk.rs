@@ -367,9 +367,9 @@ fn root_chains_that_are_too_long() {
             source.chains()
         };
         let walked = chains(Via::Bpf).unwrap();
-        // 195 a bucket: eight standard deviations more than that is no accident.
+        // 195 a bucket, others' entries beside: eight standard deviations more than that is no accident.
         let mean = walked.nodes.div_ceil(1024);
-        assert!((200_000..220_000).contains(&walked.nodes), "{walked:?}");
+        assert!(walked.nodes >= 200_000, "{walked:?}");
         assert!((mean..mean + 8 * mean.isqrt()).contains(&u64::from(walked.longest)), "{walked:?}");
         assert_eq!(chains(Via::Netlink), None);
     });

@@ -539,7 +539,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__advise)
-            opts="-N -o -h --samples --interval --netns --all-netns --record --replay --output --apply --yes --help"
+            opts="-N -o -h --samples --interval --netns --all-netns --record --replay --output --apply --timeouts --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -163,7 +163,7 @@ install_files() {
     "${as[@]}" install -D -m 644 $from/netwren.bash "$share/bash-completion/completions/netwren"
     "${as[@]}" install -D -m 644 $from/_netwren "$share/zsh/site-functions/_netwren"
     "${as[@]}" install -D -m 644 $from/netwren.fish "$share/fish/vendor_completions.d/netwren.fish"
-    say "installed; no links named ss, netstat or lstf are made: ln -s netwren $prefix/bin/lstf if you want one"
+    say "installed; no links named ss, netstat, lstf or conntrack are made: ln -s netwren $prefix/bin/lstf if you want one"
 }
 
 bench() {

@@ -91,7 +91,7 @@ pub fn all() -> Command {
         .long_about(
             "One look at a host's network. Without a command: listeners and flows with their owners.\n\n\
              The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
-             `netwren netstat …`, `netwren lstf …`, or a link of that name to the binary.",
+             `netwren netstat …`, `netwren lstf …`, `netwren conntrack …`, or a link of that name to the binary.",
         )
         .after_help("`netwren COMMAND --help` shows a command's flags and examples.");
     COMMANDS.iter().fold(root, |root, known| root.subcommand(below(known, build(known))))

@@ -214,8 +214,7 @@ fn what_only_the_walk_sees_is_said_once() {
         census.add(&Conntrack { expired, ..tcp(7, 1) });
         let evidence = Evidence { census: Some(census), chains, ..evidence(vec![sample(1, 1, 0)], 1000, 1024) };
         let reasons = advise(&evidence).reasons;
-        let mut says =
-            reasons.into_iter().filter(|reason| reason.contains("not known") && !reason.contains("growth"));
+        let mut says = reasons.into_iter().filter(|reason| reason.contains("not known") && !reason.contains("growth"));
         (says.next(), says.next())
     };
     let (both, more) = of(None, None);

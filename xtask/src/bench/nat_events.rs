@@ -49,7 +49,7 @@ struct Listener {
     whole_at: u64,
 }
 
-const LISTENERS: [Listener; 3] = [
+const LISTENERS: [Listener; 4] = [
     Listener {
         label: "conntrack -E -e NEW",
         program: Some("conntrack"),
@@ -70,6 +70,13 @@ const LISTENERS: [Listener; 3] = [
         args: &["nat", "events", "-H", "--event", "new"],
         netlink: false,
         whole_at: 200_000,
+    },
+    Listener {
+        label: "netwren nat events --event new, with owners",
+        program: None,
+        args: &["nat", "events", "-H", "--event", "new", "--columns", "event,time,client,published,process,pid"],
+        netlink: false,
+        whole_at: 0,
     },
 ];
 

@@ -456,6 +456,28 @@ fn root_owners_where_one_kind_is_asked_for() {
     assert_eq!(ends.end().0, [client.row("destroy")]);
 }
 
+/// The same connection in two namespaces, each of another process.
+#[test]
+fn root_owners_of_events_in_the_right_namespace() {
+    testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _shared = testkit::tables::Together::share();
+    let labs = [Lab::new("evowners2"), Lab::new("evowners3")];
+    let script = "import socket,signal\ns=socket.socket(); s.bind(('127.0.0.1',4321)); s.connect(('127.0.0.1',7777))\n\
+                  signal.pause()";
+    let args = ["client = 127.0.0.1:4321", "--all-netns", "--event", "new"];
+    let mut all = Running::events(&labs[0], "netns,client,pid", &args);
+    let begin = |lab: &Lab| {
+        lab.use_conntrack();
+        let listener = lab.inside(|| TcpListener::bind("127.0.0.1:7777")).unwrap();
+        let pid = lab.spawn("python3", &["-c", script]);
+        (listener, format!("{}\t127.0.0.1:4321\t{pid}", lab.name()))
+    };
+    let (_listeners, rows): (Vec<TcpListener>, Vec<String>) = labs.iter().map(begin).unzip();
+    all.read_until("both", |lines| lines.len() >= 2);
+    assert_eq!(bag(all.end().0), bag(rows));
+}
+
 #[test]
 fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
     testkit::require_root!();

@@ -41,6 +41,8 @@ struct Reading {
     taken_ns: u64,
     /// The first is 1.
     number: u64,
+    /// When the one before began; 0 if there is none.
+    before_ns: u64,
     ends: Ends,
     owners: Option<Owners>,
     /// Owners that rows have asked for.
@@ -77,7 +79,8 @@ impl<'s> HoldersNow<'s> {
         self.session.find_namespaces(false, &mut self.books);
         let ends = Ends::read(self.session, &mut self.books);
         let owners = self.owners();
-        self.now = Some(Reading { taken_ns, number, ends, owners, shared: HashMap::new() });
+        let before_ns = self.now.as_ref().map_or(0, |before| before.taken_ns);
+        self.now = Some(Reading { taken_ns, number, before_ns, ends, owners, shared: HashMap::new() });
         let end_ns = sys::clock::monotonic_ns();
         let pause_ns = end_ns.saturating_sub(begun_ns).saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
         self.not_before_ns = end_ns.saturating_add(pause_ns);
@@ -163,7 +166,15 @@ impl FindHolders for HoldersNow<'_> {
         while !self.is_last && self.is_old(entry, happened_ns) {
             self.read();
         }
-        self.now.as_mut().map_or(Holders::NotHere, |now| now.holders(entry))
+        let Some(now) = &mut self.now else { return Holders::NotHere };
+        let found = now.holders(entry);
+        // A file that is opened or moved meanwhile can escape a reading: nobody is only who two of them have not found.
+        let is_sure = !matches!(found, Holders::Unknown) || now.before_ns > happened_ns || now.taken_ns <= happened_ns;
+        if is_sure || self.is_last {
+            return found;
+        }
+        self.read();
+        self.now.as_mut().map_or(found, |now| now.holders(entry))
     }
 
     fn is_here(&self, entry: &Conntrack<'_>) -> bool {

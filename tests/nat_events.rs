@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
+use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 
 /// Leaves the test, loudly, where new entries cannot be told of by BPF.
@@ -311,6 +312,121 @@ fn root_a_recording_tells_the_same() {
         let one = netwren(&["nat", "events", "--replay", file, "--columns", "orig_dst", "-H", "orig_dst = 127.1.0.9"]);
         assert_eq!(one.ok(), if n == 0 { "127.1.0.9\n" } else { "" });
     }
+}
+
+/// A shell in the lab with a connection of its own, once it has it; ends with the lab or by [`Client::end`].
+struct Client {
+    pid: u32,
+    port: u16,
+    _near: TcpStream,
+}
+
+impl Client {
+    fn connect(lab: &Lab, listener: &TcpListener) -> Client {
+        let to = listener.local_addr().unwrap();
+        let script = format!("exec 3<>/dev/tcp/{}/{}; read line <&3", to.ip(), to.port());
+        let pid = lab.spawn("bash", &["-c", &script]);
+        let (near, from) = listener.accept().unwrap();
+        // It reads from us until it is ended.
+        Client { pid, port: from.port(), _near: near }
+    }
+
+    /// The process is gone, and then what it left in the table.
+    fn end(&self, lab: &Lab) {
+        assert!(Command::new("kill").args(["-9", &self.pid.to_string()]).status().unwrap().success());
+        let dead = format!("/proc/{}/fd", self.pid);
+        testkit::wait_until("the client is gone", || {
+            std::fs::read_dir(&dead).map_or(true, |mut files| files.next().is_none())
+        });
+        flush(lab);
+    }
+
+    fn row(&self, event: &str) -> String {
+        format!("{event}\t127.0.0.1:{}\tbash\t{}", self.port, self.pid)
+    }
+}
+
+/// Owners at the beginning, from sockets that are looked up after it; at the end what was known before.
+#[test]
+fn root_owners_of_events() {
+    testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _shared = testkit::tables::Together::share();
+    let lab = Lab::new("evowners");
+    lab.use_conntrack();
+    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let columns = "event,client,process,pid";
+    let tape = lab.dir().join("owners.tape");
+    let tape = tape.to_str().unwrap();
+    let args = ["--event", "new,destroy", "--record", tape];
+    let mut running = Running::events(&lab, columns, &args);
+    let first = Client::connect(&lab, &listener);
+    running.read_until("the first begins", |lines| lines.contains(&first.row("new")));
+    // At once: it waits for the next reading, and is in that.
+    let second = Client::connect(&lab, &listener);
+    running.read_until("the second begins", |lines| lines.contains(&second.row("new")));
+    first.end(&lab);
+    running.read_until("both are out", |lines| count(lines, "destroy") >= 2);
+    // Ours by its address, and nobody's socket; and one that is not ours.
+    let elsewhere = |last| (Ipv4Addr::new(10, 0, 0, last).into(), 9);
+    let here = (Ipv4Addr::LOCALHOST.into(), 9);
+    lab.track([Entry::udp(here, elsewhere(2)), Entry::udp(elsewhere(1), elsewhere(2))]);
+    let nobodys = ["new\t10.0.0.1:9\t-\t-", "new\t127.0.0.1:9\t-\t-"];
+    let holds = |lines: &[String], row: &str| lines.iter().any(|line| line == row);
+    running.read_until("nobody's", |lines| nobodys.iter().all(|row| holds(lines, row)));
+    let (lines, ran) = running.end();
+    for row in [first.row("new"), second.row("new"), first.row("destroy"), second.row("destroy")] {
+        assert!(holds(&lines, &row), "{row} {lines:?}");
+    }
+    // A last packet of the one that was ended may have made an entry after the table was emptied.
+    assert!(ran.stderr.contains(" events with an end here have no owner"), "{}", ran.stderr);
+    let again = netwren(&["nat", "events", "--replay", tape, "--columns", columns, "-H"]);
+    assert_eq!(again.stdout.lines().collect::<Vec<_>>(), lines, "{}", again.stderr);
+    assert_eq!(again.stderr, ran.stderr);
+    second.end(&lab);
+}
+
+/// Though their beginnings are not shown, ends have owners; and new entries by BPF have them, too.
+#[test]
+fn root_owners_where_one_kind_is_asked_for() {
+    testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _shared = testkit::tables::Together::share();
+    let lab = Lab::new("evowners1");
+    lab.use_conntrack();
+    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let columns = "event,client,process,pid";
+    let mut ends = Running::events(&lab, columns, &["process = bash", "--event", "destroy"]);
+    let mut begins = Running::events(&lab, columns, &["process = bash", "--event", "new"]);
+    let client = Client::connect(&lab, &listener);
+    begins.read_until("it begins", |lines| !lines.is_empty());
+    flush(&lab);
+    ends.read_until("it ends", |lines| !lines.is_empty());
+    assert_eq!(begins.end().0, [client.row("new")]);
+    assert_eq!(ends.end().0, [client.row("destroy")]);
+}
+
+/// The same connection in two namespaces, each of another process.
+#[test]
+fn root_owners_of_events_in_the_right_namespace() {
+    testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _shared = testkit::tables::Together::share();
+    let labs = [Lab::new("evowners2"), Lab::new("evowners3")];
+    let script = "import socket,signal\ns=socket.socket(); s.bind(('127.0.0.1',4321)); s.connect(('127.0.0.1',7777))\n\
+                  signal.pause()";
+    let args = ["client = 127.0.0.1:4321", "--all-netns", "--event", "new"];
+    let mut all = Running::events(&labs[0], "netns,client,pid", &args);
+    let begin = |lab: &Lab| {
+        lab.use_conntrack();
+        let listener = lab.inside(|| TcpListener::bind("127.0.0.1:7777")).unwrap();
+        let pid = lab.spawn("python3", &["-c", script]);
+        (listener, format!("{}\t127.0.0.1:4321\t{pid}", lab.name()))
+    };
+    let (_listeners, rows): (Vec<TcpListener>, Vec<String>) = labs.iter().map(begin).unzip();
+    all.read_until("both", |lines| lines.len() >= 2);
+    let (lines, ran) = all.end();
+    assert_eq!(bag(lines), bag(rows), "{}", ran.stderr);
 }
 
 #[test]

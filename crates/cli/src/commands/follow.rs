@@ -137,9 +137,10 @@ fn follow<T: Table>(
     // Namespaces and groups come and go while we follow.
     let base = enrichment.lookups();
     let younger = Younger::new(session.host(), base);
-    let processes = ByPid::new(session.host(), parts(&wanted));
-    let columns = processes.columns();
-    let lookups = by_pid::over(younger.over(base), &columns);
+    let (processes, places) = (ByPid::processes(session.host(), parts(&wanted)), ByPid::places(session.host()));
+    let (columns, younger) = (processes.columns(), younger.over(base));
+    let places = places.columns(younger);
+    let lookups = by_pid::over(by_pid::over(younger, &columns), &places);
     let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     let mut run = match &mut names {

@@ -23,6 +23,7 @@ const TAKEN: &[&str] = &[
     "netns",
     "all-netns",
     "via",
+    "owners-via",
     "record",
     "replay",
 ];
@@ -36,6 +37,7 @@ Examples:
   netwren nat events                                everything that happens
   netwren nat events --event destroy                a session log: a line for each that ended, with bytes and duration
   netwren nat events --event new 'nat = dnat'       who comes in by a published port
+  netwren nat events -c event,client,published,process,pid   whose connections they are, at the end that is here
   netwren nat events --all-netns -o json            of every namespace of the host
   netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
 ",

@@ -39,7 +39,7 @@ impl Births {
 }
 
 /// The kernel's id is a keyed hash of 32 bits; with as much of the original tuple no two of a million are likely alike.
-fn key(entry: &Conntrack<'_>) -> u64 {
+pub(super) fn key(entry: &Conntrack<'_>) -> u64 {
     u64::from(entry.id.unwrap_or(0)) << 32 | mixed(&entry.orig, entry.netns_id) >> 32
 }
 

@@ -18,8 +18,10 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod wanted;
+mod whose;
 
 pub(crate) use fuzz::fuzz;
 pub use heard::{CtEvents, Listen, ROOM, Told, groups};
 pub use homes::{FindNamespaces, Found};
 pub use stream::{EventsVia, FollowNat, NatEventStream, probe_events};
+pub use whose::{FindHolders, Holders};

@@ -2,7 +2,7 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use record::rows::{NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
+use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Tide};
 use sys::clock::Moments;
 use sys::{Errno, Host, SysError};
@@ -13,6 +13,7 @@ use super::heard::{CtEvents, Listen, event_ns, groups};
 use super::homes::{FindNamespaces, Found};
 use super::reader::wall_ns;
 use super::wanted::{Wanted, pushed};
+use super::whose::{FindHolders, Whose};
 use crate::dump::{CtTable, KernelFilter, Place, dump_entries};
 
 /// What is read, in messages.
@@ -53,6 +54,8 @@ pub struct FollowNat<'h> {
     pub find: Option<FindNamespaces>,
     /// To dump what lives after events were lost: which namespaces, the calling thread's among them without a way in.
     pub resync: Option<FindNamespaces>,
+    /// Who knows whose entries are; asked only if a column or the filter wants owners.
+    pub holders: Option<Box<dyn FindHolders + 'h>>,
     /// True once the run shall end. Asked some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -64,6 +67,7 @@ pub struct NatEventStream<'h> {
     netns_id: u64,
     wanted: Wanted,
     births: Option<Births>,
+    whose: Option<Whose<'h>>,
     moments: Moments,
     resync: Option<Resync>,
     settings: Settings,
@@ -143,14 +147,16 @@ impl<'h> NatEventStream<'h> {
         let wanted = Wanted::of(demand);
         let settings = Settings::read(host);
         let (packets, shut) = by_packet(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
-        let FollowNat { room, netns_id, find, resync, stop, .. } = follow;
+        let FollowNat { room, netns_id, find, resync, holders, stop, .. } = follow;
         let everywhere = find.is_some();
-        let timed = demand.wants("duration_us") && wanted.has(NatHappening::Destroy);
+        let ends = wanted.has(NatHappening::Destroy);
+        let holders = holders.filter(|_| demand.need & nat_need::OWNERS != 0);
+        let timed = demand.wants("duration_us") && ends;
         let door = match packets {
             Some(packets) => Door::Bpf(Box::new(packets)),
             None => {
                 let remembers = !everywhere && settings.timestamp == Some(1);
-                let begins = if timed && !remembers { groups::NEW } else { 0 };
+                let begins = if (timed && !remembers) || (holders.is_some() && ends) { groups::NEW } else { 0 };
                 let groups = wanted.groups() | begins;
                 let listen = Listen { groups, room, netns_id, find, stop };
                 Door::Netlink(Box::new(CtEvents::open(host, listen).map_err(|error| error_of(&error))?))
@@ -162,6 +168,7 @@ impl<'h> NatEventStream<'h> {
             netns_id,
             wanted,
             births: timed.then(Births::default),
+            whose: holders.map(|holders| Whose::new(holders, ends)),
             moments: Moments::new(),
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
@@ -188,7 +195,7 @@ impl<'h> NatEventStream<'h> {
     fn next_by_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
         let Door::Netlink(events) = &mut self.door else { return Ok(Tide::Out) };
         let (moments, counts, wanted) = (&mut self.moments, &mut self.counts, self.wanted);
-        let births = &mut self.births;
+        let (births, whose) = (&mut self.births, &mut self.whose);
         events.next_entries(&mut |told, entry| {
             let happened_ns = event_ns(told).unwrap_or(told.received_ns);
             let mut duration_us = None;
@@ -199,19 +206,23 @@ impl<'h> NatEventStream<'h> {
                     _ => {}
                 }
             }
-            // New entries may be listened to only for the time.
+            let asks = wanted.has(told.happening) || told.happening == NatHappening::New;
+            let whose = whose.as_mut().filter(|_| asks);
+            let owners = whose.and_then(|whose| whose.of(told.happening, entry, happened_ns));
+            // New entries may be listened to only for the time, or for their owners.
             if !wanted.has(told.happening) {
                 return Next::More;
             }
             counts.one(told.happening);
             let time = moments.text(happened_ns);
+            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             each(&NatEvent { happening: told.happening, time, duration_us, portid: told.portid, entry })
         })
     }
 
     fn next_by_packet(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
         let Door::Bpf(packets) = &mut self.door else { return Ok(Tide::Out) };
-        let (moments, counts) = (&mut self.moments, &mut self.counts);
+        let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
         let wanted = self.wanted.has(NatHappening::New);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds what was asked for when it was made.
@@ -219,6 +230,8 @@ impl<'h> NatEventStream<'h> {
                 return Next::More;
             }
             counts.one(NatHappening::New);
+            let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::New, entry, happened_ns));
+            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             let time = moments.text(happened_ns);
             each(&NatEvent { happening: NatHappening::New, time, duration_us: None, portid: 0, entry })
         })
@@ -240,11 +253,13 @@ impl<'h> NatEventStream<'h> {
         let places = if found.is_empty() { &alone[..] } else { &found };
         for place in places {
             let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
-            let (moments, counts) = (&mut self.moments, &mut self.counts);
+            let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
             let now_ns = wall_ns();
             let dumped =
                 dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
                     counts.one(NatHappening::Live);
+                    let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::Live, entry, now_ns));
+                    let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
                     let time = moments.text(now_ns);
                     match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
                         Next::More => ControlFlow::Continue(()),
@@ -329,7 +344,10 @@ impl Stream<NatEvents> for NatEventStream<'_> {
             Door::Bpf(packets) => packets.close(),
         };
         books.add(&self.notes);
-        // New entries that were listened to only for the time are no rows.
+        if let Some(whose) = &mut self.whose {
+            whose.close(&mut books);
+        }
+        // New entries that were listened to only for the time or for their owners are no rows.
         books.seen = self.counts.all() + books.failed;
         self.footnotes(&mut books);
         books

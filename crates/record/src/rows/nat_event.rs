@@ -67,7 +67,7 @@ pub mod nat_event_need {
     /// How long the entry lasted.
     pub const DURATION: u64 = 1 << 62;
     /// What only a message of the kernel tells: timeout, sender.
-    pub const MESSAGE: u64 = 1 << 63;
+    pub const MESSAGE: u64 = 1 << 61;
 }
 
 type F = Field<NatEvents>;
@@ -165,6 +165,13 @@ const FIELDS: &[F] = &[
         .needs(nat_event_need::MESSAGE)
         .kernel("nlmsg_pid")
         .doc("Port id of the netlink socket through which a process made the change; null if a packet or the clock did."),
+    of::<{ at("process") }>(Show::Asked),
+    of::<{ at("pid") }>(Show::Asked),
+    of::<{ at("owners") }>(Show::Asked),
+    of::<{ at("cmdline") }>(Show::Asked),
+    of::<{ at("container") }>(Show::Asked),
+    of::<{ at("pod") }>(Show::Asked),
+    of::<{ at("unit") }>(Show::Asked),
 ];
 
 #[cfg(test)]

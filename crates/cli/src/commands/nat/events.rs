@@ -3,6 +3,7 @@
 use super::super::Outcome;
 use super::super::follow::{self, Words};
 use super::super::plan::{Wrong, plan};
+use super::holders::HoldersNow;
 use crate::exit::Exit;
 use crate::flags::{Events, Request};
 use crate::messages::refused;
@@ -48,7 +49,7 @@ fn not_by_bpf(why: &str) -> String {
     format!("new entries were not told of by bpf: {why}")
 }
 
-fn place_of<'h>(events: &Events, session: &Session, stop: &'h dyn Fn() -> bool) -> FollowNat<'h> {
+fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> bool) -> FollowNat<'h> {
     let everywhere = events.request.all_netns;
     let own = session.netns_id();
     FollowNat {
@@ -57,6 +58,7 @@ fn place_of<'h>(events: &Events, session: &Session, stop: &'h dyn Fn() -> bool) 
         netns_id: own,
         find: everywhere.then(finder),
         resync: events.resync.then(|| if everywhere { finder() } else { alone(own) }),
+        holders: Some(Box::new(HoldersNow::new(session))),
         stop,
     }
 }

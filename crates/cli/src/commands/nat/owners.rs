@@ -80,8 +80,13 @@ impl Ends {
         self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
     }
 
+    /// True if an end of the entry is here, as addresses tell.
+    pub(super) fn is_here(&self, row: &Conntrack<'_>) -> bool {
+        [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
+    }
+
     /// The inode of the socket at the local end; the client's, if both are here.
-    fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+    pub(super) fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         let ends = [&row.orig, &row.reply];
         let connected = ends.into_iter().find_map(|tuple| self.connected.get(&(row.netns_id, connection(tuple)?)));
         // Who listens is at the end of the answers; a UDP client that is not connected sends from a bound port, too.

@@ -265,7 +265,8 @@ fn root_without_rights_counters_come_from_proc() {
     assert_eq!(number(&said["entries"]), 20);
     assert!(said["bytes_per_entry"].is_null() && said["memory_bytes"].is_null(), "{said}");
     assert!(said["longest_chain"].is_null(), "{said}");
-    assert_eq!(ran.stderr.matches("expired entries and hash chains: bpf needs CAP_BPF").count(), 1, "{}", ran.stderr);
+    // Rights are missing, or the program was built without BPF.
+    assert_eq!(ran.stderr.matches("not read by bpf, which sees expired entries and hash").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("permitted") || ran.stderr.contains("permission denied"), "{}", ran.stderr);
 }
 

@@ -687,7 +687,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -w -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --by --sum --max --avg --sort --no-owner --watch --follow --owners-via --event --buffer --resync --help"
+            opts="-c -n -o -H -N -w -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --by --sum --max --avg --sort --no-owner --watch --follow --event --buffer --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -737,6 +737,10 @@ _netwren() {
                     COMPREPLY=($(compgen -W "netlink proc bpf" -- "${cur}"))
                     return 0
                     ;;
+                --owners-via)
+                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
+                    return 0
+                    ;;
                 --record)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -775,10 +779,6 @@ _netwren() {
                     ;;
                 --follow)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --owners-via)
-                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
                     return 0
                     ;;
                 --event)

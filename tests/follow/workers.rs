@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use testkit::netns::Lab;
 
@@ -59,8 +60,20 @@ while True:
     Some(Worker(lab.inside(|| command.spawn()).expect("python starts")))
 }
 
-/// A process that holds a connection which somebody else made, until it is killed.
+/// The processes with a descriptor of that name: `socket:[INODE]`.
+fn holders(name: &Path) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
+    let holds = |pid: &u32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.into_iter().any(|fd| std::fs::read_link(fd.path()).is_ok_and(|link| link == name))
+    };
+    pids.filter(holds).collect()
+}
+
+/// A process that holds a connection which somebody else made, alone, until it is killed.
 pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
+    let name = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_fd().as_raw_fd())).expect("it is open");
     let mut command = again("keep");
     command.stdin(std::os::fd::OwnedFd::from(stream)).stdout(Stdio::piped());
     let mut child = lab.inside(|| command.spawn()).expect("the keeper starts");
@@ -72,7 +85,11 @@ pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
         assert_eq!(out.read(&mut byte).expect("the keeper speaks"), 1, "it went away");
         said.push(byte[0]);
     }
-    Worker(child)
+    drop(command);
+    let worker = Worker(child);
+    // A child of another test has what we had until it becomes another program.
+    lab.wait_until("nobody else holds it", || holders(&name) == [worker.pid()]);
+    worker
 }
 
 /// A process with `count` connections to itself, all open; they end when it is dropped. None if it may not have them.

@@ -132,6 +132,15 @@ INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volat
 	return d;
 }
 
+/* No branch: each would double the ways that the verifier follows, 40 ms in place of 4. */
+INLINE u32 larger(u32 a, u32 b)
+{
+	s32 more = b - a;
+	u32 none = more >> 31;
+	OPAQUE(none);
+	return a + (more & ~none);
+}
+
 /* From where everything is written for good. */
 INLINE void again(volatile struct walk *w)
 {
@@ -146,7 +155,7 @@ INLINE void for_good(volatile struct walk *w)
 {
 	w->next = w->bucket; w->filled = w->row;
 	w->nodes += w->work - w->before;
-	if (w->deepest > w->longest) w->longest = w->deepest;
+	w->longest = larger(w->longest, w->deepest);
 	again(w);
 }
 
@@ -399,14 +408,11 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 			if (++w->restarts > RETRIES_MAX) { w->ended = UNQUIET; break; }
 			again(w);
 		}
-		if (w->lanes) {
-			/* As many rounds as the longest of these chains has nodes. */
-			w->work += w->lanes; w->round++;
-			w->lanes = w->kept; w->at = w->kept = 0;
-			if (w->lanes) continue;
-			if (w->round > w->deepest) w->deepest = w->round;
-			w->round = 0;
-		}
+		/* As many rounds as the longest of these chains has nodes; none if there are no lanes. */
+		w->work += w->lanes; w->round += (w->lanes + LANES - 1) / LANES;
+		w->lanes = w->kept; w->at = w->kept = 0;
+		if (w->lanes) continue;
+		w->deepest = larger(w->deepest, w->round); w->round = 0;
 		if (w->found >= w->found_enough || w->bucket >= w->end) {
 			if (w->written < w->found) {
 				if (!(w->written & 7)) touch_found(o, w->written);

@@ -170,6 +170,11 @@ impl Program {
         bpf::missed_runs(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
     }
 
+    /// What it cost to load it, in instructions that were looked at; see [`bpf::verified_instructions`]. One call.
+    pub fn verified_instructions(&self) -> Result<u32, BpfError> {
+        bpf::verified_instructions(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
+    }
+
     /// Puts a `netfilter` program in its place in the calling thread's network namespace; dropping the link takes it
     /// away. A place that another program has is [`BpfError::Taken`].
     pub fn attach_netfilter(&self, place: NetfilterPlace) -> Result<Link, BpfError> {

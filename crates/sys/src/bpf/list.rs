@@ -57,20 +57,31 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
     Ok(found)
 }
 
-/// `struct bpf_prog_info` up to `recursion_misses` (Linux 5.12), which is its last word here.
-const MISSES_AT: usize = 208;
+/// Words of `struct bpf_prog_info` up to `recursion_misses` (Linux 5.12), and the one behind it whose first half is
+/// `verified_insns` (5.16).
+const MISSES_WORD: usize = 26;
+const VERIFIED_WORD: usize = 27;
 
 /// How often a program was not run because it was at work on the same CPU already: an interrupt came into it. Counted
 /// from Linux 5.12 on, for tracepoints from 6.1 on; 0 before. One call.
 pub fn missed_runs(program: &Fd) -> Result<u64, Errno> {
-    const WORDS: usize = MISSES_AT / 8 + 1;
-    let mut facts = [0u64; WORDS];
+    Ok(first_facts(program)?[MISSES_WORD])
+}
+
+/// Instructions that the verifier looked at when the program was loaded, each as often as it came by. That is what
+/// loading costs. 0 before Linux 5.16. One call.
+pub fn verified_instructions(program: &Fd) -> Result<u32, Errno> {
+    Ok(first_facts(program)?[VERIFIED_WORD] as u32)
+}
+
+fn first_facts(program: &Fd) -> Result<[u64; VERIFIED_WORD + 1], Errno> {
+    let mut facts = [0u64; VERIFIED_WORD + 1];
     let (fd, bytes) = (program.raw() as u32, size_of_val(&facts) as u32);
     let mut attr = FactsAttr { fd, bytes, facts: facts.as_mut_ptr() as u64 };
     // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is of `bytes` bytes to be written. What is
     // zero in them (addresses of lists) asks for nothing.
     unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
-    Ok(facts.last().copied().unwrap_or(0))
+    Ok(facts)
 }
 
 fn facts(id: u32) -> Result<LoadedProgram, Errno> {

@@ -10,7 +10,7 @@ mod mapped;
 mod program;
 mod ring;
 
-pub use list::{LoadedProgram, loaded_programs, missed_runs};
+pub use list::{LoadedProgram, loaded_programs, missed_runs, verified_instructions};
 pub use map::{Batch, Map, MapShape, ValueTypes, load_types};
 pub use mapped::{Mapped, map_file};
 pub use program::{

@@ -1,0 +1,38 @@
+//! What loading costs is what the verifier looks at. A branch in the wrong place doubles the ways that it follows, which
+//! nothing but the clock would tell.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use bpf::{KernelTypes, Spec, load_with};
+use sys::Host;
+
+/// Object, program, instructions looked at when every part of a row is wanted: twice what it takes on 6.18.
+const PROGRAMS: &[(&str, &str, u32)] = &[
+    ("conntrack_new", "on_packet", 800),
+    ("conntrack_walk", "walk_conntrack", 5000),
+    ("owners_files", "owners_files", 1000),
+    ("sockets_iter", "sockets_iter", 9000),
+    ("sockets_walk", "walk_ehash", 14_000),
+    ("sockets_walk", "walk_listeners", 3000),
+    ("sockets_walk", "list_namespaces", 300),
+];
+
+#[test]
+fn root_programs_are_verified_in_few_steps() {
+    testkit::require_root!();
+    let host = Host::live();
+    let types = KernelTypes::read(&host).unwrap().with_module(&host, "nf_conntrack").unwrap();
+    for (object, name, most) in PROGRAMS {
+        let path = format!("{}/objects/{object}.o", env!("CARGO_MANIFEST_DIR"));
+        let object = std::fs::read(path).unwrap();
+        let spec = Spec { object: &object, programs: &[name], constants: &[], entries: &[] };
+        let steps = match load_with(&types, &spec) {
+            Ok(loaded) => loaded.program(name).unwrap().verified_instructions().unwrap(),
+            Err(error) => {
+                println!("{name}: not on this kernel: {error}");
+                continue;
+            }
+        };
+        println!("{name}: {steps} instructions");
+        assert!(steps <= *most, "{name}: the verifier looked at {steps} instructions, more than {most}");
+    }
+}

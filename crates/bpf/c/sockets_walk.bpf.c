@@ -114,6 +114,15 @@ INLINE void find_net(volatile struct walk *w)
 	w->net = 0;
 }
 
+/* 1 if a < b, and the smaller, of numbers below 2^31. No branches: each would double the ways that the verifier follows. */
+INLINE u32 below(u32 a, u32 b)
+{
+	u32 is = (a - b) >> 31;
+	OPAQUE(is);
+	return is;
+}
+INLINE u32 smaller(u32 a, u32 b) { return b + (a - b) * below(a, b); }
+
 /* The mark at the end of a bucket's chain. */
 #define CHAIN_END(bucket) (2 * (u64)(bucket) + 1)
 
@@ -176,21 +185,21 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 	u32 n = w->zero;
 	u32 line = w->zero;
 	/* A group begins with a cache line of the table; what lies behind the table are no chains. */
-	while (w->group + line < w->buckets && LOOP_OK) {
+	u32 lines = smaller(w->buckets - w->group, GROUP);
+	while (LOOP_OK) {
 		struct rtnl_link_stats64 *heads = CAST(struct rtnl_link_stats64, w->hash + 8ull * (w->group + line));
 		HEAD_OF(heads->rx_packets, line); HEAD_OF(heads->tx_packets, line + 1);
 		HEAD_OF(heads->rx_bytes, line + 2); HEAD_OF(heads->tx_bytes, line + 3);
 		HEAD_OF(heads->rx_errors, line + 4); HEAD_OF(heads->tx_errors, line + 5);
 		HEAD_OF(heads->rx_dropped, line + 6); HEAD_OF(heads->tx_dropped, line + 7);
 		line += 8;
-		if (line >= GROUP) break;
+		if (line >= lines) break;
 	}
 	w->chains = n; n = w->chains;
 	/* Links are followed unchecked: one that was let go leads wherever its memory leads now, even in a circle. */
 	u32 deep = w->zero;
-	while (n && deep < DEEP && LOOP_OK) {
+	while (n && LOOP_OK) {
 		u32 at = w->zero, more = w->zero;
-		deep++;
 		while (LOOP_OK) {
 			u64 link = a->link[at & GROUP - 1];
 			u64 next = WORD_AT(link);
@@ -200,7 +209,7 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 			more += next >> 63;
 			if (++at >= n) break;
 		}
-		n = more;
+		n = more & -below(++deep, DEEP);
 	}
 }
 
@@ -211,7 +220,8 @@ INLINE int next_chain(volatile struct walk *w, struct ahead *a)
 	w->off = w->row;
 	if (at >= w->chains) {
 		u32 group = w->group + GROUP;
-		u32 bucket = group < w->start ? w->start : group;
+		/* The first group may begin before the bucket where a call goes on. */
+		u32 bucket = group + below(group, w->start) * (w->start - group);
 		w->group = group; w->bucket = bucket;
 		w->link = CHAIN_END(bucket);
 		w->at = 0;
@@ -221,10 +231,10 @@ INLINE int next_chain(volatile struct walk *w, struct ahead *a)
 	}
 	w->at = at + 1;
 	u32 bucket = w->group + a->chain[at & GROUP - 1];
-	/* Where a call goes on within a cache line. */
-	if (bucket < w->start) return 1;
+	u64 link = WORD_AT(w->hash + 8ull * bucket), passed = -(u64)below(bucket, w->start);
 	w->bucket = bucket;
-	w->link = WORD_AT(w->hash + 8ull * bucket);
+	/* A chain before the bucket where a call goes on is at its end. */
+	w->link = (link & ~passed) | (CHAIN_END(bucket) & passed);
 	return bucket < w->end;
 }
 
@@ -264,7 +274,8 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 		struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
 		w->seen = c->skc_hash;
 		w->link = (u64)c->skc_nulls_node.next;
-		if (!(link & 1) && !((w->seen ^ w->bucket) & w->mask) && w->link) {
+		u32 strange = ((w->seen ^ w->bucket) & w->mask) | ((u32)link & 1);
+		if (!strange && w->link) {
 			if ((u64)c->skc_net.net != w->net && !w->all) continue;
 			note_state(w, c);
 			if (unwanted(w, c)) continue;

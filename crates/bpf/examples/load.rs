@@ -16,8 +16,16 @@ fn main() {
         let begin = cost::so_far();
         let types = KernelTypes::read(&host).unwrap();
         let read = cost::so_far();
-        if let Err(error) = load_with(&types, &spec).map(drop) {
-            println!("{error}");
+        match load_with(&types, &spec) {
+            Ok(loaded) => {
+                for name in &programs {
+                    println!(
+                        "{name}: {} instructions verified",
+                        loaded.program(name).unwrap().verified_instructions().unwrap()
+                    );
+                }
+            }
+            Err(error) => println!("{error}"),
         }
         let end = cost::so_far();
         let (read, load) = (read.since(&begin), end.since(&read));

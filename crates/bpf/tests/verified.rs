@@ -11,7 +11,7 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("conntrack_walk", "walk_conntrack", 5000),
     ("owners_files", "owners_files", 1000),
     ("sockets_iter", "sockets_iter", 9000),
-    ("sockets_walk", "walk_ehash", 14_000),
+    ("sockets_walk", "walk_ehash", 10_000),
     ("sockets_walk", "walk_listeners", 3000),
     ("sockets_walk", "list_namespaces", 300),
 ];

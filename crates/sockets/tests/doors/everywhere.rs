@@ -86,12 +86,14 @@ fn root_on_tape() {
     let tape = tmp.path().join("tape");
     let there = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
     let never = Way { netns_id: 7, is_here: false, path: None, pid: None };
+    // Without BPF nobody asks the kernel about one that is known by its number alone.
+    let ways = || if cfg!(feature = "bpf") { vec![there, never] } else { vec![there] };
     let host = Host::live().recording(&tape).unwrap();
-    let live = read(&host, vec![there, never]);
+    let live = read(&host, ways());
     host.finish().unwrap();
     drop(lab);
     assert_eq!(live.0, [(inode, 3)]);
-    assert_eq!(read(&Host::replaying(&tape).unwrap(), vec![there, never]), live);
+    assert_eq!(read(&Host::replaying(&tape).unwrap(), ways()), live);
 }
 
 #[test]

@@ -3,6 +3,8 @@ use sys::Host;
 
 /// Sockets from which loading the walk pays for one reading. Measured: docs/adr/0006.
 pub(crate) const WORTH_LOADING: u64 = 8_000;
+/// The same where only sockets of one port are wanted: netlink turns the others away for little more than the walk does.
+pub(crate) const WORTH_LOADING_FOR_ONE_PORT: u64 = 150_000;
 /// The same where the table will be read again and again.
 pub(crate) const WORTH_LOADING_FOR_MANY: u64 = 2_000;
 /// Sockets from which a loaded walk is cheaper than netlink.

@@ -21,7 +21,8 @@ use crate::bytecode::Code;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
 use crate::error::DecodeError;
 use crate::expected::{
-    self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_ITERATOR, WORTH_WALKING,
+    self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
+    WORTH_WALKING,
 };
 use crate::inet_diag::{AF_INET, AF_INET6, InetDecoder, STATES_ALL, Wanted, ext_of};
 use crate::keys::{self, Table};
@@ -158,10 +159,13 @@ impl<'h> SocketSource<'h> {
     /// The tables with their doors and filters, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Sockets>) -> Plan {
         // A recording is filtered by the engine; only tables that cannot have such rows are left out.
-        let filters = |proto| !self.host.is_replay() && Choice::filters(self.choose(demand, proto, STATES_ALL).via);
+        let filters = |proto| {
+            !self.host.is_replay()
+                && Choice::filters(self.choose(demand, &TableFilter::all(proto, self.options.families)).via)
+        };
         let Split { tables, pushed } = self.split(demand, &filters);
         let with_door = |filter: TableFilter| {
-            let choice = self.choose(demand, filter.proto, filter.states);
+            let choice = self.choose(demand, &filter);
             PlannedTable { choice, filter }
         };
         Plan { tables: tables.into_iter().map(with_door).collect(), pushed }
@@ -178,19 +182,21 @@ impl<'h> SocketSource<'h> {
         everywhere(proto) || (!self.options.quiet && is_told(demand, proto))
     }
 
-    fn choose(&self, demand: &Demand<Sockets>, proto: Proto, states: u32) -> Choice {
+    fn choose(&self, demand: &Demand<Sockets>, filter: &TableFilter) -> Choice {
+        let TableFilter { proto, states, .. } = *filter;
         let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
         let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
         let counted = is_counted(demand);
         let few_states = states & !IN_SMALL_TABLES == 0;
-        let walk = || self.walk(demand, parts_of(self.host, demand.need, counted));
+        let one_port = filter.sport != 0 || filter.dport != 0;
+        let walk = || self.walk(demand, parts_of(self.host, demand.need, counted), one_port);
         let via = self.options.via;
         choose(&Facts { proto, need: demand.need, counted, few_states, via, recorded, walk: &walk })
     }
 
     // Whether the walk of TCP's tables is possible and pays.
-    fn walk(&self, demand: &Demand<Sockets>, parts: u32) -> Walk {
+    fn walk(&self, demand: &Demand<Sockets>, parts: u32, one_port: bool) -> Walk {
         if !cfg!(feature = "bpf") || self.netns.is_some() {
             return Walk::TooFew;
         }
@@ -207,6 +213,7 @@ impl<'h> SocketSource<'h> {
                 (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays")
             }
             (None, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
+            (None, false) if one_port => (WORTH_LOADING_FOR_ONE_PORT, "so many sockets that loading a program pays"),
             (None, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
         let least = self.options.walk_from.unwrap_or(least);

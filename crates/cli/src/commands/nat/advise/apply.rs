@@ -17,7 +17,7 @@ use record::Next;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use sys::Way;
 
 const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
@@ -49,7 +49,8 @@ impl Timeout<'_> {
     fn place(&self, session: &Session) -> String {
         match self.of.netns_id == session.netns_id() {
             true => String::new(),
-            false => format!(" in network namespace {}", String::from_utf8_lossy(&self.of.name)),
+            // Escaped here: a line break in it would be one between messages.
+            false => format!(" in network namespace {}", sys::escaped(&self.of.name)),
         }
     }
 }
@@ -222,15 +223,17 @@ impl Work<'_> {
     }
 }
 
-/// The words before a command that is to run in a namespace.
+/// The words before a command that is to run in a namespace, for a shell. A name that a terminal cannot be shown as it is
+/// gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
 fn entering(way: &Way<'_>) -> String {
+    let shown = |path: &Path| sys::escaped(path.as_os_str().as_encoded_bytes());
+    let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));
     let path = match (way.is_here, way.path, way.pid) {
-        (false, Some(path), _) => path.to_owned(),
-        (false, None, Some(pid)) => PathBuf::from(format!("/proc/{pid}/ns/net")),
-        _ => return String::new(),
+        (true, ..) | (_, None, None) => return String::new(),
+        (_, path, Some(pid)) if path.filter(is_plain).is_none() => format!("/proc/{pid}/ns/net").into(),
+        (_, path, _) => shown(path.unwrap_or(Path::new(""))),
     };
-    // As a shell takes it, whatever its name.
-    format!("nsenter --net='{}' ", path.display().to_string().replace('\'', "'\\''"))
+    format!("nsenter --net='{}' ", path.replace('\'', "'\\''"))
 }
 
 /// What went wrong.
@@ -275,5 +278,9 @@ mod tests {
         assert_eq!(entering(&way(false, Some(std::path::Path::new("/a 'b")))), "nsenter --net='/a '\\''b' ");
         assert_eq!(entering(&way(false, None)), "nsenter --net='/proc/7/ns/net' ");
         assert_eq!(entering(&way(true, None)), "");
+        let hostile = Some(std::path::Path::new("/a\n\u{1b}[1m"));
+        assert_eq!(entering(&way(false, hostile)), "nsenter --net='/proc/7/ns/net' ");
+        let alone = Way { pid: None, ..way(false, hostile) };
+        assert_eq!(entering(&alone), "nsenter --net='/a\\n\\u{1b}[1m' ");
     }
 }

@@ -25,14 +25,20 @@ say() { echo "netwren-guest: $*"; }
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 mkdir -p /sys/fs/cgroup; mount -t cgroup2 cgroup /sys/fs/cgroup
 ifconfig lo up
+until_true() { n=0; until "$@" || [ $n = 150 ]; do sleep 0.1; n=$((n + 1)); done; }
+# State 0A, with the port in hex behind the address.
+is_open() { cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q "$(printf ':%04X [0-9A-F]*:0000 0A ' $1)"; }
+listens() { until_true is_open $1; }
 for module in tcp_diag udp_diag unix_diag raw_diag af_packet_diag netlink_diag; do modprobe $module 2>/dev/null; done
 for port in 81 82 83 84; do
     nc -l -p $port < /dev/zero > /dev/null &
-    sleep 0.3
+    listens $port
     sleep 100 | nc 127.0.0.1 $port > /dev/null &
 done
-nc -l -p 85 < /dev/null > /dev/null & sleep 0.3; nc 127.0.0.1 85 < /dev/null > /dev/null; nc -l -p 86 < /dev/null &
-sleep 1
+nc -l -p 85 < /dev/null > /dev/null & listens 85; nc 127.0.0.1 85 < /dev/null > /dev/null; nc -l -p 86 < /dev/null & listens 86
+# Both ends of four connections.
+connected() { [ "$(cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -c ' 01 ')" -ge 8 ]; }
+until_true connected
 netwren support | while read -r line; do say "support: $line"; done
 columns=proto,family,state,local_addr,local_port,peer_addr,peer_port,inode
 rows() { netwren sockets proto = tcp -H --columns $columns --no-owner "$@" 2> /err | sort; }
@@ -53,7 +59,6 @@ owners --owners-via proc > /a; owners --owners-via bpf > /b; compare "owners by 
 netwren sockets --cost --limit 1 proto = tcp > /dev/null 2> /err; say "cost: $(cat /err)"
 # Three connections are opened and closed while we follow; which ends were told of, and how many with their process.
 alive() { kill -0 $follower 2> /dev/null; }
-until_true() { n=0; until "$@" || [ $n = 150 ]; do sleep 0.1; n=$((n + 1)); done; }
 begun() { [ -s /rows ] || ! alive; }
 all_told() { [ "$(wc -l < /rows)" -gt "$1" ] || ! alive; }
 base=90
@@ -63,7 +68,7 @@ follow() {
     netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
     until_true begun
     for port in $((base + 1)) $((base + 2)) $((base + 3)); do
-        nc -l -p $port < /dev/null > /dev/null & sleep 0.3
+        nc -l -p $port < /dev/null > /dev/null & listens $port
         nc 127.0.0.1 $port < /dev/null > /dev/null
     done
     until_true all_told 12; kill -TERM $follower 2> /dev/null; wait $follower
@@ -86,19 +91,21 @@ base=150; follow --via bpf > /told; if [ -s /rows ]; then judged "follow --via b
 base=180; : > /rows
 netwren flows --follow=1 --via bpf --cost --columns opened,closed > /rows 2> /err & follower=$!
 until_true begun
-for port in 181 182 183; do nc -l -p $port < /dev/null > /dev/null & sleep 0.3; nc 127.0.0.1 $port < /dev/null > /dev/null; done
+for port in 181 182 183; do nc -l -p $port < /dev/null > /dev/null & listens $port; nc 127.0.0.1 $port < /dev/null > /dev/null; done
 summed() { awk '{ o += $1; c += $2 } END { print o + 0 " opened, " c + 0 " closed" }' /rows; }
 all_summed() { [ "$(summed)" = "6 opened, 6 closed" ] || ! alive; }
 until_true all_summed; kill -TERM $follower 2> /dev/null; wait $follower
 if [ -s /rows ]; then judged "flows --follow" "$(summed)" "6 opened, 6 closed"; else say "flows --follow: nothing: $(head -n 1 /err)"; fi
 # Connection tracking, a module here. Connections through a rule that tracks and one that rewrites, and entries by hand.
+# Nothing else: the counters of what still sends would not stand still from one reading to the next.
+killall nc
 for module in nf_conntrack nf_conntrack_netlink; do modprobe $module 2> /dev/null; done
 sysctl -q -w net.netfilter.nf_conntrack_acct=1 net.netfilter.nf_conntrack_timestamp=1
 if nft -f /nat.nft 2> /err; then
     : > /rows; netwren nat events --event new --columns event,proto,nat,orig_dport,reply_sport --cost > /rows 2> /told & follower=$!
     until_true begun
-    for port in 281 282 283; do sleep 100 | nc -l -p $port > /dev/null & sleep 0.3; sleep 100 | nc 127.0.0.1 $port > /dev/null & done
-    sleep 100 | nc -l -p 285 > /dev/null & sleep 0.3; sleep 100 | nc 127.0.0.1 284 > /dev/null &
+    for port in 281 282 283; do sleep 100 | nc -l -p $port > /dev/null & listens $port; sleep 100 | nc 127.0.0.1 $port > /dev/null & done
+    sleep 100 | nc -l -p 285 > /dev/null & listens 285; sleep 100 | nc 127.0.0.1 284 > /dev/null &
     until_true all_told 4; kill -TERM $follower 2> /dev/null; wait $follower
     judged "nat events" "$(awk '$1 == "new" { n++; if ($4 != $5) r++ } END { print n + 0 " new, " r + 0 " rewritten" }' /rows)" "4 new, 1 rewritten"
     while read -r line; do say "  nat events: $line"; done < /told

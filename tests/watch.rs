@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use testkit::conntrack::mixed;
 use testkit::netns::Lab;
 use testkit::wait_until;
 
@@ -172,6 +173,53 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
         assert!(n == 0 || told("kept") + told("new") == count, "round {n}");
         assert!(told("new") + told("gone") <= 2, "round {n}");
     }
+}
+
+/// Entries of which nothing but the time left is another are not made again.
+#[test]
+fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
+    testkit::require_root!();
+    let lab = Lab::new("watchnat");
+    lab.track(mixed(300));
+    let columns = "timeout_s,proto,client,published,mark";
+    let args = ["nat", "--via", "bpf", "--no-owner", "-o", "json", "-c", columns];
+    if netwren_in(&lab, &args).code != 0 {
+        return;
+    }
+    let running = Running::start(&lab, &[&args[..], &["--watch=0.1"]].concat());
+    let whole = |n: usize| rows(&std::fs::read_to_string(&running.file).unwrap()).len() > n + 1;
+    wait_until("a second of rounds", || whole(12));
+    lab.inside(|| testkit::conntrack::remove(mixed(300).take(20)));
+    lab.track(mixed(300).take(10).map(|entry| entry.mark(0x77)));
+    running.wait("an entry with a mark", |row| row["mark"] == 0x77);
+    let told = rows(&std::fs::read_to_string(&running.file).unwrap()).len();
+    wait_until("one round more", || whole(told + 1));
+    let file = running.file.clone();
+    running.end();
+    let rounds = rows(&std::fs::read_to_string(file).unwrap());
+    let (first, last) = (&rounds[0], &rounds[rounds.len() - 2]);
+    assert_eq!((first.len(), last.len()), (300, 290));
+    let marked = last.iter().filter(|row| row["mark"] == 0x77).count();
+    assert_eq!(marked, 10);
+    // Their time goes on, and is that of the table.
+    let now = netwren_in(&lab, &["nat", "--via", "netlink", "--no-owner", "-o", "json", "-c", columns]).ok();
+    let sorted = |rows: &[serde_json::Value]| {
+        let of = |row: &serde_json::Value| {
+            let mut row = row.clone();
+            let timeout_s = row["timeout_s"].take().as_i64().unwrap();
+            (row.to_string(), timeout_s)
+        };
+        let mut all: Vec<_> = rows.iter().map(of).collect();
+        all.sort();
+        all
+    };
+    let now: Vec<serde_json::Value> = now.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (told, now) in sorted(last).iter().zip(sorted(&now)) {
+        assert_eq!(told.0, now.0);
+        assert!((0..100).contains(&(told.1 - now.1)), "{told:?} {now:?}");
+    }
+    let time = |rows: &[serde_json::Value]| sorted(rows).iter().map(|(_, timeout_s)| *timeout_s).max().unwrap();
+    assert!(time(first) > time(last));
 }
 
 fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {

@@ -22,7 +22,7 @@ enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
 /* Entries found and not yet written, chains followed at once; both powers of two. */
 enum { FOUND = 4096, LANES = 128 };
 enum { RETRIES_MAX = 1000 };
-enum { MAGIC = 0x316b7463 };			/* "ctk1" */
+enum { MAGIC = 0x326b7463 };			/* "ctk2" */
 /* How a call ended. */
 enum { DONE = 0, NO_TABLE = 1, FULL = 3, UNQUIET = 4, STRANGE = 5 };
 /* include/uapi/linux/netfilter/nf_conntrack_common.h */
@@ -42,13 +42,16 @@ const volatile u32 conditions = ORIG | ANSWER | STATUS | MARK | STATES | ZONE;
 
 struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 addresses_at, pad; };
 struct base {
-	u8 words, family, proto, state;
-	u32 status;
+	u8 words, pad[3];
 	s32 left;		/* jiffies; not above 0: the time is over */
+	u32 uses;
+	/* From here on nothing changes by itself. */
+	u8 family, proto, state, has;
+	u32 status;
 	u16 sport, dport;	/* network order */
 	u16 zone;
-	u8 zone_dir, has;
-	u32 mark, uses, netns;
+	u8 zone_dir, pad2;
+	u32 mark, netns;
 };
 struct answer { u16 sport, dport; };
 struct counters { u64 packets, bytes, reply_packets, reply_bytes; };
@@ -314,6 +317,7 @@ INLINE void take_tuple(volatile struct tuple *t, u64 node)
 /* What stands in every row. */
 INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, u64 ct)
 {
+	b->pad2 = 0;
 	b->family = o->orig.w[2] >> 16; b->proto = o->orig.w[4] >> 48;
 	b->state = parts & STATE || conditions & STATES ? state_of(ct, b->proto) : 0xff;
 	b->status = CT(status);

@@ -22,8 +22,8 @@ const HEAD: usize = 32;
 const ADDRESSES_AT: usize = 24;
 /// Members of a row that, with its original addresses, tell it from all others: family and protocol, ports, zone and
 /// its direction, namespace.
-const FAMILY: usize = 1;
-const TELLING: [std::ops::Range<usize>; 3] = [1..3, 12..19, 28..32];
+const FAMILY: usize = 12;
+const TELLING: [std::ops::Range<usize>; 3] = [12..14, 20..27, 32..36];
 const AF_INET6: u8 = 10;
 
 /// Nodes a call, two to an entry: so that the kernel's RCU section is short.

@@ -2,17 +2,15 @@
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::fmt;
-use std::ops::ControlFlow;
 
-use record::rows::{Conntrack, nat_need as need};
+use record::rows::nat_need as need;
 #[cfg(feature = "bpf")]
 use sys::caps::{self, CapSet};
 use sys::{Blocks, Host, NetNs, SysError};
 
-use crate::bpf_rows::{decode_block, part};
+use crate::bpf_rows::{Taker, decode_block, part};
 use crate::chains::{self, Chains};
 use crate::choose::Via;
-use crate::error::DecodeError;
 use crate::walk_filter::WalkFilter;
 
 /// A door that is dear to open: kept for as long as a session lasts, so that `--watch` opens it once.
@@ -120,18 +118,13 @@ impl Doors {
         self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(ask.parts, &wanted))
     }
 
-    /// Reads the table; `each` gets every row.
+    /// Reads the table; `taker` gets every row.
     #[cfg(feature = "bpf")]
-    pub(crate) fn walk(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
-    ) -> Result<Walked, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<Walked, WalkError> {
         let key = key(ask.netns_id, ask.all);
         if host.is_replay() {
             let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-            rows(blocks, ask, each)?;
+            rows(blocks, ask, taker)?;
             return Ok(Walked { chains: chains::kept(host, &key, None) });
         }
         self.load(host, ask)?;
@@ -145,7 +138,7 @@ impl Doors {
         }
         let walking = walking.map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
-        rows(blocks.map_err(WalkError::Broken)?, ask, each)?;
+        rows(blocks.map_err(WalkError::Broken)?, ask, taker)?;
         let walked = walk.whole().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
         Ok(Walked { chains: chains::kept(host, &key, walked) })
     }
@@ -177,18 +170,13 @@ impl Doors {
 
     /// Without BPF a recording can still be read.
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn walk(
-        &self,
-        host: &Host,
-        ask: &Ask<'_>,
-        each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
-    ) -> Result<Walked, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<Walked, WalkError> {
         if !host.is_replay() {
             return Err(WalkError::Closed(WITHOUT_BPF.into()));
         }
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-        rows(blocks, ask, each)?;
+        rows(blocks, ask, taker)?;
         Ok(Walked { chains: chains::kept(host, &key, None) })
     }
 }
@@ -206,13 +194,9 @@ fn lacks_rights() -> Option<&'static str> {
     }
 }
 
-fn rows<'a>(
-    mut blocks: Box<dyn Blocks + 'a>,
-    ask: &Ask<'_>,
-    each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
-) -> Result<(), WalkError> {
+fn rows<'a>(mut blocks: Box<dyn Blocks + 'a>, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<(), WalkError> {
     while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
-        if decode_block(block, ask.netns_id, each) {
+        if decode_block(block, ask.netns_id, taker).is_break() {
             break;
         }
     }

@@ -6,10 +6,11 @@
 use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
-use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, ip_proto};
+use record::{Addr, RowBytes, Rules, Value};
 
 use crate::error::DecodeError;
+use crate::seen::mix;
 use crate::uapi::{AF_INET, AF_INET6};
 
 /// Parts that may follow the base of a row, and members of the base that cost more than the rest.
@@ -34,10 +35,24 @@ pub(crate) mod part {
 
 /// `struct head`: magic, parts u32; jiffies, monotonic time u64; place of the addresses, pad u32.
 const HEAD: usize = 32;
-const MAGIC: u32 = 0x316b_7463;
-/// `struct base`: words, family, protocol, state u8; status, left u32; ports, zone u16; the zone's direction, has u8;
-/// mark, uses, netns u32.
-const BASE: usize = 32;
+const MAGIC: u32 = 0x326b_7463;
+/// `struct base`: words u8, pad u24; left, uses u32; family, protocol, state, has u8; status u32; ports, zone u16; the
+/// zone's direction, pad u8; mark, netns u32.
+const BASE: usize = 36;
+/// What is before this place changes by itself: time, references.
+const STEADY: usize = 12;
+const LEFT: usize = 4;
+const USES: usize = 8;
+const FAMILY: usize = 12;
+const PROTO: usize = 13;
+const STATE: usize = 14;
+const HAS: usize = 15;
+const STATUS: usize = 16;
+const PORTS: usize = 20;
+const ZONE: usize = 24;
+const ZONE_DIR: usize = 26;
+const MARK: usize = 28;
+const NETNS: usize = 32;
 const REPLY: usize = 4;
 const COUNTERS: usize = 32;
 const TIMES: usize = 16;
@@ -77,6 +92,8 @@ struct Head {
     addresses: usize,
     /// Ticks of the kernel's clock a second.
     hz: u32,
+    /// Parts and ticks: by which rules rows are decoded.
+    layout: u64,
 }
 
 impl Head {
@@ -98,9 +115,9 @@ impl Head {
         let times = place(part::TIMES, TIMES);
         let labels = place(part::LABELS, LABELS);
         let helper = place(part::HELPER, HELPER);
-        let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
-        let has_netns = parts & part::NETNS != 0;
-        Ok(Head { reply, counters, times, labels, helper, has_netns, addresses: at, hz: hz.max(1) })
+        let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?).max(1);
+        let (has_netns, layout) = (parts & part::NETNS != 0, u64::from(parts) << 32 | u64::from(hz));
+        Ok(Head { reply, counters, times, labels, helper, has_netns, addresses: at, hz, layout })
     }
 
     fn has_extensions(&self) -> bool {
@@ -108,19 +125,40 @@ impl Head {
     }
 }
 
-/// Hands every row of a block to `each`; `netns_id` is for those whose namespace the block does not tell. True if `each`
-/// wanted no more.
+/// Who takes rows.
+pub(crate) trait Taker {
+    /// A decoded row.
+    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>;
+
+    /// True if [`Taker::again`] shall be asked.
+    fn knows_bytes(&self) -> bool {
+        false
+    }
+
+    /// Whether more is wanted after a row that is the same as before, but for the time left that stands beside it; `None`
+    /// if it is not and must be decoded.
+    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        let _ = bytes;
+        None
+    }
+}
+
+impl<F: FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>> Taker for F {
+    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
+        self(row)
+    }
+}
+
+/// Hands every row of a block to `taker`; `netns_id` is for those whose namespace the block does not tell.
 ///
 /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
-pub(crate) fn decode_block(
-    block: &[u8],
-    netns_id: u64,
-    each: &mut impl FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>,
-) -> bool {
+pub(crate) fn decode_block(block: &[u8], netns_id: u64, taker: &mut impl Taker) -> ControlFlow<()> {
     let head = match Head::of(block) {
         Ok(head) => head,
-        Err(error) => return each(Err(error)).is_break(),
+        Err(error) => return taker.row(Err(error)),
     };
+    let asks = taker.knows_bytes();
+    let rules = Rules { netns_id, layout: head.layout };
     // Filled anew for every row: most of its 600 bytes stay as they are.
     let mut row = Conntrack { netns_id, ..Conntrack::EMPTY };
     let mut rest = block.get(HEAD..).unwrap_or_default();
@@ -128,18 +166,42 @@ pub(crate) fn decode_block(
         let size = usize::from(*words) * 4;
         let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
             let (claims, has) = (size.max(BASE), rest.len());
-            return each(Err(DecodeError::Short { what: "row of the walk", claims, has })).is_break();
+            return taker.row(Err(DecodeError::Short { what: "row of the walk", claims, has }));
         };
         rest = behind;
-        let flow = match fill(&mut row, bytes, &head) {
-            Ok(()) => each(Ok(&row)),
-            Err(error) => each(Err(error)),
-        };
-        if flow.is_break() {
-            return true;
+        if let Some((key, steady)) = if asks { key(bytes, &head) } else { None } {
+            let beside = Value::number(time_left(bytes, &head));
+            if let Some(flow) = taker.again(RowBytes { rules, key, bytes: steady, beside }) {
+                flow?;
+                continue;
+            }
+        }
+        match fill(&mut row, bytes, &head) {
+            Ok(()) => taker.row(Ok(&row))?,
+            Err(error) => taker.row(Err(error))?,
         }
     }
-    false
+    ControlFlow::Continue(())
+}
+
+/// What only the same entry has again, nearly always, and all of the row that does not change by itself.
+#[inline(always)]
+fn key<'b>(bytes: &'b [u8], head: &Head) -> Option<(u64, &'b [u8])> {
+    let mut key = u64::from(u32_at(bytes, PORTS)?);
+    let words = if *bytes.get(FAMILY)? == AF_INET6 { 4 } else { 1 };
+    for word in 0..words {
+        key = mix(key, u64_at(bytes, head.addresses + 8 * word)?);
+    }
+    Some((key, bytes.get(STEADY..)?))
+}
+
+/// Seconds; `None` for an entry that a flow table has.
+#[inline(always)]
+fn time_left(bytes: &[u8], head: &Head) -> Option<u32> {
+    let left = u32_at(bytes, LEFT).unwrap_or(0) as i32;
+    // By a flow table the kernel keeps neither time nor state, and netlink tells neither.
+    let offloaded = CtStatus(u32_at(bytes, STATUS).unwrap_or(0)).has(CtStatus::OFFLOAD);
+    if offloaded { None } else { Some(left.max(0) as u32 / head.hz) }
 }
 
 #[inline(always)]
@@ -147,7 +209,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
     let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
     let Some(base) = bytes.first_chunk::<BASE>() else { return Err(short(BASE)) };
     let word = |at| u32_at(base, at).unwrap_or(0);
-    let (family, proto) = (base[1], base[2]);
+    let (family, proto) = (base[FAMILY], base[PROTO]);
     row.family = family;
     let addresses = bytes.get(head.addresses..).unwrap_or_default();
     let [src, dst, reply_src, reply_dst] = match (family, head.reply.is_some()) {
@@ -158,7 +220,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
         _ => return Err(DecodeError::Word("the address family")),
     };
     let parts = |at| (be16_at(bytes, at).unwrap_or(0), be16_at(bytes, at + 2).unwrap_or(0));
-    let (src_part, dst_part) = parts(12);
+    let (src_part, dst_part) = parts(PORTS);
     row.orig = CtTuple { src, dst, proto, src_part, dst_part, zone: None };
     row.reply = match head.reply {
         Some(at) => {
@@ -167,23 +229,20 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
         }
         None => CtTuple::EMPTY,
     };
-    let status = CtStatus(word(4));
-    row.status = Some(status);
-    // By a flow table the kernel keeps neither time nor state, and netlink tells neither.
-    let offloaded = status.has(CtStatus::OFFLOAD);
-    let left = word(8) as i32;
-    row.expired = Some(left <= 0);
-    row.timeout_s = if offloaded { None } else { Some(left.max(0) as u32 / head.hz) };
-    row.state = if offloaded { None } else { state(proto, base[3]) };
-    row.mark = Some(word(20));
-    row.uses = Some(word(24));
-    row.extended = Some(base[19] & HAS_EXTENSIONS != 0);
+    let has = base[HAS];
+    row.status = Some(CtStatus(word(STATUS)));
+    row.expired = Some(word(LEFT) as i32 <= 0);
+    row.timeout_s = time_left(base, head);
+    row.state = row.timeout_s.and_then(|_| state(proto, base[STATE]));
+    row.mark = Some(word(MARK));
+    row.uses = Some(word(USES));
+    row.extended = Some(has & HAS_EXTENSIONS != 0);
     if head.has_netns {
-        row.netns_id = word(28).into();
+        row.netns_id = word(NETNS).into();
     }
-    put_zone(row, u16_at(base, 16).unwrap_or(0), base[18]);
+    put_zone(row, u16_at(base, ZONE).unwrap_or(0), base[ZONE_DIR]);
     if head.has_extensions() {
-        put_extensions(row, bytes, base[19], head);
+        put_extensions(row, bytes, has, head);
     }
     Ok(())
 }
@@ -244,13 +303,15 @@ mod tests {
 
     fn row(kind: [u8; 3], left: i32, zone: (u16, u8), has: u8, rest: &[u8]) -> Vec<u8> {
         let [family, proto, state] = kind;
-        let mut row = vec![0, family, proto, state];
-        row.extend_from_slice(&0x18eu32.to_ne_bytes());
+        let mut row = vec![0; 4];
         row.extend_from_slice(&left.to_ne_bytes());
+        row.extend_from_slice(&1u32.to_ne_bytes());
+        row.extend_from_slice(&[family, proto, state, has]);
+        row.extend_from_slice(&0x18eu32.to_ne_bytes());
         row.extend_from_slice(&[0x30, 0x39, 0, 80]);
         row.extend_from_slice(&zone.0.to_ne_bytes());
-        row.extend_from_slice(&[zone.1, has]);
-        for word in [7u32, 1, 4026] {
+        row.extend_from_slice(&[zone.1, 0]);
+        for word in [7u32, 4026] {
             row.extend_from_slice(&word.to_ne_bytes());
         }
         row.extend_from_slice(rest);
@@ -260,7 +321,7 @@ mod tests {
 
     fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
         let mut found = Vec::new();
-        decode_block(block, 9, &mut |row| {
+        let _ = decode_block(block, 9, &mut |row: Result<&Conntrack<'_>, DecodeError>| {
             found.push(row.map(|row| {
                 let Conntrack { orig, reply, timeout_s, expired, state, netns_id, .. } = row;
                 let end = |addr: Addr, part: u16| format!("{addr}:{part}");
@@ -325,7 +386,7 @@ mod tests {
     #[test]
     fn offloaded_ones_have_no_time() {
         let mut one = row([2, 6, 3], 1000, (0, 3), 0, &[1; 8]);
-        one[4..8].copy_from_slice(&(CtStatus::OFFLOAD | 8).to_ne_bytes());
+        one[STATUS..STATUS + 4].copy_from_slice(&(CtStatus::OFFLOAD | 8).to_ne_bytes());
         assert!(told(&[&head(0)[..], &one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
     }
 
@@ -346,7 +407,7 @@ mod tests {
             assert!(found.len() == 2 && found[1].is_err(), "{found:?}");
         }
         let mut odd = good;
-        odd[1] = 3;
+        odd[FAMILY] = 3;
         assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Word("the address family"))]);
         for garbage in [&b""[..], b"ctk1", &head(1024)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));

@@ -1,6 +1,6 @@
 //! Entries of many network namespaces as one table: in one pass of the walk, or one namespace after the other.
 use record::rows::Nat;
-use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError};
+use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, Unchanged};
 use sys::{Host, Way};
 
 use crate::bpf_door::{self, Doors};
@@ -72,15 +72,36 @@ impl Source<Nat> for EveryCt<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let (mut none_yet, mut books) = (true, Accounting::default());
+        self.read(demand, None, each)
+    }
+
+    /// Only in the one pass for all are rows shown as bytes.
+    fn run_again(
+        &mut self,
+        demand: &Demand<Nat>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, Nat>,
+    ) -> Result<Accounting, SourceError> {
+        self.read(demand, Some(unchanged), each)
+    }
+}
+
+impl EveryCt<'_> {
+    fn read(
+        &self,
+        demand: &Demand<Nat>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Nat>,
+    ) -> Result<Accounting, SourceError> {
+        let mut books = Accounting::default();
         if let Some(mut walk) = self.walk(demand) {
-            let walked = walk.run(demand, &mut |row| {
-                none_yet = false;
-                each(row)
-            });
+            let walked = match unchanged {
+                Some(unchanged) => walk.run_again(demand, unchanged, each),
+                None => walk.run(demand, each),
+            };
             match walked {
                 // One after the other, if the walk cannot be had after all.
-                Err(error) if none_yet && self.options.via.is_none() && !self.host.is_replay() => {
+                Err(error) if self.options.via.is_none() && !self.host.is_replay() => {
                     books.because(0, format!("read one namespace after the other: {error}"));
                 }
                 walked => return walked,

@@ -25,6 +25,7 @@ mod proc_door;
 mod proc_line;
 mod pushdown;
 mod raw_counters;
+mod rows;
 mod seen;
 mod sizes;
 mod source;

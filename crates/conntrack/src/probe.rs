@@ -1,11 +1,13 @@
 //! What the table can be read through here, each door tried: for `netwren support`.
 use std::ops::ControlFlow;
 
+use record::rows::Conntrack;
 use sys::{Host, fs};
 
 use crate::bpf_door::{Ask, Doors, parts_for};
 use crate::choose::Via;
 use crate::dump::Place;
+use crate::error::DecodeError;
 use crate::raw_counters::count_entries;
 use crate::walk_filter::WalkFilter;
 
@@ -51,7 +53,8 @@ fn by_walk(host: &Host) -> Result<(), String> {
     let filter = WalkFilter::default();
     let parts = parts_for(0, false);
     let ask = Ask { netns: None, all: false, parts, filter: &filter, expired: false, note: "", netns_id: 0 };
-    doors.walk(host, &ask, &mut |_| ControlFlow::Break(())).map(drop).map_err(|error| error.to_string())
+    let none = &mut |_: Result<&Conntrack<'_>, DecodeError>| ControlFlow::Break(());
+    doors.walk(host, &ask, none).map(drop).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

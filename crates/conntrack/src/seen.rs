@@ -64,7 +64,7 @@ fn mix_addr(key: u64, addr: Addr) -> u64 {
 
 /// A folded multiply: every bit of both goes into every bit of the result.
 #[inline]
-fn mix(a: u64, b: u64) -> u64 {
+pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xe703_7ed1_a0b4_28db);
     (product as u64) ^ (product >> 64) as u64
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
-use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
+use record::{Accounting, Demand, Each, Offer, Source, SourceError, SourceFault, Unchanged, field_index};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::books::Books;
@@ -13,11 +13,11 @@ use crate::bpf_door::{self, Doors, WalkError};
 use crate::chains::Chains;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
 use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, key};
-use crate::error::DecodeError;
 use crate::labels::LabelNames;
 use crate::proc_door;
 use crate::proc_line::parse_proc_line;
 use crate::pushdown::{Split, split};
+use crate::rows::Rows;
 use crate::seen::Seen;
 use crate::sizes::Size;
 use crate::walk_filter::WalkFilter;
@@ -248,6 +248,34 @@ impl Source<Nat> for CtSource<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        self.read(demand, None, each)
+    }
+
+    /// Rows of the walk are shown as bytes, unless more of them than the time left changes by itself.
+    fn run_again(
+        &mut self,
+        demand: &Demand<Nat>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, Nat>,
+    ) -> Result<Accounting, SourceError> {
+        let fits = demand.need & CHANGES_BY_ITSELF == 0 && self.host.mode() == Mode::Live;
+        let timeout = field_index::<Nat>("timeout_s").filter(|_| fits);
+        let unchanged = timeout.is_some_and(|field| unchanged.but_for(field)).then_some(unchanged);
+        self.read(demand, unchanged, each)
+    }
+}
+
+/// What a row's bytes do not tell, beside the time left: an age, whether that time is over, the names of labels, how many
+/// look at the entry.
+const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
+
+impl CtSource<'_> {
+    fn read(
+        &mut self,
+        demand: &Demand<Nat>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Nat>,
+    ) -> Result<Accounting, SourceError> {
         let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
         let mut books = Books::default();
         for note in self.narrower_filters(demand) {
@@ -262,7 +290,16 @@ impl Source<Nat> for CtSource<'_> {
         let now = host.now();
         let now_s = u64::try_from(now.seconds).unwrap_or(0);
         let now_ns = now_s.saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
-        let rows = Rows { each, books: &mut books, labels, text: Vec::new(), unnamed: false, now_ns, stopped: false };
+        let rows = Rows {
+            each,
+            unchanged,
+            books: &mut books,
+            labels,
+            text: Vec::new(),
+            unnamed: false,
+            now_ns,
+            stopped: false,
+        };
         self.chains = None;
         let mut run = Run { source: self, rows, chains: None };
         let ended = match choice.via {
@@ -309,10 +346,7 @@ impl Run<'_, '_, '_, '_> {
             }
         };
         let rows = &mut self.rows;
-        let walked = doors.walk(source.host, &source.ask(demanded, filter, &note), &mut |row| match row {
-            Ok(row) => rows.row(row),
-            Err(error) => rows.failed(error),
-        });
+        let walked = doors.walk(source.host, &source.ask(demanded, filter, &note), rows);
         match walked {
             Ok(walked) => {
                 self.chains = walked.chains;
@@ -475,57 +509,6 @@ impl Run<'_, '_, '_, '_> {
         }
         rows.books.incomplete("the hash table was resized again and again while it was read: entries may be missing");
         Ok(())
-    }
-}
-
-/// Where decoded rows go.
-struct Rows<'r, 'f> {
-    each: &'r mut Each<'f, Nat>,
-    books: &'r mut Books,
-    /// Names of labels, if labels are wanted at all.
-    labels: Option<Result<LabelNames, SysError>>,
-    /// The newest row's labels as words.
-    text: Vec<u8>,
-    /// True if a label was there and no file to name it.
-    unnamed: bool,
-    now_ns: u64,
-    stopped: bool,
-}
-
-impl Rows<'_, '_> {
-    #[inline]
-    fn row(&mut self, row: &Conntrack<'_>) -> ControlFlow<()> {
-        self.books.row();
-        let next = match row.labels.is_some() || row.start_ns.is_some() {
-            false => (self.each)(row),
-            true => self.furnished(row),
-        };
-        match next {
-            Next::More => ControlFlow::Continue(()),
-            Next::Stop => {
-                self.stopped = true;
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    // The few rows that have labels or times: with names, and with the time that an age is counted to.
-    fn furnished(&mut self, row: &Conntrack<'_>) -> Next {
-        self.text.clear();
-        let mut row = Conntrack { now_ns: Some(self.now_ns), ..*row };
-        if let (Some(bits), Some(names)) = (row.labels, &self.labels) {
-            let nameless = LabelNames::default();
-            names.as_ref().unwrap_or(&nameless).put_words(&mut self.text, bits);
-            self.unnamed |= names.is_err() && !self.text.is_empty();
-            row.label_words = Some(&*self.text).filter(|text| !text.is_empty());
-        }
-        (self.each)(&row)
-    }
-
-    #[cold]
-    fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
-        self.books.failed(1, Some(error));
-        ControlFlow::Continue(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The walk of the hash table against netlink, and on its bad days.
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use conntrack::{CtSource, Doors, EveryCt, Options, Via};
 use record::rows::{Conntrack, CtStatus, Nat};
 use record::{
-    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Source, Table, Test, field_index,
+    Accounting, Addr, Again, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, RowBytes, Source, Table, Test,
+    Unchanged, Value, field_index,
 };
 use sys::caps::Cap;
 use sys::{Host, NetNs, Way};
@@ -93,6 +95,96 @@ fn root_every_row_as_netlink_has_it() {
         read(&doors, Some(Via::Bpf), &demand, |row| extended += u32::from(row.extended == Some(true)));
         assert_eq!(extended, 3_003, "counters and times are extensions");
         assert!(has("Sctp(") > 100 && has("Tcp(") > 1_000 && has("V6(") > 300 && has("zone: Some(2)") > 20);
+    });
+}
+
+/// What a row was made to, by its bytes.
+#[derive(Default)]
+struct Known {
+    rows: RefCell<HashMap<Vec<u8>, String>>,
+    asked: RefCell<Vec<u8>>,
+    again: RefCell<Vec<(String, i64)>>,
+    refuses: bool,
+}
+
+impl Unchanged for Known {
+    fn but_for(&self, field: usize) -> bool {
+        assert_eq!(Nat::FIELDS[field].name, "timeout_s");
+        !self.refuses
+    }
+
+    fn again(&self, row: RowBytes<'_>) -> Option<Again> {
+        let Some(told) = self.rows.borrow().get(row.bytes).cloned() else {
+            *self.asked.borrow_mut() = row.bytes.to_vec();
+            return None;
+        };
+        let Value::U64(timeout_s) = row.beside else { panic!("{row:?}") };
+        self.again.borrow_mut().push((told, timeout_s as i64));
+        Some(Again { next: Next::More, tag: 0 })
+    }
+
+    fn forget(&self) {
+        self.asked.borrow_mut().clear();
+    }
+
+    fn carry(&self, _: Option<u32>) {}
+}
+
+/// Rows that are known by their bytes are those that the table has, with the time that is left now.
+#[test]
+fn root_rows_are_known_again_but_for_their_time() {
+    testkit::require_root!();
+    let _shared = Together::share();
+    let lab = Lab::new("walkagain");
+    lab.track(mixed(2_000));
+    lab.inside(|| {
+        let (host, doors, mut known) = (Host::live(), Doors::new(), Known::default());
+        let again = |known: &Known, fields: &[&str]| {
+            known.again.borrow_mut().clear();
+            let mut fresh = Vec::new();
+            let mut source = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors);
+            let read = source.run_again(&demand(fields, Vec::new()), known, &mut |row| {
+                let (text, timeout_s) = told(row);
+                let bytes = known.asked.take();
+                if !bytes.is_empty() {
+                    let before = known.rows.borrow_mut().insert(bytes, text.clone());
+                    assert!(before.is_none(), "{text}: {before:?}");
+                }
+                fresh.push((text, timeout_s));
+                Next::More
+            });
+            let books = read.unwrap();
+            let mut all = [known.again.take(), fresh.clone()].concat();
+            assert_eq!(books.seen, all.len() as u64);
+            all.sort();
+            (all, fresh.len())
+        };
+        let fields = ["status", "timeout_s", "reply_src", "state", "mark"];
+        let same = |walk: &[(String, i64)]| {
+            let netlink = table(&doors, Via::Netlink, &demand(&fields, Vec::new()));
+            assert_eq!(walk.len(), netlink.len());
+            for (ours, theirs) in walk.iter().zip(&netlink) {
+                assert!((theirs.1 - ours.1).abs() <= 2, "{ours:?} {theirs:?}");
+            }
+        };
+        let (first, fresh) = again(&known, &fields);
+        assert_eq!((first.len(), fresh), (2_000, 2_000));
+        let (second, fresh) = again(&known, &fields);
+        assert_eq!((second.len(), fresh), (2_000, 0), "nothing is decoded again");
+        same(&second);
+        // A hundred go, ten of them come again with a mark.
+        remove(mixed(2_000).take(100));
+        insert(mixed(2_000).take(10).map(|entry| entry.mark(0x77)));
+        let (third, fresh) = again(&known, &fields);
+        assert_eq!((third.len(), fresh), (1_910, 10));
+        same(&third);
+        assert_eq!(third.iter().filter(|(row, _)| row.contains("mark: Some(119)")).count(), 10);
+        // What changes by itself, and who needs the time of every row.
+        for fields in [["age_s"], ["expired"], ["label"], ["uses"]] {
+            assert_eq!(again(&known, &fields).1, 1_910, "{fields:?}");
+        }
+        known.refuses = true;
+        assert_eq!(again(&known, &fields).1, 1_910);
     });
 }
 

@@ -384,6 +384,10 @@ impl<T: Watchable> Through<'_, T> {
 }
 
 impl<T: Watchable> Unchanged for Through<'_, T> {
+    fn but_for(&self, field: usize) -> bool {
+        self.unchanged.but_for(field)
+    }
+
     #[inline]
     fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
         let again = self.unchanged.again(bytes)?;

@@ -5,7 +5,7 @@
 //! changes only where sockets come and go, so a row is looked for where the last one was found, and a little further.
 //! Knows nothing of what the bytes mean.
 
-use record::{RowBytes, Rules};
+use record::{Missing, RowBytes, Rules, Value};
 
 /// Bytes kept at most; about 160 go for a socket. Rows behind that are decoded and written as in the first round.
 pub const BYTES_MAX: usize = 128 << 20;
@@ -30,6 +30,8 @@ pub(crate) struct Kept {
     rules: u16,
     bytes: u16,
     text: u16,
+    /// Where in the text a cell is missing, if one is.
+    gap: u16,
 }
 
 impl Kept {
@@ -72,6 +74,8 @@ pub struct Written {
     /// Place in `before` behind the row found last.
     cursor: usize,
     rules: Vec<Rules>,
+    /// The column that all texts lack.
+    lacks: Option<usize>,
     asked: Option<Asked>,
     /// The bytes of `asked`, then its text.
     fresh: Vec<u8>,
@@ -95,6 +99,7 @@ impl Written {
             live: 0,
             cursor: 0,
             rules: Vec::new(),
+            lacks: None,
             asked: None,
             fresh: Vec::new(),
         }
@@ -116,6 +121,24 @@ impl Written {
             self.tidy(live);
         }
         self.is_full = false;
+    }
+
+    /// From this round on, and before its first row: texts lack the cell of this column.
+    pub(crate) fn lack(&mut self, column: Option<usize>) {
+        if self.lacks != column {
+            *self = Written { lacks: column, ..Written::with_bytes(self.bytes_max) };
+        }
+    }
+
+    /// The column that texts lack.
+    pub(crate) fn lacks(&self) -> Option<usize> {
+        self.lacks
+    }
+
+    /// The cell that this row's text lacks, with what it is now.
+    #[inline]
+    pub(crate) fn missing<'v>(&self, kept: Kept, value: Value<'v>) -> Option<Missing<'v>> {
+        self.lacks.map(|column| Missing { column, gap: kept.gap.into(), value })
     }
 
     /// Rows in their order, without gaps.
@@ -176,20 +199,21 @@ impl Written {
         self.asked = None;
     }
 
-    /// The row that was asked for is to be known again, with `tag`, if there is room.
-    pub(crate) fn keep(&mut self, tag: u32, passed: bool) {
+    /// The row that was asked for is to be known again, with `tag`, if there is room; `passed` is where in its text a cell
+    /// is missing, or `None` if it did not pass the filter.
+    pub(crate) fn keep(&mut self, tag: u32, passed: Option<usize>) {
         let Some(asked) = self.asked.take() else { return };
-        let text = if passed { self.fresh.len() - asked.bytes } else { FILTERED.into() };
-        self.fresh.truncate(if passed { self.fresh.len() } else { asked.bytes });
-        let lengths = (u16::try_from(asked.bytes), u16::try_from(text));
-        let (Ok(bytes), Ok(text)) = lengths else { return };
-        if passed && text == FILTERED {
+        let text = if passed.is_some() { self.fresh.len() - asked.bytes } else { FILTERED.into() };
+        self.fresh.truncate(if passed.is_some() { self.fresh.len() } else { asked.bytes });
+        let lengths = (u16::try_from(asked.bytes), u16::try_from(text), u16::try_from(passed.unwrap_or(0)));
+        let (Ok(bytes), Ok(text), Ok(gap)) = lengths else { return };
+        if passed.is_some() && text == FILTERED {
             return;
         }
         let Some(rules) = self.number_of(asked.rules) else { return };
         let Some(at) = self.put(asked.room) else { return };
         self.live += self.fresh.len();
-        self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text });
+        self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, gap });
     }
 
     /// Puts `fresh` where the row was before, if it fits, else behind everything.

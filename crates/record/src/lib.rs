@@ -25,7 +25,7 @@ pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use names::{Proto, State, Timer};
 pub use owner::{Comm, Owner};
-pub use sink::{Column, Columns, Next, Round, Sink, SinkError};
+pub use sink::{Column, Columns, Kept, Missing, Next, Round, Sink, SinkError};
 pub use source::{Again, Each, RowBytes, Rules, Source, SourceError, SourceFault, Stream, Tide, Unchanged};
 pub use table::{Field, Get, Show, Table, field_index};
 pub use value::{Kind, Value, Words, WordsIter};

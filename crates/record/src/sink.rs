@@ -40,15 +40,16 @@ pub trait Sink {
         false
     }
 
-    /// The same as [`Sink::row`], and appends what it wrote to `kept`.
-    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
-        let _ = kept;
-        self.row(cells)
+    /// The same as [`Sink::row`], and appends what it wrote to `kept`, but for the cell of the column `lacks`.
+    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
+        let _ = (lacks, kept);
+        self.row(cells).map(|next| Kept { next, gap: 0 })
     }
 
-    /// Writes a row with the same cells as one of which [`Sink::row_kept`] has kept these bytes, maybe in a round before.
-    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
-        let _ = kept;
+    /// Writes a row with the same cells as one of which [`Sink::row_kept`] has kept these bytes, maybe in a round before;
+    /// `missing` is the cell that they lack.
+    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+        let _ = (kept, missing);
         Err(SinkError::Io("this output keeps no rows".into()))
     }
 
@@ -60,6 +61,26 @@ pub trait Sink {
 
     /// The round is over: everything written so far must reach the reader.
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError>;
+}
+
+/// A row that was written and kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Whether more rows are wanted.
+    pub next: Next,
+    /// Where in the bytes that were kept the cell is missing, if one is.
+    pub gap: usize,
+}
+
+/// The cell that a kept row lacks.
+#[derive(Clone, Copy, Debug)]
+pub struct Missing<'v> {
+    /// Its column.
+    pub column: usize,
+    /// Where it belongs ([`Kept::gap`]).
+    pub gap: usize,
+    /// What it is now.
+    pub value: Value<'v>,
 }
 
 /// Which repetition this is.

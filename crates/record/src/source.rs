@@ -1,6 +1,6 @@
 //! Where rows come from.
 
-use crate::{Accounting, Demand, Next, Offer, Table};
+use crate::{Accounting, Demand, Next, Offer, Table, Value};
 use std::error::Error;
 use std::fmt;
 
@@ -34,6 +34,10 @@ pub trait Source<T: Table> {
 /// Who knows the rows of the round before by the bytes they were decoded from: what is the same, byte for byte, need
 /// be neither decoded nor written as text again.
 pub trait Unchanged {
+    /// The bytes of rows in this round and all others tell everything but this field: what is left of a time, say, which
+    /// stands beside them. False if rows must then not be shown as bytes (somebody filters by it). Asked before any row.
+    fn but_for(&self, field: usize) -> bool;
+
     /// A row that was handed on in the round before is there again, and has been dealt with. `None`: it must be decoded
     /// and handed to [`Each`] next.
     fn again(&self, bytes: RowBytes<'_>) -> Option<Again>;
@@ -55,6 +59,8 @@ pub struct RowBytes<'b> {
     pub key: u64,
     /// All that the row is made of.
     pub bytes: &'b [u8],
+    /// The field that they do not tell, if one was named ([`Unchanged::but_for`]).
+    pub beside: Value<'b>,
 }
 
 /// Two rows with the same bytes and the same rules are the same.

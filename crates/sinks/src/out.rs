@@ -1,7 +1,8 @@
 //! The buffer between a writer of rows and the system: many rows a system call.
 
-use record::{Next, SinkError};
+use record::{Kept, Missing, Next, SinkError};
 use std::io::{ErrorKind, Write};
+use std::ops::Range;
 
 /// Rows are written out once so many bytes wait. A pipe holds 64 KiB: one block fits if a row is no longer than the
 /// difference, so that the reader is woken once a block.
@@ -35,18 +36,36 @@ impl<W: Write> Out<W> {
         &mut self.buf
     }
 
-    /// Appends a line that was written before, and completes it.
+    /// Appends a line that was written before, with the cell that it lacks as `put` writes it, and completes it.
     #[inline]
-    pub(crate) fn put_line(&mut self, line: &[u8]) -> Result<Next, SinkError> {
-        self.buf.extend_from_slice(line);
+    pub(crate) fn put_line(
+        &mut self,
+        line: &[u8],
+        missing: Option<Missing<'_>>,
+        put: impl FnOnce(&mut Vec<u8>, Missing<'_>),
+    ) -> Result<Next, SinkError> {
+        let gap = missing.map_or(line.len(), |missing| missing.gap);
+        let (before, behind) = line.split_at_checked(gap).unwrap_or((line, &[]));
+        self.buf.extend_from_slice(before);
+        if let Some(missing) = missing {
+            put(&mut self.buf, missing);
+            self.buf.extend_from_slice(behind);
+        }
         self.line_done().map(|()| Next::More)
     }
 
-    /// The same for what stands in the buffer behind `start`, which goes to `kept` as well.
+    /// Completes the line behind `start`, of which all but `gap` goes to `kept` as well.
     #[inline]
-    pub(crate) fn keep_line(&mut self, start: usize, kept: &mut Vec<u8>) -> Result<Next, SinkError> {
-        kept.extend_from_slice(self.buf.get(start..).unwrap_or_default());
-        self.line_done().map(|()| Next::More)
+    pub(crate) fn keep_line(
+        &mut self,
+        start: usize,
+        gap: Option<Range<usize>>,
+        kept: &mut Vec<u8>,
+    ) -> Result<Kept, SinkError> {
+        let gap = gap.unwrap_or(start..start);
+        kept.extend_from_slice(self.buf.get(start..gap.start).unwrap_or_default());
+        kept.extend_from_slice(self.buf.get(gap.end..).unwrap_or_default());
+        self.line_done().map(|()| Kept { next: Next::More, gap: gap.start - start })
     }
 
     /// A line is complete. Costs a comparison, and a write once the block is full.

@@ -1,7 +1,7 @@
 //! Every native format by example.
 #![allow(clippy::unwrap_used)]
 
-use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Round, Sink, State, Value};
+use record::{Accounting, Addr, Column, Columns, Comm, Kind, Missing, Next, Owner, Proto, Round, Sink, State, Value};
 use sinks::{Csv, Json, Options, Out, Table, Text};
 
 const FOLDED: &[(&str, &str)] = &[("peer_port", "many")];
@@ -224,6 +224,60 @@ fn a_longer_cell_after_the_sample_overflows() {
     let text = string(sink.into_out());
     let lines: Vec<&str> = text.lines().skip(198).collect();
     assert_eq!(lines, ["abc  12", "abc  12", "longer   7", "abc  12"]);
+}
+
+/// Every row without its cell of one column, and then with that of each row there: kept and written again.
+fn kept(sink: &mut dyn Sink, column: usize) {
+    let owners = owners();
+    let rows = socket_rows(&owners);
+    sink.begin(&socket_columns(), None).unwrap();
+    let keep = |row: &Vec<Value<'_>>| {
+        let mut bytes = Vec::new();
+        let gap = sink.row_kept(row, Some(column), &mut bytes).unwrap().gap;
+        (bytes, gap)
+    };
+    let kept: Vec<(Vec<u8>, usize)> = rows.iter().map(keep).collect();
+    for other in &rows {
+        for (bytes, gap) in &kept {
+            let missing = Missing { column, gap: *gap, value: other[column] };
+            assert_eq!(sink.again(bytes, Some(missing)).unwrap(), Next::More);
+        }
+    }
+    sink.flush().unwrap();
+}
+
+/// The same, each made from its cells.
+fn made(sink: &mut dyn Sink, column: usize) {
+    let owners = owners();
+    let mut rows = socket_rows(&owners);
+    let others = rows.clone();
+    for other in &others {
+        rows.extend(others.iter().map(|row| {
+            let mut row = row.clone();
+            row[column] = other[column];
+            row
+        }));
+    }
+    fill(sink, &socket_columns(), &rows);
+}
+
+#[test]
+fn a_kept_row_takes_another_cell_in_any_place() {
+    let out = || Out::new(Vec::new());
+    for column in 0..socket_columns().0.len() {
+        let (mut again, mut new) = (Text::new(out(), Options::default()), Text::new(out(), Options::default()));
+        kept(&mut again, column);
+        made(&mut new, column);
+        assert_eq!(string(again.into_out()), string(new.into_out()), "{column}");
+        let (mut again, mut new) = (Csv::new(out(), Options::default()), Csv::new(out(), Options::default()));
+        kept(&mut again, column);
+        made(&mut new, column);
+        assert_eq!(string(again.into_out()), string(new.into_out()), "{column}");
+        let (mut again, mut new) = (Json::new(out(), Options::default()), Json::new(out(), Options::default()));
+        kept(&mut again, column);
+        made(&mut new, column);
+        assert_eq!(string(again.into_out()), string(new.into_out()), "{column}");
+    }
 }
 
 fn two_rounds(sink: &mut dyn Sink) {

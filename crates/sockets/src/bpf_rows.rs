@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Endpoint, Socket, TcpInfo};
-use record::{Addr, Proto, RowBytes, Rules, State, Timer};
+use record::{Addr, Proto, RowBytes, Rules, State, Timer, Value};
 
 use crate::error::DecodeError;
 use crate::inet_diag::{AF_INET, AF_INET6};
@@ -213,7 +213,7 @@ impl WalkDecoder {
             };
             rest = behind;
             if let Some(key) = if asks { self.key(bytes, &head) } else { None } {
-                if let Some(next) = taker.again(RowBytes { rules, key, bytes }) {
+                if let Some(next) = taker.again(RowBytes { rules, key, bytes, beside: Value::Null }) {
                     next?;
                     continue;
                 }

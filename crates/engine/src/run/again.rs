@@ -41,6 +41,16 @@ impl<T: Table> Plan<T> {
         Knowing { plan: self, written }
     }
 
+    /// The column that shows a field, if one does; `None` if that is not the only thing that is made of it.
+    fn column_but_for(&self, field: usize) -> Option<Option<usize>> {
+        let mut is_tested = false;
+        self.demand.conjuncts.iter().for_each(|part| part.for_each_test(&mut |test| is_tested |= test.field == field));
+        let name = T::FIELDS.get(field)?.name;
+        let mut columns = self.columns.0.iter().enumerate().filter(|(_, column)| *column.name == *name);
+        let first = columns.next().map(|(at, _)| at);
+        (!is_tested && columns.next().is_none()).then_some(first)
+    }
+
     /// Rows go out as they come, those of the round before as they went.
     pub(super) fn stream_again(
         &self,
@@ -51,11 +61,12 @@ impl<T: Table> Plan<T> {
         written: &mut Written,
     ) -> Result<Accounting, RunError> {
         written.begin();
-        let shared = Shared(RefCell::new(Streaming { gate, out, pass, written, tag: Some(0) }));
+        let streaming = RefCell::new(Streaming { gate, out, pass, written, tag: Some(0) });
+        let shared = Shared { plan: self, streaming };
         let mut spare = vec![Value::Null; self.cells.len()];
         let from_source = source.run_again(&self.demand, &shared, &mut |row| {
             // One vector for all rows, as in `stream`.
-            shared.0.borrow_mut().row(&self.cells, row, &mut spare)
+            shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });
         from_source.map_err(RunError::Source)
     }
@@ -77,17 +88,23 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
         if tag.is_none() {
             self.written.forget();
         }
-        let passed = self.gate.admits(row, self.pass);
-        if passed {
+        let mut passed = None;
+        if self.gate.admits(row, self.pass) {
             let gate = self.gate;
+            let (lacks, mut gap) = (self.written.lacks(), 0);
             let mut cells = mem::take(spare);
             fill(plan, row, gate.lookups, &mut cells);
             // The answer is in `pass`, too.
             let _ = match self.written.fresh() {
-                Some(fresh) => self.out.put(self.pass, |sink| sink.row_kept(&cells, fresh)),
+                Some(fresh) => self.out.put(self.pass, |sink| {
+                    let kept = sink.row_kept(&cells, lacks, fresh)?;
+                    gap = kept.gap;
+                    Ok(kept.next)
+                }),
                 None => self.out.put(self.pass, |sink| sink.row(&cells)),
             };
             *spare = recycled(cells);
+            passed = Some(gap);
         }
         if let Some(tag) = tag {
             self.written.keep(tag, passed);
@@ -102,7 +119,8 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
         match self.written.text(kept) {
             None => self.pass.books.filtered += 1,
             Some(text) => {
-                let _ = self.out.put(self.pass, |sink| sink.again(text));
+                let missing = self.written.missing(kept, bytes.beside);
+                let _ = self.out.put(self.pass, |sink| sink.again(text, missing));
             }
         }
         Some(Again { next: self.pass.next(), tag: kept.tag() })
@@ -110,18 +128,27 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
 }
 
 /// The same for two callers: the source asks before it decodes, and hands over what was not known.
-struct Shared<'p, 'o, 'g, T: Table>(RefCell<Streaming<'p, 'o, 'g, T>>);
+struct Shared<'p, 'o, 'g, T: Table> {
+    plan: &'g Plan<T>,
+    streaming: RefCell<Streaming<'p, 'o, 'g, T>>,
+}
 
 impl<T: Table> Unchanged for Shared<'_, '_, '_, T> {
+    fn but_for(&self, field: usize) -> bool {
+        let Some(column) = self.plan.column_but_for(field) else { return false };
+        self.streaming.borrow_mut().written.lack(column);
+        true
+    }
+
     fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
-        self.0.borrow_mut().again(bytes)
+        self.streaming.borrow_mut().again(bytes)
     }
 
     fn forget(&self) {
-        self.0.borrow_mut().written.forget();
+        self.streaming.borrow_mut().written.forget();
     }
 
     fn carry(&self, tag: Option<u32>) {
-        self.0.borrow_mut().tag = tag;
+        self.streaming.borrow_mut().tag = tag;
     }
 }

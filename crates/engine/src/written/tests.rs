@@ -4,8 +4,8 @@ use crate::testing::{Canned, Numbers, Seen, cell_text, plan, request, socket};
 use crate::watched::{Memory, Watching};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{
-    Accounting, Columns, Demand, Each, Lookups, Next, Offer, Round, Sink, SinkError, Source, SourceError, State,
-    Unchanged, Value,
+    Accounting, Columns, Demand, Each, Kept, Lookups, Missing, Next, Offer, Round, Sink, SinkError, Source,
+    SourceError, State, Table, Unchanged, Value, field_index,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -27,13 +27,15 @@ fn made(row: Row, info: &mut [u8]) -> Socket<'_> {
 struct Bytes {
     rows: Vec<Row>,
     rules: Rules,
+    /// The bytes do not tell the queue, it stands beside them.
+    but_for_queue: bool,
     /// How many were known.
     known: usize,
 }
 
 impl Bytes {
     fn new(rows: &[Row]) -> Bytes {
-        Bytes { rows: rows.to_vec(), rules: Rules::default(), known: 0 }
+        Bytes { rows: rows.to_vec(), rules: Rules::default(), but_for_queue: false, known: 0 }
     }
 }
 
@@ -53,20 +55,29 @@ impl Source<Sockets> for Bytes {
 
     fn run_again(
         &mut self,
-        _: &Demand<Sockets>,
+        demand: &Demand<Sockets>,
         unchanged: &dyn Unchanged,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
+        let queue = field_index::<Sockets>("recv_q").unwrap();
+        let but_for_queue = self.but_for_queue && unchanged.but_for(queue);
+        if self.but_for_queue && !but_for_queue {
+            return self.run(demand, each);
+        }
         for row in &self.rows {
-            let bytes = format!("{row:?}");
+            let told = if but_for_queue { (row.0, row.1.min(0), row.2) } else { *row };
+            let bytes = format!("{told:?}");
+            let mut info = [0; 208];
+            let made = made(*row, &mut info);
+            let beside = Sockets::FIELDS[queue].cell(&made, &Lookups::none());
             // Some rows have the key of another.
             let key = u64::from(row.0 % 250) << 32;
-            let next = match unchanged.again(RowBytes { rules: self.rules, key, bytes: bytes.as_bytes() }) {
+            let next = match unchanged.again(RowBytes { rules: self.rules, key, bytes: bytes.as_bytes(), beside }) {
                 Some(again) => {
                     self.known += 1;
                     again.next
                 }
-                None => each(&made(*row, &mut [0; 208])),
+                None => each(&made),
             };
             if next == Next::Stop {
                 break;
@@ -89,23 +100,30 @@ impl Sink for Lines {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.row_kept(cells, &mut Vec::new())
+        self.row_kept(cells, None, &mut Vec::new()).map(|kept| kept.next)
     }
 
     fn keeps(&self) -> bool {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
-        let line = cells.iter().map(cell_text).collect::<Vec<_>>().join(" ");
-        kept.extend_from_slice(line.as_bytes());
-        self.lines.push(line);
-        Ok(Next::More)
+    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
+        let text = |lacks: Option<usize>| {
+            let cells = cells.iter().enumerate();
+            cells.map(|(at, cell)| if lacks == Some(at) { String::new() } else { cell_text(cell) }).collect::<Vec<_>>()
+        };
+        kept.extend_from_slice(text(lacks).join(" ").as_bytes());
+        self.lines.push(text(None).join(" "));
+        // Behind the cells before it, each with a blank.
+        let gap = lacks.map_or(0, |lacks| text(None).iter().take(lacks).map(|cell| cell.len() + 1).sum());
+        Ok(Kept { next: Next::More, gap })
     }
 
-    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
+    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
         self.again += 1;
-        self.lines.push(String::from_utf8(kept.to_vec()).unwrap());
+        let mut line = String::from_utf8(kept.to_vec()).unwrap();
+        missing.iter().for_each(|missing| line.insert_str(missing.gap, &cell_text(&missing.value)));
+        self.lines.push(line);
         Ok(Next::More)
     }
 
@@ -136,6 +154,7 @@ impl Reader {
 }
 
 const RATES: (&[&str], &str) = (&["cookie", "recv_q", "change", "bytes_in_per_s"], "");
+const UNFILTERED: (&[&str], &str) = (&["recv_q", "cookie"], "");
 const PLAIN: (&[&str], &str) = (&["cookie", "recv_q"], "recv_q < 500 or recv_q = null");
 
 #[test]
@@ -177,7 +196,8 @@ fn without_rates_and_changes_bytes_tell_everything() {
 /// Rows that come, go, change and change their order: with and without a memory of texts the same is told.
 #[test]
 fn any_churn_is_told_as_without() {
-    for (asked, bytes_max) in [(RATES, BYTES_MAX), (PLAIN, BYTES_MAX), (RATES, 3_000), (PLAIN, 3_000)] {
+    let asked = [RATES, PLAIN, UNFILTERED].into_iter().flat_map(|asked| [(asked, BYTES_MAX), (asked, 3_000)]);
+    for ((asked, bytes_max), but_for_queue) in asked.flat_map(|asked| [(asked, false), (asked, true)]) {
         let mut numbers = Numbers(11);
         let mut with = Reader { written: Some(Written::with_bytes(bytes_max)), ..Reader::default() };
         let mut without = Reader::default();
@@ -203,7 +223,8 @@ fn any_churn_is_told_as_without() {
                 rows.reverse();
             }
             let (expected, _, books) = without.round(asked, n * SECOND, &mut Bytes::new(&rows));
-            let (lines, again, same) = with.round(asked, n * SECOND, &mut Bytes::new(&rows));
+            let mut source = Bytes { but_for_queue, ..Bytes::new(&rows) };
+            let (lines, again, same) = with.round(asked, n * SECOND, &mut source);
             assert_eq!(lines, expected, "round {n}");
             assert_eq!((same.seen, same.emitted, same.filtered), (books.seen, books.emitted, books.filtered));
             assert!(same.balances());
@@ -211,8 +232,34 @@ fn any_churn_is_told_as_without() {
             assert!(written.bytes.len() <= bytes_max.min(200_000), "round {n}: {}", written.bytes.len());
             known += again;
         }
-        assert!(known > if bytes_max == BYTES_MAX { 5_000 } else { 500 }, "{asked:?} {bytes_max}: {known}");
+        // A filter needs the queue of every row.
+        let least = match (asked == PLAIN && but_for_queue, bytes_max == BYTES_MAX) {
+            (true, _) => 0..1,
+            (false, true) => 5_000..u32::MAX as usize,
+            (false, false) => 500..u32::MAX as usize,
+        };
+        assert!(least.contains(&known), "{asked:?} {bytes_max} {but_for_queue}: {known}");
     }
+}
+
+#[test]
+fn rows_are_the_same_but_for_one_cell() {
+    let mut reader = Reader { written: Some(Written::default()), ..Reader::default() };
+    let mut round = |asked, rows: &[Row]| {
+        let (lines, known, _) = reader.round(asked, 0, &mut Bytes { but_for_queue: true, ..Bytes::new(rows) });
+        (lines.join(", "), known)
+    };
+    assert_eq!(round(UNFILTERED, &[(1, 0, 1), (2, 7, 1), (3, -1, 0)]), ("0 1, 7 2, - 3".to_owned(), 0));
+    assert_eq!(round(UNFILTERED, &[(1, 800, 1), (2, 7, 2), (3, -1, 0)]), ("800 1, 7 2, - 3".to_owned(), 2));
+    // Shown nowhere it is nobody's concern, shown twice it is not one cell.
+    reader.written = Some(Written::default());
+    let mut round = |asked: &[&str], rows: &[Row]| {
+        let (lines, known, _) = reader.round((asked, ""), 0, &mut Bytes { but_for_queue: true, ..Bytes::new(rows) });
+        (lines.join(", "), known)
+    };
+    assert_eq!(round(&["cookie"], &[(1, 0, 1)]).1, 0);
+    assert_eq!(round(&["cookie"], &[(1, 9, 1)]), ("1".to_owned(), 1));
+    assert_eq!(round(&["recv_q", "recv_q"], &[(1, 9, 1)]), ("9 9".to_owned(), 0));
 }
 
 #[test]
@@ -238,15 +285,15 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
 #[test]
 fn a_row_that_was_asked_for_and_not_handed_on_is_nobody_elses() {
     let mut written = Written::default();
-    let row = |bytes| RowBytes { rules: Rules::default(), key: 7, bytes };
+    let row = |bytes| RowBytes { rules: Rules::default(), key: 7, bytes, beside: Value::Null };
     assert!(written.look(row(b"one")).is_none());
     written.forget();
     assert!(written.fresh().is_none());
-    written.keep(0, true);
+    written.keep(0, Some(0));
     written.begin();
     assert!(written.look(row(b"one")).is_none());
     written.fresh().unwrap().extend_from_slice(b"text");
-    written.keep(5, true);
+    written.keep(5, Some(0));
     written.begin();
     let kept = written.look(row(b"one")).unwrap();
     assert_eq!((written.text(kept), kept.tag()), (Some(&b"text"[..]), 5));

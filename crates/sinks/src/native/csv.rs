@@ -3,8 +3,9 @@
 use super::cell::{Form, put_owners, put_words};
 use super::{Options, round};
 use crate::Out;
-use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value, text};
+use record::{Accounting, Columns, Kept, Missing, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
+use std::ops::Range;
 
 const LINE_END: &[u8] = b"\r\n";
 
@@ -26,20 +27,22 @@ impl<W: Write> Csv<W> {
         self.out
     }
 
-    fn put_row(&mut self, cells: &[Value<'_>]) {
+    /// Where the cell of the column `lacks` stands in the buffer.
+    fn put_row(&mut self, cells: &[Value<'_>], lacks: Option<usize>) -> Option<Range<usize>> {
         let buf = self.out.buf();
+        let mut gap = None;
         for (i, (form, &cell)) in self.forms.iter().zip(cells).enumerate() {
             if i > 0 {
                 buf.push(b',');
             }
-            match cell {
-                Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
-                Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
-                words @ (Value::Bits(..) | Value::Words(_)) => put_quoted(buf, |buf| put_words(buf, words.words())),
-                plain => form.put(buf, plain),
+            let start = buf.len();
+            put_cell(buf, *form, cell);
+            if lacks == Some(i) {
+                gap = Some(start..buf.len());
             }
         }
         buf.extend_from_slice(LINE_END);
+        gap
     }
 }
 
@@ -61,7 +64,7 @@ impl<W: Write> Sink for Csv<W> {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.put_row(cells);
+        self.put_row(cells, None);
         self.out.line_done()?;
         Ok(Next::More)
     }
@@ -70,14 +73,19 @@ impl<W: Write> Sink for Csv<W> {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
         let start = self.out.buf().len();
-        self.put_row(cells);
-        self.out.keep_line(start, kept)
+        let gap = self.put_row(cells, lacks);
+        self.out.keep_line(start, gap, kept)
     }
 
-    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
-        self.out.put_line(kept)
+    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+        let forms = &self.forms;
+        self.out.put_line(kept, missing, |buf, missing| {
+            if let Some(form) = forms.get(missing.column) {
+                put_cell(buf, *form, missing.value);
+            }
+        })
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
@@ -86,6 +94,15 @@ impl<W: Write> Sink for Csv<W> {
 
     fn end(&mut self, _totals: &Accounting) -> Result<(), SinkError> {
         self.out.flush()
+    }
+}
+
+fn put_cell(buf: &mut Vec<u8>, form: Form, cell: Value<'_>) {
+    match cell {
+        Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
+        Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
+        words @ (Value::Bits(..) | Value::Words(_)) => put_quoted(buf, |buf| put_words(buf, words.words())),
+        plain => form.put(buf, plain),
     }
 }
 

@@ -4,8 +4,9 @@ use super::cell::put_endpoint;
 use super::{Options, round};
 use crate::Out;
 use record::text::Line;
-use record::{Accounting, Columns, Next, Owner, Round, Sink, SinkError, Value, Words, text};
+use record::{Accounting, Columns, Kept, Missing, Next, Owner, Round, Sink, SinkError, Value, Words, text};
 use std::io::Write;
+use std::ops::Range;
 
 /// JSON lines. Numbers are numbers (marks too), addresses text, owners a list of objects, null where unknown.
 ///
@@ -31,21 +32,30 @@ impl<W: Write> Json<W> {
         self.out
     }
 
-    #[inline]
-    fn put_row(&mut self, cells: &[Value<'_>]) {
+    /// Where the cell of the column `lacks` stands in the buffer.
+    #[inline(always)]
+    fn put_row(&mut self, cells: &[Value<'_>], lacks: Option<usize>) -> Option<Range<usize>> {
         let (line, buf) = (&mut self.line, self.out.buf());
-        let mut from = 0;
-        for (&end, &cell) in self.ends.iter().zip(cells) {
+        let (mut from, mut gap) = (0, None);
+        for (i, (&end, &cell)) in self.ends.iter().zip(cells).enumerate() {
             // Half of the cells of a wide row are null: key and null are one piece.
-            let key_end = if cell.is_null() { end } else { end - NULL };
+            let is_null = cell.is_null() && lacks != Some(i);
+            let key_end = if is_null { end } else { end - NULL };
             put_key(line, buf, self.keys.get(from..key_end).unwrap_or_default());
-            if !cell.is_null() {
+            if lacks == Some(i) {
+                line.drain(buf);
+                let start = buf.len();
+                put_fast(line, buf, cell);
+                line.drain(buf);
+                gap = Some(start..buf.len());
+            } else if !is_null {
                 put_fast(line, buf, cell);
             }
             from = end;
         }
         line.short(if from == 0 { b"{}\n" } else { b"}\n" });
         line.drain(buf);
+        gap
     }
 }
 
@@ -67,7 +77,7 @@ impl<W: Write> Sink for Json<W> {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.put_row(cells);
+        self.put_row(cells, None);
         self.out.line_done()?;
         Ok(Next::More)
     }
@@ -76,14 +86,18 @@ impl<W: Write> Sink for Json<W> {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
         let start = self.out.buf().len();
-        self.put_row(cells);
-        self.out.keep_line(start, kept)
+        let gap = self.put_row(cells, lacks);
+        self.out.keep_line(start, gap, kept)
     }
 
-    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
-        self.out.put_line(kept)
+    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+        let line = &mut self.line;
+        self.out.put_line(kept, missing, |buf, missing| {
+            put_fast(line, buf, missing.value);
+            line.drain(buf);
+        })
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

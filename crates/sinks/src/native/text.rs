@@ -4,8 +4,9 @@ use super::cell::Form;
 use super::{Options, round};
 use crate::Out;
 use record::text::Line;
-use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
+use record::{Accounting, Columns, Kept, Missing, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
+use std::ops::Range;
 
 /// Tab-separated text: nothing padded, nothing shortened, `-` for null, everything from outside escaped.
 pub struct Text<W> {
@@ -46,7 +47,7 @@ impl<W: Write> Sink for Text<W> {
 
     #[inline]
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        put_row(self.out.buf(), &mut self.line, &self.forms, cells);
+        put_row(self.out.buf(), &mut self.line, &self.forms, cells, None);
         self.out.line_done()?;
         Ok(Next::More)
     }
@@ -55,15 +56,20 @@ impl<W: Write> Sink for Text<W> {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], kept: &mut Vec<u8>) -> Result<Next, SinkError> {
+    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
         let start = self.out.buf().len();
-        put_row(self.out.buf(), &mut self.line, &self.forms, cells);
-        self.out.keep_line(start, kept)
+        let gap = put_row(self.out.buf(), &mut self.line, &self.forms, cells, lacks);
+        self.out.keep_line(start, gap, kept)
     }
 
     #[inline]
-    fn again(&mut self, kept: &[u8]) -> Result<Next, SinkError> {
-        self.out.put_line(kept)
+    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+        let forms = &self.forms;
+        self.out.put_line(kept, missing, |buf, missing| {
+            if let Some(form) = forms.get(missing.column) {
+                form.put(buf, missing.value);
+            }
+        })
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
@@ -75,14 +81,31 @@ impl<W: Write> Sink for Text<W> {
     }
 }
 
-/// The hot loop: one row, its cells and their separators. No allocation once `buf` has its size.
-fn put_row(buf: &mut Vec<u8>, line: &mut Line, forms: &[Form], cells: &[Value<'_>]) {
+/// The hot loop: one row, its cells and their separators. No allocation once `buf` has its size. Where the cell of the
+/// column `lacks` stands in `buf`.
+#[inline(always)]
+fn put_row(
+    buf: &mut Vec<u8>,
+    line: &mut Line,
+    forms: &[Form],
+    cells: &[Value<'_>],
+    lacks: Option<usize>,
+) -> Option<Range<usize>> {
+    let mut gap = None;
     for (i, (form, &cell)) in forms.iter().zip(cells).enumerate() {
         if i > 0 {
             line.byte(b'\t');
         }
-        form.put_fast(line, buf, cell);
+        if lacks != Some(i) {
+            form.put_fast(line, buf, cell);
+            continue;
+        }
+        line.drain(buf);
+        let start = buf.len();
+        form.put(buf, cell);
+        gap = Some(start..buf.len());
     }
     line.byte(b'\n');
     line.drain(buf);
+    gap
 }

@@ -1,0 +1,92 @@
+//! Where decoded rows go: into the books, with the names of their labels, to whoever wants them.
+use std::ops::ControlFlow;
+
+use record::rows::{Conntrack, Nat};
+use record::{Each, Next, RowBytes, Unchanged};
+use sys::SysError;
+
+use crate::books::Books;
+use crate::bpf_rows::Taker;
+use crate::error::DecodeError;
+use crate::labels::LabelNames;
+
+/// Where decoded rows go.
+pub(crate) struct Rows<'r, 'f> {
+    pub(crate) each: &'r mut Each<'f, Nat>,
+    /// Who knows rows of the walk by their bytes.
+    pub(crate) unchanged: Option<&'r dyn Unchanged>,
+    pub(crate) books: &'r mut Books,
+    /// Names of labels, if labels are wanted at all.
+    pub(crate) labels: Option<Result<LabelNames, SysError>>,
+    /// The newest row's labels as words.
+    pub(crate) text: Vec<u8>,
+    /// True if a label was there and no file to name it.
+    pub(crate) unnamed: bool,
+    pub(crate) now_ns: u64,
+    pub(crate) stopped: bool,
+}
+
+impl Rows<'_, '_> {
+    #[inline]
+    pub(crate) fn row(&mut self, row: &Conntrack<'_>) -> ControlFlow<()> {
+        self.books.row();
+        let next = match row.labels.is_some() || row.start_ns.is_some() {
+            false => (self.each)(row),
+            true => self.furnished(row),
+        };
+        self.flow(next)
+    }
+
+    #[inline]
+    fn flow(&mut self, next: Next) -> ControlFlow<()> {
+        match next {
+            Next::More => ControlFlow::Continue(()),
+            Next::Stop => {
+                self.stopped = true;
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    // The few rows that have labels or times: with names, and with the time that an age is counted to.
+    fn furnished(&mut self, row: &Conntrack<'_>) -> Next {
+        self.text.clear();
+        let mut row = Conntrack { now_ns: Some(self.now_ns), ..*row };
+        if let (Some(bits), Some(names)) = (row.labels, &self.labels) {
+            let nameless = LabelNames::default();
+            names.as_ref().unwrap_or(&nameless).put_words(&mut self.text, bits);
+            self.unnamed |= names.is_err() && !self.text.is_empty();
+            row.label_words = Some(&*self.text).filter(|text| !text.is_empty());
+        }
+        (self.each)(&row)
+    }
+
+    #[cold]
+    pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+        self.unchanged.iter().for_each(|unchanged| unchanged.forget());
+        self.books.failed(1, Some(error));
+        ControlFlow::Continue(())
+    }
+}
+
+impl Taker for Rows<'_, '_> {
+    #[inline(always)]
+    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
+        match row {
+            Ok(row) => Rows::row(self, row),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    #[inline]
+    fn knows_bytes(&self) -> bool {
+        self.unchanged.is_some()
+    }
+
+    #[inline]
+    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        let again = self.unchanged?.again(bytes)?;
+        self.books.row();
+        Some(self.flow(again.next))
+    }
+}

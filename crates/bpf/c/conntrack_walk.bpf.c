@@ -19,8 +19,8 @@
 LICENSE("Dual BSD/GPL");
 
 enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
-/* Entries found and not yet written, chains followed at once; both powers of two. */
-enum { FOUND = 4096, LANES = 128 };
+/* Entries found and not yet written, chains followed at once, how many of either are touched together; powers of two. */
+enum { FOUND = 4096, LANES = 128, GROUP = 16 };
 enum { RETRIES_MAX = 1000 };
 enum { MAGIC = 0x326b7463 };			/* "ctk2" */
 /* How a call ended. */
@@ -67,7 +67,8 @@ struct two { u64 a, b; };
 #define PART(type, at) ((struct type *)(r + (at)))
 #define ADDRESSES_AT (HELPER_AT + SIZE_IF(HELPER, struct two))
 
-/* A chain under way: the next link, where that stands, what must be at its end. */
+/* A chain under way: the next link, where that stands, what must be at its end (and how many nodes it had until here). */
+enum { NODES_AT = 40 };
 struct lane { u64 link, from, end; };
 /* A tuple in five words: source address (two); source port, family, first word of the destination address; its middle;
  * its end, destination port, protocol, direction. */
@@ -108,7 +109,7 @@ struct walk {
 	u64 bad, node, from, ext, at_ext;
 	u32 now, row, bucket, found, written, lanes, at, kept;
 	u32 work, before;	/* steps of this call, also those in vain; those before this turn */
-	u32 round, deepest;	/* of the lanes under way; most rounds of any lanes of this turn: nodes of the longest */
+	u32 deepest, pad;	/* nodes of this turn's longest chain */
 };
 
 /* A field of an entry. Where connection tracking is a module, the verifier does not know its types: their layout comes
@@ -118,6 +119,8 @@ struct walk {
 #define CT_HAS(field) field_exists(((struct nf_conn *)0)->field)
 
 #define STEP(n) ((n) & (LANES - 1))
+/* 1 if there are lanes. */
+#define ANY(lanes) (((lanes) + LANES - 1) / LANES)
 #define PLACE(n) ((n) & (FOUND - 1))
 /* Reads and forgets: the memory is on its way when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
@@ -150,7 +153,7 @@ INLINE void again(volatile struct walk *w)
 	w->bucket = w->next; w->row = w->filled;
 	w->found = w->written = w->lanes = w->at = w->kept = 0;
 	w->bad = 0;
-	w->round = w->deepest = 0; w->before = w->work;
+	w->deepest = 0; w->before = w->work;
 }
 
 /* Everything found is written: it counts, also for the lengths of chains. A turn that is read again counts once. */
@@ -216,10 +219,10 @@ INLINE void open_lanes(volatile struct walk *w, struct region *o)
 	OPEN(4, a->rx_errors); OPEN(5, a->tx_errors); OPEN(6, a->rx_dropped); OPEN(7, a->tx_dropped);
 }
 
-/* Everything that a step reads, of eight lanes together. */
+/* Everything that a step reads, of some lanes together. */
 INLINE void touch_lanes(struct region *o, u32 at)
 {
-	for (u32 i = 0; i < 8; i++) {
+	for (u32 i = 0; i < GROUP; i++) {
 		struct rtnl_link_stats64 *h = CAST(struct rtnl_link_stats64, o->lanes[STEP(at + i)].link);
 		TOUCH(h->rx_packets); TOUCH(h->rx_dropped);
 	}
@@ -239,18 +242,19 @@ INLINE void step(volatile struct walk *w, struct region *o)
 	BARRIER();
 	/* Read last: if it still points back, all of the above was this entry's. */
 	u64 back = h->tx_packets;
-	w->bad |= (back ^ from) | (-odd & (next ^ end)) | (next == 0);
+	w->bad |= (back ^ from) | (-odd & (next ^ end) << (64 - NODES_AT)) | (next == 0);
 	w->found = n + 1 - (last >> 56 & 1);
 	struct lane *k = &o->lanes[STEP(kept)];
+	end += 1ull << NODES_AT;
 	k->link = next; k->from = node; k->end = end;
 	w->kept = kept + 1 - odd;
 	w->at = at + 1;
 }
 
-/* What a row needs beside the tuple, of eight entries together. */
+/* What a row needs beside the tuple, of some entries together. */
 INLINE void touch_found(struct region *o, u32 at)
 {
-	for (u32 i = 0; i < 8; i++) {
+	for (u32 i = 0; i < GROUP; i++) {
 		u64 ct = o->found[PLACE(at + i)].node - field_offset(struct nf_conn, tuplehash);
 		TOUCH(CT(status));
 		if (parts & STATE || conditions & STATES) TOUCH(CT(proto.tcp.state));
@@ -401,7 +405,7 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 	bpf_rcu_read_lock();
 	if (begin(w, o)) while (LOOP_OK) {
 		if (w->at < w->lanes) {
-			if (!(w->at & 7)) touch_lanes(o, w->at);
+			if (!(w->at & (GROUP - 1))) touch_lanes(o, w->at);
 			step(w, o);
 			continue;
 		}
@@ -412,14 +416,16 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 			if (++w->restarts > RETRIES_MAX) { w->ended = UNQUIET; break; }
 			again(w);
 		}
-		/* As many rounds as the longest of these chains has nodes; none if there are no lanes. */
-		w->work += w->lanes; w->round += (w->lanes + LANES - 1) / LANES;
+		w->work += w->lanes;
+		w->deepest = larger(w->deepest, ANY(w->lanes));
+		/* The first of those that go on is the oldest: it has a node more at least. */
+		w->deepest = larger(w->deepest, ANY(w->kept) * (u32)((o->lanes[0].end >> NODES_AT) + 1));
 		w->lanes = w->kept; w->at = w->kept = 0;
-		if (w->lanes) continue;
-		w->deepest = larger(w->deepest, w->round); w->round = 0;
-		if (w->found >= w->found_enough || w->bucket >= w->end) {
+		/* Chains that have ended make room for others, until enough is found. */
+		if (w->written || w->found >= w->found_enough || w->bucket >= w->end) {
+			if (w->lanes) continue;
 			if (w->written < w->found) {
-				if (!(w->written & 7)) touch_found(o, w->written);
+				if (!(w->written & (GROUP - 1))) touch_found(o, w->written);
 				put_found(w, o);
 				if (w->ended) break;
 				continue;

@@ -31,7 +31,7 @@ const NODES_A_CALL: u32 = 20_000;
 /// Buckets a call, should all be empty.
 const BUCKETS_A_CALL: u32 = 1 << 16;
 /// Chains that are followed at once, and entries that are written at once: what keeps the memory busy.
-const AT_ONCE: [u32; 2] = [40, 64];
+const AT_ONCE: [u32; 2] = [40, 128];
 /// The least of both, for tables whose chains are so long that they do not fit otherwise: eight buckets a turn.
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Calls that may end without a step forward because chains changed a thousand times meanwhile.

@@ -4,8 +4,11 @@ use crate::lab::furnished;
 use crate::run::{Ran, clean, netwren, netwren_in};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use testkit::netns::Lab;
+use testkit::wait_until;
 
 fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
@@ -158,9 +161,63 @@ fn root_watch_repeats_until_interrupted() {
     let rounds: Vec<String> = out.by_ref().filter(|line| line.starts_with("{\"round\"")).take(3).collect();
     assert!(rounds[2].starts_with("{\"round\":{\"n\":3,\"time\":\"20"), "{rounds:?}");
     let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert!(out.count() < 10_000, "it ends");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// A run that waits for its reader, who has not read anything yet.
+fn waiting_for_its_reader(lab: &Lab) -> Child {
+    let child = clean(&mut lab.command(testkit::program::netwren()))
+        .args(["sockets", "--no-owner", "--watch=0.01", "--cost"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let of = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", child.id())).unwrap();
+    wait_until("a full pipe", || of("wchan").contains("pipe_write"));
+    child
+}
+
+fn interrupt(child: &Child) {
+    let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status();
+}
+
+/// timeout(1) signals its child and then its group, which is one request: the totals come all the same.
+#[test]
+fn root_two_signals_at_once_are_one_request() {
+    testkit::require_root!();
+    let lab = Lab::new("twosignals");
+    lab.listen_tcp(100);
+    // On a busy machine the second may come too late to be one with the first.
+    wait_until("two signals at once", || {
+        let child = waiting_for_its_reader(&lab);
+        let first = Instant::now();
+        interrupt(&child);
+        let status = format!("/proc/{}/status", child.id());
+        let handled = || std::fs::read_to_string(&status).unwrap().contains("ShdPnd:\t0000000000000000");
+        wait_until("the first signal is handled", handled);
+        interrupt(&child);
+        let at_once = first.elapsed() < Duration::from_millis(150);
+        let ended = child.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr).contains("netwren: cost: ");
+        assert!(!at_once || (ended.status.code() == Some(0) && told), "{ended:?}");
+        at_once
+    });
+}
+
+/// The first signal cannot end it, a later one does.
+#[test]
+fn root_a_later_signal_ends_what_cannot_end() {
+    testkit::require_root!();
+    let lab = Lab::new("latersignal");
+    lab.listen_tcp(100);
+    let mut child = waiting_for_its_reader(&lab);
+    wait_until("the end", || {
+        interrupt(&child);
+        child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
 }
 
 #[test]

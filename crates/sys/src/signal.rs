@@ -2,7 +2,7 @@
 //!
 //! The handler stores a number and pokes an eventfd, nothing else. Waiting polls that eventfd,
 //! so a signal that arrives just before the wait begins still ends it.
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 
 use crate::clock;
 use crate::errno::{Errno, SysError};
@@ -10,8 +10,13 @@ use crate::syscall::call;
 
 // Signals belong to the process, so their flags do too: the one global state besides the counters.
 static REQUESTED: AtomicI32 = AtomicI32::new(0);
+static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 static RESIZED: AtomicBool = AtomicBool::new(false);
 static POKE: AtomicI32 = AtomicI32::new(-1);
+
+/// Signals within this time are one request: timeout(1) sends its signal to the process and to its group, and a shell
+/// may do so as well.
+const ONE_REQUEST_NS: u64 = 200_000_000;
 
 /// Proof that the handlers are installed.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +36,8 @@ pub enum Woke {
 impl Interrupt {
     /// Catches SIGINT, SIGTERM and SIGWINCH from now on. Calling it again changes nothing.
     ///
-    /// A second SIGINT or SIGTERM ends the process at once: the first may have hit a run that cannot end.
+    /// A second SIGINT or SIGTERM, 0.2 s after the first or later, ends the process at once: the first may have hit a run
+    /// that cannot end.
     pub fn install() -> Result<Interrupt, SysError> {
         if POKE.load(SeqCst) < 0 {
             // SAFETY: eventfd takes two integers.
@@ -40,13 +46,10 @@ impl Interrupt {
             // Stays open as long as the process, because a handler may use it at any time.
             POKE.store(fd as i32, SeqCst);
         }
-        for (signal, flags) in
-            [(libc::SIGINT, libc::SA_RESETHAND), (libc::SIGTERM, libc::SA_RESETHAND), (libc::SIGWINCH, 0)]
-        {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGWINCH] {
             // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
-            action.sa_flags = flags;
             // SAFETY: `action` is live; `on_signal` only does what is allowed in a handler (see there).
             call("rt_sigaction", || unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }.into())
                 .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
@@ -88,21 +91,33 @@ impl Interrupt {
     }
 }
 
-// Runs inside a signal handler: only atomics and write(2), both async-signal-safe. errno is put
-// back, because the interrupted code may be about to read its own.
+// Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is put back, because the
+// interrupted code may be about to read its own.
 extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: errno's location is valid for the running thread.
     let errno = unsafe { *libc::__errno_location() };
     if signal == libc::SIGWINCH {
         RESIZED.store(true, SeqCst);
     } else {
-        REQUESTED.store(signal, SeqCst);
+        request(signal, clock::monotonic_ns());
     }
     let one: u64 = 1;
     // SAFETY: writes 8 bytes of a live u64; a bad or full descriptor only gives an error we do not need.
     unsafe { libc::write(POKE.load(SeqCst), (&raw const one).cast(), 8) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
+}
+
+fn request(signal: libc::c_int, now_ns: u64) {
+    match REQUESTED_NS.compare_exchange(0, now_ns, SeqCst, SeqCst) {
+        Ok(_) => REQUESTED.store(signal, SeqCst),
+        Err(first_ns) if now_ns.saturating_sub(first_ns) <= ONE_REQUEST_NS => {}
+        // SAFETY: both are async-signal-safe; the signal waits until the handler has returned, and then ends the process.
+        Err(_) => unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        },
+    }
 }
 
 fn sleep_or_poke(left_ns: u64) -> Result<(), Errno> {

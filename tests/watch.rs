@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use testkit::conntrack::mixed;
+use testkit::conntrack::{Entry, mixed};
 use testkit::netns::Lab;
 use testkit::wait_until;
 
@@ -220,6 +220,43 @@ fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
     }
     let time = |rows: &[serde_json::Value]| sorted(rows).iter().map(|(_, timeout_s)| *timeout_s).max().unwrap();
     assert!(time(first) > time(last));
+}
+
+/// An entry stays as it is while sockets at its ends come and go.
+#[test]
+fn root_watch_of_nat_tells_whose_an_entry_is_now() {
+    testkit::require_root!();
+    let lab = Lab::new("watchowners");
+    let here = |port: u16| (Ipv4Addr::LOCALHOST.into(), port);
+    lab.track([Entry::udp(here(4000), here(5300)), Entry::udp(here(4001), here(5301))]);
+    let columns = "proto,client,pid,timeout_s";
+    let args = ["nat", "--via", "bpf", "-o", "json", "-c", columns];
+    if netwren_in(&lab, &args).code != 0 {
+        return;
+    }
+    let running = Running::start(&lab, &[&args[..], &["--watch=0.05"]].concat());
+    let is =
+        |row: &serde_json::Value, client: &str, pid: serde_json::Value| row["client"] == client && row["pid"] == pid;
+    let own = || serde_json::Value::from(std::process::id());
+    let latest = |client: &'static str, pid: serde_json::Value| {
+        wait_until("a change of owners", || {
+            let all = rows(&std::fs::read_to_string(&running.file).unwrap());
+            all.iter().rev().nth(1).is_some_and(|round| round.iter().any(|row| is(row, client, pid.clone())))
+        });
+    };
+    latest("127.0.0.1:4000", serde_json::Value::Null);
+    let server = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    latest("127.0.0.1:4000", own());
+    latest("127.0.0.1:4001", serde_json::Value::Null);
+    let client = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 4001)).unwrap());
+    latest("127.0.0.1:4001", own());
+    latest("127.0.0.1:4000", own());
+    drop(server);
+    latest("127.0.0.1:4000", serde_json::Value::Null);
+    latest("127.0.0.1:4001", own());
+    drop(client);
+    latest("127.0.0.1:4001", serde_json::Value::Null);
+    running.end();
 }
 
 fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {

@@ -103,10 +103,10 @@ impl Enrichment {
         self
     }
 
-    /// True if it is known whether these lookups answer as they did in the round before: of names of namespaces it is, of
+    /// True if it is known whether this lookup answers as it did in the round before: of names of namespaces it is, of
     /// all others not.
-    pub(crate) fn can_be_compared(wanted: &[LookupId]) -> bool {
-        wanted.iter().all(|id| *id == LookupId::Netns)
+    pub(crate) fn can_be_compared(id: LookupId) -> bool {
+        id == LookupId::Netns
     }
 
     /// True if they do, when namespaces had these names then.

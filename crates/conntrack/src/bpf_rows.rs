@@ -195,6 +195,14 @@ fn key<'b>(bytes: &'b [u8], head: &Head) -> Option<(u64, &'b [u8])> {
     Some((key, bytes.get(STEADY..)?))
 }
 
+/// Of a row that a source of ours shows as bytes: the source ports of its original direction and of its answers, which
+/// are those of sockets that hold its ends. What is none for protocols without ports does no harm.
+#[inline]
+pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
+    let reply = if row.rules.layout >> 32 & u64::from(part::REPLY) != 0 { BASE } else { PORTS };
+    Some([be16_at(row.bytes, PORTS - STEADY)?, be16_at(row.bytes, reply - STEADY)?])
+}
+
 /// Seconds; `None` for an entry that a flow table has.
 #[inline(always)]
 fn time_left(bytes: &[u8], head: &Head) -> Option<u32> {
@@ -369,6 +377,44 @@ mod tests {
         let ends = "Some(0) Some(true) None 4026 (None, None, None) (None, None) (None, None) (None, None)";
         assert!(found[1].as_ref().unwrap().ends_with(ends), "{found:?}");
         assert_eq!(found[0], found[2]);
+    }
+
+    /// Knows every row.
+    struct KnowsAll(Vec<(u64, Option<[u16; 2]>, String)>);
+
+    impl Taker for KnowsAll {
+        fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
+            panic!("{row:?}")
+        }
+
+        fn knows_bytes(&self) -> bool {
+            true
+        }
+
+        fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+            self.0.push((bytes.key, own_ports(&bytes), format!("{:?} {:?}", bytes.bytes, bytes.beside)));
+            Some(ControlFlow::Continue(()))
+        }
+    }
+
+    #[test]
+    fn rows_as_bytes() {
+        let mut rest = vec![0, 80, 0x30, 0x39];
+        rest.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 2, 10, 0, 0, 1]);
+        let told = |parts, left, rest: &[u8]| {
+            let mut known = KnowsAll(Vec::new());
+            let block = [&head(parts)[..], &row([2, 6, 3], left, (0, 3), 0, rest)].concat();
+            assert!(decode_block(&block, 9, &mut known).is_continue());
+            known.0.remove(0)
+        };
+        let (one, later) = (told(part::REPLY, 5000, &rest), told(part::REPLY, 4750, &rest));
+        assert_eq!((one.0, one.1), (later.0, Some([12345, 80])));
+        let end = |words: &str| words.split("] ").last().unwrap().to_owned();
+        assert_eq!((end(&one.2), end(&later.2)), ("U64(20)".into(), "U64(19)".into()));
+        assert_eq!(one.2.split("] ").next(), later.2.split("] ").next());
+        assert_eq!(told(0, 250, rest.get(4..12).unwrap()).1, Some([12345, 12345]), "the only direction there is");
+        rest[4] = 11;
+        assert_ne!(told(part::REPLY, 5000, &rest).0, one.0);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub mod uapi;
 mod walk_filter;
 
 pub use bpf_door::Doors;
+pub use bpf_rows::own_ports;
 pub use chains::Chains;
 pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via};
 pub use ctnetlink::CtDecoder;

@@ -55,7 +55,8 @@ pub trait Unchanged {
 pub struct RowBytes<'b> {
     /// By which rules these bytes are decoded.
     pub rules: Rules,
-    /// Nearly unique for what the row is about, and the same in every round.
+    /// Nearly unique for what the row is about, and the same in every round. The upper half alone may be looked at: rows
+    /// that differ there are different.
     pub key: u64,
     /// All that the row is made of.
     pub bytes: &'b [u8],

@@ -20,6 +20,12 @@ pub(super) trait Reads<T: Table> {
     /// True if the source itself needs this lookup, beyond what the plan shows or filters by.
     fn needs_lookup(&self, id: LookupId) -> bool;
 
+    /// True if the source itself sees to it that rows pass for unchanged only where this lookup answers as before.
+    fn compares(&self, id: LookupId) -> bool {
+        let _ = id;
+        false
+    }
+
     /// Makes the source for one round and hands it to `then`. What goes wrong on the way is noted in `books`.
     fn with_source<R>(
         &self,
@@ -143,7 +149,8 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         let lookups = enrichment.lookups();
         let stop = || self.session.interrupted();
         let mut written = self.is_repeated().then(|| self.written.borrow_mut());
-        let mut known = written.as_deref_mut().filter(|_| Enrichment::can_be_compared(&wanted));
+        let mut compared = wanted.iter().filter(|id| !self.reads.compares(**id));
+        let mut known = written.as_deref_mut().filter(|_| compared.all(|id| Enrichment::can_be_compared(*id)));
         if !enrichment.answers_as_before(self.names.borrow().as_ref()) {
             known.iter_mut().for_each(|known| known.clear());
         }

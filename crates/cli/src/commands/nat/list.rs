@@ -15,6 +15,7 @@ use engine::{Plan, columns};
 use record::rows::{Nat, nat_need};
 use record::{Accounting, LookupId, Lookups, Source};
 use std::ffi::OsString;
+use std::hash::RandomState;
 
 /// Runs the command with the words behind `nat`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -36,7 +37,7 @@ pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, R
     let ast = engine::filter::parse(&request.shown.filter)?;
     let plan = plan::<Nat>(request, &ast)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
-    Ok((plan, Reading { via: request.via, table, owners }))
+    Ok((plan, Reading { via: request.via, table, owners, secret: RandomState::new() }))
 }
 
 /// How entries are read.
@@ -45,11 +46,17 @@ pub(super) struct Reading {
     pub(super) table: CtTable,
     /// Whether somebody asks for the processes at the local end.
     pub(super) owners: bool,
+    /// Of the sums that tell whether owners are the same as in the round before.
+    pub(super) secret: RandomState,
 }
 
 impl Reads<Nat> for Reading {
     fn needs_lookup(&self, id: LookupId) -> bool {
         id == LookupId::Owners && self.owners
+    }
+
+    fn compares(&self, id: LookupId) -> bool {
+        self.needs_lookup(id)
     }
 
     fn with_source<R>(
@@ -78,6 +85,6 @@ impl Reads<Nat> for Reading {
             return then(source);
         }
         let ends = Ends::read(session, books);
-        then(&mut WithOwners::new(source, &ends, lookups))
+        then(&mut WithOwners::new(source, &ends, lookups, &self.secret))
     }
 }

@@ -6,6 +6,7 @@ mod events;
 mod holders;
 mod list;
 mod owners;
+mod same_owners;
 mod stateless;
 mod stats;
 mod top;

@@ -5,13 +5,15 @@
 //! connections that nobody holds any more, are found by what listens at their address; then that address must be this
 //! namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
 
+use super::same_owners::{SameOwners, Sums};
 use crate::session::Session;
 use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
 use record::{
     Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, Source, SourceError,
-    Test, field_index,
+    Test, Unchanged, field_index,
 };
 use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 
 /// The sockets of the namespaces that are read, by their ends.
 pub(super) struct Ends {
@@ -95,6 +97,25 @@ impl Ends {
             .copied()
     }
 
+    /// What owners follow from, by the ports of the sockets.
+    fn sums(&self, lookups: &Lookups<'_>, secret: &RandomState) -> Sums {
+        let mut sums = Sums::new(secret);
+        let owners = |inode: u32| {
+            let owners = lookups.owners(Key::Id(inode.into())).iter();
+            owners.map(|owner| (owner.pid, owner.fd, owner.process.as_bytes())).collect::<Vec<_>>()
+        };
+        for (of, inode) in &self.connected {
+            let (_, (_, _, port, ..)) = of;
+            sums.at_port(*port, (of, inode, owners(*inode)));
+        }
+        for (of, inode) in &self.bound {
+            let (.., port) = of;
+            sums.at_port(*port, (of, inode, owners(*inode)));
+        }
+        self.ours.iter().for_each(|address| sums.everywhere(address));
+        sums
+    }
+
     fn bound_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
         let (own, port) = (tuple.src.unmapped(), tuple.sport()?);
         let at = |addr| self.bound.get(&(netns, tuple.proto, addr, port));
@@ -133,12 +154,19 @@ pub(super) struct WithOwners<'o> {
     source: &'o mut dyn Source<Nat>,
     ends: &'o Ends,
     lookups: Lookups<'o>,
+    secret: &'o RandomState,
 }
 
 impl<'o> WithOwners<'o> {
-    /// Rows of `source` with the owners that `lookups` knows for the sockets of `ends`.
-    pub(super) fn new(source: &'o mut dyn Source<Nat>, ends: &'o Ends, lookups: Lookups<'o>) -> WithOwners<'o> {
-        WithOwners { source, ends, lookups }
+    /// Rows of `source` with the owners that `lookups` knows for the sockets of `ends`. `secret` is the same in all
+    /// rounds.
+    pub(super) fn new(
+        source: &'o mut dyn Source<Nat>,
+        ends: &'o Ends,
+        lookups: Lookups<'o>,
+        secret: &'o RandomState,
+    ) -> WithOwners<'o> {
+        WithOwners { source, ends, lookups, secret }
     }
 }
 
@@ -148,13 +176,26 @@ impl Source<Nat> for WithOwners<'_> {
     }
 
     fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let (ends, lookups) = (self.ends, self.lookups);
-        self.source.run(demand, &mut |row| {
-            let owners: &[Owner] = match ends.inode(row) {
-                Some(inode) => lookups.owners(Key::Id(inode.into())),
-                None => &[],
-            };
-            if owners.is_empty() { each(row) } else { each(&Conntrack { owners, ..*row }) }
-        })
+        let WithOwners { source, ends, lookups, .. } = self;
+        source.run(demand, &mut |row| owned(ends, lookups, row, each))
     }
+
+    fn run_again(
+        &mut self,
+        demand: &Demand<Nat>,
+        unchanged: &dyn Unchanged,
+        each: &mut Each<'_, Nat>,
+    ) -> Result<Accounting, SourceError> {
+        let WithOwners { source, ends, lookups, secret } = self;
+        let same = SameOwners { unchanged, sums: ends.sums(lookups, secret) };
+        source.run_again(demand, &same, &mut |row| owned(ends, lookups, row, each))
+    }
+}
+
+fn owned(ends: &Ends, lookups: &Lookups<'_>, row: &Conntrack<'_>, each: &mut Each<'_, Nat>) -> Next {
+    let owners: &[Owner] = match ends.inode(row) {
+        Some(inode) => lookups.owners(Key::Id(inode.into())),
+        None => &[],
+    };
+    if owners.is_empty() { each(row) } else { each(&Conntrack { owners, ..*row }) }
 }

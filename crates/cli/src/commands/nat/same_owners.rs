@@ -1,0 +1,99 @@
+//! Whose entries are may change while the entries do not: a sum over the sockets of each port tells.
+//!
+//! An entry's owner follows from the sockets whose own port is the source port of one of its two directions, and from
+//! the addresses that are here. So what is remembered of a row goes by these sums, too, and a row is made again if one
+//! of its sums is another: 32 bits of a secret hash.
+
+use conntrack::own_ports;
+use record::{Again, RowBytes, Unchanged};
+use std::hash::{BuildHasher, Hash, RandomState};
+
+/// Ports share sums, so that these stay in the nearest cache (16 KiB): two are looked at for each row.
+const SUMS: usize = 1 << 12;
+
+/// Sums of hashes, in no order.
+pub(super) struct Sums {
+    secret: RandomState,
+    /// Of the sockets of some ports.
+    by_port: Box<[u32; SUMS]>,
+    /// Of what is for all rows.
+    of_all: u32,
+}
+
+impl Sums {
+    /// Of nothing. Only those with the same secret can be compared.
+    pub(super) fn new(secret: &RandomState) -> Sums {
+        Sums { secret: secret.clone(), by_port: Box::new([0; SUMS]), of_all: 0 }
+    }
+
+    /// Something that matters to the rows of one port.
+    pub(super) fn at_port(&mut self, port: u16, what: impl Hash) {
+        let sum = &mut self.by_port[usize::from(port) % SUMS];
+        *sum = sum.wrapping_add(self.secret.hash_one(what) as u32);
+    }
+
+    /// Something that matters to all rows.
+    pub(super) fn everywhere(&mut self, what: impl Hash) {
+        self.of_all = self.of_all.wrapping_add(self.secret.hash_one(what) as u32);
+    }
+
+    #[inline]
+    fn of(&self, [orig, reply]: [u16; 2]) -> u32 {
+        let at = |port: u16| self.by_port[usize::from(port) % SUMS];
+        // Both may be the same port.
+        at(orig) ^ at(reply).rotate_left(1) ^ self.of_all
+    }
+}
+
+/// Knows rows by their bytes and by the sums.
+pub(super) struct SameOwners<'u> {
+    pub(super) unchanged: &'u dyn Unchanged,
+    pub(super) sums: Sums,
+}
+
+impl Unchanged for SameOwners<'_> {
+    fn but_for(&self, field: usize) -> bool {
+        self.unchanged.but_for(field)
+    }
+
+    #[inline]
+    fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
+        // By this half of it a row is looked for.
+        let key = bytes.key ^ u64::from(self.sums.of(own_ports(&bytes)?)) << 32;
+        self.unchanged.again(RowBytes { key, ..bytes })
+    }
+
+    fn forget(&self) {
+        self.unchanged.forget();
+    }
+
+    fn carry(&self, tag: Option<u32>) {
+        self.unchanged.carry(tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_tell_of_their_ports_alone() {
+        let secret = RandomState::new();
+        let made = |items: &[(u16, &str)], all: &[&str]| {
+            let mut sums = Sums::new(&secret);
+            items.iter().for_each(|(port, what)| sums.at_port(*port, what));
+            all.iter().for_each(|what| sums.everywhere(what));
+            sums
+        };
+        let one = made(&[(80, "a"), (443, "b"), (80, "c")], &["here"]);
+        let same = made(&[(80, "c"), (80, "a"), (443, "b")], &["here"]);
+        let other = made(&[(80, "a"), (443, "b"), (80, "d")], &["here"]);
+        let moved = made(&[(80, "a"), (443, "b"), (80, "c")], &["there"]);
+        for ports in [[80, 9], [9, 80], [443, 80], [443, 9], [80, 80], [9, 9]] {
+            assert_eq!(one.of(ports), same.of(ports), "{ports:?}");
+            assert_eq!(one.of(ports) == other.of(ports), !ports.contains(&80), "{ports:?}");
+            assert_ne!(one.of(ports), moved.of(ports), "{ports:?}");
+        }
+        assert_ne!(one.of([80, 443]), one.of([443, 80]));
+    }
+}

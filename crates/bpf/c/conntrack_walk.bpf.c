@@ -34,7 +34,7 @@ enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
 /* Which of the conditions in `struct walk` there are. */
 enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
 /* What there is of the parts: the kernel keeps them only if it was told to. */
-enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8, HAS_EXTENSIONS = 16 };
+enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8, HAS_EXTENSIONS = 16, HAS_SECMARK = 32 };
 
 /* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
 const volatile u32 parts = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
@@ -125,7 +125,15 @@ struct walk {
 /* Reads and forgets: the memory is on its way when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
-/* 1 if any bit differs where the mask says so. No branch: what passes is anybody's guess to the processor. */
+/* 1 if any bit is set. No branch, in which the verifier and the processor would get lost. */
+INLINE u64 any_bit(u64 bits)
+{
+	bits = (bits | -bits) >> 63;
+	OPAQUE(bits);
+	return bits;
+}
+
+/* 1 if any bit differs where the mask says so. */
 INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volatile struct tuple *mask)
 {
 	u64 d = (t->w[0] ^ value->w[0]) & mask->w[0];
@@ -133,9 +141,7 @@ INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volat
 	d |= (t->w[2] ^ value->w[2]) & mask->w[2];
 	d |= (t->w[3] ^ value->w[3]) & mask->w[3];
 	d |= (t->w[4] ^ value->w[4]) & mask->w[4];
-	d = (d | -d) >> 63;
-	OPAQUE(d);
-	return d;
+	return any_bit(d);
 }
 
 /* No branch: each would double the ways that the verifier follows, 40 ms in place of 4. */
@@ -331,6 +337,7 @@ INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatil
 	b->zone_dir = CT_HAS(zone) ? CT(zone.dir) : 3;
 	/* Whether there is an object with extensions at all: what the entry costs. */
 	b->has = (u64)CT(ext) ? HAS_EXTENSIONS : 0;
+	if (CT_HAS(secmark)) b->has |= any_bit(CT(secmark)) * HAS_SECMARK;
 	b->mark = CT(mark); b->uses = CT(ct_general.use.refs.counter);
 	b->netns = parts & NETNS ? CAST(struct net, CT(ct_net.net))->ns.inum : 0;
 }

@@ -225,7 +225,7 @@ struct nf_conn {
 	struct nf_conntrack_tuple_hash tuplehash[2];
 	unsigned long status;
 	possible_net_t ct_net;
-	u32 mark;
+	u32 mark, secmark;
 	struct nf_ct_ext *ext;
 	union nf_conntrack_proto proto;
 } CORE;

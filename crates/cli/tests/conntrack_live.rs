@@ -18,6 +18,36 @@ fn has_a_known_tool() -> bool {
     known
 }
 
+/// A table so large that it is walked (`root_the_walk_in_place_of_a_dump` among the tests of `conntrack`).
+#[test]
+fn root_a_large_table() {
+    require_root!();
+    require_tool!("conntrack");
+    if !has_a_known_tool() {
+        return;
+    }
+    let lab = Lab::new("ctlarge");
+    lab.set_conntrack("nf_conntrack_acct", "1");
+    lab.set_conntrack("nf_conntrack_timestamp", "1");
+    lab.track(conntrack::mixed(6_000));
+    for line in [
+        "-L",
+        "-L -o extended",
+        "-L -o extended,id",
+        "-L -o ktimestamp,labels",
+        "-L -f ipv6",
+        "-L -s 10.0.0.5",
+        "-L -p tcp --state TIME_WAIT",
+        "-L -p udp --dport 53",
+        "-L --src-nat -o extended",
+        "-L --any-nat",
+        "-L -w 2",
+        "-L -u ASSURED",
+    ] {
+        same(&lab, &[], line);
+    }
+}
+
 /// What is right in both: lists, filters, tables.
 const LISTS: &[&str] = &[
     "-L",

@@ -45,7 +45,8 @@ pub(crate) struct Ask<'k> {
 
 /// Why the walk ended before its end.
 #[derive(Debug)]
-pub(crate) enum WalkError {
+#[non_exhaustive]
+pub enum WalkError {
     /// The program could not be loaded, or the table not be found: no row came.
     Closed(Box<dyn Error + Send + Sync>),
     /// The reading broke off.

@@ -66,6 +66,8 @@ const HAS_LABELS: u8 = 4;
 const HAS_HELPER: u8 = 8;
 /// There is memory for extensions, whatever is in it.
 const HAS_EXTENSIONS: u8 = 16;
+/// There is a security mark.
+const HAS_SECMARK: u8 = 32;
 /// `NF_CT_ZONE_DIR_ORIG`, `NF_CT_ZONE_DIR_REPL` (include/net/netfilter/nf_conntrack_zones.h); 3 is both.
 const ZONE_ORIG: u8 = 1;
 const ZONE_REPLY: u8 = 2;
@@ -245,6 +247,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
     row.mark = Some(word(MARK));
     row.uses = Some(word(USES));
     row.extended = Some(has & HAS_EXTENSIONS != 0);
+    row.secctx_untold = has & HAS_SECMARK != 0;
     if head.has_netns {
         row.netns_id = word(NETNS).into();
     }

@@ -314,7 +314,7 @@ pub struct Dumped {
 }
 
 impl Dumped {
-    fn failed(&mut self, error: DecodeError) {
+    pub(crate) fn failed(&mut self, error: DecodeError) {
         self.malformed += 1;
         self.first_error.get_or_insert(error);
     }

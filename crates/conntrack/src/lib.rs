@@ -8,6 +8,7 @@
 mod books;
 mod bpf_door;
 mod bpf_rows;
+mod by_walk;
 mod chains;
 pub mod change;
 mod choose;
@@ -33,8 +34,9 @@ pub mod stats;
 pub mod uapi;
 mod walk_filter;
 
-pub use bpf_door::Doors;
+pub use bpf_door::{Doors, WalkError};
 pub use bpf_rows::own_ports;
+pub use by_walk::WalkAsk;
 pub use chains::Chains;
 pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via};
 pub use ctnetlink::CtDecoder;

@@ -4,7 +4,7 @@
 use record::rows::{CtState, Nat};
 use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
 
-use crate::dump::TupleFilter;
+use crate::dump::{KernelFilter, TupleFilter};
 use crate::pushdown::{Split, number, put, split};
 
 /// What entries must be like.
@@ -45,7 +45,18 @@ impl WalkFilter {
     /// The filter, and the answer for each conjunct.
     pub(crate) fn of(conjuncts: &[Expr]) -> (WalkFilter, Vec<Push>) {
         let Split { filter, mut pushed } = split(conjuncts, || true);
-        let mut walk = WalkFilter {
+        let mut walk = WalkFilter::by_kernel(&filter);
+        for (part, push) in conjuncts.iter().zip(&mut pushed).filter(|(_, push)| **push == Push::No) {
+            if walk.take(part) {
+                *push = Push::Narrowed;
+            }
+        }
+        (walk, pushed)
+    }
+
+    /// What netlink would do.
+    pub(crate) fn by_kernel(filter: &KernelFilter) -> WalkFilter {
+        WalkFilter {
             family: filter.family,
             status: filter.status,
             mark: filter.mark,
@@ -53,13 +64,7 @@ impl WalkFilter {
             states: None,
             orig: Ends::of(&filter.orig),
             reply: Ends::of(&filter.reply),
-        };
-        for (part, push) in conjuncts.iter().zip(&mut pushed).filter(|(_, push)| **push == Push::No) {
-            if walk.take(part) {
-                *push = Push::Narrowed;
-            }
         }
-        (walk, pushed)
     }
 
     /// True if it leaves nothing out.

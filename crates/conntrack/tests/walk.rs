@@ -4,10 +4,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use conntrack::{CtSource, Doors, EveryCt, Options, Via};
-use record::rows::{Conntrack, CtStatus, Nat};
+use conntrack::{
+    CtSource, CtTable, Doors, EveryCt, KernelFilter, Options, Place, TupleFilter, Via, WalkAsk, dump_entries,
+};
+use record::rows::{Conntrack, CtStatus, Nat, nat_need};
 use record::{
     Accounting, Addr, Again, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, RowBytes, Source, Table, Test,
     Unchanged, Value, field_index,
@@ -95,6 +98,56 @@ fn root_every_row_as_netlink_has_it() {
         read(&doors, Some(Via::Bpf), &demand, |row| extended += u32::from(row.extended == Some(true)));
         assert_eq!(extended, 3_003, "counters and times are extensions");
         assert!(has("Sctp(") > 100 && has("Tcp(") > 1_000 && has("V6(") > 300 && has("zone: Some(2)") > 20);
+    });
+}
+
+/// Who takes entries as a dump hands them out gets the same by the walk, where that pays.
+#[test]
+fn root_the_walk_in_place_of_a_dump() {
+    testkit::require_root!();
+    let _shared = Together::share();
+    let lab = Lab::new("walkdump");
+    lab.set_conntrack("nf_conntrack_acct", "1");
+    lab.track(mixed(3_000));
+    lab.inside(|| {
+        let (host, doors) = (Host::live(), Doors::new());
+        let place = Place { netns: None, netns_id: sys::netns::current_inode().unwrap() };
+        let need = nat_need::COUNTERS | nat_need::HELPER | nat_need::ZONE;
+        let port = TupleFilter { proto: Some(6), dport: Some(8000), ..TupleFilter::default() };
+        let filters = [
+            KernelFilter::default(),
+            KernelFilter { family: 2, orig: port, ..KernelFilter::default() },
+            KernelFilter { family: 10, ..KernelFilter::default() },
+        ];
+        for filter in &filters {
+            let ask = WalkAsk { place, doors: &doors, need, filter };
+            let (mut walked, mut dumped) = (Vec::new(), Vec::new());
+            let done = ask.entries(&host, |row| {
+                walked.push(told(row).0);
+                ControlFlow::Continue(())
+            });
+            assert_eq!(done.unwrap().rows, walked.len() as u64);
+            dump_entries(&host, place, CtTable::Conntrack, filter, "", |row, _| {
+                dumped.push(told(row).0);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+            walked.sort();
+            dumped.sort();
+            assert!(walked.len() > 20 && walked == dumped, "{filter:?}: {} {}", walked.len(), dumped.len());
+        }
+        let zero = KernelFilter { zero_counters: true, ..filters[0] };
+        let ask = |need, filter| WalkAsk { place, doors: &doors, need, filter };
+        assert!(ask(need, &filters[0]).pays(&host), "netlink looks into every bucket");
+        assert!(!ask(nat_need::ID, &filters[0]).pays(&host));
+        assert!(!ask(need, &zero).pays(&host));
+        assert!(!WalkAsk { doors: &Doors::without_walk(), ..ask(need, &filters[0]) }.pays(&host));
+        let mut one = 0;
+        let stopped = ask(need, &filters[0]).entries(&host, |_| {
+            one += 1;
+            ControlFlow::Break(())
+        });
+        assert_eq!((stopped.unwrap().rows, one), (1, 1));
     });
 }
 

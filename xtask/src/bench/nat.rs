@@ -132,6 +132,7 @@ const TASKS: &[Task] = &[
             ours("face conntrack", "conntrack -L", Shape::Conntrack),
             ours("by netlink", "nat --no-owner --via netlink", Shape::Nat),
             refresh("refresh", "nat --no-owner", Shape::Nat),
+            refresh("refresh with owners", "nat", Shape::Nat),
         ],
         ratios: &[
             ("native", "conntrack -L", 10_000, 2.5),

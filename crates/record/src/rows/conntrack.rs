@@ -360,6 +360,8 @@ pub struct Conntrack<'b> {
     pub helper: Option<&'b [u8]>,
     /// Security context, without NUL.
     pub secctx: Option<&'b [u8]>,
+    /// There may be one, which the door does not tell.
+    pub secctx_untold: bool,
     /// Label bits (CTA_LABELS), little-endian words as the kernel keeps them: bit n is byte n/8 of 16 bytes.
     pub labels: Option<&'b [u8]>,
     /// When it began, ns since 1970 (CTA_TIMESTAMP_START; only with `nf_conntrack_timestamp`).
@@ -400,6 +402,7 @@ impl Conntrack<'_> {
         id: None,
         helper: None,
         secctx: None,
+        secctx_untold: false,
         labels: None,
         start_ns: None,
         stop_ns: None,

@@ -6,9 +6,11 @@ use super::parse::Line;
 use super::run::{Run, Times, form, refused};
 use super::stop::Stop;
 use super::words::output;
+use conntrack::change::{Changes, Given};
 use conntrack::stats::read_number;
-use conntrack::{CtTable, Dumped, dump_entries, dump_expectations};
+use conntrack::{CtTable, Dumped, KernelFilter, WalkAsk, dump_entries, dump_expectations};
 use record::SinkError;
+use record::rows::{Conntrack, nat_need as need};
 use sinks::face::conntrack::Options;
 use std::ops::ControlFlow;
 
@@ -30,32 +32,87 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let buckets = || read_number(session.host(), "nf_conntrack_buckets", session.netns_id()).ok();
     let before = buckets();
     let by_kernel = filter.by_kernel();
-    for family in by_kernel.families() {
-        let asked = by_kernel.of_family(*family);
-        let dumped = dump_entries(session.host(), run.place(), line.table, &asked, "", |row, _| {
-            seen += 1;
-            if seen % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
-                return ControlFlow::Break(());
+    let mut each = |row: &Conntrack<'_>| {
+        seen += 1;
+        if seen % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
+            return ControlFlow::Break(());
+        }
+        if filter.passes(row) {
+            written = writer.row(row);
+            shown += 1;
+        }
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    if !walked(run, line, &by_kernel, &mut each)? {
+        for family in by_kernel.families() {
+            let asked = by_kernel.of_family(*family);
+            let mut stopped = false;
+            let dumped = dump_entries(session.host(), run.place(), line.table, &asked, "", |row, _| {
+                let flow = each(row);
+                stopped |= flow.is_break();
+                flow
+            });
+            read = dumped.map(|dumped| run.note(&dumped)).map_err(|error| refused(&error, line.command));
+            if read.is_err() || stopped {
+                break;
             }
-            if filter.passes(row) {
-                written = writer.row(row);
-                shown += 1;
-            }
-            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        read = dumped.map(|dumped| run.note(&dumped)).map_err(|error| refused(&error, line.command));
-        if read.is_err() || written.is_err() || session.interrupted() {
-            break;
+        }
+        // The kernel says nothing of it, nor does the tool.
+        if before != buckets() && !line.bug_compatible {
+            run.books.because(1, "the kernel's table was resized while it was read: entries may be missing or doubled");
         }
     }
     let written = written.and_then(|()| writer.finish());
-    // The kernel says nothing of it, nor does the tool.
-    if before != buckets() && !line.bug_compatible {
-        run.books.because(1, "the kernel's table was resized while it was read: entries may be missing or doubled");
-    }
     read?;
     wrote(written)?;
     Ok(shown)
+}
+
+/// Hands entries to `each` by the walk of the table; false if nothing was handed over, because it cannot be had, does not
+/// know all that is shown, or costs more than a dump.
+fn walked(
+    run: &mut Run<'_>,
+    line: &Line,
+    filter: &KernelFilter,
+    each: &mut impl FnMut(&Conntrack<'_>) -> ControlFlow<()>,
+) -> Result<bool, Stop> {
+    let (host, place) = (run.session.host(), run.place());
+    let shows_ids = line.shows(output::ID) || line.output & (output::XML | output::SAVE) != 0;
+    let by_ids = line.want.id.is_some() || line.has(given::SECMARK);
+    if shows_ids || by_ids || line.table != CtTable::Conntrack || line.bug_compatible {
+        return Ok(false);
+    }
+    let labels = if line.labels.is_some() || line.want.labels.is_some() { need::LABELS } else { 0 };
+    let need = need::COUNTERS | need::TIMES | need::HELPER | labels;
+    let ask = WalkAsk { place, doors: run.session.ct_doors(), need, filter };
+    if !ask.pays(host) {
+        return Ok(false);
+    }
+    let (mut none_yet, mut changes) = (true, Changes::new(host, place));
+    let read = ask.entries(host, |row| {
+        none_yet = false;
+        if row.secctx_untold { with_secctx(&mut changes, row, each) } else { each(row) }
+    });
+    match read {
+        Ok(dumped) => run.note(&dumped),
+        Err(_) if none_yet => return Ok(false),
+        Err(error) => return Err(Stop::other(error.to_string())),
+    }
+    Ok(true)
+}
+
+/// The same entry with its security context, which only netlink tells; without one, if it is gone or has none.
+#[cold]
+fn with_secctx(
+    changes: &mut Changes<'_>,
+    row: &Conntrack<'_>,
+    each: &mut impl FnMut(&Conntrack<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut secctx = None;
+    let given = Given { orig: Some(row.orig), zone: row.zone, ..Given::default() };
+    // That it is gone is no error.
+    let _ = changes.get(&given, |now| secctx = now.secctx.map(<[u8]>::to_vec));
+    each(&Conntrack { secctx: secctx.as_deref(), ..*row })
 }
 
 /// Lists expectations.

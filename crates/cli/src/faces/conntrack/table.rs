@@ -79,7 +79,9 @@ fn walked(
     let (host, place) = (run.session.host(), run.place());
     let shows_ids = line.shows(output::ID) || line.output & (output::XML | output::SAVE) != 0;
     let by_ids = line.want.id.is_some() || line.has(given::SECMARK);
-    if shows_ids || by_ids || line.table != CtTable::Conntrack || line.bug_compatible {
+    // What the kernel refuses (ctnetlink_filter_parse_status) it shall see.
+    let refused = filter.status.is_some_and(|(value, mask)| mask == 0 || value & !mask != 0);
+    if refused || shows_ids || by_ids || line.table != CtTable::Conntrack || line.bug_compatible {
         return Ok(false);
     }
     let labels = if line.labels.is_some() || line.want.labels.is_some() { need::LABELS } else { 0 };

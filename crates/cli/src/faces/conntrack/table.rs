@@ -43,7 +43,8 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         }
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    if !walked(run, line, &by_kernel, &mut each)? {
+    let by_walk = walked(run, line, &by_kernel, &mut each);
+    if matches!(by_walk, Ok(false)) {
         for family in by_kernel.families() {
             let asked = by_kernel.of_family(*family);
             let mut stopped = false;
@@ -63,7 +64,7 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         }
     }
     let written = written.and_then(|()| writer.finish());
-    read?;
+    by_walk.and(read)?;
     wrote(written)?;
     Ok(shown)
 }

@@ -223,8 +223,8 @@ impl Work<'_> {
     }
 }
 
-/// The words before a command that is to run in a namespace, for a shell. A name that a terminal cannot be shown as it is
-/// gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
+/// The words before a command that is to run in a namespace, for a shell. A name that cannot be shown on a terminal as it
+/// is gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
 fn entering(way: &Way<'_>) -> String {
     let shown = |path: &Path| sys::escaped(path.as_os_str().as_encoded_bytes());
     let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));

@@ -243,6 +243,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
     row.status = Some(CtStatus(word(STATUS)));
     row.expired = Some(word(LEFT) as i32 <= 0);
     row.timeout_s = time_left(base, head);
+    // What has no time has no state: a flow table has it.
     row.state = row.timeout_s.and_then(|_| state(proto, base[STATE]));
     row.mark = Some(word(MARK));
     row.uses = Some(word(USES));

@@ -2,7 +2,10 @@
 
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren, netwren_in};
-use std::process::{Child, Command};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::JoinHandle;
 use sys::caps::Cap;
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
@@ -40,6 +43,13 @@ fn join(a: (&Lab, &str), b: (&Lab, &str)) {
     for (lab, iface) in [(a.0, &one), (b.0, &two)] {
         lab.wait_until("the link is up", || lab.output("ip", &["-br", "link", "show", iface]).contains(" UP "));
     }
+}
+
+/// Two addresses of this run alone: connections of an earlier one may linger for minutes in namespaces that are gone, and
+/// would be a third pair of the same ends.
+fn ends_of_this_run(first: u8) -> [String; 2] {
+    let [low, high, ..] = std::process::id().to_le_bytes();
+    [1, 2].map(|last| format!("{first}.{high}.{low}.{last}"))
 }
 
 /// A process that takes connections at port 8080.
@@ -119,17 +129,15 @@ fn root_both_ends_of_a_connection_are_one_flow() {
         return;
     }
     let (near, far) = (Lab::new("near"), Lab::new("far"));
-    join((&near, "192.0.2.1"), (&far, "192.0.2.2"));
+    let [one, two] = ends_of_this_run(11);
+    join((&near, &one), (&far, &two));
     let service = serve(&far);
-    let client = connect(&near, "192.0.2.1", "192.0.2.2", &[40_001, 40_002]);
+    let client = connect(&near, &one, &two, &[40_001, 40_002]);
     let columns =
         "netns,direction,local_addr,peer_addr,peer_port,connections,process,pid,peer_netns,peer_process,peer_pid";
     let flows = |filter: &str| but_for_others(netwren(&["flows", "--all-netns", "-H", "--columns", columns, filter]));
-    let joined = format!(
-        "{}\tout\t192.0.2.1\t192.0.2.2\t8080\t2\tpython3\t{client}\t{}\tpython3\t{service}\n",
-        near.name(),
-        far.name()
-    );
+    let joined =
+        format!("{}\tout\t{one}\t{two}\t8080\t2\tpython3\t{client}\t{}\tpython3\t{service}\n", near.name(), far.name());
     far.wait_until("both are accepted", || flows(&only(&[&near])).contains("\t2\tpython3"));
     assert_eq!(flows(&only(&[&near, &far])), joined);
     // A filter that takes either end takes the flow.
@@ -138,7 +146,7 @@ fn root_both_ends_of_a_connection_are_one_flow() {
     assert_eq!(flows(&format!("pid = {service}")), joined);
     // In one namespace there is only one end.
     let alone = netwren(&["flows", "--netns", far.name(), "-H", "--no-owner"]).ok();
-    assert_eq!(alone, "tcp\tin\t192.0.2.2\t8080\t192.0.2.1\tmany\t2\n");
+    assert_eq!(alone, format!("tcp\tin\t{two}\t8080\t{one}\tmany\t2\n"));
 }
 
 /// The same private addresses on two unrelated pairs of namespaces: ends are joined where nothing else could be meant.
@@ -150,10 +158,11 @@ fn root_equal_private_addresses_are_not_joined() {
     }
     let labs: Vec<Lab> = (0..4).map(|_| Lab::new("twins")).collect();
     let [a, b, c, d] = [0, 1, 2, 3].map(|n| &labs[n]);
+    let [one, two] = ends_of_this_run(10);
     for (client, service, ports) in [(a, b, [40_001, 40_002]), (c, d, [40_002, 40_003])] {
-        join((client, "10.0.0.1"), (service, "10.0.0.2"));
+        join((client, &one), (service, &two));
         serve(service);
-        connect(client, "10.0.0.1", "10.0.0.2", &ports);
+        connect(client, &one, &two, &ports);
     }
     let filter = only(&[a, b, c, d]);
     let args = ["flows", "--all-netns", "-H", "--columns", "netns,direction,connections,peer_netns", &filter];
@@ -176,22 +185,31 @@ fn root_equal_private_addresses_are_not_joined() {
 
 /// A namespace that comes and goes until this is dropped.
 struct Churning {
-    child: Child,
-    name: String,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Churning {
     fn of(name: &str) -> Churning {
-        let script = format!("while :; do ip netns add {name}; ip netns del {name}; done");
-        Churning { child: Command::new("sh").args(["-c", &script]).spawn().unwrap(), name: name.to_owned() }
+        let over = Arc::new(AtomicBool::new(false));
+        let (name, is_over) = (name.to_owned(), Arc::clone(&over));
+        // One after the other is waited for, so that none is made behind the last that is removed.
+        let thread = std::thread::spawn(move || {
+            while !is_over.load(SeqCst) {
+                for what in ["add", "del"] {
+                    assert!(Command::new("ip").args(["netns", what, &name]).status().unwrap().success());
+                }
+            }
+        });
+        Churning { over, thread: Some(thread) }
     }
 }
 
 impl Drop for Churning {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
+        self.over.store(true, SeqCst);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(std::thread::panicking() || matches!(ended, Some(Ok(()))), "ip made and removed namespaces");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loads programs of an object file a number of times and says what it cost: `load OBJECT TIMES PROGRAM…`.
 use bpf::{KernelTypes, Spec, load_with};
 use std::error::Error;
+use std::io::Write;
 use sys::{Host, cost};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -12,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = args.collect();
     let programs: Vec<&str> = names.iter().map(String::as_str).collect();
     let spec = Spec { object: &object, programs: &programs, constants: &[], entries: &[] };
-    let host = Host::live();
+    let (host, mut out) = (Host::live(), std::io::stdout().lock());
     for _ in 0..times {
         let begin = cost::so_far();
         let types = KernelTypes::read(&host)?;
@@ -20,10 +21,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let loaded = load_with(&types, &spec)?;
         let end = cost::so_far();
         for name in &programs {
-            println!("{name}: {} instructions verified", loaded.program(name)?.verified_instructions()?);
+            writeln!(out, "{name}: {} instructions verified", loaded.program(name)?.verified_instructions()?)?;
         }
         let (read, load) = (read.since(&begin), end.since(&read));
-        println!(
+        writeln!(
+            out,
             "types {} + {} µs CPU, rest {} user + {} system µs CPU, wall {} µs, {} system calls",
             read.user_us,
             read.system_us,
@@ -31,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             load.system_us,
             (read.at_ns + load.at_ns) / 1000,
             read.syscalls + load.syscalls
-        );
+        )?;
     }
     Ok(())
 }

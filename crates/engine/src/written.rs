@@ -1,5 +1,6 @@
 //! The rows of a round as they were read and as they were written: what comes again, byte for byte, is written again
-//! and neither decoded nor filtered nor made into text.
+//! and neither decoded nor filtered nor made into text. One field may stand beside the bytes (a time that is left): texts
+//! then lack its cell, and it alone is made anew.
 //!
 //! Most sockets of a host do nothing between two rounds of `--watch`. The kernel walks its tables in an order that
 //! changes only where sockets come and go, so a row is looked for where the last one was found, and a little further.

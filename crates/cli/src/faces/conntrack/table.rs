@@ -30,7 +30,6 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let (mut shown, mut seen) = (0u64, 0u64);
     let (mut written, mut read) = (Ok(()), Ok(()));
     let buckets = || read_number(session.host(), "nf_conntrack_buckets", session.netns_id()).ok();
-    let before = buckets();
     let by_kernel = filter.by_kernel();
     let mut each = |row: &Conntrack<'_>| {
         seen += 1;
@@ -45,6 +44,7 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     };
     let by_walk = walked(run, line, &by_kernel, &mut each);
     if matches!(by_walk, Ok(false)) {
+        let before = buckets();
         for family in by_kernel.families() {
             let asked = by_kernel.of_family(*family);
             let mut stopped = false;

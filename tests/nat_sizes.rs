@@ -303,14 +303,18 @@ fn press(lab: &Lab, stop: &AtomicBool) {
     });
 }
 
+/// What the kernel says a table of 1000 holds: a packet that finds no room is counted for as long as room is looked for.
+const FULL: std::ops::RangeInclusive<u64> = 1000..=1001;
+
 /// A full table under load: what is lost, what to set, for how much memory; then it is set, from the first namespace.
 #[test]
 fn root_a_full_table_is_told_and_mended() {
     testkit::require_root!();
     let _knob = HostKnob::set(NF_CONNTRACK_MAX, "1000");
     let lab = with_way_out("advisefull", TRACKED);
-    // Assured, so that the kernel throws none of them out: a table that is full and stays full.
-    lab.track((0..1000).map(|n| Entry::tcp(([10, 0, 0, 1].into(), 1000 + n), ([10, 0, 0, 2].into(), 80), 7)));
+    // Assured and established, so that the kernel throws none of them out: a table that is full and stays full. (From 95 % on,
+    // gc_worker() in nf_conntrack_core.c ends assured TCP entries, too, if their connection is closing.)
+    lab.track((0..1000).map(|n| Entry::tcp(([10, 0, 0, 1].into(), 1000 + n), ([10, 0, 0, 2].into(), 80), 3)));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| press(&lab, &stop));
@@ -327,18 +331,20 @@ fn root_a_full_table_is_told_and_mended() {
 
 fn full_table_is_told(lab: &Lab) {
     let said = advice(netwren_in(lab, &["nat", "advise", "-o", "json"]));
-    assert_eq!((said["verdict"].as_str(), number(&said["max"]), number(&said["peak"])), (Some("full"), 1000, 1000));
+    assert_eq!((said["verdict"].as_str(), number(&said["max"])), (Some("full"), 1000));
+    assert!(FULL.contains(&number(&said["peak"])), "{said}");
     assert!(number(&said["drop_delta"]) > 0 && number(&said["interval_ms"]) >= 1000, "{said}");
     let (max, bytes) = (number(&said["advised_max"]), number(&said["bytes_per_entry"]));
     assert!(max >= 2000, "{said}");
     assert!(number(&said["memory_bytes"]) >= max * bytes);
-    assert!(said["full_in_s"].is_null(), "{said}");
+    assert!(said["full_in_s"].is_null() || number(&said["full_in_s"]) == 0, "nothing is left to fill: {said}");
     let timeout = (said["timeout"].as_str(), number(&said["timeout_entries"]));
-    assert_eq!(timeout, (Some("nf_conntrack_tcp_timeout_time_wait"), 1000));
+    assert_eq!(timeout, (Some(ESTABLISHED), 1000));
     let reasons = texts(&said["reasons"]);
     for word in [
         "packets were dropped",
-        "the table is full: 1000 of 1000",
+        "the table is full: 100",
+        " of 1000",
         "first network namespace only",
         "the limit should be",
     ] {

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use testkit::netns::Lab;
-use testkit::{mask, program, require_root, require_tool};
+use testkit::{mask, program, require_root, require_tool, until_equal};
 
 /// TCP and UDP of every sort that can be made without leaving the host.
 fn internet(purpose: &str) -> Lab {
@@ -82,14 +82,8 @@ fn both(lab: &Lab, words: &[&str], bug_compatible: bool) -> [String; 2] {
 #[track_caller]
 fn same(lab: &Lab, words: &str, bug_compatible: bool) {
     let words: Vec<&str> = words.split(' ').collect();
-    let mut outputs = both(lab, &words, bug_compatible);
-    for _ in 0..3 {
-        if outputs[0] == outputs[1] {
-            break;
-        }
-        outputs = both(lab, &words, bug_compatible);
-    }
-    assert_eq!(outputs[0], outputs[1], "{words:?}");
+    let [theirs, ours] = until_equal(|| both(lab, &words, bug_compatible), |[theirs, ours]| theirs == ours);
+    assert_eq!(theirs, ours, "{words:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::process::{Command, Output, Stdio};
 use testkit::netns::Lab;
-use testkit::{program, require_root, require_tool};
+use testkit::{program, require_root, require_tool, until_equal};
 
 /// Interfaces of several kinds, up and down, with aliases and long names.
 fn interfaces(purpose: &str) -> Lab {
@@ -52,14 +52,7 @@ fn text(bytes: &[u8]) -> String {
 fn same(lab: &Lab, words: &str, bug_compatible: bool) {
     let words: Vec<&str> = words.split(' ').collect();
     let both = || [netstat(lab, &words), face(lab, &words, bug_compatible)];
-    let mut outputs = both();
-    for _ in 0..20 {
-        if outputs[0].stdout == outputs[1].stdout {
-            break;
-        }
-        outputs = both();
-    }
-    let [theirs, ours] = outputs;
+    let [theirs, ours] = until_equal(both, |[theirs, ours]| theirs.stdout == ours.stdout);
     assert_eq!(text(&theirs.stdout), text(&ours.stdout), "{words:?}: {}", text(&ours.stderr));
     assert_eq!(theirs.status.code(), ours.status.code(), "{words:?}");
 }

@@ -5,7 +5,7 @@
 use std::net::Ipv4Addr;
 use std::process::Output;
 use testkit::netns::Lab;
-use testkit::{mask, program, require_root, require_tool, tool};
+use testkit::{mask, program, require_root, require_tool, tool, until_equal};
 
 /// The layout of the installed ss.
 fn layout() -> &'static str {
@@ -34,12 +34,11 @@ fn comparable(output: &Output) -> String {
     mask::sorted_lines(&lines.join("\n"))
 }
 
-/// Same lines, same exit code; a difference must be there three times.
+/// Same lines, same exit code.
 #[track_caller]
 fn same(lab: &Lab, tool: &str, before: &[&str], line: &str) {
     let both = || (theirs(lab, tool, line), ours(lab, tool, before, line));
-    let differ = |(theirs, ours): &(Output, Output)| comparable(theirs) != comparable(ours);
-    let (theirs, ours) = (0..2).map(|_| both()).find(|outputs| !differ(outputs)).unwrap_or_else(both);
+    let (theirs, ours) = until_equal(both, |(theirs, ours)| comparable(theirs) == comparable(ours));
     assert_eq!(comparable(&theirs), comparable(&ours), "{tool} {line}: {}", text(&ours.stderr));
     assert_eq!(theirs.status.code(), ours.status.code(), "{tool} {line}");
 }

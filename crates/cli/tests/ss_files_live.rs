@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Output;
 use testkit::netns::Lab;
-use testkit::{mask, program, require_root, require_tool};
+use testkit::{mask, program, require_root, require_tool, until_equal};
 
 fn sockets(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
@@ -38,15 +38,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The same lines and the same exit code. The order is the kernel's, and ours may ask it another way. A child of another
-/// test holds our sockets until its exec: a difference must be there three times.
+/// The same lines and the same exit code. The order is the kernel's, and ours may ask it another way.
 #[track_caller]
 fn same(lab: &Lab, words: &str, file: Option<&Path>) -> String {
     let words: Vec<&str> = words.split(' ').collect();
     let lines = |output: &Output| mask::sorted_lines(&text(&output.stdout));
     let both = || [false, true].map(|ours| run(lab, ours, &words, file));
-    let equal = |[theirs, ours]: &[Output; 2]| lines(theirs) == lines(ours);
-    let [theirs, ours] = (0..2).map(|_| both()).find(equal).unwrap_or_else(both);
+    let [theirs, ours] = until_equal(both, |[theirs, ours]| lines(theirs) == lines(ours));
     assert_eq!(lines(&theirs), lines(&ours), "{words:?}: {}", text(&ours.stderr));
     assert_eq!(theirs.status.code(), ours.status.code(), "{words:?}");
     text(&ours.stdout)

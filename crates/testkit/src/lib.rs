@@ -27,7 +27,7 @@ pub use knob::HostKnob;
 /// The allocator that counts, for crates that may not name `sys`.
 pub use sys::heap;
 pub use traffic::{Listener, Pair};
-pub use wait::wait_until;
+pub use wait::{until_equal, wait_until};
 
 /// Says something that the test harness does not swallow, as it does with `eprintln`.
 fn loud(line: &str) {

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 use testkit::conntrack::{Entry, status};
 use testkit::netns::Lab;
-use testkit::{mask, program};
+use testkit::{mask, program, until_equal};
 
 /// Our face right as it is, and with the old tool's defects.
 pub(crate) const BOTH: &[&[&str]] = &[&[], OLD];
@@ -46,10 +46,6 @@ pub(crate) fn comparable(output: &Output, twins: bool) -> String {
     format!("{}--\n{}-- {:?}", masked(&output.stdout), masked(&output.stderr), output.status.code())
 }
 
-/// How often a difference must be there: a timeout ends between two runs, and while another test resizes the kernel's
-/// table entries come twice or not at all in either program.
-const TIMES: usize = 6;
-
 /// The same lines on both streams, the same exit code.
 #[track_caller]
 pub(crate) fn same(lab: &Lab, before: &[&str], line: &str) {
@@ -65,7 +61,7 @@ pub(crate) fn same_in_each(lab: &Lab, ways: &[&[&str]], line: &str) {
         let first = differing.into_iter().find(|(_, ours)| *ours != theirs);
         first.map(|(before, ours)| (format!("conntrack {line} {before:?}"), difference(&theirs, &ours)))
     };
-    if let Some((line, differs)) = (1..TIMES).map(|_| all()).find(Option::is_none).unwrap_or_else(all) {
+    if let Some((line, differs)) = until_equal(all, Option::is_none) {
         panic!("{line}: {differs}");
     }
 }

@@ -5,11 +5,11 @@
 //! explains itself. Blocks may come from a hostile file: every length is checked, none is believed. Knows no BPF.
 use std::ops::ControlFlow;
 
+use netlink::DecodeError;
 use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, ip_proto};
 use record::{Addr, RowBytes, Rules, Value};
 
-use crate::error::DecodeError;
 use crate::seen::mix;
 use crate::uapi::{AF_INET, AF_INET6};
 
@@ -227,7 +227,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
         (AF_INET, false) => take_v4(addresses.first_chunk::<8>().ok_or(short(head.addresses + 8))?),
         (AF_INET6, true) => take_v6(addresses.first_chunk::<64>().ok_or(short(head.addresses + 64))?),
         (AF_INET6, false) => take_v6(addresses.first_chunk::<32>().ok_or(short(head.addresses + 32))?),
-        _ => return Err(DecodeError::Word("the address family")),
+        _ => return Err(DecodeError::Family(family)),
     };
     let parts = |at| (be16_at(bytes, at).unwrap_or(0), be16_at(bytes, at + 2).unwrap_or(0));
     let (src_part, dst_part) = parts(PORTS);
@@ -458,7 +458,7 @@ mod tests {
         }
         let mut odd = good;
         odd[FAMILY] = 3;
-        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Word("the address family"))]);
+        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
         for garbage in [&b""[..], b"ctk1", &head(1024)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));
         }

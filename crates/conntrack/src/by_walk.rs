@@ -1,6 +1,7 @@
 //! The table by the walk, for who takes entries as a dump hands them out ([`crate::dump_entries`]).
 use std::ops::ControlFlow;
 
+use netlink::DecodeError;
 use record::rows::Conntrack;
 use sys::{Host, Mode};
 
@@ -8,7 +9,6 @@ use crate::bpf_door::{Ask, Doors, WalkError, parts_for};
 use crate::bpf_rows::Taker;
 use crate::choose::Walk;
 use crate::dump::{Dumped, KernelFilter, Place};
-use crate::error::DecodeError;
 use crate::sizes::Size;
 use crate::walk_filter::WalkFilter;
 

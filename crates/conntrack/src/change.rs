@@ -4,14 +4,13 @@
 //! user namespace.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Conversation, DumpError, Part, Request};
+use netlink::{Ask, Conversation, DecodeError, DumpError, Part, Request};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
 use sys::Host;
 
 use crate::ctnetlink::CtDecoder;
 use crate::dump::{CtTable, Place, put_addr, put_tuple};
-use crate::error::DecodeError;
 use crate::expect::ExpectDecoder;
 use crate::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg, nat,
@@ -315,9 +314,7 @@ fn whole(what: &'static str, wrong: Option<DecodeError>) -> Result<(), DumpError
         None => return Ok(()),
         Some(DecodeError::Attr { attr, claims, has }) => DumpError::Malformed { what, attr: Some(attr), claims, has },
         Some(DecodeError::Short { claims, has, .. }) => DumpError::Malformed { what, attr: None, claims, has },
-        Some(DecodeError::Missing(_) | DecodeError::Word(_)) => {
-            DumpError::Malformed { what, attr: None, claims: 1, has: 0 }
-        }
+        Some(_) => DumpError::Malformed { what, attr: None, claims: 1, has: 0 },
     })
 }
 

@@ -3,11 +3,10 @@
 //! Layouts: include/uapi/linux/netfilter/nfnetlink_conntrack.h. A message is a `struct nfgenmsg` of 4 bytes and
 //! attributes, most of them nested. What a kernel leaves out is `None` in the row; what it sends beyond what is known is
 //! skipped and counted. Knows no request and no table. Start reading at [`CtDecoder::decode`].
-use netlink::{Attr, Attrs};
+use netlink::{Attr, Attrs, DecodeError};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple};
 
-use crate::error::DecodeError;
 use crate::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
 
 /// Makes rows of messages: of a dump, of an answer to GET, of an event. Allocates nothing.

@@ -4,13 +4,12 @@
 //! way, in every namespace. So a filter that it knows saves the making of messages, not the walk.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, DumpEnd, DumpError, Part, Request};
+use netlink::{Ask, DecodeError, DumpEnd, DumpError, Part, Request};
 use record::Addr;
 use record::rows::{Conntrack, CtTuple, Expectation, ip_proto};
 use sys::{Host, NetNs};
 
 use crate::ctnetlink::CtDecoder;
-use crate::error::DecodeError;
 use crate::expect::ExpectDecoder;
 use crate::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, filter, ip, msg,

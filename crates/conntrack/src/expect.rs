@@ -1,9 +1,8 @@
 //! ctnetlink: a message about an expectation: a connection that a helper read out of another one and waits for.
-use netlink::{Attr, Attrs};
+use netlink::{Attr, Attrs, DecodeError};
 use record::rows::{CtTuple, Expectation};
 
 use crate::ctnetlink::CtDecoder;
-use crate::error::DecodeError;
 use crate::uapi::{NFGENMSG, expect};
 
 /// Makes rows of messages about expectations. Allocates nothing.

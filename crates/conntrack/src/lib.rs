@@ -5,7 +5,6 @@
 //! filter, of output. Start reading at [`CtSource`]; how a message becomes a row is in [`CtDecoder`].
 #![forbid(unsafe_code)]
 
-mod books;
 mod bpf_door;
 mod bpf_rows;
 mod by_walk;
@@ -14,7 +13,6 @@ pub mod change;
 mod choose;
 mod ctnetlink;
 mod dump;
-mod error;
 pub mod events;
 mod every_source;
 mod everywhere;
@@ -41,12 +39,12 @@ pub use chains::Chains;
 pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via};
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
-pub use error::DecodeError;
 pub use every_source::EveryCt;
 pub use everywhere::{Visit, in_each};
 pub use expect::ExpectDecoder;
 pub use fuzz::{fuzz_conntrack_line, fuzz_conntrack_walk, fuzz_ctnetlink};
 pub use labels::LabelNames;
+pub use netlink::DecodeError;
 pub use probe::{Probe, probe};
 pub use proc_line::parse_proc_line;
 pub use raw_counters::{count_entries, cpu_counters};

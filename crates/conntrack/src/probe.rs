@@ -1,13 +1,13 @@
 //! What the table can be read through here, each door tried: for `netwren support`.
 use std::ops::ControlFlow;
 
+use netlink::DecodeError;
 use record::rows::Conntrack;
 use sys::{Host, fs};
 
 use crate::bpf_door::{Ask, Doors, parts_for};
 use crate::choose::Via;
 use crate::dump::Place;
-use crate::error::DecodeError;
 use crate::raw_counters::count_entries;
 use crate::walk_filter::WalkFilter;
 

@@ -3,10 +3,9 @@
 //! `ipv4 2 tcp 6 119 TIME_WAIT src=… dst=… sport=… dport=… [UNREPLIED] src=… … [ASSURED] mark=0 zone=0 use=2`, by
 //! `ct_seq_show` (net/netfilter/nf_conntrack_standalone.c, 6.18). No id, no labels, no helper; of the status three bits,
 //! so it is left out: see [`record::rows::Conntrack::nat`].
+use netlink::DecodeError;
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, ip_proto};
-
-use crate::error::DecodeError;
 
 /// One line as a row; `now_ns` is when it was read, to tell when an entry with `delta-time` began.
 ///

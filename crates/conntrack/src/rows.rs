@@ -1,13 +1,12 @@
 //! Where decoded rows go: into the books, with the names of their labels, to whoever wants them.
 use std::ops::ControlFlow;
 
+use netlink::DecodeError;
 use record::rows::{Conntrack, Nat};
-use record::{Each, Next, RowBytes, Unchanged};
+use record::{Books, Each, Next, RowBytes, Unchanged};
 use sys::SysError;
 
-use crate::books::Books;
 use crate::bpf_rows::Taker;
-use crate::error::DecodeError;
 use crate::labels::LabelNames;
 
 /// Where decoded rows go.
@@ -64,7 +63,7 @@ impl Rows<'_, '_> {
     #[cold]
     pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.unchanged.iter().for_each(|unchanged| unchanged.forget());
-        self.books.failed(1, Some(error));
+        self.books.failed(error);
         ControlFlow::Continue(())
     }
 }

@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
-use record::{Accounting, Demand, Each, Offer, Source, SourceError, SourceFault, Unchanged, field_index};
+use record::{Accounting, Books, Demand, Each, Offer, Source, SourceError, SourceFault, Unchanged, field_index};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
-use crate::books::Books;
 use crate::bpf_door::{self, Doors, WalkError};
 use crate::chains::Chains;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
@@ -24,6 +23,8 @@ use crate::walk_filter::WalkFilter;
 
 /// How often a reading is begun again because the hash table was resized under it.
 const RESIZED_RETRIES: u32 = 3;
+const RESIZED: &str =
+    "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
 
 /// What a [`CtSource`] reads.
 #[derive(Debug, Clone, Copy)]
@@ -315,7 +316,7 @@ impl CtSource<'_> {
         match ended {
             Ok(()) => Ok(books.close()),
             Err(trouble) if books.rows() > 0 => {
-                books.incomplete(format!("{} is incomplete: {trouble}", self.options.table.what()));
+                books.incomplete(0, format!("{} is incomplete: {trouble}", self.options.table.what()));
                 Ok(books.close())
             }
             Err(trouble) => Err(trouble.into_error(self.options.table)),
@@ -418,9 +419,7 @@ impl Run<'_, '_, '_, '_> {
             }
             seen.watch();
         }
-        self.rows.books.incomplete(
-            "the hash table of connection tracking was resized again and again while it was read: entries may be missing",
-        );
+        self.rows.books.incomplete(0, RESIZED);
         Ok(())
     }
 
@@ -475,10 +474,10 @@ impl Run<'_, '_, '_, '_> {
 
     fn dumped(&mut self, done: &Dumped) {
         let books = &mut self.rows.books;
-        books.failed(done.malformed, done.first_error);
+        books.failed_rows(done.malformed, done.first_error);
         books.unknown_attrs(done.unknown_attrs);
         if done.end.interrupted {
-            books.incomplete("the table changed while it was read: entries may be missing");
+            books.incomplete(0, "the table changed while it was read: entries may be missing");
         }
         self.rows.stopped |= done.end.stopped;
     }
@@ -507,7 +506,7 @@ impl Run<'_, '_, '_, '_> {
                 return Ok(());
             }
         }
-        rows.books.incomplete("the hash table was resized again and again while it was read: entries may be missing");
+        rows.books.incomplete(0, RESIZED);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@
 mod attr;
 mod blocks;
 mod conversation;
+mod decode;
 mod dump;
 mod error;
 mod extack;
@@ -18,6 +19,7 @@ mod request;
 pub use attr::{Attr, AttrError, Attrs, fuzz_attrs};
 pub use blocks::SocketBlocks;
 pub use conversation::Conversation;
+pub use decode::DecodeError;
 pub use dump::{Ask, DumpEnd, Part, dump, exchange, fuzz_dump};
 pub use error::DumpError;
 pub use message::{Message, MessageError, Messages};

@@ -6,9 +6,11 @@
 
 mod account;
 mod addr;
+mod books;
 mod demand;
 mod filter;
 mod lookup;
+mod many;
 mod names;
 mod owner;
 pub mod rows;
@@ -20,9 +22,11 @@ mod value;
 
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
+pub use books::Books;
 pub use demand::{Demand, Offer, Push, Via};
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
+pub use many::ManyBooks;
 pub use names::{Proto, State, Timer};
 pub use owner::{Comm, Owner};
 pub use sink::{Column, Columns, Kept, Missing, Next, Round, Sink, SinkError};

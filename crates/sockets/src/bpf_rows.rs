@@ -5,11 +5,11 @@
 //! may come from a hostile file: every length is checked, none is believed. Knows no BPF.
 use std::ops::ControlFlow;
 
+use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Endpoint, Socket, TcpInfo};
 use record::{Addr, Proto, RowBytes, Rules, State, Timer, Value};
 
-use crate::error::DecodeError;
 use crate::inet_diag::{AF_INET, AF_INET6};
 
 /// Parts that may follow the base of a row.

@@ -3,13 +3,11 @@
 //! Each message is an ordinary inet_diag one, with `tcp_info`, sent when the last reference to a socket goes
 //! (net/core/sock.c, `__sk_free`). A socket that leaves a time-wait behind is told of when that begins. Needs
 //! CAP_NET_ADMIN on most kernels. Start reading at [`Destroyed::next`].
-use netlink::{Messages, SocketBlocks};
+use netlink::{DecodeError, Messages, SocketBlocks};
 use record::rows::Socket;
-use record::{Accounting, Next, Proto, State, Tide};
+use record::{Accounting, Books, Next, Proto, State, Tide};
 use sys::{Blocks, Errno, Host, NetlinkSocket, SysError, clock};
 
-use crate::books::Books;
-use crate::error::DecodeError;
 use crate::inet_diag::{InetDecoder, SOCK_DIAG_BY_FAMILY};
 use crate::source::NETLINK_SOCK_DIAG;
 
@@ -76,7 +74,7 @@ impl<'h> Destroyed<'h> {
         if overrun != 0 {
             // ENOBUFS tells that messages are missing, not how many.
             let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
-            self.books.incomplete(1, text.into());
+            self.books.incomplete(1, text);
         }
         for message in Messages::new(messages) {
             let payload = match message {

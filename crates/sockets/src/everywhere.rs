@@ -9,7 +9,7 @@ mod walk;
 use std::cell::Cell;
 
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, SourceFault, Table, Unchanged};
+use record::{Accounting, Demand, Each, ManyBooks, Next, Offer, Proto, Push, Source, SourceError, Table, Unchanged};
 use sys::caps::{self, Cap};
 use sys::{Host, NotEntered, Way};
 
@@ -161,60 +161,30 @@ impl EverySocket<'_> {
             Ok(inside) => {
                 let read = self.source(way.netns_id, without).run(demand, each);
                 drop(inside);
-                round.add(read);
+                round.many.add(read);
             }
             Err(error) => round.not_entered.add(way, error),
         }
     }
 }
 
-/// The books of all namespaces.
+/// What has become of all namespaces so far.
 #[derive(Default)]
 struct Round {
-    books: Accounting,
-    /// True if any namespace gave something.
-    has_read: bool,
+    many: ManyBooks,
     not_entered: NotEntered,
     /// Namespaces that nothing leads to.
     unreachable: u64,
-    failure: Option<SourceError>,
 }
 
 impl Round {
-    fn add(&mut self, read: Result<Accounting, SourceError>) {
-        match read {
-            Ok(books) => {
-                self.has_read = true;
-                self.books.add(&books);
-            }
-            Err(error) => {
-                self.books.incomplete = true;
-                self.books.because(1, error.to_string());
-                self.failure.get_or_insert(error);
-            }
-        }
-    }
-
     fn finish(mut self) -> Result<Accounting, SourceError> {
-        if self.not_entered.gone > 0 {
-            // What they had went with them: the table is as whole as one read a moment later.
-            self.books.because(self.not_entered.gone, "a network namespace went away before it was read");
-        }
+        self.many.gone(self.not_entered.gone);
         if self.unreachable > 0 {
-            self.books.incomplete = true;
-            self.books.because(self.unreachable, UNREACHABLE);
+            self.many.books.incomplete = true;
+            self.many.books.because(self.unreachable, UNREACHABLE);
         }
-        for unreadable in self.not_entered.unreadable {
-            self.books.incomplete = true;
-            self.books.because(0, unreadable.to_string());
-            self.failure.get_or_insert_with(|| {
-                let fault = if unreadable.error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
-                SourceError { what: "network namespaces", fault, cause: Box::new(unreadable) }
-            });
-        }
-        match self.failure {
-            Some(error) if !self.has_read => Err(error),
-            _ => Ok(self.books),
-        }
+        self.not_entered.unreadable.into_iter().for_each(|why| self.many.not_entered(why.error.errno.is_denied(), why));
+        self.many.finish()
     }
 }

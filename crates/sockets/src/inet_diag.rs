@@ -4,11 +4,9 @@
 //! request sockets have hardly any. Knows no socket, no door, no filter language. Start reading at
 //! [`InetDecoder::decode`].
 use netlink::prefix::{array_at, be16_at, u32_at};
-use netlink::{Attr, Attrs, Request};
+use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{Endpoint, MptcpPart, Rare, SkMem, Socket, TcpInfo, need};
 use record::{Addr, Proto, State, Timer};
-
-use crate::error::DecodeError;
 
 /// include/linux/socket.h
 pub(crate) const AF_INET: u8 = 2;

@@ -6,14 +6,12 @@
 //! one of `*_diag` or of `proc_*`.
 #![forbid(unsafe_code)]
 
-mod books;
 mod bpf_door;
 mod bpf_rows;
 mod bytecode;
 mod choose;
 mod destroy;
 mod destroyed;
-mod error;
 mod everywhere;
 mod expected;
 mod fuzz;
@@ -45,12 +43,12 @@ pub use choose::{
 };
 pub use destroy::{Closing, Target, close, probe_closing};
 pub use destroyed::Destroyed;
-pub use error::DecodeError;
 pub use everywhere::EverySocket;
 pub use expected::tcp_sockets as count_tcp;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use inet_diag::{InetDecoder, decode_inet};
 pub use live::{FlowSums, Follow, LiveConnections, probe_following};
+pub use netlink::DecodeError;
 pub use netlink_diag::NetlinkDecoder;
 pub use packet_diag::PacketDecoder;
 pub use probe::{Probe, probe, sees_marks};

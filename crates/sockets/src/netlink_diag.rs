@@ -2,12 +2,11 @@
 //!
 //! Layouts: include/uapi/linux/netlink_diag.h. The sockets of every protocol in one dump; the kernel filters nothing.
 use netlink::prefix::u32_at;
-use netlink::{Attr, Attrs, Request};
+use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{NetlinkPart, NetlinkProtocol, Rare, SkMem, Socket, need};
 use record::text::put_u64;
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::SOCK_DIAG_BY_FAMILY;
 
 /// include/linux/socket.h

@@ -3,12 +3,11 @@
 //! Layouts: include/uapi/linux/packet_diag.h. A message is a fixed struct of 16 bytes and attributes. The kernel
 //! filters nothing here: states and programs are no part of the request.
 use netlink::prefix::{u16_at, u32_at};
-use netlink::{Attr, Attrs, Request};
+use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{PacketPart, PacketRing, PacketType, Rare, SkMem, Socket, need};
 use record::text::{put_hex, put_u64};
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::SOCK_DIAG_BY_FAMILY;
 
 /// include/linux/socket.h

@@ -2,7 +2,7 @@
 //!
 //! The files look like columns of fixed width and are not: `sl` grows past 9999, uids and inodes past their widths.
 //! So a line is cut at its blanks only.
-use crate::error::DecodeError;
+use netlink::DecodeError;
 
 /// The blank-separated words of a line, one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ impl<'l> Words<'l> {
     /// The next word; `column` names it in the error if there is none.
     #[inline]
     pub(crate) fn word(&mut self, column: &'static str) -> Result<&'l [u8], DecodeError> {
-        let start = self.rest.iter().position(|byte| *byte != b' ').ok_or(DecodeError::Column(column))?;
+        let start = self.rest.iter().position(|byte| *byte != b' ').ok_or(DecodeError::Word(column))?;
         let rest = self.rest.get(start..).unwrap_or_default();
         let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
         let (word, rest) = rest.split_at(end);
@@ -29,20 +29,20 @@ impl<'l> Words<'l> {
     /// The next word as a decimal number.
     #[inline]
     pub(crate) fn decimal(&mut self, column: &'static str) -> Result<u64, DecodeError> {
-        decimal(self.word(column)?).ok_or(DecodeError::Column(column))
+        decimal(self.word(column)?).ok_or(DecodeError::Word(column))
     }
 
     /// The next word as a hexadecimal number.
     #[inline]
     pub(crate) fn hex(&mut self, column: &'static str) -> Result<u64, DecodeError> {
-        hex(self.word(column)?).ok_or(DecodeError::Column(column))
+        hex(self.word(column)?).ok_or(DecodeError::Word(column))
     }
 
     /// The next word as two hexadecimal numbers with a colon between.
     #[inline]
     pub(crate) fn hex_pair(&mut self, column: &'static str) -> Result<(u64, u64), DecodeError> {
-        let (left, right) = split_colon(self.word(column)?).ok_or(DecodeError::Column(column))?;
-        hex(left).zip(hex(right)).ok_or(DecodeError::Column(column))
+        let (left, right) = split_colon(self.word(column)?).ok_or(DecodeError::Word(column))?;
+        hex(left).zip(hex(right)).ok_or(DecodeError::Word(column))
     }
 
     /// What follows the one blank behind the last word, blanks and all; `None` if the line ends there.
@@ -97,8 +97,8 @@ mod tests {
         assert_eq!(words.word("sl"), Ok(&b"10000:"[..]));
         assert_eq!(words.hex_pair("p"), Ok((10, 31)));
         assert_eq!(words.decimal("n"), Ok(77));
-        assert_eq!(words.hex("h"), Err(DecodeError::Column("h")));
-        assert_eq!(words.word("none"), Err(DecodeError::Column("none")));
+        assert_eq!(words.hex("h"), Err(DecodeError::Word("h")));
+        assert_eq!(words.word("none"), Err(DecodeError::Word("none")));
         assert_eq!(decimal(b"9999999999999999999"), Some(9_999_999_999_999_999_999));
         assert_eq!(decimal(b"10000000000000000000"), None);
         assert_eq!(hex(b"ffffffffffffffff"), Some(u64::MAX));

@@ -7,9 +7,9 @@
 //! sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode
 //! 0000000022222222 0   1234       00000011 0        0        0     2        0        12346
 //! ```
+use netlink::DecodeError;
 use record::rows::{PacketPart, PacketType, Rare, Socket};
 
-use crate::error::DecodeError;
 use crate::netlink_diag::{self, put_groups};
 use crate::packet_diag;
 use crate::proc_line::Words;
@@ -68,7 +68,7 @@ pub fn parse_proc_netlink_line<'b>(
 }
 
 fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
-    N::try_from(number).map_err(|_| DecodeError::Column(column))
+    N::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 
 #[cfg(test)]
@@ -104,13 +104,13 @@ mod tests {
         ] {
             let mut rare = Rare::default();
             let error = parse_proc_packet_line(line.as_bytes(), 0, &mut rare).unwrap_err();
-            assert_eq!(error, DecodeError::Column(column), "{line}");
+            assert_eq!(error, DecodeError::Word(column), "{line}");
         }
         for (line, column) in [("0 256 0 0 0 0 0 0 0 0", "Eth"), ("0 0 0 g 0 0 0 0 0 0", "Groups"), ("0 0 0", "Groups")]
         {
             let (mut rare, mut text) = (Rare::default(), Vec::new());
             let error = parse_proc_netlink_line(line.as_bytes(), 0, &mut rare, &mut text).unwrap_err();
-            assert_eq!(error, DecodeError::Column(column), "{line}");
+            assert_eq!(error, DecodeError::Word(column), "{line}");
         }
     }
 }

@@ -5,10 +5,10 @@
 //!    0: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 …
 //! ```
 //! Addresses are 32-bit words in the machine's byte order, everything before `uid` is hexadecimal.
+use netlink::DecodeError;
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 
-use crate::error::DecodeError;
 use crate::inet_diag::{AF_INET, AF_INET6, TIMER_TIME_WAIT};
 use crate::proc_line::{Words, hex, split_colon};
 
@@ -24,8 +24,8 @@ const TIMER_RETRANSMIT: u8 = 1;
 pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socket<'static>, DecodeError> {
     let mut words = Words::new(line);
     words.word("sl")?;
-    let (family, local) = endpoint(words.word("local_address")?).ok_or(DecodeError::Column("local_address"))?;
-    let (_, peer) = endpoint(words.word("rem_address")?).ok_or(DecodeError::Column("rem_address"))?;
+    let (family, local) = endpoint(words.word("local_address")?).ok_or(DecodeError::Word("local_address"))?;
+    let (_, peer) = endpoint(words.word("rem_address")?).ok_or(DecodeError::Word("rem_address"))?;
     let state = State(narrow(words.hex("st")?, "st")?);
     let (wqueue, rqueue) = words.hex_pair("tx_queue:rx_queue")?;
     let (timer, when) = words.hex_pair("tr:tm->when")?;
@@ -62,7 +62,7 @@ pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socke
 }
 
 fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
-    N::try_from(number).map_err(|_| DecodeError::Column(column))
+    N::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 
 /// `0100007F:0016` or 32 digits before the colon; with the family that the length tells.
@@ -134,7 +134,7 @@ mod tests {
             ("0: 0100007F:0016 00000000:0000 0A 0:0 0:0 0 4294967296 0 1", "uid"),
             ("0: 0100007F:0016 00000000:0000 0A 0:0 0:0 0 0 0 4294967296", "inode"),
         ] {
-            assert_eq!(parse_proc_line(text.as_bytes(), Proto::Tcp, 0), Err(DecodeError::Column(column)), "{text}");
+            assert_eq!(parse_proc_line(text.as_bytes(), Proto::Tcp, 0), Err(DecodeError::Word(column)), "{text}");
         }
     }
 }

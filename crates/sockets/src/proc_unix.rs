@@ -6,10 +6,10 @@
 //! ```
 //! The kernel writes `@` for every NUL of an abstract name, and a path as it is: one with a newline in it forges
 //! lines. Whoever must not be fooled reads by netlink.
+use netlink::DecodeError;
 use record::rows::{Socket, UnixPart, UnixType};
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::proc_line::Words;
 use crate::unix_diag::{AF_UNIX, nameless};
 
@@ -27,12 +27,12 @@ pub fn parse_proc_unix_line(line: &[u8], netns_id: u64) -> Result<Socket<'_>, De
     let mut words = Words::new(line);
     let address = words.word("Num")?;
     if !address.ends_with(b":") {
-        return Err(DecodeError::Column("Num"));
+        return Err(DecodeError::Word("Num"));
     }
     let refs = number(words.hex("RefCount")?, "RefCount")?;
     words.hex("Protocol")?;
     let flags = number(words.hex("Flags")?, "Flags")?;
-    let kind = u8::try_from(words.hex("Type")?).map_err(|_| DecodeError::Column("Type"))?;
+    let kind = u8::try_from(words.hex("Type")?).map_err(|_| DecodeError::Word("Type"))?;
     let state = match words.hex("St")? {
         _ if flags & ACCEPTS != 0 => State::LISTEN,
         CONNECTING | CONNECTED => State::ESTABLISHED,
@@ -45,7 +45,7 @@ pub fn parse_proc_unix_line(line: &[u8], netns_id: u64) -> Result<Socket<'_>, De
 }
 
 fn number(number: u64, column: &'static str) -> Result<u32, DecodeError> {
-    u32::try_from(number).map_err(|_| DecodeError::Column(column))
+    u32::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 
 /// Puts the leading NUL of an abstract name back into a line, where the kernel wrote `@`.
@@ -103,7 +103,7 @@ mod tests {
             ("0: 2 0 0 1FF 01 1", "Type"),
             ("second line of a name with a newline", "Num"),
         ] {
-            assert_eq!(parse_proc_unix_line(text.as_bytes(), 0), Err(DecodeError::Column(column)), "{text}");
+            assert_eq!(parse_proc_unix_line(text.as_bytes(), 0), Err(DecodeError::Word(column)), "{text}");
         }
     }
 }

@@ -2,12 +2,11 @@
 //!
 //! A socket and each of its associations are a message each, with the same inode. That of an association has the
 //! peer's addresses, and in the place of a state the association's own (net/sctp/diag.c).
-use netlink::Attrs;
+use netlink::{Attrs, DecodeError};
 use record::rows::{Rare, SctpNumbers, SctpPart, SctpState, Socket, sctp_addrs};
 use record::text::put_addr;
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::{self, InetDecoder};
 
 /// Makes rows of `inet_diag_msg`s. Allocates nothing once its texts have the length of the longest list of addresses.

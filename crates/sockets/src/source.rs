@@ -4,22 +4,20 @@ use std::error::Error;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use netlink::{Ask, DumpEnd, DumpError, Request};
+use netlink::{Ask, DecodeError, DumpEnd, DumpError, Request};
 use record::rows::need::{self, NETLINK, STORAGES};
 use record::rows::{Rare, Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, Next, Offer, Op, Operand, Proto, Push, RowBytes, Source, SourceError, SourceFault, State,
-    Table as _, Unchanged,
+    Accounting, Books, Demand, Each, Next, Offer, Op, Operand, Proto, Push, RowBytes, Source, SourceError, SourceFault,
+    State, Table as _, Unchanged,
 };
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
-use crate::books::Books;
 use crate::bpf_door::{self, Doors, Own, WalkError, Whose};
 use crate::bpf_rows::{COUNTED, Taker, part};
 use crate::bytecode::Code;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose, lacks};
-use crate::error::DecodeError;
 use crate::expected::{
     self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
     WORTH_WALKING,

@@ -2,11 +2,10 @@
 //!
 //! Layouts: include/uapi/linux/tipc_sockets_diag.h, tipc_netlink.h. A message has no struct: it is one attribute,
 //! TIPC_NLA_SOCK, and all the rest is inside.
-use netlink::{Attr, Attrs, Request};
+use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{Rare, SockType, Socket, TipcConnection, TipcPart};
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::SOCK_DIAG_BY_FAMILY;
 
 /// include/linux/socket.h

@@ -2,11 +2,10 @@
 //!
 //! Layouts: include/uapi/linux/unix_diag.h. Unlike inet_diag the kernel fills nothing unasked but the state.
 use netlink::prefix::u32_at;
-use netlink::{Attr, Attrs, Request};
+use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{SkMem, Socket, UnixPart, UnixType, need};
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::SOCK_DIAG_BY_FAMILY;
 
 /// include/linux/socket.h

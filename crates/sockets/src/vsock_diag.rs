@@ -1,12 +1,11 @@
 //! vsock_diag: the request for sockets between virtual machines and their host, and the messages that come back.
 //!
 //! Layouts: include/uapi/linux/vm_sockets_diag.h. A message is a fixed struct of 32 bytes, without attributes.
-use netlink::Request;
 use netlink::prefix::u32_at;
+use netlink::{DecodeError, Request};
 use record::rows::{Rare, SockType, Socket, VsockPart};
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::SOCK_DIAG_BY_FAMILY;
 
 /// include/linux/socket.h

@@ -3,11 +3,10 @@
 //! Layouts: include/uapi/linux/xdp_diag.h. A message is a fixed struct of 16 bytes and attributes; the kernel filters
 //! nothing.
 use netlink::prefix::{u32_at, u64_at};
-use netlink::{Attr, Attrs, Request};
+use netlink::{Attr, Attrs, DecodeError, Request};
 use record::rows::{Rare, SkMem, Socket, XdpPart, XdpStats, XdpUmem, need};
 use record::{Proto, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::SOCK_DIAG_BY_FAMILY;
 
 /// include/linux/socket.h

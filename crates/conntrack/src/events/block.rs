@@ -2,9 +2,8 @@
 //!
 //! A block is a head of numbers and then frames: one for each datagram, with where and when it was heard. Numbers are in
 //! the machine's byte order.
+use netlink::DecodeError;
 use netlink::prefix::{i32_at, u32_at, u64_at};
-
-use crate::error::DecodeError;
 
 /// What stands before the frames of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! New entries as the BPF program tells of them.
 //!
 //! A block is a head of numbers and then events; [`super::by_bpf`] makes them, a recording holds them.
+use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::Conntrack;
 use record::{Accounting, Next, Tide};
 use sys::{Blocks, SysError};
 
 use super::new_entry::{EVENT, NewEntry};
-use crate::error::DecodeError;
 
 /// What stands before the events of a block, in the machine's byte order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

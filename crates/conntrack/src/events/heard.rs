@@ -1,5 +1,5 @@
 //! Messages as they come: what the face of conntrack(8) shows, and what the rows of `nat events` are made of.
-use netlink::{Attrs, Message, Messages};
+use netlink::{Attrs, DecodeError, Message, Messages};
 use record::rows::{Conntrack, NatHappening};
 use record::{Accounting, Next, Tide};
 use sys::{Blocks, Host, SysError};
@@ -8,7 +8,6 @@ use super::block::{DOUBLED, Frames, HEAD, Head};
 use super::homes::FindNamespaces;
 use super::reader::{CHUNKS, Listening, Wish};
 use crate::CtDecoder;
-use crate::error::DecodeError;
 use crate::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
 
 /// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these is of a new entry, without of a change.

@@ -1,9 +1,9 @@
 //! One event of the BPF program as a row.
+use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
-use crate::error::DecodeError;
 use crate::uapi::{AF_INET, AF_INET6};
 
 /// `struct event` in crates/bpf/c/conntrack_new.bpf.c, in the machine's byte order.
@@ -45,7 +45,7 @@ impl<'b> NewEntry<'b> {
         let addr = |index: usize| match family {
             AF_INET => Ok(Addr::V4(array_at(event, ADDRS + 4 * index).unwrap_or([0; 4]))),
             AF_INET6 => Ok(Addr::V6(array_at(event, EVENT + 16 * index).unwrap_or([0; 16]))),
-            _ => Err(DecodeError::Missing("an address family that is known")),
+            other => Err(DecodeError::Family(other)),
         };
         let part = |at: usize| u16::from_be(u16_at(event, at).unwrap_or(0));
         let tuple = |addrs: usize, parts: usize| -> Result<CtTuple, DecodeError> {

@@ -2,11 +2,10 @@
 use std::error::Error;
 
 use record::rows::{Sockets, need};
-use record::{Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
+use record::{Books, Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
 use sys::Way;
 
 use super::{EverySocket, Round};
-use crate::books::Books;
 use crate::bpf_door::{Ask, WalkError, Whose};
 use crate::bpf_rows::part;
 use crate::bytecode::Code;
@@ -81,16 +80,16 @@ impl EverySocket<'_> {
             Err(error) if rows > 0 => books.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error))),
             Err(error) if insists => {
                 let (fault, cause) = fault_of(error);
-                round.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
+                round.many.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
                 return true;
             }
             Err(error) => {
                 books.note(format!("TCP sockets were read by netlink: {}", text_of(&error)));
-                round.add(Ok(books.close()));
+                round.many.add(Ok(books.close()));
                 return false;
             }
         }
-        round.add(Ok(books.close()));
+        round.many.add(Ok(books.close()));
         true
     }
 
@@ -114,13 +113,13 @@ impl EverySocket<'_> {
             Ok(()) => {
                 books.used(Via::Bpf.name());
                 if lacks != 0 {
-                    books.note("of a network namespace that cannot be entered some cells are empty".into());
+                    books.note("of a network namespace that cannot be entered some cells are empty");
                 }
             }
             Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
             Err(error) => books.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
         }
-        round.add(Ok(books.close()));
+        round.many.add(Ok(books.close()));
     }
 }
 

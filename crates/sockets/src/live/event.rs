@@ -1,9 +1,9 @@
 //! One event of the BPF program as a row.
+use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, Endpoint, Happening, Holder, Reason, SocketEvent};
 use record::{Addr, Comm, State};
 
-use crate::error::DecodeError;
 use crate::inet_diag::{AF_INET, AF_INET6};
 
 /// `struct event` in crates/bpf/c/sockets_events.bpf.c, in the machine's byte order.
@@ -53,7 +53,7 @@ pub(super) fn decode<'b>(event: Event<'_>, time: &'b [u8]) -> Result<SocketEvent
     let happening = match byte(88) {
         KIND_OPEN => Happening::Open,
         KIND_CLOSE => Happening::Close,
-        _ => return Err(DecodeError::Column("kind")),
+        _ => return Err(DecodeError::Word("kind")),
     };
     let (family, state) = (byte(FAMILY), State(byte(91)));
     let end = |addr, addr6, port| -> Result<Endpoint, DecodeError> {

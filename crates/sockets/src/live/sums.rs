@@ -2,9 +2,10 @@
 //!
 //! By BPF the kernel adds up, and every interval costs a reading of the flows that changed. Without it the events of
 //! the other door are added up here. Start reading at [`FlowSums`].
+use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, SocketEvents};
-use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
+use record::{Accounting, Addr, Books, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
 use std::collections::HashMap;
 use std::time::Duration;
 use sys::clock::Moments;
@@ -13,8 +14,6 @@ use sys::{Blocks, Host};
 use super::told::{HEAD, Head, MISSED, totals};
 use super::{Cause, DOOR_BPF, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
-use crate::books::Books;
-use crate::error::DecodeError;
 use crate::inet_diag::{AF_INET, AF_INET6};
 
 /// `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; `struct flow_sum`: six u64.
@@ -216,10 +215,10 @@ impl Stream<FlowEvents> for FlowSums<'_> {
             Door::Kernel { last, .. } => {
                 if last.lost_map > 0 {
                     let text = "connections that the kernel's table had no room for: their direction is unknown";
-                    books.incomplete(last.lost_map, text.into());
+                    books.incomplete(last.lost_map, text);
                 }
                 if last.missed > 0 {
-                    books.incomplete(last.missed, MISSED.into());
+                    books.incomplete(last.missed, MISSED);
                 }
                 let mut books = books.close();
                 books.lost += last.lost_ring;

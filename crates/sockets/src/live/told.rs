@@ -1,16 +1,15 @@
 //! Connections as the BPF program tells of them.
 //!
 //! A block is a head of numbers and then events; [`super::kernel`] makes them, a recording holds them.
+use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::{Happening, SocketEvents};
-use record::{Accounting, Each, Next, SourceError, Tide};
+use record::{Accounting, Books, Each, Next, SourceError, Tide};
 use sys::clock::Moments;
 use sys::{Blocks, SysError};
 
 use super::event::{EVENT, Event, decode, happened_ns};
 use super::{DOOR_BPF, error_of};
-use crate::books::Books;
-use crate::error::DecodeError;
 
 /// What stands before the events of a block, in the machine's byte order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -126,10 +125,10 @@ impl<'h> Told<'h> {
         let (mut books, last) = (std::mem::take(&mut self.books), self.last);
         if last.lost_map > 0 {
             let text = "connections that the kernel's table had no room for: their owners are missing";
-            books.incomplete(last.lost_map, text.into());
+            books.incomplete(last.lost_map, text);
         }
         if last.missed > 0 {
-            books.incomplete(last.missed, MISSED.into());
+            books.incomplete(last.missed, MISSED);
         }
         if last.waiting > 0 {
             books.note(format!("{} connections were established but not yet accepted, and not shown", last.waiting));

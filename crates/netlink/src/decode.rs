@@ -1,13 +1,13 @@
-//! Why a message or a line could not be made into a row.
+//! Why a message, a struct or a line of the kernel could not be made into a row.
 use std::fmt;
 
-use netlink::AttrError;
+use crate::attr::AttrError;
 
-/// A message or line that is no row. It costs this row only: the run counts it and goes on.
+/// What is no row. It costs this row only: the run counts it and goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The message is shorter than its fixed struct.
+    /// It is shorter than its fixed struct.
     Short {
         /// Name of the kernel's struct.
         what: &'static str,
@@ -25,10 +25,12 @@ pub enum DecodeError {
         /// Bytes there are.
         has: usize,
     },
-    /// The message is of an address family that this decoder does not know.
+    /// It is of an address family that the decoder does not know.
     Family(u8),
-    /// A column of a /proc line is missing or is not what it should be.
-    Column(&'static str),
+    /// What makes a row is not in the message.
+    Missing(&'static str),
+    /// A word or a column of a /proc line is missing or is not what it should be.
+    Word(&'static str),
 }
 
 impl From<AttrError> for DecodeError {
@@ -45,7 +47,8 @@ impl fmt::Display for DecodeError {
                 write!(f, "attribute {attr} claims {claims} bytes, {has} are there")
             }
             DecodeError::Family(family) => write!(f, "address family {family} is unknown here"),
-            DecodeError::Column(column) => write!(f, "column {column} is missing or no number"),
+            DecodeError::Missing(what) => write!(f, "{what} is missing"),
+            DecodeError::Word(word) => write!(f, "{word} is missing or no number"),
         }
     }
 }

@@ -1,0 +1,106 @@
+//! The books of a run while a source reads.
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::Accounting;
+
+/// Hostile or broken input may give every row a reason of its own; more than these are told as one.
+const REASONS_MAX: usize = 8;
+
+/// Counts of rows as they are read, the doors that were used, what is to be said of it all; in the end the run's
+/// [`Accounting`]. A row costs one addition.
+#[derive(Debug, Default)]
+pub struct Books {
+    rows: u64,
+    acct: Accounting,
+}
+
+impl Books {
+    /// A row that is handed out.
+    #[inline]
+    pub fn row(&mut self) {
+        self.rows += 1;
+    }
+
+    /// Rows handed out so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// A row that is out already.
+    pub fn doubled(&mut self) {
+        self.acct.doubled += 1;
+    }
+
+    /// A row that makes no sense.
+    #[cold]
+    pub fn failed(&mut self, error: impl fmt::Display) {
+        self.failed_rows(1, Some(error));
+    }
+
+    /// Rows that make no sense, with the reason of the first one.
+    pub fn failed_rows(&mut self, count: u64, first: Option<impl fmt::Display>) {
+        self.acct.failed += count;
+        let Some(error) = first.filter(|_| count > 0) else { return };
+        let text = format!("rows that make no sense: {error}");
+        let known = self.acct.why.iter().any(|why| why.text == text);
+        if known || self.acct.why.len() < REASONS_MAX {
+            return self.acct.because(count, text);
+        }
+        self.acct.because(count, "rows that make no sense for other reasons");
+    }
+
+    /// Attributes of a newer kernel that were skipped.
+    pub fn unknown_attrs(&mut self, count: u64) {
+        self.acct.unknown_attrs += count;
+    }
+
+    /// A door that gave something.
+    pub fn used(&mut self, door: &'static str) {
+        self.acct.used(door);
+    }
+
+    /// True if some door was open.
+    pub fn has_read(&self) -> bool {
+        !self.acct.via.is_empty()
+    }
+
+    /// Something for the footer that costs no row.
+    pub fn note(&mut self, text: impl Into<Cow<'static, str>>) {
+        self.acct.because(0, text);
+    }
+
+    /// Rows are missing, or are feared to: `count` of them, 0 if nobody knows.
+    pub fn incomplete(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
+        self.acct.incomplete = true;
+        self.acct.because(count, text);
+    }
+
+    /// All that was read is in.
+    pub fn close(mut self) -> Accounting {
+        self.acct.seen = self.rows + self.acct.doubled + self.acct.failed;
+        self.acct
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_end_but_counts_do_not() {
+        let mut books = Books::default();
+        for n in 0..20 {
+            books.failed(n);
+            books.failed(0);
+        }
+        books.failed_rows(5, Some("late"));
+        books.failed_rows(0, Some("none of this"));
+        books.row();
+        books.doubled();
+        let acct = books.close();
+        assert_eq!((acct.seen, acct.failed, acct.doubled), (47, 45, 1));
+        assert_eq!((acct.why.len(), acct.why.iter().map(|why| why.count).sum::<u64>()), (REASONS_MAX + 1, 45));
+        assert_eq!((acct.why[0].count, &*acct.why[0].text), (21, "rows that make no sense: 0"));
+    }
+}

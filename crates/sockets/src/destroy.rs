@@ -17,7 +17,7 @@ use sys::{Errno, Host};
 
 use crate::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
 use crate::keys::Table;
-use crate::source::NETLINK_SOCK_DIAG;
+use crate::request::NETLINK_SOCK_DIAG;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;

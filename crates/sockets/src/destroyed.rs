@@ -9,7 +9,7 @@ use record::{Accounting, Books, Next, Proto, State, Tide};
 use sys::{Blocks, Errno, Host, NetlinkSocket, SysError, clock};
 
 use crate::inet_diag::{InetDecoder, SOCK_DIAG_BY_FAMILY};
-use crate::source::NETLINK_SOCK_DIAG;
+use crate::request::NETLINK_SOCK_DIAG;
 
 // `enum sknetlink_groups` (include/uapi/linux/sock_diag.h) as bits.
 const TCP4: u32 = 1 << 0;

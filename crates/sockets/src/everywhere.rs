@@ -15,8 +15,10 @@ use sys::{Host, NotEntered, Way};
 
 use crate::bpf_door::Doors;
 use crate::choose::Via;
+use crate::named::is_named;
+use crate::options::Options;
 use crate::pushdown::{Split, World, split};
-use crate::source::{Options, PlannedTable, SocketSource, explain_table, is_named};
+use crate::source::{PlannedTable, SocketSource, explain_table};
 
 /// What is said where only the walk gets to.
 const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";

@@ -10,7 +10,7 @@ use crate::choose::Via;
 use crate::inet_diag::{AF_INET, Wanted};
 use crate::keys::Table;
 use crate::proc_door::ProcFile;
-use crate::source::NETLINK_SOCK_DIAG;
+use crate::request::NETLINK_SOCK_DIAG;
 use crate::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
 
 /// What became of trying one door.

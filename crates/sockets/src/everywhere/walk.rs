@@ -13,7 +13,8 @@ use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
 use crate::inet_diag::{AF_INET, AF_INET6};
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
-use crate::source::{IN_SMALL_TABLES, Rows, WalkedRows, is_counted, note_of, parts_of};
+use crate::rows::{Rows, WalkedRows};
+use crate::source::{IN_SMALL_TABLES, fault_of as fault_of_errno, is_counted, note_of, parts_of};
 use crate::window::Window;
 
 /// Sockets that are bound and nothing else stand in a table that the walk does not cross.
@@ -133,7 +134,7 @@ fn text_of(error: &WalkError) -> String {
 fn fault_of(error: WalkError) -> (SourceFault, Box<dyn Error + Send + Sync>) {
     match error {
         WalkError::Closed(cause) => (SourceFault::Unsupported, cause),
-        WalkError::Broken(error) => (crate::source::fault_of(Some(error.errno)), Box::new(error)),
+        WalkError::Broken(error) => (fault_of_errno(Some(error.errno)), Box::new(error)),
     }
 }
 

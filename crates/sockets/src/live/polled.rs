@@ -12,7 +12,8 @@ use sys::clock::Moments;
 use super::{Follow, error_of};
 use crate::Via;
 use crate::destroyed::Destroyed;
-use crate::source::{Options, SocketSource};
+use crate::options::Options;
+use crate::source::SocketSource;
 
 /// The shortest time between two looks.
 const LOOK_MS: u64 = 250;

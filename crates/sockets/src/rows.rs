@@ -1,0 +1,124 @@
+//! Where decoded rows go: through the window for doubles, into the books, to whoever wants them.
+use std::ops::ControlFlow;
+
+use netlink::DecodeError;
+use record::rows::{Rare, Socket, Sockets};
+use record::{Books, Each, Next, Proto, RowBytes, Unchanged};
+use sys::{Host, Mode};
+
+use crate::bpf_rows::Taker;
+use crate::proc_door;
+use crate::pushdown::TableFilter;
+use crate::window::Window;
+
+/// Where decoded rows go.
+pub(crate) struct Rows<'r, 'f> {
+    pub(crate) each: &'r mut Each<'f, Sockets>,
+    pub(crate) books: &'r mut Books,
+    /// What the kernel was not asked or could not do.
+    pub(crate) filter: Option<&'r TableFilter>,
+    /// Twice what comes twice by design.
+    pub(crate) as_sent: bool,
+    pub(crate) window: Window,
+}
+
+impl Rows<'_, '_> {
+    /// What a decoder made of a message.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, decoded: &Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        match decoded {
+            Ok(row) => self.row(row, row.cookie),
+            Err(error) => self.failed(*error),
+        }
+    }
+
+    /// What a line was made into. A raw socket's line has its protocol where others have ports.
+    pub(crate) fn take_line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        match parsed {
+            Ok(row) if row.proto == Proto::Raw => {
+                let rare = Rare { ip_protocol: u8::try_from(row.local.port).ok(), ..Rare::EMPTY };
+                let row = Socket { rare: Some(&rare), ..row };
+                self.row(&row, proc_door::key_of(&row))
+            }
+            Ok(row) => self.row(&row, proc_door::key_of(&row)),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
+        if self.filter.is_some_and(|filter| !filter.admits(row)) {
+            return ControlFlow::Continue(());
+        }
+        if self.window.is_double(key) && self.leaves_out(row.proto) {
+            return ControlFlow::Continue(());
+        }
+        self.books.row();
+        match (self.each)(row) {
+            Next::More => ControlFlow::Continue(()),
+            Next::Stop => ControlFlow::Break(()),
+        }
+    }
+
+    /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
+    /// netlink_diag (net/netlink/diag.c, 6.18) sends both: that is no sign of a table that changed.
+    #[cold]
+    fn leaves_out(&mut self, proto: Proto) -> bool {
+        if proto == Proto::Netlink {
+            return !self.as_sent;
+        }
+        self.books.doubled();
+        true
+    }
+
+    #[cold]
+    pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+        self.books.failed(error);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rows of the walk: some are known by their bytes.
+pub(crate) struct WalkedRows<'r, 'f> {
+    rows: Rows<'r, 'f>,
+    unchanged: Option<&'r dyn Unchanged>,
+}
+
+impl<'r, 'f> WalkedRows<'r, 'f> {
+    /// `unchanged` is asked only if the kernel itself is read, and rows need no further filter.
+    pub(crate) fn new(rows: Rows<'r, 'f>, host: &Host, unchanged: Option<&'r dyn Unchanged>) -> WalkedRows<'r, 'f> {
+        let unchanged = unchanged.filter(|_| host.mode() == Mode::Live && rows.filter.is_none());
+        WalkedRows { rows, unchanged }
+    }
+}
+
+impl Taker for WalkedRows<'_, '_> {
+    #[inline(always)]
+    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()> {
+        match row {
+            Ok((row, key)) => self.rows.row(row, key),
+            Err(error) => {
+                self.unchanged.iter().for_each(|unchanged| unchanged.forget());
+                self.rows.failed(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn knows_bytes(&self) -> bool {
+        self.unchanged.is_some()
+    }
+
+    #[inline]
+    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        // What comes twice is counted where all rows are.
+        let unchanged = self.unchanged.filter(|_| !self.rows.window.has(bytes.key))?;
+        let again = unchanged.again(bytes)?;
+        self.rows.window.is_double(bytes.key);
+        self.rows.books.row();
+        Some(match again.next {
+            Next::More => ControlFlow::Continue(()),
+            Next::Stop => ControlFlow::Break(()),
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! A table by its file in /proc/net.
+use record::rows::Rare;
+use record::{Proto, SourceFault};
+use sys::{Errno, SysError};
+
+use super::Run;
+use crate::choose::Via;
+use crate::inet_diag::AF_INET6;
+use crate::keys::Table;
+use crate::proc_door::ProcFile;
+use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
+use crate::proc_tcp::parse_proc_line;
+use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
+use crate::pushdown::{Families, TableFilter};
+use crate::rows::Rows;
+use crate::source::fault::{fault_of, lacks_table};
+use crate::window::Window;
+
+impl Run<'_, '_, '_, '_> {
+    // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
+    pub(super) fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
+        let source = self.source;
+        let netns_id = source.options.netns_id;
+        let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
+        let rows_before = self.books.rows();
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };
+        let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
+        let mut text = Vec::new();
+        let end = file.read(|line| {
+            let mut rare = Rare::default();
+            rows.take_line(match table.proto() {
+                Proto::Unix => {
+                    restore_abstract(line);
+                    parse_proc_unix_line(line, netns_id)
+                }
+                Proto::Packet => parse_proc_packet_line(line, netns_id, &mut rare),
+                Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut rare, &mut text),
+                proto => parse_proc_line(line, proto, netns_id),
+            })
+        });
+        match end {
+            Ok(stopped) => {
+                self.stopped |= stopped;
+                self.books.used(Via::Proc.name());
+                Ok(true)
+            }
+            Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => Ok(false),
+            Err(error) if self.books.rows() > rows_before => {
+                self.books.used(Via::Proc.name());
+                self.books.incomplete(0, format!("{} are incomplete: {error}", table.what()));
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn proc_failed(&mut self, table: Table, error: SysError) {
+        match error.errno {
+            errno if !self.tells && lacks_table(errno) => {}
+            Errno::NOT_RECORDED => self.not_recorded(table),
+            Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
+            errno => self.fail(table, fault_of(Some(errno)), Box::new(error)),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the program is told of a call, and what it tells of it.
+use super::wanted::Wanted;
+use crate::conntrack_table::Table;
+
+/// Nodes a call, two to an entry: so that the kernel's RCU section is short.
+const NODES_A_CALL: u32 = 20_000;
+
+/// `struct walk`.
+pub(super) struct Context(pub(super) [u8; Context::BYTES]);
+
+impl Context {
+    pub(super) const TUPLES: usize = 64;
+    pub(super) const ENDED: usize = 224;
+    pub(super) const NEXT: usize = 228;
+    pub(super) const FILLED: usize = 232;
+    pub(super) const BUCKETS: usize = 236;
+    pub(super) const RESTARTS: usize = 240;
+    pub(super) const GONE: usize = 244;
+    pub(super) const NODES: usize = 248;
+    pub(super) const LONGEST: usize = 252;
+    pub(super) const ADDRESS: usize = 256;
+    pub(super) const NET: usize = 264;
+    pub(super) const BYTES: usize = 360;
+
+    pub(super) fn new(
+        wanted: &Wanted,
+        [start, end, region, fd]: [u32; 4],
+        [lanes, found]: [u32; 2],
+        net: u64,
+    ) -> Context {
+        let (status, status_mask) = wanted.status.unwrap_or_default();
+        let (mark, mark_mask) = wanted.mark.unwrap_or_default();
+        let (states, zone) = (wanted.states.unwrap_or(0), wanted.zone.unwrap_or(0).into());
+        let [states_low, states_high] = [states as u32, (states >> 32) as u32];
+        let (all, expiry) = (wanted.all.into(), u32::from(wanted.live) | u32::from(wanted.expired) << 1);
+        let words = [start, end, region, fd, all, NODES_A_CALL, lanes, found, expiry];
+        let conditions = [status, status_mask, mark, mark_mask, zone, states_low, states_high];
+        let mut bytes = [0; Context::BYTES];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words.iter().chain(&conditions)) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        let tuples = [wanted.orig.value, wanted.orig.mask, wanted.reply.value, wanted.reply.mask];
+        bytes.iter_mut().skip(Context::NET).zip(net.to_ne_bytes()).for_each(|(place, byte)| *place = byte);
+        for (place, tuple) in bytes.iter_mut().skip(Context::TUPLES).zip(tuples.as_flattened()) {
+            *place = *tuple;
+        }
+        Context(bytes)
+    }
+
+    pub(super) fn get(&self, at: usize) -> u32 {
+        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+    }
+
+    pub(super) fn word(&self, at: usize) -> u64 {
+        self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    }
+
+    pub(super) fn table(&self) -> Table {
+        Table { address: self.word(Context::ADDRESS), buckets: self.get(Context::BUCKETS) }
+    }
+}

@@ -1,0 +1,273 @@
+//! A reading under way, with what it takes to lose no row and repeat none when the table's size changes meanwhile.
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use sys::bpf::Mapped;
+use sys::{Blocks, Errno, Host, SysError};
+
+use super::context::Context;
+use super::rows::{HEAD, rows, telling};
+use super::share::Share;
+use super::wanted::Wanted;
+use super::{Counts, Walk};
+use crate::conntrack_table::{Reader, Table, Witness};
+use crate::{BpfError, Program};
+
+/// Buckets a call, should all be empty.
+const BUCKETS_A_CALL: u32 = 1 << 16;
+/// Chains that are followed at once, and entries that are written at once: what keeps the memory busy.
+pub(super) const AT_ONCE: [u32; 2] = [40, 128];
+/// The least of both, for tables whose chains are so long that they do not fit otherwise: eight buckets a turn.
+const FEW_AT_ONCE: [u32; 2] = [1, 1];
+/// Calls that may end without a step forward because chains changed a thousand times meanwhile.
+const UNQUIET_MAX: u32 = 20;
+// How a call ended, `ended` of `struct walk`.
+const NO_TABLE: u32 = 1;
+const FULL: u32 = 3;
+const UNQUIET: u32 = 4;
+const STRANGE: u32 = 5;
+/// Blocks that are shorter than this are not enough to know again what is out: they are kept together.
+const RECENT_BYTES: usize = 128 << 10;
+
+/// The block that was handed out last, from which bucket on, of a table of how many.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    from: Share,
+    region: u32,
+    filled: usize,
+}
+
+/// A reading under way.
+#[derive(Debug)]
+pub struct Walking<'w> {
+    regions: &'w Mapped,
+    whole: &'w Cell<Option<Counts>>,
+    program: &'w Program,
+    wanted: Wanted,
+    reader: Reader,
+    /// Where it can be had: cheaper than reading the file again.
+    witness: Option<Witness>,
+    table: Table,
+    /// The namespace that the calling thread was in at the beginning, as the program knows it.
+    net: u64,
+    /// All buckets before this one are out.
+    next: u32,
+    /// Rows up to here may be out, if the table's size changed: they are in the newest block, or in `recent`.
+    out_until: Share,
+    newest: Newest,
+    /// What followed the newest block since, if it was little or the table's size changed: that block, and the rows.
+    recent: Vec<u8>,
+    /// What of a block was not out.
+    passed: Vec<u8>,
+    /// True if something was handed out since the table was looked for.
+    unproved: bool,
+    at_once: [u32; 2],
+    unquiet: u32,
+    counts: Counts,
+}
+
+impl<'w> Walking<'w> {
+    pub(super) fn begin(walk: &'w Walk, host: &Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
+        let program = walk.loaded.program("walk_conntrack")?;
+        let (reader, witness) = (Reader::open(host)?, Witness::open(host));
+        walk.whole.set(None);
+        let mut walking = Walking {
+            regions: &walk.regions,
+            whole: &walk.whole,
+            program,
+            wanted,
+            reader,
+            witness,
+            table: Table::default(),
+            net: 0,
+            next: 0,
+            out_until: Share::NOTHING,
+            newest: Newest { from: Share::NOTHING, region: 0, filled: 0 },
+            recent: Vec::new(),
+            passed: Vec::new(),
+            unproved: false,
+            at_once: AT_ONCE,
+            unquiet: 0,
+            counts: Counts::default(),
+        };
+        walking.reader.look()?;
+        let context = walking.run(0, 0)?;
+        (walking.table, walking.net) = (context.table(), context.word(Context::NET));
+        Ok(walking)
+    }
+
+    /// What was met so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Buckets of the table.
+    pub fn buckets(&self) -> u32 {
+        self.table.buckets
+    }
+
+    pub(super) fn run(&self, start: u32, end: u32) -> Result<Context, SysError> {
+        let fd = self.reader.number();
+        let region = self.newest.region ^ 1;
+        let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
+        self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
+        match context.get(Context::ENDED) {
+            NO_TABLE => Err(failed(Errno::NOENT)),
+            STRANGE => Err(failed(Errno::NOSYS)),
+            _ => Ok(context),
+        }
+    }
+
+    /// Where the table is now; a change of its size that is under way is waited for.
+    fn look(&mut self) -> Result<Table, SysError> {
+        self.reader.look()?;
+        Ok(self.run(0, 0)?.table())
+    }
+
+    /// One call of the program. What it wrote, if the table is still the one it was.
+    fn call(&mut self, end: u32) -> Result<Option<Newest>, SysError> {
+        let context = self.run(self.next, end)?;
+        let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
+        let counted = |at| u64::from(context.get(at));
+        self.counts.restarts += counted(Context::RESTARTS);
+        if let Some(found) = self.check(next >= self.table.buckets, ended == UNQUIET)? {
+            self.resized(found)?;
+            return Ok(None);
+        }
+        self.judge(ended, next)?;
+        self.counts.nodes += counted(Context::NODES);
+        self.counts.gone += counted(Context::GONE);
+        self.counts.longest = self.counts.longest.max(context.get(Context::LONGEST));
+        let from = self.done();
+        self.next = next;
+        let newest = Newest { from, region: self.newest.region ^ 1, filled: context.get(Context::FILLED) as usize };
+        Ok(Some(newest).filter(|newest| newest.filled > HEAD))
+    }
+
+    /// Whether the table is still the one that was walked; the other, if not. What cannot be said now stays unproved.
+    fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<Table>, SysError> {
+        let same_size = self.witness.as_ref().is_some_and(|witness| witness.buckets() == Some(self.table.buckets));
+        // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where that
+        // is dear it is not: both changes would have to fall between a call and the look behind it.
+        let for_sure = is_odd || (is_last && (self.reader.is_cheap() || self.witness.is_none()));
+        if !for_sure && (same_size || (self.witness.is_none() && !self.reader.is_due())) {
+            self.unproved |= !same_size;
+            return Ok(None);
+        }
+        let found = self.look()?;
+        if found != self.table {
+            return Ok(Some(found));
+        }
+        self.unproved = false;
+        Ok(None)
+    }
+
+    fn done(&self) -> Share {
+        Share { bucket: self.next, of: self.table.buckets }
+    }
+
+    /// What a call's end means for the next.
+    fn judge(&mut self, ended: u32, next: u32) -> Result<(), SysError> {
+        let stands = next == self.next;
+        match ended {
+            FULL if stands && self.at_once == FEW_AT_ONCE => return Err(failed(Errno::NOSPC)),
+            FULL if stands => self.at_once = FEW_AT_ONCE,
+            // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
+            _ if stands => {
+                self.unquiet += 1;
+                if self.unquiet > UNQUIET_MAX {
+                    return Err(failed(Errno::AGAIN));
+                }
+            }
+            _ => (self.unquiet, self.at_once) = (0, AT_ONCE),
+        }
+        Ok(())
+    }
+
+    /// The table was exchanged for a larger or smaller one: the rest begins at the same share of it. Where that is
+    /// within a bucket, or within eight, rows come again that are out, and are known by the newest block.
+    fn resized(&mut self, new: Table) -> Result<(), SysError> {
+        self.counts.resizes += 1;
+        let done = self.done();
+        if self.out_until.is_before(done) {
+            self.out_until = done;
+        }
+        self.keep_newest();
+        self.table = new;
+        self.next = done.in_table(new.buckets) & !7;
+        // Not as far back as that, or who knows what was missed.
+        let lost = self.done().is_before(self.newest.from) || self.unproved;
+        if lost { Err(failed(Errno::AGAIN)) } else { Ok(()) }
+    }
+
+    fn keep_newest(&mut self) {
+        if self.recent.is_empty() {
+            self.recent = self.block(self.newest).to_vec();
+        }
+    }
+
+    /// Notes a block as handed out.
+    fn handed_out(&mut self, block: Newest) {
+        if block.filled >= RECENT_BYTES || self.newest.filled == 0 {
+            self.newest = block;
+            self.recent.clear();
+            return;
+        }
+        self.keep_newest();
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.extend_from_slice(self.block(block).get(HEAD..).unwrap_or_default());
+        // Enough of the like: what was before may be forgotten.
+        if recent.len() > 8 * RECENT_BYTES {
+            self.newest.from = block.from;
+            recent.clear();
+            recent.extend_from_slice(self.block(block));
+        }
+        self.recent = recent;
+        self.newest.region = block.region;
+    }
+
+    /// Keeps what of a block is not out; true if there is any.
+    fn pass(&mut self, newest: Newest) -> bool {
+        let out: HashSet<Vec<u8>> = rows(&self.recent).map(|(row, at)| telling(row, at)).collect();
+        let mut passed = std::mem::take(&mut self.passed);
+        passed.clear();
+        let block = self.block(newest);
+        passed.extend_from_slice(block.get(..HEAD).unwrap_or_default());
+        for (row, _) in rows(block).filter(|(row, at)| !out.contains(&telling(row, *at))) {
+            passed.extend_from_slice(row);
+        }
+        self.recent.extend_from_slice(passed.get(HEAD..).unwrap_or_default());
+        self.passed = passed;
+        self.passed.len() > HEAD
+    }
+
+    fn block(&self, newest: Newest) -> &[u8] {
+        let bytes = self.regions.bytes();
+        let size = bytes.len() / 2;
+        bytes.get(size * newest.region as usize..).and_then(|region| region.get(..newest.filled)).unwrap_or_default()
+    }
+}
+
+impl Blocks for Walking<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        while self.next < self.table.buckets {
+            let partly = self.done().is_before(self.out_until);
+            let until = self.out_until.in_table(self.table.buckets) + 8;
+            let end = if partly { until & !7 } else { self.next.saturating_add(BUCKETS_A_CALL) };
+            let Some(newest) = self.call(end)? else { continue };
+            if !partly {
+                self.handed_out(newest);
+                return Ok(Some(self.block(newest)));
+            }
+            if self.pass(newest) {
+                return Ok(Some(&self.passed));
+            }
+        }
+        self.whole.set(Some(self.counts).filter(|counts| counts.resizes == 0));
+        Ok(None)
+    }
+}
+
+fn failed(errno: Errno) -> SysError {
+    SysError::new("bpf_prog_run", "the walk of the connection-tracking table", errno)
+}

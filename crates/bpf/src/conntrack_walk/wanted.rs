@@ -1,0 +1,136 @@
+//! Which entries a walk shall find.
+
+const AF_INET: u8 = 2;
+pub(super) const AF_INET6: u8 = 10;
+
+// Which conditions a walk was loaded with.
+pub(super) const ORIG: u32 = 1;
+pub(super) const ANSWER: u32 = 2;
+pub(super) const STATUS: u32 = 4;
+pub(super) const MARK: u32 = 8;
+pub(super) const STATES: u32 = 16;
+pub(super) const ZONE: u32 = 32;
+
+/// What a tuple must be like, as far as anything was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TupleIs {
+    pub(super) value: [u8; 40],
+    pub(super) mask: [u8; 40],
+}
+
+impl TupleIs {
+    // `struct nf_conntrack_tuple` (include/net/netfilter/nf_conntrack_tuple.h).
+    const SRC: usize = 0;
+    const SPORT: usize = 16;
+    const FAMILY: usize = 18;
+    const DST: usize = 20;
+    const DPORT: usize = 36;
+    const PROTO: usize = 38;
+
+    /// Any.
+    pub const ANY: TupleIs = TupleIs { value: [0; 40], mask: [0; 40] };
+
+    /// True if it says nothing.
+    pub fn is_any(&self) -> bool {
+        self.mask.iter().all(|bits| *bits == 0)
+    }
+
+    fn with(mut self, at: usize, bytes: &[u8], mask: &[u8]) -> TupleIs {
+        let places = self.value.iter_mut().zip(&mut self.mask).skip(at);
+        for ((value, masked), (byte, bits)) in places.zip(bytes.iter().zip(mask)) {
+            *value = byte & bits;
+            *masked = *bits;
+        }
+        self
+    }
+
+    fn with_net(self, at: usize, addr: &[u8], bits: u8) -> TupleIs {
+        let mask = |byte: usize| {
+            let left = usize::from(bits).saturating_sub(8 * byte).min(8);
+            (0xff00u16 >> left) as u8
+        };
+        let masks: Vec<u8> = (0..addr.len()).map(mask).collect();
+        self.family(if addr.len() == 4 { AF_INET } else { AF_INET6 }).with(at, addr, &masks)
+    }
+
+    /// Of this family: 2 AF_INET, 10 AF_INET6.
+    pub fn family(self, family: u8) -> TupleIs {
+        self.with(TupleIs::FAMILY, &u16::from(family).to_ne_bytes(), &[0xff; 2])
+    }
+
+    /// Of this IP protocol.
+    pub fn proto(self, proto: u8) -> TupleIs {
+        self.with(TupleIs::PROTO, &[proto], &[0xff])
+    }
+
+    /// From an address whose first `bits` are those of `addr` (4 or 16 bytes).
+    pub fn src(self, addr: &[u8], bits: u8) -> TupleIs {
+        self.with_net(TupleIs::SRC, addr, bits)
+    }
+
+    /// To an address whose first `bits` are those of `addr` (4 or 16 bytes).
+    pub fn dst(self, addr: &[u8], bits: u8) -> TupleIs {
+        self.with_net(TupleIs::DST, addr, bits)
+    }
+
+    /// With this beside the source: a port, an ICMP id, a GRE key. Host order.
+    pub fn sport(self, port: u16) -> TupleIs {
+        self.with(TupleIs::SPORT, &port.to_be_bytes(), &[0xff; 2])
+    }
+
+    /// With this beside the destination: a port, ICMP type and code, a GRE key. Host order.
+    pub fn dport(self, port: u16) -> TupleIs {
+        self.with(TupleIs::DPORT, &port.to_be_bytes(), &[0xff; 2])
+    }
+}
+
+/// Which entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Entries of every namespace, not of the calling thread's alone.
+    pub all: bool,
+    /// Entries that live.
+    pub live: bool,
+    /// Entries whose time is over, which wait to be collected.
+    pub expired: bool,
+    /// Status bits: value and mask.
+    pub status: Option<(u32, u32)>,
+    /// Mark: value and mask.
+    pub mark: Option<(u32, u32)>,
+    /// States of the protocol: bit n is TCP's state n, bit 16 + n SCTP's, bit 32 + n DCCP's. Protocols without states do
+    /// not pass.
+    pub states: Option<u64>,
+    /// Zone.
+    pub zone: Option<u16>,
+    /// The direction that made the entry.
+    pub orig: TupleIs,
+    /// What answers look like.
+    pub reply: TupleIs,
+}
+
+impl Wanted {
+    /// Every living entry of the calling thread's namespace.
+    pub const LIVE: Wanted = Wanted {
+        all: false,
+        live: true,
+        expired: false,
+        status: None,
+        mark: None,
+        states: None,
+        zone: None,
+        orig: TupleIs::ANY,
+        reply: TupleIs::ANY,
+    };
+
+    pub(super) fn conditions(&self) -> u32 {
+        let each = [
+            (!self.orig.is_any(), ORIG),
+            (!self.reply.is_any(), ANSWER),
+            (self.status.is_some(), STATUS),
+            (self.mark.is_some(), MARK),
+            (self.states.is_some(), STATES),
+            (self.zone.is_some(), ZONE),
+        ];
+        each.iter().filter(|(is, _)| *is).fold(0, |bits, (_, bit)| bits | bit)
+    }
+}

@@ -71,35 +71,16 @@ impl Source<Nat> for EveryCt<'_> {
         offer
     }
 
-    fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        self.read(demand, None, each)
-    }
-
-    /// Only in the one pass for all are rows shown as bytes.
-    fn run_again(
-        &mut self,
-        demand: &Demand<Nat>,
-        unchanged: &dyn Unchanged,
-        each: &mut Each<'_, Nat>,
-    ) -> Result<Accounting, SourceError> {
-        self.read(demand, Some(unchanged), each)
-    }
-}
-
-impl EveryCt<'_> {
+    // Only in the one pass for all are rows shown as bytes.
     fn read(
-        &self,
+        &mut self,
         demand: &Demand<Nat>,
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
         let mut books = Accounting::default();
         if let Some(mut walk) = self.walk(demand) {
-            let walked = match unchanged {
-                Some(unchanged) => walk.run_again(demand, unchanged, each),
-                None => walk.run(demand, each),
-            };
-            match walked {
+            match walk.read(demand, unchanged, each) {
                 // One after the other, if the walk cannot be had after all.
                 Err(error) if self.options.via.is_none() && !self.host.is_replay() => {
                     books.because(0, format!("read one namespace after the other: {error}"));

@@ -248,35 +248,16 @@ impl Source<Nat> for CtSource<'_> {
         Offer { door: choice.via.name(), pushed: split.pushed, lacks: choice.lacks(), explain }
     }
 
-    fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        self.read(demand, None, each)
-    }
-
-    /// Rows of the walk are shown as bytes, unless more of them than the time left changes by itself.
-    fn run_again(
-        &mut self,
-        demand: &Demand<Nat>,
-        unchanged: &dyn Unchanged,
-        each: &mut Each<'_, Nat>,
-    ) -> Result<Accounting, SourceError> {
-        let fits = demand.need & CHANGES_BY_ITSELF == 0 && self.host.mode() == Mode::Live;
-        let timeout = field_index::<Nat>("timeout_s").filter(|_| fits);
-        let unchanged = timeout.is_some_and(|field| unchanged.but_for(field)).then_some(unchanged);
-        self.read(demand, unchanged, each)
-    }
-}
-
-/// What a row's bytes do not tell, beside the time left: an age, whether that time is over, the names of labels, how many
-/// look at the entry.
-const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
-
-impl CtSource<'_> {
+    // Rows of the walk are shown as bytes, unless more of them than the time left changes by itself.
     fn read(
         &mut self,
         demand: &Demand<Nat>,
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
+        let fits = demand.need & CHANGES_BY_ITSELF == 0 && self.host.mode() == Mode::Live;
+        let timeout = field_index::<Nat>("timeout_s").filter(|_| fits);
+        let unchanged = unchanged.filter(|unchanged| timeout.is_some_and(|field| unchanged.but_for(field)));
         let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
         let mut books = Books::default();
         for note in self.narrower_filters(demand) {
@@ -323,6 +304,12 @@ impl CtSource<'_> {
         }
     }
 }
+
+/// What a row's bytes do not tell, beside the time left: an age, whether that time is over, the names of labels, how many
+/// look at the entry.
+const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
+
+impl CtSource<'_> {}
 
 /// One run.
 struct Run<'s, 'h, 'r, 'f> {

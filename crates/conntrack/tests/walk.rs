@@ -196,7 +196,7 @@ fn root_rows_are_known_again_but_for_their_time() {
             known.again.borrow_mut().clear();
             let mut fresh = Vec::new();
             let mut source = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors);
-            let read = source.run_again(&demand(fields, Vec::new()), known, &mut |row| {
+            let read = source.read(&demand(fields, Vec::new()), Some(known), &mut |row| {
                 let (text, timeout_s) = told(row);
                 let bytes = known.asked.take();
                 if !bytes.is_empty() {

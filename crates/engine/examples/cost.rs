@@ -8,7 +8,7 @@ use engine::{Fold, Plan, Predicate, Request, Sort, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Demand, Each, Lookups, Next, Offer, Round, Sink, SinkError, Source, SourceError, State,
-    Value,
+    Unchanged, Value,
 };
 use std::time::Instant;
 
@@ -30,7 +30,12 @@ impl Source<Sockets> for Canned {
         Offer::default()
     }
 
-    fn run(&mut self, _: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        _: &Demand<Sockets>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
         self.each(|row| {
             let _ = each(row);
         });

@@ -6,7 +6,7 @@ use crate::plan::{Plan, Request};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
-    Round, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
+    Round, Sink, SinkError, Source, SourceError, SourceFault, State, Unchanged, Value, field_index,
 };
 
 #[global_allocator]
@@ -29,7 +29,12 @@ impl Source<Sockets> for Canned {
         Offer { door: "canned", pushed: self.pushed.clone(), ..Offer::default() }
     }
 
-    fn run(&mut self, _: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        _: &Demand<Sockets>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
         if self.fails {
             return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
         }

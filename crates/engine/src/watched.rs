@@ -287,36 +287,18 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
         self.source.offer(demand)
     }
 
-    fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
-        self.round(demand, None, each)
-    }
-
-    fn run_again(
-        &mut self,
-        demand: &Demand<T>,
-        unchanged: &dyn Unchanged,
-        each: &mut Each<'_, T>,
-    ) -> Result<Accounting, SourceError> {
-        self.round(demand, Some(unchanged), each)
-    }
-}
-
-impl<T: Watchable> Watching<'_, T> {
-    fn round(
+    fn read(
         &mut self,
         demand: &Demand<T>,
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, T>,
     ) -> Result<Accounting, SourceError> {
         if !is_wanted(demand) {
-            return match unchanged {
-                Some(unchanged) => self.source.run_again(demand, unchanged, each),
-                None => self.source.run(demand, each),
-            };
+            return self.source.read(demand, unchanged, each);
         }
         self.memory.begin(self.now_ns);
         let mut stopped = false;
-        let read = self.read(demand, unchanged, &mut |row| {
+        let read = self.all(demand, unchanged, &mut |row| {
             let next = each(row);
             stopped |= next == Next::Stop;
             next
@@ -344,9 +326,11 @@ impl<T: Watchable> Watching<'_, T> {
         }
         Ok(books)
     }
+}
 
+impl<T: Watchable> Watching<'_, T> {
     /// Every row of the source, with what is known of it; true if a row that had not changed was the last one wanted.
-    fn read(
+    fn all(
         &mut self,
         demand: &Demand<T>,
         unchanged: Option<&dyn Unchanged>,
@@ -358,7 +342,7 @@ impl<T: Watchable> Watching<'_, T> {
             return Ok((books, false));
         };
         let through = Through { memory: RefCell::new((&mut *self.memory, false)), unchanged };
-        let books = self.source.run_again(demand, &through, &mut |row| {
+        let books = self.source.read(demand, Some(&through), &mut |row| {
             let watched = through.meet(row);
             each(&T::watched(row, &watched))
         })?;

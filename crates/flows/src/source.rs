@@ -7,6 +7,7 @@ use crate::{Grouping, Homes, Listeners, Ranges, Verdict, direction, direction_of
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
     Accounting, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError, State,
+    Unchanged,
 };
 
 /// Which rule tells the direction and which sockets count.
@@ -212,7 +213,12 @@ impl Source<Flows> for FlowSource<'_> {
         }
     }
 
-    fn run(&mut self, demand: &Demand<Flows>, each: &mut Each<'_, Flows>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        demand: &Demand<Flows>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Flows>,
+    ) -> Result<Accounting, SourceError> {
         self.listeners.clear();
         self.grouping.clear();
         let mut books = Accounting::default();

@@ -16,18 +16,19 @@ pub trait Source<T: Table> {
     ///
     /// Rows for which the offer said [`crate::Push::Exact`] are already filtered.
     /// The accounting's `seen` counts rows handed out; `failed`, `doubled`, `lost` what was not.
-    fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError>;
-
-    /// The same in a round that follows another: rows may be shown to `unchanged` as bytes before they are decoded, and
-    /// those that it knows are not handed to `each`. A source that has no use for it has nothing to do.
-    fn run_again(
+    ///
+    /// In a round that follows another rows may be shown to `unchanged` as bytes before they are decoded, and those that
+    /// it knows are not handed to `each`. A source that has no use for it leaves it alone.
+    fn read(
         &mut self,
         demand: &Demand<T>,
-        unchanged: &dyn Unchanged,
+        unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, T>,
-    ) -> Result<Accounting, SourceError> {
-        let _ = unchanged;
-        self.run(demand, each)
+    ) -> Result<Accounting, SourceError>;
+
+    /// The same for a round by itself.
+    fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        self.read(demand, None, each)
     }
 }
 

@@ -99,24 +99,9 @@ impl Source<Sockets> for EverySocket<'_> {
         Offer { explain, ..offer }
     }
 
-    fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
-        self.read(demand, None, each)
-    }
-
-    fn run_again(
-        &mut self,
-        demand: &Demand<Sockets>,
-        unchanged: &dyn Unchanged,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
-        self.read(demand, Some(unchanged), each)
-    }
-}
-
-impl EverySocket<'_> {
     // Of what is read by each namespace's own source no row is known by its bytes: they are few where TCP is walked.
     fn read(
-        &self,
+        &mut self,
         demand: &Demand<Sockets>,
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Sockets>,
@@ -147,7 +132,9 @@ impl EverySocket<'_> {
         }
         round.finish()
     }
+}
 
+impl EverySocket<'_> {
     fn read_one(
         &self,
         way: &Way<'_>,

@@ -202,23 +202,8 @@ impl Source<Sockets> for SocketSource<'_> {
         Offer { door, pushed: plan.pushed, lacks, explain }
     }
 
-    fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
-        self.read(demand, None, each)
-    }
-
-    fn run_again(
-        &mut self,
-        demand: &Demand<Sockets>,
-        unchanged: &dyn Unchanged,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
-        self.read(demand, Some(unchanged), each)
-    }
-}
-
-impl SocketSource<'_> {
     fn read(
-        &self,
+        &mut self,
         demand: &Demand<Sockets>,
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Sockets>,

@@ -13,7 +13,7 @@ use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns};
 use record::rows::Sockets;
-use record::{Accounting, Demand, Each, LookupId, Lookups, Next, Offer, Proto, Source, SourceError, Value};
+use record::{Accounting, Demand, Each, LookupId, Lookups, Next, Offer, Proto, Source, SourceError, Unchanged, Value};
 use sockets::{Closing, Options, SocketSource, Target, Via};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -95,7 +95,12 @@ impl Source<Sockets> for Remembering<'_> {
         self.source.offer(demand)
     }
 
-    fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        demand: &Demand<Sockets>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
         let (choosing, lookups) = (self.choosing, self.lookups);
         self.source.run(demand, &mut |row| {
             if !choosing.test.matches(row, &lookups) {

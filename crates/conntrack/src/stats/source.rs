@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 
 use record::rows::{Change, NatStat, NatStats, stat_need};
-use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault};
+use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault, Unchanged};
 use sys::caps::{self, Cap};
 use sys::{Host, Way};
 
@@ -104,7 +104,12 @@ impl Source<NatStats> for StatSource<'_> {
         Offer { door: door.name(), explain, ..Offer::default() }
     }
 
-    fn run(&mut self, demand: &Demand<NatStats>, each: &mut Each<'_, NatStats>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        demand: &Demand<NatStats>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, NatStats>,
+    ) -> Result<Accounting, SourceError> {
         if let Some(memory) = self.memory {
             memory.borrow_mut().begin();
         }

@@ -64,7 +64,7 @@ impl<T: Table> Plan<T> {
         let streaming = RefCell::new(Streaming { gate, out, pass, written, tag: Some(0) });
         let shared = Shared { plan: self, streaming };
         let mut spare = vec![Value::Null; self.cells.len()];
-        let from_source = source.run_again(&self.demand, &shared, &mut |row| {
+        let from_source = source.read(&self.demand, Some(&shared), &mut |row| {
             // One vector for all rows, as in `stream`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });

@@ -39,12 +39,8 @@ impl Bytes {
     }
 }
 
-impl Source<Sockets> for Bytes {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        Canned::default().offer(demand)
-    }
-
-    fn run(&mut self, _: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+impl Bytes {
+    fn decoded(&self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         for row in &self.rows {
             if each(&made(*row, &mut [0; 208])) == Next::Stop {
                 break;
@@ -52,18 +48,23 @@ impl Source<Sockets> for Bytes {
         }
         Ok(Accounting::default())
     }
+}
 
-    fn run_again(
+impl Source<Sockets> for Bytes {
+    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
+        Canned::default().offer(demand)
+    }
+
+    fn read(
         &mut self,
-        demand: &Demand<Sockets>,
-        unchanged: &dyn Unchanged,
+        _: &Demand<Sockets>,
+        unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let queue = field_index::<Sockets>("recv_q").unwrap();
-        let but_for_queue = self.but_for_queue && unchanged.but_for(queue);
-        if self.but_for_queue && !but_for_queue {
-            return self.run(demand, each);
-        }
+        let unchanged = unchanged.filter(|unchanged| !self.but_for_queue || unchanged.but_for(queue));
+        let Some(unchanged) = unchanged else { return self.decoded(each) };
+        let but_for_queue = self.but_for_queue;
         for row in &self.rows {
             let told = if but_for_queue { (row.0, row.1.min(0), row.2) } else { *row };
             let bytes = format!("{told:?}");

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use record::rows::{Endpoint, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, State};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, State, Unchanged};
 
 /// An end written as `192.0.2.1:80` or `[::1]:80`.
 pub(crate) fn end(text: &str) -> Endpoint {
@@ -87,7 +87,12 @@ impl Source<Sockets> for Rows {
         }
     }
 
-    fn run(&mut self, demand: &Demand<Sockets>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        demand: &Demand<Sockets>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
         self.asked.push(demand.clone());
         let mut acct = Accounting::default();
         acct.used("rows");

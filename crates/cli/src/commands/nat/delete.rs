@@ -18,7 +18,7 @@ use conntrack::{CtTable, Place, Via};
 use engine::{Predicate, columns};
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat};
-use record::{Accounting, Demand, Each, LookupId, Lookups, Offer, Source, SourceError, Value};
+use record::{Accounting, Demand, Each, LookupId, Lookups, Offer, Source, SourceError, Unchanged, Value};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -103,7 +103,12 @@ impl Source<Nat> for Remembering<'_> {
         self.source.offer(demand)
     }
 
-    fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+    fn read(
+        &mut self,
+        demand: &Demand<Nat>,
+        _: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Nat>,
+    ) -> Result<Accounting, SourceError> {
         let (choosing, lookups) = (self.choosing, self.lookups);
         self.source.run(demand, &mut |row| {
             if choosing.test.matches(row, &lookups) {

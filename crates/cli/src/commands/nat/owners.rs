@@ -175,20 +175,16 @@ impl Source<Nat> for WithOwners<'_> {
         self.source.offer(demand)
     }
 
-    fn run(&mut self, demand: &Demand<Nat>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
-        let WithOwners { source, ends, lookups, .. } = self;
-        source.run(demand, &mut |row| owned(ends, lookups, row, each))
-    }
-
-    fn run_again(
+    fn read(
         &mut self,
         demand: &Demand<Nat>,
-        unchanged: &dyn Unchanged,
+        unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
         let WithOwners { source, ends, lookups, secret } = self;
-        let same = SameOwners { unchanged, sums: ends.sums(lookups, secret) };
-        source.run_again(demand, &same, &mut |row| owned(ends, lookups, row, each))
+        let same = unchanged.map(|unchanged| SameOwners { unchanged, sums: ends.sums(lookups, secret) });
+        let same = same.as_ref().map(|same| same as &dyn Unchanged);
+        source.read(demand, same, &mut |row| owned(ends, lookups, row, each))
     }
 }
 

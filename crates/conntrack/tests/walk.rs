@@ -16,7 +16,8 @@ use record::{
     Unchanged, Value, field_index,
 };
 use sys::caps::Cap;
-use sys::{Host, NetNs, Way};
+use sys::fault::{Fault, arm, disarm_all};
+use sys::{Errno, Host, NetNs, Way};
 use testkit::conntrack::{Entry, insert, mixed, remove};
 use testkit::netns::Lab;
 use testkit::tables::{Alone, Together};
@@ -517,6 +518,53 @@ fn root_chains_that_are_too_long() {
         assert!(walked.nodes >= 200_000, "{walked:?}");
         assert!((mean..mean + 8 * mean.isqrt()).contains(&u64::from(walked.longest)), "{walked:?}");
         assert_eq!(chains(Via::Netlink), None);
+    });
+}
+
+/// A walk that breaks off: rows that came before are rows, and that there are more is said, whoever asked for them.
+#[test]
+fn root_a_walk_that_breaks_off_keeps_what_it_had() {
+    testkit::require_root!();
+    let _shared = Together::share();
+    let lab = Lab::new("walkbreaks");
+    // More than one call of the program can take.
+    lab.inside(|| fixed(25_000));
+    lab.inside(|| {
+        let (host, doors, filter) = (Host::live(), Doors::new(), KernelFilter::default());
+        let place = Place { netns: None, netns_id: sys::netns::current_inode().unwrap() };
+        let ask = WalkAsk { place, doors: &doors, need: 0, filter: &filter };
+        let entries = |each: &mut dyn FnMut()| {
+            ask.entries(&host, |_| {
+                each();
+                ControlFlow::Continue(())
+            })
+        };
+        assert_eq!(entries(&mut || {}).unwrap().rows, 25_000);
+        // The program is loaded: a look for the table and the first call go well.
+        let mut out = 0;
+        arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
+        let error = entries(&mut || out += 1).unwrap_err();
+        disarm_all();
+        assert!((1..25_000).contains(&out) && error.to_string().contains("cannot run the walk"), "{out}: {error}");
+
+        let mut source = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors);
+        let demand = demand(&["orig_src"], Vec::new());
+        arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
+        let books = source.run(&demand, &mut |_| Next::More).unwrap();
+        disarm_all();
+        assert!(books.incomplete && books.seen == out, "{books:?}");
+        assert!(books.why.iter().any(|why| why.text.contains("incomplete")), "{books:?}");
+        // Before the first row another door takes over, unless this one was insisted on.
+        let mut source = CtSource::new(&host, options(None)).through(&doors);
+        arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
+        let books = source.run(&demand, &mut |_| Next::More).unwrap();
+        disarm_all();
+        assert!(!books.incomplete && books.seen == 25_000 && books.via == ["netlink"], "{books:?}");
+        assert!(books.why.iter().any(|why| why.text.starts_with("read by netlink")), "{books:?}");
+        arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
+        let error = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors).run(&demand, &mut |_| Next::More);
+        disarm_all();
+        assert!(error.is_err());
     });
 }
 

@@ -16,6 +16,7 @@
  * rest. So a call makes one write at most, before it changes anything.
  */
 #include "kernel.h"
+#include "pids.h"
 
 LICENSE("Dual BSD/GPL");
 
@@ -34,17 +35,6 @@ u64 batch[BATCH + 2];	/* a full batch and the end behind it */
 
 #define UNIT(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
 
-/* The task's number in the reader's pid namespace; 0 if it has just ended. */
-INLINE u32 number_of(struct pid *pid)
-{
-	/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL). */
-	u32 at = field_offset(struct pid, numbers) + (level & 63) * type_size(struct upid);
-	int number = 0;
-
-	bpf_probe_read_kernel(&number, sizeof(number), (void *)pid + at + field_offset(struct upid, nr));
-	return number;
-}
-
 /* Adds the task's row; there is room. */
 INLINE void tell(struct task_struct *task, u32 at)
 {
@@ -54,8 +44,8 @@ INLINE void tell(struct task_struct *task, u32 at)
 	if (at > BATCH - ROW_MAX)
 		return;
 	if (level) {
-		tid = number_of(PLAIN(struct task_struct, task)->thread_pid);
-		pid = number_of(PLAIN(struct task_struct, task)->group_leader->thread_pid);
+		tid = number_at(PLAIN(struct task_struct, task)->thread_pid, level);
+		pid = number_at(PLAIN(struct task_struct, task)->group_leader->thread_pid, level);
 	}
 	bpf_probe_read_kernel(name, sizeof(name), task->comm);
 	batch[at] = UNIT(0, ROW_TASK);

@@ -3,9 +3,11 @@
  * One small program of every sort that the loader knows; for the crate's own tests.
  */
 #include "kernel.h"
+#include "pids.h"
 
 LICENSE("Dual BSD/GPL");
 
+const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
 const volatile u32 only_tgid = 0; /* set by the loader: rows of this process alone */
 const volatile u64 step = 1;
 
@@ -39,7 +41,7 @@ int look(struct facts *facts)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 key = 1;
 	u64 *slot = bpf_map_lookup_elem(&out, &key);
-	u32 tgid = task->tgid;
+	u32 tgid = pid_in(task, pidns);
 	u64 one = 1;
 
 	if (!slot)
@@ -103,8 +105,8 @@ int tasks(struct bpf_iter__task *context)
 
 	if (!task)
 		return 0;
-	row.pid = task->pid;
-	row.tgid = task->tgid;
+	row.tgid = pid_in(task, pidns);
+	row.pid = task->pid == task->tgid ? row.tgid : task->pid;
 	if (!only_tgid || row.tgid == only_tgid)
 		bpf_seq_write(context->meta->seq, &row, sizeof(row));
 	return 0;

@@ -25,10 +25,12 @@
  * and >= 6.3 (sock_send_length, sock_recv_length); each may be left out and costs only how soon the owner is known.
  */
 #include "kernel.h"
+#include "pids.h"
 
 LICENSE("Dual BSD/GPL");
 
 const volatile u32 only_netns = 0; /* inode of the one namespace; 0: all */
+const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
 const volatile u32 slots = 1 << 14; /* entries of `young`, a power of two */
 
 /* The reader is woken once in so many bytes, but looks by itself every 10 ms. Of the ring's room an eighth. */
@@ -43,7 +45,7 @@ struct holder {
 	u64 cgroup;
 	char comm[16];
 	u32 uid;
-	u32 tgid; /* 0: not known yet; written last */
+	u32 pid; /* as the reader has it; 0: not known yet, or nobody whom the reader sees; written last */
 };
 
 /*
@@ -102,7 +104,7 @@ struct {
 struct event {
 	u64 ns, opened_ns, cookie, cgroup;
 	u64 bytes_in, bytes_out;
-	u32 netns, tgid, uid, rtt_us;
+	u32 netns, pid, uid, rtt_us;
 	u32 retrans, segs_in, segs_out;
 	u32 local, peer; /* IPv4 */
 	u16 local_port, peer_port;
@@ -157,7 +159,7 @@ s64 old_ones;	/* entries of `conns` */
 u64 unasked;	/* accepted by somebody who did not ask for the peer's name, known only when they let go */
 
 /* Members of the task instead of helpers: each call costs 20 ns and more. */
-INLINE void hold(struct holder *holder)
+INLINE void hold_as(struct holder *holder, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *plain = PLAIN(struct task_struct, task);
 
@@ -165,7 +167,12 @@ INLINE void hold(struct holder *holder)
 	holder->uid = plain->cred->uid.val;
 	holder->cgroup = plain->cgroups->dfl_cgrp->kn->id;
 	BARRIER();
-	holder->tgid = task->tgid;
+	holder->pid = pid;
+}
+
+INLINE void hold(struct holder *holder)
+{
+	hold_as(holder, pid_in(bpf_get_current_task_btf(), pidns));
 }
 
 /* Where a socket lies, counted from a variable of ours: the verifier lets nobody reckon with an address itself, but
@@ -391,7 +398,7 @@ INLINE void tell(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, 
 	e->opened_ns = conn->opened_ns;
 	e->cookie = conn->cookie;
 	e->direction = conn->direction;
-	e->tgid = conn->holder.tgid;
+	e->pid = conn->holder.pid;
 	e->uid = conn->holder.uid;
 	e->cgroup = conn->holder.cgroup;
 	memcpy(e->comm, conn->holder.comm, sizeof(e->comm));
@@ -531,8 +538,10 @@ int on_state(u64 *ctx)
 		conn->opened_ns = now_ns(sk, tp, true);
 		told = 1 << EVENT_OPEN;
 	} else if (conn && is_by_process(sk, old, new)) {
-		if (conn->holder.tgid != (u32)bpf_get_current_task_btf()->tgid && !(conn->key & BUSY))
-			hold(&conn->holder);
+		u32 pid = pid_in(bpf_get_current_task_btf(), pidns);
+
+		if (conn->holder.pid != pid && !(conn->key & BUSY))
+			hold_as(&conn->holder, pid);
 		if (take_pending(conn, 0)) {
 			COUNT_ONE(unasked);
 			told = 1 << EVENT_OPEN;
@@ -714,7 +723,7 @@ int stamp(struct bpf_iter__task_file *ctx)
 	memcpy(conn->holder.comm, task->comm, sizeof(conn->holder.comm));
 	conn->holder.uid = task->cred->uid.val;
 	conn->holder.cgroup = task->cgroups->dfl_cgrp->kn->id;
-	conn->holder.tgid = task->tgid;
+	conn->holder.pid = pid_in(task, pidns);
 	publish(conn, key, 0);
 	/* The file is held meanwhile, but the connection may have ended: then nobody would take the entry away. */
 	if (sk->__sk_common.skc_state == TCP_CLOSE)

@@ -187,11 +187,14 @@ fn root_lists_with_known_defects() {
         "-L -g 2001:db8::98",
         "-L -p gre --srckey 5",
         "-L -u ASSURED,!SEEN_REPLY",
-        "-L -m 3 -u ASSURED",
         "-G -p icmp -s 192.0.2.1 -d 192.0.2.9 --icmp-type 8 --icmp-code 0 --icmp-id 77 -o xml",
         "-G -p udp -r 192.0.2.53 -q 192.0.2.2 --reply-port-src 53 --reply-port-dst 5001",
     ] {
         same(&lab, OLD, line);
+    }
+    // 1.4.8 mended this.
+    if tool::version("conntrack") == Some(tool::Version(1, 4, 7)) {
+        same(&lab, OLD, "-L -m 3 -u ASSURED");
     }
 }
 
@@ -231,8 +234,13 @@ fn root_right_where_the_tool_is_wrong() {
     assert!(xml.contains("protoname=\"sctp\"") && !xml.contains("<state>FIN_WAIT</state>"));
     let one = "-G -p udp -r 192.0.2.53 -q 192.0.2.2 --reply-port-src 53 --reply-port-dst 5001";
     assert_eq!(protocols(one), "udp");
-    let document = lines(&lab, "-G -p esp -s 192.0.2.1 -d 192.0.2.9 -o xml");
-    assert_eq!((document.len(), document[3].as_str()), (4, "</conntrack>"));
+    let output = run(ours(&lab, &[], "-G -p esp -s 192.0.2.1 -d 192.0.2.9 -o xml"));
+    let document = text(&output.stdout);
+    assert!(
+        document.lines().count() == 4 && document.ends_with("</conntrack>\n"),
+        "{document}{}",
+        text(&output.stderr)
+    );
 }
 
 /// The kernel's own filter would leave out just those that are asked for.

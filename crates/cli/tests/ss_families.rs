@@ -150,7 +150,7 @@ fn root_netlink_sockets() {
         same(&lab, "ss", OLD, line);
     }
     let shown = |before: &[&str]| {
-        let all = text(&ours(&lab, "ss", before, "-Hf netlink -ae").stdout);
+        let all = text(&ours(&lab, "ss", before, "-Hf netlink -aep").stdout);
         all.lines().filter(|line| line.contains("groups=0x00000011")).count()
     };
     assert_eq!((shown(OLD), shown(&[])), (2, 1));

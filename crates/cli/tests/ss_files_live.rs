@@ -157,7 +157,11 @@ fn root_threads_hold_what_their_process_holds() {
     lab.listen_tcp(1);
     lab.connect_v4(1);
     for words in ["-tlnT", "-tanT", "-tanpT", "-tanTo", "-uanT"] {
-        let ours = same(&lab, words, None);
+        // 6.15 shows no threads without -p; ours does, unless it is told to do as 6.15.
+        let ours = match layout() == "6.15" && !words.contains('p') {
+            true => text(&run(&lab, true, &[words], None).stdout),
+            false => same(&lab, words, None),
+        };
         assert!(words == "-uanT" || ours.contains(",tid="), "{ours}");
     }
 }

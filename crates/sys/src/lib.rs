@@ -17,6 +17,7 @@ mod kernel;
 mod netlink;
 pub mod netns;
 pub mod out;
+pub mod pidns;
 pub mod sandbox;
 pub mod signal;
 pub mod socket;

@@ -13,6 +13,9 @@ const SS: &[(&str, &[char])] = &[
     (" lastsnd:", &[' ', '\n']),
     (" lastrcv:", &[' ', '\n']),
     (" lastack:", &[' ', '\n']),
+    (" last_data_sent:", &[' ', '\n']),
+    (" last_data_recv:", &[' ', '\n']),
+    (" last_ack_recv:", &[' ', '\n']),
     (" busy:", &[' ', '\n']),
     (" rwnd_limited:", &[' ', '\n']),
     (" sndbuf_limited:", &[' ', '\n']),
@@ -53,7 +56,9 @@ const CONNTRACK: &[(&str, &[char])] = &[
 
 /// Text, XML or commands of `conntrack` with timeouts, reference counts, ages and the tool's version as `*`.
 pub fn conntrack(text: &str) -> String {
-    by_line(text, |line| between(&without_timeout(line), CONNTRACK))
+    // A word of the help that 1.4.8 spells right.
+    let text = text.replace("Source addres from", "Source address from");
+    by_line(&text, |line| between(&without_timeout(line), CONNTRACK))
 }
 
 /// Each line by itself: a mark that is nowhere would be looked for in all that follows.

@@ -226,8 +226,13 @@ fn without(hooks: &[&str], why: &str) -> String {
 fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
     let room = Room::of(host);
-    let constants: [(&str, &[u8]); 2] =
-        [("only_netns", &only_netns.to_ne_bytes()), ("slots", &room.slots.to_ne_bytes())];
+    // Without /proc its processes cannot be looked at either.
+    let pidns = sys::pidns::below_the_first().ok().flatten().unwrap_or(0);
+    let constants: [(&str, &[u8]); 3] = [
+        ("only_netns", &only_netns.to_ne_bytes()),
+        ("pidns", &pidns.to_ne_bytes()),
+        ("slots", &room.slots.to_ne_bytes()),
+    ];
     let entries = room.entries();
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];

@@ -66,7 +66,7 @@ Updating parameters and options:
 Common parameters and options:
   -s, --src, --orig-src ip\t\tSource address from original direction
   -d, --dst, --orig-dst ip\t\tDestination address from original direction
-  -r, --reply-src ip\t\tSource addres from reply direction
+  -r, --reply-src ip\t\tSource address from reply direction
   -q, --reply-dst ip\t\tDestination address from reply direction
   -p, --protonum proto\t\tLayer 4 Protocol, eg. 'tcp'
   -f, --family proto\t\tLayer 3 Protocol, eg. 'ipv6'

@@ -92,7 +92,7 @@ fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, option
 }
 
 fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
-    let Some(netlink) = row.rare.and_then(|rare| rare.netlink) else { return };
+    let Some(netlink) = row.rare.and_then(|rare| rare.netlink).filter(|_| options.shows_netlink()) else { return };
     if options.details {
         // By netlink there is no address of the socket and of its callback: ss prints zeros.
         out.extend_from_slice(b" sk=0 cb=0 groups=0x");

@@ -117,7 +117,19 @@ impl Options {
 
     /// True if those who hold a socket are shown.
     pub fn holders(&self) -> bool {
-        self.processes || self.threads || self.context != Context::None
+        // 6.15 looks for threads, and shows them only if `-p` asks for the column.
+        let threads = self.threads && !self.lacks_a_column();
+        self.processes || threads || self.context != Context::None
+    }
+
+    /// True if what 6.15 shows beside processes is to be left out with them, as it does.
+    fn lacks_a_column(&self) -> bool {
+        self.bug_compatible && self.layout == Layout::V6_15
+    }
+
+    /// True if what netlink sockets have beyond their addresses is shown: 6.15 writes it into the column of processes.
+    pub(super) fn shows_netlink(&self) -> bool {
+        self.holders() || !self.lacks_a_column()
     }
 
     /// True if nothing but the fixed columns is written.
@@ -468,7 +480,10 @@ impl<'s, W: Write> Writer<'s, W> {
             let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
             holders::put(cell, row, lookups, &mut self.sorted, &self.options, self.tasks);
         }
+        // And with a column for holders the rest stands there.
+        let apart = row.proto == Proto::Netlink && self.options.owners_apart();
         match row.rare.and_then(|rare| rare.tipc) {
+            _ if apart => extras::put(&mut self.owners, row, lookups, &self.options),
             Some(tipc) if self.options.tipc => families::put_tipc(&mut self.extras, &tipc, self.options.one_line),
             _ if early => {}
             _ => extras::put(&mut self.extras, row, lookups, &self.options),

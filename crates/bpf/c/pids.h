@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Dual BSD/GPL
+ *
+ * Numbers of processes as a pid namespace has them: the kernel's own are those of the first one, and mean another process,
+ * or none, to a reader in a container. Include behind kernel.h.
+ */
+#ifndef NETWREN_PIDS_H
+#define NETWREN_PIDS_H
+
+/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL). */
+#define LEVELS 32
+
+/* The entry of `struct pid` for the namespace that is so many below the first one. */
+INLINE void *upid_at(struct pid *pid, u32 level)
+{
+	return (void *)pid + field_offset(struct pid, numbers) + (level & 63) * type_size(struct upid);
+}
+
+/* The task's number there; 0 if it has just ended. It must be one of a level that the task is in. */
+INLINE u32 number_at(struct pid *pid, u32 level)
+{
+	int number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), upid_at(pid, level) + field_offset(struct upid, nr));
+	return number;
+}
+
+/* The inode of the namespace there. */
+INLINE u32 namespace_at(struct pid *pid, u32 level)
+{
+	void *ns = NULL;
+	u32 inode = 0, at = field_offset(struct pid_namespace, ns) + field_offset(struct ns_common, inum);
+
+	bpf_probe_read_kernel(&ns, sizeof(ns), upid_at(pid, level) + field_offset(struct upid, ns));
+	bpf_probe_read_kernel(&inode, sizeof(inode), ns + at);
+	return inode;
+}
+
+/* The process's number in the namespace with this inode, 0: the first one; 0 if it is not to be seen there. */
+INLINE u32 pid_in(struct task_struct *task, u32 inode)
+{
+	struct pid *pid;
+
+	if (!inode)
+		return task->tgid;
+	pid = PLAIN(struct task_struct, task)->group_leader->thread_pid;
+	if (!pid)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 level = 1; level <= LEVELS && level <= pid->level; level++) {
+		if (namespace_at(pid, level) == inode)
+			return number_at(pid, level);
+	}
+	return 0;
+}
+
+#endif

@@ -316,6 +316,11 @@ fn root_durations_are_right_however_it_ends() {
 #[test]
 fn root_more_connections_than_slots() {
     require_bpf!();
+    // Without it who accepted is known at the first use, and none of these connections is ever used.
+    if !std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(" - cgroup2 ") {
+        eprintln!("skipped: no cgroup2 file system here");
+        return;
+    }
     const COUNT: usize = 9_000;
     let lab = Lab::new("followmany");
     let mut younger = Following::by_bpf(&lab);

@@ -4,7 +4,7 @@ use record::Proto;
 use crate::choose::Via;
 use crate::pushdown::Families;
 
-/// What a [`SocketSource`] reads.
+/// What a [`crate::SocketSource`] reads.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The door; `None` chooses.

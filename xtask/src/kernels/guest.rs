@@ -15,7 +15,7 @@ const MODULES: &[&str] = &["kernel/net", "kernel/lib", "kernel/crypto"];
 
 const APPLETS: &[&str] = &[
     "sh", "mount", "modprobe", "ifconfig", "poweroff", "nc", "sleep", "sort", "cmp", "cat", "head", "wc", "diff",
-    "awk", "grep", "kill", "sysctl", "tr", "tail",
+    "awk", "grep", "kill", "pidof", "sysctl", "tr", "tail", "unshare",
 ];
 
 /// Connections are made, then every door is asked for the same columns.
@@ -65,13 +65,13 @@ base=90
 follow() {
     # A port in TIME_WAIT cannot be listened at again.
     base=$((base + 10)); : > /rows
-    netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
+    $within netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
     until_true begun
     for port in $((base + 1)) $((base + 2)) $((base + 3)); do
         nc -l -p $port < /dev/null > /dev/null & listens $port
         nc 127.0.0.1 $port < /dev/null > /dev/null
     done
-    until_true all_told 12; kill -TERM $follower 2> /dev/null; wait $follower
+    until_true all_told 12; kill -TERM $(pidof netwren) 2> /dev/null; wait $follower
     awk '{ n[$1]++ } /nc/ { n[$1 " owned"]++ }
         END { print n["open"] + 0 " opened (" n["open owned"] + 0 " with pid), " n["close"] + 0 " closed (" n["close owned"] + 0 " with pid)" }' /rows
 }
@@ -87,6 +87,10 @@ fi
 while read -r line; do say "  follow: $line"; done < /err
 base=120; follow --via netlink > /told; say "follow --via netlink: $(cat /told)"
 base=150; follow --via bpf > /told; if [ -s /rows ]; then judged "follow --via bpf" "$(cat /told)" "$all"; else say "follow --via bpf: nothing: $(head -n 1 /err)"; fi
+# In a pid namespace of its own it sees none of these processes: it tells of nobody, and of nobody else in their place.
+within="unshare -m -p -f --mount-proc"; base=210; follow --via bpf > /told; within=
+nobody="6 opened (0 with pid), 6 closed (0 with pid)"
+if [ -s /rows ]; then judged "follow in a pid namespace" "$(cat /told)" "$nobody"; else say "follow in a pid namespace: nothing: $(head -n 1 /err)"; fi
 # The same for flows, added up in the kernel: three connections, two ends each.
 base=180; : > /rows
 netwren flows --follow=1 --via bpf --cost --columns opened,closed > /rows 2> /err & follower=$!

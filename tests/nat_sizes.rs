@@ -117,11 +117,13 @@ fn grown_and_advised(purpose: &str, text: &str, setting: &str) -> (u64, u64, Val
 
 /// Whether the walk by BPF is to be had here. Without it `snat` and `masquerade` look alike.
 fn sees_extensions() -> bool {
-    let ran = netwren(&["nat", "--via", "bpf", "--limit", "1"]);
-    if ran.code != 0 {
-        eprintln!("skipped: no walk by bpf here: {}", ran.stderr);
+    let told = netwren(&["support"]).stdout;
+    let line = told.lines().find(|line| line.starts_with("connection tracking via bpf\t")).unwrap();
+    let has = line.contains("\tyes\t");
+    if !has {
+        eprintln!("skipped: no walk by bpf here: {line}");
     }
-    ran.code == 0
+    has
 }
 
 /// Without the walk the dearer of two is assumed, and said; what has expired is not known.

@@ -56,9 +56,7 @@ const CONNTRACK: &[(&str, &[char])] = &[
 
 /// Text, XML or commands of `conntrack` with timeouts, reference counts, ages and the tool's version as `*`.
 pub fn conntrack(text: &str) -> String {
-    // A word of the help that 1.4.8 spells right.
-    let text = text.replace("Source addres from", "Source address from");
-    by_line(&text, |line| between(&without_timeout(line), CONNTRACK))
+    by_line(text, |line| between(&without_timeout(line), CONNTRACK))
 }
 
 /// Each line by itself: a mark that is nowhere would be looked for in all that follows.

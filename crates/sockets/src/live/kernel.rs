@@ -226,8 +226,8 @@ fn without(hooks: &[&str], why: &str) -> String {
 fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
     let room = Room::of(host);
-    // Without /proc its processes cannot be looked at either.
-    let pidns = sys::pidns::below_the_first().ok().flatten().unwrap_or(0);
+    // Better no events by BPF than numbers of other processes.
+    let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
     let constants: [(&str, &[u8]); 3] = [
         ("only_netns", &only_netns.to_ne_bytes()),
         ("pidns", &pidns.to_ne_bytes()),

@@ -15,6 +15,10 @@ pub(super) fn version() -> Result<(), Stop> {
 /// What there is; with `-p` also what a protocol has.
 pub(super) fn print(session: &Session, line: &Line) -> Result<(), Stop> {
     let mut text = format!("Command line interface for the connection tracking system. Version {VERSION}\n{USAGE}");
+    if line.bug_compatible {
+        // 1.4.8 spells it right.
+        text = text.replace("Source address from reply", "Source addres from reply");
+    }
     if line.has(given::PROTO) {
         text += &match line.protocol {
             Some(protocol) => protocol.help(),

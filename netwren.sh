@@ -20,11 +20,13 @@ usage: ./netwren.sh COMMAND
   build             the static release binary, at $CARGO_TARGET_DIR/netwren (target/netwren)
   install [PREFIX]  binary, man pages, shell completions (PREFIX: /usr/local; DESTDIR is honoured)
   bench [ARGS]      measure against ss, netstat, lstf and conntrack (see: cargo xtask bench --help)
-  lab NAME          make a trouble on purpose and see what netwren says of it (see: cargo xtask lab --help)
+  lab NAME          make a trouble on purpose and see what netwren says of it; NAME is: nat
+  kernels [NAME …]  run the release binary on Debian's kernels in an emulator (5.10, 6.1, 6.12)
   help              this text
 
 What is missing is installed with apt-get (as root or by sudo), each time with a word before.
-NETWREN_INSTALL_RUSTUP=1 allows to fetch rustup where the distribution's Rust is too old.
+Rust comes from the distribution (Debian 12: rustc-web and cargo-web) or from a rustup that is
+there already. NETWREN_INSTALL_RUSTUP=1 allows to fetch rustup where neither has Rust >= 1.85.
 END
 }
 
@@ -65,7 +67,8 @@ apt_install() {
 # at_least HAVE WANT: dotted numbers.
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
 
-cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
+# Empty where there is no cargo, or one that does not run.
+cargo_version() { { cargo --version 2>/dev/null || true; } | awk '{ print $2 }'; }
 
 need_cargo() {
     [[ -d ${CARGO_HOME:-${HOME:-/root}/.cargo}/bin ]] && PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
@@ -79,20 +82,31 @@ need_cargo() {
         if cargo_fits; then say "using $(cargo --version) instead of the pinned one"; return; fi
         die "no Rust >= $MIN_RUST; try: rustup toolchain install stable"
     fi
-    local candidate=
-    if command -v apt-get >/dev/null; then
-        command -v cargo >/dev/null || as_root apt-get -qq update
-        candidate=$(apt-cache policy cargo 2>/dev/null | rust_candidate)
-    fi
-    if [[ -n $candidate ]] && at_least "$candidate" "$MIN_RUST"; then
-        apt_install cargo rustc
-        cargo_fits || die "cargo is installed, but does not run: $(cargo --version 2>&1)"
-        return
-    fi
+    if apt_install_rust; then return; fi
     offer_rustup
 }
 
-# Debian 12 counts cargo apart from rustc (0.66 is Rust 1.65), Debian 13 together.
+# Installs the first of the distribution's compilers that is new enough. Debian 13 has cargo and
+# rustc; Debian 12 has a newer pair beside its own (which it replaces), made for building browsers.
+apt_install_rust() {
+    command -v apt-get >/dev/null || return 1
+    # A new system has no lists yet: without them nothing has a candidate.
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 update
+    local suffix candidate
+    for suffix in "" -web; do
+        candidate=$(apt-cache policy "cargo$suffix" 2>/dev/null | rust_candidate)
+        if [[ -n $candidate ]] && at_least "$candidate" "$MIN_RUST"; then
+            apt_install "cargo$suffix" "rustc$suffix" || die "apt-get could not install cargo$suffix"
+            # The shell may remember where an older cargo was.
+            hash -r
+            cargo_fits || die "cargo$suffix is installed, but does not run: $(cargo --version 2>&1)"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Debian 12 counts cargo apart from rustc (0.66 is Rust 1.65); Debian 13 and cargo-web count together.
 rust_candidate() { sed -n 's/^ *Candidate: \([0-9.]*\).*/\1/p'; }
 
 cargo_fits() {
@@ -175,9 +189,23 @@ bench() {
 }
 
 lab() {
+    # Nothing is installed or built for a call that cannot run.
+    case ${1:-} in
+        nat) ;;
+        -h | --help) usage; return ;;
+        '') say "lab needs a name: ./netwren.sh lab nat"; exit 2 ;;
+        *) say "there is no lab called $1; there is: nat"; exit 2 ;;
+    esac
     need_packages iproute2=ip nftables=nft apache2-utils=ab nginx-light=nginx
     build
     NETWREN_BIN=$BINARY cargo xtask lab "$@"
+}
+
+kernels() {
+    need_packages qemu-system-x86=qemu-system-x86_64 busybox-static=busybox cpio=cpio kmod=depmod nftables=nft \
+        curl=curl xz-utils=xz ca-certificates=/etc/ssl/certs/ca-certificates.crt
+    build
+    NETWREN_BIN=$BINARY cargo xtask kernels "$@"
 }
 
 # lstf is in no distribution. Where Go or its module cannot be had, the bench goes on without it and says so.
@@ -199,7 +227,8 @@ step() {
 }
 
 test_all() {
-    need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 strace=strace
+    need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps \
+        python3=python3 strace=strace shellcheck=shellcheck
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)
@@ -215,7 +244,7 @@ test_all() {
     export NETWREN_REQUIRE_TOOLS=1 CARGO_TERM_PROGRESS_WHEN=never
     step "downloads" cargo fetch --locked
     judge_style
-    if command -v shellcheck >/dev/null; then step "shellcheck" shellcheck netwren.sh .ci/run; fi
+    step "shellcheck" shellcheck netwren.sh .ci/run
     step "tidy" cargo xtask tidy
     step "static binary" build
     step "tests" cargo_tests "$log"
@@ -280,6 +309,7 @@ main() {
         install) install_files "$@" ;;
         bench) bench "$@" ;;
         lab) lab "$@" ;;
+        kernels) kernels "$@" ;;
         help | -h | --help) usage ;;
         *) usage >&2; exit 2 ;;
     esac

@@ -17,5 +17,6 @@ mod nat_sizes;
 mod nat_stateless;
 mod recordings;
 mod run;
+mod script;
 mod syscalls;
 mod watch;

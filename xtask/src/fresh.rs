@@ -40,15 +40,12 @@ fn one(release: &str, commands: &[String]) -> Result<()> {
 /// A chroot that is removed when this is dropped.
 struct Debian {
     root: PathBuf,
-    /// Folders of this machine that are seen inside, read-only: (here, there).
-    borrowed: Vec<(PathBuf, &'static str)>,
     /// Environment of everything that runs inside.
     env: Vec<(&'static str, String)>,
 }
 
-/// What runs first in a mount and pid namespace of its own: arguments are the chroot, then
-/// pairs of folders to borrow, `--`, then the command. The chroot must be a mount by itself, or
-/// `ip netns exec` could not remount `/`.
+/// What runs first in a mount and pid namespace of its own: arguments are the chroot, then the command. The chroot must
+/// be a mount by itself, or `ip netns exec` could not remount `/`.
 const ENTER: &str = r#"
 set -eu
 root=$1; shift
@@ -56,13 +53,6 @@ mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount --bind /dev "$root/dev"
-while [ "$1" != -- ]; do
-    mkdir -p "$root/$2"
-    mount --bind "$1" "$root/$2"
-    mount -o remount,bind,ro "$root/$2"
-    shift 2
-done
-shift
 exec chroot "$root" "$@"
 "#;
 
@@ -72,13 +62,10 @@ impl Debian {
         let parent = std::env::var_os("NETWREN_FRESH_DIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
         let root = parent.join(format!("netwren-fresh-{suite}-{}", std::process::id()));
         fs::create_dir_all(&root)?;
-        let mut debian = Debian { root, borrowed: Vec::new(), env: Vec::new() };
+        let mut debian = Debian { root, env: Vec::new() };
         println!("fresh: debootstrap {suite} into {}", debian.root.display());
         debootstrap(suite, &debian.root)?;
         debian.network()?;
-        if release == "12" {
-            debian.borrow_compiler()?;
-        }
         Ok(debian)
     }
 
@@ -116,17 +103,6 @@ impl Debian {
         Ok(())
     }
 
-    /// Debian 12's Rust (1.63) is too old for us and rustup's site may be out of reach: this
-    /// machine's toolchain, read-only, plays the rustup that the user already has.
-    fn borrow_compiler(&mut self) -> Result<()> {
-        println!("fresh: Debian 12 has no Rust >= 1.85; this machine's toolchain stands in for rustup's, read-only");
-        let sysroot = root::output("rustc", &["--print", "sysroot"])?;
-        self.borrowed.push((PathBuf::from(sysroot.trim()), "opt/rust"));
-        self.env
-            .push(("PATH", "/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()));
-        Ok(())
-    }
-
     /// An ordinary clone of what is committed; git comes from this machine, which has the files.
     fn clone_repository(&self) -> Result<()> {
         let to = self.root.join(CLONE.trim_start_matches('/'));
@@ -142,10 +118,7 @@ impl Debian {
         let mut inside = Command::new("unshare");
         inside.args(["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--"]);
         inside.args(["sh", "-c", ENTER, "sh"]).arg(&self.root);
-        for (here, there) in &self.borrowed {
-            inside.arg(here).arg(there);
-        }
-        inside.args(["--", "bash", "-c", command]).stdin(Stdio::null()).env_clear();
+        inside.args(["bash", "-c", command]).stdin(Stdio::null()).env_clear();
         inside.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         inside.env("HOME", "/root").env("LC_ALL", "C.UTF-8").envs(self.env.iter().map(|(k, v)| (*k, v.as_str())));
         let status = inside.status()?;

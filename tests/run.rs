@@ -87,7 +87,10 @@ fn anyones_binary() -> &'static Path {
         std::fs::create_dir_all(&dir).expect("a folder can be made");
         std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
         let copy = dir.join("netwren");
-        std::fs::copy(testkit::program::netwren(), &copy).expect("the binary can be copied");
+        // By a program of its own: a file that this process had open for writing would be inherited, for a moment, by a
+        // child that another test starts, and could not be executed meanwhile (ETXTBSY).
+        let copied = Command::new("cp").arg(testkit::program::netwren()).arg(&copy).status().expect("cp starts");
+        assert!(copied.success(), "the binary can be copied");
         copy
     })
 }

@@ -7,6 +7,7 @@ mod layers;
 mod licences;
 mod names;
 mod scan;
+mod security;
 
 use crate::{generate, objects, root};
 use anyhow::{Result, bail};
@@ -19,7 +20,7 @@ pub(crate) type Findings = Vec<String>;
 pub(crate) fn run() -> Result<()> {
     let metadata = metadata()?;
     let files = root::files()?;
-    let checks: [(&str, Findings); 9] = [
+    let checks: [(&str, Findings); 10] = [
         ("layers", layers::check(&metadata)),
         ("dependency counts", budget::check()?),
         ("licences", licences::check(&metadata)?),
@@ -27,6 +28,7 @@ pub(crate) fn run() -> Result<()> {
         ("fixtures have their HOW", fixtures::check(&files)),
         ("file names", names::check_names(&files)),
         ("words", names::check_words(&files)?),
+        ("tests that SECURITY.md names", security::check(&files)?),
         ("generated files", generate::check()?),
         ("BPF objects", objects::check()?),
     ];

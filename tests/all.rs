@@ -18,5 +18,6 @@ mod nat_stateless;
 mod recordings;
 mod run;
 mod script;
+mod security;
 mod syscalls;
 mod watch;

@@ -12,7 +12,7 @@ use testkit::netns::Lab;
 
 /// Other tests' namespaces change while they are read: only that may be said.
 #[track_caller]
-fn but_for_others(ran: Ran) -> String {
+pub(crate) fn but_for_others(ran: Ran) -> String {
     let expected = |line: &str| {
         ["netwren: owners of ", "changed while they were read", "went away", "rows read", "nothing leads into"]
             .iter()
@@ -22,13 +22,13 @@ fn but_for_others(ran: Ran) -> String {
     ran.stdout
 }
 
-fn only(labs: &[&Lab]) -> String {
+pub(crate) fn only(labs: &[&Lab]) -> String {
     let names: Vec<String> = labs.iter().map(|lab| format!("\"{}\"", lab.name())).collect();
     format!("netns in ({})", names.join(", "))
 }
 
 /// Joins two labs by a pair of interfaces with these addresses.
-fn join(a: (&Lab, &str), b: (&Lab, &str)) {
+pub(crate) fn join(a: (&Lab, &str), b: (&Lab, &str)) {
     let [one, two] = [a.0, b.0].map(|lab| {
         let mut name = lab.name().to_owned();
         // Names have at most 15 bytes: the tail is what differs.
@@ -47,7 +47,7 @@ fn join(a: (&Lab, &str), b: (&Lab, &str)) {
 
 /// Two addresses of this run alone: connections of an earlier one may linger for minutes in namespaces that are gone, and
 /// would be a third pair of the same ends.
-fn ends_of_this_run(first: u8) -> [String; 2] {
+pub(crate) fn ends_of_this_run(first: u8) -> [String; 2] {
     let [low, high, ..] = std::process::id().to_le_bytes();
     [1, 2].map(|last| format!("{first}.{high}.{low}.{last}"))
 }

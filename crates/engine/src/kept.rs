@@ -20,6 +20,7 @@ mod tag {
     pub(super) const END_WITH_PORT: u8 = 10;
     pub(super) const BITS: u8 = 11;
     pub(super) const OUTSIDE: u8 = 12;
+    pub(super) const GUESS: u8 = 13;
     /// Plus the number of bytes that follow, 0 to 8.
     pub(super) const NUMBER: u8 = 16;
 }
@@ -99,6 +100,11 @@ impl Side {
                 });
                 pack_number(place as u64, out);
                 out.extend_from_slice(&bits.to_be_bytes());
+            }
+            Value::Guess(word) => {
+                out.push(tag::GUESS);
+                let place = self.word(word);
+                pack_number(place as u64, out);
             }
             Value::Words(text) => {
                 out.push(tag::OUTSIDE);
@@ -187,6 +193,10 @@ impl<'k> Reader<'k> {
                 let place = self.place()?;
                 Value::Name(self.side.words.get(place)?)
             }
+            tag::GUESS => {
+                let place = self.place()?;
+                Value::Guess(self.side.words.get(place)?)
+            }
             tag::OWNERS => {
                 let (start, len) = (self.place()?, self.place()?);
                 Value::List(self.side.owners.get(start..start.checked_add(len)?)?)
@@ -261,6 +271,7 @@ mod tests {
             Value::Bytes(b""),
             Value::Bytes(b"a\0b"),
             Value::Name("tcp"),
+            Value::Guess("tcp"),
             Value::Name("udp"),
             Value::Name("tcp"),
             Value::List(&owners),

@@ -158,7 +158,7 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
             out.push(1);
         }
         Value::Bytes(text) => put_text(text, out),
-        Value::Name(word) => put_text(word.as_bytes(), out),
+        Value::Name(word) | Value::Guess(word) => put_text(word.as_bytes(), out),
         Value::List(owners) => {
             for owner in owners {
                 out.push(tag::OWNERS);

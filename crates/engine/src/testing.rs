@@ -92,6 +92,7 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::Addr(addr) => addr.to_string(),
         Value::Bytes(text) => text.escape_ascii().to_string(),
         Value::Name(word) => (*word).to_owned(),
+        Value::Guess(word) => format!("{word}?"),
         Value::List(owners) => format!("{}owners", owners.len()),
         Value::Endpoint(addr, None) => addr.to_string(),
         Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),

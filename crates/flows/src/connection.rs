@@ -3,9 +3,17 @@
 use record::rows::{Endpoint, Pace, Socket};
 use record::{Proto, State};
 
-/// Bytes received, bytes sent, segments retransmitted, and with `--watch` bytes received and sent per second; each where
-/// it is known.
-pub(crate) type Counters = [Option<u64>; 5];
+/// What the kernel counts of one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counters {
+    /// Bytes received, bytes sent, segments retransmitted, and with `--watch` bytes received and sent per second; each
+    /// where it is known.
+    pub(crate) sums: [Option<u64>; 5],
+    /// Smoothed round-trip time in microseconds; 0 before the first sample.
+    pub(crate) rtt_us: u32,
+    /// Smallest round-trip time in microseconds; `u32::MAX` before the first sample.
+    pub(crate) min_rtt_us: u32,
+}
 
 /// One end of a connection, addresses unmapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +37,11 @@ impl Connection {
             let sums = [info.bytes_received(), info.bytes_sent(), info.total_retrans().map(u64::from)];
             let rates = [pace.and_then(Pace::bytes_in_per_s), pace.and_then(Pace::bytes_out_per_s)];
             let ([bytes_in, bytes_out, retrans], [in_per_s, out_per_s]) = (sums, rates);
-            [bytes_in, bytes_out, retrans, in_per_s, out_per_s]
+            Counters {
+                sums: [bytes_in, bytes_out, retrans, in_per_s, out_per_s],
+                rtt_us: info.rtt_us().unwrap_or(0),
+                min_rtt_us: info.min_rtt_us().unwrap_or(u32::MAX),
+            }
         };
         Connection {
             netns_id: row.netns_id,

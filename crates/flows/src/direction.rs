@@ -70,7 +70,7 @@ impl Ranges {
 pub struct Verdict {
     /// Who opened the connection.
     pub direction: Direction,
-    /// True if only the order of the two port numbers told.
+    /// True if only the port numbers suggest it.
     pub guessed: bool,
 }
 
@@ -81,18 +81,30 @@ impl Verdict {
 
 /// Who opened the connection that `row` is an end of.
 ///
-/// What is certain comes first: a handshake that is under way, a service at our end, a service at the other end
-/// when that is this host too. Then the ranges: the end with an ephemeral port opened it. If both ends have one, or
-/// neither, the lower port is taken for the service and the verdict is marked as guessed; equal ports tell nothing.
+/// A handshake that is under way decides first. Then the listeners of the row's namespace decide: a socket whose local
+/// address and port a listener covers was accepted, any other one was connected from here. The ports decide nothing
+/// as long as all listeners are known: a client may have any local port. The verdict is a guess from the ports
+/// ([`by_ports`]) in two cases: the listeners of this protocol could not be read completely; or both ends are on this
+/// host and contradict each other, because the listener has closed since, or both ports have one.
+///
+/// A remote client's connection whose listener has closed since is taken for an outgoing one: no kernel interface
+/// distinguishes the two.
 #[inline]
 pub fn direction(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) -> Verdict {
     if let Some(certain) = handshake(row) {
         return certain;
     }
-    if listeners.of(row).is_some() {
-        return Verdict::IN;
+    let accepted = listeners.of(row).is_some();
+    // A peer on this host confirms the verdict, or contradicts it.
+    let confirmed = match is_this_host(row) {
+        true => accepted != peer_listens(row, listeners),
+        false => accepted || listeners.are_complete(row.proto),
+    };
+    match (confirmed, accepted) {
+        (true, true) => Verdict::IN,
+        (true, false) => Verdict::OUT,
+        (false, _) => by_ports(row.local.port, row.peer.port, ephemeral),
     }
-    by_ports(row, listeners, ephemeral)
 }
 
 /// A handshake tells who sent the SYN. (Simultaneous opens exist in textbooks.)
@@ -108,21 +120,23 @@ fn handshake(row: &Socket<'_>) -> Option<Verdict> {
     }
 }
 
-fn by_ports(row: &Socket<'_>, listeners: &Listeners, ephemeral: Ephemeral) -> Verdict {
-    let (ours, theirs) = (row.local.port, row.peer.port);
-    if is_this_host(row) {
-        let peer = row.peer.addr.unmapped();
-        if listeners.covering(row.netns_id, row.proto, peer, theirs, row.ifindex).is_some() {
-            return Verdict::OUT;
-        }
-    }
-    match (ephemeral.contains(ours), ephemeral.contains(theirs)) {
-        (true, false) => Verdict::OUT,
-        (false, true) => Verdict::IN,
-        _ if ours < theirs => Verdict { guessed: true, ..Verdict::IN },
-        _ if ours > theirs => Verdict { guessed: true, ..Verdict::OUT },
-        _ => Verdict { direction: Direction::Unknown, guessed: false },
-    }
+/// The guess from the port numbers alone: the end with an ephemeral port is the client; if both ends have one, or
+/// neither, the lower port is taken for the service; equal ports suggest nothing.
+pub(crate) fn by_ports(ours: u16, theirs: u16, ephemeral: Ephemeral) -> Verdict {
+    let direction = match (ephemeral.contains(ours), ephemeral.contains(theirs)) {
+        (true, false) => Direction::Out,
+        (false, true) => Direction::In,
+        _ if ours < theirs => Direction::In,
+        _ if ours > theirs => Direction::Out,
+        _ => Direction::Unknown,
+    };
+    Verdict { direction, guessed: direction != Direction::Unknown }
+}
+
+/// True if a listener of this namespace covers the peer's address and port.
+fn peer_listens(row: &Socket<'_>, listeners: &Listeners) -> bool {
+    let peer = row.peer.addr.unmapped();
+    listeners.covering(row.netns_id, row.proto, peer, row.peer.port, row.ifindex).is_some()
 }
 
 /// True if both ends are surely in this namespace: then its listeners tell about the other end too.

@@ -2,13 +2,13 @@
 
 use crate::Verdict;
 use crate::chunks::Chunks;
-use crate::connection::Connection;
+use crate::connection::{Connection, Counters};
 use crate::holders::{HOLDERS_MAX, Holders, nobody};
 use crate::packed::{Key, Kind, NONE, Packed, narrow};
 use crate::tally::Tally;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use record::rows::{Flow, FlowStates, Socket};
+use record::rows::{Flow, FlowRtt, FlowStates, Socket};
 use record::{Addr, Next, Owner, State};
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
@@ -31,20 +31,63 @@ struct Sums {
     retrans: Option<u64>,
     /// Index of its rates, or [`NONE`].
     rates: u32,
+    /// Index of its round-trip times, or [`NONE`].
+    rtts: u32,
     /// Index of the first holder of the other end, or [`NONE`].
     peer_holders: u32,
 }
 
 impl Default for Sums {
     fn default() -> Sums {
-        Sums { recv_q: 0, send_q: 0, bytes_in: None, bytes_out: None, retrans: None, rates: NONE, peer_holders: NONE }
+        Sums {
+            recv_q: 0,
+            send_q: 0,
+            bytes_in: None,
+            bytes_out: None,
+            retrans: None,
+            rates: NONE,
+            rtts: NONE,
+            peer_holders: NONE,
+        }
+    }
+}
+
+/// Round-trip times of the connections that have a sample, in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Rtts {
+    sum: u64,
+    connections: u32,
+    max: u32,
+    /// `u32::MAX` where none is known.
+    min: u32,
+}
+
+impl Rtts {
+    const NONE: Rtts = Rtts { sum: 0, connections: 0, max: 0, min: u32::MAX };
+
+    fn add(&mut self, counters: &Counters) {
+        self.sum = self.sum.saturating_add(counters.rtt_us.into());
+        self.connections = self.connections.saturating_add(1);
+        self.max = self.max.max(counters.rtt_us);
+        self.min = self.min.min(counters.min_rtt_us);
+    }
+
+    fn shown(&self) -> Option<FlowRtt> {
+        let n = u64::from(self.connections);
+        // Rounded to the nearest, as `--avg` does.
+        let avg = (self.sum + n / 2).checked_div(n)?;
+        Some(FlowRtt {
+            min_us: (self.min != u32::MAX).then_some(self.min),
+            avg_us: u32::try_from(avg).unwrap_or(u32::MAX),
+            max_us: self.max,
+        })
     }
 }
 
 /// The flows of the connections added so far.
 ///
 /// 36 bytes a flow of IPv4 and 5 to 10 of index; 34 more where an address is IPv6, 72 where bytes wait in a queue or
-/// were asked for or the other end has holders, 28 for each holder. Nothing is kept of a connection. A connection costs one hash and one probe.
+/// were asked for or the other end has holders, 24 where round-trip times are known, 28 for each holder. Nothing is kept of a connection. A connection costs one hash and one probe.
 pub struct Grouping {
     index: HashTable<u32>,
     flows: Chunks<Packed>,
@@ -61,6 +104,8 @@ pub struct Grouping {
     sums: Chunks<Sums>,
     /// Bytes received and sent per second, of flows that are watched.
     rates: Chunks<[Option<u64>; 2]>,
+    /// Round-trip times of flows that have them.
+    rtts: Chunks<Rtts>,
     holders: Holders,
     /// Connections whose flows are looked for together.
     waiting: Vec<Waiting>,
@@ -93,6 +138,7 @@ impl Default for Grouping {
             spill: Vec::new(),
             sums: Chunks::new(),
             rates: Chunks::new(),
+            rtts: Chunks::new(),
             holders: Holders::new(),
             waiting: Vec::new(),
             connections: 0,
@@ -133,6 +179,7 @@ impl Grouping {
         self.spill.clear();
         self.sums.clear();
         self.rates.clear();
+        self.rtts.clear();
         self.holders.clear();
         self.waiting.clear();
         self.connections = 0;
@@ -287,7 +334,8 @@ impl Grouping {
         let sums = self.sums(at);
         sums.recv_q = sums.recv_q.saturating_add(connection.recv_q.into());
         sums.send_q = sums.send_q.saturating_add(connection.send_q.into());
-        let Some([bytes_in, bytes_out, retrans, in_per_s, out_per_s]) = connection.counters else { return };
+        let Some(counters) = connection.counters else { return };
+        let [bytes_in, bytes_out, retrans, in_per_s, out_per_s] = counters.sums;
         sums.bytes_in = sum(sums.bytes_in, bytes_in);
         sums.bytes_out = sum(sums.bytes_out, bytes_out);
         sums.retrans = sum(sums.retrans, retrans);
@@ -300,6 +348,18 @@ impl Grouping {
             let [sum_in, sum_out] = self.rates.get_mut(place);
             (*sum_in, *sum_out) = (sum(*sum_in, in_per_s), sum(*sum_out, out_per_s));
         }
+        if counters.rtt_us != 0 {
+            self.add_rtt(at, &counters);
+        }
+    }
+
+    fn add_rtt(&mut self, at: u32, counters: &Counters) {
+        let mut place = self.sums(at).rtts;
+        if place == NONE {
+            place = self.rtts.push(Rtts::NONE);
+            self.sums(at).rtts = place;
+        }
+        self.rtts.get_mut(place).add(counters);
     }
 
     /// Hands every flow to `each`, in an order that depends on the flows alone: most connections first, then by
@@ -384,6 +444,7 @@ impl Grouping {
             send_q: sums.send_q,
             bytes_in_per_s: rates[0],
             bytes_out_per_s: rates[1],
+            rtt: if sums.rtts == NONE { None } else { self.rtts.get(sums.rtts).shown() },
             watched: None,
         })
     }

@@ -59,6 +59,8 @@ pub struct Listeners {
     exact_ports: Ports,
     /// The same for the ports that lstf knows (see [`crate::direction_of_lstf`]).
     lstf_ports: Ports,
+    /// Protocols of which services may be missing.
+    incomplete: Vec<Proto>,
     seed: RandomState,
 }
 
@@ -69,6 +71,7 @@ impl Default for Listeners {
             ports: Ports::default(),
             exact_ports: Ports::default(),
             lstf_ports: Ports::default(),
+            incomplete: Vec::new(),
             seed: RandomState::default(),
         }
     }
@@ -96,6 +99,22 @@ impl Listeners {
         self.ports = Ports::default();
         self.exact_ports = Ports::default();
         self.lstf_ports = Ports::default();
+        self.incomplete.clear();
+    }
+
+    /// Notes that services of `proto` may be missing: a port without one proves nothing then.
+    pub fn lacks_some_of(&mut self, proto: Proto) {
+        if !self.are_complete(proto) {
+            return;
+        }
+        self.incomplete.push(proto);
+    }
+
+    /// True unless services of `proto` may be missing ([`Listeners::lacks_some_of`]).
+    #[inline]
+    pub fn are_complete(&self, proto: Proto) -> bool {
+        // At most two protocols; empty in nearly every run.
+        !self.incomplete.contains(&proto)
     }
 
     /// Adds the row if it is a service; says whether it is one.

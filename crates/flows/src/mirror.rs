@@ -5,10 +5,11 @@
 //! socket of the host has the same two ends. Equal private addresses in unrelated namespaces make a third, or no
 //! mirror at all. What was translated on its way (NAT) has different ends on each side and stays two flows.
 
-use crate::Verdict;
 use crate::connection::{Connection, Counters};
+use crate::direction::by_ports;
 use crate::grouping::{Grouping, OtherEnd};
 use crate::packed::NONE;
+use crate::{Ranges, Verdict};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::rows::{Direction, Endpoint};
@@ -134,25 +135,36 @@ impl<'l> Mirrors<'l> {
         });
     }
 
-    /// Everything is read: the ends go into `grouping`, two as one where they are one connection.
-    pub(crate) fn settle(&self, grouping: &mut Grouping) -> Settled {
+    /// Everything is read: the ends go into `grouping`, two as one where they are one connection. Ends that contradict
+    /// each other are decided by `ranges`, and marked as guessed.
+    pub(crate) fn settle(&self, grouping: &mut Grouping, ranges: &Ranges) -> Settled {
         let mut settled = Settled::default();
         for &first in &self.index {
             let Some(a) = self.waiting.get(first as usize) else { continue };
             match self.waiting.get(a.next as usize) {
-                Some(b) if b.next == NONE && is_mirror(a, b) => self.settle_pair(a, b, grouping, &mut settled),
+                Some(b) if b.next == NONE && is_mirror(a, b) => {
+                    let seen = seen_by_the_opener(a, b, ranges);
+                    self.settle_pair(seen, a.wanted || b.wanted, grouping, &mut settled);
+                }
                 _ => self.settle_alone(first, grouping, &mut settled),
             }
         }
         settled
     }
 
-    fn settle_pair(&self, a: &Waiting<'l>, b: &Waiting<'l>, grouping: &mut Grouping, settled: &mut Settled) {
-        if !a.wanted && !b.wanted {
+    /// `seen` is the end that opened the connection, the other one, and the verdict.
+    fn settle_pair(
+        &self,
+        seen: (&Waiting<'l>, &Waiting<'l>, Verdict),
+        wanted: bool,
+        grouping: &mut Grouping,
+        settled: &mut Settled,
+    ) {
+        if !wanted {
             settled.filtered += 2;
             return;
         }
-        let (opener, service, verdict) = seen_by_the_opener(a, b);
+        let (opener, service, verdict) = seen;
         let other = OtherEnd { netns_id: service.netns_id, owners: service.owners };
         grouping.add_connection(&self.connection(opener), verdict, opener.owners, Some(other));
         settled.joined += 1;
@@ -186,17 +198,27 @@ impl<'l> Mirrors<'l> {
 }
 
 /// The end that opened the connection, the other one, and what is known of who it was. What one end is sure of wins
-/// over what the other guesses.
-fn seen_by_the_opener<'w, 'l>(a: &'w Waiting<'l>, b: &'w Waiting<'l>) -> (&'w Waiting<'l>, &'w Waiting<'l>, Verdict) {
+/// over what the other guesses. Two ends that are both sure and say the same cannot both be right (a listener has
+/// closed since): the ports decide, as a guess.
+fn seen_by_the_opener<'w, 'l>(
+    a: &'w Waiting<'l>,
+    b: &'w Waiting<'l>,
+    ranges: &Ranges,
+) -> (&'w Waiting<'l>, &'w Waiting<'l>, Verdict) {
     // Whichever came first must not matter.
     let (a, b) = if (a.netns_id, a.local) <= (b.netns_id, b.local) { (a, b) } else { (b, a) };
     let sure = |end: &Waiting<'_>| end.verdict.direction != Direction::Unknown && !end.verdict.guessed;
     let (told, other) =
         if !sure(a) && (sure(b) || a.verdict.direction == Direction::Unknown) { (b, a) } else { (a, b) };
-    match told.verdict.direction {
-        Direction::Out => (told, other, told.verdict),
-        Direction::In => (other, told, Verdict { direction: Direction::Out, ..told.verdict }),
-        Direction::Unknown => (a, b, a.verdict),
+    let contradicted = sure(a) && sure(b) && a.verdict.direction == b.verdict.direction;
+    let verdict = match contradicted {
+        true => by_ports(told.local.port, told.peer.port, ranges.of(told.netns_id)),
+        false => told.verdict,
+    };
+    match verdict.direction {
+        Direction::Out => (told, other, verdict),
+        Direction::In => (other, told, Verdict { direction: Direction::Out, ..verdict }),
+        Direction::Unknown => (a, b, verdict),
     }
 }
 

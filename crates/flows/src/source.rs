@@ -74,9 +74,9 @@ impl<'a> FlowSource<'a> {
         demand
     }
 
-    /// Step 1. A protocol whose services cannot be read costs the certainty of its directions, not the table; but
-    /// without TCP's there is nothing to stand on.
-    fn read_listeners(&mut self, protos: &[Proto], books: &mut Accounting) -> Result<(), SourceError> {
+    /// Step 1. Where services could not be read completely, the directions of their protocol become guesses, which
+    /// the rows show.
+    fn read_listeners(&mut self, protos: &[Proto], books: &mut Accounting) {
         for &proto in protos {
             let listeners = &mut self.listeners;
             let read = self.sockets.run(&steps::services(proto), &mut |row| {
@@ -84,14 +84,19 @@ impl<'a> FlowSource<'a> {
                 Next::More
             });
             match read {
-                Ok(acct) => add_side_notes(books, &acct),
-                Err(error) if proto == Proto::Udp => {
-                    books.because(0, format!("UDP services are unknown, directions may be guessed: {error}"));
+                Ok(acct) => {
+                    add_side_notes(books, &acct);
+                    if is_partial(&acct) {
+                        self.listeners.lacks_some_of(proto);
+                    }
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.listeners.lacks_some_of(proto);
+                    let words = service_words(proto);
+                    books.because(0, format!("{words} are unknown, directions are guessed: {error}"));
+                }
             }
         }
-        Ok(())
     }
 
     /// Step 2: reads the connections and folds them.
@@ -127,7 +132,7 @@ impl<'a> FlowSource<'a> {
         });
         let mut books = read?;
         self.grouping.settle();
-        let settled = mirrors.settle(&mut self.grouping);
+        let settled = mirrors.settle(&mut self.grouping, &self.options.ephemeral);
         books.filtered += filtered + settled.filtered;
         // Both ends of a joined connection were seen, and are in its flow.
         books.grouped += self.grouping.connections() + settled.joined;
@@ -181,10 +186,20 @@ fn holders_of<'l>(
     }
 }
 
+/// True if rows may be missing from what was read.
+fn is_partial(acct: &Accounting) -> bool {
+    acct.incomplete || acct.failed > 0 || acct.lost > 0
+}
+
+/// What the services of a protocol are called in messages.
+fn service_words(proto: Proto) -> &'static str {
+    if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" }
+}
+
 /// What a step tells beside its counts: the doors, the reasons, the doubts.
 fn add_side_notes(books: &mut Accounting, acct: &Accounting) {
     books.unknown_attrs += acct.unknown_attrs;
-    books.incomplete |= acct.incomplete || acct.failed > 0 || acct.lost > 0;
+    books.incomplete |= is_partial(acct);
     for why in &acct.why {
         books.because(why.count, why.text.clone());
     }
@@ -199,16 +214,18 @@ impl Source<Flows> for FlowSource<'_> {
         let mut explain = Vec::new();
         for &proto in &protos {
             let offer = self.sockets.offer(&steps::services(proto));
-            let words = if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" };
+            let words = service_words(proto);
             explain.extend(offer.explain.into_iter().map(|line| format!("step 1, {words}, unfiltered: {line}")));
         }
         let offer = self.sockets.offer(&self.connections(&protos, demand));
+        let without_info =
+            if offer.lacks & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 };
         explain
             .extend(offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while read: {line}")));
         Offer {
             door: offer.door,
             pushed: vec![Push::No; demand.conjuncts.len()],
-            lacks: offer.lacks & Flow::NEED_TCP_INFO,
+            lacks: without_info & demand.need,
             explain,
         }
     }
@@ -226,7 +243,7 @@ impl Source<Flows> for FlowSource<'_> {
         if protos.is_empty() {
             return Ok(books);
         }
-        self.read_listeners(&protos, &mut books)?;
+        self.read_listeners(&protos, &mut books);
         let step = self.connections(&protos, demand);
         books.add(&self.read_connections(&step, demand.need & Flow::NEED_OWNERS != 0)?);
         books.seen += self.grouping.emit(each);

@@ -12,6 +12,8 @@ const CONNECTION_FIELDS: &[&str] =
 const OWNER_FIELDS: &[&str] = &["inode"];
 /// Fields behind the sums.
 const SUM_FIELDS: &[&str] = &["bytes_in", "bytes_out", "retrans_total"];
+/// Fields behind the round-trip times.
+const RTT_FIELDS: &[&str] = &["rtt_us", "min_rtt_us"];
 /// Fields behind the rates.
 const RATE_FIELDS: &[&str] = &["bytes_in_per_s", "bytes_out_per_s"];
 
@@ -51,6 +53,9 @@ pub(crate) fn connections(
     }
     if wanted.need & Flow::NEED_TCP_INFO != 0 {
         fields.extend(indexes(SUM_FIELDS));
+    }
+    if wanted.need & Flow::NEED_RTT != 0 {
+        fields.extend(indexes(RTT_FIELDS));
     }
     if wanted.need & Flow::NEED_RATES != 0 {
         fields.extend(indexes(RATE_FIELDS));
@@ -106,7 +111,9 @@ mod tests {
 
     #[test]
     fn every_named_field_exists() {
-        for name in SERVICE_FIELDS.iter().chain(CONNECTION_FIELDS).chain(SUM_FIELDS).chain(RATE_FIELDS) {
+        for name in
+            SERVICE_FIELDS.iter().chain(CONNECTION_FIELDS).chain(SUM_FIELDS).chain(RATE_FIELDS).chain(RTT_FIELDS)
+        {
             assert!(field_index::<Sockets>(name).is_some(), "{name}");
         }
     }

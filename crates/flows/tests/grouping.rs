@@ -73,7 +73,7 @@ fn the_ephemeral_side_is_folded() {
         plain(Socket { state: State::SYN_SENT, ..tcp("192.0.2.1:50002", "198.51.100.1:443") }),
         plain(tcp("[2001:db8::1]:443", "[2001:db8::2]:50000")),
         plain(udp("192.0.2.1:50003", "198.51.100.1:443")),
-        plain(tcp("192.0.2.1:123", "198.51.100.1:123")),
+        plain(tcp("127.0.0.1:123", "127.0.0.2:123")),
         plain(Socket { netns_id: 2, ..tcp("192.0.2.1:50000", "198.51.100.1:443") }),
     ]);
     assert_eq!(
@@ -81,9 +81,9 @@ fn the_ephemeral_side_is_folded() {
         [
             "tcp in 192.0.2.1:80 198.51.100.1:many 4 [(1, 2), (6, 1), (8, 1)] q11/8 bNone/None/None  ns1",
             "tcp out 192.0.2.1:many 198.51.100.1:443 3 [(1, 2), (2, 1)] q0/0 bNone/None/None  ns1",
+            "tcp unknown 127.0.0.1:123 127.0.0.2:123 1 [(1, 1)] q0/0 bNone/None/None  ns1",
             "tcp out 192.0.2.1:many 198.51.100.1:443 1 [(1, 1)] q0/0 bNone/None/None  ns2",
             "tcp in 192.0.2.1:80 198.51.100.2:many 1 [(1, 1)] q0/0 bNone/None/None  ns1",
-            "tcp unknown 192.0.2.1:123 198.51.100.1:123 1 [(1, 1)] q0/0 bNone/None/None  ns1",
             "tcp in 2001:db8::1:443 2001:db8::2:many 1 [(1, 1)] q0/0 bNone/None/None  ns1",
             "udp out 192.0.2.1:many 198.51.100.1:443 1 [(1, 1)] q0/0 bNone/None/None  ns1",
         ]
@@ -114,6 +114,32 @@ fn bytes_are_summed_where_they_are_known() {
             "tcp in 192.0.2.1:80 198.51.100.9:many 1 [(1, 1)] q0/0 bNone/None/Some(0)  ns1",
         ]
     );
+}
+
+/// Round trips in microseconds (`tcpi_rtt` at 68, `tcpi_min_rtt` at 148); a connection without a sample does not count.
+#[test]
+fn issue_10_round_trips_of_a_flow() {
+    let info = |rtt: u8, min: Option<u8>| {
+        let mut info = [0u8; 280];
+        info[68] = rtt;
+        info[148..152].copy_from_slice(&min.map_or(u32::MAX, u32::from).to_ne_bytes());
+        info
+    };
+    let infos = [info(10, Some(7)), info(21, Some(8)), info(0, None), info(40, None)];
+    let mut grouping = Grouping::new();
+    let mut add = |info: &[u8], peer: &str| {
+        let row = Socket { tcp_info: Some(TcpInfo::new(info)), ..tcp("192.0.2.1:80", peer) };
+        grouping.add(&row, direction(&row, &listeners(), Ephemeral::default()), &[]);
+    };
+    infos[..3].iter().for_each(|info| add(info, "198.51.100.1:40000"));
+    add(&infos[2], "198.51.100.2:40000");
+    add(&infos[3], "198.51.100.3:40000");
+    let mut found = Vec::new();
+    grouping.emit(&mut |flow| {
+        found.push(flow.rtt.map(|rtt| (rtt.min_us, rtt.avg_us, rtt.max_us)));
+        Next::More
+    });
+    assert_eq!(found, [Some((Some(7), 16, 21)), None, Some((None, 40, 40))]);
 }
 
 #[test]

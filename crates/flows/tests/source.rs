@@ -176,8 +176,15 @@ fn without_udp_services_the_table_still_comes() {
     assert!(books.why[0].text.contains("no such table"), "{books:?}");
     let mut sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
     let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
-    let failed = source.run(&wanted(&["connections"]), &mut |_| Next::More);
-    assert!(failed.is_err());
+    // Listeners that cannot be read make the directions guesses, not the table an error.
+    let mut guessed = Vec::new();
+    let books = source.run(&wanted(&["connections"]), &mut |flow| {
+        guessed.push((flow.proto, flow.guessed));
+        Next::More
+    });
+    assert!(books.unwrap().why[0].text.contains("TCP listeners are unknown, directions are guessed"));
+    assert!(guessed.iter().any(|(proto, _)| *proto == Proto::Tcp));
+    assert!(guessed.iter().all(|(proto, guessed)| *guessed == (*proto == Proto::Tcp)), "{guessed:?}");
 }
 
 #[test]
@@ -189,6 +196,17 @@ fn nothing_is_read_when_no_protocol_is_left() {
     assert_eq!(run(&mut source, &wanted(&["connections"])).0, [""; 0]);
     drop(source);
     assert!(sockets.asked.is_empty());
+}
+
+/// Round-trip times cost a larger answer from the kernel.
+#[test]
+fn issue_10_round_trips_are_asked_for_only_when_shown() {
+    for (field, asked) in [("connections", false), ("bytes_in", false), ("min_rtt_us", true), ("max_rtt_us", true)] {
+        let mut sockets = Rows::new(table());
+        run(&mut FlowSource::new(&mut sockets, Lookups::none(), Options::default()), &wanted(&[field]));
+        let step = sockets.asked.last().unwrap();
+        assert_eq!([step.wants("rtt_us"), step.wants("min_rtt_us")], [asked; 2], "{field}");
+    }
 }
 
 /// Where the ends of connections are joined the filter is not the door's business, but what it looks at is.

@@ -19,6 +19,8 @@ pub enum Value<'r> {
     Bytes(&'r [u8]),
     /// One of our own words (a state, a protocol): needs no escaping.
     Name(&'static str),
+    /// One of our own words that is only a guess: text appends `?`; filters, order and JSON take the plain word.
+    Guess(&'static str),
     /// Who holds it.
     List(&'r [Owner]),
     /// An address and, where it has one, a port.

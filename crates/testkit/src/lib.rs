@@ -30,7 +30,7 @@ pub use traffic::{Listener, Pair};
 pub use wait::{until_equal, wait_until};
 
 /// Says something that the test harness does not swallow, as it does with `eprintln`.
-fn loud(line: &str) {
+pub fn loud(line: &str) {
     use std::io::Write;
     // One write: lines of two tests do not mix. A closed stderr is nobody's concern here.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());

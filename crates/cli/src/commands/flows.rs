@@ -31,8 +31,17 @@ pub(super) fn run(request: &Request) -> Outcome {
 }
 
 /// Fields that stand in both tables and mean the flow, not one of its sockets: they are sums there.
-const OF_FLOWS: &[&str] =
-    &["recv_q", "send_q", "bytes_in", "bytes_out", "retrans_total", "change", "bytes_in_per_s", "bytes_out_per_s"];
+const OF_FLOWS: &[&str] = &[
+    "recv_q",
+    "send_q",
+    "bytes_in",
+    "bytes_out",
+    "retrans_total",
+    "min_rtt_us",
+    "change",
+    "bytes_in_per_s",
+    "bytes_out_per_s",
+];
 
 /// True if the filter word is about sockets, before they are grouped.
 fn is_about_sockets(name: &str) -> bool {

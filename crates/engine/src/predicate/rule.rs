@@ -142,7 +142,7 @@ impl Rule {
     fn is(&self, value: &Value<'_>) -> bool {
         match (value, &self.want) {
             (Value::Name(text), Want::Word(_, Some(own))) if std::ptr::eq(*text, *own) => true,
-            (Value::Name(text), want) => is_text(text.as_bytes(), want),
+            (Value::Name(text) | Value::Guess(text), want) => is_text(text.as_bytes(), want),
             (Value::Bytes(text), want) => is_text(text, want),
             (Value::Addr(Addr::V4(octets)), Want::Net4(low, high)) => {
                 (*low..=*high).contains(&u32::from_be_bytes(*octets))

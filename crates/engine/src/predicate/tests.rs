@@ -259,6 +259,7 @@ fn flows_are_filtered_too() {
         send_q: 0,
         bytes_in_per_s: None,
         bytes_out_per_s: None,
+        rtt: None,
         watched: None,
     };
     for (filter, expected) in [

@@ -42,7 +42,7 @@ fn settled(ends: &[End<'_>]) -> Vec<String> {
     for (netns, local, peer, verdict) in ends {
         assert!(mirrors.keep(&connection(*netns, local, peer), *verdict, &[], true));
     }
-    let settled = mirrors.settle(&mut grouping);
+    let settled = mirrors.settle(&mut grouping, &Ranges::default());
     assert_eq!(settled.joined + grouping.connections(), ends.len() as u64);
     lines(&grouping)
 }
@@ -86,7 +86,7 @@ fn what_does_not_mirror_stays_apart() {
     let (mut mirrors, mut grouping) = (Mirrors::new(), Grouping::new());
     mirrors.keep(&connection(1, A, B), OUT, &[], true);
     mirrors.keep(&Connection { proto: Proto::Udp, ..connection(2, B, A) }, IN, &[], true);
-    assert_eq!(mirrors.settle(&mut grouping), Settled::default());
+    assert_eq!(mirrors.settle(&mut grouping, &Ranges::default()), Settled::default());
 }
 
 #[test]
@@ -99,6 +99,9 @@ fn who_is_sure_of_the_direction_tells() {
         (guessed(Direction::Out), guessed(Direction::In), "1 10.0.0.1 out? 10.0.0.2 2 x1"),
         (unknown, guessed(Direction::Out), "2 10.0.0.2 out? 10.0.0.1 1 x1"),
         (unknown, unknown, "1 10.0.0.1 unknown 10.0.0.2 2 x1"),
+        // Neither has a listener (any more), or each has one: only the ports are left.
+        (OUT, OUT, "1 10.0.0.1 out? 10.0.0.2 2 x1"),
+        (IN, IN, "1 10.0.0.1 out? 10.0.0.2 2 x1"),
     ] {
         assert_eq!(settled(&[(2, B, A, b), (1, A, B, a)]), [expected]);
     }
@@ -114,13 +117,13 @@ fn a_filter_that_takes_one_end_takes_the_flow() {
         let (mut mirrors, mut grouping) = (Mirrors::new(), Grouping::new());
         mirrors.keep(&connection(1, A, B), OUT, &[], first);
         mirrors.keep(&connection(2, B, A), IN, &[], second);
-        assert_eq!(mirrors.settle(&mut grouping), expected);
+        assert_eq!(mirrors.settle(&mut grouping, &Ranges::default()), expected);
         assert_eq!(grouping.len(), flows);
     }
     // An end without a mirror goes by its own answer.
     let (mut mirrors, mut grouping) = (Mirrors::new(), Grouping::new());
     mirrors.keep(&connection(1, A, B), OUT, &[], false);
-    assert_eq!(mirrors.settle(&mut grouping), Settled { joined: 0, filtered: 1 });
+    assert_eq!(mirrors.settle(&mut grouping, &Ranges::default()), Settled { joined: 0, filtered: 1 });
 }
 
 #[test]
@@ -132,5 +135,5 @@ fn what_is_too_much_is_left_alone_and_never_joined_wrongly() {
     assert!(!mirrors.keep(&connection(2, B, "10.0.0.1:40001"), IN, &[], true));
     assert!(mirrors.keep(&connection(2, B, A), IN, &[], true));
     assert_eq!(mirrors.left_alone(), 2);
-    assert_eq!(mirrors.settle(&mut grouping).joined, 1);
+    assert_eq!(mirrors.settle(&mut grouping, &Ranges::default()).joined, 1);
 }

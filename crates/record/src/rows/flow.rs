@@ -52,7 +52,8 @@ pub struct Flow<'b> {
     pub proto: Proto,
     /// Who opened it.
     pub direction: Direction,
-    /// True if the direction was guessed from port numbers alone.
+    /// True if the direction was guessed from port numbers alone, because listeners could not be read or both ends
+    /// contradict each other.
     pub guessed: bool,
     /// Our address, unmapped.
     pub local_addr: Addr,
@@ -84,8 +85,21 @@ pub struct Flow<'b> {
     pub bytes_in_per_s: Option<u64>,
     /// The same for bytes sent.
     pub bytes_out_per_s: Option<u64>,
+    /// Round-trip times; `None` unless asked for and known of at least one connection.
+    pub rtt: Option<FlowRtt>,
     /// What is known of the round before; only in rows of `--watch`.
     pub watched: Option<&'b Watched>,
+}
+
+/// Round-trip times of a flow's connections, in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlowRtt {
+    /// Smallest one that any of the connections has seen; `None` where the kernel does not report it.
+    pub min_us: Option<u32>,
+    /// Mean of the connections' smoothed times, each connection counted once.
+    pub avg_us: u32,
+    /// Largest of the connections' smoothed times.
+    pub max_us: u32,
 }
 
 impl Flow<'_> {
@@ -93,6 +107,8 @@ impl Flow<'_> {
     pub const NEED_TCP_INFO: u64 = super::need::TCP_INFO;
     /// `need` bit of the fields that take the rates of every socket.
     pub const NEED_RATES: u64 = super::need::COUNTERS;
+    /// `need` bit of the fields that take the round-trip times of every socket.
+    pub const NEED_RTT: u64 = 1 << 62;
     /// `need` bit of the fields that take the owners of every socket.
     pub const NEED_OWNERS: u64 = 1 << 63;
 }
@@ -101,6 +117,11 @@ type F = Field<Flows>;
 
 fn owner_value<'r>(owners: &'r [Owner], part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
     owners.first().map_or(Value::Null, part)
+}
+
+fn direction<'r>(row: &'r Flow<'_>) -> Value<'r> {
+    let word = row.direction.name();
+    if row.guessed { Value::Guess(word) } else { Value::Name(word) }
 }
 
 // What surrounds a flow's first owner.
@@ -124,11 +145,17 @@ const FIELDS: &[Field<Flows>] = &[
         .show(Show::Wide),
     F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
     F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Default),
-    F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
-        .doc("Who opened the connections: in (the peer), out (we), unknown.")
+    F::own("direction", Kind::Name(Direction::NAMES), direction)
+        .doc(
+            "Who opened the connections: in (the peer), out (we), unknown. A guess has a question mark in text and CSV; \
+             filters and JSON take the plain word, see guessed.",
+        )
         .show(Show::Default),
     F::own("guessed", Kind::Bool, |row| Value::Bool(row.guessed))
-        .doc("True if the direction was guessed from port numbers because no listener tells.")
+        .doc(
+            "True if the direction is a guess from the port numbers: the listeners could not be read, or both ends are \
+             on this host and neither of them, or each, has a listener.",
+        )
         .show(Show::Wide),
     F::own("local_addr", Kind::Addr, |row| Value::Addr(row.local_addr)).doc("Our address.").show(Show::Default),
     F::own("local_port", Kind::Port, |row| Value::number(row.local_port))
@@ -174,6 +201,18 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_TCP_INFO)
         .kernel("tcpi_total_retrans")
         .doc("Segments retransmitted on the connections that are open now."),
+    F::own("min_rtt_us", Kind::DurationUs, |row| Value::number(row.rtt.and_then(|rtt| rtt.min_us)))
+        .needs(Flow::NEED_RTT)
+        .kernel("tcpi_min_rtt")
+        .doc("Smallest round-trip time that any of the connections has seen."),
+    F::own("avg_rtt_us", Kind::DurationUs, |row| Value::number(row.rtt.map(|rtt| rtt.avg_us)))
+        .needs(Flow::NEED_RTT)
+        .kernel("tcpi_rtt")
+        .doc("Mean of the connections' smoothed round-trip times."),
+    F::own("max_rtt_us", Kind::DurationUs, |row| Value::number(row.rtt.map(|rtt| rtt.max_us)))
+        .needs(Flow::NEED_RTT)
+        .kernel("tcpi_rtt")
+        .doc("Largest of the connections' smoothed round-trip times."),
     F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).doc(
         "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
          gone is not shown.",

@@ -28,7 +28,7 @@ pub use conntrack::{
 };
 pub use conntrack_fields::Nat;
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
-pub use flow::{Direction, Flow, FlowStates, Flows};
+pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
 pub use nat_event::{NatEvent, NatEvents, NatHappening, nat_event_need};

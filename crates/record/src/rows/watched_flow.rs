@@ -85,6 +85,7 @@ impl Watchable for Flows {
             send_q: 0,
             bytes_in_per_s: None,
             bytes_out_per_s: None,
+            rtt: None,
             watched: Some(watched),
         }
     }

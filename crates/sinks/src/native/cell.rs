@@ -45,6 +45,10 @@ impl Form {
             Value::U64(n) if self.hex => put_prefixed_hex(out, n),
             Value::U64(n) => text::put_u64(out, n),
             Value::Name(word) => out.extend_from_slice(word.as_bytes()),
+            Value::Guess(word) => {
+                out.extend_from_slice(word.as_bytes());
+                out.push(b'?');
+            }
             Value::Addr(addr) => text::put_addr(out, addr),
             Value::Bytes(bytes) => put_bytes(out, bytes),
             Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),

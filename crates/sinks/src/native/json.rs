@@ -149,7 +149,7 @@ fn put_quoted(line: &mut Line, put: impl FnOnce(&mut Line)) {
 
 fn put_rare(buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
-        Value::Name(word) => put_word(buf, word),
+        Value::Name(word) | Value::Guess(word) => put_word(buf, word),
         Value::Bytes(bytes) => put_string(buf, bytes),
         Value::Bool(yes) => buf.extend_from_slice(if yes { b"true" } else { b"false" }),
         Value::I64(n) => text::put_i64(buf, n),

@@ -26,6 +26,7 @@ impl Tone {
         match cell {
             Value::Null => Tone::Faint,
             Value::Name(word) => Tone::of_word(word),
+            Value::Guess(_) => Tone::Halfway,
             _ => Tone::Plain,
         }
     }

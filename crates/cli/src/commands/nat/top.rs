@@ -161,6 +161,7 @@ impl Kept {
             Value::I64(n) => Kept::Plain(Value::I64(n)),
             Value::Addr(addr) => Kept::Plain(Value::Addr(addr)),
             Value::Name(word) => Kept::Plain(Value::Name(word)),
+            Value::Guess(word) => Kept::Plain(Value::Guess(word)),
             Value::Endpoint(addr, port) => Kept::Plain(Value::Endpoint(addr, port)),
             Value::Bits(bits, names) => Kept::Plain(Value::Bits(bits, names)),
             Value::Bytes(text) => Kept::Bytes(text.into()),

@@ -53,6 +53,7 @@ impl Kept {
             send_q: 0,
             bytes_in_per_s: None,
             bytes_out_per_s: None,
+            rtt: None,
             watched: None,
         }
     }

@@ -169,22 +169,22 @@ impl<T: Table> Plan<T> {
         &self.columns
     }
 
-    /// The same plan with the field called `name` as one more column behind the others, even if it stands among them
-    /// already: for a command that needs to know which row a line is. Nothing changes for groups and unknown names.
-    pub fn with_last_column(mut self, name: &str) -> Plan<T> {
-        let Some(index) = field_index::<T>(name) else { return self };
-        let Some(field) = T::FIELDS.get(index) else { return self };
+    /// The same plan with `key` as more columns after the others: for a command that must know which object a line is.
+    /// The fields are the command's own and need not stand in the table. Nothing changes for groups.
+    pub fn with_key(mut self, key: &[Field<T>]) -> Plan<T> {
         if matches!(self.work, Work::Group(_)) {
             return self;
         }
         let shown = self.columns.0.len();
-        self.cells.insert(shown, field.get);
-        self.columns.0.push(Column { name: field.name.into(), kind: field.kind });
-        if let Work::Sort(keys) = &mut self.work {
-            // Keys that are not shown stand behind the columns.
-            keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += 1);
+        for (place, field) in key.iter().enumerate() {
+            self.cells.insert(shown + place, field.get);
+            self.columns.0.push(Column { name: field.name.into(), kind: field.kind });
+            self.demand.need |= field.need;
         }
-        self.demand.add(index);
+        if let Work::Sort(keys) = &mut self.work {
+            // Sort keys that are not shown stand after the columns.
+            keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += key.len());
+        }
         self
     }
 

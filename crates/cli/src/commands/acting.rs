@@ -13,9 +13,12 @@ use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Va
 pub(super) trait Act {
     /// The words for what may become of a row.
     const RESULTS: &'static [&'static str];
+    /// How many cells at the end of a row are its object's identity ([`engine::Plan::with_key`]).
+    const KEY_CELLS: usize;
 
-    /// Acts on the row with this key; null if nothing is known under it.
-    fn act(&mut self, key: Option<u64>) -> Value<'static>;
+    /// Acts on the object that these cells name; null if they name none. The cells are all that is known of it: no
+    /// other row can be taken for it, whatever they have in common.
+    fn act(&mut self, key: &[Value<'_>]) -> Value<'static>;
 
     /// Tells what was done and what was not, or what would be done.
     fn tell(&self, rows: Rows, books: &mut Accounting);
@@ -31,8 +34,8 @@ pub(super) struct Rows {
     pub(super) left: u64,
 }
 
-/// Runs all rounds into `sink` and acts on every row, if `yes` says so. The last column of the plan is the key that names
-/// a row; it is not shown.
+/// Runs all rounds into `sink` and acts on every row, if `yes` says so. The last columns of the plan are the identity of
+/// the row's object; they are not shown.
 pub(super) fn run(
     session: &Session,
     sink: Box<dyn Sink>,
@@ -71,23 +74,20 @@ struct Acting<'c, A> {
 }
 
 impl<A: Act> Acting<'_, A> {
-    fn act(&mut self, key: Option<&Value<'_>>) -> Value<'static> {
+    fn act(&mut self, key: &[Value<'_>]) -> Value<'static> {
         if self.session.interrupted() {
             self.rows.left += 1;
             return Value::Null;
         }
-        self.act.act(match key {
-            Some(Value::U64(key)) => Some(*key),
-            _ => None,
-        })
+        self.act.act(key)
     }
 }
 
 impl<A: Act> Sink for Acting<'_, A> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         let mut columns = columns.clone();
-        // The key is there for us; the user's own column of it, if any, stands before it.
-        columns.0.pop();
+        // The key is there for us; the user's own columns of it, if any, stand before it.
+        columns.0.truncate(columns.0.len().saturating_sub(A::KEY_CELLS));
         if self.rows.yes {
             columns.0.push(Column { name: "result".into(), kind: Kind::Name(A::RESULTS) });
         }
@@ -96,10 +96,7 @@ impl<A: Act> Sink for Acting<'_, A> {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        let (key, shown) = match cells.split_last() {
-            Some((key, shown)) => (Some(key), shown),
-            None => (None, cells),
-        };
+        let (shown, key) = cells.split_at(cells.len().saturating_sub(A::KEY_CELLS));
         self.rows.shown += 1;
         let mut shown = shown.to_vec();
         if self.rows.yes {

@@ -1,6 +1,7 @@
 //! `netwren sockets kill`: the table of what would be closed, or was.
 //!
-//! One pass chooses, as for any table. Each socket is closed by the cookie of the very row that is shown (`acting`).
+//! One pass chooses, as for any table. Each socket is closed by what names it and stands in the very row that is shown
+//! (`acting`): its cookie, protocol, family and addresses.
 
 use super::Outcome;
 use super::acting::{self, Act, Rows};
@@ -12,16 +13,58 @@ use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
 use engine::{Plan, Predicate, columns};
-use record::rows::Sockets;
-use record::{Accounting, Demand, Each, LookupId, Lookups, Next, Offer, Proto, Source, SourceError, Unchanged, Value};
+use record::rows::{Endpoint, Socket, Sockets, need};
+use record::{
+    Accounting, Demand, Each, Field, Kind, LookupId, Lookups, Next, Offer, Proto, Source, SourceError, State,
+    Unchanged, Value,
+};
 use sockets::{Closing, Options, SocketSource, Target, Via};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use sys::Host;
 
-/// The column that tells rows apart; it is also the order, the oldest socket first, if none is asked for.
-const COOKIE: &str = "cookie";
+/// The order if none is asked for: the oldest socket first.
+const ORDER: &str = "cookie";
+
+type F = Field<Sockets>;
+
+/// What names a socket, as cells; [`target_of`] reads them back.
+const KEY: &[Field<Sockets>] = &[
+    F::own("cookie", Kind::Id, |row| Value::U64(row.cookie)).needs(need::COOKIE),
+    F::own("proto", Kind::Id, |row| Value::Name(row.proto.name())),
+    F::own("family", Kind::Id, |row| Value::U64(row.family.into())),
+    F::own("state", Kind::Id, |row| Value::U64(row.state.0.into())),
+    F::own("local", Kind::Endpoint, |row| Value::Endpoint(row.local.addr, Some(row.local.port))),
+    F::own("peer", Kind::Endpoint, |row| Value::Endpoint(row.peer.addr, Some(row.peer.port))),
+    F::own("ifindex", Kind::Id, |row| Value::U64(row.ifindex.into())).needs(need::IFACE_MARK),
+];
+
+/// The socket that cells of [`KEY`] name.
+fn target_of(key: &[Value<'_>]) -> Option<Target> {
+    let &[
+        Value::U64(cookie),
+        Value::Name(proto),
+        Value::U64(family),
+        Value::U64(state),
+        Value::Endpoint(local, Some(local_port)),
+        Value::Endpoint(peer, Some(peer_port)),
+        Value::U64(ifindex),
+    ] = key
+    else {
+        return None;
+    };
+    Target::of(&Socket {
+        cookie,
+        proto: Proto::ALL.into_iter().find(|known| known.name() == proto)?,
+        family: u8::try_from(family).ok()?,
+        state: State(u8::try_from(state).ok()?),
+        local: Endpoint { addr: local, port: local_port },
+        peer: Endpoint { addr: peer, port: peer_port },
+        ifindex: u32::try_from(ifindex).ok()?,
+        ..Socket::EMPTY
+    })
+}
 
 /// Runs the command with the words behind `sockets kill`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -32,7 +75,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     if kill.request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Sockets>()).into();
     }
-    kill.request.shown.sort.get_or_insert_with(|| COOKIE.to_owned());
+    kill.request.shown.sort.get_or_insert_with(|| ORDER.to_owned());
     match prepare(&kill) {
         Ok((plan, choosing)) => table::run_through(&kill.request, &plan, &choosing, |session, sink, rounds| {
             let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
@@ -44,24 +87,16 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
 
 fn prepare(kill: &Kill) -> Result<(Plan<Sockets>, Choosing), Wrong> {
     let ast = engine::filter::parse(&kill.request.shown.filter)?;
-    let plan = plan(&kill.request, &ast)?.with_last_column(COOKIE);
+    let plan = plan(&kill.request, &ast)?.with_key(KEY);
     let test = Predicate::new(&plan.demand().conjuncts).map_err(|bad| Wrong::Plan(engine::PlanError::Pattern(bad)))?;
-    Ok((plan, Choosing { test, chosen: RefCell::default() }))
+    Ok((plan, Choosing { test, unclosable: RefCell::default() }))
 }
 
-/// Reads sockets and keeps what is needed to close those that pass the filter.
+/// Reads sockets and counts those that pass the filter and cannot be closed.
 struct Choosing {
     test: Predicate<Sockets>,
-    chosen: RefCell<Chosen>,
-}
-
-/// What passed the filter.
-#[derive(Default)]
-struct Chosen {
-    /// By cookie.
-    targets: HashMap<u64, Target>,
-    /// Sockets that nobody can close, by protocol.
-    closed_to_us: BTreeMap<Proto, u64>,
+    /// How many sockets passed the filter that cannot be closed, by protocol.
+    unclosable: RefCell<BTreeMap<Proto, u64>>,
 }
 
 impl Reads<Sockets> for Choosing {
@@ -106,17 +141,11 @@ impl Source<Sockets> for Remembering<'_> {
             if !choosing.test.matches(row, &lookups) {
                 return each(row);
             }
-            let mut chosen = choosing.chosen.borrow_mut();
-            match Target::of(row) {
-                Some(target) => {
-                    chosen.targets.insert(target.cookie(), target);
-                    each(row)
-                }
-                None => {
-                    *chosen.closed_to_us.entry(row.proto).or_default() += 1;
-                    Next::More
-                }
+            if Target::of(row).is_some() {
+                return each(row);
             }
+            *choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
+            Next::More
         })
     }
 }
@@ -132,10 +161,11 @@ struct Closer<'c> {
 impl Act for Closer<'_> {
     const RESULTS: &'static [&'static str] = Closing::NAMES;
 
-    /// Closes the socket of this cookie.
-    fn act(&mut self, cookie: Option<u64>) -> Value<'static> {
-        let target = cookie.and_then(|cookie| self.choosing.chosen.borrow().targets.get(&cookie).copied());
-        let Some(target) = target else { return Value::Null };
+    const KEY_CELLS: usize = KEY.len();
+
+    /// Closes the socket that the cells name.
+    fn act(&mut self, key: &[Value<'_>]) -> Value<'static> {
+        let Some(target) = target_of(key) else { return Value::Null };
         let result = sockets::close(self.host, &target);
         let name = result.name();
         match result {
@@ -146,7 +176,7 @@ impl Act for Closer<'_> {
     }
 
     fn tell(&self, rows: Rows, books: &mut Accounting) {
-        for (proto, count) in &self.choosing.chosen.borrow().closed_to_us {
+        for (proto, count) in self.choosing.unclosable.borrow().iter() {
             let proto = proto.name();
             books.because(
                 0,
@@ -169,5 +199,35 @@ impl Act for Closer<'_> {
             books.incomplete = true;
             books.because(rows.left, "not closed: interrupted");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use record::Addr;
+
+    /// Rows that have a cookie in common are each their own target: nothing is looked up by the cookie alone.
+    #[test]
+    fn replay_issue_10_sockets_with_one_cookie_are_each_their_own_target() {
+        let at = |octet, port| Endpoint { addr: Addr::V4([127, 0, 0, octet]), port };
+        let row = Socket { cookie: 7, family: 2, local: at(1, 80), peer: at(2, 40_000), ..Socket::EMPTY };
+        let v6 = Endpoint { addr: Addr::V6([3; 16]), port: 80 };
+        let rows = [
+            row,
+            Socket { local: at(1, 81), ..row },
+            Socket { proto: Proto::Udp, ifindex: 4, ..row },
+            Socket { family: 10, local: v6, peer: v6, state: State::LISTEN, ..row },
+        ];
+        for row in rows {
+            let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&row, &Lookups::none())).collect();
+            assert_eq!(target_of(&key), Target::of(&row));
+            assert!(target_of(&key).is_some());
+        }
+        let none = Socket { cookie: 0, ..row };
+        let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&none, &Lookups::none())).collect();
+        assert_eq!(target_of(&key), None);
+        assert_eq!(target_of(&[]), None);
     }
 }

@@ -1,31 +1,58 @@
 //! `netwren nat delete FILTER`: the table of what would be deleted, or was.
 //!
-//! One pass chooses, as for any table. Each entry is deleted by the original direction of the very row that is shown
-//! (`acting`), its zone and its id, so that an entry which took its place meanwhile stays.
+//! One pass chooses, as for any table. Each entry is deleted by what names it and stands in the very row that is shown
+//! (`acting`): the original direction, the zone and the kernel's id, so that an entry which took its place meanwhile
+//! stays. The id alone is a hash of 32 bits, which two entries may share.
 
 use super::super::Outcome;
 use super::super::acting::{self, Act, Rows};
-use super::super::plan::Wrong;
-use super::super::table::{self, Reads};
+use super::super::table;
 use super::list::{Reading, prepare};
 use crate::exit::Exit;
 use crate::flags::NatDelete;
 use crate::messages::refused;
 use crate::output;
-use crate::session::Session;
 use conntrack::change::{Changes, Given};
 use conntrack::{CtTable, Place, Via};
-use engine::{Predicate, columns};
+use engine::columns;
 use netlink::DumpError;
-use record::rows::{CtTuple, Nat};
-use record::{Accounting, Demand, Each, LookupId, Lookups, Offer, Source, SourceError, Unchanged, Value};
-use std::cell::RefCell;
-use std::collections::HashMap;
+use record::rows::{CtTuple, Nat, nat_need as need};
+use record::{Accounting, Field, Kind, Value};
 use std::ffi::OsString;
 use sys::Errno;
 
-/// The column that tells rows apart; it is also the order if none is asked for.
-const ID: &str = "id";
+/// The order if none is asked for.
+const ORDER: &str = "id";
+
+type F = Field<Nat>;
+
+/// What names an entry, as cells; [`target_of`] reads them back.
+const KEY: &[Field<Nat>] = &[
+    F::own("id", Kind::Id, |row| Value::number(row.id)).needs(need::ID),
+    F::own("zone", Kind::Id, |row| Value::number(row.zone)).needs(need::ZONE),
+    F::own("src", Kind::Endpoint, |row| Value::Endpoint(row.orig.src, Some(row.orig.src_part))),
+    F::own("dst", Kind::Endpoint, |row| Value::Endpoint(row.orig.dst, Some(row.orig.dst_part))),
+    F::own("proto", Kind::Id, |row| Value::U64(row.orig.proto.into())),
+    F::own("orig_zone", Kind::Id, |row| Value::number(row.orig.zone)),
+];
+
+/// The entry that cells of [`KEY`] name; none without an id, which would delete whatever has the tuple by now.
+fn target_of(key: &[Value<'_>]) -> Option<Given<'static>> {
+    let number = |cell: Value<'_>| match cell {
+        Value::U64(n) => Some(n),
+        _ => None,
+    };
+    let [id, both_zone, Value::Endpoint(src, Some(src_part)), Value::Endpoint(dst, Some(dst_part)), proto, orig_zone] =
+        *key
+    else {
+        return None;
+    };
+    let zone_of = |cell| number(cell).and_then(|zone| u16::try_from(zone).ok());
+    let (proto, zone) = (u8::try_from(number(proto)?).ok()?, zone_of(orig_zone));
+    let orig = CtTuple { src, dst, proto, src_part, dst_part, zone };
+    let id = u32::try_from(number(id)?).ok()?;
+    Some(Given { orig: Some(orig), zone: zone_of(both_zone), id: Some(id), ..Given::default() })
+}
 
 /// Runs the command with the words behind `nat delete`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -36,93 +63,22 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Nat>()).into();
     }
-    request.shown.sort.get_or_insert_with(|| ID.to_owned());
-    let prepared = prepare(&request, CtTable::Conntrack).and_then(|(plan, reading)| {
-        let plan = plan.with_last_column(ID);
-        let test = Predicate::new(&plan.demand().conjuncts);
-        let test = test.map_err(|bad| Wrong::Plan(engine::PlanError::Pattern(bad)))?;
-        // /proc has no ids.
-        Ok((
-            plan,
-            Choosing { reading: Reading { via: Some(Via::Netlink), ..reading }, test, chosen: RefCell::default() },
-        ))
-    });
+    request.shown.sort.get_or_insert_with(|| ORDER.to_owned());
+    let prepared = prepare(&request, CtTable::Conntrack);
+    // /proc has no ids.
+    let prepared = prepared.map(|(plan, reading)| (plan.with_key(KEY), Reading { via: Some(Via::Netlink), ..reading }));
     match prepared {
-        Ok((plan, choosing)) => table::run_through(&request, &plan, &choosing, |session, sink, rounds| {
+        Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
             let place = Place { netns: None, netns_id: session.netns_id() };
             let changes = Changes::new(session.host(), place);
-            let deleter = Deleter { choosing: &choosing, changes, deleted: 0, gone: 0, refused: Vec::new() };
-            acting::run(session, sink, rounds, yes, deleter)
+            acting::run(session, sink, rounds, yes, Deleter { changes, deleted: 0, gone: 0, refused: Vec::new() })
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
 }
 
-/// Reads entries and keeps what is needed to delete those that pass the filter.
-struct Choosing {
-    reading: Reading,
-    test: Predicate<Nat>,
-    /// By id: a hash of 32 bits, which two entries may share. Each is deleted once, whichever row comes first.
-    chosen: RefCell<HashMap<u32, Vec<Target>>>,
-}
-
-/// What names an entry.
-#[derive(Clone, Copy)]
-struct Target {
-    orig: CtTuple,
-    zone: Option<u16>,
-    id: Option<u32>,
-}
-
-impl Reads<Nat> for Choosing {
-    fn needs_lookup(&self, id: LookupId) -> bool {
-        self.reading.needs_lookup(id)
-    }
-
-    fn with_source<R>(
-        &self,
-        session: &Session,
-        lookups: Lookups<'_>,
-        books: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<Nat>) -> R,
-    ) -> R {
-        self.reading
-            .with_source(session, lookups, books, |source| then(&mut Remembering { source, choosing: self, lookups }))
-    }
-}
-
-/// The source between.
-struct Remembering<'c> {
-    source: &'c mut dyn Source<Nat>,
-    choosing: &'c Choosing,
-    lookups: Lookups<'c>,
-}
-
-impl Source<Nat> for Remembering<'_> {
-    fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        self.source.offer(demand)
-    }
-
-    fn read(
-        &mut self,
-        demand: &Demand<Nat>,
-        _: Option<&dyn Unchanged>,
-        each: &mut Each<'_, Nat>,
-    ) -> Result<Accounting, SourceError> {
-        let (choosing, lookups) = (self.choosing, self.lookups);
-        self.source.run(demand, &mut |row| {
-            if choosing.test.matches(row, &lookups) {
-                let target = Target { orig: row.orig, zone: row.zone, id: row.id };
-                choosing.chosen.borrow_mut().entry(row.id.unwrap_or(0)).or_default().push(target);
-            }
-            each(row)
-        })
-    }
-}
-
 /// Deletes the entries of the rows that are shown.
 struct Deleter<'c> {
-    choosing: &'c Choosing,
     changes: Changes<'c>,
     deleted: u64,
     gone: u64,
@@ -132,12 +88,12 @@ struct Deleter<'c> {
 impl Act for Deleter<'_> {
     const RESULTS: &'static [&'static str] = &["deleted", "gone", "refused"];
 
-    /// Deletes the entry of this id; one without an id stands under 0.
-    fn act(&mut self, id: Option<u64>) -> Value<'static> {
-        let id = id.and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
-        let target = self.choosing.chosen.borrow_mut().get_mut(&id).and_then(Vec::pop);
-        let Some(Target { orig, zone, id }) = target else { return Value::Null };
-        match self.changes.delete(&Given { orig: Some(orig), zone, id, ..Given::default() }) {
+    const KEY_CELLS: usize = KEY.len();
+
+    /// Deletes the entry that the cells name.
+    fn act(&mut self, key: &[Value<'_>]) -> Value<'static> {
+        let Some(target) = target_of(key) else { return Value::Null };
+        match self.changes.delete(&target) {
             Ok(()) => {
                 self.deleted += 1;
                 Value::Name("deleted")
@@ -182,5 +138,50 @@ fn why(error: &DumpError) -> String {
         Some(errno) if errno.is_denied() => format!("{} (needs CAP_NET_ADMIN)", errno.words()),
         Some(errno) => errno.words().to_string(),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use record::rows::{Conntrack, ip_proto};
+    use record::{Addr, Lookups};
+
+    fn key_of<'r>(row: &'r Conntrack<'_>) -> Vec<Value<'r>> {
+        KEY.iter().map(|field| field.cell(row, &Lookups::none())).collect()
+    }
+
+    /// The kernel's id is a hash of 32 bits: entries that share it are deleted each by its own tuple and zone.
+    #[test]
+    fn replay_issue_10_entries_with_one_id_are_each_their_own_target() {
+        let tcp = CtTuple {
+            src: Addr::V4([10, 0, 0, 1]),
+            dst: Addr::V4([10, 0, 0, 2]),
+            proto: ip_proto::TCP,
+            src_part: 40_000,
+            dst_part: 443,
+            zone: None,
+        };
+        let tuples = [
+            tcp,
+            CtTuple { src_part: 40_001, ..tcp },
+            CtTuple { proto: ip_proto::UDP, ..tcp },
+            CtTuple { zone: Some(3), ..tcp },
+            CtTuple { src: Addr::V6([1; 16]), dst: Addr::V6([2; 16]), ..tcp },
+            CtTuple { proto: ip_proto::ICMP, src_part: 7, dst_part: 8 << 8, ..tcp },
+        ];
+        let rows = tuples.iter().flat_map(|orig| [None, Some(9)].map(|zone| (*orig, zone)));
+        for (orig, zone) in rows {
+            let row = Conntrack { id: Some(0xdead_beef), orig, zone, ..Conntrack::EMPTY };
+            let target = target_of(&key_of(&row)).unwrap();
+            assert_eq!(target, Given { orig: Some(orig), zone, id: Some(0xdead_beef), ..Given::default() });
+        }
+    }
+
+    #[test]
+    fn an_entry_without_an_id_is_no_target() {
+        assert_eq!(target_of(&key_of(&Conntrack::EMPTY)), None);
+        assert_eq!(target_of(&[]), None);
     }
 }

@@ -56,7 +56,6 @@ const CHANGES: &[&str] = &[
     "-D -s 9.9.9.9",
     "-D -i 5",
     "-F",
-    "-F -f ipv6",
     "-F expect",
     "-U -p udp -s 192.0.2.2 -m 9",
     "-U -p tcp -s 192.0.2.2 -t 5000",
@@ -116,6 +115,7 @@ fn root_changes_with_known_defects() {
     require_tool!("conntrack");
     let twins = Twins::new("ctolddefects");
     for line in [
+        "-F -f ipv6",
         "-D -u !ASSURED",
         "-D -t 5",
         "-D -p gre --srckey 6",
@@ -147,6 +147,12 @@ fn root_right_where_the_tool_is_wrong() {
     assert_eq!(counted(&lab, "-D -u !SEEN_REPLY,!ASSURED -p udp"), "1 flow entries have been deleted.");
     assert_eq!(counted(&lab, "-D -p icmp -g"), "0 flow entries have been deleted.");
     assert_eq!(counted(&lab, "-D -p icmp -n"), "1 flow entries have been deleted.");
+    // The tool's request empties both families.
+    let shown = |family: &str| text(&run(ours(&lab, &[], &format!("-L -f {family}"))).stdout).lines().count();
+    let v4 = shown("ipv4");
+    assert!(v4 > 0 && shown("ipv6") > 0);
+    assert!(run(ours(&lab, &[], "-F -f ipv6")).status.success());
+    assert_eq!((shown("ipv4"), shown("ipv6")), (v4, 0));
     // A reply tuple that is half said is completed.
     let half = "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 -r 192.0.2.78 -q 192.0.2.77";
     assert_eq!(counted(&lab, half), "1 flow entries have been created.");

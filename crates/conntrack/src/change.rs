@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use netlink::{Ask, Conversation, DecodeError, DumpError, Part, Request};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
-use sys::Host;
+use sys::{Errno, Host, Kernel};
 
 use crate::ctnetlink::CtDecoder;
-use crate::dump::{CtTable, Place, put_addr, put_tuple};
+use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, put_addr, put_tuple};
 use crate::expect::ExpectDecoder;
 use crate::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg, nat,
@@ -23,6 +23,15 @@ const EXCL: u16 = 0x200;
 
 /// IPS_CONFIRMED: no entry of the table is without it, and the kernel refuses to take it away.
 const CONFIRMED: u32 = 1 << 3;
+
+/// `nfgenmsg.version` of a flush that stays in its family: with 0 the kernel takes no notice of the family and empties
+/// both (`ctnetlink_del_conntrack` in net/netfilter/nf_conntrack_netlink.c).
+const FAMILY_COUNTS: u8 = 1;
+/// The kernel since which it does so; an older one empties both families whatever the version.
+const FAMILY_COUNTS_SINCE: (u32, u32) = (5, 3);
+/// How often the entries of a family are read and ended one by one where a change of the table's size interrupted the
+/// reading. After that the flush fails: some entries may be left.
+const FLUSH_PASSES: u32 = 3;
 
 /// What an address and a port are to be rewritten to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,7 +69,7 @@ pub struct Given<'g> {
     pub dnat: Rewrite,
     /// Zone of both directions.
     pub zone: Option<u16>,
-    /// Id: the request is refused if the entry is another one by now.
+    /// Id: a change or an end is refused if the entry is another one by now.
     pub id: Option<u32>,
     /// Label bits and, of the same length, which of them are meant.
     pub labels: Option<(&'g [u8], Option<&'g [u8]>)>,
@@ -179,6 +188,10 @@ pub struct GivenExpectation {
     pub master: Option<CtTuple>,
     /// Seconds until it is given up.
     pub timeout_s: Option<u32>,
+    /// Zone.
+    pub zone: Option<u16>,
+    /// Id: the end is refused if the expectation is another one by now.
+    pub id: Option<u32>,
 }
 
 /// Changes the table of one namespace.
@@ -200,9 +213,22 @@ impl<'h> Changes<'h> {
         self.change("a connection-tracking entry", msg::CT_NEW, CREATE | EXCL, given)
     }
 
-    /// Changes an entry that is there; ENOENT if there is none.
+    /// Changes an entry that is there; ENOENT if there is none, or if its id says that it is another one.
+    ///
+    /// The kernel compares the id only when it ends an entry (`ctnetlink_new_conntrack` takes no notice of it), so the
+    /// entry is looked up first: one request more. An entry that takes its place between the two is changed: the
+    /// kernel has no request that does both.
     pub fn update(&mut self, given: &Given<'_>) -> Result<(), DumpError> {
-        self.change("a connection-tracking entry", msg::CT_NEW, 0, given)
+        const WHAT: &str = "a connection-tracking entry";
+        if given.id.is_some() {
+            let key = Given { orig: given.orig, reply: given.reply, zone: given.zone, ..Given::default() };
+            let mut found = None;
+            self.get(&key, |now| found = now.id)?;
+            if found != given.id {
+                return Err(DumpError::Refused { what: WHAT, errno: Errno::NOENT, kernel_says: None, at_attr: None });
+            }
+        }
+        self.change(WHAT, msg::CT_NEW, 0, given)
     }
 
     /// Ends an entry; ENOENT if there is none, or if its id says that it is another one.
@@ -226,19 +252,65 @@ impl<'h> Changes<'h> {
         self.ask_for("a connection-tracking entry", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
     }
 
-    /// Ends every entry, or every expectation: of one family (2, 10) or of both (0), and of one zone if asked for
-    /// (kernel 6.8; an older one takes no notice of it).
-    pub fn flush(&mut self, table: CtTable, family: u8, zone: Option<u16>) -> Result<(), DumpError> {
-        let kind = match table {
-            CtTable::Expect => NFNL_SUBSYS_CTNETLINK_EXP << 8 | msg::EXP_DELETE,
-            _ => NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_DELETE,
-        };
-        let mut request = Request::one(kind);
-        request.body(&[family, 0, 0, 0]);
-        if let Some(zone) = zone {
-            request.attr(cta::ZONE, &zone.to_be_bytes());
+    /// Ends every entry, or every expectation: of one family (2, 10) or of both (0).
+    ///
+    /// One request, where the kernel can keep to a family. Expectations it cannot, and an older one no entries either:
+    /// these are read and ended one by one.
+    pub fn flush(&mut self, table: CtTable, family: u8) -> Result<(), DumpError> {
+        match (table, family) {
+            (CtTable::Expect, 0) => self.flush_all(NFNL_SUBSYS_CTNETLINK_EXP << 8 | msg::EXP_DELETE, table, [0, 0]),
+            (CtTable::Expect, _) => self.end_each(table, |changes| changes.end_expectations(family)),
+            (_, family) if family == 0 || Kernel::running().version() >= FAMILY_COUNTS_SINCE => {
+                let head = [family, if family == 0 { 0 } else { FAMILY_COUNTS }];
+                self.flush_all(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_DELETE, table, head)
+            }
+            _ => self.end_each(table, |changes| changes.end_entries(family)),
         }
+    }
+
+    // `head`: family and version.
+    fn flush_all(&mut self, kind: u16, table: CtTable, head: [u8; 2]) -> Result<(), DumpError> {
+        let mut request = Request::one(kind);
+        request.body(&[head[0], head[1], 0, 0]);
         self.ask(table.what(), &request, |_| ControlFlow::Continue(()))
+    }
+
+    // Ends what `pass` finds, until a pass has read the whole table.
+    fn end_each(
+        &mut self,
+        table: CtTable,
+        mut pass: impl FnMut(&mut Self) -> Result<Dumped, DumpError>,
+    ) -> Result<(), DumpError> {
+        for _ in 0..FLUSH_PASSES {
+            let dumped = pass(self)?;
+            whole(table.what(), dumped.first_error)?;
+            if !dumped.end.interrupted {
+                return Ok(());
+            }
+        }
+        Err(DumpError::CutShort { what: table.what(), messages: 0, errno: Errno::INTR })
+    }
+
+    // Reads the entries of a family, then ends them: ending while the kernel walks its table would shift the rest.
+    fn end_entries(&mut self, family: u8) -> Result<Dumped, DumpError> {
+        let (filter, mut found) = (KernelFilter::default().of_family(family), Vec::new());
+        let dumped = dump_entries(self.host, self.place, CtTable::Conntrack, &filter, "", |row, _| {
+            found.push(Given { orig: Some(row.orig), zone: row.zone, id: row.id, ..Given::default() });
+            ControlFlow::Continue(())
+        })?;
+        found.iter().try_for_each(|given| or_gone(self.delete(given)))?;
+        Ok(dumped)
+    }
+
+    fn end_expectations(&mut self, family: u8) -> Result<Dumped, DumpError> {
+        let mut found = Vec::new();
+        let dumped = dump_expectations(self.host, self.place, family, |row| {
+            let tuple = Some(row.tuple);
+            found.push(GivenExpectation { tuple, zone: row.zone, id: row.id, ..GivenExpectation::default() });
+            ControlFlow::Continue(())
+        })?;
+        found.iter().try_for_each(|given| or_gone(self.delete_expectation(given)))?;
+        Ok(dumped)
     }
 
     /// Makes an expectation. EOPNOTSUPP if its master has no helper.
@@ -303,10 +375,23 @@ fn expectation_request(message: u16, flags: u16, given: &GivenExpectation) -> Re
             put_tuple(&mut request, kind, &tuple);
         }
     }
-    if let Some(timeout) = given.timeout_s {
-        request.attr(expect::TIMEOUT, &timeout.to_be_bytes());
+    for (kind, number) in [(expect::TIMEOUT, given.timeout_s), (expect::ID, given.id)] {
+        if let Some(number) = number {
+            request.attr(kind, &number.to_be_bytes());
+        }
+    }
+    if let Some(zone) = given.zone {
+        request.attr(expect::ZONE, &zone.to_be_bytes());
     }
     request
+}
+
+// What has ended by itself meanwhile needs no end.
+fn or_gone(ended: Result<(), DumpError>) -> Result<(), DumpError> {
+    match ended {
+        Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
+        ended => ended,
+    }
 }
 
 fn whole(what: &'static str, wrong: Option<DecodeError>) -> Result<(), DumpError> {
@@ -368,5 +453,102 @@ mod tests {
         ];
         assert_eq!(kinds(&request), expected);
         assert_eq!(given.family(), AF_INET);
+    }
+
+    /// A table with entries of both families, those of IPv4 twice in different zones.
+    fn furnished(purpose: &str) -> testkit::netns::Lab {
+        use testkit::conntrack::Entry;
+        let lab = testkit::netns::Lab::new(purpose);
+        let (a, b) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        let (c, d) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+        let ends = |n: u16| [((a, n), (b, 53)), ((c, n), (d, 53))];
+        let both = (1..=20).flat_map(ends).map(|(from, to)| Entry::udp(from, to));
+        let in_zone = (1..=5).map(|n| Entry::udp((a, n), (b, 53)).zone(7));
+        lab.track(both.chain(in_zone));
+        lab
+    }
+
+    fn families(lab: &testkit::netns::Lab) -> (usize, usize) {
+        let mut found = Vec::new();
+        lab.inside(|| {
+            let (host, place) = (Host::live(), Place { netns: None, netns_id: 0 });
+            dump_entries(&host, place, CtTable::Conntrack, &KernelFilter::default(), "", |row, _| {
+                found.push(row.family);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        });
+        let of = |family: u8| found.iter().filter(|found| **found == family).count();
+        (of(AF_INET), of(AF_INET6))
+    }
+
+    #[test]
+    fn root_issue_10_a_flush_stays_in_its_family() {
+        testkit::require_root!();
+        let lab = furnished("ctflush");
+        assert_eq!(families(&lab), (25, 20));
+        let flush = |family: u8| {
+            lab.inside(|| {
+                Changes::new(&Host::live(), Place { netns: None, netns_id: 0 }).flush(CtTable::Conntrack, family)
+            })
+        };
+        flush(AF_INET6).unwrap();
+        assert_eq!(families(&lab), (25, 0));
+        flush(AF_INET6).unwrap();
+        flush(AF_INET).unwrap();
+        assert_eq!(families(&lab), (0, 0));
+    }
+
+    /// What a kernel before 5.3 gets: every entry by itself, with its zone.
+    #[test]
+    fn root_issue_10_a_flush_one_by_one_stays_in_its_family() {
+        testkit::require_root!();
+        let lab = furnished("ctflushold");
+        let end = |family: u8| {
+            lab.inside(|| {
+                let host = Host::live();
+                let mut changes = Changes::new(&host, Place { netns: None, netns_id: 0 });
+                changes.end_each(CtTable::Conntrack, |changes| changes.end_entries(family))
+            })
+        };
+        end(AF_INET).unwrap();
+        assert_eq!(families(&lab), (0, 20));
+        end(AF_INET6).unwrap();
+        assert_eq!(families(&lab), (0, 0));
+    }
+
+    /// The kernel takes no notice of an id in an update: another entry with the tuple would be changed.
+    #[test]
+    fn root_issue_10_an_update_leaves_another_entry_alone() {
+        testkit::require_root!();
+        let lab = furnished("ctupdate");
+        lab.inside(|| {
+            let host = Host::live();
+            let mut changes = Changes::new(&host, Place { netns: None, netns_id: 0 });
+            let orig = CtTuple {
+                src: Addr::V4([192, 0, 2, 1]),
+                dst: Addr::V4([192, 0, 2, 2]),
+                proto: ip_proto::UDP,
+                src_part: 3,
+                dst_part: 53,
+                zone: None,
+            };
+            let key = Given { orig: Some(orig), zone: Some(7), ..Given::default() };
+            let now = |changes: &mut Changes<'_>| {
+                let mut seen = (None, None);
+                changes.get(&key, |row| seen = (row.id, row.mark)).unwrap();
+                seen
+            };
+            let (Some(id), mark) = now(&mut changes) else { panic!("an entry has an id") };
+            let change = Given { mark: Some(0x55), ..key };
+            let refused = changes.update(&Given { id: Some(id ^ 1), ..change }).unwrap_err();
+            assert_eq!(refused.errno(), Some(Errno::NOENT));
+            assert_eq!(now(&mut changes), (Some(id), mark));
+            changes.update(&Given { id: Some(id), ..change }).unwrap();
+            assert_eq!(now(&mut changes), (Some(id), Some(0x55)));
+            let ended = changes.delete(&Given { id: Some(id ^ 1), ..key }).unwrap_err();
+            assert_eq!(ended.errno(), Some(Errno::NOENT));
+            assert_eq!(now(&mut changes), (Some(id), Some(0x55)));
+        });
     }
 }

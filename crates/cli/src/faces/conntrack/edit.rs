@@ -158,7 +158,16 @@ pub(super) fn update(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         }
         let key = Given { orig: Some(row.orig), zone: row.zone, ..Given::default() };
         let mut written = Ok(());
-        match run.changes.get(&key, |now| written = writer.row(now)) {
+        let mut is_same = false;
+        let got = run.changes.get(&key, |now| {
+            is_same = line.bug_compatible || now.id == row.id;
+            if is_same {
+                written = writer.row(now);
+            }
+        });
+        match got {
+            // It ended meanwhile, and another entry has its place.
+            Ok(()) if !is_same => Ok(false),
             Ok(()) => wrote(written).map(|()| true),
             Err(error) if error.errno() == Some(Errno::NOENT) => Ok(false),
             Err(error) => Err(refused(&error, line.command)),
@@ -317,7 +326,9 @@ pub(super) fn flush(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
         CtTable::Expect => "expectation",
         _ => "connection tracking",
     };
-    let flushed = run.changes.flush(line.table, line.family, None).map_err(|error| refused(&error, line.command));
+    // The tool's request makes the kernel empty both families, whichever was asked for.
+    let family = if line.bug_compatible { 0 } else { line.family };
+    let flushed = run.changes.flush(line.table, family).map_err(|error| refused(&error, line.command));
     // The tool says so even if it was not.
     if flushed.is_ok() || line.bug_compatible {
         warn(&format!("{}{what} table has been emptied.\n", head()));
@@ -337,6 +348,7 @@ pub(super) fn change_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, 
             mask: Some(want.tuple(&want.mask, proto)),
             master: Some(want.orig_tuple()),
             timeout_s: want.timeout_s,
+            ..GivenExpectation::default()
         })
     };
     changed.map(|()| 1).map_err(|error| refused(&error, line.command))

@@ -8,6 +8,7 @@ mod flow_direction;
 mod follow;
 mod going;
 mod goldens;
+mod identity;
 mod kill;
 mod lab;
 mod live;

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::Conntrack;
-use sys::{Host, fs};
+use sys::{Host, Modules, Part, Presence, fs};
 
 use crate::bpf_door::{Ask, Doors, parts_for};
 use crate::choose::Via;
@@ -22,21 +22,40 @@ pub struct Probe {
     pub words: String,
 }
 
+/// What answers for the table by netlink: asking it loads connection tracking itself, too.
+const PART: Part = Part { module: "nf_conntrack_netlink", function: "ctnetlink_dump_table" };
+
+/// Why the kernel is not asked by netlink; none if asking loads no module.
+pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
+    let what = "the module nf_conntrack_netlink (CONFIG_NF_CT_NETLINK)";
+    match modules.presence(PART) {
+        Presence::There => None,
+        Presence::NotLoaded => Some(format!("not loaded: {what}; reading the table makes the kernel load it")),
+        Presence::Unknown => Some(format!(
+            "not tried: /proc/kallsyms does not say whether {what} is loaded; reading the table makes the kernel load it"
+        )),
+    }
+}
+
 /// Tries every door and reads one block at most; some milliseconds, nearly all of them the loading of a BPF program.
-pub fn probe(host: &Host) -> Vec<Probe> {
+/// Loads no kernel module: a door behind a missing one is not tried.
+pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let line = |via, tried: Result<(), String>, how: &str| Probe {
         via,
         works: tried.is_ok(),
         words: tried.err().unwrap_or_else(|| how.to_owned()),
     };
     vec![
-        line(Via::Netlink, by_netlink(host), "a dump, filtered by the kernel; it evicts what has expired"),
+        line(Via::Netlink, by_netlink(host, modules), "a dump, filtered by the kernel; it evicts what has expired"),
         line(Via::Proc, by_proc(host), "without status, labels, helper, master and id"),
-        line(Via::Bpf, by_walk(host), "a walk of the table; evicts nothing, of all namespaces at once"),
+        line(Via::Bpf, by_walk(host, modules), "a walk of the table; evicts nothing, of all namespaces at once"),
     ]
 }
 
-fn by_netlink(host: &Host) -> Result<(), String> {
+fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
+    if let Some(why) = not_asked(modules) {
+        return Err(why);
+    }
     // Asks the same part of the kernel as a dump does, which an empty table would be spared.
     count_entries(host, Place { netns: None, netns_id: 0 }).map(drop).map_err(|error| error.to_string())
 }
@@ -45,7 +64,11 @@ fn by_proc(host: &Host) -> Result<(), String> {
     fs::open(&host.proc_path("thread-self/net/nf_conntrack")).map(drop).map_err(|error| error.to_string())
 }
 
-fn by_walk(host: &Host) -> Result<(), String> {
+fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
+    // The program runs where the kernel looks an entry up, which it is asked for by netlink.
+    if let Some(why) = not_asked(modules) {
+        return Err(why);
+    }
     let doors = Doors::new();
     if let Some(why) = doors.why_not() {
         return Err(why.into_string());
@@ -67,7 +90,8 @@ mod tests {
     #[test]
     fn root_every_door_says_how_it_is() {
         testkit::require_root!();
-        let tried = probe(&Host::live());
+        let host = Host::live();
+        let tried = probe(&host, &Modules::new(&host));
         assert_eq!(tried.iter().map(|probe| probe.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
         for Probe { via, works, words } in tried {
             let options = Options { via: Some(via), ..Options::new(0) };
@@ -80,5 +104,28 @@ mod tests {
             });
             assert_eq!(works, read, "{via:?}: {words}");
         }
+    }
+
+    /// A kernel of modules without connection tracking: neither the table nor its events are asked for.
+    #[test]
+    fn replay_issue_10_connection_tracking_is_not_loaded_by_a_probe() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = root.path().join("proc");
+        std::fs::create_dir_all(proc.join("self")).unwrap();
+        std::fs::write(proc.join("modules"), "").unwrap();
+        std::fs::write(proc.join("kallsyms"), "0000000000000000 t nf_tables_dump_table\n").unwrap();
+        let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));
+        // Whoever asked all the same would fail in other words.
+        sys::fault::arm("socket", 0, 100, sys::fault::Fault::Fails(sys::Errno::ACCES));
+        let modules = Modules::new(&host);
+        let table = by_netlink(&host, &modules).unwrap_err();
+        assert_eq!(by_walk(&host, &modules).unwrap_err(), table);
+        let (works, events) = crate::events::probe_events(&host, &modules);
+        std::fs::write(proc.join("kallsyms"), "0000000000000000 t ctnetlink_dump_table\n").unwrap();
+        let asked = by_netlink(&host, &Modules::new(&host)).unwrap_err();
+        sys::fault::disarm_all();
+        assert!(table.starts_with("not loaded: the module nf_conntrack_netlink"), "{table}");
+        assert!(!works && events == table, "{events}");
+        assert!(asked.contains("permission denied"), "{asked}");
     }
 }

@@ -13,10 +13,11 @@ use std::ops::ControlFlow;
 use netlink::{Ask, DumpError, Request};
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State};
-use sys::{Errno, Host};
+use sys::{Errno, Host, Modules, Presence};
 
 use crate::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
 use crate::keys::Table;
+use crate::probe::part_of;
 use crate::request::NETLINK_SOCK_DIAG;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
@@ -26,8 +27,38 @@ const SOCK_DESTROY: u16 = 21;
 /// each try finds the wanted one with a chance of 1 in `n`: of 100 one is missed in 30 000 cases.
 const SHARED_TRIES: u16 = 1024;
 
+/// A socket's cookie: what the kernel compares before it closes a socket. Neither 0, which is an interface without
+/// cookies, nor [`NO_COOKIE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cookie(u64);
+
+/// `INET_DIAG_NOCOOKIE` (include/uapi/linux/inet_diag.h) in both words: the kernel compares nothing and closes
+/// whatever socket it finds.
+const NO_COOKIE: u64 = u64::MAX;
+
+impl Cookie {
+    /// The cookie of this number; `None` if the number names no socket.
+    pub fn new(number: u64) -> Option<Cookie> {
+        (number != 0 && number != NO_COOKIE).then_some(Cookie(number))
+    }
+
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    // Two words, the low one first, whatever the machine's byte order.
+    fn words(self) -> [u32; 2] {
+        [self.0 as u32, (self.0 >> 32) as u32]
+    }
+}
+
+/// The cookie words that no socket has: the kernel gives a socket a number from 1 on before it compares
+/// (`__sock_gen_cookie` in net/core/sock_diag.c reads until the number is not 0), so the comparison always fails.
+const WORDS_OF_NO_SOCKET: [u32; 2] = [0, 0];
+
 /// What the kernel must know to find one socket and no other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     proto: Proto,
     family: u8,
@@ -35,7 +66,7 @@ pub struct Target {
     local: Endpoint,
     peer: Endpoint,
     ifindex: u32,
-    cookie: u64,
+    cookie: Cookie,
 }
 
 impl Target {
@@ -43,46 +74,64 @@ impl Target {
     /// therefore might be taken for another.
     pub fn of(row: &Socket<'_>) -> Option<Target> {
         let closable = matches!(row.proto, Proto::Tcp | Proto::Udp) && matches!(row.family, AF_INET | AF_INET6);
-        let Socket { proto, family, state, local, peer, ifindex, cookie, .. } = *row;
-        (closable && cookie != 0).then_some(Target { proto, family, state, local, peer, ifindex, cookie })
+        let Socket { proto, family, state, local, peer, ifindex, .. } = *row;
+        let cookie = Cookie::new(row.cookie).filter(|_| closable)?;
+        Some(Target { proto, family, state, local, peer, ifindex, cookie })
     }
 
     /// The row's cookie.
-    pub fn cookie(&self) -> u64 {
+    pub fn cookie(&self) -> Cookie {
         self.cookie
     }
 
-    // `struct inet_diag_sockid` with this port as the peer's.
-    fn sockid(&self, peer_port: u16) -> [u8; inet_diag::SOCKID] {
-        let mut id = [0; inet_diag::SOCKID];
-        let mut put = |at: usize, bytes: &[u8]| {
-            id.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = *byte);
-        };
-        put(0, &self.local.port.to_be_bytes());
-        put(2, &peer_port.to_be_bytes());
-        put(4, octets(&self.local.addr));
-        put(20, octets(&self.peer.addr));
-        put(36, &self.ifindex.to_ne_bytes());
-        // Two words, the low one first, whatever the machine's byte order.
-        put(40, &(self.cookie as u32).to_ne_bytes());
-        put(44, &((self.cookie >> 32) as u32).to_ne_bytes());
-        id
-    }
-
     fn request(&self, peer_port: u16) -> Request {
-        let mut body = [0; inet_diag::REQ_V2];
-        body[0] = self.family;
-        body[1] = inet_diag::number_of(self.proto);
-        body[8..].copy_from_slice(&self.sockid(peer_port));
-        let mut request = Request::one(SOCK_DESTROY);
-        request.body(&body);
-        request
+        let peer = Endpoint { port: peer_port, ..self.peer };
+        let place = Place { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex };
+        place.destroy(self.cookie.words())
     }
 
     // Sockets without a peer may share their address (SO_REUSEPORT). The kernel then chooses among them by a hash of
     // the packet's source, so another source may find another socket; the cookie keeps the wrong ones alive.
     fn may_be_shared(&self) -> bool {
         self.peer.is_none()
+    }
+}
+
+/// Where the kernel looks for a socket.
+struct Place {
+    family: u8,
+    proto: Proto,
+    local: Endpoint,
+    peer: Endpoint,
+    ifindex: u32,
+}
+
+impl Place {
+    // `struct inet_diag_sockid`
+    fn sockid(&self, cookie: [u32; 2]) -> [u8; inet_diag::SOCKID] {
+        let mut id = [0; inet_diag::SOCKID];
+        let mut put = |at: usize, bytes: &[u8]| {
+            id.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = *byte);
+        };
+        put(0, &self.local.port.to_be_bytes());
+        put(2, &self.peer.port.to_be_bytes());
+        put(4, octets(&self.local.addr));
+        put(20, octets(&self.peer.addr));
+        put(36, &self.ifindex.to_ne_bytes());
+        put(40, &cookie[0].to_ne_bytes());
+        put(44, &cookie[1].to_ne_bytes());
+        id
+    }
+
+    // The request to close the socket here that has these cookie words.
+    fn destroy(&self, cookie: [u32; 2]) -> Request {
+        let mut body = [0; inet_diag::REQ_V2];
+        body[0] = self.family;
+        body[1] = inet_diag::number_of(self.proto);
+        body[8..].copy_from_slice(&self.sockid(cookie));
+        let mut request = Request::one(SOCK_DESTROY);
+        request.body(&body);
+        request
     }
 }
 
@@ -166,9 +215,11 @@ pub fn close(host: &Host, target: &Target) -> Closing {
 }
 
 fn ask(host: &Host, target: &Target, peer_port: u16) -> Closing {
-    let request = target.request(peer_port);
-    let ask =
-        Ask { what: "socket", protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy", note: "", netns: None };
+    send(host, &target.request(peer_port))
+}
+
+fn send(host: &Host, request: &Request) -> Closing {
+    let ask = Ask { what: "socket", protocol: NETLINK_SOCK_DIAG, request, key: "destroy", note: "", netns: None };
     match netlink::exchange(host, &ask, |_| ControlFlow::Continue(())) {
         Ok(_) => Closing::Closed,
         Err(error) => verdict(&error),
@@ -197,30 +248,45 @@ fn is_there(host: &Host, target: &Target) -> bool {
     let mut found = false;
     let end = netlink::dump(host, &ask, |part| {
         let row = inet_diag::decode_inet(part.payload, target.proto, 0);
-        found |= row.is_ok_and(|row| row.cookie == target.cookie);
+        found |= row.is_ok_and(|row| row.cookie == target.cookie.number());
         if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     found || end.is_err()
 }
 
-/// Whether sockets can be closed here, and how or why not: for `netwren support`. Closes nothing: it asks for a
-/// socket that cannot be.
-pub fn probe_closing(host: &Host) -> (bool, String) {
-    let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
-    let nobody = |proto| Target { proto, family: AF_INET, state: State(0), local, peer, ifindex: 0, cookie: u64::MAX };
-    let answers = [Proto::Tcp, Proto::Udp].map(|proto| (proto, ask(host, &nobody(proto), 1)));
+/// Whether sockets can be closed here, and how or why not: for `netwren support`. Closes nothing and loads no module.
+pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> (bool, String) {
+    let mut answers = Vec::new();
+    for proto in [Proto::Tcp, Proto::Udp] {
+        match modules.presence(part_of(proto)) {
+            Presence::There => answers.push((proto, send(host, &harmless(proto)))),
+            Presence::NotLoaded | Presence::Unknown => {}
+        }
+    }
     let works = |answer: &Closing| *answer == Closing::Gone;
     let closable: Vec<&str> = answers.iter().filter(|(_, a)| works(a)).map(|(proto, _)| proto.name()).collect();
     if closable.is_empty() {
-        return match &answers[0].1 {
-            Closing::Unsupported => (false, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)".to_owned()),
-            other => (false, other.to_string()),
+        return match answers.first() {
+            None => {
+                (false, "not tried: not loaded (module tcp_diag); closing a socket makes the kernel load it".into())
+            }
+            Some((_, Closing::Unsupported)) => {
+                (false, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)".to_owned())
+            }
+            Some((_, other)) => (false, other.to_string()),
         };
     }
     if !sys::caps::effective().is_ok_and(|set| set.has(sys::caps::Cap::NetAdmin)) {
         return (false, "needs CAP_NET_ADMIN".to_owned());
     }
     (true, format!("{} sockets, by SOCK_DESTROY", closable.join(" and ")))
+}
+
+// A request that reaches the kernel's code for closing sockets and can close none. Its address matches no socket that
+// was bound in the usual way, but an sk_lookup program may lead any address to a socket: it is the cookie that holds.
+fn harmless(proto: Proto) -> Request {
+    let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
+    Place { family: AF_INET, proto, local, peer, ifindex: 0 }.destroy(WORDS_OF_NO_SOCKET)
 }
 
 #[cfg(test)]
@@ -259,7 +325,22 @@ mod tests {
     #[test]
     fn what_cannot_be_told_apart_is_no_target() {
         assert_eq!(Target::of(&Socket { cookie: 0, ..row() }), None);
+        assert_eq!(Target::of(&Socket { cookie: NO_COOKIE, ..row() }), None);
+        // One word alone is a number like others.
+        assert!(Target::of(&Socket { cookie: u64::from(u32::MAX), ..row() }).is_some());
         assert_eq!(Target::of(&Socket { proto: Proto::Unix, family: 1, ..row() }), None);
+    }
+
+    /// The kernel compares the cookie whatever it finds, and no socket has this one.
+    #[test]
+    fn replay_issue_10_the_probe_carries_a_cookie_that_no_socket_has() {
+        for proto in [Proto::Tcp, Proto::Udp] {
+            let request = harmless(proto);
+            assert_eq!(request.kind(), SOCK_DESTROY);
+            let body = &request.bytes().unwrap()[16..];
+            assert_eq!(body.len(), inet_diag::REQ_V2);
+            assert_eq!(body[48..56], [0; 8], "neither a socket's cookie nor INET_DIAG_NOCOOKIE");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use bpf_door::Doors;
 pub use choose::{
     BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via,
 };
-pub use destroy::{Closing, Target, close, probe_closing};
+pub use destroy::{Closing, Cookie, Target, close, probe_closing};
 pub use destroyed::Destroyed;
 pub use everywhere::EverySocket;
 pub use expected::tcp_sockets as count_tcp;

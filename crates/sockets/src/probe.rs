@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use netlink::{Ask, DumpError};
 use record::Proto;
 use sys::caps::{self, Cap};
-use sys::{Errno, Host};
+use sys::{Errno, Host, Modules, Part, Presence};
 
 use crate::choose::Via;
 use crate::inet_diag::{AF_INET, Wanted};
@@ -26,13 +26,17 @@ pub struct Probe {
     pub words: String,
 }
 
-/// Tries every door of every table with the smallest question: no state at all, or the first line.
+/// Tries every door of every table with the smallest question: no state at all, or the first line. A table that the
+/// kernel would have to load a module for is not tried.
 ///
 /// Some twenty system calls. In a replay nothing works: its kernel is not there to be asked.
-pub fn probe(host: &Host) -> Vec<Probe> {
+pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let mut probes = Vec::new();
     for proto in Proto::ALL {
-        probes.push(by_netlink(host, proto));
+        probes.push(match not_asked(modules, proto) {
+            Some(words) => Probe { proto, via: Via::Netlink, works: false, words },
+            None => by_netlink(host, proto),
+        });
         if !has_no_file(proto) {
             probes.push(by_proc(host, proto));
         }
@@ -72,6 +76,42 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
         Err(error) => refused(error, proto),
     };
     Probe { proto, via: Via::Netlink, works: result.is_ok(), words }
+}
+
+/// What answers for a table in the kernel: the module and its dump callback (net/*/…diag.c, 6.18).
+pub(crate) fn part_of(proto: Proto) -> Part {
+    let (module, function) = match proto {
+        Proto::Tcp => ("tcp_diag", "tcp_diag_dump"),
+        Proto::Udp | Proto::UdpLite => ("udp_diag", "udp_diag_dump"),
+        Proto::Unix => ("unix_diag", "unix_diag_handler_dump"),
+        Proto::Raw => ("raw_diag", "raw_diag_dump"),
+        Proto::Mptcp => ("mptcp_diag", "mptcp_diag_dump"),
+        Proto::Packet => ("af_packet_diag", "packet_diag_handler_dump"),
+        Proto::Netlink => ("netlink_diag", "netlink_diag_handler_dump"),
+        Proto::Sctp => ("sctp_diag", "sctp_diag_dump"),
+        Proto::Dccp => ("dccp_diag", "dccp_diag_dump"),
+        Proto::Vsock => ("vsock_diag", "vsock_diag_handler_dump"),
+        // The file is called net/tipc/diag.ko.
+        Proto::Tipc => ("diag", "tipc_sock_diag_handler_dump"),
+        Proto::Xdp => ("xsk_diag", "xsk_diag_handler_dump"),
+    };
+    Part { module, function }
+}
+
+// Why a table is not asked for; none if asking loads nothing.
+fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
+    let config = module_of(proto);
+    let (module, name) = (part_of(proto).module, proto.name());
+    match modules.presence(part_of(proto)) {
+        Presence::There => None,
+        Presence::NotLoaded => {
+            Some(format!("not loaded (module {module}, {config}); reading {name} sockets makes the kernel load it"))
+        }
+        Presence::Unknown => Some(format!(
+            "not tried: /proc/kallsyms does not say whether the module {module} ({config}) is loaded; reading {name} \
+             sockets makes the kernel load it"
+        )),
+    }
 }
 
 // What the kernel's configuration calls the door.
@@ -139,14 +179,42 @@ fn table_of(proto: Proto) -> Table {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
     #[test]
     fn this_host() {
-        let probes = probe(&Host::live());
+        let host = Host::live();
+        let probes = probe(&host, &Modules::new(&host));
         assert_eq!(probes.len(), 2 * Proto::ALL.len() - 5);
         assert!(probes.iter().all(|probe| !probe.words.is_empty()));
         // Whatever a sandbox forbids, one of the two doors to TCP must be open where tests run.
         assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.works));
+    }
+
+    /// A kernel of modules of which none is loaded: no table is asked for, so none is loaded.
+    #[test]
+    fn replay_issue_10_what_is_not_loaded_is_not_asked_for() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = root.path().join("proc");
+        std::fs::create_dir_all(proc.join("self")).unwrap();
+        std::fs::write(proc.join("modules"), "").unwrap();
+        let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));
+        let netlink = |start: &str| {
+            let probes = probe(&host, &Modules::new(&host));
+            let tried = probes.into_iter().filter(|probe| probe.via == Via::Netlink && !probe.words.starts_with(start));
+            tried.map(|probe| (probe.proto, probe.words)).collect::<Vec<_>>()
+        };
+        sys::fault::arm("socket", 0, 100, sys::fault::Fault::Fails(Errno::ACCES));
+        assert_eq!(netlink("not tried: /proc/kallsyms does not say"), []);
+        std::fs::write(proc.join("kallsyms"), "0000000000000000 t raw_dump\n").unwrap();
+        assert_eq!(netlink("not loaded (module "), []);
+        let (works, words) = crate::probe_closing(&host, &Modules::new(&host));
+        assert!(!works && words.starts_with("not tried: not loaded (module tcp_diag"), "{words}");
+        // What is there is asked for: the request is what fails.
+        std::fs::write(proc.join("kallsyms"), "0000000000000000 t udp_diag_dump\t[udp_diag]\n").unwrap();
+        let tried: Vec<Proto> = netlink("not loaded (module ").into_iter().map(|(proto, _)| proto).collect();
+        sys::fault::disarm_all();
+        assert_eq!(tried, [Proto::Udp, Proto::UdpLite]);
     }
 }

@@ -1,4 +1,5 @@
-//! `netwren support`: what this kernel and these rights allow, and what is used instead.
+//! `netwren support`: what this kernel and these rights allow, and what is used instead. Changes nothing on the host:
+//! loads no kernel module, and closes no socket.
 
 use crate::exit::Exit;
 use crate::flags;
@@ -7,7 +8,7 @@ use crate::output;
 use record::text;
 use std::ffi::OsString;
 use sys::caps::{self, Cap};
-use sys::{Host, Kernel};
+use sys::{Host, Kernel, Modules};
 
 /// One line: what, whether it works, how or why not.
 struct Line {
@@ -36,7 +37,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         None => return Exit::Usage,
     };
     let host = Host::live();
-    let probes = sockets::probe(&host);
+    let modules = Modules::new(&host);
+    let probes = sockets::probe(&host, &modules);
     let blind: Vec<&str> = EVERYWHERE
         .iter()
         .filter(|proto| !probes.iter().any(|probe| probe.works && probe.proto == **proto))
@@ -51,8 +53,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         })
         .chain([not_read()])
         .chain(owners())
-        .chain([closing(&host), all_namespaces(&host), following(&host)])
-        .chain(tracked(&host))
+        .chain([closing(&host, &modules), all_namespaces(&host), following(&host)])
+        .chain(tracked(&host, &modules))
         .chain(bpf_lines(&host))
         .chain(rights());
     let printed = output::print(&render(lines, json));
@@ -78,8 +80,8 @@ fn owners() -> Option<Line> {
     })
 }
 
-fn closing(host: &Host) -> Line {
-    let (works, words) = sockets::probe_closing(host);
+fn closing(host: &Host, modules: &Modules<'_>) -> Line {
+    let (works, words) = sockets::probe_closing(host, modules);
     Line { feature: "closing sockets".to_owned(), works, words }
 }
 
@@ -100,12 +102,12 @@ fn following(host: &Host) -> Line {
 }
 
 /// The table of connection tracking by each door, and its events.
-fn tracked(host: &Host) -> Vec<Line> {
-    let table = conntrack::probe(host).into_iter().map(|probe| {
+fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Line> {
+    let table = conntrack::probe(host, modules).into_iter().map(|probe| {
         let feature = format!("connection tracking via {}", probe.via.name());
         Line { feature, works: probe.works, words: probe.words }
     });
-    let (works, words) = conntrack::events::probe_events(host);
+    let (works, words) = conntrack::events::probe_events(host, modules);
     let events = Line { feature: "events of connection tracking".to_owned(), works, words };
     table.chain([events]).collect()
 }

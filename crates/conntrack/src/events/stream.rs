@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Tide};
 use sys::clock::Moments;
-use sys::{Errno, Host, SysError};
+use sys::{Errno, Host, Modules, SysError};
 
 use super::births::{self, Births};
 use super::by_packet::NewByPacket;
@@ -422,7 +422,10 @@ fn error_of(error: &SysError) -> SourceError {
 
 /// How events would be told of here, for `netwren support`: true if they are. With BPF the program is loaded, attached
 /// and let go of: some milliseconds.
-pub fn probe_events(host: &Host) -> (bool, String) {
+pub fn probe_events(host: &Host, modules: &Modules<'_>) -> (bool, String) {
+    if let Some(why) = crate::probe::not_asked(modules) {
+        return (false, why);
+    }
     let listen = Listen { groups: groups::ALL, room: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
     if let Err(error) = CtEvents::open(host, listen) {
         return (false, error.to_string());

@@ -2,7 +2,7 @@
 use record::rows::{Socket, Sockets};
 use record::{Demand, Next, Proto, Source};
 use sockets::{Closing, Options, SocketSource, Target};
-use sys::Host;
+use sys::{Host, Modules};
 use testkit::netns::Lab;
 
 /// The listener's row, with its cookie changed by `change`, as a target.
@@ -38,7 +38,8 @@ fn root_another_cookie_closes_nothing() {
 #[test]
 fn root_support_knows_that_sockets_can_be_closed() {
     testkit::require_root!();
-    let (works, words) = sockets::probe_closing(&Host::live());
+    let host = Host::live();
+    let (works, words) = sockets::probe_closing(&host, &Modules::new(&host));
     assert!(works, "{words}");
     assert_eq!(words, "tcp and udp sockets, by SOCK_DESTROY");
 }

@@ -42,7 +42,8 @@ fn a_sandbox_without_netlink() {
         let error = error.unwrap_err();
         assert_eq!(error.fault, SourceFault::Denied);
         assert!(error.to_string().starts_with("cannot read TCP sockets"), "{error}");
-        let probes = sockets::probe(&Host::live());
+        let host = Host::live();
+        let probes = sockets::probe(&host, &sys::Modules::new(&host));
         // Of MPTCP there is no file.
         let open = |probe: &sockets::Probe| probe.via == Via::Proc && probe.proto != Proto::Mptcp;
         assert!(probes.iter().all(|probe| probe.works == open(probe)), "{probes:?}");

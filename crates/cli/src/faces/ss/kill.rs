@@ -5,7 +5,7 @@ use crate::session::Session;
 use record::rows::Socket;
 use record::{Accounting, Next, Proto};
 use sinks::face::ss::Options;
-use sockets::{Closing, Target};
+use sockets::{Closing, Cookie, Target};
 use std::collections::HashSet;
 
 /// How often a table is read at most. ss reads it once, and closing shifts what it has not read yet: in a table of
@@ -20,7 +20,7 @@ pub(super) struct Killer<'s> {
     session: &'s Session,
     bug_compatible: bool,
     /// Cookies of those that were tried.
-    tried: HashSet<u64>,
+    tried: HashSet<Cookie>,
     /// Rows that nobody can close.
     unclosable: u64,
     denied: bool,

@@ -1,0 +1,146 @@
+//! Which parts of the kernel are there, found out without asking for them.
+//!
+//! A request to a part that is not there makes the kernel load its module (request_module in net/core/sock_diag.c,
+//! net/netlink/af_netlink.c, net/netfilter/nfnetlink.c). What only looks must not change the host, so it reads the
+//! kernel's own lists first: the loaded modules, and the names of the kernel's functions, which tell of built-in parts.
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use crate::fs;
+use crate::host::{Blocks, Host};
+
+/// Longest line of kallsyms that is looked at; a longer one is none of a [`Part`]. The kernel's own limit of a name
+/// (KSYM_NAME_LEN) is 512 bytes.
+const LINE_BYTES_MAX: usize = 1 << 10;
+
+/// A part of the kernel that may be a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The module's name with underscores, as in /sys/module.
+    pub module: &'static str,
+    /// A function of it whose address is taken, so that no compiler inlines or renames it: its dump callback. The
+    /// name ends in `_dump` or `_dump_table`.
+    pub function: &'static str,
+}
+
+/// Whether a part is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It is loaded or built in, or no request can load it: asking changes nothing.
+    There,
+    /// It is not there; a request may make the kernel load it.
+    NotLoaded,
+    /// The kernel does not tell; a request may make it load the module.
+    Unknown,
+}
+
+/// The kernel's lists. The long one is read at most once.
+#[derive(Debug)]
+pub struct Modules<'h> {
+    host: &'h Host,
+    dumps: OnceCell<Option<HashSet<Box<[u8]>>>>,
+}
+
+impl<'h> Modules<'h> {
+    /// Reads nothing yet.
+    pub fn new(host: &'h Host) -> Modules<'h> {
+        Modules { host, dumps: OnceCell::new() }
+    }
+
+    /// Whether `part` is there. Two system calls; the first part that is no loaded module costs some 60 ms more, for
+    /// the names of 200,000 functions. On a kernel that loads no modules at all it is one call.
+    pub fn presence(&self, part: Part) -> Presence {
+        let there = |path: &str| fs::stat(&self.host.proc_path(path)).is_ok();
+        // Without CONFIG_MODULES there is no list of modules.
+        if !there("modules") && there("self") || self.is_closed() {
+            return Presence::There;
+        }
+        if fs::stat(&self.host.sys_path("module").join(part.module)).is_ok() {
+            return Presence::There;
+        }
+        match self.dumps.get_or_init(|| self.read_dumps()) {
+            Some(names) if names.contains(part.function.as_bytes()) => Presence::There,
+            Some(_) => Presence::NotLoaded,
+            None => Presence::Unknown,
+        }
+    }
+
+    // True if the host has closed the loading of modules until it boots again.
+    fn is_closed(&self) -> bool {
+        let mut text = Vec::new();
+        let read = fs::read_file(&self.host.proc_path("sys/kernel/modules_disabled"), &mut text);
+        read.is_ok() && text.trim_ascii() == b"1"
+    }
+
+    // The functions of the running kernel and its modules that may be a part's; none if the list is hidden or empty.
+    fn read_dumps(&self) -> Option<HashSet<Box<[u8]>>> {
+        let mut file = fs::FileBlocks::open(&self.host.proc_path("kallsyms")).ok()?;
+        let (mut names, mut rest) = (HashSet::new(), Vec::new());
+        let mut lines = 0u64;
+        while let Some(block) = file.next().ok()? {
+            for piece in block.split_inclusive(|byte| *byte == b'\n') {
+                if rest.len() <= LINE_BYTES_MAX {
+                    rest.extend_from_slice(piece);
+                }
+                if piece.ends_with(b"\n") {
+                    names.extend(dump_of(&rest).map(Box::from));
+                    lines += 1;
+                    rest.clear();
+                }
+            }
+        }
+        (lines > 0).then_some(names)
+    }
+}
+
+// The name on a line of kallsyms (`ffffffff82120450 t tcp_diag_dump [tcp_diag]`) if it may be a part's.
+fn dump_of(line: &[u8]) -> Option<&[u8]> {
+    let name = line.split(|byte| byte.is_ascii_whitespace()).nth(2)?;
+    (name.ends_with(b"_dump") || name.ends_with(b"_dump_table")).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use std::path::Path;
+
+    const LOADED: Part = Part { module: "sctp_diag", function: "sctp_diag_dump" };
+    const BUILT_IN: Part = Part { module: "tcp_diag", function: "tcp_diag_dump" };
+    const ABSENT: Part = Part { module: "vsock_diag", function: "vsock_diag_handler_dump" };
+
+    fn host(root: &Path) -> Host {
+        for folder in ["proc/self", "proc/sys/kernel", "sys/module/sctp_diag"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        Host::with_roots(root.join("proc"), root.join("sys"), root.join("etc"))
+    }
+
+    #[test]
+    fn a_part_is_loaded_built_in_absent_or_unknown() {
+        let root = tempfile::tempdir().unwrap();
+        let host = host(root.path());
+        let ask = |part| Modules::new(&host).presence(part);
+        // No list of modules: a kernel that can load none.
+        assert_eq!(ask(ABSENT), Presence::There);
+        std::fs::write(root.path().join("proc/modules"), "sctp_diag 16384 0 - Live 0x0\n").unwrap();
+        assert_eq!([ask(LOADED), ask(BUILT_IN), ask(ABSENT)], [Presence::There, Presence::Unknown, Presence::Unknown]);
+        let long = "x".repeat(3 * LINE_BYTES_MAX);
+        let names = format!(
+            "0000000000000000 t {long} vsock_diag_handler_dump\n0000000000000000 t tcp_diag_dump\n\
+             0000000000000000 t not_vsock_diag_handler_dump\t[m]\n0000000000000000 t raw_diag_dump\t[raw_diag]"
+        );
+        std::fs::write(root.path().join("proc/kallsyms"), names).unwrap();
+        assert_eq!([ask(LOADED), ask(BUILT_IN), ask(ABSENT)], [Presence::There, Presence::There, Presence::NotLoaded]);
+        std::fs::write(root.path().join("proc/sys/kernel/modules_disabled"), "1\n").unwrap();
+        assert_eq!(ask(ABSENT), Presence::There);
+    }
+
+    /// The list of the running kernel can be read, and has what every kernel that runs tests has.
+    #[test]
+    fn the_running_kernel_has_tcp() {
+        let host = Host::live();
+        let names = Modules::new(&host).read_dumps();
+        assert!(names.is_none_or(|names| names.iter().any(|name| name.ends_with(b"_dump"))));
+    }
+}

@@ -146,6 +146,27 @@ fn root_unix_sockets_print_netstats_bytes() {
     }
 }
 
+/// netstat itself prints such lines as sockets; without a row of their own they are part of a path.
+#[test]
+fn root_issue_10_a_path_that_imitates_rows_is_one_row() {
+    require_root!();
+    let lab = Lab::new("netforged");
+    lab.unix_abstract("victim", 0);
+    let file = || std::fs::read_to_string("/proc/thread-self/net/unix").unwrap();
+    let line = lab.inside(file).lines().find(|line| line.ends_with("@victim")).unwrap().to_owned();
+    let inode = line.split_ascii_whitespace().nth(6).unwrap().to_owned();
+    lab.unix_abstract(&format!("x\n{}", line.replacen(": 00000002", ": 00000777", 1)), 0);
+    for words in [&["-xan"][..], &["-xlnp"], &["-an"]] {
+        let done = face(&lab, words, false);
+        let shown = text(&done.stdout);
+        let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("unix ")).collect();
+        assert_eq!(rows.len(), 2, "{shown}");
+        let victim = rows.iter().find(|row| row.ends_with("@victim") && !row.contains("@x")).expect("root's row");
+        assert!(victim.starts_with("unix  2 ") && victim.contains(&inode), "{victim}");
+        assert!(done.status.success() && done.stderr.is_empty(), "{}", text(&done.stderr));
+    }
+}
+
 /// Defect 1: a long address is cut without a mark. Ours is whole; the old bytes by request.
 #[test]
 fn root_long_addresses_are_whole_or_cut() {

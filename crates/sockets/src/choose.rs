@@ -93,6 +93,8 @@ pub(crate) struct Facts<'f> {
 pub(crate) struct Recorded {
     pub(crate) netlink: bool,
     pub(crate) bpf: bool,
+    /// /proc: of unix sockets beside netlink.
+    pub(crate) proc: bool,
 }
 
 /// What speaks for or against the walk.
@@ -130,7 +132,17 @@ pub(crate) fn choose(facts: &Facts<'_>) -> Choice {
     if via == Via::Bpf && facts.counted {
         lacks &= !need::TCP_INFO;
     }
+    if via == Via::Netlink && joins_proc(facts) {
+        lacks &= !NETLINK_LACKS_UNIX;
+    }
     Choice { via, why, no_walk, lacks: lacks & facts.need }
+}
+
+/// Whether reference counts and flags of unix sockets are read from /proc beside the sockets themselves by netlink: there
+/// a path with a line break in it can imitate sockets.
+fn joins_proc(facts: &Facts<'_>) -> bool {
+    let may = facts.recorded.map_or(facts.via.is_none(), |recorded| recorded.proc);
+    facts.proto == Proto::Unix && facts.need & need::UNIX_REFS != 0 && may
 }
 
 fn decide(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
@@ -149,7 +161,7 @@ fn decide(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
 
 fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
     if facts.proto == Proto::Unix && facts.need & need::UNIX_REFS != 0 {
-        return (Via::Proc, "the only one with reference counts", None);
+        return (Via::Netlink, "reference counts and flags come from /proc", None);
     }
     let counted = if facts.counted { need::TCP_INFO } else { 0 };
     if facts.proto != Proto::Tcp || facts.few_states || facts.need & !(BPF_HAS | counted) != 0 {
@@ -182,8 +194,9 @@ pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
 mod tests {
     use super::*;
 
-    const NETLINK: Option<Recorded> = Some(Recorded { netlink: true, bpf: false });
-    const PROC: Option<Recorded> = Some(Recorded { netlink: false, bpf: false });
+    const NETLINK: Option<Recorded> = Some(Recorded { netlink: true, bpf: false, proc: false });
+    const PROC: Option<Recorded> = Some(Recorded { netlink: false, bpf: false, proc: true });
+    const BOTH: Option<Recorded> = Some(Recorded { netlink: true, bpf: false, proc: true });
 
     fn of(proto: Proto, need: u64, via: Option<Via>, recorded: Option<Recorded>) -> (Via, u64) {
         let never = || -> Walk { panic!("nobody may ask") };
@@ -206,8 +219,10 @@ mod tests {
             assert_eq!(of(proto, need::COOKIE, Some(Netlink), PROC), (Proc, need::COOKIE));
             assert_eq!(of(proto, 0, Some(Proc), NETLINK), (Netlink, 0));
         }
-        assert_eq!(of(Proto::Unix, need::UNIX_REFS, None, None), (Proc, 0));
-        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, None), (Proc, need::UNIX_UID));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, None), (Netlink, 0));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, BOTH), (Netlink, 0));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS, None, NETLINK), (Netlink, need::UNIX_REFS));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, PROC), (Proc, need::UNIX_UID));
         assert_eq!(of(Proto::Unix, need::UNIX_REFS, Some(Netlink), None), (Netlink, need::UNIX_REFS));
         // The bits of one table do not move another.
         assert_eq!(of(Proto::Tcp, need::UNIX_REFS | need::UNIX_PEER, None, None), (Netlink, 0));
@@ -253,12 +268,13 @@ mod tests {
             counted: false,
             few_states: false,
             via: Some(Via::Proc),
-            recorded: Some(Recorded { netlink: true, bpf: true }),
+            recorded: Some(Recorded { netlink: true, bpf: true, proc: false }),
             walk: &|| Walk::TooFew,
         };
         assert_eq!(choose(&both).via, Via::Bpf);
         assert_eq!(choose(&Facts { few_states: true, ..both }).via, Via::Netlink);
-        let alone = Facts { few_states: true, recorded: Some(Recorded { netlink: false, bpf: true }), ..both };
+        let alone =
+            Facts { few_states: true, recorded: Some(Recorded { netlink: false, bpf: true, proc: false }), ..both };
         assert_eq!(choose(&alone).via, Via::Bpf);
     }
 }

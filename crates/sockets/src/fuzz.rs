@@ -16,6 +16,7 @@ use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
 use crate::sctp_diag::SctpDecoder;
 use crate::tipc_diag::TipcDecoder;
 use crate::unix_diag::UnixDecoder;
+use crate::unix_lines::fuzz_lines;
 use crate::vsock_diag::decode_vsock;
 use crate::xdp_diag::XdpDecoder;
 
@@ -87,6 +88,7 @@ pub fn fuzz_walk_block(data: &[u8]) {
 
 /// Reads bytes as lines of /proc/net/tcp, udp, raw, unix, packet and netlink.
 pub fn fuzz_proc_line(data: &[u8]) {
+    fuzz_lines(data);
     for line in data.split(|byte| *byte == b'\n') {
         for proto in [Proto::Tcp, Proto::Udp, Proto::Raw] {
             if let Ok(row) = parse_proc_line(line, proto, 1) {

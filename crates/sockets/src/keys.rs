@@ -168,6 +168,11 @@ pub(crate) fn unfiltered_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-unfiltered@{netns_id}", table.word())
 }
 
+/// The stream of the names that the lines of /proc/net/unix are told apart by.
+pub(crate) fn unix_names_key(netns_id: u64) -> String {
+    format!("sockets/unix/netlink-names@{netns_id}")
+}
+
 /// The stream of the listeners that stand beside a walk of the connections.
 pub(crate) fn listeners_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-listen@{netns_id}", table.word())

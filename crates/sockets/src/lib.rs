@@ -37,6 +37,7 @@ mod sctp_diag;
 mod source;
 mod tipc_diag;
 mod unix_diag;
+mod unix_lines;
 mod vsock_diag;
 mod window;
 mod xdp_diag;

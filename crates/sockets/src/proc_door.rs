@@ -13,6 +13,10 @@ const BUFFER: usize = 8 << 10;
 /// A longer line is no line of these files: a path has at most 108 bytes.
 const LINE_MAX: usize = 4 << 10;
 
+/// Bytes that are held of a file that is read as a whole: two million unix sockets. A longer one is cut there, which
+/// [`ProcFile::text`] tells. Any user who may open that many sockets can make it so long.
+const TEXT_MAX: usize = 256 << 20;
+
 /// One file to be read.
 pub(crate) struct ProcFile<'h> {
     pub(crate) host: &'h Host,
@@ -34,6 +38,19 @@ impl ProcFile<'_> {
             }
         }
         Ok(lines.last(&mut each).is_break())
+    }
+
+    /// Replaces `into` by the whole file; false if it was longer than 256 MiB and the rest is left out.
+    pub(crate) fn text(&self, into: &mut Vec<u8>) -> Result<bool, SysError> {
+        into.clear();
+        let mut blocks = self.host.stream(&self.key, "", || self.open())?;
+        while let Some(bytes) = blocks.next()? {
+            into.extend_from_slice(bytes);
+            if into.len() > TEXT_MAX {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn open<'a>(&self) -> Result<Box<dyn Blocks + 'a>, SysError> {

@@ -90,7 +90,11 @@ impl<'h> SocketSource<'h> {
         let TableFilter { proto, states, .. } = *filter;
         let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
-        let recorded = self.host.is_replay().then(|| Recorded { netlink: held(Via::Netlink), bpf: held(Via::Bpf) });
+        let recorded = self.host.is_replay().then(|| Recorded {
+            netlink: held(Via::Netlink),
+            bpf: held(Via::Bpf),
+            proc: held(Via::Proc),
+        });
         let counted = is_counted(demand);
         let few_states = states & !IN_SMALL_TABLES == 0;
         let one_port = filter.sport != 0 || filter.dport != 0;

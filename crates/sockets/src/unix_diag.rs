@@ -61,6 +61,11 @@ pub(crate) fn request(states: u32, show: u32) -> Request {
     request
 }
 
+/// The names of all unix sockets, and nothing else.
+pub(crate) fn request_names() -> Request {
+    request(u32::MAX, SHOW_NAME)
+}
+
 /// Makes rows of `unix_diag_msg`s. Allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct UnixDecoder {

@@ -26,7 +26,7 @@ impl EverySocket<'_> {
         let filter = self.split(demand).tables.into_iter().find(|table| table.proto == Proto::Tcp)?;
         let recorded = self.host.is_replay().then(|| {
             let bpf = self.host.holds(&keys::shared_key(0)) || self.host.holds(&keys::walked_listeners_key(0));
-            Recorded { netlink: !bpf, bpf }
+            Recorded { netlink: !bpf, bpf, proc: false }
         });
         let walk = || self.is_possible(&filter);
         let choice = choose(&Facts {

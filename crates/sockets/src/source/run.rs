@@ -2,6 +2,7 @@
 mod by_netlink;
 mod by_proc;
 mod by_walk;
+mod unix;
 
 use std::error::Error;
 
@@ -13,6 +14,7 @@ use super::{PlannedTable, SocketSource};
 use crate::choose::Via;
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
+use crate::unix_lines::UnixCounts;
 pub(crate) use by_walk::{IN_SMALL_TABLES, is_counted, parts_of};
 
 /// One run: what it has to say, where rows go, the books.
@@ -27,6 +29,8 @@ pub(super) struct Run<'s, 'h, 'e, 'f> {
     books: Books,
     /// Whether it is worth a word if the table read now is one that this kernel lacks.
     tells: bool,
+    /// What /proc/net/unix adds to the table that netlink reads.
+    unix: Option<UnixCounts>,
     /// True while netlink reads what stands beside the walk.
     listeners: bool,
     stopped: bool,
@@ -44,7 +48,7 @@ impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
     ) -> Run<'s, 'h, 'e, 'f> {
         let parts = parts_of(source.host, demand.need, is_counted(demand));
         let (tells, listeners, stopped, failure) = (true, false, false, None);
-        Run { source, demand, parts, each, unchanged, books, tells, listeners, stopped, failure }
+        Run { source, demand, parts, each, unchanged, books, tells, unix: None, listeners, stopped, failure }
     }
 
     /// Reads `tables` one after the other, until no more rows are wanted.

@@ -12,6 +12,7 @@ mod destroyed;
 mod everywhere;
 mod fallback;
 mod fixtures;
+mod forged;
 #[cfg(feature = "bpf")]
 mod iterator;
 mod kernel_filter;

@@ -29,6 +29,7 @@ const INTERRUPTED_RETRIES: u32 = 2;
 impl Run<'_, '_, '_, '_> {
     pub(super) fn by_netlink(&mut self, table: Table, filter: &TableFilter) {
         let rows = self.books.rows();
+        self.unix = if table == Table::Unix { self.unix_counts() } else { None };
         match self.dump(table, filter) {
             Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
                 match self.by_proc(table, filter) {
@@ -46,7 +47,12 @@ impl Run<'_, '_, '_, '_> {
                     }
                 }
             }
-            other => self.settle(table, rows, other),
+            other => {
+                self.settle(table, rows, other);
+                if let Some(counts) = self.unix.take().filter(|_| !self.stopped) {
+                    self.unix_waiting(&counts, filter);
+                }
+            }
         }
     }
 
@@ -145,7 +151,14 @@ impl Run<'_, '_, '_, '_> {
         let (end, unknown) = match proto {
             Proto::Unix => {
                 let mut decoder = UnixDecoder::new(netns_id);
-                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                let counts = self.unix.as_ref();
+                let end = netlink::dump(host, ask, |part| {
+                    let mut row = decoder.decode(part.payload);
+                    if let (Some(counts), Ok(row)) = (counts, &mut row) {
+                        counts.complete(row);
+                    }
+                    rows.take(&row)
+                });
                 (end, decoder.unknown_attrs)
             }
             Proto::Packet => {

@@ -10,7 +10,6 @@ use crate::keys::Table;
 use crate::proc_door::ProcFile;
 use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
-use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
 use crate::pushdown::{Families, TableFilter};
 use crate::rows::Rows;
 use crate::source::fault::{fault_of, lacks_table};
@@ -19,6 +18,9 @@ use crate::window::Window;
 impl Run<'_, '_, '_, '_> {
     // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
     pub(super) fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
+        if table == Table::Unix {
+            return self.unix_by_proc(filter);
+        }
         let source = self.source;
         let netns_id = source.options.netns_id;
         let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
@@ -30,10 +32,6 @@ impl Run<'_, '_, '_, '_> {
         let end = file.read(|line| {
             let mut rare = Rare::default();
             rows.take_line(match table.proto() {
-                Proto::Unix => {
-                    restore_abstract(line);
-                    parse_proc_unix_line(line, netns_id)
-                }
                 Proto::Packet => parse_proc_packet_line(line, netns_id, &mut rare),
                 Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut rare, &mut text),
                 proto => parse_proc_line(line, proto, netns_id),

@@ -62,6 +62,10 @@ impl Errno {
     pub const AFNOSUPPORT: Errno = Errno(libc::EAFNOSUPPORT);
     /// Messages were lost because a socket buffer was full.
     pub const NOBUFS: Errno = Errno(libc::ENOBUFS);
+    /// Too many symbolic links; with O_NOFOLLOW: it is one.
+    pub const LOOP: Errno = Errno(libc::ELOOP);
+    /// No such device or address; of a pipe: it has no reader.
+    pub const NXIO: Errno = Errno(libc::ENXIO);
     /// Connection refused.
     pub const CONNREFUSED: Errno = Errno(libc::ECONNREFUSED);
 

@@ -55,17 +55,52 @@ fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int) -> Result<Fd, Err
     Ok(unsafe { Fd::take(fd) })
 }
 
-/// Creates or empties a file for writing, readable by its owner only.
-pub fn create_private(path: &Path) -> Result<Fd, SysError> {
+/// Why [`create_private`] refused a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotPrivate {
+    /// A system call failed.
+    Sys(SysError),
+    /// The file cannot be kept private or is no file: the sentence says which.
+    Refused(&'static str),
+}
+
+/// Creates a regular file for writing, or empties one that exists, with mode 0600 whatever the umask.
+///
+/// It follows no symbolic link in the last component and never waits (for the reader of a pipe). It empties only a file
+/// that belongs to the effective user and has one name: anything else was put there by another user, or leads to a file
+/// that nobody meant to overwrite. Nothing is changed before all of this is known.
+pub(crate) fn create_private(path: &Path) -> Result<Fd, NotPrivate> {
     let name = path.as_os_str().as_bytes();
-    let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
+    let failed = |call| move |errno| NotPrivate::Sys(SysError::on_bytes(call, name, errno));
+    let c_name = CString::new(name).map_err(|_| failed("openat")(Errno::INVAL))?;
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
     let fd = retried("openat", || unsafe { libc::openat(libc::AT_FDCWD, c_name.as_ptr(), flags, 0o600) }.into())
-        .map_err(|errno| SysError::on_bytes("openat", name, errno))?;
+        .map_err(|errno| match errno {
+            Errno::LOOP => NotPrivate::Refused("is a symbolic link"),
+            // A pipe without a reader, a socket, a device without a driver.
+            Errno::NXIO => NotPrivate::Refused(NO_REGULAR_FILE),
+            errno => failed("openat")(errno),
+        })?;
     // SAFETY: openat just returned this descriptor to us alone.
-    Ok(unsafe { Fd::take(fd) })
+    let fd = unsafe { Fd::take(fd) };
+    let stat = stat_fd(&fd).map_err(failed("fstat"))?;
+    // SAFETY: geteuid takes nothing and cannot fail.
+    let euid = unsafe { libc::geteuid() };
+    match stat {
+        stat if !stat.is_file() => return Err(NotPrivate::Refused(NO_REGULAR_FILE)),
+        stat if stat.uid != euid => return Err(NotPrivate::Refused("belongs to another user")),
+        stat if stat.links > 1 => return Err(NotPrivate::Refused("has other names, too (hard links)")),
+        _ => {}
+    }
+    // SAFETY: both calls take a descriptor that `fd` owns, and integers.
+    call("fchmod", || unsafe { libc::fchmod(fd.raw(), 0o600) }.into()).map_err(failed("fchmod"))?;
+    // SAFETY: as above.
+    retried("ftruncate", || unsafe { libc::ftruncate(fd.raw(), 0) }.into()).map_err(failed("ftruncate"))?;
+    Ok(fd)
 }
+
+const NO_REGULAR_FILE: &str = "is no regular file";
 
 /// Reads once into `into`; 0 is the end of the file.
 pub fn read(fd: &Fd, into: &mut [u8]) -> Result<usize, Errno> {

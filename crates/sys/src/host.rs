@@ -2,7 +2,6 @@
 //!
 //! A value that is passed in; nothing global. Everything a run reads goes through
 //! [`Host::stream`], [`Host::bytes`] or [`Host::read_file`], so that a recording holds all of it.
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use crate::clock::{self, WallTime};
@@ -43,7 +42,7 @@ pub struct Host {
 #[derive(Debug)]
 enum Tape {
     None,
-    Writing(RefCell<Writer>),
+    Writing(Writer),
     Reading(Box<Reader>),
 }
 
@@ -58,15 +57,21 @@ impl Host {
         Host { proc_root: proc, sys_root: sys, etc_root: etc, tape: Tape::None }
     }
 
-    /// From now on writes everything that is read to `path` (created or emptied, mode 0600).
+    /// From now on writes everything that is read to `path` (created or emptied, mode 0600; it must be a regular file of
+    /// the user's own). What was read is in the file half a second later, however the process ends.
     ///
     /// A write that fails later ends the recording but not the run; [`Host::finish`] tells.
     pub fn recording(self, path: &Path) -> Result<Host, TapeError> {
+        self.recording_at_most(path, u64::MAX)
+    }
+
+    /// The same with a bound for the size of the file in bytes: beyond it the recording stops as if the disk were full.
+    pub fn recording_at_most(self, path: &Path, limit: u64) -> Result<Host, TapeError> {
         if self.mode() == Mode::Replaying {
             let path = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
             return Err(TapeError::Replaying { path });
         }
-        Ok(Host { tape: Tape::Writing(RefCell::new(Writer::create(path)?)), ..self })
+        Ok(Host { tape: Tape::Writing(Writer::create(path, limit)?), ..self })
     }
 
     /// A host as it was recorded. The file is checked once, whole; it must be a regular file.
@@ -150,7 +155,6 @@ impl Host {
             Tape::None => read(into),
             Tape::Writing(writer) => {
                 let result = read(into);
-                let mut writer = writer.borrow_mut();
                 let id = writer.open(key, note);
                 match &result {
                     Ok(()) => {
@@ -178,8 +182,8 @@ impl Host {
     ///
     /// Live, `open` is called and its blocks pass through untouched. Recording, they are written
     /// as well, with an error at opening or in the middle. Replaying, `open` is not called: the
-    /// n-th stream of a key gives what the n-th one gave when it was recorded, the last one again
-    /// when there are no more, and [`Errno::NOT_RECORDED`] if the key never occurs. A stream that
+    /// n-th stream of a key in a round gives what the n-th one of that round gave when it was recorded, the last one
+    /// again when there are no more, and [`Errno::NOT_RECORDED`] if the key never occurs. A stream that
     /// was left early while recording, or lies where the file is broken, ends in an error, never in `None`.
     ///
     /// `note` is text kept with the stream (`kernel filter: sport = 443`), see [`Host::notes`].
@@ -193,11 +197,11 @@ impl Host {
             Tape::None => open(),
             Tape::Writing(writer) => {
                 let opened = open();
-                let id = writer.borrow_mut().open(key, note);
+                let id = writer.open(key, note);
                 match opened {
                     Ok(inner) => Ok(Box::new(Recorded { inner, writer, id, ended: false })),
                     Err(error) => {
-                        writer.borrow_mut().error(Kind::Refused, id, &error);
+                        writer.error(Kind::Refused, id, &error);
                         Err(error)
                     }
                 }
@@ -214,12 +218,33 @@ impl Host {
         }
     }
 
+    /// Tells a recording which `fields` of `table` the kernel is asked for; nothing otherwise.
+    pub fn note_asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
+        if let Tape::Writing(writer) = &self.tape {
+            writer.asked(table, fields);
+        }
+    }
+
+    /// Whether a replayed run asked the kernel for `field` of `table`; `None` if the recording does not say, or there is
+    /// none.
+    pub fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
+        match &self.tape {
+            Tape::Reading(reader) => reader.was_asked(table, field),
+            _ => None,
+        }
+    }
+
+    /// True once a recording takes nothing more: its file is full, or could not be written.
+    pub fn recording_has_stopped(&self) -> bool {
+        matches!(&self.tape, Tape::Writing(writer) if writer.has_stopped())
+    }
+
     /// Begins a round of `--watch`; false if a replay has no more of them.
     pub fn begin_round(&self) -> bool {
         match &self.tape {
             Tape::None => true,
             Tape::Writing(writer) => {
-                writer.borrow_mut().round(clock::wall());
+                writer.round(clock::wall());
                 true
             }
             Tape::Reading(reader) => reader.begin_round(),
@@ -271,7 +296,7 @@ impl Host {
     pub fn finish(&self) -> Result<(), TapeError> {
         match &self.tape {
             Tape::None => Ok(()),
-            Tape::Writing(writer) => writer.borrow_mut().finish(),
+            Tape::Writing(writer) => writer.finish(),
             Tape::Reading(reader) => reader.verdict(),
         }
     }
@@ -280,28 +305,28 @@ impl Host {
 /// Live blocks that are written to the tape as they pass.
 struct Recorded<'a> {
     inner: Box<dyn Blocks + 'a>,
-    writer: &'a RefCell<Writer>,
+    writer: &'a Writer,
     id: u32,
     ended: bool,
 }
 
 impl Blocks for Recorded<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        // The tape is borrowed only after the block is there: making it may itself read through the host.
+        // The tape is locked only after the block is there: making it may itself read through the host.
         match self.inner.next() {
             Ok(Some(block)) => {
-                self.writer.borrow_mut().block(self.id, block);
+                self.writer.block(self.id, block);
                 Ok(Some(block))
             }
             Ok(None) => {
                 if !self.ended {
-                    self.writer.borrow_mut().mark(Kind::End, self.id);
+                    self.writer.mark(Kind::End, self.id);
                 }
                 self.ended = true;
                 Ok(None)
             }
             Err(error) => {
-                self.writer.borrow_mut().error(Kind::Error, self.id, &error);
+                self.writer.error(Kind::Error, self.id, &error);
                 self.ended = true;
                 Err(error)
             }
@@ -312,7 +337,7 @@ impl Blocks for Recorded<'_> {
 impl Drop for Recorded<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.writer.borrow_mut().mark(Kind::Stopped, self.id);
+            self.writer.mark(Kind::Stopped, self.id);
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Writing to a descriptor, whole or with the reason. No buffer: that is the sink's.
 use std::fmt;
 use std::os::fd::RawFd;
-use std::path::Path;
 
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
-use crate::fs;
 use crate::syscall::{call, length};
 
 /// Why bytes did not get out.
@@ -47,12 +45,6 @@ impl Out {
     /// Standard error.
     pub fn stderr() -> Out {
         Out { raw: libc::STDERR_FILENO, _owned: None, name: "standard error".into() }
-    }
-
-    /// A file, created or emptied, readable by its owner only.
-    pub fn create(path: &Path) -> Result<Out, SysError> {
-        let fd = fs::create_private(path)?;
-        Ok(Out { raw: fd.raw(), _owned: Some(fd), name: escaped(path.as_os_str().as_encoded_bytes()) })
     }
 
     /// An open descriptor, called `name` in errors.
@@ -119,6 +111,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::fault::{Fault, arm, disarm_all};
+    use crate::fs;
+    use std::path::Path;
 
     #[test]
     fn a_closed_pipe_is_told_apart() {
@@ -131,9 +125,14 @@ mod tests {
         assert_eq!(out.write_all(b"more"), Err(OutError::Closed));
     }
 
+    fn writable(path: &Path) -> Out {
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(path).unwrap();
+        Out::from_fd(Fd::from(std::os::fd::OwnedFd::from(file)), &path.display().to_string())
+    }
+
     #[test]
     fn a_full_disk_is_told() {
-        let mut out = Out::create(Path::new("/dev/full")).unwrap();
+        let mut out = writable(Path::new("/dev/full"));
         let error = out.write_all(b"x").unwrap_err();
         assert_eq!(error.to_string(), "cannot write to /dev/full: no space left on device");
     }
@@ -159,7 +158,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("out");
         let text: Vec<u8> = (0..=255).cycle().take(10_000).collect();
-        let mut out = Out::create(&path).unwrap();
+        let mut out = writable(&path);
         arm("write", 2, 2, Fault::Fails(Errno::INTR));
         arm("write", 0, 20, Fault::Short(3));
         let written = out.write_all(&text);

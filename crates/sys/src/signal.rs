@@ -27,17 +27,20 @@ pub struct Interrupt(());
 pub enum Woke {
     /// The time has come.
     Deadline,
-    /// SIGINT or SIGTERM: end the run.
+    /// SIGINT, SIGTERM or SIGHUP: end the run.
     Interrupted,
     /// SIGWINCH: the terminal has a new size.
     Resized,
 }
 
 impl Interrupt {
-    /// Catches SIGINT, SIGTERM and SIGWINCH from now on. Calling it again changes nothing.
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///
-    /// A second SIGINT or SIGTERM, 0.2 s after the first or later, ends the process at once: the first may have hit a run
-    /// that cannot end.
+    /// SIGHUP (the terminal or the ssh session is gone) ends a run as Ctrl-C does, unless the process was started with
+    /// SIGHUP ignored: nohup(1) asks for that.
+    ///
+    /// A second request, 0.2 s after the first or later, ends the process at once: the first may have hit a run that
+    /// cannot end.
     pub fn install() -> Result<Interrupt, SysError> {
         if POKE.load(SeqCst) < 0 {
             // SAFETY: eventfd takes two integers.
@@ -46,7 +49,10 @@ impl Interrupt {
             // Stays open as long as the process, because a handler may use it at any time.
             POKE.store(fd as i32, SeqCst);
         }
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGWINCH] {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGWINCH] {
+            if signal == libc::SIGHUP && is_ignored(signal)? {
+                continue;
+            }
             // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
@@ -57,7 +63,7 @@ impl Interrupt {
         Ok(Interrupt(()))
     }
 
-    /// The signal that asked for the end (SIGINT = 2, SIGTERM = 15), if one did. Free.
+    /// The signal that asked for the end (SIGHUP = 1, SIGINT = 2, SIGTERM = 15), if one did. Free.
     pub fn requested(self) -> Option<i32> {
         match REQUESTED.load(SeqCst) {
             0 => None,
@@ -89,6 +95,27 @@ impl Interrupt {
             }
         }
     }
+}
+
+/// Blocks every signal on the calling thread, so that the kernel delivers them to the main thread.
+pub(crate) fn block_all_on_this_thread() {
+    // SAFETY: a signal set is plain integers, for which all bits zero is a value; sigfillset fills a live set.
+    let all = unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        all
+    };
+    // SAFETY: `all` is live; no old mask is asked for. It fails only for an unknown first argument.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut()) };
+}
+
+fn is_ignored(signal: libc::c_int) -> Result<bool, SysError> {
+    // SAFETY: sigaction holds integers and pointers, for which all bits zero is a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: `action` is live and exclusively borrowed; no new action is set.
+    call("rt_sigaction", || unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) }.into())
+        .map_err(|errno| SysError::new("rt_sigaction", "signal handler", errno))?;
+    Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
 // Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is put back, because the
@@ -164,5 +191,6 @@ mod tests {
         assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Interrupted);
         assert_eq!(waker.join().unwrap(), 0);
         assert_eq!(interrupt.requested(), Some(libc::SIGTERM));
+        assert!(!is_ignored(libc::SIGHUP).unwrap(), "a hangup ends a run, too");
     }
 }

@@ -143,9 +143,10 @@ fn follow<T: Table>(
     let lookups = by_pid::over(by_pid::over(younger, &columns), &places);
     let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
+    let stop = || session.host().is_replay() && session.interrupted();
     let mut run = match &mut names {
-        None => plan.follow(stream, &lookups, &mut *sink)?,
-        Some(names) => plan.follow(stream, &lookups, &mut HoldForNames::new(&mut *sink, names))?,
+        None => plan.follow(stream, &lookups, &mut *sink, &stop)?,
+        Some(names) => plan.follow(stream, &lookups, &mut HoldForNames::new(&mut *sink, names), &stop)?,
     };
     run.books.add(&notes);
     Ok(run)

@@ -10,15 +10,18 @@ impl<T: Table> Plan<T> {
     ///
     /// The plan must be streaming (see [`Plan::is_streaming`]): order and groups need a last row, so they are not
     /// looked at. The books are those of [`Plan::run`].
+    ///
+    /// A live stream knows itself when to end, and what it has read by then is shown. `stop` is for those that do not:
+    /// once it is true no further row is shown (a replay, whose rows follow each other without a wait).
     pub fn follow(
         &self,
         stream: &mut dyn Stream<T>,
         lookups: &Lookups<'_>,
         sink: &mut dyn Sink,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
         let offer = stream.offer(&self.demand);
-        // The stream knows itself when to end, and what it has read by then shall be shown.
-        let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop: &|| false };
+        let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop };
         let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
         let mut pass = Pass::new();
         if self.limit == Some(0) {
@@ -60,6 +63,10 @@ impl<T: Table> Plan<T> {
             out.flush();
             if tide == Tide::Out {
                 break;
+            }
+            // A batch may be without rows, and rows are looked at now and then only.
+            if pass.ended == Ended::Whole && (gate.stop)() {
+                pass.ended = Ended::Stopped;
             }
         }
         Ok(())
@@ -136,10 +143,14 @@ mod tests {
     }
 
     fn follow(rows: &[u64], limit: Option<u64>, closed_at: u32) -> (String, Run) {
+        follow_until(rows, limit, closed_at, &|| false)
+    }
+
+    fn follow_until(rows: &[u64], limit: Option<u64>, closed_at: u32, stop: &dyn Fn() -> bool) -> (String, Run) {
         let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
         let plan = Plan::<SocketEvents>::new(Request { columns, limit, ..Request::default() }).unwrap();
         let mut log = Log { closed_at, ..Log::default() };
-        let run = plan.follow(&mut Tides(rows.to_vec()), &Lookups::none(), &mut log).unwrap();
+        let run = plan.follow(&mut Tides(rows.to_vec()), &Lookups::none(), &mut log, stop).unwrap();
         assert!(run.books.balances());
         (log.calls, run)
     }
@@ -159,5 +170,14 @@ mod tests {
         assert_eq!((&*calls, run.ended), ("bfrf", Ended::Closed));
         let (calls, _) = follow(&[1], Some(0), 0);
         assert_eq!(calls, "be");
+    }
+
+    /// Ctrl-C in a replay, whose stream does not know of it; also where batches have no rows.
+    #[test]
+    fn issue_10_a_stop_ends_it_after_the_batch() {
+        let (calls, run) = follow_until(&[1, 1, 1], None, 0, &|| true);
+        assert_eq!((&*calls, run.ended), ("bfrfe", Ended::Stopped));
+        let (calls, run) = follow_until(&[0, 0, 0], None, 0, &|| true);
+        assert_eq!((&*calls, run.ended), ("bffe", Ended::Stopped));
     }
 }

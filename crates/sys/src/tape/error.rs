@@ -1,6 +1,7 @@
 //! What can go wrong with a recording.
 use std::fmt;
 
+use super::frame::{VERSION, VERSION_MIN};
 use crate::errno::SysError;
 
 /// How much of a recording can be trusted.
@@ -52,6 +53,20 @@ pub enum TapeError {
         /// The file.
         path: Box<str>,
     },
+    /// The file that was to be written is not one that may be emptied and kept private.
+    NotOurs {
+        /// The file.
+        path: Box<str>,
+        /// What it is.
+        what: &'static str,
+    },
+    /// The recording reached the size that it was allowed; recording stopped there.
+    Full {
+        /// The file.
+        path: Box<str>,
+        /// The largest size in bytes.
+        limit: u64,
+    },
     /// A pipe or a device: a recording is read twice, so it must be a file.
     NotAFile {
         /// What it is called.
@@ -95,11 +110,17 @@ impl fmt::Display for TapeError {
             TapeError::Write(error) => {
                 write!(f, "cannot record to {}: {} (the recording is incomplete)", error.object, error.errno)
             }
+            TapeError::NotOurs { path, what } => {
+                write!(f, "cannot record to {path}: it {what} (name a new file, or one of your own)")
+            }
+            TapeError::Full { path, limit } => {
+                write!(f, "{path} reached its largest size of {limit} bytes: what came later is not in it (--max-size)")
+            }
             TapeError::NotATape { path } => write!(f, "{path} is no recording (make one with --record FILE)"),
             TapeError::NotAFile { path } => write!(f, "{path} is no regular file (save the recording to one first)"),
             TapeError::NoHeader { path } => write!(f, "{path} is cut inside its header: nothing to replay"),
             TapeError::Version { path, version } => {
-                write!(f, "{path} has recording format {version}, this version reads {}", super::frame::VERSION)
+                write!(f, "{path} has recording format {version}, this version reads {VERSION_MIN} to {VERSION}")
             }
             TapeError::ByteOrder { path } => {
                 write!(f, "{path} was recorded on a machine of the other byte order (replay it on such a one)")

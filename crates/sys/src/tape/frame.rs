@@ -2,7 +2,11 @@
 use super::crc::Crc;
 
 pub(crate) const MAGIC: &[u8; 12] = b"NETWREN-TAPE";
-pub(crate) const VERSION: u16 = 1;
+/// What is written. Version 2 added PART, without which a reader would take the last part of a block for all of it, and
+/// ASKED.
+pub(crate) const VERSION: u16 = 2;
+/// The oldest that is still read.
+pub(crate) const VERSION_MIN: u16 = 1;
 /// Magic and version.
 pub(crate) const FILE_HEAD: usize = MAGIC.len() + 2;
 /// kind, stream, length.
@@ -10,10 +14,13 @@ pub(crate) const FRAME_HEAD: usize = 9;
 /// The sum at the end.
 pub(crate) const FRAME_TAIL: usize = 4;
 /// Largest payload. Kernel blocks are 32 KiB and files are cut into pieces of 1 MiB; the bound
-/// keeps a garbled length from being believed.
+/// keeps a garbled length from being believed. A larger block (a burst of events) is written as several frames.
 pub(crate) const PAYLOAD_MAX: usize = 4 << 20;
+/// Largest block, all its parts together: beyond it the recording stops, and a replay calls the file broken. Sources
+/// make blocks of 1 MiB, and of what a BPF ring holds (at most 16 MiB) with what came while it was emptied.
+pub(crate) const BLOCK_MAX: usize = 64 << 20;
 /// Longer texts (keys, notes) are cut.
-const TEXT_MAX: usize = u16::MAX as usize;
+pub(crate) const TEXT_MAX: usize = u16::MAX as usize;
 
 /// What a frame holds; the format is drawn in the module's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +35,13 @@ pub(crate) enum Kind {
     Refused = 7,
     Round = 8,
     Trailer = 9,
+    Part = 10,
+    Asked = 11,
 }
 
 impl Kind {
     pub(crate) fn of(number: u8) -> Option<Kind> {
-        const ALL: [Kind; 9] = [
+        const ALL: [Kind; 11] = [
             Kind::Header,
             Kind::Open,
             Kind::Block,
@@ -42,8 +51,15 @@ impl Kind {
             Kind::Refused,
             Kind::Round,
             Kind::Trailer,
+            Kind::Part,
+            Kind::Asked,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// True for frames that hold bytes of a stream: their payload is not looked at before it is replayed.
+    pub(crate) fn is_data(self) -> bool {
+        matches!(self, Kind::Block | Kind::Part)
     }
 }
 

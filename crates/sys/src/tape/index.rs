@@ -1,10 +1,10 @@
 //! The first pass over a recording: every sum checked, every stream found.
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::crc::Crc;
 use super::error::{Integrity, TapeError};
-use super::frame::{FILE_HEAD, FRAME_HEAD, FRAME_TAIL, Head, Kind, MAGIC, PAYLOAD_MAX, Parts, VERSION};
+use super::frame::{FILE_HEAD, FRAME_HEAD, FRAME_TAIL, Head, Kind, MAGIC, PAYLOAD_MAX, Parts, VERSION, VERSION_MIN};
 use crate::clock::WallTime;
 use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
@@ -26,18 +26,57 @@ pub struct Header {
     pub kernel: Kernel,
 }
 
-/// What the good part of a file holds. Bounded by the file's size: one entry per OPEN or ROUND frame.
+/// What the good part of a file holds. Memory is linear in the file's size: 24 bytes a frame, and the texts.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) header: Header,
-    /// Key → (stream id, offset behind its OPEN frame), in the order of recording.
-    pub(crate) streams: HashMap<Box<str>, Vec<(u32, u64)>>,
+    /// Key → its streams in the order of recording, which is that of their rounds.
+    pub(crate) streams: HashMap<Box<str>, Vec<Stream>>,
+    /// Frames of streams, in the order of the file; those of one stream are chained.
+    frames: Vec<Frame>,
     /// (key, note) of the streams that carry a note.
     pub(crate) notes: Vec<(Box<str>, Box<str>)>,
+    /// Table → the fields that were asked for. Empty in recordings of version 1.
+    pub(crate) asked: HashMap<Box<str>, HashSet<Box<str>>>,
     pub(crate) rounds: Vec<WallTime>,
     pub(crate) integrity: Integrity,
-    /// Offset behind the last good frame.
-    pub(crate) good: u64,
+}
+
+/// A recorded stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    /// The round it was read in, from 1 on. What was read before the first round counts as part of it.
+    pub(crate) round: usize,
+    /// Its OPEN frame.
+    pub(crate) open: FrameId,
+}
+
+/// A place in [`Index::frames`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameId(u32);
+
+impl FrameId {
+    /// No frame: a stream goes on nowhere.
+    const NONE: FrameId = FrameId(u32::MAX);
+}
+
+/// A frame that was found whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// Offset of the payload.
+    pub(crate) payload: u64,
+    pub(crate) length: u32,
+    /// The next frame of the same stream.
+    next: FrameId,
+    pub(crate) kind: Kind,
+}
+
+impl Index {
+    /// The frame behind `of` in the same stream. Constant time.
+    pub(crate) fn next(&self, of: FrameId) -> Option<(FrameId, Frame)> {
+        let next = self.frames.get(of.0 as usize)?.next;
+        Some((next, *self.frames.get(next.0 as usize)?))
+    }
 }
 
 /// Why the pass ended.
@@ -54,31 +93,37 @@ pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
     let mut index = Index {
         header,
         streams: HashMap::new(),
+        frames: Vec::new(),
         notes: Vec::new(),
+        asked: HashMap::new(),
         rounds: Vec::new(),
         integrity: Integrity::Whole,
-        good: 0,
     };
+    let failed = |errno| TapeError::Io(SysError::new("read", path, errno));
+    let mut open = HashMap::new();
     let stop = loop {
-        match pass.frame().map_err(|errno| TapeError::Io(SysError::new("read", path, errno)))? {
+        match pass.frame().map_err(failed)? {
             Ok((head, payload)) => {
-                if let Some(stop) = index.note(&pass, head, &payload) {
+                if let Some(stop) = index.note(&pass, head, &payload, &mut open) {
                     break stop;
                 }
             }
             Err(stop) => break stop,
         }
     };
-    index.integrity = pass.judge(&stop).map_err(|errno| TapeError::Io(SysError::new("read", path, errno)))?;
-    index.good = pass.good;
+    index.integrity = pass.judge(&stop).map_err(failed)?;
     Ok(index)
 }
 
+/// Stream id → its last frame so far, of the streams that have not ended.
+type OpenStreams = HashMap<u32, FrameId>;
+
 impl Index {
     // Enters one good frame; `Some` ends the pass.
-    fn note(&mut self, pass: &Pass<'_>, head: Head, payload: &[u8]) -> Option<Stop> {
+    fn note(&mut self, pass: &Pass<'_>, head: Head, payload: &[u8], open: &mut OpenStreams) -> Option<Stop> {
         let mut parts = Parts(payload);
-        match Kind::of(head.kind)? {
+        let kind = Kind::of(head.kind)?;
+        match kind {
             Kind::Open => {
                 let (Some(key), Some(note)) = (parts.text(), parts.text()) else {
                     return Some(Stop::Garbled("a stream without a key"));
@@ -87,7 +132,10 @@ impl Index {
                     // Both come from a file of unknown origin and are going to be shown.
                     self.notes.push((escaped(key.as_bytes()), escaped(note.as_bytes())));
                 }
-                self.streams.entry(key).or_default().push((head.stream, pass.good));
+                let Some(first) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
+                open.insert(head.stream, first);
+                let round = self.rounds.len().max(1);
+                self.streams.entry(key).or_default().push(Stream { round, open: first });
             }
             Kind::Round => match moment(&mut parts) {
                 Some(at) => self.rounds.push(at),
@@ -100,11 +148,42 @@ impl Index {
                 });
             }
             Kind::Header => return Some(Stop::Garbled("a second header")),
-            Kind::Block | Kind::End | Kind::Stopped | Kind::Error | Kind::Refused => {}
+            Kind::Asked => {
+                let Some(table) = parts.text() else { return Some(Stop::Garbled("a question without a table")) };
+                self.asked.entry(table).or_default().extend(std::iter::from_fn(|| parts.text()));
+            }
+            Kind::Block | Kind::Part | Kind::End | Kind::Stopped | Kind::Error | Kind::Refused => {
+                return self.link(pass, head, kind, open);
+            }
         }
         None
     }
+
+    // Puts a frame behind the last one of its stream. One of a stream that was never opened, or has ended, is left out:
+    // nothing leads to it.
+    fn link(&mut self, pass: &Pass<'_>, head: Head, kind: Kind, open: &mut OpenStreams) -> Option<Stop> {
+        let last = open.get(&head.stream).copied()?;
+        let Some(added) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
+        if let Some(last) = self.frames.get_mut(last.0 as usize) {
+            last.next = added;
+        }
+        match kind.is_data() {
+            true => open.insert(head.stream, added),
+            false => open.remove(&head.stream),
+        };
+        None
+    }
+
+    fn add(&mut self, pass: &Pass<'_>, head: Head, kind: Kind) -> Option<FrameId> {
+        let id = u32::try_from(self.frames.len()).ok().map(FrameId).filter(|id| *id != FrameId::NONE)?;
+        let payload = pass.good.saturating_sub(FRAME_TAIL as u64 + u64::from(head.length));
+        self.frames.push(Frame { payload, length: head.length, next: FrameId::NONE, kind });
+        Some(id)
+    }
 }
+
+/// More than 2^32 - 1: at the least size of a frame, a file of 52 GiB.
+const TOO_MANY: &str = "more frames than can be told apart";
 
 struct Pass<'f> {
     input: Input<'f>,
@@ -127,7 +206,7 @@ impl Pass<'_> {
             return Err(TapeError::NoHeader { path: path.into() });
         }
         let version = u16::from_le_bytes([start[FILE_HEAD - 2], start[FILE_HEAD - 1]]);
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(TapeError::Version { path: path.into(), version });
         }
         self.good = FILE_HEAD as u64;
@@ -145,7 +224,7 @@ impl Pass<'_> {
         }
         let head = Head::parse(&bytes);
         let length = head.length as usize;
-        let is_block = head.kind == Kind::Block as u8;
+        let is_block = Kind::of(head.kind).is_some_and(Kind::is_data);
         let known = Kind::of(head.kind).is_some();
         if length > PAYLOAD_MAX || (known && !is_block && length > CONTROL_MAX) {
             return Ok(Err(Stop::Garbled("a frame longer than any we write")));

@@ -2,7 +2,7 @@
 //!
 //! Knows no netlink, no /proc: only named streams of blocks. [`crate::Host`] decides what goes on it.
 //!
-//! # Format (version 1, all numbers little endian)
+//! # Format (version 2, all numbers little endian)
 //! ```text
 //! file    = magic version frame*                 magic "NETWREN-TAPE", version u16
 //! frame   = kind u8, stream u32, length u32, payload[length], crc32 u32     crc of all before it
@@ -17,11 +17,19 @@
 //! 7 REFUSED   id      the same: the stream could not be opened at all
 //! 8 ROUND     0       seconds i64, nanos u32: a round of `--watch` begins
 //! 9 TRAILER   0       frames u64 (without this one): only a file that ends with it is whole
+//! 10 PART     id      the beginning of a block that is larger than a frame: the next frame of the stream goes on with it
+//! 11 ASKED    0       text table, then texts: the fields of this table that the run asked the kernel for
 //! text    = length u16, bytes
 //! ```
 //! HEADER comes first, TRAILER last. Frames of several streams may be mixed; within a stream they
 //! are in order. A reader skips frames of kinds it does not know and ignores what follows the
-//! known part of a payload, so small additions need no new version.
+//! known part of a payload, so small additions need no new version. Version 1 lacks PART and ASKED: what its runs asked
+//! for is unknown.
+//!
+//! # What survives
+//! The writer hands what it holds to the kernel at least every [`FLUSH_EVERY`](writer::FLUSH_EVERY), from a thread of its
+//! own, because the thread that reads may wait for events for hours. So a run that is killed, or loses its terminal,
+//! leaves a file that is whole up to a frame of that time.
 //!
 //! A file that was cut or garbled is used as far as its frames are whole and in order;
 //! [`Integrity`] tells where that ends. What follows is not looked at: a frame found by luck

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::error::{Integrity, TapeError};
-use super::frame::{FRAME_HEAD, FRAME_TAIL, Head, Kind, PAYLOAD_MAX, Parts};
-use super::index::{self, Header, Index};
+use super::frame::{BLOCK_MAX, Kind, PAYLOAD_MAX, Parts};
+use super::index::{self, Frame, FrameId, Header, Index, Stream};
 use crate::clock::WallTime;
 use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
@@ -18,10 +18,13 @@ pub(crate) struct Reader {
     fd: Fd,
     path: Box<str>,
     index: Index,
-    /// Key → how many of its streams were played.
-    played: RefCell<HashMap<Box<str>, usize>>,
+    /// Key → the round in which it was played last, and how many of its streams were played in it.
+    played: RefCell<HashMap<Box<str>, (usize, usize)>>,
     /// Rounds begun.
     begun: Cell<usize>,
+    /// Frames that streams have looked at.
+    #[cfg(test)]
+    pub(super) looked_at: Cell<u64>,
 }
 
 impl Reader {
@@ -33,7 +36,15 @@ impl Reader {
         }
         let fd = fs::open(path).map_err(TapeError::Io)?;
         let index = index::index(&fd, &shown)?;
-        Ok(Reader { fd, path: shown, index, played: RefCell::default(), begun: Cell::new(0) })
+        Ok(Reader {
+            fd,
+            path: shown,
+            index,
+            played: RefCell::default(),
+            begun: Cell::new(0),
+            #[cfg(test)]
+            looked_at: Cell::new(0),
+        })
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -73,15 +84,26 @@ impl Reader {
         self.index.streams.contains_key(key)
     }
 
-    /// The next stream of `key`; the last one again when all were played.
+    /// Whether the recorded run asked the kernel for `field` of `table`; `None` if the file does not say what was asked of
+    /// it (an old version, or the table was not read).
+    pub(crate) fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
+        self.index.asked.get(table).map(|fields| fields.contains(field))
+    }
+
+    /// The next stream of `key` in this round, the last one of it again when all were played; if this round has none, that
+    /// of the nearest round before. Before the first round is begun, streams of all rounds follow each other.
     pub(crate) fn stream(&self, key: &str) -> Result<ReplayBlocks<'_>, SysError> {
         let missing = || SysError::on_bytes("replay", key.as_bytes(), Errno::NOT_RECORDED);
         let recorded = self.index.streams.get(key).ok_or_else(missing)?;
+        let round = self.begun.get();
         let mut played = self.played.borrow_mut();
-        let count = played.entry(key.into()).or_insert(0);
-        let (id, at) = *recorded.get(*count).or(recorded.last()).ok_or_else(missing)?;
+        let (of_round, count) = played.entry(key.into()).or_insert((round, 0));
+        if *of_round != round {
+            (*of_round, *count) = (round, 0);
+        }
+        let stream = choose(recorded, round, *count).ok_or_else(missing)?;
         *count += 1;
-        let mut blocks = ReplayBlocks { tape: self, key: key.into(), id, at, block: Vec::new(), ended: false };
+        let mut blocks = ReplayBlocks { tape: self, key: key.into(), at: stream.open, block: Vec::new(), ended: false };
         match blocks.refusal()? {
             Some(error) => Err(error),
             None => Ok(blocks),
@@ -89,13 +111,25 @@ impl Reader {
     }
 }
 
+/// The stream to play as number `count` of `round`, of those of one key in the order of their rounds.
+fn choose(recorded: &[Stream], round: usize, count: usize) -> Option<Stream> {
+    if round == 0 {
+        return recorded.get(count).or(recorded.last()).copied();
+    }
+    let before = recorded.partition_point(|stream| stream.round < round);
+    let until = recorded.partition_point(|stream| stream.round <= round);
+    let here = recorded.get(before..until).unwrap_or_default();
+    let at = here.get(count).or(here.last());
+    at.or_else(|| recorded.get(before.checked_sub(1)?)).or(recorded.first()).copied()
+}
+
 /// The blocks of one recorded stream.
 #[derive(Debug)]
 pub(crate) struct ReplayBlocks<'t> {
     tape: &'t Reader,
     key: Box<str>,
-    id: u32,
-    at: u64,
+    /// The frame that was looked at last.
+    at: FrameId,
     block: Vec<u8>,
     ended: bool,
 }
@@ -108,9 +142,9 @@ impl ReplayBlocks<'_> {
     // The error with which opening failed in the recording. The frame stays unread if it is another.
     fn refusal(&mut self) -> Result<Option<SysError>, SysError> {
         let before = self.at;
-        match self.find() {
-            Ok((head, _)) if head.kind == Kind::Refused as u8 => {
-                self.load(head)?;
+        match self.step() {
+            Ok(frame) if frame.kind == Kind::Refused => {
+                self.load(frame)?;
                 Ok(Some(self.recorded_error()))
             }
             // A file cut right here: `next` will say so.
@@ -121,34 +155,24 @@ impl ReplayBlocks<'_> {
         }
     }
 
-    // The head of this stream's next frame and the offset of its payload; `at` moves behind the frame.
-    fn find(&mut self) -> Result<(Head, u64), Errno> {
-        loop {
-            if self.at >= self.tape.index.good {
-                return Err(Errno::RECORDING_BROKEN);
-            }
-            let mut bytes = [0; FRAME_HEAD];
-            self.read_exactly(self.at, &mut bytes)?;
-            let head = Head::parse(&bytes);
-            let payload = self.at + FRAME_HEAD as u64;
-            self.at = payload + u64::from(head.length) + FRAME_TAIL as u64;
-            if head.stream == self.id {
-                return Ok((head, payload));
-            }
-        }
+    // Moves to this stream's next frame.
+    fn step(&mut self) -> Result<Frame, Errno> {
+        #[cfg(test)]
+        self.tape.looked_at.set(self.tape.looked_at.get() + 1);
+        let (at, frame) = self.tape.index.next(self.at).ok_or(Errno::RECORDING_BROKEN)?;
+        self.at = at;
+        Ok(frame)
     }
 
-    // Reads the payload of the frame that `find` has just passed.
-    fn load(&mut self, head: Head) -> Result<(), SysError> {
-        let length = head.length as usize;
-        if length > PAYLOAD_MAX {
-            // The first pass checked this: the file has changed since.
+    // Puts a frame's payload behind what is in the block.
+    fn load(&mut self, frame: Frame) -> Result<(), SysError> {
+        let (length, before) = (frame.length as usize, self.block.len());
+        if length > PAYLOAD_MAX || before + length > BLOCK_MAX {
             return Err(self.failed(Errno::RECORDING_BROKEN));
         }
-        let start = self.at - u64::from(head.length) - FRAME_TAIL as u64;
         let mut block = std::mem::take(&mut self.block);
-        block.resize(length, 0);
-        let read = self.read_exactly(start, &mut block);
+        block.resize(before + length, 0);
+        let read = self.read_exactly(frame.payload, block.get_mut(before..).unwrap_or_default());
         self.block = block;
         read.map_err(|errno| self.failed(errno))
     }
@@ -179,25 +203,27 @@ impl Blocks for ReplayBlocks<'_> {
         if self.ended {
             return Ok(None);
         }
+        self.block.clear();
         loop {
-            let (head, _) = self.find().map_err(|errno| self.failed(errno))?;
-            match Kind::of(head.kind) {
-                Some(Kind::Block) => {
-                    self.load(head)?;
+            let frame = self.step().map_err(|errno| self.failed(errno))?;
+            match frame.kind {
+                Kind::Block => {
+                    self.load(frame)?;
                     return Ok(Some(&self.block));
                 }
-                Some(Kind::End) => {
+                Kind::Part => self.load(frame)?,
+                // The parts before it are no whole block.
+                _ if !self.block.is_empty() => return Err(self.failed(Errno::RECORDING_BROKEN)),
+                Kind::Stopped => return Err(self.failed(Errno::NOT_RECORDED)),
+                Kind::Error | Kind::Refused => {
+                    self.ended = true;
+                    self.load(frame)?;
+                    return Err(self.recorded_error());
+                }
+                _ => {
                     self.ended = true;
                     return Ok(None);
                 }
-                Some(Kind::Stopped) => return Err(self.failed(Errno::NOT_RECORDED)),
-                Some(Kind::Error | Kind::Refused) => {
-                    self.ended = true;
-                    self.load(head)?;
-                    return Err(self.recorded_error());
-                }
-                // Kinds of a later version.
-                _ => {}
             }
         }
     }

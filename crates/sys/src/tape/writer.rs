@@ -1,103 +1,252 @@
 //! Writing a recording.
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::error::TapeError;
-use super::frame::{FRAME_HEAD, Head, Kind, MAGIC, PAYLOAD_MAX, VERSION, put_text, sum};
+use super::frame::{
+    BLOCK_MAX, FRAME_HEAD, FRAME_TAIL, Head, Kind, MAGIC, PAYLOAD_MAX, TEXT_MAX, VERSION, put_text, sum,
+};
 use crate::clock::{self, WallTime};
-use crate::errno::{Errno, SysError};
+use crate::errno::{Errno, SysError, escaped};
+use crate::fs::{self, NotPrivate};
 use crate::kernel::Kernel;
 use crate::out::{Out, OutError};
+use crate::signal;
 
 /// One write per 64 KiB: two kernel blocks.
 const BUFFER: usize = 64 << 10;
 
+/// How long a frame may wait in the buffer.
+pub(crate) const FLUSH_EVERY: Duration = Duration::from_millis(500);
+
+/// The trailer: its frame with a count.
+const TRAILER: u64 = (FRAME_HEAD + 8 + FRAME_TAIL) as u64;
+
 /// Appends frames to a file. The first failure is kept and ends the recording, not the run.
+///
+/// Frames wait in a buffer, which a thread empties every [`FLUSH_EVERY`].
 #[derive(Debug)]
 pub(crate) struct Writer {
-    out: Out,
-    buffer: Vec<u8>,
-    frames: u64,
-    next_stream: u32,
-    failed: Option<SysError>,
-    finished: bool,
+    shared: Arc<Shared>,
+    flusher: Option<JoinHandle<()>>,
+}
+
+/// What the flushing thread shares with the run.
+#[derive(Debug)]
+struct Shared {
+    file: Mutex<File>,
+    over: Condvar,
+}
+
+impl Shared {
+    // A panic while the lock is held leaves at worst a frame without its end, which the reader finds by its sum.
+    fn lock(&self) -> MutexGuard<'_, File> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn flush_until_over(&self) {
+        let mut file = self.lock();
+        while !file.over {
+            let waited = self.over.wait_timeout(file, FLUSH_EVERY);
+            file = waited.unwrap_or_else(PoisonError::into_inner).0;
+            file.flush();
+        }
+    }
 }
 
 impl Writer {
-    pub(crate) fn create(path: &Path) -> Result<Writer, TapeError> {
-        let out = Out::create(path).map_err(TapeError::Io)?;
-        let mut writer = Writer {
+    /// Creates the file; at most `limit` bytes go into it.
+    pub(crate) fn create(path: &Path, limit: u64) -> Result<Writer, TapeError> {
+        let shown = escaped(path.as_os_str().as_encoded_bytes());
+        let fd = fs::create_private(path).map_err(|error| match error {
+            NotPrivate::Sys(error) => TapeError::Io(error),
+            NotPrivate::Refused(what) => TapeError::NotOurs { path: shown.clone(), what },
+        })?;
+        let shared =
+            Arc::new(Shared { file: Mutex::new(File::new(Out::from_fd(fd, &shown), limit)), over: Condvar::new() });
+        let flushed = Arc::clone(&shared);
+        let flusher = std::thread::Builder::new().name("netwren-tape".into()).spawn(move || {
+            signal::block_all_on_this_thread();
+            flushed.flush_until_over();
+        });
+        let writer = Writer { shared, flusher: flusher.ok() };
+        let mut file = writer.shared.lock();
+        file.eager = writer.flusher.is_none();
+        file.begin();
+        drop(file);
+        Ok(writer)
+    }
+
+    /// Begins a stream; its id goes with everything that follows.
+    pub(crate) fn open(&self, key: &str, note: &str) -> u32 {
+        let mut file = self.shared.lock();
+        let id = file.next_stream;
+        file.next_stream = id.wrapping_add(1);
+        let mut payload = Vec::with_capacity(4 + key.len() + note.len());
+        put_text(&mut payload, key);
+        put_text(&mut payload, note);
+        file.frame(Kind::Open, id, &payload);
+        id
+    }
+
+    /// A block; one that is larger than a frame goes into several.
+    pub(crate) fn block(&self, id: u32, bytes: &[u8]) {
+        let mut file = self.shared.lock();
+        if bytes.len() > BLOCK_MAX {
+            file.fail(Errno::MSGSIZE);
+        }
+        let mut rest = bytes;
+        while let Some((part, after)) = rest.split_at_checked(PAYLOAD_MAX).filter(|(_, after)| !after.is_empty()) {
+            file.frame(Kind::Part, id, part);
+            rest = after;
+        }
+        file.frame(Kind::Block, id, rest);
+    }
+
+    /// A frame without payload: END or STOPPED.
+    pub(crate) fn mark(&self, kind: Kind, id: u32) {
+        self.shared.lock().frame(kind, id, &[]);
+    }
+
+    /// ERROR or REFUSED.
+    pub(crate) fn error(&self, kind: Kind, id: u32, error: &SysError) {
+        let mut payload = error.errno.0.to_le_bytes().to_vec();
+        put_text(&mut payload, error.call);
+        put_text(&mut payload, &error.object);
+        self.shared.lock().frame(kind, id, &payload);
+    }
+
+    pub(crate) fn round(&self, at: WallTime) {
+        self.shared.lock().frame(Kind::Round, 0, &moment(at));
+    }
+
+    /// ASKED. What was already written of `table` is not written again in every round.
+    pub(crate) fn asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
+        let mut payload = Vec::new();
+        put_text(&mut payload, table);
+        // A control frame has room for twice this; names of fields are some hundreds of short words.
+        for field in fields.take_while(|field| field.len() < TEXT_MAX) {
+            if payload.len() + field.len() > TEXT_MAX {
+                break;
+            }
+            put_text(&mut payload, field);
+        }
+        let mut file = self.shared.lock();
+        if file.asked.get(table).is_none_or(|before| *before != payload) {
+            file.frame(Kind::Asked, 0, &payload);
+            file.asked.insert(table.into(), payload);
+        }
+    }
+
+    /// True once nothing more goes into the file, because it is full or could not be written.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.shared.lock().stopped.is_some()
+    }
+
+    /// Writes the trailer and tells the first failure, if there was one.
+    pub(crate) fn finish(&self) -> Result<(), TapeError> {
+        self.shared.lock().finish()
+    }
+}
+
+impl Drop for Writer {
+    // Without `finish` there is no trailer, so the file will be known as cut; what was read is still worth keeping.
+    fn drop(&mut self) {
+        let mut file = self.shared.lock();
+        file.flush();
+        file.over = true;
+        drop(file);
+        self.shared.over.notify_all();
+        if let Some(flusher) = self.flusher.take() {
+            // It does not panic; if it did, everything is flushed already.
+            let _ = flusher.join();
+        }
+    }
+}
+
+/// The file and what waits to be written to it.
+#[derive(Debug)]
+struct File {
+    out: Out,
+    buffer: Vec<u8>,
+    /// Bytes of the frames so far, those in the buffer among them.
+    size: u64,
+    limit: u64,
+    frames: u64,
+    next_stream: u32,
+    /// The last ASKED frame of each table.
+    asked: HashMap<Box<str>, Vec<u8>>,
+    stopped: Option<TapeError>,
+    finished: bool,
+    /// True if there is no thread to flush: every frame is written at once.
+    eager: bool,
+    over: bool,
+}
+
+impl File {
+    fn new(out: Out, limit: u64) -> File {
+        File {
             out,
             buffer: Vec::with_capacity(BUFFER + FRAME_HEAD),
+            size: 0,
+            limit,
             frames: 0,
             next_stream: 1,
-            failed: None,
+            asked: HashMap::new(),
+            stopped: None,
             finished: false,
-        };
-        writer.buffer.extend_from_slice(MAGIC);
-        writer.buffer.extend_from_slice(&VERSION.to_le_bytes());
+            eager: false,
+            over: false,
+        }
+    }
+
+    fn begin(&mut self) {
+        self.put(MAGIC);
+        self.put(&VERSION.to_le_bytes());
         let kernel = Kernel::running();
         let mut payload = moment(clock::wall());
         payload.push(if cfg!(target_endian = "little") { 1 } else { 2 });
         put_text(&mut payload, &kernel.release);
         put_text(&mut payload, &kernel.machine);
-        writer.frame(Kind::Header, 0, &payload);
-        Ok(writer)
+        self.frame(Kind::Header, 0, &payload);
     }
 
-    /// Begins a stream; its id goes with everything that follows.
-    pub(crate) fn open(&mut self, key: &str, note: &str) -> u32 {
-        let id = self.next_stream;
-        self.next_stream = self.next_stream.wrapping_add(1);
-        let mut payload = Vec::with_capacity(4 + key.len() + note.len());
-        put_text(&mut payload, key);
-        put_text(&mut payload, note);
-        self.frame(Kind::Open, id, &payload);
-        id
-    }
-
-    pub(crate) fn block(&mut self, id: u32, bytes: &[u8]) {
-        self.frame(Kind::Block, id, bytes);
-    }
-
-    /// A frame without payload: END or STOPPED.
-    pub(crate) fn mark(&mut self, kind: Kind, id: u32) {
-        self.frame(kind, id, &[]);
-    }
-
-    /// ERROR or REFUSED.
-    pub(crate) fn error(&mut self, kind: Kind, id: u32, error: &SysError) {
-        let mut payload = error.errno.0.to_le_bytes().to_vec();
-        put_text(&mut payload, error.call);
-        put_text(&mut payload, &error.object);
-        self.frame(kind, id, &payload);
-    }
-
-    pub(crate) fn round(&mut self, at: WallTime) {
-        self.frame(Kind::Round, 0, &moment(at));
-    }
-
-    /// Writes the trailer and tells the first failure, if there was one.
-    pub(crate) fn finish(&mut self) -> Result<(), TapeError> {
+    fn finish(&mut self) -> Result<(), TapeError> {
         if !self.finished {
             let frames = self.frames.to_le_bytes();
-            self.frame(Kind::Trailer, 0, &frames);
+            if self.stopped.is_none() {
+                self.write_frame(Kind::Trailer, 0, &frames);
+            }
             self.flush();
             self.finished = true;
         }
-        match &self.failed {
-            Some(error) => Err(TapeError::Write(error.clone())),
-            None => Ok(()),
-        }
+        self.stopped.clone().map_or(Ok(()), Err)
     }
 
     fn frame(&mut self, kind: Kind, stream: u32, payload: &[u8]) {
         // A stream dropped after `finish` has nothing to add: the trailer stays the last frame.
-        if self.failed.is_some() || self.finished {
+        if self.stopped.is_some() || self.finished {
             return;
         }
-        if payload.len() > PAYLOAD_MAX {
-            self.failed = Some(SysError::new("write", self.out.name(), Errno::MSGSIZE));
+        let size = (FRAME_HEAD + payload.len() + FRAME_TAIL) as u64;
+        if self.size.saturating_add(size).saturating_add(TRAILER) > self.limit {
+            // What fits stays whole; there is no trailer, so a replay knows that something is missing.
+            self.flush();
+            self.stopped.get_or_insert(TapeError::Full { path: self.out.name().into(), limit: self.limit });
             return;
+        }
+        self.write_frame(kind, stream, payload);
+        if self.eager {
+            self.flush();
+        }
+    }
+
+    fn write_frame(&mut self, kind: Kind, stream: u32, payload: &[u8]) {
+        if payload.len() > PAYLOAD_MAX {
+            return self.fail(Errno::MSGSIZE);
         }
         // Checked just above: it fits.
         let head = Head { kind: kind as u8, stream, length: payload.len() as u32 }.bytes();
@@ -108,7 +257,15 @@ impl Writer {
         self.frames += 1;
     }
 
+    // Ends the recording. What came before is written: it is not to be lost with what cannot be.
+    fn fail(&mut self, errno: Errno) {
+        self.flush();
+        let error = SysError::new("write", self.out.name(), errno);
+        self.stopped.get_or_insert(TapeError::Write(error));
+    }
+
     fn put(&mut self, bytes: &[u8]) {
+        self.size = self.size.saturating_add(bytes.len() as u64);
         if self.buffer.len() + bytes.len() > BUFFER {
             self.flush();
         }
@@ -125,24 +282,15 @@ impl Writer {
     }
 
     fn write(&mut self, size: usize, how: impl FnOnce(&mut Out, &[u8]) -> Result<(), OutError>) {
-        if self.failed.is_some() || size == 0 {
+        if self.stopped.is_some() || size == 0 {
             return;
         }
-        self.failed = match how(&mut self.out, &self.buffer) {
+        self.stopped = match how(&mut self.out, &self.buffer) {
             Ok(()) => None,
-            // A recording into a pipe whose reader has gone is as lost as one on a full disk.
-            Err(OutError::Closed) => Some(SysError::new("write", self.out.name(), Errno::PIPE)),
-            Err(OutError::Failed(error)) => Some(error),
+            // A regular file has no reader that can go away.
+            Err(OutError::Closed) => Some(TapeError::Write(SysError::new("write", self.out.name(), Errno::PIPE))),
+            Err(OutError::Failed(error)) => Some(TapeError::Write(error)),
         };
-    }
-}
-
-impl Drop for Writer {
-    // Without `finish` there is no trailer, so the file will be known as cut; what was read is still worth keeping.
-    fn drop(&mut self) {
-        if !self.finished {
-            self.flush();
-        }
     }
 }
 

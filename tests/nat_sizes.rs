@@ -4,6 +4,7 @@ use crate::run::{Ran, command, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::sandbox::{Limit, confine};
 use testkit::HostKnob;
@@ -63,6 +64,14 @@ fn send(lab: &Lab, flows: u32) {
     });
 }
 
+/// The namespace that a command is in, as `--netns` takes it.
+const HERE: &str = "/proc/self/ns/net";
+
+/// `nat advise` of the lab alone.
+fn advise_in(lab: &Lab, args: &[&str]) -> Ran {
+    netwren_in(lab, &[&["nat", "advise", "--netns", HERE], args].concat())
+}
+
 /// `nat advise` as one object.
 #[track_caller]
 fn advice(ran: Ran) -> Value {
@@ -106,7 +115,7 @@ fn grown_and_advised(purpose: &str, text: &str, setting: &str) -> (u64, u64, Val
     let grown = of_all().saturating_sub(before);
     let entries = lab.conntrack_count();
     assert_eq!(entries, u64::from(FLOWS));
-    let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+    let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
     assert_eq!(number(&said["entries"]), entries);
     // Namespaces are taken down behind our back: the next measurement begins when this one's memory is given back.
     drop(lab);
@@ -133,7 +142,7 @@ fn root_without_bpf_the_advice_says_what_it_does_not_know() {
     let lab = with_way_out("advisenobpf", SNAT);
     send(&lab, 100);
     let without = || {
-        let mut child = command(&["nat", "advise", "--samples", "1", "-o", "json"]);
+        let mut child = command(&["nat", "advise", "--netns", HERE, "--samples", "1", "-o", "json"]);
         confine(&mut child, &[Limit::Network(lab.path()), Limit::NoBpf(sys::Errno::PERM)]).unwrap();
         advice(Ran::of(child.output().unwrap()))
     };
@@ -146,7 +155,7 @@ fn root_without_bpf_the_advice_says_what_it_does_not_know() {
         assert!(reasons.iter().any(|reason| reason.contains(word)), "{word}: {reasons:?}");
     }
     if sees_extensions() {
-        let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+        let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
         assert_eq!(said["expired"], 0, "{said}");
         assert!(!texts(&said["reasons"]).iter().any(|reason| reason.contains("counted as masqueraded")), "{said}");
     }
@@ -170,7 +179,7 @@ fn root_expired_entries_are_told_apart() {
         if lab.conntrack_count() <= 20 {
             send(&lab, 200);
         }
-        let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+        let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
         let expired = said["expired"].as_u64().unwrap_or(0);
         assert!(expired <= 200, "{said}");
         expired > 0 && texts(&said["reasons"]).iter().any(|reason| reason.contains("have expired and count"))
@@ -332,7 +341,7 @@ fn root_a_full_table_is_told_and_mended() {
 }
 
 fn full_table_is_told(lab: &Lab) {
-    let said = advice(netwren_in(lab, &["nat", "advise", "-o", "json"]));
+    let said = advice(advise_in(lab, &["-o", "json"]));
     assert_eq!((said["verdict"].as_str(), number(&said["max"])), (Some("full"), 1000));
     assert!(FULL.contains(&number(&said["peak"])), "{said}");
     assert!(number(&said["drop_delta"]) > 0 && number(&said["interval_ms"]) >= 1000, "{said}");
@@ -352,8 +361,17 @@ fn full_table_is_told(lab: &Lab) {
     ] {
         assert!(reasons.iter().any(|reason| reason.contains(word)), "{word}: {reasons:?}");
     }
-    assert_eq!(texts(&said["sysctl"]), Vec::<&str>::new(), "nothing that could be set here");
-    let ran = netwren_in(lab, &["nat", "advise", "--apply", "--yes", "--samples", "1"]);
+    assert!(reasons.iter().any(|reason| reason.contains("is not known, the limit of 1000 hides it")), "{reasons:?}");
+    let text = advise_in(lab, &[]).ok();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("  sysctl -w "));
+    // With its namespace behind it stands a timeout.
+    let lines: Vec<&str> = lines.filter(|line| !line.contains(" # ")).collect();
+    assert_eq!((lines.len(), lines), (1, texts(&said["sysctl"])), "{text}");
+    // No more memory than the user allows.
+    let capped = advice(advise_in(lab, &["--memory", "1MiB", "-o", "json"]));
+    assert_eq!((number(&capped["advised_max"]), capped["is_capped"].as_bool()), (1000, Some(true)), "{capped}");
+    assert_eq!((number(&capped["memory_bytes_max"]), texts(&capped["sysctl"]).len()), (1 << 20, 0));
+    let ran = advise_in(lab, &["--apply", "--yes", "--samples", "1"]);
     ran.says(4, &["cannot be set from here", "nothing was done"]);
     let rows = netwren_in(lab, &["nat", "stats", "-H", "--columns", "fill_percent", "drop > 0"]).ok();
     assert_eq!(rows, "100\n");
@@ -384,6 +402,115 @@ fn full_table_is_mended(lab: &Lab) {
     testkit::wait_until("new flows come in again", || lab.conntrack_count() > 1000);
 }
 
+const TEN_PORTS: &str =
+    "table ip t {\nchain p {\ntype nat hook postrouting priority 100\nudp dport 9 snat to 10.9.0.1:20000-20009\n}\n}\n";
+
+/// Runs a command while new sockets send to one place, each from a port of its own, until it has ended.
+fn while_ports_run_out(lab: &Lab, args: &[&str]) -> Ran {
+    let mut child = command(args);
+    confine(&mut child, &[Limit::Network(lab.path())]).unwrap();
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut sockets = Vec::new();
+    lab.inside(|| {
+        while child.try_wait().unwrap().is_none() {
+            let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
+            // From the eleventh on the kernel has no port and refuses with EPERM.
+            let _ = socket.send_to(b"x", (std::net::Ipv4Addr::new(11, 0, 0, 9), 9));
+            // Nothing comes: only the pace.
+            socket.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+            let _ = socket.recv(&mut [0]);
+            sockets.push(socket);
+        }
+    });
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+/// Ten ports for more than ten connections: the table has room, and yet packets are lost.
+#[test]
+fn root_issue_10_used_up_source_ports_are_told() {
+    testkit::require_root!();
+    let lab = with_way_out("adviseports", TEN_PORTS);
+    let args = ["nat", "advise", "--netns", HERE, "-o", "json"];
+    let said = advice(while_ports_run_out(&lab, &args));
+    assert_eq!((number(&said["entries"]), said["verdict"].as_str()), (10, Some("refusing")), "{said}");
+    assert!(number(&said["drop_delta"]) > 0 && said["drop_delta"] == said["insert_failed_delta"], "{said}");
+    let reasons = texts(&said["reasons"]);
+    let words =
+        "source ports of 10.9.0.1 towards 11.0.0.9:9 are used up (10 of 10): udp, the rule allows 20000 to 20009";
+    assert_eq!(reasons[0], words);
+    assert!(reasons[1].contains("packets were dropped though there was room"), "{reasons:?}");
+    assert_eq!(texts(&said["sysctl"]), [""; 0], "a larger table has no more ports");
+    let used = &said["ports_used_up"][0];
+    assert_eq!(
+        (number(&used["used"]), number(&used["ports"]), number(&used["first_port"])),
+        (10, 10, 20_000),
+        "{used}"
+    );
+    // A recording holds the rules, too; what is full is told by one sample.
+    let tape = lab.dir().join("ports.tape");
+    let tape = tape.to_str().unwrap();
+    let ran = advise_in(&lab, &["--samples", "1", "--record", tape]).ok();
+    assert!(ran.contains(": refusing\n") && ran.contains(words), "{ran}");
+    assert_eq!(netwren(&["nat", "advise", "--samples", "1", "--replay", tape]).ok(), ran);
+}
+
+/// Ports in use of those there are, the largest part first.
+#[test]
+fn root_issue_10_ports_in_use_are_counted_by_address_and_destination() {
+    testkit::require_root!();
+    let lab = with_way_out("topports", TEN_PORTS);
+    let out: std::net::IpAddr = [10, 9, 0, 1].into();
+    let entry = |to: u8, n: u16, port| {
+        Entry::udp(([10, 8, 0, 7].into(), 1000 + n), ([11, 0, 0, to].into(), 53)).snat(out, port).timeout_s(600)
+    };
+    lab.track((0..5).map(|n| entry(1, n, 20_001 + n)).chain((0..30).map(|n| entry(2, n, 30_000 + n))));
+    lab.track([Entry::udp(([10, 8, 0, 7].into(), 1), ([11, 0, 0, 3].into(), 53)), Entry::ping(out, out, 7)]);
+    let rows = netwren_in(&lab, &["nat", "top", "snat_port_use", "--no-owner"]).ok();
+    let wanted = "proto\treply_dst\tbackend\tcount\tports\tused_percent\n\
+                  udp\t10.9.0.1\t11.0.0.1:53\t5\t10\t50\nudp\t10.9.0.1\t11.0.0.2:53\t30\t-\t-\n";
+    assert_eq!(rows, wanted);
+    let one = netwren_in(&lab, &["nat", "top", "snat_port_use", "-H", "--sort", "count:desc", "--limit", "1"]);
+    assert_eq!(one.stdout, "udp\t10.9.0.1\t11.0.0.2:53\t30\t-\t-\n");
+    assert!(one.stderr.contains("1 more groups are not shown"), "{}", one.stderr);
+    let filter = format!("netns = \"{}\" and backend = 11.0.0.1:53", lab.name());
+    let all = netwren(&["nat", "top", "snat_port_use", "-o", "json", "--all-netns", &filter]);
+    let row: Value = serde_json::from_str(all.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!((row["netns"].as_str(), number(&row["used_percent"])), (Some(lab.name()), 50), "{row}");
+    netwren_in(&lab, &["nat", "top", "snat_port_use", "nonsense = 1"]).says(2, &["unknown field `nonsense`"]);
+}
+
+/// One hash table for all: where one namespace fills its chains, entries are refused in all of them.
+#[test]
+fn root_issue_10_refused_entries_crowd_the_whole_host() {
+    testkit::require_root!();
+    let _knob = HostKnob::set("/proc/sys/net/netfilter/nf_conntrack_buckets", "65536");
+    let (fills, looks) = (with_way_out("advisefills", TRACKED), with_way_out("adviselooks", TRACKED));
+    send(&looks, 1);
+    fills.track(
+        (0..18_000u32)
+            .map(|n| Entry::udp((std::net::Ipv4Addr::from(0x0a40_0000 + n).into(), 5000), ([10, 9, 0, 9].into(), 53))),
+    );
+    // More than 60 nodes a chain: the kernel refuses from 50 to 80 on.
+    std::fs::write("/proc/sys/net/netfilter/nf_conntrack_buckets", "512").unwrap();
+    let stop = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| press(&fills, &stop));
+        let ran = std::panic::catch_unwind(|| netwren_in(&looks, &["nat", "advise", "-o", "json"]));
+        stop.store(true, Ordering::Relaxed);
+        ran.unwrap()
+    });
+    // Namespaces of others may go meanwhile.
+    let all: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |lab: &Lab| all.iter().find(|one| one["netns"] == lab.name()).unwrap_or_else(|| panic!("{}", ran.stderr));
+    let said = of(&looks);
+    assert_eq!((said["verdict"].as_str(), number(&said["chaintoolong_delta"])), (Some("crowded"), 0), "{said}");
+    let words = "entries of other network namespaces were refused because their hash chain was too long";
+    assert!(texts(&said["reasons"]).iter().any(|reason| reason.contains(words)), "{said}");
+    assert!(number(&of(&fills)["chaintoolong_delta"]) > 0, "{}", of(&fills));
+    let first = all.iter().find(|one| one["netns_id"] == 4_026_531_840u64 || !texts(&one["sysctl"]).is_empty());
+    assert!(first.is_some_and(|first| first["verdict"] != "roomy"), "{first:?}");
+}
+
 /// Entries that have been silent for days, and a timeout that keeps them for as long.
 fn with_silent_connections(purpose: &str) -> Lab {
     let lab = with_way_out(purpose, TRACKED);
@@ -411,7 +538,7 @@ fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
     }
     let mut limits = vec![Limit::Network(lab.path()), Limit::Cover { with: etc, place: "/etc/sysctl.d".into() }];
     limits.extend(starts.then(|| Limit::Cover { with: first, place: "/proc/1".into() }));
-    let mut child = command(&[&["nat", "advise", "--samples", "1", "--apply"], more].concat());
+    let mut child = command(&[&["nat", "advise", "--netns", HERE, "--samples", "1", "--apply"], more].concat());
     confine(&mut child, &limits).unwrap();
     Ran::of(child.output().unwrap())
 }
@@ -424,7 +551,7 @@ fn root_a_timeout_is_set_if_asked_for() {
     let _alone = Alone::take();
     let lab = with_silent_connections("advisetimeout");
     let line = format!("net.netfilter.{ESTABLISHED}=7440");
-    let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+    let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
     assert_eq!((number(&said["timeout_frees"]), texts(&said["sysctl_timeouts"])), (50, vec![line.as_str()]));
     let kept = lab.dir().join("sysctl.d/90-netwren-conntrack.conf");
 
@@ -472,17 +599,17 @@ fn root_the_longest_chain_is_told() {
     let lab = with_way_out("advisechain", TRACKED);
     lab.track(testkit::conntrack::mixed(8_000));
     std::fs::write("/proc/sys/net/netfilter/nf_conntrack_buckets", "512").unwrap();
-    let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
+    let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
     let (longest, mean) = (number(&said["longest_chain"]), said["mean_chain"].as_f64().unwrap());
     assert!(mean >= 31.25, "{said}");
     // Eight standard deviations above it, and no chain of so many as short as their mean.
     assert!(longest as f64 > mean + 5.0 && (longest as f64) < mean + 8.0 * mean.sqrt(), "{said}");
     assert_eq!(said["verdict"], "crowded");
-    let words = netwren_in(&lab, &["nat", "advise", "--samples", "1"]).ok();
+    let words = advise_in(&lab, &["--samples", "1"]).ok();
     for word in ["the longest hash chain has ", "nodes, the mean is ", "too few buckets; from 50 to 80 nodes on"] {
         assert!(words.contains(word), "{word}: {words}");
     }
-    let mut child = command(&["nat", "advise", "--samples", "1", "-o", "json"]);
+    let mut child = command(&["nat", "advise", "--netns", HERE, "--samples", "1", "-o", "json"]);
     confine(&mut child, &[Limit::Network(lab.path()), Limit::NoBpf(sys::Errno::PERM)]).unwrap();
     let said = advice(Ran::of(child.output().unwrap()));
     assert!(said["longest_chain"].is_null() && said["mean_chain"].as_f64().unwrap() > 31.0, "{said}");
@@ -498,7 +625,7 @@ fn root_a_replay_advises_the_same() {
     send(&lab, 100);
     let tape = lab.dir().join("tape");
     let tape = tape.to_str().unwrap();
-    let live = netwren_in(&lab, &["nat", "advise", "-o", "json", "--record", tape]).ok();
+    let live = advise_in(&lab, &["-o", "json", "--record", tape]).ok();
     let again = netwren(&["nat", "advise", "-o", "json", "--replay", tape]).ok();
     let but_times = |text: &str| {
         let mut said: Value = serde_json::from_str(text.trim_end()).unwrap();

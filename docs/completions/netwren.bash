@@ -539,7 +539,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__advise)
-            opts="-N -o -h --samples --interval --netns --all-netns --record --replay --output --apply --timeouts --yes --help"
+            opts="-N -o -h --samples --interval --record --replay --netns --all-netns --memory --output --apply --timeouts --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -553,6 +553,14 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --record)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -561,11 +569,7 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --record)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --replay)
+                --memory)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

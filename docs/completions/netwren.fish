@@ -283,14 +283,15 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resync -d 'After events were lost, dump what lives now: rows whose event is live'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l samples -d 'How often counters are read; growth needs two that are a second apart' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l samples -d 'How often counters are read; growth needs two that are a second apart, a forecast three' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l interval -d 'Time between samples' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s N -l netns -d 'The network namespace of that name, of that process or behind that path' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s N -l netns -d 'Only the network namespace of that name, of that process or behind that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l memory -d 'Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host\'s' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s o -l output -d 'table: in words; json: one object a namespace' -r -f -a "table\t''
 json\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l all-netns -d 'Every network namespace of this host, as without it; with --timeouts they are set in all of them'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l apply -d 'Set limit and buckets as advised and keep them in /etc/sysctl.d; without --yes only show it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l timeouts -d 'With --apply: also the timeouts that are advised, each in its network namespace'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l yes -d 'With --apply: do it'

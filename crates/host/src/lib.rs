@@ -25,6 +25,7 @@ pub mod ports;
 pub mod processes;
 pub mod routes;
 pub mod services;
+pub mod snat_rules;
 mod texts;
 pub mod users;
 mod words;

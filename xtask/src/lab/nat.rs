@@ -97,7 +97,7 @@ fn one(mode: Mode, options: &Options, netwren: &Path) -> Result<Seen> {
     ab.args([&BOUND.as_secs().to_string(), "ab", "-q", "-r", "-s", PATIENCE_S]);
     ab.args(["-n", &options.requests.to_string(), "-c", &options.at_once.to_string(), mode.url()]);
     let ab = ab.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let advice = ask(&hosts.router, netwren, &["nat", "advise", "-o", "json"])?;
+    let advice = ask(&hosts.router, netwren, &["nat", "advise", "--netns", "/proc/self/ns/net", "-o", "json"])?;
     let output = ab.wait_with_output()?;
     let elapsed = begun.elapsed();
     let stats = ask(&hosts.router, netwren, &["nat", "stats", "-o", "json"])?;

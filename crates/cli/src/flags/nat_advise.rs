@@ -16,9 +16,11 @@ const SAMPLES_MAX: u32 = 100_000;
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren nat advise                              two samples, a second apart
+  netwren nat advise                              the whole host; three samples, a second apart
   netwren nat advise --samples 60 --interval 1    a minute
-  netwren nat advise --all-netns -o json | jq 'select(.verdict != \"roomy\")'
+  netwren nat advise -o json | jq 'select(.verdict != \"roomy\")'
+  netwren nat advise --netns 1                    only the network namespace of process 1
+  netwren nat advise --memory 2GiB                a table of up to 2 GiB may be advised
   netwren nat advise --apply                      what would be set and written
   netwren nat advise --apply --yes                set it, and keep it over a restart
   netwren nat advise --apply --timeouts           and the timeouts that are advised: what would be set
@@ -37,6 +39,8 @@ pub(crate) struct NatAdvise {
     pub(crate) interval: Duration,
     /// True for `-o json`.
     pub(crate) json: bool,
+    /// `--memory`: bytes that the advised table may take.
+    pub(crate) memory_bytes: Option<u64>,
     /// `--apply`
     pub(crate) apply: bool,
     /// `--timeouts`: they are set as well.
@@ -74,6 +78,12 @@ fn from_words(matches: &ArgMatches) -> Result<NatAdvise, String> {
         samples,
         interval,
         json: text("output").is_some_and(|word| word == "json"),
+        memory_bytes: match text("memory") {
+            None => None,
+            Some(written) => Some(bytes(&written).ok_or_else(|| {
+                format!("--memory takes bytes with or without a unit (512MiB, 2GB), not `{written}`")
+            })?),
+        },
         apply: matches.get_flag("apply"),
         timeouts: matches.get_flag("timeouts"),
         yes: matches.get_flag("yes"),
@@ -81,6 +91,25 @@ fn from_words(matches: &ArgMatches) -> Result<NatAdvise, String> {
         replay: text("replay").map(PathBuf::from),
     };
     asked.check().map_or(Ok(asked), |wrong| Err(wrong.to_owned()))
+}
+
+/// `512MiB`, `2GB`, `1G`, `1000000`.
+fn bytes(written: &str) -> Option<u64> {
+    let digits = written.find(|c: char| !c.is_ascii_digit()).unwrap_or(written.len());
+    let (number, unit) = written.split_at_checked(digits)?;
+    let scale: u64 = match unit.strip_suffix('B').unwrap_or(unit) {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale).filter(|bytes| *bytes > 0)
 }
 
 impl NatAdvise {
@@ -116,9 +145,27 @@ pub(crate) fn command() -> Command {
             "How full the connection-tracking table is, where that leads, what limit it should have, what that costs",
         )
         .after_help(EXAMPLES)
-        .arg(value("samples", "N", "2", "How often counters are read; growth needs two that are a second apart"))
+        .arg(value(
+            "samples",
+            "N",
+            "3",
+            "How often counters are read; growth needs two that are a second apart, a forecast three",
+        ))
         .arg(value("interval", "SECONDS", "1", "Time between samples"))
         .args(FLAGS.iter().filter(|flag| SHARED.contains(&flag.long)).map(arg))
+        .mut_arg("netns", |arg| {
+            arg.help("Only the network namespace of that name, of that process or behind that path")
+        })
+        .mut_arg("all-netns", |arg| {
+            arg.help("Every network namespace of this host, as without it; with --timeouts they are set in all of them")
+        })
+        .arg(
+            Arg::new("memory")
+                .long("memory")
+                .value_name("SIZE")
+                .help("Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host's")
+                .help_heading("What is looked at"),
+        )
         .arg(
             output
                 .value_parser(PossibleValuesParser::new(["table", "json"]))
@@ -152,12 +199,18 @@ mod tests {
     #[test]
     fn words_and_what_is_meant() {
         let asked = parse("").unwrap();
-        assert_eq!((asked.samples, asked.interval, asked.json), (2, Duration::from_secs(1), false));
+        assert_eq!((asked.samples, asked.interval, asked.json), (3, Duration::from_secs(1), false));
         let asked = parse("--samples 5 --interval=0.5s -o json --all-netns").unwrap();
         assert_eq!(
             (asked.samples, asked.interval, asked.json, asked.all_netns),
             (5, Duration::from_millis(500), true, true)
         );
+        assert_eq!(parse("").unwrap().memory_bytes, None);
+        for (size, means) in
+            [("2GiB", 2 << 30), ("512MB", 512_000_000), ("1k", 1000), ("77", 77), ("3G", 3_000_000_000)]
+        {
+            assert_eq!(parse(&format!("--memory {size}")).unwrap().memory_bytes, Some(means), "{size}");
+        }
         let asked = parse("--apply --yes").unwrap();
         assert!(asked.yes && !asked.timeouts && parse("--apply --timeouts").unwrap().timeouts);
         for (line, says) in [
@@ -167,6 +220,9 @@ mod tests {
             ("--samples 0", "takes a number"),
             ("--interval 0", "takes seconds"),
             ("-o csv", "invalid value"),
+            ("--memory 0", "takes bytes"),
+            ("--memory 10%", "takes bytes"),
+            ("--memory 99999999999TiB", "takes bytes"),
             ("--netns a --all-netns", "exclude each other"),
         ] {
             assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");

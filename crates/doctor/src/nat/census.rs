@@ -1,6 +1,7 @@
 //! One pass over the table, counted.
 use record::rows::{Conntrack, CtSetting, CtSettings, CtStatus};
 
+use super::ports::PortCensus;
 use super::timeouts;
 
 /// Entries that one timeout keeps.
@@ -28,6 +29,7 @@ pub struct Census {
     /// Rows of which it is known whether they have expired, and those that have.
     dated: u64,
     expired: u64,
+    ports: PortCensus,
 }
 
 impl Census {
@@ -45,6 +47,7 @@ impl Census {
             helped: 0,
             dated: 0,
             expired: 0,
+            ports: PortCensus::default(),
         }
     }
 
@@ -67,6 +70,7 @@ impl Census {
             self.dated += 1;
             self.expired += u64::from(expired);
         }
+        self.ports.add(row);
         self.add_to_group(row);
     }
 
@@ -102,6 +106,16 @@ impl Census {
 
     pub(super) fn group(&self, setting: CtSetting) -> Group {
         self.groups.get(setting as usize).copied().unwrap_or_default()
+    }
+
+    /// Source ports by address and destination.
+    pub(super) fn ports(&self) -> &PortCensus {
+        &self.ports
+    }
+
+    /// True if the source of an entry is rewritten to a port: then the rules say how many ports there are.
+    pub fn has_source_ports(&self) -> bool {
+        !self.ports.is_empty()
     }
 
     /// Entries counted, expired ones included where the door gives them.

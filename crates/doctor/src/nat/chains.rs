@@ -1,4 +1,6 @@
 //! How long the hash chains are, and what that means.
+use record::rows::StatCounter;
+
 use super::{Advice, Evidence};
 
 /// Lengths of the hash chains. Chains are of all namespaces together, and an entry stands in two of them, one for each
@@ -37,8 +39,20 @@ pub(super) fn known(evidence: &Evidence) -> Option<Chains> {
     evidence.chains.or_else(counted)
 }
 
-/// The sentence about them.
+/// Entries of other namespaces that were refused.
+fn refused_elsewhere(evidence: &Evidence, advice: &Advice) -> Option<u64> {
+    let here = advice.trend.grown.get(StatCounter::ChainTooLong).unwrap_or(0);
+    evidence.host_refused?.checked_sub(here).filter(|elsewhere| *elsewhere > 0)
+}
+
+/// The sentences about them.
 pub(super) fn of(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
+    if let Some(refused) = refused_elsewhere(evidence, advice) {
+        says.push(format!(
+            "{refused} entries of other network namespaces were refused because their hash chain was too long \
+             (`chaintoolong`): the hash table is one for all"
+        ));
+    }
     let (Some(chains), Some(buckets)) = (advice.chains, evidence.buckets.filter(|buckets| *buckets > 0)) else {
         return;
     };

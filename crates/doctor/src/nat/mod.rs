@@ -4,6 +4,7 @@
 //! [`Sizes`] turns both into a limit, `reasons` into sentences.
 mod census;
 mod chains;
+mod ports;
 mod reasons;
 mod sizes;
 mod timeouts;
@@ -11,11 +12,12 @@ mod trend;
 
 pub use census::Census;
 pub use chains::Chains;
+pub use ports::{PortUse, Ports, range_of};
 pub use sizes::{EntryBytes, Sizes, slots_of_page};
 pub use timeouts::{TimeoutAdvice, setting_of};
-pub use trend::{Sample, Trend};
+pub use trend::{FORECAST_SAMPLES, Sample, Trend};
 
-use record::rows::{CtSetting, CtSettings, StatCounter, StatCounts};
+use record::rows::{CtSetting, CtSettings, SnatRule, StatCounter, StatCounts};
 
 /// Everything that was read of one namespace.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +37,10 @@ pub struct Evidence {
     pub census: Option<Census>,
     /// Lengths of the hash chains, if somebody walked them.
     pub chains: Option<Chains>,
+    /// Entries of all namespaces that were refused while it was watched, because their hash chain was too long.
+    pub host_refused: Option<u64>,
+    /// Rules of source NAT; `None` if nobody tells.
+    pub snat_rules: Option<Vec<SnatRule>>,
     /// What an entry takes on this kernel.
     pub entry: Option<EntryBytes>,
     /// Bytes of a page.
@@ -43,6 +49,8 @@ pub struct Evidence {
     pub host_entries: Option<u64>,
     /// Memory of the host in bytes.
     pub host_memory_bytes: Option<u64>,
+    /// Memory that the advised table may take, if the user says so; a tenth of the host's otherwise.
+    pub memory_bytes_max: Option<u64>,
     /// True if the limit can be set from this namespace: only from the first.
     pub is_first: bool,
 }
@@ -58,6 +66,8 @@ pub enum Verdict {
     Crowded,
     /// It will be full soon.
     Filling,
+    /// It has room, and new entries are refused all the same: source ports are used up, or tuples clash.
+    Refusing,
     /// It is nearly full and throws out entries before their time.
     Evicting,
     /// It is full: packets are dropped.
@@ -72,6 +82,7 @@ impl Verdict {
             Verdict::Roomy => "roomy",
             Verdict::Crowded => "crowded",
             Verdict::Filling => "filling",
+            Verdict::Refusing => "refusing",
             Verdict::Evicting => "evicting",
             Verdict::Full => "full",
         }
@@ -107,6 +118,8 @@ pub struct Advice {
     pub sizes: Option<Sizes>,
     /// The timeout that holds most entries.
     pub timeout: Option<TimeoutAdvice>,
+    /// Source ports that are used up.
+    pub ports: Ports,
     /// Why, in sentences: lower case, no full stop; the gravest first.
     pub reasons: Vec<String>,
 }
@@ -124,9 +137,10 @@ pub fn advise(evidence: &Evidence) -> Advice {
     let all_extended = is_all_extended(evidence);
     let bytes = evidence.entry.map(|entry| entry.of_table(census, all_extended));
     let timeout = census.and_then(|census| timeouts::advise(census, &evidence.settings));
+    let ports = ports::judge(evidence, trend.clashes());
     let sizes = sizes::advise(evidence, &trend, bytes.map(|bytes| bytes.mean), timeout.as_ref());
     let mut advice = Advice {
-        verdict: verdict(evidence, &trend, entries),
+        verdict: verdict(evidence, &trend, entries, &ports),
         entries,
         max: evidence.max,
         buckets: evidence.buckets,
@@ -139,6 +153,7 @@ pub fn advise(evidence: &Evidence) -> Advice {
         bytes_per_entry_nat: bytes.map(|bytes| bytes.nat),
         sizes,
         timeout,
+        ports,
         reasons: Vec::new(),
     };
     advice.reasons = reasons::of(evidence, &advice);
@@ -156,20 +171,25 @@ fn is_all_extended(evidence: &Evidence) -> bool {
     told || is_on(CtSetting::Acct) || is_on(CtSetting::Timestamp)
 }
 
-fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>) -> Verdict {
+fn verdict(evidence: &Evidence, trend: &Trend, entries: Option<u64>, ports: &Ports) -> Verdict {
     let (Some(entries), Some(max)) = (entries, evidence.max) else { return Verdict::Unknown };
     let grew = |counter| trend.grown.get(counter).is_some_and(|grown| grown > 0);
     let soon = trend.full_in_s.is_some_and(|seconds| seconds < SOON_S);
-    if entries >= max || grew(StatCounter::Drop) && percent(trend.peak.unwrap_or(0), max) >= NEARLY_FULL_PERCENT {
+    if entries >= max || trend.without_room() > 0 && percent(trend.peak.unwrap_or(0), max) >= NEARLY_FULL_PERCENT {
         return Verdict::Full;
     }
     if grew(StatCounter::EarlyDrop) {
         return Verdict::Evicting;
     }
+    if grew(StatCounter::Drop) || !ports.used_up.is_empty() {
+        return Verdict::Refusing;
+    }
     if soon || percent(entries, max) >= NEARLY_FULL_PERCENT {
         return Verdict::Filling;
     }
-    if grew(StatCounter::ChainTooLong) || evidence.chains.is_some_and(Chains::is_long) {
+    // The hash table is one for all namespaces: what is refused in one shows how all of them are.
+    let is_refused = grew(StatCounter::ChainTooLong) || evidence.host_refused.is_some_and(|refused| refused > 0);
+    if is_refused || evidence.chains.is_some_and(Chains::is_long) {
         return Verdict::Crowded;
     }
     Verdict::Roomy

@@ -1,13 +1,17 @@
 //! The advice in sentences.
-use record::rows::{CtSetting, StatCounter};
+use record::rows::{CtSetting, StatCounter, StatCounts};
 
-use super::{Advice, Census, Evidence, Sizes, TimeoutAdvice, Trend, Verdict, chains, percent, some};
+use super::trend::clashes;
+use super::{
+    Advice, Census, Evidence, FORECAST_SAMPLES, Sizes, TimeoutAdvice, Trend, Verdict, chains, percent, ports, some,
+};
 
 /// The sentences, the gravest first.
 pub(super) fn of(evidence: &Evidence, advice: &Advice) -> Vec<String> {
     let mut says = Vec::new();
-    losses(&advice.trend, advice.max, &mut says);
-    filling(advice, &mut says);
+    ports::of(evidence, &advice.ports, advice.trend.clashes(), &mut says);
+    losses(&advice.trend, &mut says);
+    filling(evidence, advice, &mut says);
     chains::of(evidence, advice, &mut says);
     if let Some(sizes) = &advice.sizes {
         sizing(evidence, advice, sizes, &mut says);
@@ -20,8 +24,8 @@ pub(super) fn of(evidence: &Evidence, advice: &Advice) -> Vec<String> {
     says
 }
 
-fn losses(trend: &Trend, max: Option<u64>, says: &mut Vec<String>) {
-    let seconds = trend.interval_ms.map_or(String::new(), |ms| format!(" in {}.{} s", ms / 1000, ms % 1000 / 100));
+fn losses(trend: &Trend, says: &mut Vec<String>) {
+    let seconds = trend.interval_ms.map_or(String::new(), |ms| format!(" in {}", in_seconds(ms)));
     let lost = [
         (StatCounter::Drop, "packets were dropped because no entry could be made for them"),
         (StatCounter::EarlyDrop, "entries were thrown out before their time to make room"),
@@ -31,22 +35,47 @@ fn losses(trend: &Trend, max: Option<u64>, says: &mut Vec<String>) {
         ),
         (StatCounter::ChainTooLong, "entries were refused because their hash chain was too long"),
     ];
+    let (grown, totals) = (own_losses(&trend.grown), own_losses(&trend.totals));
+    for (counts, is_now) in [(&trend.grown, true), (&trend.totals, false)] {
+        let clashed = clashes(counts);
+        if clashed > 0 && (is_now || trend.clashes() == 0) {
+            let when = if is_now {
+                seconds.clone()
+            } else {
+                " since the namespace was made, none while it was watched".into()
+            };
+            says.push(format!(
+                "{clashed} packets were dropped though there was room, because the tuple of their entry was taken{when} \
+                 (`insert_failed` and `drop` together)"
+            ));
+        }
+    }
     for (counter, words) in lost {
-        if let Some(grown) = some(&trend.grown, counter) {
+        if let Some(grown) = some(&grown, counter) {
             says.push(format!("{grown} {words}{seconds} (`{}`)", counter.name()));
-        } else if let Some(total) = some(&trend.totals, counter) {
+        } else if let Some(total) = some(&totals, counter) {
             says.push(format!(
                 "{total} {words} since the namespace was made, none while it was watched (`{}`)",
                 counter.name()
             ));
         }
     }
-    if let (Some(_), Some(max)) = (some(&trend.grown, StatCounter::Drop), max) {
-        says.push(format!("the limit of {max} entries hides how many there would be: look again when it is raised"));
-    }
 }
 
-fn filling(advice: &Advice, says: &mut Vec<String>) {
+/// The counters without the tuples that clashed, which are told in a sentence of their own: the kernel counts them twice.
+fn own_losses(counts: &StatCounts) -> StatCounts {
+    let (clashed, mut own) = (clashes(counts), *counts);
+    for counter in [StatCounter::Drop, StatCounter::InsertFailed] {
+        own.set(counter, counts.get(counter).map(|count| count.saturating_sub(clashed)));
+    }
+    own
+}
+
+fn in_seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}
+
+fn filling(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     let (Some(entries), Some(max)) = (advice.entries, advice.max) else { return };
     says.push(match advice.verdict {
         Verdict::Full => format!("the table is full: {entries} of {max} entries"),
@@ -55,24 +84,40 @@ fn filling(advice: &Advice, says: &mut Vec<String>) {
     if let Some(expired) = advice.expired.filter(|expired| *expired > 0) {
         says.push(format!("{expired} of them have expired and count until the kernel collects them"));
     }
-    match (advice.trend.growth_per_s, advice.trend.full_in_s) {
-        (Some(growth), Some(0)) if entries >= max => says.push(format!("{growth} entries more each second")),
-        (Some(growth), Some(seconds)) => {
-            says.push(format!("{growth} entries more each second: full in {seconds} s at this rate"));
+    let (Some(growth), Some(ms)) = (advice.trend.growth_per_s, advice.trend.interval_ms) else { return };
+    let sampled = format!("{growth} entries more each second, sampled for {}", in_seconds(ms));
+    match (advice.trend.steady_growth_per_s, advice.trend.full_in_s) {
+        (Some(_), Some(0)) if entries >= max => says.push(sampled),
+        (Some(steady), Some(seconds)) if steady == growth => {
+            says.push(format!("{sampled}: full in {seconds} s at this rate"));
         }
+        (Some(steady), Some(seconds)) => {
+            says.push(format!("{sampled}; {steady} of them steadily: full in {seconds} s at that rate"));
+        }
+        (Some(_), None) if growth > 0 => says.push(format!("{sampled}, but not steadily: a burst is no growth")),
+        (None, _) if growth > 0 => says.push(format!(
+            "{sampled} in {} samples: a burst is no growth, a forecast needs {FORECAST_SAMPLES} samples (--samples)",
+            evidence.samples.len()
+        )),
         _ => {}
     }
 }
 
 fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<String>) {
     let (Some(max), Some(buckets)) = (advice.max, advice.buckets) else { return };
-    let peak = advice.trend.peak.unwrap_or(0);
+    let (peak, wanted) = (advice.trend.peak.unwrap_or(0), sizes.wanted);
+    let room = match sizes.is_estimate {
+        true => format!(
+            "how many entries there would be is not known, the limit of {max} hides it: estimated as twice what the limit \
+             lets in, {wanted} entries"
+        ),
+        false => format!("room for twice what is to be expected is {wanted} entries (peak seen {peak})"),
+    };
+    let again = if sizes.is_estimate { "; look again when it is raised" } else { "" };
     if sizes.advised_max != max {
-        let wanted = sizes.wanted;
-        says.push(format!(
-            "room for twice what is to be expected is {wanted} entries (peak seen {peak}): the limit should be {}",
-            sizes.advised_max
-        ));
+        says.push(format!("{room}: the limit should be {}{again}", sizes.advised_max));
+    } else if sizes.is_capped || sizes.is_estimate {
+        says.push(room);
     } else if advice.verdict == Verdict::Roomy {
         says.push(format!("the limit has room for twice what is to be expected (peak seen {peak})"));
     }
@@ -82,11 +127,27 @@ fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<St
             sizes.advised_buckets
         ));
     }
+    if sizes.is_capped {
+        says.push(capped(evidence, sizes));
+    }
     if sizes.is_change && !evidence.is_first {
         says.push(
             "limit and buckets are one for the whole host and can be set in its first network namespace only"
                 .to_owned(),
         );
+    }
+}
+
+/// Why no more is advised.
+fn capped(evidence: &Evidence, sizes: &Sizes) -> String {
+    let remedy = "shorten timeouts, or do without tracking where it is not needed";
+    match (sizes.memory_bytes_max, evidence.memory_bytes_max) {
+        (Some(most), Some(_)) => format!("that is more than fits into {} MiB (--memory): {remedy}", most >> 20),
+        (Some(most), None) => format!(
+            "that is more than fits into {} MiB, a tenth of the host's memory: {remedy}; --memory SIZE allows more",
+            most >> 20
+        ),
+        (None, _) => "the host's memory is not known: nothing larger is advised without --memory SIZE".to_owned(),
     }
 }
 
@@ -127,14 +188,9 @@ fn memory(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
             ));
         }
     }
-    if let Some(host) = evidence.host_memory_bytes {
-        // What is not to be swapped out; beyond a quarter a host begins to feel it.
-        if sizes.is_change && memory > host / 4 {
-            says.push(format!(
-                "that is {} % of the host's memory: shorten timeouts, or do without tracking where it is not needed",
-                percent(memory, host)
-            ));
-        }
+    // What is not to be swapped out.
+    if let Some(host) = evidence.host_memory_bytes.filter(|host| sizes.is_change && memory > host / 10) {
+        says.push(format!("that is {} % of the host's memory", percent(memory, host)));
     }
 }
 

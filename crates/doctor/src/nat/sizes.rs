@@ -73,6 +73,12 @@ pub struct Sizes {
     pub advised_buckets: u64,
     /// Entries that there should be room for.
     pub wanted: u64,
+    /// True if the limit hides how many entries there would be: `wanted` is an estimate from the limit then.
+    pub is_estimate: bool,
+    /// Memory that the advised table may take; `None` if the host's memory is not known.
+    pub memory_bytes_max: Option<u64>,
+    /// True if `wanted` would take more than that: what is advised is what fits.
+    pub is_capped: bool,
     /// Memory of a full table of this size: entries, buckets, and the buckets of NAT's own hash, which keeps the size it
     /// was made with.
     pub memory_bytes: Option<u64>,
@@ -87,6 +93,71 @@ pub fn slots_of_page(page_bytes: u64) -> u64 {
     (page_bytes / BUCKET_BYTES).max(1)
 }
 
+/// The part of the host's memory that is advised without the user's word: one in so many bytes.
+const MEMORY_PART: u64 = 10;
+/// Bytes of an entry where slab sizes may not be read, to hold against the host's memory: more than 64-bit kernels take
+/// (320 and 128 for extensions).
+const ENTRY_BYTES_AT_MOST: u64 = 512;
+
+/// The table as it is, and what counts for its size.
+struct Table {
+    max: u64,
+    buckets: u64,
+    /// Buckets are made by so many.
+    slots: u64,
+    /// Entries of other namespaces.
+    others: u64,
+    /// Bytes of an entry; a high guess where they are not known.
+    entry_bytes: u64,
+}
+
+impl Table {
+    fn of(evidence: &Evidence, peak: u64, bytes: Option<u64>) -> Option<Table> {
+        let all = evidence.host_entries.or(evidence.chains.map(|chains| chains.nodes / 2));
+        Some(Table {
+            max: evidence.max?,
+            buckets: evidence.buckets?,
+            slots: slots_of_page(evidence.page_bytes),
+            others: all.map_or(0, |all| all.saturating_sub(peak)),
+            entry_bytes: bytes.unwrap_or(ENTRY_BYTES_AT_MOST),
+        })
+    }
+
+    /// The limit and the buckets for so many entries; each as it is if it does.
+    fn sized_for(&self, wanted: u64) -> (u64, u64) {
+        let rounded = |n: u64| n.checked_next_multiple_of(self.slots).unwrap_or(n);
+        // A limit that does is left alone: a lower one frees nothing.
+        let max = if wanted <= self.max { self.max } else { rounded(wanted).min(MAX_MAX) };
+        // One bucket for each entry that there will be, of whatever namespace.
+        // A few of others' are not worth a new table: the number includes objects that are free again.
+        let others = if self.others > self.buckets / 8 { self.others } else { 0 };
+        let for_all = wanted.saturating_add(others).max(if max > self.max { max } else { 0 });
+        let most = BUCKETS_MAX / self.slots * self.slots;
+        let buckets = if for_all <= self.buckets { self.buckets } else { rounded(for_all).min(most).max(self.buckets) };
+        (max, buckets)
+    }
+
+    /// Bytes of a full table: its entries, its buckets, and the buckets that NAT's own hash was made with.
+    fn memory(&self, max: u64, buckets: u64, entry_bytes: u64) -> u64 {
+        let hashes = buckets.saturating_add(self.buckets).saturating_mul(BUCKET_BYTES);
+        max.saturating_mul(entry_bytes).saturating_add(hashes)
+    }
+
+    /// The same with the entries that other namespaces have now.
+    fn memory_of_host(&self, (max, buckets): (u64, u64)) -> u64 {
+        let others = self.others.saturating_mul(self.entry_bytes);
+        self.memory(max, buckets, self.entry_bytes).saturating_add(others)
+    }
+
+    /// Limit and buckets for so many entries as fit into `most` bytes with everything else; as they are if none do.
+    fn fitting(&self, most: u64) -> (u64, u64) {
+        let fixed = self.memory_of_host((0, self.others.saturating_add(self.slots)));
+        let fit = most.saturating_sub(fixed) / self.entry_bytes.saturating_add(BUCKET_BYTES);
+        let sized = self.sized_for(fit / self.slots * self.slots);
+        if self.memory_of_host(sized) <= most { sized } else { (self.max, self.buckets) }
+    }
+}
+
 /// The sizes for what was seen; `None` without a limit, buckets or a sample to go by.
 pub(super) fn advise(
     evidence: &Evidence,
@@ -94,40 +165,36 @@ pub(super) fn advise(
     bytes: Option<u64>,
     timeout: Option<&TimeoutAdvice>,
 ) -> Option<Sizes> {
-    let (max, buckets, peak) = (evidence.max?, evidence.buckets?, trend.peak?);
-    let wanted = demand(max, peak, trend, timeout).saturating_mul(HEADROOM);
-    let slots = slots_of_page(evidence.page_bytes);
-    let rounded = |n: u64| n.checked_next_multiple_of(slots).unwrap_or(n);
-    // A limit that does is left alone: a lower one frees nothing.
-    let advised_max = if wanted <= max { max } else { rounded(wanted).min(MAX_MAX) };
-    // One bucket for each entry that there will be, of whatever namespace.
-    // A few of others' are not worth a new table: the number includes objects that are free again.
-    let all = evidence.host_entries.or(evidence.chains.map(|chains| chains.nodes / 2));
-    let others = all.map_or(0, |all| all.saturating_sub(peak));
-    let others = if others > buckets / 8 { others } else { 0 };
-    let for_all = wanted.saturating_add(others).max(if advised_max > max { advised_max } else { 0 });
-    let most = BUCKETS_MAX / slots * slots;
-    let advised_buckets = if for_all <= buckets { buckets } else { rounded(for_all).min(most).max(buckets) };
-    let memory = |max: u64, table: u64| {
-        let hashes = table.saturating_add(buckets).saturating_mul(BUCKET_BYTES);
-        bytes.map(|bytes| max.saturating_mul(bytes).saturating_add(hashes))
-    };
+    let peak = trend.peak?;
+    let table = Table::of(evidence, peak, bytes)?;
+    let (entries, is_estimate) = demand(table.max, peak, trend, timeout);
+    let wanted = entries.saturating_mul(HEADROOM);
+    let most = evidence.memory_bytes_max.or(evidence.host_memory_bytes.map(|memory| memory / MEMORY_PART));
+    let now = (table.max, table.buckets);
+    let for_wanted = table.sized_for(wanted);
+    // What is not known is not enough.
+    let is_capped = for_wanted != now && table.memory_of_host(for_wanted) > most.unwrap_or(0);
+    let (advised_max, advised_buckets) = if is_capped { table.fitting(most.unwrap_or(0)) } else { for_wanted };
     Some(Sizes {
         advised_max,
         advised_buckets,
         wanted,
-        memory_bytes: memory(advised_max, advised_buckets),
-        memory_now_bytes: memory(max, buckets),
-        is_change: advised_max != max || advised_buckets != buckets,
+        is_estimate,
+        memory_bytes_max: most,
+        is_capped,
+        memory_bytes: bytes.map(|bytes| table.memory(advised_max, advised_buckets, bytes)),
+        memory_now_bytes: bytes.map(|bytes| table.memory(table.max, table.buckets, bytes)),
+        is_change: (advised_max, advised_buckets) != now,
     })
 }
 
-/// Entries that there would be.
-fn demand(max: u64, peak: u64, trend: &Trend, timeout: Option<&TimeoutAdvice>) -> u64 {
-    // Where packets were dropped or entries thrown out, the limit hides how many there would be.
-    let is_cut = some(&trend.grown, StatCounter::Drop).or(some(&trend.grown, StatCounter::EarlyDrop)).is_some();
-    let seen = if is_cut || peak >= max { peak.max(max) } else { peak };
-    let growth = trend.growth_per_s.and_then(|growth| u64::try_from(growth).ok()).unwrap_or(0);
+/// Entries that there would be; true if that is an estimate, because the limit hides it.
+fn demand(max: u64, peak: u64, trend: &Trend, timeout: Option<&TimeoutAdvice>) -> (u64, bool) {
+    // Where packets found no room or entries were thrown out, the limit hides how many there would be. A tuple that clashed
+    // finds no better place in a larger table.
+    let is_cut = trend.without_room() > 0 || some(&trend.grown, StatCounter::EarlyDrop).is_some() || peak >= max;
+    let seen = if is_cut { peak.max(max) } else { peak };
+    let growth = trend.steady_growth_per_s.and_then(|growth| u64::try_from(growth).ok()).unwrap_or(0);
     let lifetime = timeout.map_or(LIFETIME_MAX_S, |timeout| timeout.seconds.min(LIFETIME_MAX_S));
-    seen.saturating_add(growth.saturating_mul(lifetime))
+    (seen.saturating_add(growth.saturating_mul(lifetime)), is_cut)
 }

@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 use proptest::prelude::*;
-use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
+use record::Addr;
+use record::rows::{Conntrack, CtState, CtStatus, CtTuple, PortRange, SnatPorts, ip_proto};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -37,6 +38,7 @@ fn evidence(samples: Vec<Sample>, max: u64, buckets: u64) -> Evidence {
         entry: Some(EntryBytes { entry: 256, extension: 128, helped: 196 }),
         page_bytes: 4096,
         is_first: true,
+        host_memory_bytes: Some(1 << 44),
         ..Evidence::default()
     }
 }
@@ -236,6 +238,178 @@ fn nothing_known_nothing_advised() {
     assert!(!advice.reasons.is_empty());
 }
 
+/// `insert_failed` and `drop` by so many, and by so many for want of room.
+fn losing(at_s: u64, entries: u64, clashed: u64, no_room: u64) -> Sample {
+    let mut sample = sample(at_s, entries, clashed + no_room);
+    sample.counts.set(StatCounter::InsertFailed, Some(clashed));
+    sample.counts.set(StatCounter::ChainTooLong, Some(0));
+    sample
+}
+
+/// An entry of 10.8.0.1 whose source is rewritten to this port of 10.9.0.1, towards port 80 of 10.9.0.9.
+fn snat(port: u16, state: u8) -> Conntrack<'static> {
+    let of = |b, last| Addr::V4([10, b, 0, last]);
+    let orig = CtTuple { src: of(8, 1), dst: of(9, 9), proto: ip_proto::TCP, src_part: 1, dst_part: 80, zone: None };
+    let reply = CtTuple { src: of(9, 9), dst: of(9, 1), src_part: 80, dst_part: port, ..orig };
+    let status = Some(CtStatus(CtStatus::SEEN_REPLY | CtStatus::ASSURED | CtStatus::SRC_NAT));
+    Conntrack { orig, reply, state: Some(CtState::Tcp(state)), status, ..Conntrack::EMPTY }
+}
+
+fn with_ports(ports: impl IntoIterator<Item = u16>, rules: Option<Vec<SnatRule>>, clashed: u64) -> Advice {
+    let mut census = Census::new(&settings());
+    ports.into_iter().for_each(|port| census.add(&snat(port, 3)));
+    let samples = vec![losing(1, 10, 0, 0), losing(2, 10, clashed, 0)];
+    advise(&Evidence { census: Some(census), snat_rules: rules, ..evidence(samples, 4096, 4096) })
+}
+
+fn rule(ports: SnatPorts) -> SnatRule {
+    SnatRule { addrs: None, ports }
+}
+
+const TEN: SnatPorts = SnatPorts::In(PortRange { first: 20_000, last: 20_009 });
+
+#[test]
+fn issue_10_used_up_ports_are_told_and_no_limit_is_raised_for_them() {
+    let advice = with_ports(20_000..=20_009, Some(vec![rule(TEN)]), 4);
+    assert_eq!(advice.verdict, Verdict::Refusing);
+    assert_eq!(
+        advice.reasons[0],
+        "source ports of 10.9.0.1 towards 10.9.0.9:80 are used up (10 of 10): tcp, the rule allows 20000 to 20009"
+    );
+    assert!(advice.reasons[1].starts_with("4 packets were dropped though there was room"), "{:?}", advice.reasons);
+    assert!(!advice.reasons.iter().any(|reason| reason.contains("no entry could be made")), "{:?}", advice.reasons);
+    assert!(!advice.sizes.unwrap().is_change, "a larger table has no more ports");
+    // Seen before anybody was refused.
+    let before = with_ports(20_000..=20_009, Some(vec![rule(TEN)]), 0);
+    assert_eq!((before.verdict, before.ports.used_up.len()), (Verdict::Refusing, 1));
+}
+
+#[test]
+fn issue_10_ranges_without_a_rule_are_what_entries_show() {
+    let unknown = with_ports(20_000..=20_009, None, 4);
+    assert!(
+        unknown.reasons[0].contains("are used up (10 of 10): tcp, no rule tells the range"),
+        "{:?}",
+        unknown.reasons
+    );
+    for (ports, rules, clashed) in [
+        (vec![20_000, 20_002], None, 4),
+        (vec![20_000], None, 4),
+        (vec![20_000, 20_001], None, 0),
+        (vec![20_000, 20_001], Some(vec![rule(SnatPorts::Any)]), 4),
+        (vec![20_000, 20_001], Some(vec![rule(TEN)]), 4),
+        (Vec::new(), None, 4),
+    ] {
+        let advice = with_ports(ports.clone(), rules, clashed);
+        assert_eq!(advice.ports.used_up, [], "{ports:?}");
+        assert_eq!(advice.verdict == Verdict::Roomy, clashed == 0, "{ports:?}: {:?}", advice.reasons);
+    }
+    // Of a large range the kernel tries some ports by chance; one that was closed gives its port away.
+    let large = SnatPorts::In(PortRange { first: 20_000, last: 20_999 });
+    let nearly = with_ports(20_000..20_900, Some(vec![rule(large)]), 4);
+    assert!(
+        nearly.reasons[0].contains("are nearly used up, connections are refused (900 of 1000)"),
+        "{:?}",
+        nearly.reasons
+    );
+    let mut census = Census::new(&settings());
+    (20_000..=20_009).for_each(|port| census.add(&snat(port, if port == 20_000 { 7 } else { 3 })));
+    let rules = Some(vec![rule(TEN)]);
+    let closed = Evidence { census: Some(census), snat_rules: rules, ..evidence(vec![sample(1, 10, 0)], 4096, 4096) };
+    assert_eq!(advise(&closed).ports.used_up, []);
+}
+
+#[test]
+fn the_range_is_the_smallest_that_holds_the_ports() {
+    let addr = Addr::V4([10, 9, 0, 1]);
+    let other = SnatRule { addrs: Some((Addr::V4([10, 9, 0, 2]), Addr::V4([10, 9, 0, 9]))), ports: TEN };
+    let wide = SnatPorts::In(PortRange { first: 10_000, last: 30_000 });
+    let of = |rules: &[SnatRule], first, last| range_of(rules, addr, (first, last), 2).map(PortRange::count);
+    assert_eq!(of(&[rule(wide), rule(TEN), rule(SnatPorts::Unknown)], 20_000, 20_009), Some(10));
+    assert_eq!(of(&[rule(TEN), rule(wide)], 20_000, 20_010), Some(20_001));
+    assert_eq!(range_of(&[rule(wide), rule(TEN)], addr, (20_009, 20_009), 11).map(PortRange::count), Some(20_001));
+    assert_eq!(of(&[rule(SnatPorts::Any), other], 20_000, 20_001), Some(64_512));
+    assert_eq!(of(&[rule(SnatPorts::Any)], 1000, 1000), None, "the kernel keeps low ports low");
+    assert_eq!(of(&[rule(SnatPorts::Any), rule(SnatPorts::Unknown)], 20_000, 20_001), None);
+    assert_eq!(of(&[other], 20_000, 20_001), None);
+}
+
+#[test]
+fn issue_10_no_more_than_a_tenth_of_the_memory_is_advised() {
+    let of = |host: Option<u64>, word: Option<u64>| {
+        let evidence = evidence(vec![sample(1, 400_000, 0)], 262_144, 262_144);
+        advise(&Evidence { host_memory_bytes: host, memory_bytes_max: word, ..evidence })
+    };
+    const MIB: u64 = 1 << 20;
+    let free = of(Some(1 << 40), None).sizes.unwrap();
+    assert_eq!((free.advised_max, free.is_capped), (800_256, false));
+    for (host, word, most) in [(Some(1024 * MIB), None, 102), (Some(1024 * MIB), Some(160 * MIB), 160)] {
+        let advice = of(host, word);
+        let sizes = advice.sizes.unwrap();
+        assert!(sizes.is_capped && sizes.advised_max > 262_144, "{sizes:?}");
+        assert!(sizes.memory_bytes.unwrap() < (most + 1) * MIB && sizes.memory_bytes.unwrap() > most * MIB * 98 / 100);
+        assert!(advice.reasons.iter().any(|reason| reason.contains(&format!("fits into {most} MiB"))), "{advice:?}");
+    }
+    assert!(!of(Some(512 * MIB), None).sizes.unwrap().is_change, "what is there is too much already");
+    assert!(!of(None, None).sizes.unwrap().is_change, "unknown is not enough");
+    assert_eq!(of(Some(512 * MIB), Some(1 << 40)).sizes.unwrap().advised_max, 800_256);
+    // Where slab sizes may not be read.
+    let blind = Evidence {
+        entry: None,
+        host_memory_bytes: Some(2048 * MIB),
+        ..evidence(vec![sample(1, 400_000, 0)], 262_144, 262_144)
+    };
+    assert!(advise(&blind).sizes.unwrap().is_capped);
+}
+
+#[test]
+fn issue_10_a_burst_is_no_growth() {
+    let two = advise(&evidence(vec![sample(1, 100, 0), sample(2, 3000, 0)], 4096, 8192));
+    assert_eq!((two.trend.growth_per_s, two.trend.full_in_s, two.verdict), (Some(2900), None, Verdict::Roomy));
+    assert_eq!(two.sizes.unwrap().wanted, 6000, "twice the peak, no growth");
+    let says = |advice: &Advice, words: &str| {
+        assert!(advice.reasons.iter().any(|r| r.contains(words)), "{:?}", advice.reasons)
+    };
+    says(&two, "2900 entries more each second, sampled for 1.0 s in 2 samples: a burst is no growth");
+    let burst = advise(&evidence(vec![sample(1, 100, 0), sample(2, 3000, 0), sample(3, 3000, 0)], 4096, 8192));
+    assert_eq!((burst.trend.steady_growth_per_s, burst.trend.full_in_s), (Some(0), None));
+    says(&burst, "sampled for 2.0 s, but not steadily");
+    let steady = advise(&evidence(vec![sample(1, 100, 0), sample(2, 300, 0), sample(3, 900, 0)], 4096, 8192));
+    assert_eq!((steady.trend.growth_per_s, steady.trend.full_in_s), (Some(400), Some(15)));
+    says(&steady, "400 entries more each second, sampled for 2.0 s; 200 of them steadily: full in 15 s");
+}
+
+#[test]
+fn issue_10_the_need_of_a_full_table_is_said_to_be_an_estimate() {
+    let advice = advise(&evidence(vec![sample(1, 1000, 50), sample(3, 1000, 250)], 1000, 1024));
+    assert!(advice.sizes.unwrap().is_estimate);
+    let words = "is not known, the limit of 1000 hides it: estimated as twice what the limit lets in, 2000 entries: the limit \
+                 should be 2048; look again";
+    assert!(advice.reasons.iter().any(|reason| reason.contains(words)), "{:?}", advice.reasons);
+}
+
+#[test]
+fn issue_10_what_is_refused_elsewhere_crowds_all() {
+    let alone = evidence(vec![sample(1, 10, 0), sample(2, 10, 0)], 4096, 4096);
+    assert_eq!(advise(&alone).verdict, Verdict::Roomy);
+    let advice = advise(&Evidence { host_refused: Some(7), ..alone });
+    assert_eq!(advice.verdict, Verdict::Crowded);
+    assert!(
+        advice.reasons.iter().any(|r| r.starts_with("7 entries of other network namespaces were refused")),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn issue_10_no_timeout_below_the_kernels_default_for_udp_and_icmp() {
+    for (setting, default) in
+        [(CtSetting::Udp, 30), (CtSetting::UdpStream, 120), (CtSetting::Icmp, 30), (CtSetting::Icmpv6, 30)]
+    {
+        assert_eq!(timeouts::lower(setting, default), None, "{setting:?}");
+        assert_eq!(timeouts::lower(setting, 600).map(|(seconds, _)| seconds), Some(default), "{setting:?}");
+    }
+}
+
 fn any_sample() -> impl Strategy<Value = Sample> {
     (any::<u64>(), any::<u64>(), any::<Option<u64>>()).prop_map(|(at_ns, entries, drops)| {
         let mut counts = StatCounts::default();
@@ -293,8 +467,9 @@ proptest! {
 
     #[test]
     fn a_forecast_is_neither_early_nor_late(first in 0..1u64 << 24, more in 1..1u64 << 20, seconds in 1..1000u64, room in 0..1u64 << 24) {
-        let (last, max) = (first + more, first + more + room);
-        let trend = Trend::of(&[sample(0, first, 0), sample(seconds, last, 0)], Some(max));
+        let (last, max) = (first + 2 * more, first + 2 * more + room);
+        let samples = [sample(0, first, 0), sample(seconds, first + more, 0), sample(2 * seconds, last, 0)];
+        let trend = Trend::of(&samples, Some(max));
         let in_s = trend.full_in_s.unwrap();
         prop_assert!(u128::from(in_s) * u128::from(more) <= u128::from(room) * u128::from(seconds));
         prop_assert!(u128::from(in_s + 1) * u128::from(more) > u128::from(room) * u128::from(seconds));

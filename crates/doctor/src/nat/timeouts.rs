@@ -68,10 +68,10 @@ const LOWEST: &[(CtSetting, u64, &str)] = &[
     (CtSetting::TcpSynRecv, 30, "a handshake takes a few round trips"),
     (CtSetting::TcpFinWait, 30, "the other side closes a moment later, or never"),
     (CtSetting::TcpCloseWait, 30, "the program that has not closed by then is slow or broken"),
-    (CtSetting::Udp, 10, "answers come within seconds"),
+    (CtSetting::Udp, 30, "the kernel's default; programs send keep-alives for that"),
     (CtSetting::UdpStream, 120, "RFC 4787 asks for 2 min"),
-    (CtSetting::Icmp, 10, "answers come within seconds"),
-    (CtSetting::Icmpv6, 10, "answers come within seconds"),
+    (CtSetting::Icmp, 30, "the kernel's default; RFC 5508 asks for 60 s"),
+    (CtSetting::Icmpv6, 30, "the kernel's default; RFC 5508 asks for 60 s"),
     (CtSetting::Generic, 60, "tunnels send more often"),
 ];
 

@@ -2,6 +2,8 @@
 use record::rows::{StatCounter, StatCounts};
 
 const SECOND: u64 = 1_000_000_000;
+/// Samples that a forecast needs: two show one step, and a burst is no growth.
+pub const FORECAST_SAMPLES: usize = 3;
 
 /// One reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +25,49 @@ pub struct Trend {
     pub interval_ms: Option<u64>,
     /// Entries more each second, negative if they become fewer.
     pub growth_per_s: Option<i64>,
-    /// Seconds until the table is full at this rate; `None` if it does not grow.
+    /// The same as far as it is steady: the median of the steps from sample to sample, the lower one of two, and no more
+    /// than the growth over all of them. Needs three samples.
+    pub steady_growth_per_s: Option<i64>,
+    /// Seconds until the table is full at the steady rate; `None` if it does not grow.
     pub full_in_s: Option<u64>,
     /// What counters grew by; `None` where one went backwards.
     pub grown: StatCounts,
     /// Counters as they are, since the namespace was made.
     pub totals: StatCounts,
+}
+
+/// Entries more in so many nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    more: i128,
+    /// Greater than 0.
+    interval_ns: i128,
+}
+
+impl Rate {
+    /// `None` if no time passed.
+    fn between(first: &Sample, last: &Sample) -> Option<Rate> {
+        let interval_ns = last.at_ns.checked_sub(first.at_ns).filter(|interval| *interval > 0)?;
+        // Far above what a kernel counts, and small enough to be multiplied.
+        let bounded = |n: u64| i128::from(n.min(1 << 62));
+        Some(Rate { more: bounded(last.entries) - bounded(first.entries), interval_ns: bounded(interval_ns) })
+    }
+
+    fn order(&self, other: &Rate) -> std::cmp::Ordering {
+        (self.more * other.interval_ns).cmp(&(other.more * self.interval_ns))
+    }
+
+    /// Rounded; for show, a forecast is not made from it.
+    fn per_s(self) -> Option<i64> {
+        let rounded = (self.more * i128::from(SECOND) + self.more.signum() * self.interval_ns / 2) / self.interval_ns;
+        i64::try_from(rounded).ok()
+    }
+
+    /// Seconds until there are `left` entries more; `None` if they do not become more.
+    fn seconds_for(self, left: u64) -> Option<u64> {
+        let seconds = i128::from(left) * self.interval_ns / Some(self.more).filter(|more| *more > 0)?;
+        u64::try_from(seconds / i128::from(SECOND)).ok()
+    }
 }
 
 impl Trend {
@@ -38,23 +77,51 @@ impl Trend {
         let peak = samples.iter().map(|sample| sample.entries).max();
         let known = Trend { peak, totals: last.counts, ..Trend::default() };
         let interval_ns = last.at_ns.saturating_sub(first.at_ns);
-        if samples.len() < 2 || interval_ns < SECOND {
+        let Some(growth) = Rate::between(first, last).filter(|_| samples.len() > 1 && interval_ns >= SECOND) else {
             return known;
-        }
-        let more = i128::from(last.entries) - i128::from(first.entries);
-        // Exact until here; the number that is shown is rounded, the forecast is not made from it.
-        let interval = i128::from(interval_ns);
-        let growth = (more * i128::from(SECOND) + more.signum() * interval / 2) / interval;
+        };
+        let steady = steady(samples, growth);
         let left = max.map(|max| max.saturating_sub(last.entries));
-        let full_in = |left: u64| u64::try_from(i128::from(left) * interval / more / i128::from(SECOND)).ok();
         Trend {
             interval_ms: Some(interval_ns / 1_000_000),
-            growth_per_s: i64::try_from(growth).ok(),
-            full_in_s: left.filter(|_| more > 0).and_then(full_in),
+            growth_per_s: growth.per_s(),
+            steady_growth_per_s: steady.and_then(Rate::per_s),
+            full_in_s: left.zip(steady).and_then(|(left, steady)| steady.seconds_for(left)),
             grown: grown(&first.counts, &last.counts),
             ..known
         }
     }
+
+    /// Entries that were refused while the table had room: another one had the same tuple, which happens where all source
+    /// ports are used up. The kernel counts such a packet in `insert_failed` and in `drop`; a full table counts in `drop`
+    /// alone, a chain that is too long in `insert_failed` alone.
+    pub fn clashes(&self) -> u64 {
+        clashes(&self.grown)
+    }
+
+    /// Packets that were dropped for want of room.
+    pub fn without_room(&self) -> u64 {
+        self.grown.get(StatCounter::Drop).unwrap_or(0).saturating_sub(self.clashes())
+    }
+}
+
+/// See [`Trend::clashes`].
+pub(super) fn clashes(counts: &StatCounts) -> u64 {
+    let count = |counter| counts.get(counter).unwrap_or(0);
+    let failed = count(StatCounter::InsertFailed).saturating_sub(count(StatCounter::ChainTooLong));
+    failed.min(count(StatCounter::Drop))
+}
+
+/// The growth that is steady, see [`Trend::steady_growth_per_s`].
+fn steady(samples: &[Sample], growth: Rate) -> Option<Rate> {
+    if samples.len() < FORECAST_SAMPLES {
+        return None;
+    }
+    let pairs = samples.iter().zip(samples.iter().skip(1));
+    let mut steps: Vec<Rate> = pairs.filter_map(|(before, now)| Rate::between(before, now)).collect();
+    steps.sort_by(Rate::order);
+    let median = *steps.get(steps.len().checked_sub(1)? / 2)?;
+    Some(if median.order(&growth).is_lt() { median } else { growth })
 }
 
 fn grown(before: &StatCounts, now: &StatCounts) -> StatCounts {

@@ -15,6 +15,7 @@ mod rare_fields;
 mod route;
 mod sctp;
 mod skmem;
+mod snat_rule;
 mod socket;
 mod socket_event;
 mod socket_fields;
@@ -37,6 +38,7 @@ pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, 
 pub use route::{Route, rtf};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};
 pub use skmem::SkMem;
+pub use snat_rule::{PortRange, SnatPorts, SnatRule};
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
 pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;

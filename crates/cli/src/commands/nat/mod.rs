@@ -7,6 +7,7 @@ mod holders;
 mod list;
 mod owners;
 mod same_owners;
+mod snat_rules;
 mod stateless;
 mod stats;
 mod top;

@@ -57,7 +57,7 @@ impl Timeout<'_> {
 
 /// Sets and keeps what was advised, or without `--yes` tells what would be done.
 pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Outcome {
-    let todo = Todo::of(session, judged, asked.timeouts);
+    let todo = Todo::of(session, judged, asked);
     let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
         true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was done")),
         true if asked.timeouts => {
@@ -74,17 +74,20 @@ pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Ou
     let left = todo.left_out.iter();
     outcome.says.extend(left.map(|one| {
         let (line, was) = (one.setting.line(), one.setting.was);
-        format!("{line}{} (is {was}) is advised as well: --timeouts sets it, too", one.place(session))
+        let flags = if one.of.netns_id == session.netns_id() { "--timeouts" } else { "--all-netns --timeouts" };
+        format!("{line}{} (is {was}) is advised as well: {flags} sets it, too", one.place(session))
     }));
     outcome
 }
 
 impl<'s> Todo<'s> {
-    fn of(session: &'s Session, judged: &'s [Judged], with_timeouts: bool) -> Todo<'s> {
+    fn of(session: &'s Session, judged: &'s [Judged], asked: &NatAdvise) -> Todo<'s> {
         // The one this thread is in: with --all-netns the caller's own.
         let is_first = judged.iter().any(|one| one.netns_id == session.netns_id() && one.evidence.is_first);
         let timeouts = judged.iter().filter_map(|of| Some(Timeout { of, setting: settings::timeout(of)? }));
-        let (timeouts, left_out) = timeouts.partition(|_| with_timeouts);
+        // Timeouts are each namespace's own business: those of others are set if the user names them all.
+        let is_asked = |of: &Judged| asked.timeouts && (asked.all_netns || of.netns_id == session.netns_id());
+        let (timeouts, left_out) = timeouts.partition(|one| is_asked(one.of));
         let (sizes, beyond): (Vec<_>, Vec<_>) = settings::sizes(judged).into_iter().partition(|_| is_first);
         Todo { session, sizes, out_of_reach: !beyond.is_empty(), timeouts, left_out }
     }

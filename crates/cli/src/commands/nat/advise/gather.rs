@@ -1,13 +1,14 @@
 //! What the advice is made from: several readings of the counters, one pass over the table, sizes of objects.
 
+use super::super::snat_rules;
 use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{CtSource, Options, in_each};
-use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample};
+use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
-use record::rows::{CtSettings, Nat, stat_need};
+use record::rows::{CtSettings, Nat, StatCounter, stat_need};
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
 use sys::{Host, Way};
@@ -24,7 +25,7 @@ pub(super) fn gather(
     let last = sampled.take_all(session, asked, &ways)?;
     books.add(&last);
     let host = session.host();
-    let machine = Machine::read(host, books);
+    let machine = Machine::read(host, asked, books);
     let mut found = BTreeMap::new();
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
@@ -42,6 +43,8 @@ pub(super) fn gather(
     // Chains are of all namespaces together: what was walked in one holds for those that were not.
     let chains = found.values().find_map(|evidence| evidence.chains);
     found.values_mut().for_each(|evidence| evidence.chains = evidence.chains.or(chains));
+    let refused = sampled.of.values().filter_map(Counted::refused).reduce(u64::saturating_add);
+    found.values_mut().for_each(|evidence| evidence.host_refused = refused);
     if namespaces.is_some() {
         let last = sampled.of.values().filter_map(|of| of.samples.last());
         let all = last.fold(0u64, |all, sample| all.saturating_add(sample.entries));
@@ -90,6 +93,13 @@ struct Counted {
     last: Stats,
     /// Which reading that was.
     round: u32,
+}
+
+impl Counted {
+    /// Entries that were refused while it was watched, because their hash chain was too long.
+    fn refused(&self) -> Option<u64> {
+        Trend::of(&self.samples, None).grown.get(StatCounter::ChainTooLong)
+    }
 }
 
 impl Sampled {
@@ -148,12 +158,15 @@ struct Machine {
     entries: Option<u64>,
     page_bytes: u64,
     memory_bytes: Option<u64>,
+    /// `--memory`
+    memory_bytes_max: Option<u64>,
 }
 
 impl Machine {
-    fn read(host: &Host, books: &mut Accounting) -> Machine {
+    fn read(host: &Host, asked: &NatAdvise, books: &mut Accounting) -> Machine {
         let page_bytes = page_bytes(host);
-        let mut machine = Machine { entry: None, entries: None, page_bytes, memory_bytes: memory_bytes(host) };
+        let (memory_bytes, memory_bytes_max) = (memory_bytes(host), asked.memory_bytes);
+        let mut machine = Machine { entry: None, entries: None, page_bytes, memory_bytes, memory_bytes_max };
         match SlabSizes::read(host) {
             Ok(sizes) => {
                 let share = |object: ObjectSize| object.share(page_bytes);
@@ -176,6 +189,9 @@ impl Machine {
             true => (Some(Census::new(&settings)), None),
             false => census(session, netns_id, &settings, books),
         };
+        // Only entries with another source port make rules worth a process.
+        let has_ports = census.as_ref().is_some_and(Census::has_source_ports);
+        let snat_rules = if has_ports { snat_rules::read(host, netns_id) } else { None };
         Evidence {
             samples: of.samples.clone(),
             max: of.last.max,
@@ -187,7 +203,10 @@ impl Machine {
             entry: self.entry,
             page_bytes: self.page_bytes,
             host_entries: self.entries,
+            host_refused: None,
+            snat_rules,
             host_memory_bytes: self.memory_bytes,
+            memory_bytes_max: self.memory_bytes_max,
             is_first: may_set(host, netns_id),
         }
     }

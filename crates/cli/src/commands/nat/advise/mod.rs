@@ -36,7 +36,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     };
     let place = Place {
         netns: asked.netns.as_deref(),
-        all_netns: asked.all_netns,
+        // The limit, the buckets and the memory are the host's. A recording has the namespaces it was made of.
+        all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none(),
         record: asked.record.as_deref(),
         replay: asked.replay.as_deref(),
         ..Place::default()

@@ -1,8 +1,8 @@
 //! The advice as words and as JSON.
 
 use super::{Judged, settings};
-use doctor::nat::{Advice, Verdict};
-use record::rows::StatCounter;
+use doctor::nat::{Advice, PortUse, Ports, Verdict};
+use record::rows::{StatCounter, ip_proto};
 use record::text::{put_json, put_text};
 use std::fmt::Write;
 
@@ -15,6 +15,10 @@ pub(super) fn words(judged: &[Judged]) -> String {
     let mut text = String::new();
     let mut worst_first: Vec<&Judged> = judged.iter().collect();
     worst_first.sort_by_key(|one| std::cmp::Reverse(one.advice.verdict));
+    if let [worst, _, ..] = worst_first.as_slice() {
+        let verdict = worst.advice.verdict.name();
+        let _ = writeln!(text, "this host: {verdict}, the worst of {} network namespaces", judged.len());
+    }
     for Judged { name, advice, .. } in worst_first {
         let mut shown = Vec::new();
         put_text(&mut shown, name);
@@ -58,15 +62,18 @@ fn timeouts(text: &mut String, judged: &[Judged]) {
 /// One object a namespace.
 pub(super) fn json(judged: &[Judged]) -> String {
     let mut out = Vec::new();
-    for one in judged {
-        object(&mut out, one);
+    // What the text says once stands in one object: that of the namespace in which it can be set.
+    let bearer = judged.iter().position(|one| one.evidence.is_first).unwrap_or(0);
+    for (place, one) in judged.iter().enumerate() {
+        let sizes = if place == bearer { settings::sizes(judged) } else { Vec::new() };
+        object(&mut out, one, &settings::lines(&sizes));
         out.push(b'\n');
     }
     // What comes from outside was made valid by its escaping.
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn object(out: &mut Vec<u8>, judged: &Judged) {
+fn object(out: &mut Vec<u8>, judged: &Judged, sysctl: &[String]) {
     let Judged { netns_id, name, evidence, advice } = judged;
     let Advice { trend, sizes, timeout, chains, .. } = advice;
     out.extend_from_slice(b"{\"netns\":");
@@ -80,7 +87,9 @@ fn object(out: &mut Vec<u8>, judged: &Judged) {
     number(out, "interval_ms", trend.interval_ms);
     number(out, "peak", trend.peak);
     number(out, "growth_per_s", trend.growth_per_s);
+    number(out, "steady_growth_per_s", trend.steady_growth_per_s);
     number(out, "full_in_s", trend.full_in_s);
+    number(out, "samples", Some(evidence.samples.len()));
     number(out, "expired", advice.expired);
     for counter in LOSSES {
         number(out, counter.name(), trend.totals.get(counter));
@@ -97,16 +106,40 @@ fn object(out: &mut Vec<u8>, judged: &Judged) {
     number(out, "advised_buckets", sizes.map(|sizes| sizes.advised_buckets));
     number(out, "memory_bytes", sizes.and_then(|sizes| sizes.memory_bytes));
     number(out, "memory_now_bytes", sizes.and_then(|sizes| sizes.memory_now_bytes));
+    number(out, "memory_bytes_max", sizes.and_then(|sizes| sizes.memory_bytes_max));
+    number(out, "is_capped", sizes.map(|sizes| sizes.is_capped));
+    number(out, "is_estimate", sizes.map(|sizes| sizes.is_estimate));
+    used_up(out, &advice.ports);
     word(out, "timeout", timeout.map(|timeout| timeout.setting.file()));
     number(out, "timeout_s", timeout.map(|timeout| timeout.seconds));
     number(out, "timeout_entries", timeout.map(|timeout| timeout.entries));
     number(out, "timeout_advised_s", timeout.and_then(|timeout| timeout.advised_s));
     number(out, "timeout_frees", timeout.and_then(|timeout| timeout.frees));
-    let sizes = if evidence.is_first { settings::sizes(std::slice::from_ref(judged)) } else { Vec::new() };
-    list(out, "sysctl", &settings::lines(&sizes));
+    list(out, "sysctl", sysctl);
     list(out, "sysctl_timeouts", &settings::lines(settings::timeout(judged).as_slice()));
     list(out, "reasons", &advice.reasons);
     out.push(b'}');
+}
+
+/// Ranges of source ports that are used up.
+fn used_up(out: &mut Vec<u8>, ports: &Ports) {
+    key(out, "ports_used_up");
+    out.push(b'[');
+    for (i, used) in ports.used_up.iter().enumerate() {
+        let PortUse { proto, addr, dest, dest_port, range, is_by_rule, .. } = used;
+        out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
+        out.extend_from_slice(format!("\"proto\":\"{}\"", ip_proto::name(*proto)).as_bytes());
+        word(out, "snat_addr", Some(&addr.to_string()));
+        word(out, "dest_addr", Some(&dest.to_string()));
+        number(out, "dest_port", Some(dest_port));
+        number(out, "used", Some(used.used));
+        number(out, "ports", Some(range.count()));
+        number(out, "first_port", Some(range.first));
+        number(out, "last_port", Some(range.last));
+        number(out, "is_by_rule", Some(is_by_rule));
+        out.push(b'}');
+    }
+    out.push(b']');
 }
 
 fn key(out: &mut Vec<u8>, name: &str) {

@@ -1,0 +1,225 @@
+//! Source ports that source NAT uses towards each destination, and those that are left.
+//!
+//! Two connections from one address to one destination need two source ports. When all ports that a rule allows are in
+//! use, the kernel refuses the next connection: `insert_failed` and `drop` grow together, however much room the table has
+//! (nf_nat_l4proto_unique_tuple() in net/netfilter/nf_nat_core.c, nf_ct_resolve_clash() in nf_conntrack_core.c).
+use std::collections::HashMap;
+
+use record::Addr;
+use record::rows::{Conntrack, CtState, CtStatus, PortRange, SnatPorts, SnatRule, ip_proto};
+
+use super::Evidence;
+
+/// The kernel's own range for a source port of 1024 or more, where the rule names none.
+const USUAL: PortRange = PortRange { first: 1024, last: u16::MAX };
+/// From how many tenths of a range on a refused connection is put down to it: of a large range the kernel tries a few
+/// hundred ports by chance, not all.
+const NEARLY_TENTHS: u64 = 9;
+/// Ranges that are told in the advice, the most used first; of more the number is told.
+const SHOWN: usize = 10;
+/// State TIME_WAIT of `enum tcp_conntrack`: kernels since 6.7 take its port for a new connection.
+const TIME_WAIT: u8 = 7;
+
+/// The far end and the address that stands for the clients there: the reply tuple without its port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Group {
+    zone: Option<u16>,
+    proto: u8,
+    addr: Addr,
+    dest: Addr,
+    dest_port: u16,
+}
+
+/// The ports of a group.
+#[derive(Debug, Clone, Copy)]
+struct InUse {
+    ports: u64,
+    /// Of these, those that a kernel may give to a new connection.
+    reusable: u64,
+    lowest: u16,
+    highest: u16,
+}
+
+/// The ports of all groups. Memory: 80 bytes a group at most, of which there are no more than entries in the table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PortCensus(HashMap<Group, InUse>);
+
+impl PortCensus {
+    /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry is
+    /// another port.
+    pub(super) fn add(&mut self, row: &Conntrack<'_>) {
+        let is_snat = row.status.is_some_and(|status| status.has(CtStatus::SRC_NAT));
+        // An expired entry gives its port away.
+        if !is_snat || row.expired == Some(true) {
+            return;
+        }
+        let (Some(port), Some(dest_port)) = (row.reply.dport(), row.reply.sport()) else { return };
+        let (proto, addr, dest) = (row.reply.proto, row.reply.dst, row.reply.src);
+        let group = Group { zone: row.zone.or(row.reply.zone), proto, addr, dest, dest_port };
+        let is_reusable = row.state == Some(CtState::Tcp(TIME_WAIT));
+        let first = InUse { ports: 0, reusable: 0, lowest: port, highest: port };
+        let ports = self.0.entry(group).or_insert(first);
+        ports.ports += 1;
+        ports.reusable += u64::from(is_reusable);
+        ports.lowest = ports.lowest.min(port);
+        ports.highest = ports.highest.max(port);
+    }
+
+    /// True if no source is rewritten.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The ports that an address has towards a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortUse {
+    /// IP protocol.
+    pub proto: u8,
+    /// The address that sources are rewritten to.
+    pub addr: Addr,
+    /// The far end: address and port of the answers.
+    pub dest: Addr,
+    /// See `dest`.
+    pub dest_port: u16,
+    /// Ports in use.
+    pub used: u64,
+    /// The ports there are.
+    pub range: PortRange,
+    /// True if a rule or the kernel's own range says so; false if the range is what the entries themselves show.
+    pub is_by_rule: bool,
+}
+
+impl PortUse {
+    /// Part in use, in percent, rounded down.
+    pub fn percent(&self) -> u64 {
+        super::percent(self.used, self.range.count())
+    }
+}
+
+/// What the ports of a table come to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ports {
+    /// Ranges that are used up, or so nearly that connections are refused; the most used first, ten at most.
+    pub used_up: Vec<PortUse>,
+    /// How many more of them there are.
+    pub more: u64,
+    /// The range with the largest part in use, if no range is used up.
+    pub fullest: Option<PortUse>,
+}
+
+/// The range that `used` entries at `addr` with source ports from `lowest` to `highest` are made in: the smallest of a rule
+/// that holds them; the kernel's own, if a rule for this address names none. `None` if it cannot be told.
+pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), used: u64) -> Option<PortRange> {
+    let is_for = |rule: &&SnatRule| rule.addrs.is_none_or(|(first, last)| first <= addr && addr <= last);
+    let mut named = None;
+    let (mut is_unknown, mut is_any) = (false, false);
+    for rule in rules.iter().filter(is_for) {
+        match rule.ports {
+            SnatPorts::In(range) if range.holds(lowest) && range.holds(highest) && range.count() >= used => {
+                let is_smaller = |best: PortRange| range.count() < best.count();
+                named = if named.is_none_or(is_smaller) { Some(range) } else { named };
+            }
+            SnatPorts::In(_) => {}
+            SnatPorts::Any => is_any = true,
+            SnatPorts::Unknown => is_unknown = true,
+        }
+    }
+    named.or((is_any && !is_unknown && USUAL.holds(lowest)).then_some(USUAL))
+}
+
+/// Judges the ports of the evidence; `refused` is how many connections were refused while it was watched.
+pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
+    let rules = evidence.snat_rules.as_deref().unwrap_or_default();
+    let (mut ports, mut used_up) = (Ports::default(), Vec::new());
+    for (group, in_use) in evidence.census.iter().flat_map(|census| &census.ports().0) {
+        let by_rule = range_of(rules, group.addr, (in_use.lowest, in_use.highest), in_use.ports);
+        let shown = PortRange { first: in_use.lowest, last: in_use.highest };
+        let range = by_rule.unwrap_or(shown);
+        let used = PortUse {
+            proto: group.proto,
+            addr: group.addr,
+            dest: group.dest,
+            dest_port: group.dest_port,
+            used: in_use.ports,
+            range,
+            is_by_rule: by_rule.is_some(),
+        };
+        let is_full = match by_rule {
+            Some(_) if refused > 0 => used.used * 10 >= range.count() * NEARLY_TENTHS,
+            Some(_) => used.used.saturating_sub(in_use.reusable) >= range.count(),
+            // Without a rule: ports without a gap, and connections that are refused. One port alone is never a range.
+            None => refused > 0 && used.used > 1 && used.used >= range.count(),
+        };
+        if is_full {
+            used_up.push(used);
+        } else if by_rule.is_some() && ports.fullest.is_none_or(|fullest| rank(&fullest) > rank(&used)) {
+            ports.fullest = Some(used);
+        }
+    }
+    used_up.sort_by_key(rank);
+    ports.more = used_up.len().saturating_sub(SHOWN) as u64;
+    used_up.truncate(SHOWN);
+    if !used_up.is_empty() {
+        ports.fullest = None;
+    }
+    Ports { used_up, ..ports }
+}
+
+/// The order of ranges: by the part in use, then by the number of ports, then one that does not change from run to run.
+fn rank(used: &PortUse) -> (std::cmp::Reverse<(u64, u64)>, u8, Addr, Addr, u16) {
+    let part = used.used.saturating_mul(10_000) / used.range.count().max(1);
+    (std::cmp::Reverse((part, used.used)), used.proto, used.addr, used.dest, used.dest_port)
+}
+
+/// The sentences, the gravest first.
+pub(super) fn of(evidence: &Evidence, ports: &Ports, refused: u64, says: &mut Vec<String>) {
+    for used in &ports.used_up {
+        says.push(sentence(used));
+    }
+    if ports.more > 0 {
+        says.push(format!("{} more ranges of source ports are used up", ports.more));
+    }
+    let is_nat = evidence.census.as_ref().is_some_and(|census| !census.ports().is_empty());
+    if refused == 0 || !ports.used_up.is_empty() || !is_nat {
+        return;
+    }
+    says.push(match &ports.fullest {
+        Some(used) => format!(
+            "no range of source ports is seen to be used up; the fullest is that of {} towards {}: {} of {}",
+            used.addr,
+            end(used),
+            used.used,
+            used.range.count()
+        ),
+        None if evidence.snat_rules.is_none() => {
+            "which source ports the rules allow is not known (nft did not tell): whether they are used up neither"
+                .to_owned()
+        }
+        None => "no rule that nft lists tells which source ports there are".to_owned(),
+    });
+}
+
+fn sentence(used: &PortUse) -> String {
+    let PortUse { addr, used: ports, range, is_by_rule, .. } = used;
+    let count = range.count();
+    let word = if *ports >= count { "are used up" } else { "are nearly used up, connections are refused" };
+    let range = match is_by_rule {
+        true if *range == USUAL => "no rule names a range, so the kernel's own holds".to_owned(),
+        true => format!("the rule allows {} to {}", range.first, range.last),
+        false => format!("no rule tells the range: entries have each port from {} to {}", range.first, range.last),
+    };
+    format!(
+        "source ports of {addr} towards {} {word} ({ports} of {count}): {}, {range}",
+        end(used),
+        ip_proto::name(used.proto)
+    )
+}
+
+/// `192.0.2.1:80`, `[2001:db8::1]:80`.
+fn end(used: &PortUse) -> String {
+    match used.dest {
+        Addr::V4(_) => format!("{}:{}", used.dest, used.dest_port),
+        Addr::V6(_) => format!("[{}]:{}", used.dest, used.dest_port),
+    }
+}

@@ -1,7 +1,7 @@
 //! The command lines of `netwren nat`, `nat top` and `nat delete`: those of a table, and a few words of their own.
 
 use super::command::{self, Known};
-use super::request::{Request, from_matches};
+use super::request::{Request, from_matches, grouped_by};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use conntrack::CtTable;
@@ -25,6 +25,7 @@ Examples:
   netwren nat top published                         by the address and port that clients connect to
   netwren nat top backend,state 'nat = dnat'        by backend and state, only rewritten destinations
   netwren nat top source --sum bytes_in --limit 3
+  netwren nat top snat_port_use                     source ports in use of those there are, by address and destination
   netwren nat top source --watch
 ",
 };
@@ -58,23 +59,26 @@ impl NatList {
         // Only help tells of what stands below.
         let helps = words.iter().any(|word| word == "-h" || word == "--help");
         let list = with_table(command::table("nat"));
-        command::parse(if helps { below(list) } else { list }, words.into_iter(), read)
+        command::parse(if helps { below(list) } else { list }, words.into_iter(), |matches| read(matches, from_matches))
     }
 
-    /// Reads the words behind `nat top`, without the fields.
-    pub(crate) fn parse_top(args: impl Iterator<Item = OsString>) -> Result<NatList, clap::Error> {
-        command::parse(top_command(), args, |matches| match read(matches)? {
-            list if list.request.shown.columns.is_none() => Ok(list),
-            _ => Err("--columns does not go with `nat top`: name the fields behind `top`".to_owned()),
+    /// Reads the words behind `nat top` and its fields, which make the groups.
+    pub(crate) fn parse_top(by: &str, args: impl Iterator<Item = OsString>) -> Result<NatList, clap::Error> {
+        command::parse(top_command(), args, |matches| {
+            let named = |flag: &str| matches!(flag, "by" | "columns");
+            if let Some(flag) = command::given(matches, named) {
+                return Err(format!("--{flag} does not go with `nat top`: name the fields behind `top`"));
+            }
+            read(matches, |matches| grouped_by(matches, Some(by.to_owned())))
         })
     }
 }
 
-fn read(matches: &ArgMatches) -> Result<NatList, String> {
+fn read(matches: &ArgMatches, request: impl FnOnce(&ArgMatches) -> Result<Request, String>) -> Result<NatList, String> {
     refuse(matches, "nat", |flag| REFUSED.contains(&flag))?;
     let word = matches.get_one::<String>("table").map(String::as_str);
     let table = CtTable::ALL.into_iter().find(|table| Some(table.name()) == word).unwrap_or(CtTable::Conntrack);
-    Ok(NatList { request: from_matches(matches)?, table })
+    Ok(NatList { request: request(matches)?, table })
 }
 
 fn refuse(matches: &ArgMatches, name: &str, refused: impl Fn(&str) -> bool) -> Result<(), String> {
@@ -179,7 +183,14 @@ mod tests {
         for (line, says) in [("--follow", "nat events"), ("--table x", "possible values")] {
             assert!(NatList::parse(words(line)).unwrap_err().to_string().contains(says), "{line}");
         }
-        assert!(NatList::parse_top(words("--columns a")).unwrap_err().to_string().contains("behind `top`"));
+        for line in ["--columns a", "--by a"] {
+            assert!(
+                NatList::parse_top("state", words(line)).unwrap_err().to_string().contains("behind `top`"),
+                "{line}"
+            );
+        }
+        let top = NatList::parse_top("state", words("--sum bytes_in")).unwrap().request.shown;
+        assert_eq!((top.by.as_deref(), top.aggregates[0].as_deref()), (Some("state"), Some("bytes_in")));
     }
 
     #[test]

@@ -104,6 +104,11 @@ fn text(matches: &ArgMatches, name: &str) -> Option<String> {
 
 /// The request of parsed words.
 pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
+    grouped_by(matches, text(matches, "by"))
+}
+
+/// The same with the fields of groups from elsewhere.
+pub(super) fn grouped_by(matches: &ArgMatches, by: Option<String>) -> Result<Request, String> {
     let output = text(matches, "output").unwrap_or_else(|| "table".to_owned());
     let format = match output.as_str() {
         "json" => Format::Json,
@@ -112,7 +117,7 @@ pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
     };
     let repeat = seconds(matches, "watch")?.map_or(Repeat::Once, Repeat::Every);
     let request = Request {
-        shown: shown(matches, output == "wide" || format == Format::Json)?,
+        shown: Shown { by, ..shown(matches, output == "wide" || format == Format::Json)? },
         format,
         header: !matches.get_flag("no-header"),
         color: text(matches, "color").and_then(|word| match word.as_str() {
@@ -182,7 +187,7 @@ fn shown(matches: &ArgMatches, wide: bool) -> Result<Shown, String> {
         columns: text(matches, "columns"),
         wide,
         no_owner: matches.get_flag("no-owner"),
-        by: text(matches, "by"),
+        by: None,
         aggregates: ["sum", "max", "avg"].map(|name| text(matches, name)),
         sort: text(matches, "sort"),
         limit,

@@ -6,6 +6,7 @@ mod events;
 mod holders;
 mod list;
 mod owners;
+mod port_use;
 mod same_owners;
 mod snat_rules;
 mod stateless;

@@ -6,6 +6,7 @@
 use super::super::Outcome;
 use super::super::table;
 use super::list::prepare;
+use super::port_use;
 use crate::exit::Exit;
 use crate::flags::NatList;
 use crate::messages::refused;
@@ -14,10 +15,12 @@ use record::{Accounting, Column, Columns, Kind, Next, Owner, Round, Sink, SinkEr
 use std::ffi::OsString;
 
 /// Groups that are shown if nobody says how many.
-const LIMIT: u64 = 10;
+pub(super) const LIMIT: u64 = 10;
 
 /// Words for fields, as people ask for them.
 const ALIASES: &[(&str, &str)] = &[
+    ("client", "orig_src"),
+    ("clients", "orig_src"),
     ("source", "orig_src"),
     ("sources", "orig_src"),
     ("destination", "orig_dst"),
@@ -34,16 +37,17 @@ const ALIASES: &[(&str, &str)] = &[
 /// Runs the command with the words behind `nat top`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let words: Vec<OsString> = args.collect();
-    let (by, taken) = fields(&words);
-    let NatList { mut request, table } = match NatList::parse_top(words.into_iter().skip(taken)) {
+    let is_of_ports = words.first().is_some_and(|word| word == port_use::WORD);
+    let (by, taken) = if is_of_ports { (String::new(), 1) } else { fields(&words) };
+    let list = match NatList::parse_top(&by, words.into_iter().skip(taken)) {
         Ok(list) => list,
         Err(error) => return refused(&error).into(),
     };
-    if request.shown.by.is_some() {
-        return Outcome::because(Exit::Usage, "--by does not go with `nat top`: name the fields behind `top`");
+    if is_of_ports {
+        return port_use::run(list);
     }
+    let NatList { mut request, table } = list;
     let keys = by.split(',').count();
-    request.shown.by = Some(by);
     // The share is of everything, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     match prepare(&request, table) {
@@ -145,7 +149,7 @@ fn percent(part: u64, total: u64) -> Value<'static> {
 }
 
 /// A cell that outlives its row; there are as many as are shown.
-enum Kept {
+pub(super) enum Kept {
     Plain(Value<'static>),
     Bytes(Box<[u8]>),
     Words(Box<[u8]>),
@@ -153,7 +157,8 @@ enum Kept {
 }
 
 impl Kept {
-    fn of(value: &Value<'_>) -> Kept {
+    /// A copy of the cell.
+    pub(super) fn of(value: &Value<'_>) -> Kept {
         match *value {
             Value::Null => Kept::Plain(Value::Null),
             Value::Bool(yes) => Kept::Plain(Value::Bool(yes)),
@@ -170,7 +175,8 @@ impl Kept {
         }
     }
 
-    fn value(&self) -> Value<'_> {
+    /// The cell.
+    pub(super) fn value(&self) -> Value<'_> {
         match self {
             Kept::Plain(value) => *value,
             Kept::Bytes(text) => Value::Bytes(text),
@@ -194,6 +200,8 @@ mod tests {
         assert_eq!(of(""), ("orig_src".into(), 0));
         assert_eq!(of("state"), ("state".into(), 1));
         assert_eq!(of("source,port nat = dnat"), ("orig_src,orig_dport".into(), 1));
+        assert_eq!(of("client"), ("orig_src".into(), 1), "addresses, not an address and port each");
+        assert_eq!(of("client = 10.0.0.1"), ("orig_src".into(), 0));
         assert_eq!(of("state = established"), ("orig_src".into(), 0));
         assert_eq!(of("state in (established)"), ("orig_src".into(), 0));
         assert_eq!(of("--limit 3 state"), ("orig_src".into(), 0));

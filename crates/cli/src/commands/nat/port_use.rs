@@ -1,0 +1,243 @@
+//! `netwren nat top snat_port_use`: how many source ports each address of source NAT uses towards each destination, and
+//! how many there are.
+//!
+//! The groups are the engine's: entries by address and far end, of which each has a port of its own. The range comes from
+//! the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
+
+use super::super::Outcome;
+use super::super::table;
+use super::list::prepare;
+use super::snat_rules;
+use super::top::{self, Kept};
+use crate::exit::Exit;
+use crate::flags::{NatList, Request};
+use crate::session::Session;
+use doctor::nat::range_of;
+use record::rows::SnatRule;
+use record::{Accounting, Addr, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// The word behind `nat top`.
+pub(super) const WORD: &str = "snat_port_use";
+
+/// What makes a group. The number of the namespace finds its rules.
+const BY: &str = "proto,reply_dst,backend";
+const BY_NETNS: &str = "netns,netns_id,proto,reply_dst,backend";
+/// Entries that need a source port.
+const FILTER: &str = "nat in (snat, both) and reply_dport != null";
+/// The highest port of a group: with it the range is chosen. It is not shown.
+const HIGHEST: &str = "reply_dport";
+const HIGHEST_COLUMN: &str = "max_reply_dport";
+
+/// Runs the command.
+pub(super) fn run(list: NatList) -> Outcome {
+    let NatList { mut request, table } = list;
+    // What is wrong with the user's own words is told before ours are added.
+    if let Err(error) = engine::filter::parse(&request.shown.filter) {
+        return Outcome::because(Exit::Usage, error);
+    }
+    let limit = request.shown.limit.take().unwrap_or(top::LIMIT);
+    add_words(&mut request);
+    let is_sorted = request.shown.sort.is_some();
+    match prepare(&request, table) {
+        Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
+            let mut ports = PortUse::new(session, sink, limit, is_sorted);
+            let mut run = rounds(&mut ports)?;
+            if ports.cut > 0 {
+                run.books.because(0, format!("{} more groups are not shown (--limit)", ports.cut));
+            }
+            if ports.rules.values().any(Option::is_none) {
+                run.books.because(0, "how many source ports there are is not known: nft did not list the rules");
+            }
+            Ok(run)
+        }),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    }
+}
+
+fn add_words(request: &mut Request) {
+    let shown = &mut request.shown;
+    shown.by = Some(if request.all_netns { BY_NETNS } else { BY }.to_owned());
+    shown.filter = match shown.filter.trim() {
+        "" => FILTER.to_owned(),
+        own => format!("({own}) and {FILTER}"),
+    };
+    let [_, highest, _] = &mut shown.aggregates;
+    *highest = Some(highest.take().map_or_else(|| HIGHEST.to_owned(), |own| format!("{HIGHEST},{own}")));
+}
+
+/// What names a group from round to round.
+type Group = (u64, &'static str, Addr, (Addr, Option<u16>));
+
+/// A group as it will be shown.
+struct Shown {
+    /// Without it last; the most used first.
+    rank: Reverse<(Option<u64>, u64)>,
+    cells: Vec<Kept>,
+}
+
+/// Places of cells.
+#[derive(Clone, Copy, Default)]
+struct Places {
+    netns_id: Option<usize>,
+    proto: usize,
+    addr: usize,
+    backend: usize,
+    count: usize,
+    highest: usize,
+}
+
+/// The sink between: adds the number of ports and the part in use; under `--watch` when the range will be used up.
+struct PortUse<'s> {
+    session: &'s Session,
+    inner: Box<dyn Sink>,
+    limit: u64,
+    /// True if the user asked for an order.
+    is_sorted: bool,
+    places: Places,
+    /// By namespace; `None` where nft does not tell.
+    rules: BTreeMap<u64, Option<Vec<SnatRule>>>,
+    /// Ports in use in the round before, and when that was. Empty unless there are rounds.
+    before: (HashMap<Group, u64>, i64),
+    now: (HashMap<Group, u64>, i64),
+    is_repeated: bool,
+    held: Vec<Shown>,
+    /// Groups that are not shown.
+    cut: u64,
+}
+
+impl<'s> PortUse<'s> {
+    fn new(session: &'s Session, inner: Box<dyn Sink>, limit: u64, is_sorted: bool) -> PortUse<'s> {
+        let (places, before, now) = Default::default();
+        let (rules, held) = (BTreeMap::new(), Vec::new());
+        PortUse { session, inner, limit, is_sorted, places, rules, before, now, is_repeated: false, held, cut: 0 }
+    }
+
+    /// How many ports there are for `used` entries of this address, of which `highest` is the last port.
+    fn ports(&mut self, netns_id: u64, addr: Addr, used: u64, highest: u16) -> Option<u64> {
+        let session = self.session;
+        let rules = self.rules.entry(netns_id).or_insert_with(|| read_rules(session, netns_id));
+        range_of(rules.as_deref()?, addr, (highest, highest), used).map(record::rows::PortRange::count)
+    }
+
+    /// Seconds until all ports are in use, if it goes on as since the round before.
+    fn full_in_s(&mut self, group: Group, used: u64, ports: Option<u64>) -> Value<'static> {
+        self.now.0.insert(group, used);
+        let seconds = u64::try_from(self.now.1 - self.before.1).ok();
+        let forecast = || {
+            let more = used.checked_sub(*self.before.0.get(&group)?).filter(|more| *more > 0)?;
+            let left = u128::from(ports?.saturating_sub(used)) * u128::from(seconds?) / u128::from(more);
+            u64::try_from(left).ok()
+        };
+        Value::number(forecast())
+    }
+
+    /// Keeps the groups that will be shown: of all, if no order was asked for, those with the largest part in use.
+    fn hold(&mut self, shown: Shown) {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        if self.is_sorted && self.held.len() >= limit {
+            self.cut += 1;
+            return;
+        }
+        self.held.push(shown);
+        // Twice as many, so that it is not put in order for each group.
+        if self.held.len() >= limit.saturating_mul(2).max(64) {
+            self.shorten(limit);
+        }
+    }
+
+    fn shorten(&mut self, limit: usize) {
+        if !self.is_sorted {
+            self.held.sort_by_key(|shown| shown.rank);
+        }
+        self.cut += self.held.len().saturating_sub(limit) as u64;
+        self.held.truncate(limit);
+    }
+}
+
+/// The rules of a namespace, which is entered for that.
+fn read_rules(session: &Session, netns_id: u64) -> Option<Vec<SnatRule>> {
+    let (host, own) = (session.host(), session.netns_id());
+    if netns_id == own {
+        return snat_rules::read(host, netns_id);
+    }
+    let namespaces = session.namespaces()?;
+    let namespace = namespaces.list().iter().find(|namespace| namespace.inode == netns_id)?;
+    let opened = namespace.open(host, own).ok()?;
+    let _inside = opened.map(|netns| netns.enter()).transpose().ok()?;
+    snat_rules::read(host, netns_id)
+}
+
+impl Sink for PortUse<'_> {
+    fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
+        let place = |name: &str| columns.0.iter().position(|column| *column.name == *name);
+        let of = |name| place(name).unwrap_or(usize::MAX);
+        self.places = Places {
+            netns_id: place("netns_id"),
+            proto: of("proto"),
+            addr: of("reply_dst"),
+            backend: of("backend"),
+            count: of("count"),
+            highest: of(HIGHEST_COLUMN),
+        };
+        self.is_repeated = round.is_some();
+        self.before = std::mem::take(&mut self.now);
+        self.now.1 = round.map_or(0, |round| round.time_s);
+        self.cut = 0;
+        self.held.clear();
+        let mut shown = columns.clone();
+        if self.places.highest < shown.0.len() {
+            shown.0.remove(self.places.highest);
+        }
+        let column = |name: &str, kind| Column { name: name.into(), kind };
+        let mut more = vec![column("ports", Kind::Count), column("used_percent", Kind::Count)];
+        if self.is_repeated {
+            more.push(column("full_in_s", Kind::DurationS));
+        }
+        let at = shown.0.len().min(self.places.count.saturating_add(1));
+        shown.0.splice(at..at, more);
+        self.inner.begin(&shown, round)
+    }
+
+    fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
+        let Places { netns_id, proto, addr, backend, count, highest } = self.places;
+        let number = |place: usize| match cells.get(place) {
+            Some(Value::U64(number)) => Some(*number),
+            _ => None,
+        };
+        let (Some(&Value::Addr(addr)), Some(&Value::Endpoint(dest, port)), Some(&Value::Name(proto))) =
+            (cells.get(addr), cells.get(backend), cells.get(proto))
+        else {
+            return Ok(Next::More);
+        };
+        let netns_id = netns_id.and_then(number).unwrap_or(self.session.netns_id());
+        let used = number(count).unwrap_or(0);
+        let top = number(highest).and_then(|port| u16::try_from(port).ok());
+        let ports = top.and_then(|top| self.ports(netns_id, addr, used, top));
+        let part = ports.map(|ports| used.saturating_mul(100) / ports.max(1));
+        let mut more = vec![Kept::Plain(Value::number(ports)), Kept::Plain(Value::number(part))];
+        if self.is_repeated {
+            more.push(Kept::Plain(self.full_in_s((netns_id, proto, addr, (dest, port)), used, ports)));
+        }
+        let mut kept: Vec<Kept> = cells.iter().map(Kept::of).collect();
+        if highest < kept.len() {
+            kept.remove(highest);
+        }
+        let at = kept.len().min(count.saturating_add(1));
+        kept.splice(at..at, more);
+        self.hold(Shown { rank: Reverse((part, used)), cells: kept });
+        Ok(Next::More)
+    }
+
+    fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
+        self.shorten(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        for shown in std::mem::take(&mut self.held) {
+            let cells: Vec<Value<'_>> = shown.cells.iter().map(Kept::value).collect();
+            if self.inner.row(&cells)? == Next::Stop {
+                break;
+            }
+        }
+        self.inner.end(totals)
+    }
+}

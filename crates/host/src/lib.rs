@@ -44,5 +44,5 @@ pub use networks::Networks;
 pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
 pub use processes::{Contexts, ProcessParts, Processes};
-pub use services::Services;
+pub use services::{Services, ports_named};
 pub use users::Users;

@@ -41,6 +41,22 @@ impl Services {
     }
 }
 
+/// The (protocol, port) pairs that `name` stands for in a text like /etc/services, by its first name or another one, in
+/// the order of the lines; each once.
+pub fn ports_named(text: &[u8], name: &[u8]) -> Vec<(Proto, u16)> {
+    let mut found = Vec::new();
+    for line in text.split(|&b| b == b'\n') {
+        let Some((key, ..)) = entry(line) else { continue };
+        let line = line.split(|&b| b == b'#').next().unwrap_or_default();
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).enumerate();
+        // The second word is the port.
+        if words.any(|(at, word)| at != 1 && word == name) && !found.contains(&key) {
+            found.push(key);
+        }
+    }
+    found
+}
+
 /// Key of a line, where the name begins in it, the name's length.
 type Place<K> = (K, usize, usize);
 
@@ -103,6 +119,17 @@ mod tests {
         assert_eq!(services.name(Proto::Udp, 22), None);
         assert_eq!(services.name(Proto::Tcp, 9), None);
         assert_eq!(services.names.len(), 4);
+    }
+
+    #[test]
+    fn ports_by_name_and_alias() {
+        let text =
+            b"# x\nssh 22/tcp secure # no\nssh 2222/udp\nx y/tcp\nbig 70000/tcp\nssh 22/tcp\n\nz 9/sctp secure\n";
+        assert_eq!(ports_named(text, b"ssh"), [(Proto::Tcp, 22), (Proto::Udp, 2222)]);
+        assert_eq!(ports_named(text, b"secure"), [(Proto::Tcp, 22)]);
+        for name in ["no", "x", "big", "", "22/tcp", "z"] {
+            assert_eq!(ports_named(text, name.as_bytes()), [], "{name}");
+        }
     }
 
     #[test]

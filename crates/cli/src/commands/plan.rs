@@ -51,7 +51,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     let base = if shown.wide { Base::Wide } else { Base::Default };
     let columns =
         with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
-    let conjuncts = engine::filter::bind::<T>(filter)?.into_conjuncts();
+    let conjuncts = bind::<T>(filter)?.into_conjuncts();
     let columns = with_rounds::<T>(request, of_one_table::<T>(request, columns, &conjuncts));
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
@@ -66,6 +66,25 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
         limit: shown.limit,
         repeated: request.repeat != Repeat::Once,
     })?)
+}
+
+/// The filter over the fields of `T`, with the ports of the service names in it. Names are those of this machine, in a
+/// replay, too: they are the words of who asks.
+pub(super) fn bind<T: Table>(filter: &Ast) -> Result<Expr, FilterError> {
+    let mut text: Option<Vec<u8>> = None;
+    let mut ports_of = |name: &str| {
+        let text = text.get_or_insert_with(|| {
+            let mut text = Vec::new();
+            // Without the file no word is a name, and the error says what a port is.
+            let _ = sys::Host::live().read_file("/etc/services", &mut text);
+            text
+        });
+        let mut ports: Vec<u16> = host::ports_named(text, name.as_bytes()).iter().map(|(_, port)| *port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    };
+    engine::filter::bind::<T>(&engine::filter::name_ports::<T>(filter, &mut ports_of))
 }
 
 /// Columns behind the usual ones when all namespaces are read.

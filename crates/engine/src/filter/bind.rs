@@ -324,7 +324,7 @@ impl Binder<'_> {
 
 fn no_number(kind: Kind, unit: Option<Unit>) -> String {
     match (kind, unit) {
-        (Kind::Port, _) => "a port is a number from 0 to 65535".to_owned(),
+        (Kind::Port, _) => "a port is a number from 0 to 65535, or a name of /etc/services".to_owned(),
         (_, Some(unit)) => format!("a number is wanted here ({})", unit.examples()),
         (_, None) => "a number is wanted here (1000, 0x1f)".to_owned(),
     }

@@ -15,6 +15,7 @@
 //! | `and` `or` `not` `( )`, `&&` `\|\|` `!` | `not` binds before `and` before `or` |
 //! | `20ms` `1.5s` `1MiB` `10k` `10Mbps` `0x1f` | numbers in the unit of the field |
 //! | `local = 10.1.2.3:443`, `peer = [2001:db8::1]:443`, `peer = :443` | address, port or both |
+//! | `local_port = https`, `peer = :https` | service names of ports, see [`name_ports`] |
 //! | `"quoted \"text\"\n\x00"`, `'so too'` | text with blanks or signs; after `~` only quotes are unescaped |
 mod ast;
 mod bind;
@@ -25,6 +26,7 @@ mod fuzz;
 mod literal;
 mod names;
 mod parser;
+mod services;
 mod split;
 
 pub use ast::Ast;
@@ -33,6 +35,7 @@ pub use error::{Fault, FilterError};
 pub use fuzz::fuzz_filter;
 pub use names::knows;
 pub use parser::parse;
+pub use services::{PortsOf, name_ports};
 pub use split::split;
 
 use record::{Expr, Table};

@@ -49,6 +49,11 @@ pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning
     }
 }
 
+/// True for `local` and `peer` in a table that has address and port of that end.
+pub(super) fn is_endpoint<T: Table>(name: &str) -> bool {
+    endpoint::<T>(name).is_some()
+}
+
 fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
     let hint = nearest(&test.name, T::FIELDS.iter().map(|f| f.name).chain(["local", "peer"]));
     let message = match hint {

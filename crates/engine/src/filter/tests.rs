@@ -107,6 +107,47 @@ fn values_by_kind() {
 }
 
 #[test]
+fn issue_10_service_names_stand_for_ports() {
+    let mut asked = Vec::new();
+    let mut ports_of = |name: &str| {
+        asked.push(name.to_owned());
+        match name {
+            "https" => vec![443],
+            "http-alt" => vec![8080],
+            "shell" => vec![514, 515],
+            _ => Vec::new(),
+        }
+    };
+    for (filter, same) in [
+        ("local_port = https", "local_port = 443"),
+        ("peer_port != http-alt", "peer_port != 8080"),
+        ("local_port in (https, 80-90, 22)", "local_port in (443, 80-90, 22)"),
+        ("local_port = shell", "local_port in (514, 515)"),
+        ("local_port != \"shell\"", "local_port not in (514, 515)"),
+        ("local_port >= https", "local_port >= 443"),
+        ("peer = :https or not local = 10.1.2.3:shell", "peer = :443 or not local in (10.1.2.3:514, 10.1.2.3:515)"),
+        (
+            "peer in ([2001:db8::1]:https, 2001:db8::beef, :80-90)",
+            "peer in ([2001:db8::1]:443, 2001:db8::beef, :80-90)",
+        ),
+        ("local_port = null and process = https", "local_port = null and process = https"),
+    ] {
+        let numbered = name_ports::<Sockets>(&parse(filter).unwrap(), &mut ports_of);
+        assert_eq!(bind::<Sockets>(&numbered).unwrap(), bind::<Sockets>(&parse(same).unwrap()).unwrap(), "{filter}");
+    }
+    for (filter, error) in [
+        ("local_port = htps", "a port is a number from 0 to 65535, or a name of /etc/services"),
+        ("local_port < shell", "a port is a number from 0 to 65535, or a name of /etc/services"),
+        ("local = 10.1.2.3:htps", "no address and no port"),
+    ] {
+        let numbered = name_ports::<Sockets>(&parse(filter).unwrap(), &mut ports_of);
+        assert!(bind::<Sockets>(&numbered).unwrap_err().to_string().contains(error), "{filter}");
+    }
+    // Numbers, ranges, null, addresses and other fields are no names.
+    assert!(asked.iter().all(|name| ["https", "http-alt", "shell", "htps"].contains(&name.as_str())), "{asked:?}");
+}
+
+#[test]
 fn bits_per_second() {
     for (text, n) in [("7", 7), ("64kbps", 64_000), ("10M", 10_000_000), ("1Gbit", 1_000_000_000), ("1MBps", 8_000_000)]
     {
@@ -246,7 +287,7 @@ fn mistakes_in_words() {
         ("process ~ \"(\"", "11: bad regular expression: unclosed group"),
         ("process ~ \"(a{1000}){1000}\"", "11: bad regular expression: it compiles to more than 1048576 bytes"),
         ("local_port = 70000", "14: ports end at 65535"),
-        ("local_port = https", "14: a port is a number from 0 to 65535"),
+        ("local_port = https", "14: a port is a number from 0 to 65535, or a name of /etc/services"),
         ("local_port in (1, 9-3)", "19: this range ends before it starts"),
         ("pid = -1", "7: a number is wanted here (1000, 0x1f)"),
         ("pid = 99999999999999999999", "7: this number is too big"),

@@ -124,13 +124,8 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The port of a service by its name or another name of it: `ssh 22/tcp secure-shell`.
 fn service_port(text: &[u8], name: &str, proto: Proto) -> Option<u16> {
-    text.split(|&b| b == b'\n').find_map(|line| {
-        let mut words = words(line);
-        let official = words.next()?;
-        let (port, of) = std::str::from_utf8(words.next()?).ok()?.split_once('/')?;
-        let called = official == name.as_bytes() || words.any(|alias| alias == name.as_bytes());
-        if called && of == proto.name() { port.parse().ok() } else { None }
-    })
+    let named = host::ports_named(text, name.as_bytes());
+    named.into_iter().find(|(of, _)| *of == proto).map(|(_, port)| port)
 }
 
 /// The addresses of a host by /etc/hosts: `127.0.0.1 localhost`. IPv4 first, as ss looks for them.

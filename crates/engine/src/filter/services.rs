@@ -1,0 +1,70 @@
+//! Service names where a filter compares ports: `local_port = https`, `peer = 10.1.2.3:https`.
+
+use super::ast::{Ast, Cmp, Comparison, Literal, Node};
+use super::literal;
+use super::names::is_endpoint;
+use record::{Kind, Table, field_index};
+use std::sync::Arc;
+
+/// The ports that a name stands for, ascending; none for an unknown name.
+pub type PortsOf<'a> = dyn FnMut(&str) -> Vec<u16> + 'a;
+
+/// The filter with numbers in place of the service names that it compares ports of `T` with. A name with several ports
+/// (one a protocol) stands for any of them; where `<` or `>` wants one port, such a name stays and does not bind.
+/// `ports_of` is called once for each word that is no number.
+pub fn name_ports<T: Table>(ast: &Ast, ports_of: &mut PortsOf<'_>) -> Ast {
+    Ast { text: Arc::clone(&ast.text), root: node::<T>(&ast.root, ports_of) }
+}
+
+fn node<T: Table>(from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
+    let mut all = |parts: &[Node]| parts.iter().map(|part| node::<T>(part, ports_of)).collect();
+    match from {
+        Node::And(parts) => Node::And(all(parts)),
+        Node::Or(parts) => Node::Or(all(parts)),
+        Node::Not(part) => Node::Not(Box::new(node::<T>(part, ports_of))),
+        Node::Test(test) => Node::Test(comparison::<T>(test, ports_of)),
+    }
+}
+
+fn comparison<T: Table>(test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
+    let kind = field_index::<T>(&test.name).and_then(|field| T::FIELDS.get(field)).map(|field| field.kind);
+    let of_ends = kind == Some(Kind::Endpoint) || kind.is_none() && is_endpoint::<T>(&test.name);
+    if !(of_ends || kind == Some(Kind::Port)) || test.cmp.is_match() {
+        return test.clone();
+    }
+    let values: Vec<Literal> = test.values.iter().flat_map(|value| numbered(value, of_ends, ports_of)).collect();
+    let (cmp, is_list) = match (test.cmp, values.len() == test.values.len()) {
+        (cmp, true) => (cmp, test.is_list),
+        (Cmp::Eq | Cmp::In, false) => (Cmp::In, true),
+        (Cmp::Ne | Cmp::NotIn, false) => (Cmp::NotIn, true),
+        (_, false) => return test.clone(),
+    };
+    Comparison { values, cmp, is_list, ..test.clone() }
+}
+
+/// The literal itself, or one with a number for each port of its name.
+fn numbered(value: &Literal, of_ends: bool, ports_of: &mut PortsOf<'_>) -> Vec<Literal> {
+    let text = value.as_str().unwrap_or("");
+    let (host, name) = match text.rsplit_once(':') {
+        // `[2001:db8::1]:https`, `*:https`, `:https`; `2001:db8::beef` is an address.
+        Some((host, name)) if of_ends && (host.starts_with('[') || !host.contains(':')) => (Some(host), name),
+        _ if of_ends => return vec![value.clone()],
+        _ => (None, text),
+    };
+    if value.is_null() || !is_name(name) {
+        return vec![value.clone()];
+    }
+    let with = |port: u16| {
+        let text = host.map_or_else(|| port.to_string(), |host| format!("{host}:{port}"));
+        Literal { bytes: text.into_bytes().into(), ..value.clone() }
+    };
+    let ports = ports_of(name);
+    if ports.is_empty() { vec![value.clone()] } else { ports.into_iter().map(with).collect() }
+}
+
+/// True for what is neither a number nor a range of numbers.
+fn is_name(text: &str) -> bool {
+    let is_number = |text: &str| literal::plain(text).is_ok();
+    let is_range = text.split_once('-').is_some_and(|(low, high)| is_number(low) && is_number(high));
+    !text.is_empty() && !is_number(text) && !is_range
+}

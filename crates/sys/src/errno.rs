@@ -60,6 +60,8 @@ impl Errno {
     pub const OPNOTSUPP: Errno = Errno(libc::EOPNOTSUPP);
     /// Address family not built into this kernel.
     pub const AFNOSUPPORT: Errno = Errno(libc::EAFNOSUPPORT);
+    /// The kernel has no such type of socket.
+    pub const SOCKTNOSUPPORT: Errno = Errno(libc::ESOCKTNOSUPPORT);
     /// Messages were lost because a socket buffer was full.
     pub const NOBUFS: Errno = Errno(libc::ENOBUFS);
     /// Too many symbolic links; with O_NOFOLLOW: it is one.

@@ -4,7 +4,7 @@
 //! closing is told of all the same), the exact moment of an opening, who held the connection. Where the kernel does
 //! not let us listen, a connection that is gone at the next look has closed some time before.
 use record::rows::{Direction, Endpoint, Happening, Socket, SocketEvent, SocketEvents, TcpInfo, need};
-use record::{Accounting, Demand, Each, Next, Proto, Source, SourceError, State, Tide};
+use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, Tide};
 use std::collections::{HashMap, HashSet};
 use sys::Host;
 use sys::clock::Moments;
@@ -45,8 +45,8 @@ pub(super) struct Polled<'h> {
     /// Why closings are not told of.
     deaf: Option<String>,
     known: HashMap<u64, Known>,
-    /// Ports that are listened on: connections to them came in.
-    ports: HashSet<u16>,
+    /// Addresses and ports that are listened on: connections to them came in. One that closes stays.
+    listeners: HashSet<(Addr, u16)>,
     looks: u64,
     next_look_ns: u64,
     moments: Moments,
@@ -68,7 +68,7 @@ impl<'h> Polled<'h> {
             destroyed: Some(destroyed),
             deaf,
             known: HashMap::new(),
-            ports: HashSet::new(),
+            listeners: HashSet::new(),
             looks: 0,
             next_look_ns: 0,
             moments: Moments::new(),
@@ -86,8 +86,8 @@ impl<'h> Polled<'h> {
             Some(why) => format!("; closings are seen only by looking, too ({why})"),
         };
         format!(
-            "without BPF owners are not known, and the opening of a connection shorter than {LOOK_MS} ms may be \
-             missed{closings}"
+            "without BPF owners are not known, the opening of a connection shorter than {LOOK_MS} ms may be missed, and \
+             bytes_in may be one too large, by the peer's FIN{closings}"
         )
     }
 
@@ -132,11 +132,11 @@ impl<'h> Polled<'h> {
             netns_id: self.netns_id,
             family: ended.family,
             direction: known
-                .map_or_else(|| direction_of(&self.ports, ended.local, ended.peer), |known| known.direction),
+                .map_or_else(|| direction_of(&self.listeners, ended.local, ended.peer), |known| known.direction),
             local: ended.local,
             peer: ended.peer,
             uid: known.and_then(|known| known.uid),
-            bytes_in: ended.bytes_in,
+            bytes_in: ended.bytes_in(known.map(|known| known.state)),
             bytes_out: ended.bytes_out,
             rtt_us: ended.rtt_us,
             retrans_total: ended.retrans_total,
@@ -161,11 +161,11 @@ impl<'h> Polled<'h> {
         let mut demand = Demand::new(&[], Vec::new());
         demand.need = need::COOKIE;
         let mut fresh = Vec::new();
-        let (known, ports, look) = (&mut self.known, &mut self.ports, self.looks);
+        let (known, listeners, look) = (&mut self.known, &mut self.listeners, self.looks);
         let mut full = 0;
         let books = source.run(&demand, &mut |socket| {
             if socket.is_listener() {
-                ports.insert(socket.local.port);
+                listeners.insert((socket.local.addr.unmapped(), socket.local.port));
             } else if is_open(socket) {
                 if let Some(known) = known.get_mut(&socket.cookie) {
                     (known.look, known.state) = (look, socket.state);
@@ -185,7 +185,7 @@ impl<'h> Polled<'h> {
             self.books.because(full, "connections beyond the first 1048576 were not followed");
         }
         self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
-        // Listeners come after connections in some dumps, so only now every port is known.
+        // Listeners come after connections in some dumps, so only now every one is known.
         if self.announce(&fresh, now_ns, is_first, each) == Next::More && self.deaf.is_some() {
             self.miss(now_ns, each);
         }
@@ -195,7 +195,7 @@ impl<'h> Polled<'h> {
     fn announce(&mut self, fresh: &[u64], now_ns: u64, is_first: bool, each: &mut Each<'_, SocketEvents>) -> Next {
         for cookie in fresh {
             let Some(known) = self.known.get_mut(cookie) else { continue };
-            known.direction = direction_of(&self.ports, known.local, known.peer);
+            known.direction = direction_of(&self.listeners, known.local, known.peer);
             if is_first {
                 continue;
             }
@@ -259,7 +259,9 @@ struct Ended {
     family: u8,
     local: Endpoint,
     peer: Endpoint,
-    bytes_in: Option<u64>,
+    /// With the peer's FIN, if it came.
+    received: Option<u64>,
+    data_segs_in: Option<u32>,
     bytes_out: Option<u64>,
     rtt_us: Option<u32>,
     retrans_total: Option<u32>,
@@ -275,13 +277,27 @@ impl Ended {
             family: socket.family,
             local: socket.local,
             peer: socket.peer,
-            bytes_in: info.and_then(TcpInfo::bytes_received),
+            received: info.and_then(TcpInfo::bytes_received),
+            data_segs_in: info.and_then(TcpInfo::data_segs_in),
             bytes_out: info.and_then(TcpInfo::bytes_sent),
             rtt_us: info.and_then(TcpInfo::rtt_us),
             retrans_total: info.and_then(TcpInfo::total_retrans),
             segs_in: info.and_then(TcpInfo::segs_in),
             segs_out: info.and_then(TcpInfo::segs_out),
         }
+    }
+
+    /// Bytes received. The kernel counts the peer's FIN as one, and its message does not say whether a FIN came: it is
+    /// taken away where that is sure, because no segment carried data or because the last look, which found the
+    /// connection in state `last`, saw it.
+    fn bytes_in(&self, last: Option<State>) -> Option<u64> {
+        const AFTER_FIN: [State; 3] = [State::CLOSE_WAIT, State::LAST_ACK, State::CLOSING];
+        let received = self.received?;
+        if self.data_segs_in == Some(0) {
+            return Some(0);
+        }
+        let fin = last.is_some_and(|state| AFTER_FIN.contains(&state));
+        Some(received.saturating_sub(fin.into()))
     }
 }
 
@@ -316,15 +332,20 @@ impl Known {
     }
 }
 
-/// To a port that is listened on it came in. Else it went out, unless the ports look the other way round: then there
-/// was a listener that lived too shortly to be seen.
-fn direction_of(ports: &HashSet<u16>, local: Endpoint, peer: Endpoint) -> Direction {
-    if ports.contains(&local.port) {
-        Direction::In
-    } else if ports.contains(&peer.port) || peer.port < local.port {
-        Direction::Out
-    } else {
-        Direction::Unknown
+/// What a listener covers came in, anything else was opened from here, whatever the ports. Where both ends are on this
+/// host and neither has a listener, there was one that lived too shortly to be seen, and nothing tells at which end.
+fn direction_of(listeners: &HashSet<(Addr, u16)>, local: Endpoint, peer: Endpoint) -> Direction {
+    let covered = |end: Endpoint| {
+        let addr = end.addr.unmapped();
+        let any = if matches!(addr, Addr::V4(_)) { &[Addr::ANY4, Addr::ANY6][..] } else { &[Addr::ANY6] };
+        any.iter().chain([&addr]).any(|addr| listeners.contains(&(*addr, end.port)))
+    };
+    let here = peer.addr.is_loopback() || peer.addr == local.addr;
+    match (covered(local), here && covered(peer)) {
+        (true, false) => Direction::In,
+        (false, true) => Direction::Out,
+        (false, false) if !here => Direction::Out,
+        _ => Direction::Unknown,
     }
 }
 
@@ -341,4 +362,48 @@ fn is_connection(socket: &Socket<'_>) -> bool {
     let Some(info) = &socket.tcp_info else { return false };
     let measured = [info.rtt_us().map(u64::from), info.bytes_acked(), info.bytes_received()];
     socket.proto == Proto::Tcp && socket.peer.port != 0 && measured.iter().flatten().any(|n| *n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn end(text: &str) -> Endpoint {
+        let addr: std::net::SocketAddr = text.parse().unwrap();
+        Endpoint { addr: addr.ip().to_string().parse().unwrap(), port: addr.port() }
+    }
+
+    #[test]
+    fn issue_10_no_fin_is_a_byte_where_it_is_known() {
+        let mut bytes = [0u8; 280];
+        let mut ended = |received: u8, data_segs: u8| {
+            bytes[128] = received;
+            bytes[152] = data_segs;
+            let info = Some(TcpInfo::new(&bytes));
+            let ended = Ended::of(&Socket { tcp_info: info, ..Socket::EMPTY });
+            [None, Some(State::ESTABLISHED), Some(State::CLOSE_WAIT), Some(State::LAST_ACK)].map(|s| ended.bytes_in(s))
+        };
+        assert_eq!(ended(1, 0), [Some(0); 4], "nothing but the FIN");
+        assert_eq!(ended(0, 0), [Some(0); 4]);
+        assert_eq!(ended(13, 1), [Some(13), Some(13), Some(12), Some(12)]);
+        assert_eq!(Ended::of(&Socket::EMPTY).bytes_in(None), None);
+    }
+
+    #[test]
+    fn issue_10_listeners_tell_the_direction() {
+        let listeners: HashSet<(Addr, u16)> =
+            ["127.0.0.1:40000", "0.0.0.0:80", "[::]:443"].map(end).map(|end| (end.addr, end.port)).into();
+        for (local, peer, expected) in [
+            ("10.9.1.2:40000", "10.9.1.3:60998", Direction::Out),
+            ("10.9.1.2:80", "10.9.1.3:79", Direction::In),
+            ("10.9.1.2:443", "10.9.1.3:79", Direction::In),
+            ("[2001:db8::1]:80", "[2001:db8::2]:79", Direction::Out),
+            ("127.0.0.1:50000", "127.0.0.1:40000", Direction::Out),
+            ("127.0.0.1:40000", "127.0.0.1:50000", Direction::In),
+            ("127.0.0.1:8081", "127.0.0.1:50000", Direction::Unknown),
+        ] {
+            assert_eq!(direction_of(&listeners, end(local), end(peer)), expected, "{local} {peer}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use crate::pushdown::{Families, TableFilter};
 use crate::request::{NETLINK_SOCK_DIAG, request_of};
 use crate::rows::Rows;
 use crate::sctp_diag::SctpDecoder;
-use crate::source::fault::{NoDoor, fault_of, lacks_table};
+use crate::source::fault::{NoDoor, NoKernelPart, fault_of, lacks_table, option_of};
 use crate::source::recorded::note_of;
 use crate::tipc_diag::TipcDecoder;
 use crate::unix_diag::UnixDecoder;
@@ -31,6 +31,8 @@ impl Run<'_, '_, '_, '_> {
         let rows = self.books.rows();
         self.unix = if table == Table::Unix { self.unix_counts() } else { None };
         match self.dump(table, filter) {
+            // What no file lists is not looked for in one.
+            Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
             Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
                 match self.by_proc(table, filter) {
                     Ok(true) if !self.tells || !self.loses(table.proto()) => {}
@@ -54,6 +56,10 @@ impl Run<'_, '_, '_, '_> {
                 }
             }
         }
+    }
+
+    fn has_no_other_way(&self, table: Table, error: &DumpError) -> bool {
+        !self.source.host.is_replay() && option_of(table.proto()).is_some() && self.may_fall_back(error)
     }
 
     fn may_fall_back(&self, error: &DumpError) -> bool {
@@ -223,7 +229,7 @@ impl Run<'_, '_, '_, '_> {
             DumpError::Malformed { .. } | DumpError::CutShort { .. } => SourceFault::Malformed,
             error => fault_of(error.errno()),
         };
-        self.fail(table, fault, Box::new(error));
+        self.fail(table, fault, NoKernelPart::explain(table.proto(), error.errno(), error));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
 use crate::pushdown::{Families, TableFilter};
 use crate::rows::Rows;
-use crate::source::fault::{fault_of, lacks_table};
+use crate::source::fault::{NoKernelPart, fault_of, lacks_table};
 use crate::window::Window;
 
 impl Run<'_, '_, '_, '_> {
@@ -58,7 +58,10 @@ impl Run<'_, '_, '_, '_> {
             errno if !self.tells && lacks_table(errno) => {}
             Errno::NOT_RECORDED => self.not_recorded(table),
             Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
-            errno => self.fail(table, fault_of(Some(errno)), Box::new(error)),
+            errno => {
+                let cause = NoKernelPart::explain(table.proto(), Some(errno), error);
+                self.fail(table, fault_of(Some(errno)), cause);
+            }
         }
     }
 }

@@ -272,6 +272,46 @@ fn root_processes() {
 }
 
 /// lstf is shown a /proc with no process but this one, all of which it may read.
+/// `PROC_ROOT` is where processes are looked for, and nothing else.
+#[test]
+fn root_issue_10_processes_below_another_root() {
+    testkit::require_root!();
+    let scene = Scene::new("lstfroot");
+    let root = scene.lab.dir().join("proc");
+    let inodes = scene.lab.output("ss", &["-Htlne", "sport = :8080"]);
+    let inode = inodes.split("ino:").nth(1).unwrap().split_whitespace().next().unwrap();
+    let dir = root.join("4242");
+    std::fs::create_dir_all(dir.join("fd")).unwrap();
+    let connections = scene.lab.output("ss", &["-Htne", "state", "established", "sport = :8080"]);
+    let of_connections = connections.split("ino:").skip(1).map(|rest| rest.split_whitespace().next().unwrap());
+    for (fd, inode) in of_connections.chain([inode]).enumerate() {
+        std::os::unix::fs::symlink(format!("socket:[{inode}]"), dir.join(format!("fd/{fd}"))).unwrap();
+    }
+    std::fs::write(dir.join("comm"), "elsewhere\n").unwrap();
+    std::fs::write(dir.join("stat"), "4242 (elsewhere) S 1 77 77 0 -1 0 0 0 0 0 0 0 0 0\n").unwrap();
+    let run = |root: &std::path::Path| {
+        let mut command = scene.lab.command(env!("CARGO_BIN_EXE_netwren"));
+        command.args(["lstf", "-n", "-p"]).env("PROC_ROOT", root).env_remove("NETWREN_BUG_COMPATIBLE").output().unwrap()
+    };
+    let found = String::from_utf8(run(&root).stdout).unwrap();
+    let held: Vec<&str> = found.lines().filter(|line| line.contains("pgid=")).collect();
+    assert!(
+        !held.is_empty() && held.iter().all(|line| line.contains(":8080") && line.contains("(\"elsewhere\",pgid=77)")),
+        "{found}"
+    );
+    let missing = run(&root.join("none"));
+    assert_eq!(missing.status.code(), Some(11), "{missing:?}");
+    if let Some(lstf) = lstf() {
+        let mut command = scene.lab.command(lstf);
+        let theirs = command.args(["-n", "-p"]).env("PROC_ROOT", &root).output().unwrap();
+        let theirs = String::from_utf8(theirs.stdout).unwrap();
+        assert_eq!(theirs.matches("elsewhere").count(), held.len(), "{theirs}{found}");
+        let mut command = scene.lab.command(self::lstf().unwrap());
+        let failed = command.args(["-n", "-p"]).env("PROC_ROOT", root.join("none")).output().unwrap();
+        assert_eq!(failed.status.code(), Some(11), "{failed:?}");
+    }
+}
+
 #[test]
 fn root_old_processes_are_lstfs() {
     testkit::require_root!();

@@ -11,7 +11,7 @@ use crate::session::{Place, Session};
 use crate::stdout::Stdout;
 use engine::{Names, Rounds};
 use flows::{Conjunct, Ephemeral, FlowSource, Rule};
-use host::LocalPorts;
+use host::{HostError, LocalPorts, Owners, OwnersReader};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
     Accounting, Addr, Demand, Expr, LookupId, Next, Op, Operand, Prefix, Proto, SinkError, Source, SourceError, State,
@@ -22,6 +22,7 @@ use sinks::face::lstf::{LstfJson, LstfStyle, LstfTable};
 use sockets::SocketSource;
 use std::fmt;
 use std::time::Duration;
+use sys::Host;
 
 /// What lstf takes for private: RFC 1918, loopback, link-local and unique local addresses of IPv6.
 const PRIVATE: &[&str] =
@@ -39,7 +40,14 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
             return FAILED;
         }
     };
-    let mut face = Face { session: &session, switches, bug_compatible, out: Out::new(Stdout::new()) };
+    let processes = proc_root();
+    let mut face = Face {
+        session: &session,
+        processes: processes.as_ref(),
+        switches,
+        bug_compatible,
+        out: Out::new(Stdout::new()),
+    };
     match face.rounds() {
         Ok(()) | Err(Failure::Sink(SinkError::Closed)) => OK,
         Err(failure) => {
@@ -49,9 +57,17 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
     }
 }
 
+/// The host whose processes are looked through, if it is not the session's: lstf takes the place of /proc for them (and
+/// for nothing else) from `PROC_ROOT`, as a container does that has the host's /proc mounted.
+fn proc_root() -> Option<Host> {
+    let root = std::env::var_os("PROC_ROOT").filter(|root| !root.is_empty())?;
+    Some(Host::with_roots(root.into(), "/sys".into(), "/etc".into()))
+}
+
 /// Why there is no table.
 enum Failure {
     Source(SourceError),
+    Owners(HostError),
     Sink(SinkError),
 }
 
@@ -59,6 +75,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Source(error) => error.fmt(f),
+            Failure::Owners(error) => error.fmt(f),
             Failure::Sink(error) => error.fmt(f),
         }
     }
@@ -66,6 +83,8 @@ impl fmt::Display for Failure {
 
 struct Face<'s> {
     session: &'s Session,
+    /// See [`proc_root`].
+    processes: Option<&'s Host>,
     switches: &'s Switches,
     bug_compatible: bool,
     out: Out<Stdout>,
@@ -91,8 +110,14 @@ impl Face<'_> {
     /// Reads and shows the flows as they are now; what is missing is said on stderr.
     fn round(&mut self) -> Result<(), Failure> {
         let mut books = Accounting::default();
-        let wanted: &[LookupId] = if self.switches.processes { &[LookupId::Owners] } else { &[] };
+        let of_session = self.switches.processes && self.processes.is_none();
+        let wanted: &[LookupId] = if of_session { &[LookupId::Owners] } else { &[] };
         let enrichment = Enrichment::read(self.session, wanted, &mut books);
+        let elsewhere = self.owners_elsewhere(&mut books)?;
+        let mut lookups = enrichment.lookups();
+        if let Some(owners) = &elsewhere {
+            lookups = lookups.with(LookupId::Owners, owners);
+        }
         let options = flows::Options {
             ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
@@ -101,11 +126,19 @@ impl Face<'_> {
         };
         let all = sockets::Options::new(self.session.netns_id());
         let mut sockets = SocketSource::new(self.session.host(), all).keeping(self.session.doors());
-        let mut source = FlowSource::new(&mut sockets, enrichment.lookups(), options);
+        let mut source = FlowSource::new(&mut sockets, lookups, options);
         books.add(&self.show(&mut source)?);
         self.out.flush().map_err(Failure::Sink)?;
         footer(&books);
         Ok(())
+    }
+
+    /// Owners below `PROC_ROOT`. The kernel's own list of open files knows no such place: each process is looked into.
+    fn owners_elsewhere(&self, books: &mut Accounting) -> Result<Option<Owners>, Failure> {
+        let Some(host) = self.processes.filter(|_| self.switches.processes) else { return Ok(None) };
+        let owners = OwnersReader::new(Some(host::Door::Proc)).read(host).map_err(Failure::Owners)?;
+        owners.report().lines().into_iter().for_each(|line| books.because(1, line));
+        Ok(Some(owners))
     }
 
     fn ephemeral(&self) -> Ephemeral {
@@ -116,7 +149,7 @@ impl Face<'_> {
     }
 
     fn show(&mut self, source: &mut FlowSource<'_>) -> Result<Accounting, Failure> {
-        let groups = Groups::new(self.session.host());
+        let groups = Groups::new(self.processes.unwrap_or(self.session.host()));
         let group_of = |pid| groups.of(pid);
         let style = LstfStyle {
             names: None,

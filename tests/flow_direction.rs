@@ -193,3 +193,55 @@ fn root_issue_10_flows_have_round_trip_times() {
     assert_eq!(netwren_in(&lab, &args).ok(), expected);
     drop(held);
 }
+
+/// Names of /etc/services in filters: the same rows as with the number.
+#[test]
+fn root_issue_10_service_names_in_filters() {
+    testkit::require_root!();
+    let services = std::fs::read_to_string("/etc/services").unwrap_or_default();
+    if !services.lines().any(|line| line.starts_with("https") && line.contains("443/tcp")) {
+        return testkit::loud("skipped: /etc/services does not know https");
+    }
+    let lab = Lab::new("dnames");
+    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:443").unwrap());
+    let held = connect(&lab, ("127.0.0.1", 443), &listener, 2);
+    for table in ["sockets", "flows"] {
+        let rows = |filter: &str| netwren_in(&lab, &[table, "-H", "--no-owner", filter]).ok();
+        for (named, numbered) in [
+            ("local_port = https", "local_port = 443"),
+            ("peer = 127.0.0.1:https", "peer = 127.0.0.1:443"),
+            ("not peer_port in (https, 22)", "not peer_port in (443, 22)"),
+        ] {
+            assert_eq!(rows(named), rows(numbered), "{table} {named}");
+        }
+        assert!(rows("local_port = https").contains("\t443\t"));
+        netwren_in(&lab, &[table, "local_port = htpps"]).says(2, &["a name of /etc/services"]);
+    }
+    drop(held);
+}
+
+/// A table that is asked for by name and that this kernel cannot list: the missing part has a name, no file of /proc
+/// is blamed, and the exit code is that of a source that is not there.
+#[test]
+fn root_issue_10_a_missing_part_of_the_kernel_is_named() {
+    testkit::require_root!();
+    let lab = Lab::new("dparts");
+    for (proto, option) in [
+        ("sctp", "CONFIG_INET_SCTP_DIAG"),
+        ("dccp", "CONFIG_INET_DCCP_DIAG"),
+        ("vsock", "CONFIG_VSOCKETS_DIAG"),
+        ("tipc", "CONFIG_TIPC_DIAG"),
+        ("xdp", "CONFIG_XDP_SOCKETS_DIAG"),
+    ] {
+        let ran = netwren_in(&lab, &["sockets", &format!("proto = {proto}")]);
+        let lacks = ran.code != 0;
+        if lacks {
+            assert!(ran.stdout.is_empty() && !ran.stderr.contains("/proc"), "{}", ran.stderr);
+            ran.says(4, &[option]);
+        }
+        // Beside a table that is there it costs exit code 3; unless it is named nothing is said.
+        let ran = netwren_in(&lab, &["sockets", "-H", &format!("proto in (tcp, {proto})")]);
+        assert_eq!((ran.code, ran.stderr.contains(option)), (if lacks { 3 } else { 0 }, lacks), "{}", ran.stderr);
+        assert_eq!(netwren_in(&lab, &["sockets", "-H", "proto != tcp"]).stderr, "");
+    }
+}

@@ -166,6 +166,60 @@ fn root_threads_hold_what_their_process_holds() {
     }
 }
 
+/// Families named together: by netlink ss shows the one named last, from /proc all of them. And `-b` shows timers.
+#[test]
+fn root_issue_10_families_together_and_filters_with_timers() {
+    require_root!();
+    require_tool!("ss");
+    require_tool!("python3");
+    let lab = sockets("ssboth");
+    let script = "import socket,time\n\
+                  a=socket.socket(socket.AF_INET,socket.SOCK_RAW,1)\n\
+                  b=socket.socket(socket.AF_INET6,socket.SOCK_RAW,58)\n\
+                  t=socket.socket(); t.bind(('127.0.0.1',4244)); t.listen()\n\
+                  c=socket.create_connection(('127.0.0.1',4244))\n\
+                  c.setsockopt(socket.SOL_SOCKET,socket.SO_KEEPALIVE,1)\n\
+                  u=socket.socket(); u.bind(('127.0.0.1',4245)); u.listen()\n\
+                  time.sleep(600)";
+    lab.spawn("python3", &["-c", script]);
+    lab.wait_until("it has all sockets", || lab.output("ss", &["-Hltn"]).contains(":4245"));
+    for words in ["-46wan", "-64wan", "-4wan", "-6wan", "-46tan", "-64tan", "-46uan", "-64uan", "-f inet -6 -wan"] {
+        same(&lab, words, None);
+    }
+    for words in ["-btn", "-bHtn", "-b0an"] {
+        // The time that is left ticks between two runs.
+        let timers = |ours| text(&run(&lab, ours, &[words], None).stdout).matches("timer:(keepalive,").count();
+        let counts = until_equal(|| [timers(false), timers(true)], |[theirs, ours]| theirs == ours);
+        assert_eq!(counts, [usize::from(words != "-b0an"); 2], "{words}");
+    }
+}
+
+/// A thread with a table of descriptors of its own holds what it has open there, and no more.
+#[test]
+fn root_issue_10_threads_with_descriptors_of_their_own() {
+    require_root!();
+    require_tool!("ss");
+    require_tool!("python3");
+    let lab = Lab::new("ssthr2");
+    // CLONE_FILES is 0x400. The first thread closes the socket for itself, the second gives it another number.
+    let script = "import socket,threading,ctypes,os,time\n\
+                  libc=ctypes.CDLL(None)\n\
+                  s=socket.socket(); s.bind(('127.0.0.1',4242)); s.listen()\n\
+                  def closes():\n libc.unshare(0x400); os.close(s.fileno()); ready.release(); time.sleep(600)\n\
+                  def moves():\n libc.unshare(0x400); os.dup2(s.fileno(),99); os.close(s.fileno()); ready.release(); time.sleep(600)\n\
+                  def shares():\n ready.release(); time.sleep(600)\n\
+                  ready=threading.Semaphore(0)\n\
+                  for f in (closes,moves,shares):\n threading.Thread(target=f,daemon=True).start(); ready.acquire()\n\
+                  t=socket.socket(); t.bind(('127.0.0.1',4243)); t.listen()\n\
+                  time.sleep(600)";
+    lab.spawn("python3", &["-c", script]);
+    lab.wait_until("all threads are ready", || lab.output("ss", &["-Hltn"]).contains(":4243"));
+    let ours = same(&lab, "-tlnpT", None);
+    let first = ours.lines().find(|line| line.contains(":4242")).unwrap();
+    assert_eq!(first.matches(",tid=").count(), 3, "{first}");
+    assert!(first.contains("fd=99"), "{first}");
+}
+
 /// Without a policy ss says so and ends.
 #[test]
 fn root_contexts_need_selinux() {

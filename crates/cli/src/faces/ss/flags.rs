@@ -197,7 +197,8 @@ impl Reader {
             Switch::Tipc => show.tipc = true,
             Switch::Kill => self.kill = true,
             Switch::Events => self.events = true,
-            Switch::Filters => show.filters = true,
+            // ss counts it among the options that show timers.
+            Switch::Filters => (show.timers, show.filters) = (true, true),
             Switch::Table(db) => self.asked.add_table(db),
             Switch::Only(family) => self.asked.add_family(family),
             Switch::All => self.states = states::all(show.layout),

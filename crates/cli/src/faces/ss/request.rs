@@ -10,6 +10,7 @@ use super::{grammar, states};
 use record::{Expr, Op, Operand, Proto};
 use sinks::face::ss::Options;
 use std::ffi::OsString;
+use sys::socket::{AF_INET, AF_INET6};
 
 /// Everything that a run needs.
 #[derive(Debug)]
@@ -51,6 +52,9 @@ pub(super) struct Question {
     pub(super) proto: Proto,
     /// The parts of an `and`; the first is `proto = …`.
     pub(super) filter: Vec<Expr>,
+    /// The only address family of rows that netlink gave, for tables whose filter leaves both. ss asks the kernel for
+    /// the family named last alone, but reads the files of /proc of every family that was named.
+    pub(super) of_netlink: Option<u8>,
 }
 
 /// Tables of sockets with IP addresses in ss's order.
@@ -190,7 +194,9 @@ fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &
     if let Some(states) = states.and_then(|states| states::filter_words(states, proto)) {
         filter.push(test("state", Op::Eq, Operand::Words(states)));
     }
+    let of_netlink = family_of_netlink(proto, asked);
     match (proto, asked.inet()) {
+        _ if of_netlink.is_some() => {}
         (Proto::Unix, _) => filter.extend(unix_types(asked)),
         (Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp, _) => {}
         (_, (true, false)) => filter.push(words("family", ["inet"])),
@@ -200,7 +206,17 @@ fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &
     if let Some(condition) = condition {
         filter.extend(expr(condition, proto, world).into_conjuncts());
     }
-    Question { proto, filter }
+    Question { proto, filter, of_netlink }
+}
+
+/// See [`Question::of_netlink`]. Tables of TCP are large, and no kernel of use lacks them.
+fn family_of_netlink(proto: Proto, asked: &Asked) -> Option<u8> {
+    let both = asked.shows(Family::Inet) && asked.shows(Family::Inet6);
+    match (proto, asked.inet()) {
+        (Proto::Raw | Proto::Udp, (true, false)) if both => Some(AF_INET as u8),
+        (Proto::Raw | Proto::Udp, (false, true)) if both => Some(AF_INET6 as u8),
+        _ => None,
+    }
 }
 
 /// The type of packet sockets, unless both are shown. ss asks the kernel for all of them and shows what comes.

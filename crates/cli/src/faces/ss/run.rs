@@ -209,6 +209,10 @@ pub(super) fn ask(
         if rows % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
             return Next::Stop;
         }
+        // A row of netlink has a cookie, a line of /proc has none.
+        if row.cookie != 0 && question.of_netlink.is_some_and(|family| family != row.family) {
+            return Next::More;
+        }
         if rest.is_empty() || rest.matches(row, lookups) { each(row) } else { Next::More }
     });
     outcome.map_err(|error| error.to_string())

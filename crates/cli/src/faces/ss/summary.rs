@@ -53,7 +53,7 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
         test("state", Op::Eq, Operand::Words(words)),
     ];
     let mut closed = 0;
-    let question = Question { proto: Proto::Tcp, filter };
+    let question = Question { proto: Proto::Tcp, filter, of_netlink: None };
     let request = Request {
         options: Options::plain(Layout::V6_15),
         questions: Vec::new(),

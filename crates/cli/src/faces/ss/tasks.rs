@@ -4,15 +4,27 @@ use record::Comm;
 use sinks::face::ss::Tasks;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use sys::Host;
 
-/// Threads looked at in one process at most.
+/// Threads looked at in one process at most; the sockets of further ones are shown without them, as those of threads
+/// that have ended.
 const THREADS_MAX: usize = 100_000;
+
+/// The sockets of a table of descriptors: inode and descriptor, ascending. Threads with equal tables share it.
+type Held = Rc<[(u32, u32)]>;
+
+/// A thread that is not its process's first.
+struct Thread {
+    tid: u32,
+    name: Comm,
+    held: Held,
+}
 
 /// Answers from /proc, each process's threads read once.
 pub(super) struct Live<'h> {
     host: &'h Host,
-    threads: RefCell<HashMap<u32, Vec<(u32, Comm)>>>,
+    threads: RefCell<HashMap<u32, Vec<Thread>>>,
 }
 
 impl<'h> Live<'h> {
@@ -20,15 +32,24 @@ impl<'h> Live<'h> {
         Live { host, threads: RefCell::default() }
     }
 
-    fn read(&self, pid: u32) -> Vec<(u32, Comm)> {
+    fn read(&self, pid: u32) -> Vec<Thread> {
         let mut text = Vec::new();
         // A process that is gone has none.
         let _ = self.host.read_names(&format!("/proc/{pid}/task"), &mut text);
         let mut tids = numbers(&text);
         tids.retain(|&tid| tid != pid);
         tids.truncate(THREADS_MAX);
-        let named = tids.into_iter().filter_map(|tid| Some((tid, self.name(pid, tid)?)));
-        named.collect()
+        let mut threads: Vec<Thread> = Vec::new();
+        for tid in tids {
+            let Some(name) = self.name(pid, tid) else { continue };
+            let held = self.held(pid, tid);
+            let held = match threads.last() {
+                Some(last) if *last.held == *held => Rc::clone(&last.held),
+                _ => held.into(),
+            };
+            threads.push(Thread { tid, name, held });
+        }
+        threads
     }
 
     fn name(&self, pid: u32, tid: u32) -> Option<Comm> {
@@ -36,6 +57,29 @@ impl<'h> Live<'h> {
         self.host.read_file(&format!("/proc/{pid}/task/{tid}/comm"), &mut text).ok()?;
         Some(Comm::new(text.strip_suffix(b"\n").unwrap_or(&text)))
     }
+
+    /// The sockets among a thread's descriptors: one system call a descriptor, as ss has it.
+    fn held(&self, pid: u32, tid: u32) -> Vec<(u32, u32)> {
+        let (mut text, mut link) = (Vec::new(), Vec::new());
+        let dir = format!("/proc/{pid}/task/{tid}/fd");
+        // A thread that may not be looked into holds nothing that could be shown.
+        let _ = self.host.read_names(&dir, &mut text);
+        let mut held = Vec::new();
+        for fd in numbers(&text) {
+            let read = self.host.read_link(&format!("{dir}/{fd}"), &mut link);
+            if let (Ok(()), Some(inode)) = (read, socket_inode(&link)) {
+                held.push((inode, fd));
+            }
+        }
+        held.sort_unstable();
+        held
+    }
+}
+
+/// The inode in `socket:[N]`.
+fn socket_inode(link: &[u8]) -> Option<u32> {
+    let digits = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Numbers among names that end in NUL, in the order of the kernel: that of the threads' making, which is ss's as well
@@ -46,9 +90,13 @@ fn numbers(names: &[u8]) -> Vec<u32> {
 }
 
 impl Tasks for Live<'_> {
-    fn threads(&self, pid: u32, each: &mut dyn FnMut(u32, Comm)) {
+    fn threads(&self, pid: u32, inode: u32, each: &mut dyn FnMut(u32, Comm, u32)) {
         let mut known = self.threads.borrow_mut();
-        known.entry(pid).or_insert_with(|| self.read(pid)).iter().for_each(|&(tid, name)| each(tid, name));
+        for thread in known.entry(pid).or_insert_with(|| self.read(pid)) {
+            let from = thread.held.partition_point(|&(held, _)| held < inode);
+            let of_socket = thread.held.iter().skip(from).take_while(|(held, _)| *held == inode);
+            of_socket.for_each(|&(_, fd)| each(thread.tid, thread.name, fd));
+        }
     }
 
     fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool {
@@ -85,8 +133,13 @@ mod tests {
 
     #[test]
     fn own_threads() {
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::MetadataExt;
         let host = Host::live();
         let live = Live::new(&host);
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().expect("a socket");
+        let fd = socket.as_raw_fd() as u32;
+        let inode = std::fs::metadata(format!("/proc/self/fd/{fd}")).expect("it is open").ino() as u32;
         let (ready, wait) = std::sync::mpsc::channel::<()>();
         let (named, started) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("netwren-task".into()).spawn(move || {
@@ -94,10 +147,18 @@ mod tests {
             let _ = wait.recv();
         });
         let _ = started.recv();
-        let mut names = Vec::new();
-        live.threads(std::process::id(), &mut |_, name| names.push(name));
+        let holders = |inode| {
+            let mut names = Vec::new();
+            live.threads(std::process::id(), inode, &mut |_, name, fd| names.push((name, fd)));
+            names
+        };
+        let (holders, others) = (holders(inode), holders(u32::MAX));
         drop(ready);
         assert!(thread.is_ok_and(|thread| thread.join().is_ok()));
-        assert!(names.contains(&Comm::new(b"netwren-task")), "{names:?}");
+        assert!(holders.contains(&(Comm::new(b"netwren-task"), fd)) && others.is_empty(), "{holders:?}");
+        assert_eq!(
+            (socket_inode(b"socket:[12]"), socket_inode(b"pipe:[12]"), socket_inode(b"socket:[x]")),
+            (Some(12), None, None)
+        );
     }
 }

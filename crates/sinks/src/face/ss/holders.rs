@@ -4,7 +4,7 @@ use super::extras::put_item;
 use super::writer::{Context, Options, Tasks};
 use record::rows::Socket;
 use record::text::put_face;
-use record::{Comm, Key, Lookups, Owner};
+use record::{Comm, Key, LookupId, Lookups, Owner, Value};
 
 /// What is said of a context that nobody tells.
 const UNAVAILABLE: &[u8] = b"unavailable";
@@ -29,7 +29,7 @@ pub(super) fn put(
     out.extend_from_slice(b" users:(");
     let start = out.len();
     for of_process in sorted.chunk_by(|a, b| a.pid == b.pid) {
-        put_process(out, of_process, options, tasks);
+        put_process(out, row.inode, of_process, options, lookups, tasks);
     }
     // Each entry ends in a comma.
     if out.len() > start {
@@ -38,34 +38,48 @@ pub(super) fn put(
     out.push(b')');
 }
 
-/// The entries of one process: its threads share its descriptors.
-fn put_process(out: &mut Vec<u8>, owners: &[Owner], options: &Options, tasks: Option<&dyn Tasks>) {
+/// The entries of one process: those of its threads that hold the socket, the newest first, then its own.
+fn put_process(
+    out: &mut Vec<u8>,
+    inode: u32,
+    owners: &[Owner],
+    options: &Options,
+    lookups: &Lookups<'_>,
+    tasks: Option<&dyn Tasks>,
+) {
     let Some(pid) = owners.first().map(|owner| owner.pid) else { return };
-    let mut threads: Vec<(u32, Option<Comm>)> = Vec::new();
-    if let (true, Some(tasks)) = (options.threads, tasks) {
-        tasks.threads(pid, &mut |tid, name| threads.push((tid, Some(name))));
-        threads.reverse();
+    let threads = tasks.filter(|_| options.threads);
+    if let Some(tasks) = threads {
+        let mut threads: Vec<Task> = Vec::new();
+        tasks.threads(pid, inode, &mut |tid, name, fd| threads.push(Task { pid, tid, name, fd }));
+        threads.iter().rev().for_each(|task| task.put(out, options, Some(tasks)));
     }
-    for (tid, name) in threads.into_iter().chain([(pid, None)]) {
-        for owner in owners {
-            let task = Task { tid, name: name.unwrap_or(owner.process), owner };
-            task.put(out, options, tasks);
+    // Among a process's owners are descriptors of its threads' own tables, if the kernel listed them.
+    let of_thread = |owner: &Owner| {
+        let key = Key::Pair(u64::from(inode) << 32 | u64::from(pid), owner.fd);
+        matches!(lookups.value(LookupId::Owners, key), Value::U64(thread) if thread != u64::from(pid) && thread != 0)
+    };
+    for owner in owners {
+        if threads.is_some() && of_thread(owner) {
+            continue;
         }
+        Task { pid, tid: pid, name: owner.process, fd: owner.fd }.put(out, options, tasks);
     }
 }
 
 /// One thread that holds the socket by one descriptor.
-struct Task<'o> {
+struct Task {
+    pid: u32,
     tid: u32,
     name: Comm,
-    owner: &'o Owner,
+    fd: u32,
 }
 
-impl Task<'_> {
+impl Task {
     fn put(&self, out: &mut Vec<u8>, options: &Options, tasks: Option<&dyn Tasks>) {
         out.extend_from_slice(b"(\"");
         put_name(out, self.name.as_bytes(), options.bug_compatible);
-        put_item(out, "\",pid=", self.owner.pid.into());
+        put_item(out, "\",pid=", self.pid.into());
         if options.threads {
             put_item(out, ",tid=", self.tid.into());
         }
@@ -73,10 +87,10 @@ impl Task<'_> {
             out.extend_from_slice(b",proc_ctx=");
             put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_context(self.tid, out)));
         }
-        put_item(out, ",fd=", self.owner.fd.into());
+        put_item(out, ",fd=", self.fd.into());
         if options.context == Context::Socket {
             out.extend_from_slice(b",sock_ctx=");
-            let fd = self.owner.fd;
+            let fd = self.fd;
             put_context(out, options, |out| tasks.is_some_and(|tasks| tasks.put_socket_context(self.tid, fd, out)));
         }
         out.extend_from_slice(b"),");
@@ -108,7 +122,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::face::ss::Layout;
-    use record::{Lookup, LookupId, Value};
+    use record::Lookup;
 
     struct Known([Owner; 3]);
 
@@ -127,10 +141,12 @@ mod tests {
     }
 
     impl Tasks for Known {
-        fn threads(&self, pid: u32, each: &mut dyn FnMut(u32, Comm)) {
-            if pid == 7 {
-                each(8, Comm::new(b"a\x1b"));
-                each(12, Comm::new(b"b\"c"));
+        fn threads(&self, pid: u32, inode: u32, each: &mut dyn FnMut(u32, Comm, u32)) {
+            if pid == 7 && inode == 5 {
+                each(8, Comm::new(b"a\x1b"), 3);
+                each(8, Comm::new(b"a\x1b"), 4);
+                // One with a table of its own.
+                each(12, Comm::new(b"b\"c"), 9);
             }
         }
         fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool {
@@ -162,7 +178,7 @@ mod tests {
         assert_eq!(
             holders(true, Context::None),
             concat!(
-                r#" users:(("two",pid=9,tid=9,fd=3),("b\"c",pid=7,tid=12,fd=4),("b\"c",pid=7,tid=12,fd=3),"#,
+                r#" users:(("two",pid=9,tid=9,fd=3),("b\"c",pid=7,tid=12,fd=9),"#,
                 r#"("a?",pid=7,tid=8,fd=4),("a?",pid=7,tid=8,fd=3),("one",pid=7,tid=7,fd=4),("one",pid=7,tid=7,fd=3))"#
             )
         );

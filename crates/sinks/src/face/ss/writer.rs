@@ -147,8 +147,10 @@ pub type Processes<'s> = &'s dyn Fn(u32, &mut Vec<u8>) -> bool;
 
 /// Answers about holders of sockets that are in no lookup.
 pub trait Tasks {
-    /// Hands number and name of each thread of a process but its first to `each`, in the order of their making.
-    fn threads(&self, pid: u32, each: &mut dyn FnMut(u32, Comm));
+    /// Hands number, name and descriptor of each thread of a process but its first that holds the socket `inode` to
+    /// `each`: threads in the order of their making, descriptors ascending. A thread may have a table of descriptors of
+    /// its own (CLONE_FILES undone).
+    fn threads(&self, pid: u32, inode: u32, each: &mut dyn FnMut(u32, Comm, u32));
     /// Appends the security context of a thread; false if nobody tells.
     fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool;
     /// The same of the socket behind a descriptor.

@@ -15,7 +15,7 @@ use crate::window::Window;
 pub(crate) struct Rows<'r, 'f> {
     pub(crate) each: &'r mut Each<'f, Sockets>,
     pub(crate) books: &'r mut Books,
-    /// What the kernel was not asked or could not do.
+    /// What is tested again here; none where every row passes, or where a program of ours has tested them.
     pub(crate) filter: Option<&'r TableFilter>,
     /// Twice what comes twice by design.
     pub(crate) as_sent: bool,

@@ -85,7 +85,12 @@ impl TableFilter {
         TableFilter { proto, states: STATES_ALL, families, sport: 0, dport: 0, code: Code::True }
     }
 
-    /// Whether a row passes: for doors that cannot filter.
+    /// True if every row of the table passes.
+    pub(crate) fn is_everything(&self) -> bool {
+        *self == TableFilter::all(self.proto, Families::Both)
+    }
+
+    /// Whether a row passes: for doors that cannot filter, and behind those of which it is not certain that they do.
     pub(crate) fn admits(&self, row: &Socket<'_>) -> bool {
         let state = 1u32.checked_shl(row.state.0.into()).unwrap_or(0);
         // A state that nobody knows yet is part of everything.

@@ -10,7 +10,7 @@ use crate::keys::Table;
 use crate::proc_door::ProcFile;
 use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::proc_tcp::parse_proc_line;
-use crate::pushdown::{Families, TableFilter};
+use crate::pushdown::TableFilter;
 use crate::rows::Rows;
 use crate::source::fault::{NoKernelPart, fault_of, lacks_table};
 use crate::window::Window;
@@ -23,7 +23,7 @@ impl Run<'_, '_, '_, '_> {
         }
         let source = self.source;
         let netns_id = source.options.netns_id;
-        let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
+        let filter = (!filter.is_everything()).then_some(filter);
         let rows_before = self.books.rows();
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };

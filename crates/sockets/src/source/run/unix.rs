@@ -60,7 +60,7 @@ impl Run<'_, '_, '_, '_> {
     /// Hands out the connections that wait for accept: netlink does not have them, because they have no inode.
     pub(super) fn unix_waiting(&mut self, counts: &UnixCounts, filter: &TableFilter) {
         let netns_id = self.source.options.netns_id;
-        let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
+        let filter = (!filter.is_everything()).then_some(filter);
         let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window: Window::new() };
         for line in counts.waiting() {
             let mut line = line.clone();
@@ -110,7 +110,7 @@ impl Run<'_, '_, '_, '_> {
     /// Hands out the lines that `lines` gives, as long as its callback says that more are wanted.
     fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
         let netns_id = self.source.options.netns_id;
-        let filter = (*filter != TableFilter::all(filter.proto, Families::Both)).then_some(filter);
+        let filter = (!filter.is_everything()).then_some(filter);
         let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window: Window::new() };
         let (mut line, mut stopped) = (Vec::new(), false);
         lines(&mut |text| {

@@ -119,3 +119,38 @@ fn root_issue_10_support_sends_no_cookie_that_a_socket_may_have() {
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     hex.split("\\x").skip(1).map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
 }
+
+/// The kernel does not look at the port of a request where bound sockets stand: others came with the one that was asked
+/// for, and would have been closed with it.
+#[test]
+fn root_issue_10_one_port_is_one_port_of_bound_sockets_too() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("oneport");
+    let ready = lab.dir().join("ready");
+    let script = "import socket,sys,signal\nkept=[]\nfor port in (7777,7778,7779):\n s=socket.socket(); \
+                  s.bind(('127.0.0.1',port)); kept.append(s)\n\
+                  open(sys.argv[1],'w').close(); signal.pause()";
+    lab.spawn("python3", &["-c", script, ready.to_str().unwrap()]);
+    lab.wait_until("bound sockets", || ready.exists());
+    let ports = |args: &[&str]| netwren_in(&lab, args).ok();
+    let bound = "local_port = 7778 and state = bound_inactive";
+    assert_eq!(ports(&["sockets", "-H", "--no-owner", "--columns", "local_port", bound]), "7778\n");
+    let preview = netwren_in(&lab, &["sockets", "kill", "-H", "--no-owner", "--columns", "local_port", bound]);
+    assert!(preview.stderr.contains("sockets that would be closed: 1;"), "{}", preview.stderr);
+    assert_eq!(preview.ok(), "7778\n");
+    for states in [&["-a"][..], &[], &["state", "all"]] {
+        let shown = ports(&[&["ss", "-H", "-t", "-n"], states, &["sport", "=", ":7778"]].concat());
+        assert!(!shown.contains(":7777") && !shown.contains(":7779"), "{states:?}: {shown}");
+    }
+    // The walk of all namespaces does not cross their table: they are read beside it, also where it is insisted on.
+    for via in ["bpf", "netlink"] {
+        let all = ["sockets", "--all-netns", "--via", via, "-H", "--no-owner", "--columns", "netns,local_port", bound];
+        // Namespaces of other tests come and go: nothing is said of the exit code.
+        let shown = netwren_in(&lab, &all).stdout;
+        let here: Vec<&str> = shown.lines().filter(|line| line.starts_with(lab.name())).collect();
+        assert_eq!(here, [format!("{}\t7778", lab.name())], "{via}");
+    }
+    // A port that no socket has.
+    assert_eq!(ports(&["ss", "-Htan", "sport", "=", ":7700"]), "");
+}

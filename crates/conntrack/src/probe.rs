@@ -111,7 +111,7 @@ mod tests {
     fn replay_issue_10_connection_tracking_is_not_loaded_by_a_probe() {
         let root = tempfile::tempdir().unwrap();
         let proc = root.path().join("proc");
-        std::fs::create_dir_all(proc.join("self")).unwrap();
+        std::fs::create_dir_all(&proc).unwrap();
         std::fs::write(proc.join("modules"), "").unwrap();
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t nf_tables_dump_table\n").unwrap();
         let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));

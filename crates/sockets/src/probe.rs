@@ -197,7 +197,7 @@ mod tests {
     fn replay_issue_10_what_is_not_loaded_is_not_asked_for() {
         let root = tempfile::tempdir().unwrap();
         let proc = root.path().join("proc");
-        std::fs::create_dir_all(proc.join("self")).unwrap();
+        std::fs::create_dir_all(&proc).unwrap();
         std::fs::write(proc.join("modules"), "").unwrap();
         let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));
         let netlink = |start: &str| {

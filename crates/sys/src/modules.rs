@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
+use crate::errno::Errno;
 use crate::fs;
 use crate::host::{Blocks, Host};
 
@@ -47,12 +48,10 @@ impl<'h> Modules<'h> {
         Modules { host, dumps: OnceCell::new() }
     }
 
-    /// Whether `part` is there. Two system calls; the first part that is no loaded module costs some 60 ms more, for
-    /// the names of 200,000 functions. On a kernel that loads no modules at all it is one call.
+    /// Whether `part` is there. Some ten system calls; the first part that is no loaded module costs some 60 ms more, for
+    /// the names of 200,000 functions. On a kernel without modules it is two calls.
     pub fn presence(&self, part: Part) -> Presence {
-        let there = |path: &str| fs::stat(&self.host.proc_path(path)).is_ok();
-        // Without CONFIG_MODULES there is no list of modules.
-        if !there("modules") && there("self") || self.is_closed() {
+        if self.loads_none() || self.is_closed() {
             return Presence::There;
         }
         if fs::stat(&self.host.sys_path("module").join(part.module)).is_ok() {
@@ -63,6 +62,13 @@ impl<'h> Modules<'h> {
             Some(_) => Presence::NotLoaded,
             None => Presence::Unknown,
         }
+    }
+
+    // True if the kernel has no modules at all (CONFIG_MODULES): then it has no list of them. Where all of /proc but the
+    // processes is hidden (the mount option subset=pid) that says nothing.
+    fn loads_none(&self) -> bool {
+        let stat = |name: &str| fs::stat(&self.host.proc_path(name));
+        stat("modules").is_err_and(|error| error.errno == Errno::NOENT) && stat("version").is_ok()
     }
 
     // True if the host has closed the loading of modules until it boots again.
@@ -110,7 +116,7 @@ mod tests {
     const ABSENT: Part = Part { module: "vsock_diag", function: "vsock_diag_handler_dump" };
 
     fn host(root: &Path) -> Host {
-        for folder in ["proc/self", "proc/sys/kernel", "sys/module/sctp_diag"] {
+        for folder in ["proc/sys/kernel", "sys/module/sctp_diag"] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
         Host::with_roots(root.join("proc"), root.join("sys"), root.join("etc"))
@@ -121,7 +127,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let host = host(root.path());
         let ask = |part| Modules::new(&host).presence(part);
-        // No list of modules: a kernel that can load none.
+        // Nothing at all is shown, then no list of modules: a kernel that can load none.
+        assert_eq!(ask(ABSENT), Presence::Unknown);
+        std::fs::write(root.path().join("proc/version"), "Linux version 6.18").unwrap();
         assert_eq!(ask(ABSENT), Presence::There);
         std::fs::write(root.path().join("proc/modules"), "sctp_diag 16384 0 - Live 0x0\n").unwrap();
         assert_eq!([ask(LOADED), ask(BUILT_IN), ask(ABSENT)], [Presence::There, Presence::Unknown, Presence::Unknown]);

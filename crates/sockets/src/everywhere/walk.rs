@@ -24,11 +24,15 @@ impl EverySocket<'_> {
     /// What is to be read of TCP, if the walk is the door for it.
     pub(super) fn tcp_by_walk(&self, demand: &Demand<Sockets>) -> Option<(TableFilter, Choice)> {
         let filter = self.split(demand).tables.into_iter().find(|table| table.proto == Proto::Tcp)?;
+        // Not even if the user wants the walk: each namespace's own source reads them beside it.
+        if filter.states & BOUND != 0 && !self.host.is_replay() {
+            return None;
+        }
         let recorded = self.host.is_replay().then(|| {
             let bpf = self.host.holds(&keys::shared_key(0)) || self.host.holds(&keys::walked_listeners_key(0));
             Recorded { netlink: !bpf, bpf, proc: false }
         });
-        let walk = || self.is_possible(&filter);
+        let walk = || self.is_possible();
         let choice = choose(&Facts {
             proto: Proto::Tcp,
             need: demand.need,
@@ -43,8 +47,8 @@ impl EverySocket<'_> {
     }
 
     // One dump of each namespace costs milliseconds; loading the program costs some of them.
-    fn is_possible(&self, filter: &TableFilter) -> Walk {
-        if !cfg!(feature = "bpf") || filter.states & BOUND != 0 {
+    fn is_possible(&self) -> Walk {
+        if !cfg!(feature = "bpf") {
             return Walk::TooFew;
         }
         match self.doors.why_not() {

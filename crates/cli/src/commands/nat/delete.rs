@@ -71,7 +71,13 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
             let place = Place { netns: None, netns_id: session.netns_id() };
             let changes = Changes::new(session.host(), place);
-            acting::run(session, sink, rounds, yes, Deleter { changes, deleted: 0, gone: 0, refused: Vec::new() })
+            acting::run(
+                session,
+                sink,
+                rounds,
+                yes,
+                Deleter { changes, deleted: 0, gone: 0, refused: Vec::new(), unnamed: 0 },
+            )
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
@@ -83,6 +89,8 @@ struct Deleter<'c> {
     deleted: u64,
     gone: u64,
     refused: Vec<DumpError>,
+    /// Rows without an id.
+    unnamed: u64,
 }
 
 impl Act for Deleter<'_> {
@@ -92,7 +100,10 @@ impl Act for Deleter<'_> {
 
     /// Deletes the entry that the cells name.
     fn act(&mut self, key: &[Value<'_>]) -> Value<'static> {
-        let Some(target) = target_of(key) else { return Value::Null };
+        let Some(target) = target_of(key) else {
+            self.unnamed += 1;
+            return Value::Null;
+        };
         match self.changes.delete(&target) {
             Ok(()) => {
                 self.deleted += 1;
@@ -125,6 +136,10 @@ impl Act for Deleter<'_> {
         for error in &self.refused {
             books.incomplete = true;
             books.because(1, format!("not deleted: {}", why(error)));
+        }
+        if self.unnamed > 0 {
+            books.incomplete = true;
+            books.because(self.unnamed, "not deleted: the kernel gave them no id");
         }
         if rows.left > 0 {
             books.incomplete = true;

@@ -1,36 +1,46 @@
 //! Facts about processes that are read when a row first names them: for runs that meet processes as they come.
+//!
+//! Facts belong to a process and the program that it runs, not to a number: before the first use in each batch of rows the
+//! start time and the program are compared with those that the facts were read with, and after a second facts are read
+//! again, because a process may rewrite its command line.
 
-use host::{Containers, ProcessParts, Processes};
-use record::{Key, Lookup, LookupId, Lookups, Value};
-use std::cell::{Cell, OnceCell};
+use crate::append_map::AppendMap;
+use host::{Containers, Identity, ProcessParts, Processes};
+use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
+use std::cell::Cell;
 use sys::Host;
 
-/// Processes kept at most: each stays in memory, because cells may borrow from it. Later ones have no cells.
-const PROCESSES_MAX: u32 = 1 << 16;
-/// Chains that they are kept in.
-const CHAINS: usize = 1 << 12;
+/// Readings kept at most, about 1 KiB each; cells may borrow from them until a batch of rows is over. When half of it is
+/// used at the end of a batch, all are dropped. Further processes in one batch have no cells, and are counted.
+const READINGS_MAX: usize = 1 << 16;
 
-/// What was read of each process when it was first asked for; of one that was gone by then, nothing.
-///
-/// A number that is given to another process during the run keeps the first one's facts.
+/// After this time facts are read again.
+const FRESH_NS: u64 = 1_000_000_000;
+
+/// What was read of each process when it was asked for; of one that was gone by then, nothing.
 pub(crate) struct ByPid<'s, F> {
     read: Box<dyn Fn(u32) -> F + 's>,
-    chains: Vec<Place<F>>,
-    kept: Cell<u32>,
+    identity: Box<dyn Fn(u32) -> Option<Identity> + 's>,
+    /// Nanoseconds that facts stay fresh: in a replay for ever, because time does not pass there.
+    fresh_ns: u64,
+    now_ns: fn() -> u64,
+    readings: AppendMap<u32, Reading<F>>,
+    batch: u64,
+    missing: Cell<u64>,
 }
 
-type Place<F> = OnceCell<Box<Link<F>>>;
-
-struct Link<F> {
-    pid: u32,
+struct Reading<F> {
     facts: F,
-    next: Place<F>,
+    identity: Option<Identity>,
+    read_ns: u64,
+    /// The batch in which it was last found to be true.
+    checked: Cell<u64>,
 }
 
 impl<'s> ByPid<'s, Processes> {
     /// What /proc tells. Reads nothing yet.
     pub(crate) fn processes(host: &'s Host, parts: ProcessParts) -> ByPid<'s, Processes> {
-        ByPid::by(move |pid| Processes::read(host, &[pid], parts).unwrap_or_default())
+        ByPid::by(host, move |pid| Processes::read_one(host, pid, parts).unwrap_or_default())
     }
 
     /// The columns that come from here.
@@ -47,8 +57,8 @@ impl<'s> ByPid<'s, Containers> {
     /// Where processes run. Reads nothing yet.
     pub(crate) fn places(host: &'s Host) -> ByPid<'s, Containers> {
         let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
-        ByPid::by(move |pid| {
-            let process = Processes::read(host, &[pid], parts).unwrap_or_default();
+        ByPid::by(host, move |pid| {
+            let process = Processes::read_one(host, pid, parts).unwrap_or_default();
             Containers::read(host, process.cgroups(), None)
         })
     }
@@ -65,26 +75,61 @@ impl<'s> ByPid<'s, Containers> {
 }
 
 impl<'s, F> ByPid<'s, F> {
-    fn by(read: impl Fn(u32) -> F + 's) -> ByPid<'s, F> {
-        let chains = std::iter::repeat_with(OnceCell::new).take(CHAINS).collect();
-        ByPid { read: Box::new(read), chains, kept: Cell::new(0) }
+    fn by(host: &'s Host, read: impl Fn(u32) -> F + 's) -> ByPid<'s, F> {
+        ByPid {
+            read: Box::new(read),
+            identity: Box::new(|pid| Identity::read(host, pid).ok()),
+            fresh_ns: if host.is_replay() { u64::MAX } else { FRESH_NS },
+            now_ns: sys::clock::monotonic_ns,
+            readings: AppendMap::new(),
+            batch: 0,
+            missing: Cell::new(0),
+        }
+    }
+
+    /// Another batch of rows begins: facts are compared again, and dropped if they are many.
+    pub(crate) fn renew(&mut self) {
+        self.batch += 1;
+        if self.readings.len() > READINGS_MAX / 2 {
+            self.readings.clear();
+        }
+    }
+
+    /// Says what is missing.
+    pub(crate) fn tell(&self, books: &mut Accounting) {
+        if self.missing.get() > 0 {
+            books.incomplete = true;
+            let text = format!("cells of processes are empty: more than {READINGS_MAX} processes at a time");
+            books.because(self.missing.get(), text);
+        }
     }
 
     fn of(&self, pid: u64) -> Option<&F> {
         let pid = u32::try_from(pid).ok()?;
-        let mut place = self.chains.get(pid as usize % CHAINS)?;
-        while let Some(link) = place.get() {
-            if link.pid == pid {
-                return Some(&link.facts);
-            }
-            place = &link.next;
+        if let Some(reading) = self.readings.newest(&pid).filter(|reading| self.is_true(pid, reading)) {
+            reading.checked.set(self.batch);
+            return Some(&reading.facts);
         }
-        if self.kept.get() >= PROCESSES_MAX {
+        if self.readings.len() >= READINGS_MAX {
+            self.missing.set(self.missing.get() + 1);
             return None;
         }
-        self.kept.set(self.kept.get() + 1);
-        let link = Link { pid, facts: (self.read)(pid), next: OnceCell::new() };
-        Some(&place.get_or_init(|| Box::new(link)).facts)
+        // The identity first: a program that is exchanged in between will not be the one that the facts are kept for.
+        let identity = (self.identity)(pid);
+        let reading =
+            Reading { identity, facts: (self.read)(pid), read_ns: (self.now_ns)(), checked: Cell::new(self.batch) };
+        self.readings.push(pid, reading).map(|reading| &reading.facts)
+    }
+
+    /// Whether this was read of the process that has the number now. One that has ended keeps its facts.
+    fn is_true(&self, pid: u32, reading: &Reading<F>) -> bool {
+        if reading.checked.get() == self.batch {
+            return true;
+        }
+        match (self.identity)(pid) {
+            None => true,
+            now => now == reading.identity && (self.now_ns)().saturating_sub(reading.read_ns) < self.fresh_ns,
+        }
     }
 }
 
@@ -113,26 +158,83 @@ pub(crate) fn over<'l, F>(base: Lookups<'l>, columns: &'l [(LookupId, Column<'l,
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    fn parts() -> ProcessParts {
+        ProcessParts { cmdlines: true, ..ProcessParts::default() }
+    }
 
     #[test]
-    fn each_process_is_read_once_and_many_share_a_chain() {
+    fn each_process_is_read_once_a_batch() {
         let read = Cell::new(0);
-        let parts = ProcessParts { cmdlines: true, ..ProcessParts::default() };
         let host = Host::live();
-        let by_pid = ByPid::by(|pid| {
+        let mut by_pid = ByPid::by(&host, |pid| {
             read.set(read.get() + 1);
-            Processes::read(&host, &[pid], parts).unwrap_or_default()
+            Processes::read_one(&host, pid, parts()).unwrap_or_default()
         });
-        let columns = by_pid.columns();
+        by_pid.now_ns = || 5;
         let own = std::process::id();
-        let same_chain = own.wrapping_add(1 << 30);
-        for _ in 0..2 {
-            assert!(!columns[0].1.value(Key::Id(own.into())).is_null());
-            assert!(columns[0].1.value(Key::Id(same_chain.into())).is_null(), "there is no such process");
-            assert!(columns[1].1.value(Key::Id(own.into())).is_null(), "not asked for");
+        for _ in 0..3 {
+            let columns = by_pid.columns();
+            for _ in 0..2 {
+                assert!(!columns[0].1.value(Key::Id(own.into())).is_null());
+                assert!(columns[0].1.value(Key::Id((own + (1 << 30)).into())).is_null(), "there is no such process");
+                assert!(columns[1].1.value(Key::Id(own.into())).is_null(), "not asked for");
+            }
+            by_pid.renew();
         }
         assert_eq!(read.get(), 2);
+        by_pid.now_ns = || 5 + FRESH_NS;
+        by_pid.of(own.into()).unwrap();
+        assert_eq!(read.get(), 3, "it may have changed its command line");
+    }
+
+    #[test]
+    fn issue_10_after_exec_the_new_program_is_shown() {
+        let host = Host::live();
+        let mut by_pid = ByPid::processes(&host, parts());
+        by_pid.now_ns = || 5;
+        let mut child = Command::new("sh")
+            .args(["-c", "echo; read x; exec sleep 60"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = child.id();
+        let shown = |by_pid: &ByPid<'_, Processes>| match by_pid.columns()[0].1.value(Key::Id(pid.into())) {
+            Value::Bytes(words) => words.to_vec(),
+            _ => Vec::new(),
+        };
+        assert_eq!(shown(&by_pid), b"sh -c echo; read x; exec sleep 60");
+        drop(child.stdin.take());
+        testkit::wait_until("it sleeps", || std::fs::read(format!("/proc/{pid}/comm")).unwrap() == b"sleep\n");
+        assert_eq!(shown(&by_pid), b"sh -c echo; read x; exec sleep 60", "rows of this batch borrow it");
+        by_pid.renew();
+        assert_eq!(shown(&by_pid), b"sleep 60");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        by_pid.renew();
+        assert_eq!(shown(&by_pid), b"sleep 60", "it has ended, and nobody else has the number");
+    }
+
+    #[test]
+    fn issue_10_many_processes_are_dropped_between_batches_only() {
+        let host = Host::live();
+        let mut by_pid = ByPid::by(&host, |_| ());
+        by_pid.identity = Box::new(|_| None);
+        for pid in 0..READINGS_MAX as u64 + 7 {
+            let _ = by_pid.of(pid);
+        }
+        let mut books = Accounting::default();
+        by_pid.tell(&mut books);
+        assert_eq!((books.incomplete, books.why[0].count), (true, 7));
+        by_pid.renew();
+        assert!(by_pid.of(READINGS_MAX as u64 + 6).is_some());
+        assert_eq!(by_pid.missing.get(), 7);
     }
 
     #[test]
@@ -143,7 +245,8 @@ mod tests {
                 if key == Key::Pair(5, 0) { Value::U64(5) } else { Value::Null }
             }
         }
-        let by_pid = ByPid::by(|_| -> Containers { unreachable!() });
+        let host = Host::live();
+        let by_pid = ByPid::by(&host, |_| -> Containers { unreachable!() });
         let below = Lookups::none().with(LookupId::Units, &Group);
         let columns = by_pid.columns(below);
         let lookups = over(below, &columns);

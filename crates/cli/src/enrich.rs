@@ -26,7 +26,7 @@ impl Enrichment {
             match id {
                 LookupId::Owners => {
                     let now = kept(session.owners().read(host), books);
-                    all.owners = now.map(|now| OwnersOfRounds { now, before: None });
+                    all.owners = now.map(OwnersOfRounds::new);
                 }
                 LookupId::Users => all.users = kept(Users::read(host), books),
                 LookupId::Ifaces => all.ifaces = ifaces(session, books),
@@ -77,8 +77,9 @@ impl Enrichment {
         if parts == ProcessParts::default() {
             return;
         }
-        let pids = self.owners.as_ref().map(|owners| owners.now.pids()).unwrap_or_default();
-        self.processes = kept(Processes::read(session.host(), &pids, parts), books);
+        let owners = self.owners.as_ref().map(|owners| &owners.now);
+        let (pids, seen_ns) = owners.map(|now| (now.pids(), now.seen_ns())).unwrap_or_default();
+        self.processes = kept(Processes::read(session.host(), &pids, parts, seen_ns), books);
         let lines = self.processes.iter().flat_map(|processes| processes.report().lines());
         lines.for_each(|line| {
             books.incomplete = true;
@@ -98,6 +99,9 @@ impl Enrichment {
     /// The same, with the owners of the round before for what is gone since.
     pub(crate) fn after(mut self, before: Option<Owners>) -> Enrichment {
         if let Some(owners) = &mut self.owners {
+            let seen_ns = before.as_ref().map_or(u64::MAX, Owners::seen_ns);
+            owners.others =
+                self.processes.as_ref().map(|processes| processes.started_after(seen_ns)).unwrap_or_default();
             owners.before = before;
         }
         self
@@ -157,30 +161,49 @@ impl Enrichment {
 struct OwnersOfRounds {
     now: Owners,
     before: Option<Owners>,
+    /// Processes that started since then, ascending: what surrounds these numbers now is not the former owners'.
+    others: Vec<u32>,
+}
+
+impl OwnersOfRounds {
+    fn new(now: Owners) -> OwnersOfRounds {
+        OwnersOfRounds { now, before: None, others: Vec::new() }
+    }
+
+    /// The owners before, unless one of this key's has lost its number to another process.
+    fn before(&self, key: Key) -> Option<&Owners> {
+        let before = self.before.as_ref()?;
+        let lost = |owner: &Owner| self.others.binary_search(&owner.pid).is_ok();
+        (!before.owners(key).iter().any(lost)).then_some(before)
+    }
 }
 
 impl Lookup for OwnersOfRounds {
     fn value(&self, key: Key) -> Value<'_> {
-        match (self.now.value(key), &self.before) {
-            (Value::Null, Some(before)) => before.value(key),
-            (value, _) => value,
+        match self.now.value(key) {
+            Value::Null => self.before(key).map_or(Value::Null, |before| before.value(key)),
+            value => value,
         }
     }
 
     fn owners(&self, key: Key) -> &[Owner] {
-        match (self.now.owners(key), &self.before) {
-            ([], Some(before)) => before.owners(key),
-            (owners, _) => owners,
+        match self.now.owners(key) {
+            [] => self.before(key).map_or(&[], |before| before.owners(key)),
+            owners => owners,
         }
     }
 }
 
 /// The names of all namespaces; one without a name that people gave goes by that of the container in it.
 fn names_of(namespaces: &Namespaces, host: &Host) -> Result<NetnsNames, HostError> {
-    let mut file = Vec::new();
-    let mut cgroup_of = |pid: u32| {
+    let (mut file, mut link) = (Vec::new(), Vec::new());
+    let mut cgroup_of = |(pid, inode): (u32, u64)| {
         host.read_file(&format!("/proc/{pid}/cgroup"), &mut file).ok()?;
-        Some((pid, file.clone()))
+        // The number may be another process's by now: then it is, most likely, in another namespace.
+        let inside = host.read_link(&format!("/proc/{pid}/ns/net"), &mut link);
+        let is_here = inside.is_ok() && link == format!("net:[{inode}]").as_bytes();
+        // Recordings of 1.x have no link.
+        (is_here || host.is_replay()).then(|| (pid, file.clone()))
     };
     // One that has ended, or refuses, gives no name.
     let files: Vec<(u32, Vec<u8>)> = namespaces.to_be_named().filter_map(&mut cgroup_of).collect();

@@ -1,59 +1,111 @@
 //! A lookup that reads again when it meets what it does not know: for runs that last longer than what they look at.
+//!
+//! Readings are bounded by the time that they take, not by their number. A name that could not be read for now stays
+//! empty and is counted.
 
+use crate::append_map::AppendMap;
 use host::{Cgroups, Containers, NetnsNames};
-use record::{Key, Lookup, LookupId, Lookups, Value};
-use std::cell::{Cell, OnceCell};
+use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
+use std::cell::{Cell, RefCell};
 use sys::Host;
 
-/// Readings at most: each stays in memory, because cells may borrow from it.
-const READINGS_MAX: u32 = 256;
-/// The shortest time between two readings.
-const PAUSE_NS: u64 = 1_000_000_000;
-/// Reading may take this part of the time.
+/// Readings may take this part of the time.
 const SHARE_OF_TIME: u64 = 20;
+/// Time that may be used at once after a pause.
+const CREDIT_NS_MAX: u64 = 200_000_000;
+/// What a reading costs at least: 50 readings a second, 200 after a pause.
+const READING_NS_MIN: u64 = 1_000_000;
+/// After this time a namespace that had no name is looked at again: names are given after namespaces are made.
+const NAMELESS_NS: u64 = 1_000_000_000;
+/// Names kept at most, about 200 bytes each; cells may borrow from them until a batch of rows is over. When half of it is
+/// used then, all are dropped, and what still exists is read again. Further names in one batch are counted as missing.
+const NAMES_MAX: usize = 1 << 18;
 
 /// What a first reading knew, and what later ones added.
 pub(crate) struct Growing<'s, L> {
     base: Lookups<'s>,
     id: LookupId,
     read: Box<dyn Fn(Key) -> Option<L> + 's>,
+    /// After this time a key without a name is asked for again.
+    nameless_ns: u64,
     now_ns: fn() -> u64,
-    first: OnceCell<Box<Reading<L>>>,
-    readings: Cell<u32>,
-    not_before_ns: Cell<u64>,
+    /// The newest reading: names are copied out of it, so that it can be replaced.
+    newest: RefCell<Option<L>>,
+    names: AppendMap<Key, Name>,
+    budget: Budget,
+    missing: Cell<u64>,
 }
 
-struct Reading<L> {
-    lookup: L,
-    next: OnceCell<Box<Reading<L>>>,
+struct Name {
+    /// None if a reading did not know the key.
+    text: Option<Box<[u8]>>,
+    read_ns: u64,
 }
 
 impl<'s, L: Lookup> Growing<'s, L> {
-    /// Lookup `id` of `base`, and `read` for keys that it does not know.
-    pub(crate) fn new(base: Lookups<'s>, id: LookupId, read: impl Fn(Key) -> Option<L> + 's) -> Growing<'s, L> {
+    /// Lookup `id` of `base`, and `read` for keys that it does not know. What has no name is asked for again after
+    /// `nameless_ns`.
+    pub(crate) fn new(
+        base: Lookups<'s>,
+        id: LookupId,
+        nameless_ns: u64,
+        read: impl Fn(Key) -> Option<L> + 's,
+    ) -> Growing<'s, L> {
         Growing {
             base,
             id,
             read: Box::new(read),
+            nameless_ns,
             now_ns: sys::clock::monotonic_ns,
-            first: OnceCell::new(),
-            readings: Cell::new(0),
-            not_before_ns: Cell::new(0),
+            newest: RefCell::new(None),
+            names: AppendMap::new(),
+            budget: Budget::new(),
+            missing: Cell::new(0),
         }
     }
 
-    /// Another reading, if it is not too soon.
-    fn again(&self, key: Key) -> Option<L> {
-        let start_ns = (self.now_ns)();
-        if start_ns < self.not_before_ns.get() || self.readings.get() >= READINGS_MAX {
-            return None;
+    /// Another batch of rows begins.
+    fn renew(&mut self) {
+        if self.names.len() > NAMES_MAX / 2 {
+            self.names.clear();
         }
-        self.readings.set(self.readings.get() + 1);
-        let read = (self.read)(key);
-        let end_ns = (self.now_ns)();
-        let pause_ns = end_ns.saturating_sub(start_ns).saturating_mul(SHARE_OF_TIME).max(PAUSE_NS);
-        self.not_before_ns.set(end_ns.saturating_add(pause_ns));
-        read
+    }
+
+    /// How many cells stayed empty because it was too soon for another reading.
+    fn missing(&self) -> u64 {
+        self.missing.get()
+    }
+
+    /// A name that no reading was asked for so far, or too long ago.
+    fn find(&self, key: Key, is_new: bool) -> Value<'_> {
+        let known = self.newest.borrow().as_ref().and_then(|reading| text_of(reading, key));
+        if known.is_some() {
+            return self.keep(key, known);
+        }
+        let start_ns = (self.now_ns)();
+        if self.names.len() >= NAMES_MAX || !self.budget.allows(start_ns) {
+            self.missing.set(self.missing.get() + u64::from(is_new));
+            return Value::Null;
+        }
+        let reading = (self.read)(key);
+        self.budget.used((self.now_ns)().saturating_sub(start_ns));
+        let text = reading.as_ref().and_then(|reading| text_of(reading, key));
+        if reading.is_some() {
+            self.newest.replace(reading);
+        }
+        self.keep(key, text)
+    }
+
+    fn keep(&self, key: Key, text: Option<Box<[u8]>>) -> Value<'_> {
+        let name = self.names.push(key, Name { text, read_ns: (self.now_ns)() });
+        Value::text(name.and_then(|name| name.text.as_deref()))
+    }
+}
+
+fn text_of(lookup: &impl Lookup, key: Key) -> Option<Box<[u8]>> {
+    match lookup.value(key) {
+        Value::Bytes(text) => Some(text.into()),
+        _ => None,
     }
 }
 
@@ -63,18 +115,42 @@ impl<L: Lookup> Lookup for Growing<'_, L> {
         if !known.is_null() {
             return known;
         }
-        let mut place = &self.first;
-        while let Some(reading) = place.get() {
-            let known = reading.lookup.value(key);
-            if !known.is_null() {
-                return known;
-            }
-            place = &reading.next;
+        match self.names.newest(&key) {
+            Some(Name { text: Some(text), .. }) => Value::Bytes(text),
+            Some(name) if (self.now_ns)().saturating_sub(name.read_ns) < self.nameless_ns => Value::Null,
+            Some(_) => self.find(key, false),
+            None => self.find(key, true),
         }
-        match self.again(key) {
-            Some(lookup) => place.get_or_init(|| Box::new(Reading { lookup, next: OnceCell::new() })).lookup.value(key),
-            None => Value::Null,
-        }
+    }
+}
+
+/// Time that readings may take: a part of what goes by, saved up to a limit.
+struct Budget {
+    credit_ns: Cell<u64>,
+    at_ns: Cell<Option<u64>>,
+}
+
+impl Budget {
+    fn new() -> Budget {
+        Budget { credit_ns: Cell::new(CREDIT_NS_MAX), at_ns: Cell::new(None) }
+    }
+
+    /// Whether a reading may begin now; a long one is paid for afterwards.
+    fn allows(&self, now_ns: u64) -> bool {
+        let at_ns = self.at_ns.get().unwrap_or(now_ns);
+        // Steps that are too small to gain anything are added up.
+        let gained_ns = now_ns.saturating_sub(at_ns) / SHARE_OF_TIME;
+        self.at_ns.set(Some(at_ns.saturating_add(gained_ns.saturating_mul(SHARE_OF_TIME))));
+        self.credit_ns.set(self.credit_ns.get().saturating_add(gained_ns).min(CREDIT_NS_MAX));
+        self.credit_ns.get() >= READING_NS_MIN
+    }
+
+    fn used(&self, took_ns: u64) {
+        let left_ns = self.credit_ns.get().saturating_sub(took_ns.max(READING_NS_MIN));
+        self.credit_ns.set(left_ns);
+        // What was used beyond the credit is paid for with time that has not come yet.
+        let owed_ns = took_ns.saturating_sub(CREDIT_NS_MAX).saturating_mul(SHARE_OF_TIME);
+        self.at_ns.set(self.at_ns.get().map(|at_ns| at_ns.saturating_add(owed_ns)));
     }
 }
 
@@ -93,16 +169,18 @@ impl<'s> Younger<'s> {
             Key::Id(inode) => NetnsNames::read(host, &[inode]).ok(),
             _ => None,
         };
+        // A group that is not there when it is looked for has gone: its number will not come again.
+        let for_ever = u64::MAX;
         let place = |id, part: Part| {
             let read = move |_| {
                 let groups = Cgroups::read(host).ok()?;
                 Some(Place { containers: Containers::read(host, std::iter::empty(), Some(&groups)), part })
             };
-            (id, Growing::new(base, id, read))
+            (id, Growing::new(base, id, for_ever, read))
         };
         Younger {
-            namespaces: Growing::new(base, LookupId::Netns, names),
-            groups: Growing::new(base, LookupId::Cgroups, move |_| Cgroups::read(host).ok()),
+            namespaces: Growing::new(base, LookupId::Netns, NAMELESS_NS, names),
+            groups: Growing::new(base, LookupId::Cgroups, for_ever, move |_| Cgroups::read(host).ok()),
             places: [
                 place(LookupId::Containers, |containers| containers.names()),
                 place(LookupId::Pods, |containers| containers.pods()),
@@ -117,6 +195,29 @@ impl<'s> Younger<'s> {
         let places = self.places.iter().map(|(id, place)| (*id, place as &dyn Lookup));
         let had = all.into_iter().chain(places).filter(|(id, _)| base.has(*id));
         had.fold(base, |lookups, (id, lookup)| lookups.with(id, lookup))
+    }
+
+    /// Another batch of rows begins: nothing borrows from these any more.
+    pub(crate) fn renew(&mut self) {
+        self.namespaces.renew();
+        self.groups.renew();
+        self.places.iter_mut().for_each(|(_, place)| place.renew());
+    }
+
+    /// Says which cells stayed empty though there may be a name.
+    pub(crate) fn tell(&self, books: &mut Accounting) {
+        let places = self.places.iter().map(|(_, place)| place.missing());
+        let all = [
+            ("network namespaces", self.namespaces.missing()),
+            ("cgroups", self.groups.missing()),
+            ("containers, pods or units", places.sum()),
+        ];
+        for (what, count) in all.into_iter().filter(|(_, count)| *count > 0) {
+            books.incomplete = true;
+            let share = 100 / SHARE_OF_TIME;
+            let text = format!("cells without the names of new {what}: reading names may take {share} % of the time");
+            books.because(count, text);
+        }
     }
 }
 
@@ -145,30 +246,73 @@ mod tests {
     impl Lookup for UpTo {
         fn value(&self, key: Key) -> Value<'_> {
             match key {
-                Key::Id(id) if id <= self.0 => Value::U64(id),
+                Key::Id(id) if id <= self.0 => Value::Bytes(b"name"),
                 _ => Value::Null,
             }
         }
     }
 
+    const NAME: Value<'static> = Value::Bytes(b"name");
+
     #[test]
-    fn reads_again_for_what_it_does_not_know_but_not_too_often() {
+    fn reads_again_for_what_it_does_not_know() {
         let asked = RefCell::new(Vec::new());
         let base = UpTo(1);
         let lookups = Lookups::none().with(LookupId::Cgroups, &base);
-        let mut growing = Growing::new(lookups, LookupId::Cgroups, |key| {
+        let mut growing = Growing::new(lookups, LookupId::Cgroups, NAMELESS_NS, |key| {
             asked.borrow_mut().push(key);
-            Some(UpTo(2))
+            Some(UpTo(3))
         });
         growing.now_ns = || 5;
-        assert_eq!(growing.value(Key::Id(1)), Value::U64(1));
+        assert_eq!(growing.value(Key::Id(1)), NAME);
         assert!(asked.borrow().is_empty());
-        assert_eq!(growing.value(Key::Id(2)), Value::U64(2));
-        assert_eq!(growing.value(Key::Id(2)), Value::U64(2));
-        assert_eq!(growing.value(Key::Id(3)), Value::Null, "too soon for another reading");
-        assert_eq!(*asked.borrow(), [Key::Id(2)]);
-        growing.now_ns = || 5 + PAUSE_NS;
-        assert_eq!(growing.value(Key::Id(3)), Value::Null);
-        assert_eq!(asked.borrow().len(), 2);
+        assert_eq!((growing.value(Key::Id(2)), growing.value(Key::Id(2))), (NAME, NAME));
+        assert_eq!(growing.value(Key::Id(3)), NAME, "the same reading knew it");
+        assert_eq!((growing.value(Key::Id(4)), growing.value(Key::Id(4))), (Value::Null, Value::Null));
+        assert_eq!(*asked.borrow(), [Key::Id(2), Key::Id(4)]);
+        growing.now_ns = || 5 + NAMELESS_NS;
+        assert_eq!(growing.value(Key::Id(4)), Value::Null);
+        assert_eq!((asked.borrow().len(), growing.missing()), (3, 0));
+    }
+
+    #[test]
+    fn issue_10_readings_are_bounded_by_their_rate_and_what_is_missing_is_counted() {
+        thread_local!(static NOW_NS: Cell<u64> = const { Cell::new(5) });
+        let asked = Cell::new(0u64);
+        let mut growing = Growing::new(Lookups::none(), LookupId::Cgroups, u64::MAX, |key| {
+            asked.set(asked.get() + 1);
+            NOW_NS.set(NOW_NS.get() + READING_NS_MIN);
+            let Key::Id(id) = key else { return None };
+            Some(UpTo(id))
+        });
+        growing.now_ns = || NOW_NS.get();
+        let mut key = 0;
+        let mut wave = |growing: &Growing<'_, UpTo>, keys: u64| {
+            let named = (0..keys).filter(|_| {
+                key += 1;
+                growing.value(Key::Id(key)) == NAME
+            });
+            named.count() as u64
+        };
+        let first = wave(&growing, 1_000);
+        assert!((200..=215).contains(&first), "{first}");
+        assert_eq!(growing.missing(), 1_000 - first);
+        // Far beyond any number of readings, as long as there is time for them.
+        for _ in 0..100 {
+            NOW_NS.set(NOW_NS.get() + 10 * READING_NS_MIN * SHARE_OF_TIME);
+            assert_eq!(wave(&growing, 10), 10);
+            growing.renew();
+        }
+        assert_eq!((asked.get(), growing.missing()), (first + 1_000, 1_000 - first));
+    }
+
+    #[test]
+    fn a_long_reading_is_paid_for() {
+        let budget = Budget::new();
+        assert!(budget.allows(0));
+        budget.used(10 * CREDIT_NS_MAX);
+        let due_ns = 9 * CREDIT_NS_MAX * SHARE_OF_TIME;
+        assert!(!budget.allows(due_ns));
+        assert!(budget.allows(due_ns + READING_NS_MIN * SHARE_OF_TIME));
     }
 }

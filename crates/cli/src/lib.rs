@@ -4,6 +4,7 @@
 //! depends on this crate but the binary and the chores that print its help. Start reading at [`main`].
 #![forbid(unsafe_code)]
 
+mod append_map;
 mod by_pid;
 mod commands;
 mod enrich;

@@ -29,7 +29,7 @@ pub use hold::{HoldForNames, Names};
 pub use nearest::nearest;
 pub use plan::{Fold, Plan, PlanError, Request, Sort};
 pub use predicate::{BadPattern, Predicate};
-pub use run::{Ended, Run, RunError};
+pub use run::{Ended, RenewedLookups, Run, RunError};
 pub use watch::Rounds;
 pub use watched::{Memory, Watching};
 pub use written::Written;

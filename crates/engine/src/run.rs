@@ -39,6 +39,7 @@ use record::{Accounting, Columns, Get, Lookups, Next, Round, Sink, SinkError, So
 use std::mem;
 
 pub use again::Knowing;
+pub use follow::RenewedLookups;
 pub use outcome::{Ended, Run, RunError};
 
 /// How many rows may pass between two looks at `stop`. A look is a call and an atomic load; rows come at 10 million

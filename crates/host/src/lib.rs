@@ -43,6 +43,6 @@ pub use netns::NetnsNames;
 pub use networks::Networks;
 pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
-pub use processes::{Contexts, ProcessParts, Processes};
+pub use processes::{Contexts, Identity, ProcessParts, Processes};
 pub use services::{Services, ports_named};
 pub use users::Users;

@@ -1,13 +1,18 @@
 //! What /proc tells of the processes that hold sockets: command line, cgroups, number in their own pid namespace,
 //! security context.
 //!
-//! Only of the pids that are asked for, and only the files that are demanded: each costs about 6 µs.
+//! Only of the pids that are asked for, and only the files that are demanded: each costs about 6 µs. All files of a process
+//! are read below one open directory /proc/PID, which stays that of this process when the number is given to another one;
+//! the start time in it tells whether it is the process that was meant.
+mod identity;
+
 use record::{Key, Lookup, Value};
 use sys::fs::{self, CPath};
 use sys::{Blocks, Errno, Fd, Host, SysError};
 
 use crate::HostError;
 use crate::texts::Texts;
+pub use identity::Identity;
 use record::text::put_u64;
 
 /// Name of the stream on a recording.
@@ -29,17 +34,20 @@ enum Part {
     Cgroup,
     Status,
     Context,
+    /// When it started, in ticks since boot, u64 little endian: no file of its own.
+    Started,
 }
 
 impl Part {
-    const ALL: [Part; 4] = [Part::Cmdline, Part::Cgroup, Part::Status, Part::Context];
+    const ALL: [Part; 5] = [Part::Cmdline, Part::Cgroup, Part::Status, Part::Context, Part::Started];
 
     fn file(self) -> &'static [u8] {
         match self {
-            Part::Cmdline => b"/cmdline",
-            Part::Cgroup => b"/cgroup",
-            Part::Status => b"/status",
-            Part::Context => b"/attr/current",
+            Part::Cmdline => b"cmdline",
+            Part::Cgroup => b"cgroup",
+            Part::Status => b"status",
+            Part::Context => b"attr/current",
+            Part::Started => b"",
         }
     }
 }
@@ -64,6 +72,7 @@ impl ProcessParts {
             Part::Cgroup => self.cgroups,
             Part::Status => self.container_pids,
             Part::Context => self.contexts,
+            Part::Started => false,
         }
     }
 }
@@ -75,6 +84,8 @@ pub struct Processes {
     cgroups: Texts<u32>,
     container_pids: ContainerPids,
     contexts: Contexts,
+    /// pid, start in ticks since boot; ascending.
+    started: Vec<(u32, u64)>,
     report: ProcessesReport,
 }
 
@@ -155,12 +166,30 @@ fn pid_of(key: Key) -> Option<u32> {
 }
 
 impl Processes {
-    /// Reads `parts` of these processes. One that has ended, or refuses, has no cells.
+    /// Reads `parts` of these processes, which were seen at `seen_ns` of CLOCK_BOOTTIME ([`crate::Owners::seen_ns`]). One
+    /// that has ended, or refuses, has no cells; nor has one that started later: its number was another's then.
     ///
-    /// A pid may have been given to another process since it was learnt: then these are the other's, as with every tool
-    /// that reads /proc.
-    pub fn read(host: &Host, pids: &[u32], parts: ProcessParts) -> Result<Processes, HostError> {
-        let mut blocks = host.stream(STREAM, "", || Ok(Box::new(Walk::open(host, pids, parts)?)))?;
+    /// Start times are counted in hundredths of a second, so a number that is given away within that time goes unnoticed.
+    pub fn read(host: &Host, pids: &[u32], parts: ProcessParts, seen_ns: u64) -> Result<Processes, HostError> {
+        Processes::read_from(host, STREAM, pids, parts, seen_ns)
+    }
+
+    /// The same of one process, with a place of its own on a recording.
+    pub fn read_one(host: &Host, pid: u32, parts: ProcessParts) -> Result<Processes, HostError> {
+        let key = format!("{STREAM}/{pid}");
+        // Recordings of 1.x have all of them in one place.
+        let key = if host.holds(&key) { &key } else { STREAM };
+        Processes::read_from(host, key, &[pid], parts, u64::MAX)
+    }
+
+    fn read_from(
+        host: &Host,
+        key: &str,
+        pids: &[u32],
+        parts: ProcessParts,
+        seen_ns: u64,
+    ) -> Result<Processes, HostError> {
+        let mut blocks = host.stream(key, "", || Ok(Box::new(Walk::open(host, pids, parts, seen_ns)?)))?;
         let mut gather = Gather::default();
         loop {
             match blocks.next() {
@@ -197,6 +226,12 @@ impl Processes {
         self.cgroups.each()
     }
 
+    /// Processes that started after `seen_ns` of CLOCK_BOOTTIME, ascending by pid: at that time their numbers were others'.
+    pub fn started_after(&self, seen_ns: u64) -> Vec<u32> {
+        let ticks = identity::ticks(seen_ns);
+        self.started.iter().filter(|(_, started)| *started > ticks).map(|(pid, _)| *pid).collect()
+    }
+
     /// What was missed.
     pub fn report(&self) -> &ProcessesReport {
         &self.report
@@ -212,6 +247,7 @@ struct Gather {
     arena: [Vec<u8>; 3],
     places: [Vec<(u32, u32, u32)>; 3],
     numbers: Vec<(u32, u32)>,
+    started: Vec<(u32, u64)>,
     report: ProcessesReport,
 }
 
@@ -250,6 +286,10 @@ impl Gather {
             (Part::Cmdline, [places, ..]) => (cmdlines, places),
             (Part::Cgroup, [_, places, _]) => (cgroups, places),
             (Part::Context, [.., places]) => (contexts, places),
+            (Part::Started, _) => {
+                let ticks = text.first_chunk().map(|ticks| (pid, u64::from_le_bytes(*ticks)));
+                return self.started.extend(ticks);
+            }
             (Part::Status, _) => return self.numbers.extend(inner_pid(text).map(|inner| (pid, inner))),
         };
         let start = arena.len();
@@ -274,11 +314,13 @@ impl Gather {
         let [cmdlines, cgroups, contexts] = self.places;
         self.numbers.sort_unstable();
         self.numbers.dedup_by_key(|pair| pair.0);
+        self.started.sort_unstable();
         Processes {
             cmdlines: Cmdlines(Texts::new(cmdline_arena, cmdlines)),
             cgroups: Texts::new(cgroup_arena, cgroups),
             container_pids: ContainerPids(self.numbers),
             contexts: Contexts(Texts::new(context_arena, contexts)),
+            started: self.started,
             report: self.report,
         }
     }
@@ -304,6 +346,8 @@ struct Walk<'p> {
     proc: Fd,
     pids: std::slice::Iter<'p, u32>,
     parts: ProcessParts,
+    /// Processes that started after this tick are none of those that were meant.
+    until: u64,
     path: CPath,
     digits: Vec<u8>,
     text: Vec<u8>,
@@ -314,11 +358,12 @@ struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    fn open(host: &Host, pids: &'p [u32], parts: ProcessParts) -> Result<Walk<'p>, SysError> {
+    fn open(host: &Host, pids: &'p [u32], parts: ProcessParts, seen_ns: u64) -> Result<Walk<'p>, SysError> {
         Ok(Walk {
             proc: fs::open_dir(&host.proc_path(""))?,
             pids: pids.iter(),
             parts,
+            until: identity::ticks(seen_ns),
             path: CPath::new(),
             digits: Vec::with_capacity(10),
             text: Vec::with_capacity(BYTES_MAX),
@@ -332,9 +377,28 @@ impl<'p> Walk<'p> {
     fn look(&mut self, pid: u32) {
         self.digits.clear();
         put_u64(&mut self.digits, pid.into());
+        match fs::open_dir_at(&self.proc, self.path.set(&[&self.digits])) {
+            Ok(dir) => self.look_into(pid, &dir),
+            Err(errno) if errno.is_gone() => {}
+            Err(errno) => self.count(errno),
+        }
+    }
+
+    // The directory leads to the same process however long it is open.
+    fn look_into(&mut self, pid: u32, dir: &Fd) {
+        match Identity::of(dir, &self.digits, &mut self.path, &mut self.text) {
+            Ok(identity) if identity.started > self.until => return,
+            Ok(Identity { started, .. }) => {
+                put_head(&mut self.block, pid, Part::Started as u8, 8);
+                self.block.extend_from_slice(&started.to_le_bytes());
+            }
+            Err(Errno::SRCH) => return,
+            // A /proc without start times: then numbers are all there is.
+            Err(_) => {}
+        }
         let parts = self.parts;
         for part in Part::ALL.into_iter().filter(|part| parts.has(*part)) {
-            match self.read(part) {
+            match self.read(dir, part) {
                 Ok(()) => {
                     put_head(&mut self.block, pid, part as u8, self.text.len() as u32);
                     self.block.extend_from_slice(&self.text);
@@ -342,17 +406,29 @@ impl<'p> Walk<'p> {
                 // Without a policy the file cannot be read, or is not there.
                 Err(Errno::INVAL | Errno::NOENT) if part == Part::Context => {}
                 Err(errno) if errno.is_gone() => return,
-                Err(errno) => {
-                    self.unreadable += 1;
-                    self.refusal.get_or_insert(errno);
-                }
+                Err(errno) => self.count(errno),
             }
         }
     }
 
-    fn read(&mut self, part: Part) -> Result<(), Errno> {
+    // Leaves one file of the process with these digits in `text`.
+    fn one(&mut self, part: Part) -> Result<(), Errno> {
+        let dir = fs::open_dir_at(&self.proc, self.path.set(&[&self.digits]))?;
+        let identity = Identity::of(&dir, &self.digits, &mut self.path, &mut self.text);
+        if identity.is_ok_and(|identity| identity.started > self.until) {
+            return Err(Errno::SRCH);
+        }
+        self.read(&dir, part)
+    }
+
+    fn count(&mut self, errno: Errno) {
+        self.unreadable += 1;
+        self.refusal.get_or_insert(errno);
+    }
+
+    fn read(&mut self, dir: &Fd, part: Part) -> Result<(), Errno> {
         self.text.clear();
-        let file = fs::open_at(&self.proc, self.path.set(&[&self.digits, part.file()]))?;
+        let file = fs::open_at(dir, self.path.set(&[part.file()]))?;
         // These files give all they have to the first read, if it fits.
         fs::read_append(&file, &mut self.text, BYTES_MAX)?;
         Ok(())
@@ -384,6 +460,19 @@ impl Blocks for Walk<'_> {
     }
 }
 
+/// Replaces `into` by the first 4 KiB of a process's command line, each word ended by a NUL. Fails if the process that was
+/// seen at `seen_ns` of CLOCK_BOOTTIME has ended, also if another one has its number.
+pub fn read_cmdline(host: &Host, pid: u32, seen_ns: u64, into: &mut Vec<u8>) -> Result<(), SysError> {
+    let key = format!("/proc/{pid}/cmdline");
+    host.bytes(&key, "", into, |into| {
+        let mut walk = Walk::open(host, &[], ProcessParts::default(), seen_ns)?;
+        put_u64(&mut walk.digits, pid.into());
+        walk.one(Part::Cmdline).map_err(|errno| SysError::new("read", key.clone(), errno))?;
+        into.append(&mut walk.text);
+        Ok(())
+    })
+}
+
 /// Takes any bytes as a recorded block. For the fuzzer: it must neither panic nor fail to end.
 pub fn fuzz_processes(data: &[u8]) {
     let mut gather = Gather::default();
@@ -411,9 +500,9 @@ mod tests {
         let tape = tmp.path().join("tape");
         let pid = std::process::id();
         let host = Host::live().recording(&tape).unwrap();
-        let live = Processes::read(&host, &[pid, u32::MAX], ALL).unwrap();
+        let live = Processes::read(&host, &[pid, u32::MAX], ALL, sys::clock::boottime_ns()).unwrap();
         host.finish().unwrap();
-        let replayed = Processes::read(&Host::replaying(&tape).unwrap(), &[], ALL).unwrap();
+        let replayed = Processes::read(&Host::replaying(&tape).unwrap(), &[], ALL, u64::MAX).unwrap();
         let expected = std::env::args_os().map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ");
         for processes in [live, replayed] {
             let cmdline = processes.cmdlines().value(Key::Id(pid.into()));
@@ -439,7 +528,7 @@ mod tests {
         std::fs::create_dir_all(tmp.path().join("10")).unwrap();
         let host = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
         let only = ProcessParts { contexts: true, ..ProcessParts::default() };
-        let processes = Processes::read(&host, &[7, 8, 9, 10], only).unwrap();
+        let processes = Processes::read(&host, &[7, 8, 9, 10], only, u64::MAX).unwrap();
         let context = |pid| processes.contexts().value(Key::Id(pid));
         assert_eq!(context(7), Value::Bytes(b"system_u:system_r:sshd_t:s0-s0:c0.c1023"));
         assert_eq!(context(8), Value::Bytes(b"/usr/sbin/cupsd (enforce)"));
@@ -450,11 +539,27 @@ mod tests {
     #[test]
     fn a_file_that_refuses_is_told() {
         use sys::fault::{Fault, arm, disarm_all};
-        arm("openat", 1, 1, Fault::Fails(Errno::ACCES));
-        let processes = Processes::read(&Host::live(), &[std::process::id()], ALL).unwrap();
+        // /proc, the process, its start time, then the command line.
+        arm("openat", 3, 1, Fault::Fails(Errno::ACCES));
+        let processes = Processes::read(&Host::live(), &[std::process::id()], ALL, u64::MAX).unwrap();
         disarm_all();
         assert_eq!(processes.report().lines(), ["1 files of processes below /proc unreadable: permission denied"]);
         assert_eq!(processes.cgroups().count(), 1);
+    }
+
+    #[test]
+    fn issue_10_a_process_that_started_after_it_was_seen_is_another_one() {
+        let before_ns = sys::clock::boottime_ns();
+        testkit::wait_until("another tick", || identity::ticks(sys::clock::boottime_ns()) > identity::ticks(before_ns));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pids = [child.id(), std::process::id()];
+        let read = |seen_ns| Processes::read(&Host::live(), &pids, ALL, seen_ns).unwrap();
+        let (old, new) = (read(before_ns), read(sys::clock::boottime_ns()));
+        assert_eq!(old.cgroups().map(|(pid, _)| pid).collect::<Vec<_>>(), [std::process::id()]);
+        assert_eq!(new.cgroups().count(), 2);
+        assert_eq!(new.started_after(before_ns), [child.id()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -12,10 +12,10 @@ use crate::messages::say;
 use crate::names::DnsNames;
 use crate::output;
 use crate::session::Session;
-use engine::{HoldForNames, Plan, Run, RunError, columns};
-use host::ProcessParts;
+use engine::{HoldForNames, Plan, RenewedLookups, Run, RunError, columns};
+use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, LookupId, Sink, Stream, Table};
+use record::{Accounting, LookupId, Lookups, Sink, Stream, Table};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
@@ -134,20 +134,42 @@ fn follow<T: Table>(
     session.find_namespaces(false, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
-    // Namespaces and groups come and go while we follow.
     let base = enrichment.lookups();
-    let younger = Younger::new(session.host(), base);
-    let (processes, places) = (ByPid::processes(session.host(), parts(&wanted)), ByPid::places(session.host()));
-    let (columns, younger) = (processes.columns(), younger.over(base));
-    let places = places.columns(younger);
-    let lookups = by_pid::over(by_pid::over(younger, &columns), &places);
+    let mut lookups = FollowedLookups {
+        base,
+        younger: Younger::new(session.host(), base),
+        processes: ByPid::processes(session.host(), parts(&wanted)),
+        places: ByPid::places(session.host()),
+    };
     let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     let stop = || session.host().is_replay() && session.interrupted();
     let mut run = match &mut names {
-        None => plan.follow(stream, &lookups, &mut *sink, &stop)?,
-        Some(names) => plan.follow(stream, &lookups, &mut HoldForNames::new(&mut *sink, names), &stop)?,
+        None => plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?,
+        Some(names) => plan.follow_renewed(stream, &mut lookups, &mut HoldForNames::new(&mut *sink, names), &stop)?,
     };
+    lookups.younger.tell(&mut notes);
+    lookups.processes.tell(&mut notes);
+    lookups.places.tell(&mut notes);
     run.books.add(&notes);
     Ok(run)
+}
+
+/// What surrounds rows, though namespaces, groups and processes come and go while we follow.
+struct FollowedLookups<'s> {
+    base: Lookups<'s>,
+    younger: Younger<'s>,
+    processes: ByPid<'s, Processes>,
+    places: ByPid<'s, Containers>,
+}
+
+impl RenewedLookups for FollowedLookups<'_> {
+    fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
+        self.younger.renew();
+        self.processes.renew();
+        self.places.renew();
+        let younger = self.younger.over(self.base);
+        let (columns, places) = (self.processes.columns(), self.places.columns(younger));
+        then(&by_pid::over(by_pid::over(younger, &columns), &places));
+    }
 }

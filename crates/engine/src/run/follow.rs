@@ -2,8 +2,32 @@
 
 use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::plan::Plan;
-use record::{Lookups, Next, Sink, Stream, Table, Tide, Value};
+use record::{Lookups, Next, Push, Sink, Stream, Table, Tide, Value};
 use std::mem;
+
+/// Lookups that may change between two batches of rows: nothing borrows from them then.
+pub trait RenewedLookups {
+    /// Calls `then` once, with the lookups for the rows of one batch.
+    fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>));
+}
+
+/// Lookups that stay as they are.
+struct Fixed<'l>(&'l Lookups<'l>);
+
+impl RenewedLookups for Fixed<'_> {
+    fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
+        then(self.0);
+    }
+}
+
+/// What each batch of rows passes through.
+struct Gated<'g> {
+    lookups: &'g mut dyn RenewedLookups,
+    /// What the stream does of the filter.
+    pushed: &'g [Push],
+    /// True once no further row is wanted.
+    stop: &'g dyn Fn() -> bool,
+}
 
 impl<T: Table> Plan<T> {
     /// Hands the rows of `stream` to `sink` until the stream ends, the limit is reached or the reader goes away.
@@ -20,8 +44,18 @@ impl<T: Table> Plan<T> {
         sink: &mut dyn Sink,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
+        self.follow_renewed(stream, &mut Fixed(lookups), sink, stop)
+    }
+
+    /// The same with lookups that are asked for anew before each batch of rows.
+    pub fn follow_renewed(
+        &self,
+        stream: &mut dyn Stream<T>,
+        lookups: &mut dyn RenewedLookups,
+        sink: &mut dyn Sink,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Run, RunError> {
         let offer = stream.offer(&self.demand);
-        let gate = Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop };
         let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
         let mut pass = Pass::new();
         if self.limit == Some(0) {
@@ -29,7 +63,8 @@ impl<T: Table> Plan<T> {
         } else {
             // A reader may wait for the header to know that it has begun.
             out.flush();
-            self.tides(stream, &gate, &mut out, &mut pass)?;
+            let mut gated = Gated { lookups, pushed: &offer.pushed, stop };
+            self.tides(stream, &mut gated, &mut out, &mut pass)?;
         }
         let from_stream = stream.close();
         self.close(out, pass, from_stream)
@@ -38,38 +73,55 @@ impl<T: Table> Plan<T> {
     fn tides(
         &self,
         stream: &mut dyn Stream<T>,
-        gate: &Gate<'_, T>,
+        gated: &mut Gated<'_>,
         out: &mut Out<'_>,
         pass: &mut Pass,
     ) -> Result<(), RunError> {
         let mut spare = vec![Value::Null; self.cells.len()];
-        let limit = self.limit.unwrap_or(u64::MAX);
         while pass.ended == Ended::Whole && out.fault.is_none() {
-            let tide = stream.next(&self.demand, &mut |row| {
-                if !gate.admits(row, pass) {
-                    return pass.next();
-                }
-                let mut cells = mem::take(&mut spare);
-                fill(&self.cells, row, gate.lookups, &mut cells);
-                // The answer is in `pass`, too.
-                let _: Next = out.row(&cells, pass);
-                spare = recycled(cells);
-                if pass.books.emitted >= limit && pass.ended == Ended::Whole {
-                    pass.ended = Ended::Limit;
-                }
-                pass.next()
+            // A caller that gives no lookups wants no more rows.
+            let mut tide = Ok(Tide::Out);
+            let (pushed, stop) = (gated.pushed, gated.stop);
+            gated.lookups.with(&mut |lookups| {
+                let gate = Gate { rest: self.predicate.rest(pushed), lookups, stop };
+                tide = self.tide(stream, &gate, &mut spare, out, pass);
             });
-            let tide = tide.map_err(RunError::Source)?;
             out.flush();
-            if tide == Tide::Out {
+            if tide? == Tide::Out {
                 break;
             }
             // A batch may be without rows, and rows are looked at now and then only.
-            if pass.ended == Ended::Whole && (gate.stop)() {
+            if pass.ended == Ended::Whole && (gated.stop)() {
                 pass.ended = Ended::Stopped;
             }
         }
         Ok(())
+    }
+
+    fn tide(
+        &self,
+        stream: &mut dyn Stream<T>,
+        gate: &Gate<'_, T>,
+        spare: &mut Vec<Value<'static>>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+    ) -> Result<Tide, RunError> {
+        let limit = self.limit.unwrap_or(u64::MAX);
+        let tide = stream.next(&self.demand, &mut |row| {
+            if !gate.admits(row, pass) {
+                return pass.next();
+            }
+            let mut cells = mem::take(spare);
+            fill(&self.cells, row, gate.lookups, &mut cells);
+            // The answer is in `pass`, too.
+            let _: Next = out.row(&cells, pass);
+            *spare = recycled(cells);
+            if pass.books.emitted >= limit && pass.ended == Ended::Whole {
+                pass.ended = Ended::Limit;
+            }
+            pass.next()
+        });
+        tide.map_err(RunError::Source)
     }
 }
 

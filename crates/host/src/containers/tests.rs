@@ -176,7 +176,7 @@ fn root_a_living_process_in_a_group_like_dockers() {
     let grouped = Grouped::new(&mount, &[&parent, &format!("docker-{id}.scope")]);
     let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
     let pid = grouped.child.id();
-    let processes = Processes::read(&Host::live(), &[pid], parts).unwrap();
+    let processes = Processes::read(&Host::live(), &[pid], parts, u64::MAX).unwrap();
     let groups = Cgroups::read(&Host::live()).unwrap();
     let found = Containers::read_below(&Host::live(), "/nonexistent", processes.cgroups(), Some(&groups));
     let group = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&grouped.group).unwrap());

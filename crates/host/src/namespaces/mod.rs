@@ -134,9 +134,10 @@ impl Namespaces {
         self.list.extend(new.into_iter().map(Namespace::numbered));
     }
 
-    /// Processes of the namespaces that nobody gave a name: a container's name would do.
-    pub fn to_be_named(&self) -> impl Iterator<Item = u32> {
-        self.list.iter().filter(|namespace| !namespace.is_given).filter_map(|namespace| namespace.pid)
+    /// Processes of the namespaces that nobody gave a name (a container's name would do), and the namespaces' inodes.
+    pub fn to_be_named(&self) -> impl Iterator<Item = (u32, u64)> {
+        let nameless = self.list.iter().filter(|namespace| !namespace.is_given);
+        nameless.filter_map(|namespace| Some((namespace.pid?, namespace.inode)))
     }
 
     /// What each is called, for the rows: the name that it was given; else what `of_process` makes of its process (a

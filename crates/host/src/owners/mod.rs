@@ -104,7 +104,9 @@ impl OwnersReader {
         let (index, over) = gather.finish();
         report.sockets = index.len() as u64;
         report.over = over;
-        Ok(Owners { index, report })
+        // A recording has its own clock, in which nothing is compared.
+        let seen_ns = if host.is_replay() { u64::MAX } else { sys::clock::boottime_ns() };
+        Ok(Owners { index, report, seen_ns })
     }
 }
 
@@ -113,6 +115,7 @@ impl OwnersReader {
 pub struct Owners {
     index: Index,
     report: OwnersReport,
+    seen_ns: u64,
 }
 
 impl Owners {
@@ -124,6 +127,12 @@ impl Owners {
     /// What was read and what was not.
     pub fn report(&self) -> &OwnersReport {
         &self.report
+    }
+
+    /// When the reading was over, in ns of CLOCK_BOOTTIME; `u64::MAX` in a replay. A process that started later is none of
+    /// these owners, whatever its number.
+    pub fn seen_ns(&self) -> u64 {
+        self.seen_ns
     }
 
     /// The owners of the socket with this inode; empty if there are none or they are unknown.

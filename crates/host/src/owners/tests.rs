@@ -465,7 +465,7 @@ fn root_processes_in_pid_namespaces_have_two_numbers() {
         assert_eq!(found[0].1, child.id());
         let pids: Vec<u32> = found.iter().map(|(_, pid)| *pid).collect();
         let parts = ProcessParts { container_pids: true, cmdlines: true, ..ProcessParts::default() };
-        let processes = Processes::read(&Host::live(), &pids, parts).unwrap();
+        let processes = Processes::read(&Host::live(), &pids, parts, u64::MAX).unwrap();
         assert_eq!(processes.container_pids().get(pids[0]), None, "ours");
         assert_eq!(processes.container_pids().get(pids[1]), Some(1));
         let cmdline = processes.cmdlines().value(Key::Id(pids[1].into()));

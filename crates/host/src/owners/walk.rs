@@ -157,8 +157,7 @@ impl<'h> Walk<'h> {
     }
 
     fn keep(&mut self, process: &mut Process, fd: u32, inode: u64) {
-        let comm =
-            *process.comm.get_or_insert_with(|| read_comm(&self.proc, process.pid, &mut self.path, &mut self.comm));
+        let comm = *process.comm.get_or_insert_with(|| read_comm(&process.dir, &mut self.comm));
         let at = *process.count_at.get_or_insert_with(|| block::put_process(&mut self.block, process.pid, comm));
         block::put_held(&mut self.block, at, fd, inode);
     }
@@ -210,11 +209,10 @@ fn socket_behind(dir: &Fd, name: &CStr) -> Result<Option<u64>, Errno> {
     fs::read_link_at(dir, name, &mut target).map(socket_inode)
 }
 
-// The name of a process that holds a socket; empty if the process has just gone.
-fn read_comm(proc: &Fd, pid: u32, path: &mut CPath, into: &mut Vec<u8>) -> Comm {
-    let mut digits = Vec::with_capacity(10);
-    put_u64(&mut digits, pid.into());
-    if fs::read_file_at(proc, path.set(&[&digits, b"/comm"]), into).is_err() {
+// The name of a process that holds a socket; empty if the process has just gone. It is found from the directory that is
+// held open, and so is the same process's even if the number has been given to another one.
+fn read_comm(descriptors: &Fd, into: &mut Vec<u8>) -> Comm {
+    if fs::read_file_at(descriptors, c"../comm", into).is_err() {
         return Comm::default();
     }
     // One newline is the kernel's; others are part of the name.

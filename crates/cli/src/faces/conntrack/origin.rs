@@ -42,14 +42,16 @@ fn inode_of(host: &Host, portid: u32) -> Option<u64> {
 /// Who holds the socket: most have their pid for a port id, of the others every process is looked at.
 fn holder(host: &Host, portid: u32, inode: u64) -> Option<Vec<u8>> {
     let wanted = format!("socket:[{inode}]");
+    // A process that holds the socket before its name is read and after it is one and the same.
+    let name = |pid| name(host, pid).filter(|_| holds(host, pid, &wanted));
     if holds(host, portid, &wanted) {
-        return name(host, portid);
+        return name(portid);
     }
     let mut names = Vec::new();
     host.read_names("/proc", &mut names).ok()?;
     let pids = names.split(|&b| b == 0).filter_map(|name| std::str::from_utf8(name).ok()?.parse::<u32>().ok());
     let pid = pids.filter(|pid| *pid > 1 && *pid != portid).find(|pid| holds(host, *pid, &wanted))?;
-    name(host, pid)
+    name(pid)
 }
 
 fn holds(host: &Host, pid: u32, wanted: &str) -> bool {

@@ -41,13 +41,13 @@ pub(super) fn run(list: &List) -> u8 {
     let names = Names { service: &service, argv0: &argv0 };
     let mut writer = Writer::new(Out::new(Stdout::new()), list.options, names);
     repeat(&session, list.continuous, || {
-        programs.forget();
-        round(&session, list, &mut writer)
+        let known = Known::read(&session, list);
+        programs.forget(known.owners.as_ref().map_or(u64::MAX, Owners::seen_ns));
+        round(&session, list, &known, &mut writer)
     })
 }
 
-fn round(session: &Session, list: &List, writer: &mut Writer<'_, Stdout>) -> Result<(), Broken> {
-    let known = Known::read(session, list);
+fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, Stdout>) -> Result<(), Broken> {
     let lookups = known.lookups();
     let mut books = Accounting::default();
     writer.begin().map_err(Broken::Output)?;

@@ -1,0 +1,103 @@
+//! A map that only grows while it is shared: what it gives out stays where it is, so that cells may borrow it.
+
+use std::cell::{Cell, OnceCell};
+use std::hash::{BuildHasher, Hash, RandomState};
+
+/// Chains that the entries are kept in.
+const CHAINS: usize = 1 << 12;
+
+/// Key → values, the newest of which counts. Nothing is removed but everything at once.
+pub(crate) struct AppendMap<K, V> {
+    chains: Vec<Place<K, V>>,
+    length: Cell<usize>,
+    hasher: RandomState,
+}
+
+type Place<K, V> = OnceCell<Box<Link<K, V>>>;
+
+struct Link<K, V> {
+    key: K,
+    value: V,
+    next: Place<K, V>,
+}
+
+impl<K: Hash + Eq, V> AppendMap<K, V> {
+    pub(crate) fn new() -> AppendMap<K, V> {
+        let chains = std::iter::repeat_with(OnceCell::new).take(CHAINS).collect();
+        AppendMap { chains, length: Cell::new(0), hasher: RandomState::new() }
+    }
+
+    /// How many values there are, older ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.length.get()
+    }
+
+    /// The newest value under `key`.
+    pub(crate) fn newest(&self, key: &K) -> Option<&V> {
+        let mut place = self.chain(key)?;
+        let mut newest = None;
+        while let Some(link) = place.get() {
+            if link.key == *key {
+                newest = Some(&link.value);
+            }
+            place = &link.next;
+        }
+        newest
+    }
+
+    /// Adds a value, which is the newest under `key` from now on.
+    pub(crate) fn push(&self, key: K, value: V) -> Option<&V> {
+        let mut place = self.chain(&key)?;
+        while let Some(link) = place.get() {
+            place = &link.next;
+        }
+        self.length.set(self.length.get() + 1);
+        Some(&place.get_or_init(|| Box::new(Link { key, value, next: OnceCell::new() })).value)
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear(&mut self) {
+        self.chains.iter_mut().for_each(empty);
+        self.length.set(0);
+    }
+
+    fn chain(&self, key: &K) -> Option<&Place<K, V>> {
+        // Cut on purpose: some bits of the hash.
+        self.chains.get(self.hasher.hash_one(key) as usize % CHAINS)
+    }
+}
+
+impl<K, V> Drop for AppendMap<K, V> {
+    fn drop(&mut self) {
+        self.chains.iter_mut().for_each(empty);
+    }
+}
+
+/// Drops a chain link by link: left to itself a long one would do so on the stack.
+fn empty<K, V>(place: &mut Place<K, V>) {
+    let mut next = place.take();
+    while let Some(mut link) = next {
+        next = link.next.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_newest_counts_and_what_was_given_out_stays() {
+        let mut map = AppendMap::new();
+        let first = map.push(1, "one".to_owned()).unwrap();
+        for key in 2..10_000 {
+            map.push(key, key.to_string());
+        }
+        assert_eq!(map.push(1, "new".to_owned()).unwrap(), "new");
+        assert_eq!((first.as_str(), map.newest(&1).unwrap().as_str()), ("one", "new"));
+        assert_eq!((map.newest(&9_999).unwrap().as_str(), map.newest(&10_000)), ("9999", None));
+        assert_eq!(map.len(), 10_000);
+        map.clear();
+        assert_eq!((map.newest(&1), map.len()), (None, 0));
+    }
+}

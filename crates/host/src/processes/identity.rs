@@ -1,0 +1,115 @@
+//! What tells a process, and the program that it runs, from others with the same number.
+use record::Comm;
+use record::text::put_u64;
+use sys::fs::{self, CPath};
+use sys::{Errno, Fd, Host, SysError};
+
+/// Nanoseconds of a tick: `USER_HZ` is 100 (include/uapi/asm-generic/param.h).
+const TICK_NS: u64 = 10_000_000;
+
+/// Bytes read of the file; it has about 350.
+const STAT_BYTES: usize = 1024;
+
+/// Ticks since boot at this moment of CLOCK_BOOTTIME.
+pub(super) fn ticks(boottime_ns: u64) -> u64 {
+    if boottime_ns == u64::MAX { u64::MAX } else { boottime_ns / TICK_NS }
+}
+
+/// A process by its start, and the program in it.
+///
+/// The number and the start time are the process's for its life. The name and the addresses of code, stack and arguments
+/// are those of the program that it runs: they change when it executes another one. Without the right to trace the
+/// process the addresses are 0 and the name is all that tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// When it started, in hundredths of a second since boot.
+    pub started: u64,
+    name: Comm,
+    image: [u64; 3],
+}
+
+impl Identity {
+    /// Reads it; fails if there is no such process.
+    pub fn read(host: &Host, pid: u32) -> Result<Identity, SysError> {
+        let (mut digits, mut text) = (Vec::with_capacity(10), Vec::new());
+        put_u64(&mut digits, pid.into());
+        host.bytes(&format!("process {pid}"), "", &mut text, |into| {
+            let failed = |errno| SysError::new("read", format!("process {pid}"), errno);
+            let proc = fs::open_dir(&host.proc_path(""))?;
+            let mut path = CPath::new();
+            let dir = fs::open_dir_at(&proc, path.set(&[&digits])).map_err(failed)?;
+            read_stat(&dir, &digits, &mut path, into).map_err(failed)
+        })?;
+        parse(&text).ok_or_else(|| SysError::new("read", format!("process {pid}"), Errno::INVAL))
+    }
+
+    /// The same below its open directory; `ESRCH` or `ENOENT` once it has ended.
+    pub(super) fn of(dir: &Fd, pid: &[u8], path: &mut CPath, text: &mut Vec<u8>) -> Result<Identity, Errno> {
+        read_stat(dir, pid, path, text)?;
+        parse(text).ok_or(Errno::INVAL)
+    }
+}
+
+// The file of the first thread: that of the process adds up all threads' times, which costs 1 µs for each.
+fn read_stat(dir: &Fd, pid: &[u8], path: &mut CPath, text: &mut Vec<u8>) -> Result<(), Errno> {
+    text.clear();
+    let file = fs::open_at(dir, path.set(&[b"task/", pid, b"/stat"]))?;
+    fs::read_append(&file, text, STAT_BYTES).map(drop)
+}
+
+// proc_pid_stat(5). The name may hold anything, also parentheses and blanks: the last parenthesis ends it.
+fn parse(stat: &[u8]) -> Option<Identity> {
+    let start = stat.iter().position(|&byte| byte == b'(')?;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let name = Comm::new(stat.get(start + 1..end)?);
+    let fields = stat.get(end + 1..)?.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    // The first of these is field 3.
+    let fields: Vec<&[u8]> = fields.collect();
+    let number = |field: usize| -> Option<u64> { std::str::from_utf8(fields.get(field - 3)?).ok()?.parse().ok() };
+    let image = [26, 28, 48].map(|field| number(field).unwrap_or(0));
+    Some(Identity { started: number(22)?, name, image })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_name_with_parentheses_moves_no_field() {
+        let line = |name: &str| format!("7 ({name}) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 9 9 9 5 9 6 9\n");
+        for name in ["sh", "a) S 1 (b", ") 9 9 (", ""] {
+            let identity = parse(line(name).as_bytes()).unwrap();
+            assert_eq!((identity.started, identity.name), (4711, Comm::new(name.as_bytes())), "{name}");
+            assert_eq!(identity.image, [5, 6, 0]);
+        }
+        assert_eq!(parse(b"7 (x"), None);
+        assert_eq!(parse(b"7 (x) S 1"), None);
+        assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn issue_10_the_same_process_runs_another_program() {
+        let host = Host::live();
+        let mut child = Command::new("sh")
+            .args(["-c", "echo; read x; exec sleep 60"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let shell = Identity::read(&host, child.id()).unwrap();
+        assert_eq!(Identity::read(&host, child.id()).unwrap(), shell);
+        drop(child.stdin.take());
+        let now = || Identity::read(&host, child.id()).unwrap();
+        testkit::wait_until("it sleeps", || now().name == Comm::new(b"sleep"));
+        assert_eq!(now().started, shell.started);
+        assert_ne!(now(), shell);
+        let pid = child.id();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(Identity::read(&host, pid).is_err());
+    }
+}

@@ -93,7 +93,12 @@ impl Enrichment {
             self.cgroups = Cgroups::read(session.host()).ok();
         }
         let files = self.processes.iter().flat_map(Processes::cgroups);
-        self.containers = Some(Containers::read(session.host(), files, self.cgroups.as_ref()));
+        let containers = Containers::read(session.host(), files, self.cgroups.as_ref());
+        if let Some(line) = containers.missing() {
+            books.incomplete = true;
+            books.because(1, line);
+        }
+        self.containers = Some(containers);
     }
 
     /// The same, with the owners of the round before for what is gone since.

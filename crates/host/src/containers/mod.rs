@@ -1,7 +1,12 @@
 //! Containers, pods and systemd units of processes, from the paths of their cgroups and the runtimes' state files.
 //!
 //! docker, podman, containerd (also for Kubernetes) and LXC, each by what it really wrote (`fixtures/containers`).
+//!
+//! A name is believed where only root (or the caller) may have made the cgroup of that name (`makers`), and where the
+//! runtime's state, if it can be read, has such a container (`state`). Of anything else only the cgroup's path is shown.
 //! Start reading at [`Containers::read`].
+mod config;
+mod makers;
 mod place;
 mod state;
 
@@ -11,8 +16,9 @@ use sys::Host;
 
 use crate::cgroups::Cgroups;
 use crate::texts::Texts;
+use makers::{Hierarchy, Makers, UNIFIED};
 use place::{Container, Runtime, paths, place};
-use state::{Cri, States};
+use state::{Cri, Known, States};
 
 /// Digits of an id that are shown where there is no name, as the runtimes do.
 const SHORT_ID: usize = 12;
@@ -40,37 +46,48 @@ pub struct Containers {
     names: Placed,
     pods: Placed,
     units: Placed,
+    unchecked: u32,
 }
 
 impl Containers {
     /// Takes the cgroup files of processes and the paths of all cgroups apart, and asks the runtimes' state files for
     /// names: one file a container. A state file that is missing or makes no sense costs a name: then the id is shown.
+    /// Each directory above a name is looked at once, about 1 µs.
     pub fn read<'c>(host: &Host, files: impl Iterator<Item = (u32, &'c [u8])>, groups: Option<&Cgroups>) -> Containers {
-        Containers::read_below(host, "", files, groups)
+        Containers::read_by(States::new(host, ""), Makers::new(host), files, groups)
     }
 
-    fn read_below<'c>(
-        host: &Host,
-        root: &str,
+    fn read_by<'c>(
+        states: States<'_>,
+        makers: Makers<'_>,
         files: impl Iterator<Item = (u32, &'c [u8])>,
         groups: Option<&Cgroups>,
     ) -> Containers {
-        let mut finder = Finder { states: States::new(host, root), known: HashMap::default() };
+        let mut finder = Finder { states, makers, known: HashMap::default() };
         let mut by_pid = <[Gather<u32>; 3]>::default();
         let mut by_group = <[Gather<u64>; 3]>::default();
         for (pid, file) in files {
             gather(&mut by_pid, pid, &finder.of_file(file));
         }
         for (group, path) in groups.into_iter().flat_map(Cgroups::each) {
-            gather(&mut by_group, group, &finder.of_path(path));
+            gather(&mut by_group, group, &finder.of_path(UNIFIED, path));
         }
+        let unchecked = finder.makers.unchecked;
         let [names, pods, units] = by_pid.map(Gather::finish);
         let [group_names, group_pods, group_units] = by_group.map(Gather::finish);
         Containers {
             names: Placed { by_pid: names, by_group: group_names },
             pods: Placed { by_pid: pods, by_group: group_pods },
             units: Placed { by_pid: units, by_group: group_units },
+            unchecked,
         }
+    }
+
+    /// A line for the end of a run, if directories of cgroups could not be looked at: what is named in them is not shown.
+    pub fn missing(&self) -> Option<String> {
+        let text = "containers, pods and units are not shown where nothing tells who made their cgroups: directories \
+                    of cgroups that are out of reach here, or not in the recording";
+        (self.unchecked > 0).then(|| format!("{text}: {}", self.unchecked))
     }
 
     /// Names of containers; the beginning of the id where there is no name.
@@ -134,6 +151,7 @@ struct Found {
 /// Finds by path or by file, each once: many processes share one.
 struct Finder<'h> {
     states: States<'h>,
+    makers: Makers<'h>,
     known: HashMap<Box<[u8]>, Found, foldhash::fast::FixedState>,
 }
 
@@ -144,8 +162,8 @@ impl Finder<'_> {
             return found.clone();
         }
         let mut found = Found::default();
-        for (path, has_units) in paths(file) {
-            let one = self.of_path(path);
+        for (hierarchy, path, has_units) in paths(file) {
+            let one = self.of_path(hierarchy, path);
             found.container = found.container.or(one.container);
             found.pod = found.pod.or(one.pod);
             found.unit = found.unit.or(one.unit.filter(|_| has_units));
@@ -154,52 +172,59 @@ impl Finder<'_> {
         found
     }
 
-    fn of_path(&mut self, path: &[u8]) -> Found {
-        if let Some(found) = self.known.get(path) {
+    fn of_path(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Found {
+        // As in the file, where no number stands before it.
+        let key = [hierarchy, b":", path].concat();
+        if let Some(found) = self.known.get(&*key) {
             return found.clone();
         }
-        let found = self.find(path);
-        self.known.insert(path.into(), found.clone());
+        let found = self.find(hierarchy, path);
+        self.known.insert(key.into(), found.clone());
         found
     }
 
-    fn find(&mut self, path: &[u8]) -> Found {
-        let place = place(path);
+    fn find(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Found {
+        let makers = &mut self.makers;
+        let place = place(path, &mut |above| makers.made(hierarchy, above));
         let mut found = Found { unit: place.unit.map(Box::from), ..Found::default() };
-        match place.container {
-            Some(Container::Lxc(name)) => found.container = Some(name.into()),
-            Some(Container::Perhaps(namespace, id)) if self.states.is_task(namespace, id) => {
-                found.container = Some(id.into());
-            }
-            Some(Container::Id(id, runtime)) => self.name(id, runtime, &mut found),
-            Some(Container::Perhaps(..)) | None => {}
-        }
+        // A runtime in a container makes names, too, of which this host's state knows nothing.
+        let _ = place.containers.iter().find(|container| self.name(container, &mut found));
         if found.pod.is_none() {
             found.pod = place.pod_uid.map(|uid| uid.iter().map(|&b| if b == b'_' { b'-' } else { b }).collect());
         }
         found
     }
 
-    fn name(&mut self, id: &[u8], runtime: Runtime, found: &mut Found) {
+    /// Names a container; false if its runtime does not know it.
+    fn name(&mut self, container: &Container<'_>, found: &mut Found) -> bool {
         let states = &mut self.states;
-        let name = match runtime {
-            Runtime::Docker => states.docker(id),
-            Runtime::Podman => states.podman(id),
-            Runtime::Cri => {
+        let (id, known) = match *container {
+            Container::Lxc(name) => (name, Known::Here(Some(name.into()))),
+            Container::Perhaps(namespace, id) if states.is_task(namespace, id) => (id, Known::Here(Some(id.into()))),
+            Container::Perhaps(_, id) => (id, Known::NotHere),
+            Container::Id(id, Runtime::Docker) => (id, states.docker(id)),
+            Container::Id(id, Runtime::Podman) => (id, states.podman(id)),
+            Container::Id(id, Runtime::Unknown) => (id, states.docker(id).or_else(|| states.podman(id))),
+            Container::Id(id, Runtime::Cri) => {
                 let Cri { name, pod } = states.cri(id).unwrap_or_default();
                 found.pod = pod;
-                name
+                (id, name.map_or_else(|| states.is_cri(id), |name| Known::Here(Some(name))))
             }
-            Runtime::Unknown => states.docker(id).or_else(|| states.podman(id)),
+        };
+        let name = match known {
+            Known::NotHere => return false,
+            Known::Here(name) => name,
+            Known::Unknown => None,
         };
         found.container = name.or_else(|| id.get(..SHORT_ID).map(Box::from));
+        true
     }
 }
 
 /// Takes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor fail to end.
 pub fn fuzz_cgroup(data: &[u8]) {
-    for (path, _) in paths(data) {
-        let found = place(path);
+    for (_, path, _) in paths(data) {
+        let found = place(path, &mut |above| above.len() < 9);
         assert!(found.pod_uid.is_none_or(|uid| (32..=36).contains(&uid.len())));
         assert!(found.unit.is_none_or(|unit| unit.len() <= path.len()));
     }

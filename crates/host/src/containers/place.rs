@@ -3,11 +3,13 @@
 //! Where the patterns come from: runtimes name a cgroup `…/docker/<id>` or, with systemd as the manager of cgroups,
 //! `docker-<id>.scope` (runc, libcontainer/cgroups/systemd, getUnitName; the same for `libpod` and `cri-containerd`).
 //! An id is 64 hexadecimal digits. The kubelet puts pods below `kubepods`, by uid.
+use super::makers::Hierarchy;
 
 /// What a path tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place<'p> {
-    pub(super) container: Option<Container<'p>>,
+    /// What may be containers, the innermost first.
+    pub(super) containers: Vec<Container<'p>>,
     /// As it stands there: systemd has `_` for `-`.
     pub(super) pod_uid: Option<&'p [u8]>,
     /// Innermost systemd unit.
@@ -39,37 +41,45 @@ pub(super) enum Runtime {
 /// Digits of an id.
 const ID: usize = 64;
 
-/// Takes a path apart.
-pub(super) fn place(path: &[u8]) -> Place<'_> {
+/// Takes a path apart. Only names count that `made` believes, which gets the directories above them.
+pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> bool) -> Place<'p> {
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()).collect();
-    let in_pod = parts.iter().any(|part| part.starts_with(b"kubepods"));
-    Place {
-        container: innermost(&parts, in_pod),
-        pod_uid: parts.iter().rev().filter(|_| in_pod).find_map(|part| pod_uid(part)),
-        unit: parts.iter().rev().find_map(|part| unit(part)),
+    let pods_at = parts.iter().position(|part| part.starts_with(b"kubepods"));
+    let mut place = Place::default();
+    for (at, part) in parts.iter().enumerate().rev() {
+        let in_pod = pods_at.is_some_and(|pods_at| pods_at <= at);
+        let (above, whole) = (parts.get(..at).unwrap_or_default(), at + 1 == parts.len());
+        let container = container(above, part, in_pod, whole);
+        let uid = if in_pod && place.pod_uid.is_none() { pod_uid(part) } else { None };
+        let unit = if place.unit.is_none() { unit(part) } else { None };
+        if (container.is_none() && uid.is_none() && unit.is_none()) || !made(above) {
+            continue;
+        }
+        place.containers.extend(container);
+        place.pod_uid = place.pod_uid.or(uid);
+        place.unit = place.unit.or(unit);
     }
+    place
 }
 
-fn innermost<'p>(parts: &[&'p [u8]], in_pod: bool) -> Option<Container<'p>> {
-    for (at, part) in parts.iter().enumerate().rev() {
-        let parent = at.checked_sub(1).and_then(|above| parts.get(above)).copied().unwrap_or_default();
-        if let Some(name) = part.strip_prefix(b"lxc.payload.").filter(|name| !name.is_empty()) {
-            return Some(Container::Lxc(name));
-        }
-        if let Some((id, runtime)) = by_prefix(part) {
-            return Some(Container::Id(id, runtime));
-        }
-        if is_id(part) {
-            let runtime = match (in_pod, parent) {
-                (true, _) => Runtime::Cri,
-                (_, b"docker") => Runtime::Docker,
-                _ => Runtime::Unknown,
-            };
-            return Some(Container::Id(part, runtime));
-        }
+// What the name of a directory tells, and where it stands.
+fn container<'p>(above: &[&'p [u8]], part: &'p [u8], in_pod: bool, whole: bool) -> Option<Container<'p>> {
+    if let Some(name) = part.strip_prefix(b"lxc.payload.").filter(|name| !name.is_empty()) {
+        return Some(Container::Lxc(name));
     }
-    match parts {
-        [namespace, id] => Some(Container::Perhaps(namespace, id)),
+    if let Some((id, runtime)) = by_prefix(part) {
+        return Some(Container::Id(id, runtime));
+    }
+    if is_id(part) {
+        let runtime = match (in_pod, above.last()) {
+            (true, _) => Runtime::Cri,
+            (_, Some(&b"docker")) => Runtime::Docker,
+            _ => Runtime::Unknown,
+        };
+        return Some(Container::Id(part, runtime));
+    }
+    match above {
+        [namespace] if whole => Some(Container::Perhaps(namespace, part)),
         _ => None,
     }
 }
@@ -112,9 +122,11 @@ fn unit(part: &[u8]) -> Option<&[u8]> {
     KINDS.iter().any(|kind| part.len() > kind.len() && part.ends_with(kind)).then_some(part)
 }
 
-/// The paths in a file /proc/PID/cgroup, the most telling first: version 2, systemd's own hierarchy, the others.
-/// The second is true for the first two, where systemd's units are.
-pub(super) fn paths(file: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
+/// The paths in a file /proc/PID/cgroup with their hierarchies, the most telling first: version 2, systemd's own
+/// hierarchy, the others. The last is true for the first two, where systemd's units are.
+///
+/// No path breaks a line: the kernel refuses names of groups with line breaks in them (cgroup_mkdir).
+pub(super) fn paths(file: &[u8]) -> impl Iterator<Item = (Hierarchy<'_>, &[u8], bool)> {
     let line = |line| {
         let mut parts = <[u8]>::splitn(line, 3, |&byte| byte == b':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -123,12 +135,11 @@ pub(super) fn paths(file: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
             (_, b"name=systemd") => 1,
             _ => 2,
         };
-        Some((rank, path)).filter(|(_, path)| *path != b"/")
+        Some((rank, controllers, path)).filter(|(.., path)| *path != b"/")
     };
-    let mut found: Vec<(u8, &[u8])> = file.split(|&byte| byte == b'\n').filter_map(line).collect();
-    found.sort_by_key(|(rank, _)| *rank);
-    found.dedup_by_key(|(_, path)| *path);
-    found.into_iter().map(|(rank, path)| (path, rank < 2))
+    let mut found: Vec<(u8, &[u8], &[u8])> = file.split(|&byte| byte == b'\n').filter_map(line).collect();
+    found.sort_by_key(|(rank, ..)| *rank);
+    found.into_iter().map(|(rank, controllers, path)| (controllers, path, rank < 2))
 }
 
 #[cfg(test)]
@@ -138,6 +149,26 @@ mod tests {
     use proptest::prelude::*;
 
     const HEX: &str = "01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e";
+
+    fn all(path: &str) -> Place<'_> {
+        place(path.as_bytes(), &mut |_| true)
+    }
+
+    /// The innermost container; what may be one if there is no other.
+    fn first(path: &str) -> Option<Container<'_>> {
+        let containers = all(path).containers;
+        let sure = containers.iter().find(|container| !matches!(container, Container::Perhaps(..)));
+        sure.or(containers.first()).copied()
+    }
+
+    #[test]
+    fn issue_10_names_below_a_directory_of_somebody_else_are_not_believed() {
+        let path = format!("/system.slice/docker-{HEX}.scope/kubepods/user.slice/libpod-{HEX}.scope/sshd.service");
+        let found = place(path.as_bytes(), &mut |above| !above.contains(&&b"user.slice"[..]));
+        assert_eq!(found.containers, [Container::Id(HEX.as_bytes(), Runtime::Docker)]);
+        assert_eq!(found.unit, Some(format!("docker-{HEX}.scope").as_bytes()));
+        assert_eq!(place(path.as_bytes(), &mut |_| false), Place::default());
+    }
 
     #[test]
     fn containers_by_path() {
@@ -169,12 +200,12 @@ mod tests {
                 Some(Container::Perhaps(a, b)) if b.starts_with(b"libpod-conmon") => {
                     let _ = b;
                     let rest = path.split('/').next_back().unwrap().as_bytes();
-                    assert_eq!(place(path.as_bytes()).container, Some(Container::Perhaps(a, rest)));
+                    assert_eq!(first(&path), Some(Container::Perhaps(a, rest)));
                     continue;
                 }
                 other => other,
             };
-            assert_eq!(place(path.as_bytes()).container, expected, "{path}");
+            assert_eq!(first(&path), expected, "{path}");
         }
     }
 
@@ -193,7 +224,7 @@ mod tests {
             ("/kubepods/podx".to_owned(), None),
             ("/kubepods/burstable".to_owned(), None),
         ] {
-            assert_eq!(place(path.as_bytes()).pod_uid, expected.map(str::as_bytes), "{path}");
+            assert_eq!(all(&path).pod_uid, expected.map(str::as_bytes), "{path}");
         }
     }
 
@@ -209,7 +240,7 @@ mod tests {
             ("/.service", None),
             ("/user.slice", None),
         ] {
-            assert_eq!(place(path.as_bytes()).unit, expected.map(str::as_bytes), "{path}");
+            assert_eq!(all(path).unit, expected.map(str::as_bytes), "{path}");
         }
     }
 
@@ -217,14 +248,22 @@ mod tests {
     fn version_two_first_then_systemd() {
         let file = b"12:pids:/a\n1:name=systemd:/b\n0::/c:d\n3:cpu:/\nbad\n4:x\n11:devices:/c:d\n";
         let found: Vec<_> = paths(file).collect();
-        assert_eq!(found, [(&b"/c:d"[..], true), (b"/b", true), (b"/a", false), (b"/c:d", false)]);
+        assert_eq!(
+            found,
+            [
+                (&b""[..], &b"/c:d"[..], true),
+                (b"name=systemd", b"/b", true),
+                (b"pids", b"/a", false),
+                (b"devices", b"/c:d", false)
+            ]
+        );
         assert_eq!(paths(b"0::/\n").count(), 0);
     }
 
     proptest! {
         #[test]
         fn any_path(text in "[/:a-f0-9_.-]{0,100}|(/(pod|kubepods|docker-|\\.scope|\\.slice|[a-f0-9]{64}|[^/]{0,9})*){0,8}") {
-            let found = place(text.as_bytes());
+            let found = all(&text);
             for part in [found.pod_uid, found.unit].into_iter().flatten() {
                 prop_assert!(part.len() <= text.len());
             }

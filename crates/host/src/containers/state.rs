@@ -1,5 +1,7 @@
 //! What the runtimes' state files tell of a container by its id. Files are read once each, when somebody needs them.
 //!
+//! Where they are, the runtimes' configuration tells (`config`).
+//!
 //! Each layout was taken from the runtime itself; `fixtures/containers/<runtime>-<version>/HOW` tells how. The files
 //! belong to root, but the names in them are whatever somebody called a container.
 use std::path::Path;
@@ -7,6 +9,8 @@ use std::path::Path;
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value as Json;
 use sys::{Errno, Host, SysError, fs};
+
+use super::config::Roots;
 
 /// State files are kilobytes; podman's list has half a kilobyte a container.
 const FILE_BYTES_MAX: usize = 8 << 20;
@@ -19,11 +23,33 @@ const TASKS_MAX: usize = 100_000;
 
 type Map<V> = HashMap<Box<[u8]>, V, foldhash::fast::FixedState>;
 
-/// Where containerd has the running tasks: one directory a namespace, in it one a container.
-const TASKS: &str = "/run/containerd/io.containerd.runtime.v2.task";
+/// Below containerd's state, where it has the running tasks: one directory a namespace, in it one a container.
+const TASKS: &str = "io.containerd.runtime.v2.task";
 
-/// Where podman keeps what it has made; below it one directory a storage driver.
-const STORAGE: &str = "/var/lib/containers/storage";
+/// Whether a runtime has a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It has, and may have given it a name.
+    Here(Option<Box<[u8]>>),
+    /// It has not.
+    NotHere,
+    /// The runtime's state cannot be read, or is not here.
+    Unknown,
+}
+
+impl Known {
+    /// What another runtime knows, if this one does not have it.
+    pub(super) fn or_else(self, other: impl FnOnce() -> Known) -> Known {
+        match (self, other) {
+            (Known::Here(name), _) => Known::Here(name),
+            (Known::NotHere, other) => other(),
+            (Known::Unknown, other) => match other() {
+                Known::NotHere => Known::Unknown,
+                known => known,
+            },
+        }
+    }
+}
 
 /// What is known of a container of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,45 +64,72 @@ pub(super) struct Cri {
 pub(super) struct States<'h> {
     host: &'h Host,
     root: &'h str,
-    podman: Option<Map<Box<[u8]>>>,
-    tasks: Option<HashSet<Box<[u8]>, foldhash::fast::FixedState>>,
+    roots: Option<Roots>,
+    docker: Option<Option<Set>>,
+    podman: Option<Option<Map<Option<Box<[u8]>>>>>,
+    tasks: Option<Option<Set>>,
 }
+
+type Set = HashSet<Box<[u8]>, foldhash::fast::FixedState>;
 
 impl<'h> States<'h> {
     /// Of `host`, below `root`: empty but in tests.
     pub(super) fn new(host: &'h Host, root: &'h str) -> States<'h> {
-        States { host, root, podman: None, tasks: None }
+        States { host, root, roots: None, docker: None, podman: None, tasks: None }
     }
 
-    /// The name of a container of docker's; `id` is 64 hexadecimal digits.
-    pub(super) fn docker(&self, id: &[u8]) -> Option<Box<[u8]>> {
-        let file = self.json(&format!("/var/lib/docker/containers/{}/config.v2.json", hex(id)?))?;
-        let name = file.get("Name")?.as_str()?;
-        name_of(name.strip_prefix('/').unwrap_or(name))
+    /// Where the runtimes keep their state here.
+    fn roots(&mut self) -> Roots {
+        let (host, root) = (self.host, self.root);
+        self.roots.get_or_insert_with(|| Roots::read(host, root)).clone()
     }
 
-    /// The name of a container of podman's.
-    pub(super) fn podman(&mut self, id: &[u8]) -> Option<Box<[u8]>> {
+    /// A container of docker's; `id` is 64 hexadecimal digits.
+    pub(super) fn docker(&mut self, id: &[u8]) -> Known {
+        let containers = format!("{}/containers", self.roots().docker);
+        let Some(digits) = hex(id) else { return Known::NotHere };
+        if let Some(file) = self.json(&format!("{containers}/{digits}/config.v2.json")) {
+            let name = file.get("Name").and_then(Json::as_str);
+            return Known::Here(name.and_then(|name| name_of(name.strip_prefix('/').unwrap_or(name))));
+        }
+        if self.docker.is_none() {
+            self.docker = Some(self.names(&containers).map(|names| names.into_iter().collect()));
+        }
+        match &self.docker {
+            Some(Some(ids)) if ids.contains(id) => Known::Here(None),
+            Some(Some(_)) => Known::NotHere,
+            _ => Known::Unknown,
+        }
+    }
+
+    /// A container of podman's.
+    pub(super) fn podman(&mut self, id: &[u8]) -> Known {
         if self.podman.is_none() {
-            self.podman = Some(self.podman_names());
+            let roots = self.roots();
+            self.podman = Some(self.podman_names(&roots.podman));
         }
-        self.podman.as_ref()?.get(id).cloned()
+        match self.podman.as_ref().and_then(Option::as_ref).map(|names| names.get(id)) {
+            Some(Some(name)) => Known::Here(name.clone()),
+            Some(None) => Known::NotHere,
+            None => Known::Unknown,
+        }
     }
 
-    fn podman_names(&self) -> Map<Box<[u8]>> {
-        let mut names = Map::default();
-        let mut drivers = Vec::new();
-        if self.host.read_names(&format!("{}{STORAGE}", self.root), &mut drivers).is_err() {
-            return names;
-        }
-        for driver in drivers.split(|&byte| byte == 0).filter(|name| name.ends_with(b"-containers")) {
-            let Ok(driver) = std::str::from_utf8(driver) else { continue };
-            let Some(file) = self.json(&format!("{STORAGE}/{driver}/containers.json")) else { continue };
-            for container in file.as_array().into_iter().flatten() {
-                let id = container.get("id").and_then(Json::as_str);
-                let name = container.get("names").and_then(|names| names.get(0)).and_then(Json::as_str);
-                if let (Some(id), Some(name)) = (id, name.and_then(name_of)) {
-                    names.insert(id.as_bytes().into(), name);
+    // `None` if no list of containers can be read. Containers that do not outlive the host's run are in the second root.
+    fn podman_names(&self, roots: &[Box<str>]) -> Option<Map<Option<Box<[u8]>>>> {
+        let mut names: Option<Map<Option<Box<[u8]>>>> = None;
+        for storage in roots {
+            let drivers = self.names(storage).unwrap_or_default();
+            for driver in drivers.iter().filter(|name| name.ends_with(b"-containers")) {
+                let Ok(driver) = std::str::from_utf8(driver) else { continue };
+                for list in ["containers.json", "volatile-containers.json"] {
+                    let Some(file) = self.json(&format!("{storage}/{driver}/{list}")) else { continue };
+                    let names = names.get_or_insert_with(Map::default);
+                    for container in file.as_array().into_iter().flatten() {
+                        let Some(id) = container.get("id").and_then(Json::as_str) else { continue };
+                        let name = container.get("names").and_then(|names| names.get(0)).and_then(Json::as_str);
+                        names.insert(id.as_bytes().into(), name.and_then(name_of));
+                    }
                 }
             }
         }
@@ -84,8 +137,9 @@ impl<'h> States<'h> {
     }
 
     /// What containerd was told of a container by the kubelet.
-    pub(super) fn cri(&self, id: &[u8]) -> Option<Cri> {
-        let file = self.json(&format!("{TASKS}/k8s.io/{}/config.json", hex(id)?))?;
+    pub(super) fn cri(&mut self, id: &[u8]) -> Option<Cri> {
+        let tasks = self.roots().containerd;
+        let file = self.json(&format!("{tasks}/{TASKS}/k8s.io/{}/config.json", hex(id)?))?;
         let notes = file.get("annotations")?;
         let note = |name: &str| notes.get(format!("io.kubernetes.cri.{name}")).and_then(Json::as_str);
         let pod = note("sandbox-name").map(|pod| match note("sandbox-namespace") {
@@ -95,41 +149,55 @@ impl<'h> States<'h> {
         Some(Cri { name: note("container-name").and_then(name_of), pod: pod.as_deref().and_then(name_of) })
     }
 
-    /// True if containerd runs a container of this id in this namespace.
-    pub(super) fn is_task(&mut self, namespace: &[u8], id: &[u8]) -> bool {
-        if self.tasks.is_none() {
-            self.tasks = Some(self.all_tasks());
-        }
-        let key = [namespace, b"/", id].concat();
-        self.tasks.as_ref().is_some_and(|tasks| tasks.contains(&*key))
+    /// Whether containerd, or docker in its place, has a container of the kubelet's.
+    pub(super) fn is_cri(&mut self, id: &[u8]) -> Known {
+        let by_containerd = match self.tasks() {
+            Some(tasks) if tasks.contains(&*[b"k8s.io/", id].concat()) => Known::Here(None),
+            // Without that namespace it does not serve a kubelet.
+            Some(tasks) if tasks.iter().any(|task| task.starts_with(b"k8s.io/")) => Known::NotHere,
+            _ => Known::Unknown,
+        };
+        by_containerd.or_else(|| self.docker(id))
     }
 
-    fn all_tasks(&self) -> HashSet<Box<[u8]>, foldhash::fast::FixedState> {
-        let mut tasks = HashSet::default();
-        let (mut namespaces, mut ids) = (Vec::new(), Vec::new());
-        if self.host.read_names(&format!("{}{TASKS}", self.root), &mut namespaces).is_err() {
-            return tasks;
+    /// True if containerd runs a container of this id in this namespace.
+    pub(super) fn is_task(&mut self, namespace: &[u8], id: &[u8]) -> bool {
+        let key = [namespace, b"/", id].concat();
+        self.tasks().is_some_and(|tasks| tasks.contains(&*key))
+    }
+
+    fn tasks(&mut self) -> Option<&Set> {
+        if self.tasks.is_none() {
+            let tasks = format!("{}/{TASKS}", self.roots().containerd);
+            self.tasks = Some(self.all_tasks(&tasks));
         }
-        let names = |list: &[u8]| -> Vec<Box<[u8]>> {
-            let names = list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && !name.starts_with(b"."));
-            names.map(Box::from).collect()
-        };
-        for namespace in names(&namespaces) {
+        self.tasks.as_ref()?.as_ref()
+    }
+
+    fn all_tasks(&self, directory: &str) -> Option<Set> {
+        let mut tasks = Set::default();
+        for namespace in self.names(directory)? {
             let Ok(text) = std::str::from_utf8(&namespace) else { continue };
             // One that cannot be listed has no names.
-            let _ = self.host.read_names(&format!("{}{TASKS}/{text}", self.root), &mut ids);
-            for id in names(&ids).into_iter().take(TASKS_MAX.saturating_sub(tasks.len())) {
+            let ids = self.names(&format!("{directory}/{text}")).unwrap_or_default();
+            for id in ids.into_iter().take(TASKS_MAX.saturating_sub(tasks.len())) {
                 tasks.insert([&*namespace, b"/", &id].concat().into());
             }
         }
-        tasks
+        Some(tasks)
     }
 
-    // A file that is missing, too large, or no JSON, tells nothing.
+    // The names in a directory but hidden ones; `None` if it cannot be listed.
+    fn names(&self, directory: &str) -> Option<Vec<Box<[u8]>>> {
+        let mut list = Vec::new();
+        self.host.read_names(&format!("{}{directory}", self.root), &mut list).ok()?;
+        let names = list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && !name.starts_with(b"."));
+        Some(names.map(Box::from).collect())
+    }
+
+    // A file that is missing, too large, somebody else's, or no JSON, tells nothing.
     fn json(&self, path: &str) -> Option<Json> {
-        let path = format!("{}{path}", self.root);
-        let mut text = Vec::new();
-        self.host.bytes(&path, "", &mut text, |into| read_bounded(&self.host.real_path(&path), into)).ok()?;
+        let text = read_trusted(self.host, &format!("{}{path}", self.root))?;
         serde_json::from_slice(&text).ok()
     }
 }
@@ -145,12 +213,22 @@ fn name_of(text: &str) -> Option<Box<[u8]>> {
     (!kept.is_empty()).then(|| kept.into())
 }
 
+/// A file of root's, or of the caller's, as far as it can be read.
+pub(super) fn read_trusted(host: &Host, path: &str) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    host.bytes(path, "", &mut text, |into| read_bounded(&host.real_path(path), into)).ok()?;
+    Some(text)
+}
+
 // Only a regular file: opening a pipe would wait for its writer.
 fn read_bounded(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
     let stat = fs::stat(path)?;
     if !stat.is_file() {
         return Err(failed(Errno::INVAL));
+    }
+    if stat.uid != 0 && stat.uid != sys::caps::euid() {
+        return Err(failed(Errno::PERM));
     }
     if stat.size > FILE_BYTES_MAX as u64 {
         return Err(failed(Errno::FBIG));

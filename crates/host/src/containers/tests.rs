@@ -7,11 +7,21 @@ fn fixture(runtime: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/containers").join(runtime)
 }
 
+/// What `files` and `groups` of paths tell, all of them made by root.
+fn read_below<'c>(
+    host: &Host,
+    root: &str,
+    files: impl Iterator<Item = (u32, &'c [u8])>,
+    groups: Option<&Cgroups>,
+) -> Containers {
+    Containers::read_by(States::new(host, root), Makers::all_root(host), files, groups)
+}
+
 type Shown = (Option<String>, Option<String>, Option<String>);
 
 /// Container, pod and unit of a process with this cgroup file, the runtimes' state being below `root`.
 fn shown(root: &Path, file: &[u8]) -> Shown {
-    let found = Containers::read_below(&Host::live(), root.to_str().unwrap(), [(7, file)].into_iter(), None);
+    let found = read_below(&Host::live(), root.to_str().unwrap(), [(7, file)].into_iter(), None);
     let text = |placed: &Placed| match placed.value(Key::Id(7)) {
         Value::Bytes(text) => Some(String::from_utf8(text.to_vec()).unwrap()),
         _ => None,
@@ -108,7 +118,8 @@ fn sockets_that_nobody_holds_are_found_by_their_cgroup() {
     std::fs::write(tmp.path().join("proc/self/mountinfo"), mount).unwrap();
     let host = Host::with_roots(tmp.path().join("proc"), "/sys".into(), "/etc".into());
     let groups = Cgroups::read(&host).unwrap();
-    let found = Containers::read_below(&host, "/nonexistent", std::iter::empty(), Some(&groups));
+    let found =
+        Containers::read_by(States::new(&host, "/nonexistent"), Makers::new(&host), std::iter::empty(), Some(&groups));
     let (group, _) = groups.each().find(|(_, path)| path.ends_with(b".scope")).unwrap();
     assert_eq!(found.names().value(Key::Pair(group, 0)), Value::Bytes(b"abababababab"));
     assert_eq!(found.units().value(Key::Pair(group, 0)), Value::Bytes(format!("docker-{id}.scope").as_bytes()));
@@ -125,7 +136,7 @@ fn a_recording_holds_the_state_files() {
     let host = Host::live().recording(&tape).unwrap();
     let root = runtime.join("root");
     let read = |host: &Host| {
-        let found = Containers::read_below(host, root.to_str().unwrap(), [(7, &*file)].into_iter(), None);
+        let found = read_below(host, root.to_str().unwrap(), [(7, &*file)].into_iter(), None);
         found.pods().value(Key::Id(7)) == Value::Bytes(b"store/shop-7d4b9")
     };
     assert!(read(&host));
@@ -161,28 +172,108 @@ impl Drop for Grouped {
     }
 }
 
-#[test]
-fn root_a_living_process_in_a_group_like_dockers() {
-    use crate::{ProcessParts, Processes};
-    testkit::require_root!();
+/// Where the cgroup v2 file system is mounted, if it is.
+fn unified() -> Option<PathBuf> {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap();
-    let Some(mount) = crate::mounts::mounts(&mounts).find(|mount| mount.kind == b"cgroup2") else {
+    let found = crate::mounts::mounts(&mounts).find(|mount| mount.kind == b"cgroup2");
+    if found.is_none() {
         let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no cgroup2 file system here\n");
-        return;
-    };
-    let mount = PathBuf::from(std::str::from_utf8(&mount.place).unwrap());
-    let id = format!("{:064x}", std::process::id());
-    let parent = format!("nw-test-{}", std::process::id());
-    let grouped = Grouped::new(&mount, &[&parent, &format!("docker-{id}.scope")]);
+    }
+    found.map(|mount| PathBuf::from(std::str::from_utf8(&mount.place).unwrap()))
+}
+
+/// What is told of a living process and of its group.
+fn placed(grouped: &Grouped) -> (Containers, [Key; 2], Cgroups) {
+    use crate::{ProcessParts, Processes};
     let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
     let pid = grouped.child.id();
     let processes = Processes::read(&Host::live(), &[pid], parts, u64::MAX).unwrap();
-    let groups = Cgroups::read(&Host::live()).unwrap();
-    let found = Containers::read_below(&Host::live(), "/nonexistent", processes.cgroups(), Some(&groups));
+    let (host, groups) = (Host::live(), Cgroups::read(&Host::live()).unwrap());
+    let states = States::new(&host, "/nonexistent");
+    let found = Containers::read_by(states, Makers::new(&host), processes.cgroups(), Some(&groups));
     let group = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&grouped.group).unwrap());
-    for key in [Key::Id(pid.into()), Key::Pair(group, 0)] {
+    (found, [Key::Id(pid.into()), Key::Pair(group, 0)], groups)
+}
+
+#[test]
+fn root_a_living_process_in_a_group_like_dockers() {
+    testkit::require_root!();
+    let Some(mount) = unified() else { return };
+    let id = format!("{:064x}", std::process::id());
+    let parent = format!("nw-test-{}", std::process::id());
+    let grouped = Grouped::new(&mount, &[&parent, &format!("docker-{id}.scope")]);
+    let (found, keys, _) = placed(&grouped);
+    for key in keys {
         assert_eq!(found.names().value(key), Value::Bytes(&id.as_bytes()[..12]));
         assert_eq!(found.units().value(key), Value::Bytes(format!("docker-{id}.scope").as_bytes()));
         assert_eq!(found.pods().value(key), Value::Null);
     }
+    assert_eq!(found.missing(), None);
+}
+
+/// As in a directory that was handed over to a user.
+#[test]
+fn root_issue_10_a_group_that_another_user_named_is_no_container_and_no_unit() {
+    testkit::require_root!();
+    let Some(mount) = unified() else { return };
+    let id = format!("{:064x}", std::process::id());
+    let parent = format!("nw-nobody-{}", std::process::id());
+    let uid = "c0ffee00-1234-4abc-8def-0123456789ab";
+    let names =
+        [format!("docker-{id}.scope"), "lxc.payload.db".into(), "sshd.service".into(), format!("kubepods-pod{uid}")];
+    for name in names {
+        let grouped = Grouped::new(&mount, &[&parent, &name]);
+        for directory in [mount.join(&parent), grouped.group.clone()] {
+            std::os::unix::fs::chown(directory, Some(65_534), Some(65_534)).unwrap();
+        }
+        let (found, [process, group], groups) = placed(&grouped);
+        for key in [process, group] {
+            let told = [found.names().value(key), found.pods().value(key), found.units().value(key)];
+            assert_eq!(told, [Value::Null; 3], "{name}");
+        }
+        let Key::Pair(id, 0) = group else { panic!("a group") };
+        assert_eq!(groups.path(id), Some(format!("/{parent}/{name}").as_bytes()));
+        drop(grouped);
+    }
+}
+
+#[test]
+fn issue_10_a_state_that_can_be_read_must_have_the_container() {
+    let (outer, inner) = ("01".repeat(32), "ab".repeat(32));
+    let tmp = tempfile::tempdir().unwrap();
+    let file = |path: &str| format!("0::{}\n", path.replace("OUTER", &outer).replace("INNER", &inner));
+    let name = |path: &str| shown(tmp.path(), file(path).as_bytes()).0;
+    assert_eq!(name("/system.slice/docker-INNER.scope"), some("abababababab"), "docker is not here");
+    let containers = tmp.path().join("var/lib/docker/containers");
+    std::fs::create_dir_all(containers.join(&outer)).unwrap();
+    std::fs::write(containers.join(&outer).join("config.v2.json"), r#"{"Name":"/outer"}"#).unwrap();
+    assert_eq!(name("/system.slice/docker-INNER.scope"), None);
+    assert_eq!(name("/docker/OUTER/docker/INNER"), some("outer"), "a runtime inside");
+    // The same with podman's list, and containerd's tasks.
+    assert_eq!(name("/machine.slice/libpod-INNER.scope"), some("abababababab"), "podman is not here");
+    let storage = tmp.path().join("var/lib/containers/storage/overlay-containers");
+    std::fs::create_dir_all(&storage).unwrap();
+    std::fs::write(storage.join("containers.json"), format!(r#"[{{"id":"{outer}","names":["web"]}}]"#)).unwrap();
+    assert_eq!((name("/libpod_parent/libpod-OUTER"), name("/libpod_parent/libpod-INNER")), (some("web"), None));
+    let tasks = tmp.path().join("run/containerd/io.containerd.runtime.v2.task/k8s.io");
+    assert_eq!(name("/kubepods/podx/INNER"), some("abababababab"), "containerd is not here");
+    std::fs::create_dir_all(tasks.join(&outer)).unwrap();
+    assert_eq!((name("/kubepods/podx/OUTER"), name("/kubepods/podx/INNER")), (some("010101010101"), None));
+}
+
+#[test]
+fn issue_10_without_the_file_system_of_cgroups_nothing_is_believed_and_it_is_said() {
+    let tmp = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(tmp.path().join("self")).unwrap();
+    std::fs::write(tmp.path().join("self/mountinfo"), "").unwrap();
+    let host = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
+    let file = format!("0::/system.slice/docker-{}.scope\n", "ab".repeat(32));
+    let found = Containers::read_by(
+        States::new(&host, "/nonexistent"),
+        Makers::new(&host),
+        [(7, file.as_bytes())].into_iter(),
+        None,
+    );
+    assert_eq!(found.names().value(Key::Id(7)), Value::Null);
+    assert!(found.missing().unwrap().ends_with(": 1"));
 }

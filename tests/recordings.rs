@@ -1,5 +1,6 @@
 //! `--record` and `--replay`: the same rows without the kernel, and never a silent success from half a file.
 
+use crate::going::Going;
 use crate::lab::furnished;
 use std::os::unix::fs::PermissionsExt;
 
@@ -82,10 +83,158 @@ fn root_a_cut_recording_is_never_a_success() {
     assert!(ran.code == 3 || ran.code == 4, "garbled: exit {}", ran.code);
 }
 
+/// A file system of 16 KiB that only this child sees fills up: what fitted replays, and both runs say what is missing.
 #[test]
-fn a_recording_on_a_full_disk_fails_and_says_so() {
-    let ran = netwren(&["sockets", "--no-owner", "--record", "/dev/full"]);
-    ran.says(3, &["/dev/full", "no space left on device"]);
+fn root_issue_10_a_full_disk_leaves_what_fitted() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("fulldisk");
+    lab.listen_tcp(300);
+    let out = lab.dir().join("fitted");
+    let script = "mount -t tmpfs -o size=16k none \"$1\" || exit 99
+        \"$2\" sockets --no-owner --record \"$1/tape\" proto = tcp; code=$?
+        cp \"$1/tape\" \"$3\"; exit $code";
+    let place = lab.dir().join("small");
+    std::fs::create_dir(&place).unwrap();
+    let mut child = lab.command("unshare");
+    child.args(["--mount", "sh", "-c", script, "sh"]).args([&place, testkit::program::netwren(), &out]);
+    let live = Ran::of(clean(&mut child).output().unwrap());
+    let rows = live.stdout.lines().count();
+    assert!(rows >= 300, "the run goes on: {rows}");
+    live.says(3, &["tape: no space left on device (the recording is incomplete)"]);
+    let replayed = netwren(&["sockets", "--no-owner", "--replay", &out.display().to_string(), "proto = tcp"]);
+    let fitted = replayed.stdout.lines().count();
+    assert!(fitted < rows);
+    replayed.says(3, &["is cut at byte"]);
+}
+
+/// `sockets --follow` into a recording, with a connection in it that was shown.
+fn recorded_follow(lab: &testkit::netns::Lab, tape: &str) -> Going<String> {
+    let mut command = command(&["sockets", "--follow", "--columns", "event,local_port", "--record", tape]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, "event,local_port", |line| line);
+    lab.connect_v4(1);
+    following.read_until("the connection", |lines| !lines.is_empty());
+    following
+}
+
+fn replayed_follow(tape: &str) -> Ran {
+    netwren(&["sockets", "--follow", "-H", "--columns", "event,local_port", "--replay", tape])
+}
+
+/// Nothing can be done at the end of a run that is killed: it must have been done before.
+#[test]
+fn root_issue_10_a_killed_follow_leaves_what_it_showed() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("killed");
+    let tape = lab.dir().join("tape").display().to_string();
+    let mut following = recorded_follow(&lab, &tape);
+    testkit::wait_until("what was shown is in the file", || !replayed_follow(&tape).stdout.is_empty());
+    following.signal("-KILL");
+    following.child.wait().unwrap();
+    following.take();
+    let replayed = replayed_follow(&tape);
+    assert!(following.read.iter().any(|line| replayed.stdout.lines().any(|shown| shown == line)));
+    replayed.says(3, &["is cut at byte"]);
+}
+
+/// The terminal goes away: the run ends as by Ctrl-C, and its recording is whole.
+#[test]
+fn root_issue_10_a_hangup_ends_follow_and_watch() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("hangup");
+    let tape = lab.dir().join("tape").display().to_string();
+    for signal in ["-HUP", "-TERM"] {
+        let mut following = recorded_follow(&lab, &tape);
+        following.signal(signal);
+        assert!(following.child.wait().unwrap().success(), "{signal}");
+        let replayed = replayed_follow(&tape);
+        assert!(!replayed.stdout.is_empty());
+        assert!(!replayed.stderr.contains("is cut"), "{}", replayed.stderr);
+        let mut watch = command(&["sockets", "--no-owner", "--watch=0.05", "--columns", "proto", "--record", &tape]);
+        confine(&mut watch, &[Limit::Network(lab.path())]).unwrap();
+        let mut watching: Going<String> = Going::spawn(watch, |line| line);
+        watching.read_until("a round", |lines| !lines.is_empty());
+        watching.signal(signal);
+        assert!(watching.child.wait().unwrap().success(), "{signal}");
+        netwren(&["sockets", "--no-owner", "--watch", "--columns", "proto", "--replay", &tape]).ok();
+    }
+    // Started by nohup(1), it stays.
+    let mut kept = lab.command("nohup");
+    kept.arg(testkit::program::netwren()).args(["sockets", "--no-owner", "--watch=0.05", "--columns", "proto"]);
+    let mut watching: Going<String> = Going::spawn(kept, |line| line);
+    watching.read_until("a round", |lines| !lines.is_empty());
+    watching.signal("-HUP");
+    let before = watching.read.len();
+    watching.read_until("rounds after the hangup", |lines| lines.len() > before + 10);
+}
+
+/// What waits in the ring while the program cannot run comes as one block, larger than a frame of the recording.
+#[test]
+fn root_issue_10_a_burst_of_events_is_in_the_recording() {
+    const FLOWS: u32 = 60_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = testkit::netns::Lab::new("burst");
+    lab.use_conntrack();
+    let tape = lab.dir().join("tape").display().to_string();
+    let words = ["nat", "events", "--event", "new", "--via", "bpf", "--columns", "orig_dst"];
+    let mut live = command(&[&words[..], &["--record", &tape]].concat());
+    confine(&mut live, &[Limit::Network(lab.path())]).unwrap();
+    let tried = netwren_in(&lab, &[&words[..], &["--limit", "0"]].concat());
+    if tried.code != 0 {
+        return eprintln!("skipped: {}", tried.stderr);
+    }
+    let mut live: Going<String> = Going::past_header(live, "orig_dst", |line| line);
+    live.signal("-STOP");
+    lab.new_udp_flows(0, FLOWS);
+    live.signal("-CONT");
+    live.read_until("the burst", |lines| lines.len() >= FLOWS as usize);
+    let (lines, ran) = live.end();
+    assert!(!ran.stderr.contains("cannot record"), "{}", ran.stderr);
+    let replayed = netwren(&[&words[..4], &["-H", "--columns", "orig_dst", "--replay", &tape]].concat());
+    assert!(replayed.stdout.lines().eq(lines.iter().map(String::as_str)), "{}", replayed.stderr);
+}
+
+/// Ctrl-C ends a replay, too; its rows come as fast as they are read, so the reader of this one is slow.
+#[test]
+fn root_issue_10_a_replay_is_interrupted() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("interrupted");
+    let tape = lab.dir().join("tape").display().to_string();
+    // Rounds without an end of their own: the same file plays each of them at once.
+    let mut watch = command(&["sockets", "--no-owner", "--watch=0.01", "--columns", "proto,inode", "--record", &tape]);
+    confine(&mut watch, &[Limit::Network(lab.path())]).unwrap();
+    lab.listen_tcp(200);
+    let mut watching: Going<String> = Going::spawn(watch, |line| line);
+    watching.read_until("many rounds", |lines| lines.len() > 20_000);
+    watching.end();
+    let mut replay = command(&["sockets", "--no-owner", "--watch", "--columns", "proto,inode", "--replay", &tape]);
+    replay.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut child = replay.spawn().unwrap();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    std::io::BufRead::read_line(&mut out, &mut first).unwrap();
+    // The pipe is full by now or soon: the program waits for its reader, with most of the rounds before it.
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let rest = std::io::BufRead::lines(out).count();
+    assert!(child.wait().unwrap().code().is_some(), "it ended by itself");
+    assert!(rest < 20_000, "{rest} lines after Ctrl-C");
+}
+
+#[test]
+fn issue_10_only_a_regular_file_is_recorded_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+    std::fs::write(&file, "precious").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let link = link.display().to_string();
+    for (path, says) in [("/dev/full", "is no regular file"), (&link, "is a symbolic link")] {
+        let ran = netwren(&["sockets", "--no-owner", "--record", path]);
+        assert!(ran.stdout.is_empty());
+        ran.says(4, &["cannot record to", says]);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
 }
 
 #[test]

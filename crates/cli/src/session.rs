@@ -14,7 +14,7 @@ use std::path::Path;
 use std::rc::Rc;
 use sys::Host;
 use sys::netns::Inside;
-use sys::{Integrity, Interrupt, TapeError};
+use sys::{Interrupt, TapeError};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
@@ -226,11 +226,6 @@ impl Session {
         // Names that are missing are no reason for exit code 3: every row is there.
         let names = self.resolver.iter().flat_map(|resolver| resolver.report().lines());
         names.chain(self.troubles.iter().cloned()).for_each(|line| books.because(1, line));
-        let integrity = self.host.integrity();
-        if integrity != Integrity::Whole {
-            books.incomplete = true;
-            books.because(1, format!("the recording is not whole: {integrity}"));
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::plan::Plan;
-use record::{Lookups, Next, Push, Sink, Stream, Table, Tide, Value};
+use record::{Lookups, Next, Push, Sink, SourceError, Stream, Table, Tide, Value};
 use std::mem;
 
 /// Lookups that may change between two batches of rows: nothing borrows from them then.
@@ -58,25 +58,31 @@ impl<T: Table> Plan<T> {
         let offer = stream.offer(&self.demand);
         let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
         let mut pass = Pass::new();
+        let mut broken = None;
         if self.limit == Some(0) {
             pass.ended = Ended::Limit;
         } else {
             // A reader may wait for the header to know that it has begun.
             out.flush();
             let mut gated = Gated { lookups, pushed: &offer.pushed, stop };
-            self.tides(stream, &mut gated, &mut out, &mut pass)?;
+            broken = self.tides(stream, &mut gated, &mut out, &mut pass)?;
         }
-        let from_stream = stream.close();
+        let mut from_stream = stream.close();
+        if let Some(error) = broken {
+            from_stream.incomplete = true;
+            from_stream.because(0, error.to_string());
+        }
         self.close(out, pass, from_stream)
     }
 
+    // The error of a stream that broke off after rows are out: what is missing is then said beside them.
     fn tides(
         &self,
         stream: &mut dyn Stream<T>,
         gated: &mut Gated<'_>,
         out: &mut Out<'_>,
         pass: &mut Pass,
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<SourceError>, RunError> {
         let mut spare = vec![Value::Null; self.cells.len()];
         while pass.ended == Ended::Whole && out.fault.is_none() {
             // A caller that gives no lookups wants no more rows.
@@ -87,15 +93,18 @@ impl<T: Table> Plan<T> {
                 tide = self.tide(stream, &gate, &mut spare, out, pass);
             });
             out.flush();
-            if tide? == Tide::Out {
-                break;
+            match tide {
+                Ok(Tide::Out) => break,
+                Ok(Tide::In) => {}
+                Err(error) if pass.handed == 0 => return Err(RunError::Source(error)),
+                Err(error) => return Ok(Some(error)),
             }
             // A batch may be without rows, and rows are looked at now and then only.
             if pass.ended == Ended::Whole && (gated.stop)() {
                 pass.ended = Ended::Stopped;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn tide(
@@ -105,9 +114,9 @@ impl<T: Table> Plan<T> {
         spare: &mut Vec<Value<'static>>,
         out: &mut Out<'_>,
         pass: &mut Pass,
-    ) -> Result<Tide, RunError> {
+    ) -> Result<Tide, SourceError> {
         let limit = self.limit.unwrap_or(u64::MAX);
-        let tide = stream.next(&self.demand, &mut |row| {
+        stream.next(&self.demand, &mut |row| {
             if !gate.admits(row, pass) {
                 return pass.next();
             }
@@ -120,8 +129,7 @@ impl<T: Table> Plan<T> {
                 pass.ended = Ended::Limit;
             }
             pass.next()
-        });
-        tide.map_err(RunError::Source)
+        })
     }
 }
 

@@ -19,6 +19,7 @@ fn golden_help() {
     check("help.txt", &["--help"]);
     check("sockets-help.txt", &["sockets", "--help"]);
     check("flows-help.txt", &["flows", "--help"]);
+    check("record-help.txt", &["record", "--help"]);
     check("support-help.txt", &["support", "--help"]);
 }
 

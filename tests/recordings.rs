@@ -294,6 +294,155 @@ fn root_fixtures_can_be_made() {
     }
 }
 
+/// The recording of sockets cannot tell of the rest: it never says that there is nothing.
+#[test]
+fn root_issue_10_what_was_not_recorded_is_said() {
+    testkit::require_root!();
+    let lab = furnished("notasked");
+    let tape = |name: &str| lab.dir().join(name).display().to_string();
+    let recorded = |name: &str, args: &[&str]| {
+        let file = tape(name);
+        netwren_in(&lab, &[args, &["--record", &file]].concat()).ok_but_owners();
+        file
+    };
+    let sockets = recorded("sockets", &["sockets", "--no-owner"]);
+    for (args, code, words) in [
+        (&["sockets", "--no-owner"][..], 0, &[][..]),
+        (&["sockets", "--no-owner", "--columns", "+timer,cookie"], 0, &[]),
+        (
+            &["sockets", "--no-owner", "--columns", "rtt_us,path"],
+            3,
+            &["`path`, `rtt_us` of sockets", "netwren record FILE"],
+        ),
+        (&["sockets", "--no-owner", "rtt > 20ms"], 3, &["`rtt_us` of sockets"]),
+        (&["sockets", "--columns", "process,container"], 3, &["`process`, `container` of sockets"]),
+        (&["sockets", "--no-owner", "--all-netns"], 3, &["holds one network namespace", "--all-netns"]),
+        (&["flows", "--no-owner", "--columns", "+bytes_out"], 3, &["`bytes_out` of sockets"]),
+        (&["nat"], 4, &["not in the recording", "netwren record FILE"]),
+        (&["nat", "--table", "expect"], 4, &["not in the recording", "netwren record FILE"]),
+        (&["nat", "top"], 4, &["not in the recording"]),
+        (&["nat", "stats"], 4, &["not in the recording", "netwren record FILE"]),
+        (&["nat", "advise"], 4, &["not in the recording"]),
+        (&["nat", "events"], 4, &["not in the recording"]),
+        (&["sockets", "--follow"], 4, &["not in the recording"]),
+    ] {
+        let ran = netwren(&[args, &["--replay", &sockets]].concat());
+        assert_eq!(ran.code, code, "{args:?}: {}", ran.stderr);
+        ran.says(code, words);
+    }
+    let tcp = recorded("tcp", &["sockets", "--no-owner", "proto = tcp"]);
+    let ran = netwren(&["sockets", "--no-owner", "--replay", &tcp]);
+    assert!(ran.stdout.lines().count() > 1);
+    ran.says(3, &["the recording holds no unix sockets", "netwren record FILE"]);
+    netwren(&["sockets", "--no-owner", "proto = unix", "--replay", &tcp]).says(4, &["holds no unix sockets"]);
+    netwren(&["sockets", "--no-owner", "proto = tcp", "--replay", &tcp]).ok();
+}
+
+/// Events that nobody listened to are not those that did not happen.
+#[test]
+fn root_issue_10_events_that_were_not_heard_are_said() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("unheard");
+    lab.shares_conntrack();
+    let tape = lab.dir().join("tape").display().to_string();
+    let words = ["nat", "events", "--via", "netlink", "--columns", "event"];
+    let mut live = command(&[&words[..], &["--event", "new", "--record", &tape]].concat());
+    confine(&mut live, &[Limit::Network(lab.path())]).unwrap();
+    let live: Going<String> = Going::past_header(live, "event", |line| line);
+    live.end();
+    netwren(&["nat", "events", "--event", "new", "--replay", &tape]).ok();
+    let ran = netwren(&["nat", "events", "--event", "destroy", "--replay", &tape]);
+    ran.says(3, &["holds no destroy events", "--event destroy"]);
+}
+
+/// What a replay of a whole recording must never say.
+#[track_caller]
+fn answers(ran: &Ran, what: &str) {
+    // Other tests' namespaces and processes come and go while the host is recorded.
+    assert!(ran.code == 0 || ran.code == 3, "{what}: exit {}; {}", ran.code, ran.stderr);
+    for word in ["does not hold", "not in the recording", "holds no", "holds one", "is cut"] {
+        assert!(!ran.stderr.contains(word), "{what}: {}", ran.stderr);
+    }
+    assert!(ran.stdout.lines().count() > 1, "{what}: {}", ran.stderr);
+}
+
+fn names<T: record::Table>(but: &[&str]) -> String {
+    let names = T::FIELDS.iter().map(|field| field.name).filter(|name| !but.contains(name));
+    names.collect::<Vec<_>>().join(",")
+}
+
+/// One recording, made before anybody knew the questions.
+#[test]
+fn root_record_everything_answers_everything() {
+    testkit::require_root!();
+    let lab = furnished("everything");
+    let _pairs = lab.connect_v4(3);
+    let entry = |n: u8| testkit::conntrack::Entry::udp(([10, 0, 0, n].into(), 5353), ([10, 9, 9, 9].into(), 53));
+    lab.track((1..6).map(entry));
+    let tape = lab.dir().join("tape").display().to_string();
+    let ran = netwren(&["record", &tape, "--once"]);
+    assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
+    assert!(ran.stdout.contains("1 rounds of "), "{}", ran.stdout);
+
+    let here = format!("netns = {}", lab.name());
+    let shown = "proto,state,local_addr,local_port,peer_addr,peer_port,path,inode,process,cmdline,cong,uid";
+    let live = netwren_in(&lab, &["sockets", "-H", "--columns", shown]).stdout;
+    let replayed = netwren(&["sockets", "-H", "--columns", shown, &here, "--replay", &tape]);
+    assert_eq!(
+        testkit::mask::sorted_lines(&replayed.stdout),
+        testkit::mask::sorted_lines(&live),
+        "{}",
+        replayed.stderr
+    );
+    let clients = netwren(&["nat", "-H", "--columns", "client", &here, "--replay", &tape]).stdout;
+    assert_eq!(clients.lines().filter(|line| line.starts_with("10.0.0.")).count(), 5, "{clients}");
+
+    let (sockets, flows) = (names::<record::rows::Sockets>(&[]), names::<record::rows::Flows>(&[]));
+    // What is there after its time is not recorded, and said.
+    let (nat, stats) = (names::<record::rows::Nat>(&["expired"]), names::<record::rows::NatStats>(&[]));
+    for question in [
+        &["sockets", "--columns", &sockets][..],
+        &["sockets", "--all-netns", "--by", "container,process", "--sum", "bytes_out"],
+        &["sockets", "state = established and rtt >= 0us"],
+        &["flows", "--columns", &flows],
+        &["flows", "--all-netns"],
+        &["nat", "--columns", &nat],
+        &["nat", "top", "--all-netns"],
+        &["nat", "stats", "--columns", &stats],
+        &["nat", "stats", "--per-cpu"],
+        &["nat", "advise"],
+        &["nat", "advise", "--all-netns"],
+        &[],
+    ] {
+        let ran = netwren(&[question, &["--replay", &tape]].concat());
+        answers(&ran, &format!("{question:?}"));
+    }
+    let home = netwren(&["--replay", &tape]).stdout;
+    assert!(home.starts_with("Listeners\n") && home.contains("\nFlows\n"), "{home}");
+    let ran = netwren(&["nat", "--columns", "expired", "--replay", &tape]);
+    ran.says(3, &["`expired` of nat"]);
+}
+
+/// Rounds and bounds of `record`; a full file says so, and so does its replay.
+#[test]
+fn root_record_has_rounds_and_a_largest_size() {
+    testkit::require_root!();
+    let lab = testkit::netns::Lab::new("recordsize");
+    lab.listen_tcp(500);
+    let tape = lab.dir().join("tape").display().to_string();
+    let ran = netwren(&["record", &tape, "--for", "1.5"]);
+    assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
+    let rounds = netwren(&["nat", "stats", "--watch", "-o", "json", "--replay", &tape]).stdout;
+    assert!(rounds.matches("\"round\"").count() >= 2, "{rounds}");
+    let watched = netwren(&["sockets", "--no-owner", "--watch", "--columns", "change,local_port", "--replay", &tape]);
+    assert!(watched.stdout.contains("kept"), "{}", watched.stderr);
+    let ran = netwren(&["record", &tape, "--for", "60", "--max-size", "64KiB"]);
+    assert!(std::fs::metadata(&tape).unwrap().len() <= 64 << 10);
+    ran.says(3, &["reached its largest size of 65536 bytes", "--max-size"]);
+    let replayed = netwren(&["sockets", "--no-owner", "--replay", &tape]);
+    assert!(matches!(replayed.code, 3 | 4) && replayed.stderr.contains("is cut at byte"), "{}", replayed.stderr);
+}
+
 fn fixture(name: &str) -> std::path::PathBuf {
     testkit::program::workspace().join("fixtures/tape/6.18").join(name)
 }

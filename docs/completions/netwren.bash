@@ -25,6 +25,9 @@ _netwren() {
             netwren,nat)
                 cmd="netwren__subcmd__nat"
                 ;;
+            netwren,record)
+                cmd="netwren__subcmd__record"
+                ;;
             netwren,sockets)
                 cmd="netwren__subcmd__sockets"
                 ;;
@@ -39,6 +42,9 @@ _netwren() {
                 ;;
             netwren__subcmd__help,nat)
                 cmd="netwren__subcmd__help__subcmd__nat"
+                ;;
+            netwren__subcmd__help,record)
+                cmd="netwren__subcmd__help__subcmd__record"
                 ;;
             netwren__subcmd__help,sockets)
                 cmd="netwren__subcmd__help__subcmd__sockets"
@@ -107,12 +113,16 @@ _netwren() {
 
     case "${cmd}" in
         netwren)
-            opts="-h -V --help --version sockets flows nat support help"
+            opts="-h -V --replay --help --version sockets flows nat record support help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -223,7 +233,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help)
-            opts="sockets flows nat support help"
+            opts="sockets flows nat record support help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -379,6 +389,20 @@ _netwren() {
         netwren__subcmd__help__subcmd__nat__subcmd__top)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__help__subcmd__record)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1068,6 +1092,28 @@ _netwren() {
                     return 0
                     ;;
                 --by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__record)
+            opts="-h --for --once --max-size --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --for)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-size)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod append_map;
+mod asked;
 mod by_pid;
 mod commands;
 mod enrich;
@@ -34,7 +35,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));
     }
-    let Some(first) = args.next() else { return commands::glance() as u8 };
+    let Some(first) = args.next() else { return commands::glance(None) as u8 };
     let word = first.to_str().unwrap_or("");
     if let Some(face) = faces::find(word) {
         return face(&faces::Call::new(args));
@@ -45,11 +46,14 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
 }
 
-/// `--help`, `--version`, `help COMMAND`, and words that are no command.
+/// `--replay FILE`, `--help`, `--version`, `help COMMAND`, and words that are no command.
 fn other(first: OsString) -> Exit {
     let words = [OsString::from("netwren"), first].into_iter().chain(std::env::args_os().skip(2));
     match flags::all().try_get_matches_from(words) {
-        Ok(_) => Exit::Usage,
+        Ok(matches) => match matches.get_one::<std::path::PathBuf>("replay") {
+            Some(file) => commands::glance(Some(file)),
+            None => Exit::Usage,
+        },
         Err(error) => messages::refused(&error),
     }
 }

@@ -3,6 +3,7 @@
 //! A session lives on the main thread: entering a namespace moves that thread, so everything read through the session
 //! is read there, /proc/net included.
 
+use crate::asked::{self, Asked};
 use crate::exit::Exit;
 use host::{Glance, Namespaces, OwnersReader, Resolver};
 use record::rows::Sockets;
@@ -12,12 +13,16 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
-use sys::Host;
 use sys::netns::Inside;
+use sys::{Host, Mode};
 use sys::{Interrupt, TapeError};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
+
+/// What is said where `--all-netns` asks a recording for more than it has.
+const ONE_NAMESPACE: &str = "the recording holds one network namespace, others are missing (`--all-netns` with \
+                             `--record FILE` records all, and so does `netwren record FILE`)";
 
 /// Where a session reads.
 #[derive(Clone, Copy, Default)]
@@ -28,6 +33,8 @@ pub(crate) struct Place<'a> {
     pub(crate) all_netns: bool,
     /// File that everything read is saved to.
     pub(crate) record: Option<&'a Path>,
+    /// The largest size of that file in bytes; none: as large as it gets.
+    pub(crate) size_max: Option<u64>,
     /// File that is read instead of the kernel.
     pub(crate) replay: Option<&'a Path>,
     /// True if names of hosts will be asked for.
@@ -47,6 +54,8 @@ pub(crate) struct Session {
     resolver: Option<Resolver>,
     owners: OwnersReader,
     troubles: Vec<String>,
+    /// True if all namespaces are wanted of a recording of one.
+    lacks_namespaces: bool,
     doors: sockets::Doors,
     ct_doors: conntrack::Doors,
     _inside: Option<Inside>,
@@ -57,7 +66,10 @@ impl Session {
     pub(crate) fn open(place: Place<'_>) -> Result<Session, OpenError> {
         let host = match (place.replay, place.record) {
             (Some(file), _) => Host::replaying(file).map_err(OpenError::Tape)?,
-            (None, Some(file)) => Host::live().recording(file).map_err(OpenError::Tape)?,
+            (None, Some(file)) => {
+                let size_max = place.size_max.unwrap_or(u64::MAX);
+                Host::live().recording_at_most(file, size_max).map_err(OpenError::Tape)?
+            }
             (None, None) => Host::live(),
         };
         let (mut resolver, mut troubles) = (None, Vec::new());
@@ -78,7 +90,8 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, only less politely.
         let interrupt = Interrupt::install().ok();
-        let all = place.all_netns || (host.is_replay() && Namespaces::are_recorded(&host));
+        let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
+        let all = place.all_netns || (host.is_replay() && all_are_there);
         let (everywhere, glance) = (all.then(RefCell::default), RefCell::default());
         let owners = OwnersReader::new(place.owners_via);
         let doors = sockets::Doors::new();
@@ -91,6 +104,7 @@ impl Session {
             resolver,
             owners,
             troubles,
+            lacks_namespaces: place.all_netns && !all_are_there,
             doors,
             ct_doors: conntrack::Doors::new(),
             _inside: inside,
@@ -183,12 +197,24 @@ impl Session {
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
         let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
-        let Some(namespaces) = self.namespaces() else {
-            return then(&mut SocketSource::new(&self.host, options).keeping(&self.doors));
+        let namespaces = self.namespaces();
+        let (mut one, mut every);
+        let source: &mut dyn Source<Sockets> = match &namespaces {
+            None => {
+                one = SocketSource::new(&self.host, options).keeping(&self.doors);
+                &mut one
+            }
+            Some(namespaces) => {
+                let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
+                let ways = chosen.map(|namespace| namespace.way(self.netns_id)).collect();
+                every = EverySocket::new(&self.host, options, ways, &self.doors);
+                &mut every
+            }
         };
-        let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
-        let ways = chosen.map(|namespace| namespace.way(self.netns_id)).collect();
-        then(&mut EverySocket::new(&self.host, options, ways, &self.doors))
+        match self.host.mode() {
+            Mode::Live => then(source),
+            _ => then(&mut Asked::new(source, &self.host, asked::of_sockets)),
+        }
     }
 
     /// Nanoseconds of a clock for intervals between rounds: one that does not jump; in a replay the recorded time.
@@ -219,6 +245,10 @@ impl Session {
 
     /// Closes a recording, and adds to the books what is wrong with the tape that was written or read.
     pub(crate) fn finish(&self, books: &mut Accounting) {
+        if self.lacks_namespaces {
+            books.incomplete = true;
+            books.because(0, ONE_NAMESPACE);
+        }
         if let Err(error) = self.host.finish() {
             books.incomplete = true;
             books.because(1, error.to_string());

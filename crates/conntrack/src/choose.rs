@@ -19,6 +19,16 @@ pub const NETLINK_LACKS: u64 = need::EXPIRED;
 /// `need` bits that the walk has no answer for.
 pub const BPF_LACKS: u64 = need::ID | need::MASTER | need::SECCTX;
 
+/// The `need` bits that a recording holds after a run that demanded these by this interface: a dump brings everything
+/// whatever is asked, and so does a line of /proc; the walk copies what it is asked for.
+pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
+    match interface {
+        of if of == Via::Netlink.name() => demanded | !(NETLINK_LACKS | need::OWNERS),
+        of if of == Via::Proc.name() => demanded | !(PROC_LACKS | need::OWNERS),
+        _ => demanded,
+    }
+}
+
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {

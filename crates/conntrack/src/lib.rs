@@ -36,7 +36,7 @@ pub use bpf_door::{Doors, WalkError};
 pub use bpf_rows::own_ports;
 pub use by_walk::WalkAsk;
 pub use chains::Chains;
-pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via};
+pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via, recorded_bits};
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use every_source::EveryCt;

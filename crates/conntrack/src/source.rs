@@ -23,6 +23,7 @@ use crate::walk_filter::WalkFilter;
 
 /// How often a reading is begun again because the hash table was resized under it.
 const RESIZED_RETRIES: u32 = 3;
+const NOT_RECORDED: &str = "not in the recording (`netwren record FILE` records everything)";
 const RESIZED: &str =
     "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
 
@@ -261,7 +262,7 @@ impl Source<Nat> for CtSource<'_> {
         let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
         let mut books = Books::default();
         for note in self.narrower_filters(demand) {
-            books.note(format!("the recording was made with a {note}"));
+            books.incomplete(0, format!("the recording was made with a {note}: other entries are missing"));
         }
         if is_empty {
             books.used(choice.via.name());
@@ -381,6 +382,11 @@ impl Run<'_, '_, '_, '_> {
             true => &[2, 10],
             false => filter.families(),
         };
+        // An empty table was recorded as an empty stream, or by its count (`Plan::is_empty`).
+        if host.is_replay() && !families.iter().any(held) {
+            let table = options.table.what();
+            return Err(DumpError::Io(SysError::new("replay", table, Errno::NOT_RECORDED)));
+        }
         for family in families.iter().filter(|family| held(family)) {
             let filter = filter.of_family(*family);
             if options.table == CtTable::Expect {
@@ -510,6 +516,7 @@ enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Trouble::Netlink(DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. })) => f.write_str(NOT_RECORDED),
             Trouble::Netlink(error) => error.fmt(f),
             Trouble::Proc(error) => error.fmt(f),
             Trouble::Neither(netlink, proc) => write!(f, "{netlink}; {proc}"),

@@ -64,6 +64,31 @@ pub const BPF_HAS: u64 = need::IFACE_MARK
     | UNIX_BESIDE
     | NOT_IN_TCP;
 
+/// `need` bits that netlink answers without being asked.
+const NETLINK_UNASKED: u64 = need::CGROUP
+    | need::SOCKOPT
+    | need::COOKIE
+    | need::IFACE_MARK
+    | need::ACCEPT_MAX
+    | need::SHUTDOWN
+    | need::V6ONLY
+    | need::TIMER
+    | need::INODE
+    | need::MARK;
+
+/// `need` bits that INET_DIAG_INFO brings, whichever of them is asked for.
+const OF_INFO: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::ULP | need::SCTP;
+
+/// The `need` bits that a recording holds after a run that demanded these by this interface (the one of the offer; of
+/// several what all of them hold).
+pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
+    if interface != Via::Netlink.name() {
+        return demanded;
+    }
+    let info = if demanded & OF_INFO != 0 { OF_INFO } else { 0 };
+    demanded | NETLINK_UNASKED | info
+}
+
 /// `need` bits of tables that no TCP socket stands in.
 const NOT_IN_TCP: u64 = need::PACKET | need::FILTER | need::NETLINK | need::SCTP | need::XDP;
 

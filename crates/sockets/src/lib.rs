@@ -43,6 +43,7 @@ mod window;
 mod xdp_diag;
 
 pub use bpf_door::Doors;
+pub use choose::recorded_bits;
 pub use choose::{
     BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via,
 };

@@ -114,7 +114,7 @@ impl Reads<Flows> for Reading {
 
 /// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
 /// addresses. What cannot be read costs certainty, and a note.
-fn surroundings(session: &Session, books: &mut Accounting) -> (Ranges, Option<Homes>) {
+pub(super) fn surroundings(session: &Session, books: &mut Accounting) -> (Ranges, Option<Homes>) {
     let (host, several) = (session.host(), session.namespaces().is_some());
     let (mut ranges, mut homes) = (Ranges::default(), several.then(Homes::new));
     session.in_each_namespace(&mut |netns_id| {

@@ -3,6 +3,7 @@
 use super::Outcome;
 use super::plan::{Wrong, plan};
 use super::table::{finish, place};
+use crate::asked;
 use crate::by_pid::{self, ByPid};
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
@@ -133,6 +134,7 @@ fn follow<T: Table>(
     let mut notes = Accounting::default();
     session.find_namespaces(false, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
+    let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
     let base = enrichment.lookups();
     let mut lookups = FollowedLookups {

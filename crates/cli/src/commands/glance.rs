@@ -1,10 +1,11 @@
-//! `netwren` alone: who listens here, and the largest flows, with their owners.
+//! `netwren` alone: who listens here, and the largest flows, with their owners; of a recording: who did then.
 
 use crate::exit::Exit;
 
 use crate::messages::say;
 use crate::output;
 use std::ffi::OsString;
+use std::path::Path;
 
 /// The two tables and the words over them.
 const PARTS: [(&str, &str, &[&str]); 2] = [
@@ -25,12 +26,15 @@ const PARTS: [(&str, &str, &[&str]); 2] = [
 const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
 /// Shows both tables; the worse exit code of the two. What both have to say is said once, at the end.
-pub(crate) fn glance() -> Exit {
+pub(crate) fn glance(replay: Option<&Path>) -> Exit {
     let (mut worst, mut says) = (Exit::Ok, Vec::new());
     for (i, (title, table, flags)) in PARTS.iter().enumerate() {
         let space = if i == 0 { "" } else { "\n" };
         let told = output::print(&format!("{space}{title}\n"));
         let mut words: Vec<OsString> = flags.iter().map(OsString::from).collect();
+        if let Some(file) = replay {
+            words.extend(["--replay".into(), file.into()]);
+        }
         if *table == "sockets" {
             words.push(LISTENERS.into());
         }

@@ -7,6 +7,7 @@ mod glance;
 mod kill;
 mod nat;
 mod plan;
+mod record;
 mod sockets;
 mod support;
 mod table;
@@ -53,6 +54,9 @@ fn outcome(name: &str, args: impl Iterator<Item = OsString>) -> Option<Outcome> 
     }
     if name == "nat" {
         return Some(nat::run(args));
+    }
+    if name == "record" {
+        return Some(record::run(args));
     }
     let command: fn(&Request) -> Outcome = match name {
         "sockets" => sockets::run,

@@ -1,6 +1,7 @@
 //! A table command from its plan to its exit code: what sockets, flows and later tables have in common.
 
 use super::Outcome;
+use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::{Format, Repeat, Request};
@@ -72,6 +73,7 @@ pub(super) fn place(request: &Request) -> Place<'_> {
         netns: request.netns.as_deref(),
         all_netns: request.all_netns,
         record: request.record.as_deref(),
+        size_max: None,
         replay: request.replay.as_deref(),
         resolve: request.resolve.is_some(),
         owners_via: request.owners_via,
@@ -145,6 +147,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         self.session.find_namespaces(by_kernel, &mut notes);
         let wanted: Vec<LookupId> =
             LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
+        let wanted = asked::lookups(self.session.host(), self.plan.demand(), wanted, &mut notes);
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes).after(self.before.take());
         let lookups = enrichment.lookups();
         let stop = || self.session.interrupted();

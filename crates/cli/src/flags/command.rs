@@ -64,6 +64,7 @@ Examples:
   netwren nat delete 'client = 192.0.2.7'               what would be deleted; with --yes it is
 ",
     },
+    super::record::RECORD,
     Known {
         name: "support",
         about: "What this kernel and these privileges allow, and what is used instead",
@@ -93,6 +94,14 @@ pub fn all() -> Command {
              The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
              `netwren netstat …`, `netwren lstf …`, `netwren conntrack …`, or a link of that name to the binary.",
         )
+        .arg(
+            Arg::new("replay")
+                .long("replay")
+                .value_name("FILE")
+                .value_parser(clap::value_parser!(std::path::PathBuf))
+                .help("Listeners and flows of a recording, as they were then (`netwren record FILE` makes one)"),
+        )
+        .args_conflicts_with_subcommands(true)
         .after_help("`netwren COMMAND --help` shows a command's flags and examples.");
     COMMANDS.iter().fold(root, |root, known| root.subcommand(below(known, build(known))))
 }
@@ -118,6 +127,9 @@ pub(super) fn build(known: &Known) -> Command {
         .bin_name(format!("netwren {}", known.name))
         .about(known.about)
         .after_help(known.examples);
+    if known.name == super::record::RECORD.name {
+        return super::record::arguments(command);
+    }
     if !known.is_table {
         return command.args(FLAGS.iter().filter(|flag| flag.long == "output").map(arg));
     }

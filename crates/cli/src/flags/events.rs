@@ -85,18 +85,10 @@ fn with_events(words: &str, filter: &str) -> Result<String, String> {
     Ok(if filter.trim().is_empty() { events } else { format!("{events} and ({filter})") })
 }
 
-/// `8MiB`, `64k`, `1000000`: at least what the kernel gives to any socket, at most what fits into its number.
+/// Bytes: at least what the kernel gives to any socket, at most what fits into its number.
 fn bytes(text: &str) -> Result<u32, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..).unwrap_or_default() {
-        "" | "B" => Some(0),
-        "k" | "K" | "KiB" => Some(10),
-        "M" | "MiB" => Some(20),
-        "G" | "GiB" => Some(30),
-        _ => None,
-    };
-    let number = digits.parse::<u64>().ok().zip(unit).map(|(number, unit)| number.saturating_mul(1 << unit));
-    let number = number.and_then(|number| u32::try_from(number).ok()).filter(|n| (1 << 12..=1 << 30).contains(n));
+    let number = super::bytes(text).and_then(|number| u32::try_from(number).ok());
+    let number = number.filter(|n| (1 << 12..=1 << 30).contains(n));
     number.ok_or_else(|| format!("--buffer takes bytes from 4KiB to 1GiB, not `{text}`"))
 }
 

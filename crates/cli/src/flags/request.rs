@@ -194,7 +194,8 @@ fn shown(matches: &ArgMatches, wide: bool) -> Result<Shown, String> {
     })
 }
 
-fn seconds(matches: &ArgMatches, name: &str) -> Result<Option<Duration>, String> {
+/// The value of a flag that takes seconds.
+pub(super) fn seconds(matches: &ArgMatches, name: &str) -> Result<Option<Duration>, String> {
     let Some(written) = text(matches, name) else { return Ok(None) };
     let number = written.strip_suffix('s').unwrap_or(&written);
     match number.parse::<f64>() {

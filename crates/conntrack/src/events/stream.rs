@@ -3,7 +3,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
-use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Tide};
+use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide};
 use sys::clock::Moments;
 use sys::{Errno, Host, Modules, SysError};
 
@@ -145,6 +145,7 @@ impl<'h> NatEventStream<'h> {
         follow: FollowNat<'h>,
     ) -> Result<NatEventStream<'h>, SourceError> {
         let wanted = Wanted::of(demand);
+        let notes = asked(host, wanted);
         let settings = Settings::read(host);
         let (packets, shut) = by_packet(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
         let FollowNat { room, netns_id, find, resync, holders, stop, .. } = follow;
@@ -173,7 +174,7 @@ impl<'h> NatEventStream<'h> {
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
             counts: Counts::default(),
-            notes: Accounting::default(),
+            notes,
             shut,
         })
     }
@@ -352,6 +353,25 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         self.footnotes(&mut books);
         books
     }
+}
+
+/// Tells a recording which events are listened to; of a replay, says which of the wanted ones were not.
+fn asked(host: &Host, wanted: Wanted) -> Accounting {
+    const KINDS: [NatHappening; 3] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy];
+    let names = || KINDS.into_iter().filter(|kind| wanted.has(*kind)).map(NatHappening::name);
+    host.note_asked(NatEvents::NAME, &mut names());
+    let missing: Vec<&str> = names().filter(|name| host.was_asked(NatEvents::NAME, name) == Some(false)).collect();
+    let mut notes = Accounting::default();
+    if !missing.is_empty() {
+        notes.incomplete = true;
+        let (words, list) = (missing.join(" and "), missing.join(","));
+        let text = format!(
+            "the recording holds no {words} events: the run did not listen to them \
+             (`netwren nat events --event {list} --record FILE` does)"
+        );
+        notes.because(0, text);
+    }
+    notes
 }
 
 /// Name of the BPF door's stream on the tape.

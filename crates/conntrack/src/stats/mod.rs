@@ -93,6 +93,9 @@ impl fmt::Display for StatsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StatsError::Absent => f.write_str("this kernel has none, or nf_conntrack is not loaded"),
+            StatsError::Unreadable(SysError { errno: Errno::NOT_RECORDED, .. }) => {
+                f.write_str("its counters are not in the recording (`netwren record FILE` records everything)")
+            }
             StatsError::Unreadable(error) => error.fmt(f),
         }
     }

@@ -81,7 +81,7 @@ pub(super) struct NotRecorded(pub(super) &'static str);
 
 impl fmt::Display for NotRecorded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the recording holds no {}", self.0)
+        write!(f, "the recording holds no {} (`netwren record FILE` records everything)", self.0)
     }
 }
 

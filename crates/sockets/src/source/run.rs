@@ -99,10 +99,10 @@ impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause });
     }
 
-    // The run that was recorded did not ask for this table: nothing is lost, but it has to be said.
+    // The run that was recorded did not ask for this table.
     fn not_recorded(&mut self, table: Table) {
         let cause = NotRecorded(table.what());
-        self.books.note(cause.to_string());
+        self.books.incomplete(0, cause.to_string());
         let fault = SourceFault::Unsupported;
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
     }

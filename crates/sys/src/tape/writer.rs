@@ -1,5 +1,5 @@
 //! Writing a recording.
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -123,7 +123,7 @@ impl Writer {
         self.shared.lock().frame(Kind::Round, 0, &moment(at));
     }
 
-    /// ASKED. What was already written of `table` is not written again in every round.
+    /// ASKED. What was written before is not written again in every round.
     pub(crate) fn asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
         let mut payload = Vec::new();
         put_text(&mut payload, table);
@@ -135,9 +135,9 @@ impl Writer {
             put_text(&mut payload, field);
         }
         let mut file = self.shared.lock();
-        if file.asked.get(table).is_none_or(|before| *before != payload) {
+        if !file.asked.contains(&payload) {
             file.frame(Kind::Asked, 0, &payload);
-            file.asked.insert(table.into(), payload);
+            file.asked.insert(payload);
         }
     }
 
@@ -177,8 +177,8 @@ struct File {
     limit: u64,
     frames: u64,
     next_stream: u32,
-    /// The last ASKED frame of each table.
-    asked: HashMap<Box<str>, Vec<u8>>,
+    /// The ASKED frames that were written: a run has one or two a table.
+    asked: HashSet<Vec<u8>>,
     stopped: Option<TapeError>,
     finished: bool,
     /// True if there is no thread to flush: every frame is written at once.
@@ -195,7 +195,7 @@ impl File {
             limit,
             frames: 0,
             next_stream: 1,
-            asked: HashMap::new(),
+            asked: HashSet::new(),
             stopped: None,
             finished: false,
             eager: false,

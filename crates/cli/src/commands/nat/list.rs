@@ -5,6 +5,7 @@ use super::super::plan::{Wrong, plan};
 use super::super::table::{self, Reads};
 use super::owners::{Ends, WithOwners};
 use super::stats::ways;
+use crate::asked::Asked;
 use crate::exit::Exit;
 use crate::flags::{NatList, Request};
 use crate::messages::refused;
@@ -16,6 +17,7 @@ use record::rows::{Nat, nat_need};
 use record::{Accounting, LookupId, Lookups, Source};
 use std::ffi::OsString;
 use std::hash::RandomState;
+use sys::Mode;
 
 /// Runs the command with the words behind `nat`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -50,6 +52,11 @@ pub(super) struct Reading {
     pub(super) secret: RandomState,
 }
 
+/// How a recording reads the entries of a table: their owners are found from its sockets.
+pub(in super::super) fn every_entry(table: CtTable) -> impl Reads<Nat> {
+    Reading { via: None, table, owners: false, secret: RandomState::new() }
+}
+
 impl Reads<Nat> for Reading {
     fn needs_lookup(&self, id: LookupId) -> bool {
         id == LookupId::Owners && self.owners
@@ -78,6 +85,16 @@ impl Reads<Nat> for Reading {
                 let ways = ways(session, Some(namespaces));
                 every = EveryCt::new(session.host(), options, ways).through(session.ct_doors());
                 &mut every
+            }
+        };
+        let mut asked;
+        let source: &mut dyn Source<Nat> = match session.host().mode() {
+            Mode::Live => source,
+            _ => {
+                // In several namespaces each table may be read by another interface, and holds at least what is demanded.
+                let held = if namespaces.is_some() { |_: &str, demanded| demanded } else { conntrack::recorded_bits };
+                asked = Asked::new(source, session.host(), held);
+                &mut asked
             }
         };
         // Without lookups (`--explain`) no socket is read.

@@ -13,7 +13,10 @@ mod stateless;
 mod stats;
 mod top;
 
+pub(super) use advise::survey;
 pub(crate) use events::via_of;
+pub(super) use list::every_entry;
+pub(super) use stats::every_counter;
 
 use super::Outcome;
 use std::ffi::OsString;

@@ -3,6 +3,7 @@
 use super::super::Outcome;
 use super::super::plan::plan;
 use super::super::table::{self, Reads};
+use crate::asked::Asked;
 use crate::exit::Exit;
 use crate::flags::{self, Repeat};
 use crate::messages::refused;
@@ -14,7 +15,7 @@ use record::rows::NatStats;
 use record::{Accounting, LookupId, Lookups, Source};
 use std::cell::RefCell;
 use std::ffi::OsString;
-use sys::Way;
+use sys::{Mode, Way};
 
 /// Runs the command with the words behind `nat stats`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -44,6 +45,11 @@ struct Reading {
     memory: Option<RefCell<StatMemory>>,
 }
 
+/// How a recording reads counters and settings.
+pub(in super::super) fn every_counter() -> impl Reads<NatStats> {
+    Reading { options: StatOptions::default(), memory: None }
+}
+
 impl Reads<NatStats> for Reading {
     fn needs_lookup(&self, _id: LookupId) -> bool {
         false
@@ -58,7 +64,11 @@ impl Reads<NatStats> for Reading {
     ) -> R {
         let namespaces = session.namespaces();
         let ways = ways(session, namespaces.as_deref());
-        then(&mut StatSource::new(session.host(), ways, self.options, self.memory.as_ref()))
+        let mut source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
+        match session.host().mode() {
+            Mode::Live => then(&mut source),
+            _ => then(&mut Asked::new(&mut source, session.host(), |_, demanded| demanded)),
+        }
     }
 }
 

@@ -212,6 +212,16 @@ impl Machine {
     }
 }
 
+/// Reads what advice needs beside the table, its counters and settings: for a recording.
+pub(in super::super::super) fn survey(session: &Session, books: &mut Accounting) {
+    let host = session.host();
+    Machine::read(host, books);
+    session.in_each_namespace(&mut |netns_id| {
+        hears_events(host, netns_id);
+        may_set(host, netns_id);
+    });
+}
+
 /// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
 const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
 

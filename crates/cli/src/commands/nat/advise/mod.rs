@@ -9,6 +9,8 @@ mod kept;
 mod settings;
 mod show;
 
+pub(in super::super) use gather::survey;
+
 use super::super::Outcome;
 use crate::exit::Exit;
 use crate::flags::NatAdvise;

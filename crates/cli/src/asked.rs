@@ -1,0 +1,212 @@
+//! What a recording is asked for while it is made, and what a replay asks of it that it does not hold.
+//!
+//! A field that the kernel was not asked for is null in a replay, just as one that the kernel knows nothing of; a filter
+//! by it leaves nothing. So the recording names the fields that it holds, and a replay that wants another one is
+//! incomplete and says which. Recordings of format 1 do not name them: nothing is said then.
+
+use record::rows::need;
+use record::{Accounting, Demand, Each, LookupId, Offer, Source, SourceError, Table, Unchanged};
+use sys::{Host, Mode};
+
+/// Fields that a sentence names; the others are counted.
+const NAMES_MAX: usize = 8;
+
+/// The table under which a recording names its lookups.
+const LOOKUPS: &str = "lookups";
+
+/// The source between: tells a recording what it is going to hold, and a replay's reader what it lacks.
+pub(crate) struct Asked<'a, T: Table> {
+    inner: &'a mut dyn Source<T>,
+    host: &'a Host,
+    /// The `need` bits that rows hold which were read by this interface for these.
+    held: fn(&str, u64) -> u64,
+}
+
+impl<'a, T: Table> Asked<'a, T> {
+    /// Over `inner`, which reads `host`.
+    pub(crate) fn new(inner: &'a mut dyn Source<T>, host: &'a Host, held: fn(&str, u64) -> u64) -> Asked<'a, T> {
+        Asked { inner, host, held }
+    }
+
+    fn tell(&self, demand: &Demand<T>) {
+        let held = (self.held)(self.inner.offer(demand).door, demand.need);
+        let fields = T::FIELDS.iter().enumerate();
+        let mut names = fields
+            .filter(|(at, field)| demand.fields.binary_search(at).is_ok() || field.need & !held == 0)
+            .map(|(_, field)| field.name);
+        self.host.note_asked(T::NAME, &mut names);
+    }
+}
+
+impl<T: Table> Source<T> for Asked<'_, T> {
+    fn offer(&self, demand: &Demand<T>) -> Offer {
+        self.inner.offer(demand)
+    }
+
+    fn read(
+        &mut self,
+        demand: &Demand<T>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, T>,
+    ) -> Result<Accounting, SourceError> {
+        if self.host.mode() == Mode::Recording {
+            self.tell(demand);
+        }
+        let mut books = self.inner.read(demand, unchanged, each)?;
+        let missing = missing(self.host, demand);
+        if !missing.is_empty() {
+            books.incomplete = true;
+            books.because(0, not_asked(T::NAME, &missing));
+        }
+        Ok(books)
+    }
+}
+
+/// The `need` bits of sockets that a recording holds.
+pub(crate) fn of_sockets(interface: &str, demanded: u64) -> u64 {
+    // The walk copies single members of `tcp_info`: those that are demanded by name.
+    if interface.contains(record::Via::Bpf.name()) {
+        return demanded & !need::TCP_INFO;
+    }
+    sockets::recorded_bits(interface, demanded)
+}
+
+/// The demanded fields that a replayed run did not ask for.
+fn missing<T: Table>(host: &Host, demand: &Demand<T>) -> Vec<&'static str> {
+    let names = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at)).map(|field| field.name);
+    names.filter(|name| host.was_asked(T::NAME, name) == Some(false)).collect()
+}
+
+fn not_asked(table: &str, missing: &[&str]) -> String {
+    let shown = missing.get(..NAMES_MAX).unwrap_or(missing);
+    let more = missing.len() - shown.len();
+    let (names, columns) = (shown.join("`, `"), shown.join(","));
+    let more = if more > 0 { format!(" and {more} more fields") } else { String::new() };
+    format!(
+        "the recording does not hold `{names}`{more} of {table}: they were not asked of the kernel then \
+         (`netwren {table} --columns +{columns} --record FILE` asks for them, `netwren record FILE` for everything)"
+    )
+}
+
+/// Tells a recording which lookups are read. Of a replay: the lookups among the wanted ones that it holds; fields of `T`
+/// that need another one are said in `books`.
+pub(crate) fn lookups<T: Table>(
+    host: &Host,
+    demand: &Demand<T>,
+    wanted: Vec<LookupId>,
+    books: &mut Accounting,
+) -> Vec<LookupId> {
+    host.note_asked(LOOKUPS, &mut wanted.iter().map(|id| name(*id)));
+    let (held, lacking): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|id| host.was_asked(LOOKUPS, name(*id)) != Some(false));
+    let fields = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at));
+    let fields = fields.filter(|field| lacking.iter().any(|id| field.needs_lookup(*id))).map(|field| field.name);
+    // Where the table's own reading lacks it, that is said there.
+    let missing: Vec<&str> = fields.filter(|name| host.was_asked(T::NAME, name) != Some(false)).collect();
+    if !lacking.is_empty() {
+        books.incomplete = true;
+    }
+    if !missing.is_empty() {
+        books.because(0, not_asked(T::NAME, &missing));
+    } else if !lacking.is_empty() {
+        let names: Vec<&str> = lacking.iter().map(|id| name(*id)).collect();
+        let text = format!("the recording holds no {} (`netwren record FILE` records everything)", names.join(", "));
+        books.because(0, text);
+    }
+    held
+}
+
+/// The word of a lookup in recordings: it must stay what it is.
+fn name(id: LookupId) -> &'static str {
+    match id {
+        LookupId::Owners => "owners",
+        LookupId::Users => "users",
+        LookupId::Ifaces => "interfaces",
+        LookupId::Cgroups => "cgroups",
+        LookupId::Netns => "namespaces",
+        LookupId::Hosts => "hosts",
+        LookupId::Cmdlines => "command lines",
+        LookupId::Containers => "containers",
+        LookupId::Pods => "pods",
+        LookupId::Units => "units",
+        LookupId::ContainerPids => "pids in containers",
+        LookupId::Contexts => "security contexts",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::Sockets;
+    use record::{Next, field_index};
+
+    /// Reads one row by the given interface.
+    struct By(&'static str);
+
+    impl Source<Sockets> for By {
+        fn offer(&self, _: &Demand<Sockets>) -> Offer {
+            Offer { door: self.0, ..Offer::default() }
+        }
+
+        fn read(
+            &mut self,
+            _: &Demand<Sockets>,
+            _: Option<&dyn Unchanged>,
+            _: &mut Each<'_, Sockets>,
+        ) -> Result<Accounting, SourceError> {
+            Ok(Accounting::default())
+        }
+    }
+
+    fn demand(names: &[&str]) -> Demand<Sockets> {
+        let fields: Vec<usize> = names.iter().map(|name| field_index::<Sockets>(name).unwrap()).collect();
+        Demand::new(&fields, Vec::new())
+    }
+
+    /// What a replay says of `then` after a recording of `first`.
+    fn said(interface: &'static str, first: &[&str], then: &[&str]) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tape");
+        let host = Host::live().recording(&file).unwrap();
+        Asked::new(&mut By(interface), &host, of_sockets).run(&demand(first), &mut |_| Next::More).unwrap();
+        host.finish().unwrap();
+        let host = Host::replaying(&file).unwrap();
+        let books = Asked::new(&mut By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
+        assert_eq!(books.incomplete, !books.why.is_empty());
+        books.why.first().map(|why| why.text.to_string())
+    }
+
+    #[test]
+    fn issue_10_a_field_that_was_not_asked_is_named() {
+        let text = said("netlink", &["state"], &["state", "rtt_us", "path"]).unwrap();
+        assert!(text.contains("`rtt_us`, `path` of sockets") || text.contains("`path`, `rtt_us` of sockets"), "{text}");
+        // What netlink sends unasked is there, and all of tcp_info if some of it was asked for.
+        assert_eq!(said("netlink", &["state"], &["timer", "cookie", "process"]), None);
+        assert_eq!(said("netlink", &["bytes_out"], &["rtt_us", "cwnd"]), None);
+        // The walk copies members.
+        assert_eq!(said("bpf, netlink", &["bytes_out"], &["bytes_out"]), None);
+        assert!(said("bpf, netlink", &["bytes_out"], &["cwnd"]).is_some());
+        assert!(said("proc", &["state"], &["cookie"]).is_some());
+        let all: Vec<&str> = record::rows::Sockets::FIELDS.iter().map(|field| field.name).collect();
+        assert!(said("netlink", &["state"], &all).unwrap().contains(" more fields of sockets"));
+        assert_eq!(said("netlink", &all, &all), None);
+    }
+
+    #[test]
+    fn issue_10_a_lookup_that_was_not_read_is_named_by_its_fields() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tape");
+        let host = Host::live().recording(&file).unwrap();
+        let mut books = Accounting::default();
+        let wanted = vec![LookupId::Owners, LookupId::Cmdlines];
+        assert_eq!(lookups(&host, &demand(&["process"]), vec![LookupId::Owners], &mut books), [LookupId::Owners]);
+        host.finish().unwrap();
+        let host = Host::replaying(&file).unwrap();
+        assert!(!books.incomplete);
+        assert_eq!(lookups(&host, &demand(&["process", "cmdline"]), wanted, &mut books), [LookupId::Owners]);
+        assert!(books.incomplete && books.why[0].text.contains("does not hold `cmdline` of sockets"), "{books:?}");
+        let every = LookupId::ALL.map(name);
+        assert!(every.iter().enumerate().all(|(at, word)| !every[..at].contains(word)));
+    }
+}

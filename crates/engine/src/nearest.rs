@@ -3,14 +3,21 @@
 /// Longer words are not compared: nobody mistypes those, and the cost is quadratic.
 const LONGEST: usize = 64;
 
+/// Fields that had another name before, which is refused: scripts learn the new one.
+const RENAMED: &[(&str, &str)] = &[("retransmits", "timer_retransmits")];
+
 /// The candidate nearest to `word`, if one is near enough to propose.
 ///
 /// A candidate that starts with the word or holds it as one of its parts (`addr` in `peer_addr`) counts as near;
 /// otherwise at most one slip in three letters is forgiven.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
+    let renamed = RENAMED.iter().find(|(old, _)| *old == word).map(|(_, new)| *new);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
+        if renamed == Some(candidate) {
+            return Some(candidate);
+        }
         let Some(distance) = distance_to_propose(&word, candidate) else { continue };
         if best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));

@@ -95,7 +95,7 @@ fn values_by_kind() {
         ("recv_q > 1MB", "recv_q > 1000000"),
         ("recv_q > 1.5k", "recv_q > 1500"),
         ("recv_q in (1k-1KiB, 7B)", "recv_q in (1000-1024, 7)"),
-        ("retransmits >= 10k", "retransmits >= 10000"),
+        ("timer_retransmits >= 10k", "timer_retransmits >= 10000"),
         ("rtt_us > 20ms", "rtt_us > 20000"),
         ("rtt_us > 1.5s", "rtt_us > 1500000"),
         ("rtt_us > 3", "rtt_us > 3"),

@@ -202,11 +202,19 @@ const FLAT: &[Field<Sockets>] = &[
     .kernel("idiag_expires")
     .doc("Time until the timer ends.")
     .show(Show::Wide),
-    F::own("retransmits", Kind::Count, |row| if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null })
-        .needs(need::TIMER)
-        .kernel("idiag_retrans")
-        .doc("Unanswered retransmissions or probes of the running timer.")
-        .show(Show::Wide),
+    F::own(
+        "timer_retransmits",
+        Kind::Count,
+        |row| {
+            if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null }
+        },
+    )
+    .needs(need::TIMER)
+    .kernel("idiag_retrans")
+    .doc(
+        "Unanswered retransmissions or probes of the running timer; those of the whole connection are `retrans_total`.",
+    )
+    .show(Show::Wide),
     F::owners("process", Kind::Text, owners_key, Some(|o| Value::Bytes(o.process.as_bytes())))
         .needs(need::INODE)
         .doc("Name of the process that holds the socket, the first one of several.")

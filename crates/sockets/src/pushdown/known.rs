@@ -21,7 +21,7 @@ const ONLY_IN_PACKET: u64 = need::PACKET | need::FILTER;
 
 /// Fields without such a bit that are null in every socket without an IP address.
 const NAMES_ONLY_IN_INET: &[&str] =
-    &["local_addr", "local_port", "peer_addr", "peer_port", "timer", "timer_ms", "retransmits"];
+    &["local_addr", "local_port", "peer_addr", "peer_port", "timer", "timer_ms", "timer_retransmits"];
 
 /// `need` bits whose fields are null in every socket of the table.
 fn never(proto: Proto) -> u64 {

@@ -158,7 +158,7 @@ fn any_row() -> impl Strategy<Value = Socket<'static>> {
 #[test]
 fn the_names_are_those_of_the_field_table() {
     let matched = ["local_port", "peer_port", "local_addr", "peer_addr", "iface", "mark", "cgroup_id"];
-    for name in matched.iter().chain(&["state", "family", "proto", "unix_type", "timer", "retransmits"]) {
+    for name in matched.iter().chain(&["state", "family", "proto", "unix_type", "timer", "timer_retransmits"]) {
         assert!(field_index::<Sockets>(name).is_some(), "{name}");
     }
 }

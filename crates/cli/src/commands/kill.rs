@@ -75,7 +75,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     if kill.request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Sockets>()).into();
     }
-    kill.request.shown.sort.get_or_insert_with(|| ORDER.to_owned());
+    kill.request.shown.order = Some(ORDER);
     match prepare(&kill) {
         Ok((plan, choosing)) => table::run_through(&kill.request, &plan, &choosing, |session, sink, rounds| {
             let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };

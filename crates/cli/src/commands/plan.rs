@@ -15,6 +15,13 @@ pub(super) enum Wrong {
     Column(UnknownColumn),
     /// `--by`, `--sort`, a pattern.
     Plan(PlanError),
+    /// A field that compares two rounds, where there is one only.
+    OneRound {
+        /// Where it stands: an option, or the filter.
+        place: &'static str,
+        /// The field.
+        name: &'static str,
+    },
 }
 
 impl fmt::Display for Wrong {
@@ -23,6 +30,12 @@ impl fmt::Display for Wrong {
             Wrong::Filter(error) => error.fmt(f),
             Wrong::Column(error) => error.fmt(f),
             Wrong::Plan(error) => error.fmt(f),
+            Wrong::OneRound { place, name } => {
+                write!(
+                    f,
+                    "{place} cannot take `{name}` of one round: it compares a round with the one before, add --watch"
+                )
+            }
         }
     }
 }
@@ -53,6 +66,10 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
         with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
     let conjuncts = bind::<T>(filter)?.into_conjuncts();
     let columns = with_rounds::<T>(request, of_one_table::<T>(request, columns, &conjuncts));
+    let columns = with_sort_keys::<T>(shown.sort.as_deref(), columns);
+    if request.repeat == Repeat::Once {
+        all_of_one_round::<T>(request, &conjuncts)?;
+    }
     let mut folds = Vec::new();
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
@@ -62,7 +79,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
         conjuncts,
         by: names_in(shown.by.as_deref()).collect(),
         folds,
-        sort: Sort::parse_list(shown.sort.as_deref().unwrap_or("")),
+        sort: Sort::parse_list(shown.sort.as_deref().or(shown.order).unwrap_or("")),
         limit: shown.limit,
         repeated: request.repeat != Repeat::Once,
     })?)
@@ -85,6 +102,52 @@ pub(super) fn bind<T: Table>(filter: &Ast) -> Result<Expr, FilterError> {
         ports
     };
     engine::filter::bind::<T>(&engine::filter::name_ports::<T>(filter, &mut ports_of))
+}
+
+/// The columns with those that `--sort` names behind them: an order that is not seen is not believed.
+fn with_sort_keys<T: Table>(sort: Option<&str>, mut columns: Vec<usize>) -> Vec<usize> {
+    for key in Sort::parse_list(sort.unwrap_or("")) {
+        match record::field_index::<T>(&key.name) {
+            Some(index) if !columns.contains(&index) => columns.push(index),
+            // An unknown name is the plan's to refuse.
+            _ => {}
+        }
+    }
+    columns
+}
+
+/// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an answer.
+fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(), Wrong> {
+    let shown = &request.shown;
+    let [sum, max, avg] = &shown.aggregates;
+    let lists = [("--by", &shown.by), ("--sum", sum), ("--max", max), ("--avg", avg)];
+    let named = lists.into_iter().flat_map(|(place, list)| names_in(list.as_deref()).map(move |name| (place, name)));
+    let sorted = Sort::parse_list(shown.sort.as_deref().unwrap_or("")).into_iter().map(|key| ("--sort", key.name));
+    for (place, name) in named.chain(sorted) {
+        if let Some(name) = record::field_index::<T>(&name).and_then(compared::<T>) {
+            return Err(Wrong::OneRound { place, name });
+        }
+    }
+    match conjuncts.iter().find_map(tested::<T>) {
+        Some(name) => Err(Wrong::OneRound { place: "the filter", name }),
+        None => Ok(()),
+    }
+}
+
+/// The field's name, if only a comparison of rounds fills it: what changed, how fast, by how much.
+fn compared<T: Table>(index: usize) -> Option<&'static str> {
+    record::field_index::<T>("change")?;
+    let name = T::FIELDS.get(index)?.name;
+    (name == "change" || name.ends_with("_per_s") || name.ends_with("_delta")).then_some(name)
+}
+
+/// The first such field that a filter tests.
+fn tested<T: Table>(expr: &Expr) -> Option<&'static str> {
+    match expr {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().find_map(tested::<T>),
+        Expr::Not(part) => tested::<T>(part),
+        Expr::Test(test) => compared::<T>(test.field),
+    }
 }
 
 /// Columns behind the usual ones when all namespaces are read.
@@ -189,6 +252,43 @@ mod tests {
         let ast = engine::filter::parse(&request.shown.filter).unwrap();
         let plan = plan::<Sockets>(&request, &ast).unwrap();
         plan.columns().0.iter().map(|column| column.name.to_string()).collect()
+    }
+
+    fn wrong(line: &str) -> String {
+        let request = Request::parse("sockets", line.split_whitespace().map(OsString::from)).unwrap();
+        let ast = engine::filter::parse(&request.shown.filter).unwrap();
+        plan::<Sockets>(&request, &ast).map_or_else(|wrong| wrong.to_string(), |_| "planned".to_owned())
+    }
+
+    #[test]
+    fn issue_10_rates_need_rounds() {
+        for (line, place) in [
+            ("--by process --sum bytes_out_per_s", "--sum cannot take `bytes_out_per_s`"),
+            ("--by change", "--by cannot take `change`"),
+            ("--by process --avg recv_q,retrans_per_s", "--avg cannot take `retrans_per_s`"),
+            ("--sort bytes_in_per_s:desc", "--sort cannot take `bytes_in_per_s`"),
+            ("proto = tcp and not (change = new or state = listen)", "the filter cannot take `change`"),
+        ] {
+            let says = wrong(line);
+            assert!(says.starts_with(place) && says.ends_with("add --watch"), "{line}: {says}");
+            assert_eq!(wrong(&format!("{line} --watch")), "planned");
+        }
+        assert_eq!(wrong("--columns bytes_in_per_s"), "planned", "a column shows that it is empty");
+    }
+
+    #[test]
+    fn issue_10_the_order_is_shown() {
+        assert_eq!(names("--columns state,pid --sort rtt_us:desc,pid"), ["state", "pid", "rtt_us"]);
+        assert!(names("--sort inode --no-owner").ends_with(&["inode".to_owned()]));
+        assert_eq!(names("--by state --sort count"), ["state", "count"]);
+    }
+
+    #[test]
+    fn issue_10_the_old_name_leads_to_the_new_one() {
+        for line in ["--by proto --sum retransmits", "--sort retransmits", "--columns retransmits"] {
+            assert!(wrong(line).ends_with("did you mean `timer_retransmits`?"), "{line}: {}", wrong(line));
+        }
+        assert!(wrong("retransmits > 1").contains("did you mean `timer_retransmits`?"), "{}", wrong("retransmits > 1"));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(super) const FLAGS: &[Flag] = &[
         None,
         Value("LIST"),
         WHAT,
-        "Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel's order",
+        "Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel's order",
     ),
     flag("limit", Some('n'), Value("N"), WHAT, "At most N rows"),
     flag("no-owner", None, Nothing, WHAT, "Leave out the columns of the owning process, and the work of finding it"),

@@ -33,6 +33,8 @@ pub(crate) struct Shown {
     pub(crate) aggregates: [Option<String>; 3],
     /// `--sort`
     pub(crate) sort: Option<String>,
+    /// The order if `--sort` asks for none; its fields are not shown.
+    pub(crate) order: Option<&'static str>,
     /// `--limit`
     pub(crate) limit: Option<u64>,
 }
@@ -190,6 +192,7 @@ fn shown(matches: &ArgMatches, wide: bool) -> Result<Shown, String> {
         by: None,
         aggregates: ["sum", "max", "avg"].map(|name| text(matches, name)),
         sort: text(matches, "sort"),
+        order: None,
         limit,
     })
 }

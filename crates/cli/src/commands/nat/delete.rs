@@ -63,7 +63,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     if request.shown.columns.as_deref() == Some("help") {
         return output::print(&columns::help::<Nat>()).into();
     }
-    request.shown.sort.get_or_insert_with(|| ORDER.to_owned());
+    request.shown.order = Some(ORDER);
     let prepared = prepare(&request, CtTable::Conntrack);
     // /proc has no ids.
     let prepared = prepared.map(|(plan, reading)| (plan.with_key(KEY), Reading { via: Some(Via::Netlink), ..reading }));

@@ -25,7 +25,7 @@ pub(super) fn gather(
     let last = sampled.take_all(session, asked, &ways)?;
     books.add(&last);
     let host = session.host();
-    let machine = Machine::read(host, asked, books);
+    let machine = Machine::read(host, asked.memory_bytes, books);
     let mut found = BTreeMap::new();
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
@@ -163,9 +163,9 @@ struct Machine {
 }
 
 impl Machine {
-    fn read(host: &Host, asked: &NatAdvise, books: &mut Accounting) -> Machine {
+    fn read(host: &Host, memory_bytes_max: Option<u64>, books: &mut Accounting) -> Machine {
         let page_bytes = page_bytes(host);
-        let (memory_bytes, memory_bytes_max) = (memory_bytes(host), asked.memory_bytes);
+        let memory_bytes = memory_bytes(host);
         let mut machine = Machine { entry: None, entries: None, page_bytes, memory_bytes, memory_bytes_max };
         match SlabSizes::read(host) {
             Ok(sizes) => {
@@ -215,10 +215,11 @@ impl Machine {
 /// Reads what advice needs beside the table, its counters and settings: for a recording.
 pub(in super::super::super) fn survey(session: &Session, books: &mut Accounting) {
     let host = session.host();
-    Machine::read(host, books);
+    Machine::read(host, None, books);
     session.in_each_namespace(&mut |netns_id| {
         hears_events(host, netns_id);
         may_set(host, netns_id);
+        snat_rules::read(host, netns_id);
     });
 }
 

@@ -69,7 +69,7 @@ pub struct Given<'g> {
     pub dnat: Rewrite,
     /// Zone of both directions.
     pub zone: Option<u16>,
-    /// Id: a change or an end is refused if the entry is another one by now.
+    /// Id: a change is refused if the entry is another one by now.
     pub id: Option<u32>,
     /// Label bits and, of the same length, which of them are meant.
     pub labels: Option<(&'g [u8], Option<&'g [u8]>)>,
@@ -188,10 +188,24 @@ pub struct GivenExpectation {
     pub master: Option<CtTuple>,
     /// Seconds until it is given up.
     pub timeout_s: Option<u32>,
-    /// Zone.
+}
+
+/// What is to be ended: an entry or an expectation. It always has a tuple: a request without one makes the kernel end
+/// all there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Original direction of an entry; what an expected connection will look like.
+    pub tuple: CtTuple,
+    /// Zone of both directions.
     pub zone: Option<u16>,
-    /// Id: the end is refused if the expectation is another one by now.
+    /// Id: the end is refused if the tuple is another one's by now.
     pub id: Option<u32>,
+}
+
+impl Target {
+    fn given(&self) -> Given<'static> {
+        Given { orig: Some(self.tuple), zone: self.zone, id: self.id, ..Given::default() }
+    }
 }
 
 /// Changes the table of one namespace.
@@ -232,15 +246,12 @@ impl<'h> Changes<'h> {
     }
 
     /// Ends an entry; ENOENT if there is none, or if its id says that it is another one.
-    pub fn delete(&mut self, given: &Given<'_>) -> Result<(), DumpError> {
-        self.change("a connection-tracking entry", msg::CT_DELETE, 0, given)
+    pub fn delete(&mut self, target: &Target) -> Result<(), DumpError> {
+        self.change("a connection-tracking entry", msg::CT_DELETE, 0, &target.given())
     }
 
     fn change(&mut self, what: &'static str, message: u16, flags: u16, given: &Given<'_>) -> Result<(), DumpError> {
-        let mut request = Request::one_with(NFNL_SUBSYS_CTNETLINK << 8 | message, flags);
-        request.body(&[given.family(), 0, 0, 0]);
-        given.put(&mut request);
-        self.ask(what, &request, |_| ControlFlow::Continue(()))
+        self.ask(what, &entry_request(message, flags, given), |_| ControlFlow::Continue(()))
     }
 
     /// Hands the entry with a tuple to `each`; ENOENT if there is none.
@@ -295,21 +306,20 @@ impl<'h> Changes<'h> {
     fn end_entries(&mut self, family: u8) -> Result<Dumped, DumpError> {
         let (filter, mut found) = (KernelFilter::default().of_family(family), Vec::new());
         let dumped = dump_entries(self.host, self.place, CtTable::Conntrack, &filter, "", |row, _| {
-            found.push(Given { orig: Some(row.orig), zone: row.zone, id: row.id, ..Given::default() });
+            found.push(Target { tuple: row.orig, zone: row.zone, id: row.id });
             ControlFlow::Continue(())
         })?;
-        found.iter().try_for_each(|given| or_gone(self.delete(given)))?;
+        found.iter().try_for_each(|target| or_gone(self.delete(target)))?;
         Ok(dumped)
     }
 
     fn end_expectations(&mut self, family: u8) -> Result<Dumped, DumpError> {
         let mut found = Vec::new();
         let dumped = dump_expectations(self.host, self.place, family, |row| {
-            let tuple = Some(row.tuple);
-            found.push(GivenExpectation { tuple, zone: row.zone, id: row.id, ..GivenExpectation::default() });
+            found.push(Target { tuple: row.tuple, zone: row.zone, id: row.id });
             ControlFlow::Continue(())
         })?;
-        found.iter().try_for_each(|given| or_gone(self.delete_expectation(given)))?;
+        found.iter().try_for_each(|target| or_gone(self.delete_expectation(target)))?;
         Ok(dumped)
     }
 
@@ -319,9 +329,16 @@ impl<'h> Changes<'h> {
         self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
-    /// Ends the expectation of a tuple.
-    pub fn delete_expectation(&mut self, given: &GivenExpectation) -> Result<(), DumpError> {
-        let request = expectation_request(msg::EXP_DELETE, 0, given);
+    /// Ends an expectation; ENOENT if there is none, or if its id says that it is another one.
+    pub fn delete_expectation(&mut self, target: &Target) -> Result<(), DumpError> {
+        let given = GivenExpectation { tuple: Some(target.tuple), ..GivenExpectation::default() };
+        let mut request = expectation_request(msg::EXP_DELETE, 0, &given);
+        if let Some(id) = target.id {
+            request.attr(expect::ID, &id.to_be_bytes());
+        }
+        if let Some(zone) = target.zone {
+            request.attr(expect::ZONE, &zone.to_be_bytes());
+        }
         self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
@@ -365,6 +382,13 @@ impl<'h> Changes<'h> {
     }
 }
 
+fn entry_request(message: u16, flags: u16, given: &Given<'_>) -> Request {
+    let mut request = Request::one_with(NFNL_SUBSYS_CTNETLINK << 8 | message, flags);
+    request.body(&[given.family(), 0, 0, 0]);
+    given.put(&mut request);
+    request
+}
+
 fn expectation_request(message: u16, flags: u16, given: &GivenExpectation) -> Request {
     let mut request = Request::one_with(NFNL_SUBSYS_CTNETLINK_EXP << 8 | message, flags);
     let tuples = [(expect::TUPLE, given.tuple), (expect::MASTER, given.master), (expect::MASK, given.mask)];
@@ -375,13 +399,8 @@ fn expectation_request(message: u16, flags: u16, given: &GivenExpectation) -> Re
             put_tuple(&mut request, kind, &tuple);
         }
     }
-    for (kind, number) in [(expect::TIMEOUT, given.timeout_s), (expect::ID, given.id)] {
-        if let Some(number) = number {
-            request.attr(kind, &number.to_be_bytes());
-        }
-    }
-    if let Some(zone) = given.zone {
-        request.attr(expect::ZONE, &zone.to_be_bytes());
+    if let Some(timeout) = given.timeout_s {
+        request.attr(expect::TIMEOUT, &timeout.to_be_bytes());
     }
     request
 }
@@ -453,6 +472,24 @@ mod tests {
         ];
         assert_eq!(kinds(&request), expected);
         assert_eq!(given.family(), AF_INET);
+    }
+
+    /// Entries that share an id: each request names its own tuple and zone, and the kernel compares the id.
+    #[test]
+    fn replay_issue_10_every_end_carries_its_own_tuple() {
+        let tuple = CtTuple { proto: ip_proto::TCP, src_part: 40_000, dst_part: 443, ..CtTuple::EMPTY };
+        let first = Target { tuple, zone: Some(3), id: Some(0xdead_beef) };
+        let second = Target { tuple: CtTuple { src_part: 40_001, ..tuple }, ..first };
+        let bytes = |target: &Target| {
+            let request = entry_request(msg::CT_DELETE, 0, &target.given());
+            assert_eq!(kinds(&request), [cta::TUPLE_ORIG, cta::ID, cta::ZONE]);
+            request.bytes().unwrap().to_vec()
+        };
+        let holds = |bytes: &[u8], port: u16| bytes.windows(2).any(|pair| pair == port.to_be_bytes());
+        let (first, second) = (bytes(&first), bytes(&second));
+        assert!(holds(&first, 40_000) && !holds(&first, 40_001));
+        assert!(holds(&second, 40_001) && !holds(&second, 40_000));
+        assert!([first, second].iter().all(|bytes| bytes.windows(4).any(|id| id == 0xdead_beef_u32.to_be_bytes())));
     }
 
     /// A table with entries of both families, those of IPv4 twice in different zones.
@@ -546,7 +583,7 @@ mod tests {
             assert_eq!(now(&mut changes), (Some(id), mark));
             changes.update(&Given { id: Some(id), ..change }).unwrap();
             assert_eq!(now(&mut changes), (Some(id), Some(0x55)));
-            let ended = changes.delete(&Given { id: Some(id ^ 1), ..key }).unwrap_err();
+            let ended = changes.delete(&Target { tuple: orig, zone: Some(7), id: Some(id ^ 1) }).unwrap_err();
             assert_eq!(ended.errno(), Some(Errno::NOENT));
             assert_eq!(now(&mut changes), (Some(id), Some(0x55)));
         });

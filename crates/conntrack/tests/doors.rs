@@ -266,7 +266,6 @@ fn root_expectations_have_their_master() {
             mask: Some(mask),
             master: Some(master),
             timeout_s: Some(300),
-            ..Default::default()
         };
         conntrack::change::Changes::new(&host, conntrack::Place { netns: None, netns_id })
             .create_expectation(&given)
@@ -314,7 +313,6 @@ fn root_issue_10_a_flush_of_expectations_stays_in_its_family() {
                 mask: Some(tuple(all, 0, all, 0xffff)),
                 master: Some(tuple(client, 40_000, server, 21)),
                 timeout_s: Some(300),
-                ..GivenExpectation::default()
             };
             changes.create_expectation(&given).unwrap();
         }

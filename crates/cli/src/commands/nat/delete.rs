@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::flags::NatDelete;
 use crate::messages::refused;
 use crate::output;
-use conntrack::change::{Changes, Given};
+use conntrack::change::{Changes, Target};
 use conntrack::{CtTable, Place, Via};
 use engine::columns;
 use netlink::DumpError;
@@ -37,7 +37,7 @@ const KEY: &[Field<Nat>] = &[
 ];
 
 /// The entry that cells of [`KEY`] name; none without an id, which would delete whatever has the tuple by now.
-fn target_of(key: &[Value<'_>]) -> Option<Given<'static>> {
+fn target_of(key: &[Value<'_>]) -> Option<Target> {
     let number = |cell: Value<'_>| match cell {
         Value::U64(n) => Some(n),
         _ => None,
@@ -49,9 +49,9 @@ fn target_of(key: &[Value<'_>]) -> Option<Given<'static>> {
     };
     let zone_of = |cell| number(cell).and_then(|zone| u16::try_from(zone).ok());
     let (proto, zone) = (u8::try_from(number(proto)?).ok()?, zone_of(orig_zone));
-    let orig = CtTuple { src, dst, proto, src_part, dst_part, zone };
+    let tuple = CtTuple { src, dst, proto, src_part, dst_part, zone };
     let id = u32::try_from(number(id)?).ok()?;
-    Some(Given { orig: Some(orig), zone: zone_of(both_zone), id: Some(id), ..Given::default() })
+    Some(Target { tuple, zone: zone_of(both_zone), id: Some(id) })
 }
 
 /// Runs the command with the words behind `nat delete`.
@@ -190,7 +190,7 @@ mod tests {
         for (orig, zone) in rows {
             let row = Conntrack { id: Some(0xdead_beef), orig, zone, ..Conntrack::EMPTY };
             let target = target_of(&key_of(&row)).unwrap();
-            assert_eq!(target, Given { orig: Some(orig), zone, id: Some(0xdead_beef), ..Given::default() });
+            assert_eq!(target, Target { tuple: orig, zone, id: Some(0xdead_beef) });
         }
     }
 

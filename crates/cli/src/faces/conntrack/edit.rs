@@ -8,7 +8,7 @@ use super::stop::{Stop, head, warn};
 use super::table::wrote;
 use super::want::{Side, Want, inverse};
 use super::words::output;
-use conntrack::change::{Given, GivenExpectation, Rewrite};
+use conntrack::change::{Given, GivenExpectation, Rewrite, Target};
 use conntrack::{CtTable, dump_entries};
 use netlink::DumpError;
 use record::SinkError;
@@ -131,7 +131,7 @@ pub(super) fn delete(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
             return Ok(false);
         }
         let id = row.id.filter(|_| !line.bug_compatible);
-        match run.changes.delete(&Given { orig: Some(row.orig), zone: row.zone, id, ..Given::default() }) {
+        match run.changes.delete(&Target { tuple: row.orig, zone: row.zone, id }) {
             Ok(()) => {}
             // It ended by itself meanwhile.
             Err(error) if error.errno() == Some(Errno::NOENT) && !line.bug_compatible => return Ok(false),
@@ -341,14 +341,13 @@ pub(super) fn change_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, 
     let want = &line.want;
     let proto = want.proto.unwrap_or(0);
     let changed = if line.command == Some(Command::ExpDelete) {
-        run.changes.delete_expectation(&GivenExpectation { tuple: Some(want.orig_tuple()), ..Default::default() })
+        run.changes.delete_expectation(&Target { tuple: want.orig_tuple(), zone: None, id: None })
     } else {
         run.changes.create_expectation(&GivenExpectation {
             tuple: Some(want.tuple(&want.expected, proto)),
             mask: Some(want.tuple(&want.mask, proto)),
             master: Some(want.orig_tuple()),
             timeout_s: want.timeout_s,
-            ..GivenExpectation::default()
         })
     };
     changed.map(|()| 1).map_err(|error| refused(&error, line.command))

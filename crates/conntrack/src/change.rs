@@ -10,7 +10,7 @@ use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
 use sys::{Errno, Host, Kernel};
 
 use crate::ctnetlink::CtDecoder;
-use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, put_addr, put_tuple};
+use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, put_addr, put_tuple};
 use crate::expect::ExpectDecoder;
 use crate::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg, nat,
@@ -190,15 +190,14 @@ pub struct GivenExpectation {
     pub timeout_s: Option<u32>,
 }
 
-/// What is to be ended: an entry or an expectation. It always has a tuple: a request without one makes the kernel end
-/// all there are.
+/// An entry that is to be ended. It always has a tuple: a request without one makes the kernel end every entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// Original direction of an entry; what an expected connection will look like.
+    /// Original direction.
     pub tuple: CtTuple,
     /// Zone of both directions.
     pub zone: Option<u16>,
-    /// Id: the end is refused if the tuple is another one's by now.
+    /// Id: the end is refused if the entry is another one by now.
     pub id: Option<u32>,
 }
 
@@ -263,20 +262,20 @@ impl<'h> Changes<'h> {
         self.ask_for("a connection-tracking entry", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
     }
 
-    /// Ends every entry, or every expectation: of one family (2, 10) or of both (0).
+    /// Ends every entry: of one family (2, 10) or of both (0).
     ///
-    /// One request, where the kernel can keep to a family. Expectations it cannot, and an older one no entries either:
-    /// these are read and ended one by one.
-    pub fn flush(&mut self, table: CtTable, family: u8) -> Result<(), DumpError> {
-        match (table, family) {
-            (CtTable::Expect, 0) => self.flush_all(NFNL_SUBSYS_CTNETLINK_EXP << 8 | msg::EXP_DELETE, table, [0, 0]),
-            (CtTable::Expect, _) => self.end_each(table, |changes| changes.end_expectations(family)),
-            (_, family) if family == 0 || Kernel::running().version() >= FAMILY_COUNTS_SINCE => {
-                let head = [family, if family == 0 { 0 } else { FAMILY_COUNTS }];
-                self.flush_all(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_DELETE, table, head)
-            }
-            _ => self.end_each(table, |changes| changes.end_entries(family)),
+    /// One request. A kernel before 5.3 cannot keep to a family: there the entries are read and ended one by one.
+    pub fn flush(&mut self, family: u8) -> Result<(), DumpError> {
+        if family != 0 && Kernel::running().version() < FAMILY_COUNTS_SINCE {
+            return self.flush_each(family);
         }
+        let version = if family == 0 { 0 } else { FAMILY_COUNTS };
+        self.flush_all(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_DELETE, CtTable::Conntrack, [family, version])
+    }
+
+    /// Ends every expectation, of both families: the kernel knows no other way.
+    pub fn flush_expectations(&mut self) -> Result<(), DumpError> {
+        self.flush_all(NFNL_SUBSYS_CTNETLINK_EXP << 8 | msg::EXP_DELETE, CtTable::Expect, [0, 0])
     }
 
     // `head`: family and version.
@@ -286,20 +285,17 @@ impl<'h> Changes<'h> {
         self.ask(table.what(), &request, |_| ControlFlow::Continue(()))
     }
 
-    // Ends what `pass` finds, until a pass has read the whole table.
-    fn end_each(
-        &mut self,
-        table: CtTable,
-        mut pass: impl FnMut(&mut Self) -> Result<Dumped, DumpError>,
-    ) -> Result<(), DumpError> {
+    // Ends the entries of a family until a pass has read the whole table.
+    fn flush_each(&mut self, family: u8) -> Result<(), DumpError> {
+        let what = CtTable::Conntrack.what();
         for _ in 0..FLUSH_PASSES {
-            let dumped = pass(self)?;
-            whole(table.what(), dumped.first_error)?;
+            let dumped = self.end_entries(family)?;
+            whole(what, dumped.first_error)?;
             if !dumped.end.interrupted {
                 return Ok(());
             }
         }
-        Err(DumpError::CutShort { what: table.what(), messages: 0, errno: Errno::INTR })
+        Err(DumpError::CutShort { what, messages: 0, errno: Errno::INTR })
     }
 
     // Reads the entries of a family, then ends them: ending while the kernel walks its table would shift the rest.
@@ -313,32 +309,16 @@ impl<'h> Changes<'h> {
         Ok(dumped)
     }
 
-    fn end_expectations(&mut self, family: u8) -> Result<Dumped, DumpError> {
-        let mut found = Vec::new();
-        let dumped = dump_expectations(self.host, self.place, family, |row| {
-            found.push(Target { tuple: row.tuple, zone: row.zone, id: row.id });
-            ControlFlow::Continue(())
-        })?;
-        found.iter().try_for_each(|target| or_gone(self.delete_expectation(target)))?;
-        Ok(dumped)
-    }
-
     /// Makes an expectation. EOPNOTSUPP if its master has no helper.
     pub fn create_expectation(&mut self, given: &GivenExpectation) -> Result<(), DumpError> {
         let request = expectation_request(msg::EXP_NEW, CREATE | EXCL, given);
         self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
-    /// Ends an expectation; ENOENT if there is none, or if its id says that it is another one.
-    pub fn delete_expectation(&mut self, target: &Target) -> Result<(), DumpError> {
-        let given = GivenExpectation { tuple: Some(target.tuple), ..GivenExpectation::default() };
-        let mut request = expectation_request(msg::EXP_DELETE, 0, &given);
-        if let Some(id) = target.id {
-            request.attr(expect::ID, &id.to_be_bytes());
-        }
-        if let Some(zone) = target.zone {
-            request.attr(expect::ZONE, &zone.to_be_bytes());
-        }
+    /// Ends the expectation of a tuple. Without one the kernel would end all there are.
+    pub fn delete_expectation(&mut self, tuple: &CtTuple) -> Result<(), DumpError> {
+        let given = GivenExpectation { tuple: Some(*tuple), ..GivenExpectation::default() };
+        let request = expectation_request(msg::EXP_DELETE, 0, &given);
         self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
@@ -524,11 +504,8 @@ mod tests {
         testkit::require_root!();
         let lab = furnished("ctflush");
         assert_eq!(families(&lab), (25, 20));
-        let flush = |family: u8| {
-            lab.inside(|| {
-                Changes::new(&Host::live(), Place { netns: None, netns_id: 0 }).flush(CtTable::Conntrack, family)
-            })
-        };
+        let flush =
+            |family: u8| lab.inside(|| Changes::new(&Host::live(), Place { netns: None, netns_id: 0 }).flush(family));
         flush(AF_INET6).unwrap();
         assert_eq!(families(&lab), (25, 0));
         flush(AF_INET6).unwrap();
@@ -545,7 +522,7 @@ mod tests {
             lab.inside(|| {
                 let host = Host::live();
                 let mut changes = Changes::new(&host, Place { netns: None, netns_id: 0 });
-                changes.end_each(CtTable::Conntrack, |changes| changes.end_entries(family))
+                changes.flush_each(family)
             })
         };
         end(AF_INET).unwrap();

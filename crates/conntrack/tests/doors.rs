@@ -288,52 +288,6 @@ fn root_expectations_have_their_master() {
     assert!(matches!(&*read(&lab, None, &helper).1.via, ["netlink" | "bpf"]));
 }
 
-/// The kernel takes no notice of a family when it empties this table: each expectation is ended by itself.
-#[test]
-fn root_issue_10_a_flush_of_expectations_stays_in_its_family() {
-    use conntrack::change::{Changes, GivenExpectation};
-    testkit::require_root!();
-    let lab = Lab::new("doorsexpflush");
-    let v4 = (std::net::IpAddr::from([10, 0, 0, 1]), std::net::IpAddr::from([10, 0, 0, 2]));
-    let v6 = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
-    lab.track([v4, v6].map(|(client, server)| Entry::tcp((client, 40_000), (server, 21), 3).helper("ftp")));
-    let addr = |ip: std::net::IpAddr| match ip {
-        std::net::IpAddr::V4(ip) => Addr::V4(ip.octets()),
-        std::net::IpAddr::V6(ip) => Addr::V6(ip.octets()),
-    };
-    let tuple =
-        |src: Addr, src_part, dst: Addr, dst_part| CtTuple { src, dst, proto: 6, src_part, dst_part, zone: None };
-    lab.inside(|| {
-        let (host, place) = (Host::live(), conntrack::Place { netns: None, netns_id: 0 });
-        let mut changes = Changes::new(&host, place);
-        for (client, server) in [v4, v6].map(|(client, server)| (addr(client), addr(server))) {
-            let all = if matches!(client, Addr::V4(_)) { Addr::V4([255; 4]) } else { Addr::V6([255; 16]) };
-            let given = GivenExpectation {
-                tuple: Some(tuple(server, 0, client, 40_001)),
-                mask: Some(tuple(all, 0, all, 0xffff)),
-                master: Some(tuple(client, 40_000, server, 21)),
-                timeout_s: Some(300),
-            };
-            changes.create_expectation(&given).unwrap();
-        }
-        let families = || {
-            let mut found = Vec::new();
-            let dumped = conntrack::dump_expectations(&host, place, 0, |row| {
-                found.push(row.family);
-                std::ops::ControlFlow::Continue(())
-            });
-            dumped.unwrap();
-            found.sort_unstable();
-            found
-        };
-        assert_eq!(families(), [2, 10]);
-        changes.flush(conntrack::CtTable::Expect, 10).unwrap();
-        assert_eq!(families(), [2]);
-        changes.flush(conntrack::CtTable::Expect, 2).unwrap();
-        assert_eq!(families(), [0u8; 0]);
-    });
-}
-
 /// The field table's masks name fields that are there.
 #[test]
 fn every_need_bit_is_some_fields() {

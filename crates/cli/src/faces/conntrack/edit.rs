@@ -322,13 +322,12 @@ pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
 
 /// `-F`
 pub(super) fn flush(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
-    let what = match line.table {
-        CtTable::Expect => "expectation",
-        _ => "connection tracking",
+    let (what, flushed) = match line.table {
+        CtTable::Expect => ("expectation", run.changes.flush_expectations()),
+        // The tool's request makes the kernel empty both families, whichever was asked for.
+        _ => ("connection tracking", run.changes.flush(if line.bug_compatible { 0 } else { line.family })),
     };
-    // The tool's request makes the kernel empty both families, whichever was asked for.
-    let family = if line.bug_compatible { 0 } else { line.family };
-    let flushed = run.changes.flush(line.table, family).map_err(|error| refused(&error, line.command));
+    let flushed = flushed.map_err(|error| refused(&error, line.command));
     // The tool says so even if it was not.
     if flushed.is_ok() || line.bug_compatible {
         warn(&format!("{}{what} table has been emptied.\n", head()));
@@ -341,7 +340,7 @@ pub(super) fn change_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, 
     let want = &line.want;
     let proto = want.proto.unwrap_or(0);
     let changed = if line.command == Some(Command::ExpDelete) {
-        run.changes.delete_expectation(&Target { tuple: want.orig_tuple(), zone: None, id: None })
+        run.changes.delete_expectation(&want.orig_tuple())
     } else {
         run.changes.create_expectation(&GivenExpectation {
             tuple: Some(want.tuple(&want.expected, proto)),

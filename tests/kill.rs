@@ -41,7 +41,8 @@ fn root_kill_shows_first_and_closes_one_of_equal_looking_connections() {
     assert_eq!(left.len(), 4, "{left:?}");
     assert!(!left.iter().any(|l| l.contains(&pairs[1].client.port().to_string())), "{left:?}");
     assert_eq!(sockets(&lab, "cookie", "state = listen").len(), 1);
-    kill(&lab, &[&chosen, "--yes"]).says(0, &["sockets closed: 0 of 0"]);
+    kill(&lab, &[&chosen, "--yes"]).says(0, &["no socket matches: nothing to close"]);
+    kill(&lab, &[&chosen, "--yes", "--exit-code"]).says(1, &["no socket matches: nothing to close"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l sum -d 'With --by: also the sum of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
@@ -68,7 +68,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -a "kill" -d 'Close TCP and UDP sockets, whoever holds them; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
@@ -96,8 +96,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l yes -d 'Close the sockets; each row says in `result` what became of it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l all -d 'Every TCP and UDP socket of the namespace, instead of a filter'
@@ -106,7 +106,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l by -d 'One row
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sum -d 'With --by: also the sum of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
@@ -140,7 +140,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sum -d 'With --by: also the sum of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
@@ -181,7 +181,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sum -d 'With --by: also the sum of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
@@ -220,7 +220,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sum -d 'With --by: also the sum of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
 wide\t''
@@ -271,7 +271,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l sum -d 'With --by: also the sum of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l max -d 'With --by: also the largest value of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l avg -d 'With --by: also the mean of these fields' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s w -l watch -d 'Again every SECONDS until interrupted' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l follow -d 'Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l event -d 'Only these events: new, update, destroy, live. The kernel sends no others; new alone is told of by BPF where that can be' -r
@@ -299,7 +299,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l yes -d 'With --apply: do it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l sort -d 'Order by these columns: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
@@ -327,8 +327,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l yes -d 'Delete the entries; each row says in `result` what became of it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l all -d 'Every entry of the namespace, instead of a filter'

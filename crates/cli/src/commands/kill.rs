@@ -183,12 +183,12 @@ impl Act for Closer<'_> {
                 format!("{proto} sockets are left alone, only TCP and UDP ones can be closed: {count} match"),
             );
         }
+        if rows.shown == 0 {
+            return books.because(0, "no socket matches: nothing to close");
+        }
         if !rows.yes {
-            let words = match rows.shown {
-                0 => "no socket to close".to_owned(),
-                n => format!("sockets that would be closed: {n}; nothing was done, --yes closes them"),
-            };
-            return books.because(0, words);
+            let n = rows.shown;
+            return books.because(0, format!("sockets that would be closed: {n}; nothing was done, --yes closes them"));
         }
         books.because(0, format!("sockets closed: {} of {}", self.closed, rows.shown));
         for result in &self.not_closed {

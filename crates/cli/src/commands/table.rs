@@ -205,11 +205,15 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
 /// The error with the way out, where there is one.
 fn describe(error: &RunError) -> String {
     match error {
-        RunError::Source(source) if source.fault == SourceFault::Denied => {
-            format!("{source} (`netwren support` lists what works)")
-        }
+        RunError::Source(source) if source.fault == SourceFault::Denied => with_way_out(source.to_string()),
         other => other.to_string(),
     }
+}
+
+/// The words with a hint at `netwren support`; they may have it already, from the layer that was refused.
+fn with_way_out(words: String) -> String {
+    const COMMAND: &str = "`netwren support`";
+    if words.contains(COMMAND) { words } else { format!("{words} ({COMMAND} lists what works)") }
 }
 
 fn now() -> Duration {

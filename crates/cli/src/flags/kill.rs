@@ -6,8 +6,20 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 
 /// The flags of the table that make sense here. Flags that are added to the table are refused until they stand here.
-const TAKEN: &[&str] =
-    &["columns", "sort", "limit", "no-owner", "resolve", "output", "no-header", "color", "stats", "cost", "netns"];
+const TAKEN: &[&str] = &[
+    "columns",
+    "sort",
+    "limit",
+    "no-owner",
+    "resolve",
+    "output",
+    "no-header",
+    "color",
+    "stats",
+    "cost",
+    "exit-code",
+    "netns",
+];
 
 const EXAMPLES: &str = "\
 Examples:

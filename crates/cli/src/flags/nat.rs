@@ -11,8 +11,20 @@ use std::ffi::OsString;
 const REFUSED: &[&str] = &["follow"];
 
 /// The flags that `nat delete` takes; what is added to the table is refused until it stands here.
-const DELETE_TAKES: &[&str] =
-    &["columns", "sort", "limit", "no-owner", "resolve", "output", "no-header", "color", "stats", "cost", "netns"];
+const DELETE_TAKES: &[&str] = &[
+    "columns",
+    "sort",
+    "limit",
+    "no-owner",
+    "resolve",
+    "output",
+    "no-header",
+    "color",
+    "stats",
+    "cost",
+    "exit-code",
+    "netns",
+];
 
 const TOP: Known = Known {
     name: "top",

@@ -122,12 +122,13 @@ impl Act for Deleter<'_> {
     }
 
     fn tell(&self, rows: Rows, books: &mut Accounting) {
+        if rows.shown == 0 {
+            return books.because(0, "no entry matches: nothing to delete");
+        }
         if !rows.yes {
-            let words = match rows.shown {
-                0 => "no entry to delete".to_owned(),
-                n => format!("entries that would be deleted: {n}; nothing was done, --yes deletes them"),
-            };
-            return books.because(0, words);
+            let n = rows.shown;
+            return books
+                .because(0, format!("entries that would be deleted: {n}; nothing was done, --yes deletes them"));
         }
         books.because(0, format!("entries deleted: {} of {}", self.deleted, rows.shown));
         if self.gone > 0 {

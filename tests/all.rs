@@ -4,6 +4,7 @@
 
 mod bad_days;
 mod contract;
+mod examples;
 mod flow_direction;
 mod follow;
 mod going;

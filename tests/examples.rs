@@ -1,0 +1,190 @@
+//! Every example that the program shows is run: those of each `--help`, and the block of the README. The man pages have the
+//! same ones as the help. Nothing is changed: `--yes` is left out, and all of it happens in a lab.
+
+use crate::lab::furnished;
+use crate::run::{clean, netwren};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use testkit::netns::Lab;
+
+/// Commands with their help, from the top down: the words behind `netwren`.
+fn helps() -> Vec<(Vec<String>, String)> {
+    let (mut found, mut left) = (Vec::new(), vec![Vec::<String>::new()]);
+    while let Some(path) = left.pop() {
+        let mut args: Vec<&str> = path.iter().map(String::as_str).collect();
+        args.push("--help");
+        let help = netwren(&args).ok();
+        for name in below(&help) {
+            left.push([&path[..], &[name]].concat());
+        }
+        found.push((path, help));
+    }
+    found
+}
+
+/// The names that a help lists under `Commands:`.
+fn below(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
+}
+
+/// The commands of a line: what stands between `;`, or blanks of a column, and begins with the program's name. What stands
+/// in quotes is one, and `#` begins a comment.
+fn commands(line: &str) -> Vec<String> {
+    let (mut pieces, mut quote) = (vec![String::new()], None);
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if c == '#' => break,
+            None if c == ';' || line[at..].starts_with("  ") => {
+                pieces.push(String::new());
+                continue;
+            }
+            None => {}
+        }
+        pieces.last_mut().unwrap().push(c);
+    }
+    let trimmed = pieces.iter().map(|piece| piece.trim());
+    trimmed.filter(|piece| *piece == "netwren" || piece.starts_with("netwren ")).map(str::to_owned).collect()
+}
+
+/// The examples of a help, or of a man page's text.
+fn examples(text: &str) -> Vec<String> {
+    let lines = text.lines().skip_while(|line| *line != "Examples:").skip(1);
+    lines.take_while(|line| line.starts_with("  ")).flat_map(commands).collect()
+}
+
+/// The block below `## Use`.
+fn of_readme() -> Vec<String> {
+    let text = std::fs::read_to_string(testkit::program::workspace().join("README.md")).unwrap();
+    let block = text.lines().skip_while(|line| *line != "## Use").skip_while(|line| *line != "```").skip(1);
+    block.take_while(|line| *line != "```").flat_map(commands).collect()
+}
+
+#[test]
+fn issue_10_lines_become_commands() {
+    assert_eq!(commands("  netwren nat top                 who; what"), ["netwren nat top"]);
+    assert_eq!(commands("netwren   # all"), ["netwren"]);
+    assert_eq!(
+        commands("netwren a 'x;  #y' | jq .z; netwren b   netwren c -n"),
+        ["netwren a 'x;  #y' | jq .z", "netwren b", "netwren c -n"]
+    );
+}
+
+/// Both are made from the same text; this would tell if one were not made anew.
+#[test]
+fn issue_10_man_pages_have_the_examples_of_the_help() {
+    let man = testkit::program::workspace().join("docs/man");
+    let mut pages = 0;
+    for (path, help) in helps() {
+        let name = ["netwren"].into_iter().chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
+        let page = std::fs::read_to_string(man.join(format!("{name}.1"))).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let page = page.replace("\\-", "-").replace("\\*(Aq", "'").replace("\\&", "").replace("\\\\", "\\");
+        assert_eq!(examples(&page), examples(&help), "{name}");
+        pages += 1;
+    }
+    assert_eq!(std::fs::read_dir(man).unwrap().count(), pages, "a page without a command, or the other way round");
+}
+
+/// What the README calls by a name is there.
+fn with_program(lab: &Lab) -> std::path::PathBuf {
+    let bin = lab.dir().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::os::unix::fs::symlink(testkit::program::netwren(), bin.join("netwren")).unwrap();
+    if !testkit::tool::have("jq") {
+        // Takes any words and reads everything.
+        std::fs::write(bin.join("jq"), "#!/bin/sh\nexec cat\n").unwrap();
+        std::fs::set_permissions(bin.join("jq"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    bin
+}
+
+/// True if it goes on until somebody ends it.
+fn is_endless(line: &str) -> bool {
+    line.contains("--watch") || line.contains("--follow") || line.starts_with("netwren nat events")
+}
+
+/// Without what changes anything, and in less time.
+fn harmless(line: &str) -> String {
+    line.replace(" --yes", "").replace("--interval 1", "--interval 0.1")
+}
+
+/// What is missing because of the machine: processes and namespaces of others come and go, and may not be looked into.
+fn is_of_others(line: &str) -> bool {
+    ["owners", "network namespace", "not read by bpf", "there were others meanwhile"].iter().any(|w| line.contains(w))
+}
+
+/// A command and all that it started; nothing of it stays if the test fails.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args([name, "--", &group]).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            self.signal("-KILL");
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn run(lab: &Lab, bin: &Path, place: usize, line: &str) {
+    let (out, err) = (lab.dir().join(format!("{place}.out")), lab.dir().join(format!("{place}.err")));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = lab.command("bash");
+    let command: &mut Command = clean(&mut command);
+    let harmless = harmless(line);
+    command.args(["-o", "pipefail", "-c", &harmless]).env("PATH", path).current_dir(lab.dir());
+    command.stdin(Stdio::null()).process_group(0);
+    let child = command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap()).spawn().unwrap();
+    let said = |file: &Path| String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
+    let mut running = Running(child);
+    if is_endless(line) {
+        let (mut ended, mut flows) = (None, 0);
+        testkit::wait_until(&format!("something of `{line}`"), || {
+            // Something happens: without a heading nothing is written before.
+            lab.new_udp_flows(flows, 1);
+            flows += 1;
+            ended = running.0.try_wait().unwrap();
+            ended.is_some() || !said(&out).is_empty()
+        });
+        assert!(ended.is_none(), "`{line}` ended by itself: {}", said(&err));
+        running.signal("-INT");
+    }
+    let (code, said) = (running.0.wait().unwrap().code(), said(&err));
+    let is_partial = code == Some(3) && said.lines().any(is_of_others);
+    assert!(matches!(code, Some(0 | 1)) || is_partial, "`{line}` ended with {code:?}: {said}");
+    assert!(!said.contains("Usage:") && !said.contains("error:"), "`{line}`: {said}");
+}
+
+/// Each ends with 0, or with 1 where nothing matches and it was asked to tell.
+#[test]
+fn root_issue_10_every_example_runs() {
+    testkit::require_root!();
+    let lab = furnished("examples");
+    lab.use_conntrack();
+    lab.track(testkit::conntrack::mixed(50));
+    let bin = with_program(&lab);
+    let of_helps = helps().into_iter().flat_map(|(_, help)| examples(&help));
+    let mut seen = BTreeSet::new();
+    // In order: a recording is made before it is read.
+    let all: Vec<String> = of_readme().into_iter().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
+    assert!(all.len() > 60, "{all:#?}");
+    for (place, line) in all.iter().enumerate() {
+        let begun = std::time::Instant::now();
+        run(&lab, &bin, place, line);
+        eprintln!("{:5} ms  {line}", begun.elapsed().as_millis());
+    }
+}

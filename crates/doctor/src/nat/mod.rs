@@ -138,7 +138,7 @@ pub fn advise(evidence: &Evidence) -> Advice {
     let bytes = evidence.entry.map(|entry| entry.of_table(census, all_extended));
     let timeout = census.and_then(|census| timeouts::advise(census, &evidence.settings));
     let ports = ports::judge(evidence, trend.clashes());
-    let sizes = sizes::advise(evidence, &trend, bytes.map(|bytes| bytes.mean), timeout.as_ref());
+    let sizes = sizes::advise(evidence, &trend, bytes, timeout.as_ref());
     let mut advice = Advice {
         verdict: verdict(evidence, &trend, entries, &ports),
         entries,

@@ -75,7 +75,7 @@ pub struct Sizes {
     pub wanted: u64,
     /// True if the limit hides how many entries there would be: `wanted` is an estimate from the limit then.
     pub is_estimate: bool,
-    /// Memory that the advised table may take; `None` if the host's memory is not known.
+    /// Memory that the advised table may take, every entry being as large as NAT makes it; `None` if the host's memory is not known.
     pub memory_bytes_max: Option<u64>,
     /// True if `wanted` would take more than that: what is advised is what fits.
     pub is_capped: bool,
@@ -107,19 +107,20 @@ struct Table {
     slots: u64,
     /// Entries of other namespaces.
     others: u64,
-    /// Bytes of an entry; a high guess where they are not known.
+    /// Bytes that any entry may take; a high guess where they are not known.
     entry_bytes: u64,
 }
 
 impl Table {
-    fn of(evidence: &Evidence, peak: u64, bytes: Option<u64>) -> Option<Table> {
+    fn of(evidence: &Evidence, peak: u64, bytes: Option<Bytes>) -> Option<Table> {
         let all = evidence.host_entries.or(evidence.chains.map(|chains| chains.nodes / 2));
         Some(Table {
             max: evidence.max?,
             buckets: evidence.buckets?,
             slots: slots_of_page(evidence.page_bytes),
             others: all.map_or(0, |all| all.saturating_sub(peak)),
-            entry_bytes: bytes.unwrap_or(ENTRY_BYTES_AT_MOST),
+            // What is plain today may be masqueraded, counted or listened to tomorrow.
+            entry_bytes: bytes.map_or(ENTRY_BYTES_AT_MOST, |bytes| bytes.nat.max(bytes.mean)),
         })
     }
 
@@ -162,7 +163,7 @@ impl Table {
 pub(super) fn advise(
     evidence: &Evidence,
     trend: &Trend,
-    bytes: Option<u64>,
+    bytes: Option<Bytes>,
     timeout: Option<&TimeoutAdvice>,
 ) -> Option<Sizes> {
     let peak = trend.peak?;
@@ -182,8 +183,8 @@ pub(super) fn advise(
         is_estimate,
         memory_bytes_max: most,
         is_capped,
-        memory_bytes: bytes.map(|bytes| table.memory(advised_max, advised_buckets, bytes)),
-        memory_now_bytes: bytes.map(|bytes| table.memory(table.max, table.buckets, bytes)),
+        memory_bytes: bytes.map(|bytes| table.memory(advised_max, advised_buckets, bytes.mean)),
+        memory_now_bytes: bytes.map(|bytes| table.memory(table.max, table.buckets, bytes.mean)),
         is_change: (advised_max, advised_buckets) != now,
     })
 }

@@ -29,15 +29,17 @@ impl Setting {
 }
 
 /// The limit and the buckets, as far as they should be others; buckets first, so that no entry that may come in finds too
-/// few. One host, one limit: whatever namespace asks for most of them gets it.
+/// few. One host, one limit: it is that of the namespace which needs the largest, with the buckets that were counted
+/// together with it, so that both stay within the memory they were advised for.
 pub(super) fn sizes(judged: &[Judged]) -> Vec<Setting> {
     let sizes = judged.iter().filter_map(|one| Some((one.evidence.max?, one.evidence.buckets?, one.advice.sizes?)));
     // Each namespace read the same.
     let Some((max, buckets, _)) = sizes.clone().next() else { return Vec::new() };
-    let most = |of: fn(&doctor::nat::Sizes) -> u64| sizes.clone().map(|(.., sizes)| of(&sizes)).max().unwrap_or(0);
+    let advised = sizes.map(|(.., sizes)| (sizes.advised_max, sizes.advised_buckets)).max();
+    let Some((advised_max, advised_buckets)) = advised else { return Vec::new() };
     let all = [
-        Setting { file: "nf_conntrack_buckets", was: buckets, becomes: most(|sizes| sizes.advised_buckets) },
-        Setting { file: "nf_conntrack_max", was: max, becomes: most(|sizes| sizes.advised_max) },
+        Setting { file: "nf_conntrack_buckets", was: buckets, becomes: advised_buckets },
+        Setting { file: "nf_conntrack_max", was: max, becomes: advised_max },
     ];
     all.into_iter().filter(|setting| setting.becomes != setting.was).collect()
 }

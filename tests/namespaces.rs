@@ -308,8 +308,9 @@ fn root_a_replay_has_all_namespaces() {
     // A recording of one namespace has that one.
     let tape = dir.path().join("one").display().to_string();
     let one = netwren(&["sockets", "--netns", far.name(), "--record", &tape, "-H", "--no-owner"]).ok();
-    let all = netwren(&["sockets", "--all-netns", "--replay", &tape, "-H", "--no-owner", "--columns", "-netns"]).ok();
-    assert_eq!((all.lines().count(), all.as_str()), (2, one.as_str()));
+    let all = netwren(&["sockets", "--all-netns", "--replay", &tape, "-H", "--no-owner", "--columns", "-netns"]);
+    assert_eq!((all.stdout.lines().count(), all.stdout.as_str()), (2, one.as_str()));
+    all.says(3, &["the recording holds one network namespace"]);
 }
 
 /// A namespace that has nothing but a process goes by the container that the process runs in; without one by the process.

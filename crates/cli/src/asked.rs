@@ -55,7 +55,7 @@ impl<T: Table> Source<T> for Asked<'_, T> {
         let mut books = self.inner.read(demand, unchanged, each)?;
         let missing = missing(self.host, demand);
         if !missing.is_empty() {
-            books.incomplete = true;
+            books.unanswered = true;
             books.because(0, not_asked(T::NAME, &missing));
         }
         Ok(books)
@@ -104,7 +104,7 @@ pub(crate) fn lookups<T: Table>(
     // Where the table's own reading lacks it, that is said there.
     let missing: Vec<&str> = fields.filter(|name| host.was_asked(T::NAME, name) != Some(false)).collect();
     if !lacking.is_empty() {
-        books.incomplete = true;
+        books.unanswered = true;
     }
     if !missing.is_empty() {
         books.because(0, not_asked(T::NAME, &missing));
@@ -173,7 +173,7 @@ mod tests {
         host.finish().unwrap();
         let host = Host::replaying(&file).unwrap();
         let books = Asked::new(&mut By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
-        assert_eq!(books.incomplete, !books.why.is_empty());
+        assert_eq!(books.is_partial(), !books.why.is_empty());
         books.why.first().map(|why| why.text.to_string())
     }
 
@@ -203,9 +203,9 @@ mod tests {
         assert_eq!(lookups(&host, &demand(&["process"]), vec![LookupId::Owners], &mut books), [LookupId::Owners]);
         host.finish().unwrap();
         let host = Host::replaying(&file).unwrap();
-        assert!(!books.incomplete);
+        assert!(!books.is_partial());
         assert_eq!(lookups(&host, &demand(&["process", "cmdline"]), wanted, &mut books), [LookupId::Owners]);
-        assert!(books.incomplete && books.why[0].text.contains("does not hold `cmdline` of sockets"), "{books:?}");
+        assert!(books.unanswered && books.why[0].text.contains("does not hold `cmdline` of sockets"), "{books:?}");
         let every = LookupId::ALL.map(name);
         assert!(every.iter().enumerate().all(|(at, word)| !every[..at].contains(word)));
     }

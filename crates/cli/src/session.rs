@@ -246,7 +246,7 @@ impl Session {
     /// Closes a recording, and adds to the books what is wrong with the tape that was written or read.
     pub(crate) fn finish(&self, books: &mut Accounting) {
         if self.lacks_namespaces {
-            books.incomplete = true;
+            books.unanswered = true;
             books.because(0, ONE_NAMESPACE);
         }
         if let Err(error) = self.host.finish() {

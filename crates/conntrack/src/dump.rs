@@ -43,6 +43,16 @@ impl CtTable {
         }
     }
 
+    /// Names its reader in a recording, see [`sys::Way::enter_for`].
+    pub fn purpose(self) -> &'static str {
+        match self {
+            CtTable::Conntrack => "/conntrack",
+            CtTable::Dying => "/dying",
+            CtTable::Unconfirmed => "/unconfirmed",
+            CtTable::Expect => "/expect",
+        }
+    }
+
     /// For messages: `cannot dump the dying list`.
     pub fn what(self) -> &'static str {
         match self {

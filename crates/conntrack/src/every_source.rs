@@ -6,7 +6,7 @@ use sys::{Host, Way};
 use crate::bpf_door::{self, Doors};
 use crate::choose::{BPF_LACKS, Via};
 use crate::dump::CtTable;
-use crate::everywhere::in_each;
+use crate::everywhere::in_each_for;
 use crate::source::{CtSource, Options};
 
 /// The entries of several namespaces, in the order of the ways into them.
@@ -88,7 +88,7 @@ impl Source<Nat> for EveryCt<'_> {
                 walked => return walked,
             }
         }
-        let entered = in_each(self.host, &self.ways, &mut |netns_id, _| {
+        let entered = in_each_for(self.host, &self.ways, self.options.table.purpose(), &mut |netns_id, _| {
             let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
                 wants = each(row);

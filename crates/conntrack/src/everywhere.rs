@@ -12,9 +12,19 @@ pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError
 /// not be entered or read stands in the books; the error is the first one, if nothing at all was read. Entering needs
 /// CAP_SYS_ADMIN.
 pub fn in_each(host: &Host, ways: &[Way<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
+    in_each_for(host, ways, "", visit)
+}
+
+/// The same for one of several readers of a recording ([`Way::enter_for`]).
+pub fn in_each_for(
+    host: &Host,
+    ways: &[Way<'_>],
+    purpose: &str,
+    visit: &mut Visit<'_>,
+) -> Result<Accounting, SourceError> {
     let (mut many, mut not_entered) = (ManyBooks::default(), NotEntered::default());
     for way in ways {
-        let inside = match way.enter(host) {
+        let inside = match way.enter_for(host, purpose) {
             Ok(inside) => inside,
             Err(error) => {
                 not_entered.add(way, error);

@@ -40,7 +40,7 @@ pub use choose::{BPF_LACKS, NETLINK_LACKS, PROC_LACKS, Via, recorded_bits};
 pub use ctnetlink::CtDecoder;
 pub use dump::{CtTable, Dumped, KernelFilter, Place, TupleFilter, dump_entries, dump_expectations, key, put_tuple};
 pub use every_source::EveryCt;
-pub use everywhere::{Visit, in_each};
+pub use everywhere::{Visit, in_each, in_each_for};
 pub use expect::ExpectDecoder;
 pub use fuzz::{fuzz_conntrack_line, fuzz_conntrack_walk, fuzz_ctnetlink};
 pub use labels::LabelNames;

@@ -262,7 +262,7 @@ impl Source<Nat> for CtSource<'_> {
         let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
         let mut books = Books::default();
         for note in self.narrower_filters(demand) {
-            books.incomplete(0, format!("the recording was made with a {note}: other entries are missing"));
+            books.unanswered(format!("the recording was made with a {note}: other entries are missing"));
         }
         if is_empty {
             books.used(choice.via.name());

@@ -312,7 +312,7 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
         };
         stopped |= ended;
         let memory = &mut *self.memory;
-        let whole = !stopped && !books.is_partial();
+        let whole = !stopped && !books.lacks_rows();
         let wanted = field_index::<T>(CHANGE).is_some_and(|change| demand.fields.contains(&change));
         memory.end(whole, &mut |row| {
             if wanted && !stopped {

@@ -86,7 +86,7 @@ impl<'a> FlowSource<'a> {
             match read {
                 Ok(acct) => {
                     add_side_notes(books, &acct);
-                    if is_partial(&acct) {
+                    if acct.lacks_rows() {
                         self.listeners.lacks_some_of(proto);
                     }
                 }
@@ -186,11 +186,6 @@ fn holders_of<'l>(
     }
 }
 
-/// True if rows may be missing from what was read.
-fn is_partial(acct: &Accounting) -> bool {
-    acct.incomplete || acct.failed > 0 || acct.lost > 0
-}
-
 /// What the services of a protocol are called in messages.
 fn service_words(proto: Proto) -> &'static str {
     if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" }
@@ -199,7 +194,8 @@ fn service_words(proto: Proto) -> &'static str {
 /// What a step tells beside its counts: the doors, the reasons, the doubts.
 fn add_side_notes(books: &mut Accounting, acct: &Accounting) {
     books.unknown_attrs += acct.unknown_attrs;
-    books.incomplete |= is_partial(acct);
+    books.incomplete |= acct.lacks_rows();
+    books.unanswered |= acct.unanswered;
     for why in &acct.why {
         books.because(why.count, why.text.clone());
     }

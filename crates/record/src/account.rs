@@ -25,6 +25,9 @@ pub struct Accounting {
     pub unknown_attrs: u64,
     /// True if the result is known or feared not to be whole: exit code 3.
     pub incomplete: bool,
+    /// True if the question is wider than what a recording holds: exit code 3 as well, though every row that the recording
+    /// has was read.
+    pub unanswered: bool,
     /// Why something is missing, in words for the footer.
     pub why: Vec<Why>,
     /// Doors that were used, in order, without doubles.
@@ -69,6 +72,7 @@ impl Accounting {
         self.lost += other.lost;
         self.unknown_attrs += other.unknown_attrs;
         self.incomplete |= other.incomplete;
+        self.unanswered |= other.unanswered;
         for why in &other.why {
             self.because(why.count, why.text.clone());
         }
@@ -79,6 +83,11 @@ impl Accounting {
 
     /// True if a reader must be warned (exit code 3).
     pub fn is_partial(&self) -> bool {
+        self.unanswered || self.lacks_rows()
+    }
+
+    /// True if rows that were there to be read are missing: what is not seen may be there all the same.
+    pub fn lacks_rows(&self) -> bool {
         self.incomplete || self.lost > 0 || self.failed > 0
     }
 

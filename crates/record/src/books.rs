@@ -76,6 +76,12 @@ impl Books {
         self.acct.because(count, text);
     }
 
+    /// The question is wider than what the recording holds ([`Accounting::unanswered`]).
+    pub fn unanswered(&mut self, text: impl Into<Cow<'static, str>>) {
+        self.acct.unanswered = true;
+        self.acct.because(0, text);
+    }
+
     /// All that was read is in.
     pub fn close(mut self) -> Accounting {
         self.acct.seen = self.rows + self.acct.doubled + self.acct.failed;

@@ -146,7 +146,7 @@ impl EverySocket<'_> {
         if !way.leads_in() {
             return self.without_a_way(way, demand, without, each, round);
         }
-        match way.enter(self.host) {
+        match way.enter_for(self.host, "/sockets") {
             Ok(inside) => {
                 let read = self.source(way.netns_id, without).run(demand, each);
                 drop(inside);

@@ -216,7 +216,7 @@ impl Source<Sockets> for SocketSource<'_> {
         let mut books = Books::default();
         if self.host.is_replay() {
             for filter in self.narrower_filters(demand) {
-                books.incomplete(0, format!("the recording was made with a {filter}: other sockets are missing"));
+                books.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
             }
         }
         Run::new(self, demand, unchanged, each, books).through(&plan.tables)

@@ -39,6 +39,12 @@ impl Way<'_> {
     /// Goes into the namespace; `None` if nothing had to be entered. Needs CAP_SYS_ADMIN. The outcome is recorded: a
     /// replay enters nothing, but fails where the run had failed.
     pub fn enter(&self, host: &Host) -> Result<Option<Inside>, SysError> {
+        self.enter_for(host, "")
+    }
+
+    /// The same for one of several readers of a recording: each enters in its own turn, and a namespace may go away
+    /// between two of them. `purpose` names the reader.
+    pub fn enter_for(&self, host: &Host, purpose: &str) -> Result<Option<Inside>, SysError> {
         if self.is_here {
             return Ok(None);
         }
@@ -46,8 +52,10 @@ impl Way<'_> {
         if host.mode() == Mode::Live {
             return go().map(Some);
         }
-        let mut inside = None;
-        host.bytes(&format!("netns-enter@{}", self.netns_id), "", &mut Vec::new(), |_| {
+        let (mut inside, key) = (None, format!("netns-enter{purpose}@{}", self.netns_id));
+        // Recordings of version 1 have one key for all.
+        let key = if host.holds(&key) { key } else { format!("netns-enter@{}", self.netns_id) };
+        host.bytes(&key, "", &mut Vec::new(), |_| {
             inside = Some(go()?);
             Ok(())
         })?;

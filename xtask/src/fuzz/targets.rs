@@ -200,7 +200,7 @@ const PROC_LINES: &[&[u8]] = &[
 ];
 
 /// Magic and version, then nothing: what a mutation needs to get past the first check.
-const TAPES: &[&[u8]] = &[b"NETWREN-TAPE\x01\0"];
+const TAPES: &[&[u8]] = &[b"NETWREN-TAPE\x01\0", b"NETWREN-TAPE\x02\0"];
 
 /// The committed BPF objects.
 fn objects() -> Vec<Vec<u8>> {
@@ -223,7 +223,9 @@ fn recordings() -> Vec<Vec<u8>> {
     let path = std::env::temp_dir().join(format!("netwren-fuzz-seed-{}", std::process::id()));
     if let Ok(host) = sys::Host::live().recording(&path) {
         let mut content = Vec::new();
+        host.note_asked("sockets", &mut ["state", "rtt_us"].into_iter());
         for key in ["/proc/net/tcp", "/etc/hostname", "/no/such/file"] {
+            host.begin_round();
             _ = host.read_file(key, &mut content);
         }
         _ = host.finish();
@@ -244,7 +246,10 @@ fn tape(data: &[u8]) {
         for key in ["/proc/net/tcp", "/etc/hostname", "/no/such/file"] {
             _ = host.read_file(key, &mut content);
         }
-        _ = (host.integrity(), host.notes(), host.recorded(), host.kernel(), host.begin_round());
+        _ = (host.integrity(), host.notes(), host.recorded(), host.kernel(), host.was_asked("sockets", "state"));
+        while host.begin_round() {
+            _ = host.read_file("/proc/net/tcp", &mut content);
+        }
         _ = host.finish();
     }
     _ = std::fs::remove_file(&path);

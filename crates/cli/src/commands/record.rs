@@ -13,6 +13,7 @@ use crate::flags::Record;
 use crate::messages::{footer_lines, refused};
 use crate::output;
 use crate::session::{Place, Session};
+use conntrack::CtTable;
 use host::{Counters, HostError, Ifaces, Links};
 use record::rows::{Nat, NatStats, Sockets, nat_need};
 use record::{Accounting, Demand, LookupId, Lookups, Next, Source, SourceError, SourceFault, Table};
@@ -64,54 +65,57 @@ fn rounds(session: &Session, length: Duration, books: &mut Accounting) -> Counte
     let begun_ns = sys::clock::monotonic_ns();
     let end_ns = begun_ns.saturating_add(nanoseconds(length));
     let mut counted = Counted::default();
+    let mut now_ns = begun_ns;
     loop {
         session.host().begin_round();
         round(session, books, &mut counted);
         counted.rounds += 1;
-        let next_ns = begun_ns.saturating_add(nanoseconds(PERIOD).saturating_mul(counted.rounds));
-        let now_ns = sys::clock::monotonic_ns();
+        // The last round begins at the end of the time, so that what grew meanwhile is in the file.
         if now_ns >= end_ns || session.interrupted() || session.host().recording_has_stopped() {
             return counted;
         }
+        let next_ns = begun_ns.saturating_add(nanoseconds(PERIOD).saturating_mul(counted.rounds));
         // A round that took longer than the period is followed by the next one at once.
-        if !session.sleep_until(next_ns.max(now_ns).min(end_ns)) {
+        if !session.sleep_until(next_ns.min(end_ns)) {
             return counted;
         }
+        now_ns = sys::clock::monotonic_ns();
     }
 }
 
 fn round(session: &Session, books: &mut Accounting, counted: &mut Counted) {
     session.find_namespaces(true, books);
     counted.namespaces = session.namespaces().map_or(1, |namespaces| namespaces.list().len());
+    // What is small comes first: no user can make so many sockets that it finds the file full.
+    session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, books));
+    survey(session, books);
+    flows::surroundings(session, books);
+    counters(session, books);
+    counted.entries = entries(session, books);
     let sockets = every_field::<Sockets>(0);
     let ids = LookupId::ALL.into_iter().filter(|id| *id != LookupId::Hosts).collect();
     let ids = asked::lookups(session.host(), &sockets, ids, books);
-    let enrichment = Enrichment::read(session, &ids, books);
+    // Owners before their sockets, as in every table.
+    Enrichment::read(session, &ids, books);
     counted.sockets = session.with_sockets(None, &|_| true, |source| read(source, &sockets, books));
-    flows::surroundings(session, books);
-    let lookups = enrichment.lookups();
-    counted.entries = connection_tracking(session, lookups, books);
-    survey(session, books);
-    session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, books));
 }
 
-/// Entries, expectations, counters and settings; returns how many entries there were.
-fn connection_tracking(session: &Session, lookups: Lookups<'_>, books: &mut Accounting) -> u64 {
+/// Counters and settings of connection tracking.
+fn counters(session: &Session, books: &mut Accounting) {
+    let (mut notes, all) = (Accounting::default(), every_field::<NatStats>(0));
+    let reading = nat::every_counter();
+    reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &all, books));
+    books.add(&notes);
+}
+
+/// Entries of connection tracking and expectations; returns how many entries there were.
+fn entries(session: &Session, books: &mut Accounting) -> u64 {
     // What is there after its time only the walk tells, which lacks other fields.
-    let demand = every_field::<Nat>(nat_need::EXPIRED);
-    let mut entries = 0;
-    for table in [conntrack::CtTable::Conntrack, conntrack::CtTable::Expect] {
-        let mut notes = Accounting::default();
+    let (mut notes, demand) = (Accounting::default(), every_field::<Nat>(nat_need::EXPIRED));
+    let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
         let reading = nat::every_entry(table);
-        let count = reading.with_source(session, lookups, &mut notes, |source| read(source, &demand, books));
-        books.add(&notes);
-        if table == conntrack::CtTable::Conntrack {
-            entries = count;
-        }
-    }
-    let mut notes = Accounting::default();
-    let all = every_field::<NatStats>(0);
-    nat::every_counter().with_source(session, lookups, &mut notes, |source| read(source, &all, books));
+        reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &demand, books))
+    });
     books.add(&notes);
     entries
 }

@@ -363,7 +363,7 @@ fn asked(host: &Host, wanted: Wanted) -> Accounting {
     let missing: Vec<&str> = names().filter(|name| host.was_asked(NatEvents::NAME, name) == Some(false)).collect();
     let mut notes = Accounting::default();
     if !missing.is_empty() {
-        notes.incomplete = true;
+        notes.unanswered = true;
         let (words, list) = (missing.join(" and "), missing.join(","));
         let text = format!(
             "the recording holds no {words} events: the run did not listen to them \

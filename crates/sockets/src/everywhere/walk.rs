@@ -208,7 +208,7 @@ impl Walker<'_, '_> {
         if host.is_replay() {
             let narrower = host.notes().iter().find(|(of, was)| **of == *key && !was.is_empty() && **was != *note);
             if let Some((_, was)) = narrower {
-                books.note(format!("the recording was made with a {was}"));
+                books.unanswered(format!("the recording was made with a {was}: other sockets are missing"));
             }
         }
         let ask = Ask {

@@ -102,7 +102,7 @@ impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
     // The run that was recorded did not ask for this table.
     fn not_recorded(&mut self, table: Table) {
         let cause = NotRecorded(table.what());
-        self.books.incomplete(0, cause.to_string());
+        self.books.unanswered(cause.to_string());
         let fault = SourceFault::Unsupported;
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
     }

@@ -34,7 +34,7 @@ pub(crate) struct Index {
     pub(crate) streams: HashMap<Box<str>, Vec<Stream>>,
     /// Frames of streams, in the order of the file; those of one stream are chained.
     frames: Vec<Frame>,
-    /// (key, note) of the streams that carry a note.
+    /// (key, note) of the streams that carry a note, each once: readers look through all of them in every round.
     pub(crate) notes: Vec<(Box<str>, Box<str>)>,
     /// Table → the fields that were asked for. Empty in recordings of version 1.
     pub(crate) asked: HashMap<Box<str>, HashSet<Box<str>>>,
@@ -100,11 +100,11 @@ pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
         integrity: Integrity::Whole,
     };
     let failed = |errno| TapeError::Io(SysError::new("read", path, errno));
-    let mut open = HashMap::new();
+    let mut seen = Seen::default();
     let stop = loop {
         match pass.frame().map_err(failed)? {
             Ok((head, payload)) => {
-                if let Some(stop) = index.note(&pass, head, &payload, &mut open) {
+                if let Some(stop) = index.note(&pass, head, &payload, &mut seen) {
                     break stop;
                 }
             }
@@ -118,9 +118,16 @@ pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
 /// Stream id → its last frame so far, of the streams that have not ended.
 type OpenStreams = HashMap<u32, FrameId>;
 
+/// What the pass remembers of the frames before.
+#[derive(Default)]
+struct Seen {
+    open: OpenStreams,
+    notes: HashSet<(Box<str>, Box<str>)>,
+}
+
 impl Index {
     // Enters one good frame; `Some` ends the pass.
-    fn note(&mut self, pass: &Pass<'_>, head: Head, payload: &[u8], open: &mut OpenStreams) -> Option<Stop> {
+    fn note(&mut self, pass: &Pass<'_>, head: Head, payload: &[u8], seen: &mut Seen) -> Option<Stop> {
         let mut parts = Parts(payload);
         let kind = Kind::of(head.kind)?;
         match kind {
@@ -130,10 +137,13 @@ impl Index {
                 };
                 if !note.is_empty() {
                     // Both come from a file of unknown origin and are going to be shown.
-                    self.notes.push((escaped(key.as_bytes()), escaped(note.as_bytes())));
+                    let noted = (escaped(key.as_bytes()), escaped(note.as_bytes()));
+                    if seen.notes.insert(noted.clone()) {
+                        self.notes.push(noted);
+                    }
                 }
                 let Some(first) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
-                open.insert(head.stream, first);
+                seen.open.insert(head.stream, first);
                 let round = self.rounds.len().max(1);
                 self.streams.entry(key).or_default().push(Stream { round, open: first });
             }
@@ -153,7 +163,7 @@ impl Index {
                 self.asked.entry(table).or_default().extend(std::iter::from_fn(|| parts.text()));
             }
             Kind::Block | Kind::Part | Kind::End | Kind::Stopped | Kind::Error | Kind::Refused => {
-                return self.link(pass, head, kind, open);
+                return self.link(pass, head, kind, &mut seen.open);
             }
         }
         None

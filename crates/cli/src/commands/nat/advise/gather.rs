@@ -5,7 +5,7 @@ use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{CtSource, Options, in_each};
+use conntrack::{CtSource, CtTable, Options, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
@@ -29,7 +29,7 @@ pub(super) fn gather(
     let mut found = BTreeMap::new();
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
-    let read = in_each(host, &alive, &mut |netns_id, books| {
+    let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, books| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
         let evidence = machine.evidence(session, netns_id, of, books);
         found.insert(netns_id, evidence);

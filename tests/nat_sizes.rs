@@ -492,10 +492,11 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
     );
     // More than 60 nodes a chain: the kernel refuses from 50 to 80 on.
     std::fs::write("/proc/sys/net/netfilter/nf_conntrack_buckets", "512").unwrap();
-    let stop = AtomicBool::new(false);
+    let (stop, tape) = (AtomicBool::new(false), looks.dir().join("all.tape"));
+    let tape = tape.to_str().unwrap();
     let ran = std::thread::scope(|scope| {
         scope.spawn(|| press(&fills, &stop));
-        let ran = std::panic::catch_unwind(|| netwren_in(&looks, &["nat", "advise", "-o", "json"]));
+        let ran = std::panic::catch_unwind(|| netwren_in(&looks, &["nat", "advise", "-o", "json", "--record", tape]));
         stop.store(true, Ordering::Relaxed);
         ran.unwrap()
     });
@@ -507,6 +508,17 @@ fn root_issue_10_refused_entries_crowd_the_whole_host() {
     let words = "entries of other network namespaces were refused because their hash chain was too long";
     assert!(texts(&said["reasons"]).iter().any(|reason| reason.contains(words)), "{said}");
     assert!(number(&of(&fills)["chaintoolong_delta"]) > 0, "{}", of(&fills));
+    // The one pass for all tells each its own.
+    assert_eq!(
+        (number(&said["timeout_entries"]), said["timeout"].as_str()),
+        (1, Some("nf_conntrack_udp_timeout")),
+        "{said}"
+    );
+    assert!(number(&of(&fills)["timeout_entries"]) >= 18_000, "{}", of(&fills));
+    let again = netwren(&["nat", "advise", "-o", "json", "--replay", tape]).stdout;
+    let again: Vec<Value> = again.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let seen = |all: &[Value]| -> Vec<Value> { all.iter().map(|one| one["timeout_entries"].clone()).collect() };
+    assert_eq!(seen(&again), seen(&all), "a replay reads the same");
     let first = all.iter().find(|one| one["netns_id"] == 4_026_531_840u64 || !texts(&one["sysctl"]).is_empty());
     assert!(first.is_some_and(|first| first["verdict"] != "roomy"), "{first:?}");
 }

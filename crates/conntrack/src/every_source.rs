@@ -4,6 +4,7 @@ use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, Unchang
 use sys::{Host, Way};
 
 use crate::bpf_door::{self, Doors};
+use crate::chains::Chains;
 use crate::choose::{BPF_LACKS, Via};
 use crate::dump::CtTable;
 use crate::everywhere::in_each_for;
@@ -16,19 +17,26 @@ pub struct EveryCt<'h> {
     options: Options,
     ways: Vec<Way<'h>>,
     doors: Option<&'h Doors>,
+    /// What the last run met.
+    chains: Option<Chains>,
 }
 
 impl<'h> EveryCt<'h> {
     /// Entries of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs
     /// CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, options: Options, ways: Vec<Way<'h>>) -> EveryCt<'h> {
-        EveryCt { host, options, ways, doors: None }
+        EveryCt { host, options, ways, doors: None, chains: None }
     }
 
     /// With doors that stay open from one reading to the next, and by which all may be read in one pass.
     pub fn through(mut self, doors: &'h Doors) -> EveryCt<'h> {
         self.doors = Some(doors);
         self
+    }
+
+    /// Lengths of the hash table's chains, as the last run met them; `None` if it was not the one pass for all.
+    pub fn chains(&self) -> Option<Chains> {
+        self.chains
     }
 
     // One pass for all, if that is possible: nothing needs to be entered, and namespaces are found that nothing leads
@@ -79,8 +87,11 @@ impl Source<Nat> for EveryCt<'_> {
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
         let mut books = Accounting::default();
+        self.chains = None;
         if let Some(mut walk) = self.walk(demand) {
-            match walk.read(demand, unchanged, each) {
+            let walked = walk.read(demand, unchanged, each);
+            self.chains = walk.chains();
+            match walked {
                 // One after the other, if the walk cannot be had after all.
                 Err(error) if self.options.via.is_none() && !self.host.is_replay() => {
                     books.because(0, format!("read one namespace after the other: {error}"));

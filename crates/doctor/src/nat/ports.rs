@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use record::Addr;
-use record::rows::{Conntrack, CtState, CtStatus, PortRange, SnatPorts, SnatRule, ip_proto};
+use record::rows::{Conntrack, CtState, NatKind, PortRange, SnatPorts, SnatRule, ip_proto};
 
 use super::Evidence;
 
@@ -48,7 +48,8 @@ impl PortCensus {
     /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry is
     /// another port.
     pub(super) fn add(&mut self, row: &Conntrack<'_>) {
-        let is_snat = row.status.is_some_and(|status| status.has(CtStatus::SRC_NAT));
+        // By the tuples, where a door has no status.
+        let is_snat = matches!(row.nat(), Some(NatKind::Snat | NatKind::Both));
         // An expired entry gives its port away.
         if !is_snat || row.expired == Some(true) {
             return;

@@ -5,7 +5,7 @@ use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{CtSource, CtTable, Options, in_each, in_each_for};
+use conntrack::{CtSource, CtTable, EveryCt, Options, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
@@ -28,10 +28,11 @@ pub(super) fn gather(
     let machine = Machine::read(host, asked.memory_bytes, books);
     let mut found = BTreeMap::new();
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
-    // The table last of all: reading it collects what has expired, in every namespace, and so changes what is counted.
+    // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is counted.
+    let mut pass = namespaces.is_some().then(|| Pass::over(session, &sampled, &alive, books));
     let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, books| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
-        let evidence = machine.evidence(session, netns_id, of, books);
+        let evidence = machine.evidence(session, netns_id, of, pass.as_mut(), books);
         found.insert(netns_id, evidence);
         Ok(Next::More)
     })?;
@@ -96,6 +97,11 @@ struct Counted {
 }
 
 impl Counted {
+    /// True if the table had no entry in the end.
+    fn is_empty(&self) -> bool {
+        self.samples.last().is_some_and(|sample| sample.entries == 0)
+    }
+
     /// Entries that were refused while it was watched, because their hash chain was too long.
     fn refused(&self) -> Option<u64> {
         Trend::of(&self.samples, None).grown.get(StatCounter::ChainTooLong)
@@ -180,14 +186,21 @@ impl Machine {
     }
 
     /// What is known of the namespace that the calling thread is in.
-    fn evidence(&self, session: &Session, netns_id: u64, of: &Counted, books: &mut Accounting) -> Evidence {
+    fn evidence(
+        &self,
+        session: &Session,
+        netns_id: u64,
+        of: &Counted,
+        pass: Option<&mut Pass>,
+        books: &mut Accounting,
+    ) -> Evidence {
         let host = session.host();
         let settings = of.last.settings.unwrap_or_default();
-        let is_empty = of.samples.last().is_some_and(|sample| sample.entries == 0);
         // An empty table is known without reading it: in each namespace that costs 50 ns a bucket of the host's.
-        let (census, chains) = match is_empty {
-            true => (Some(Census::new(&settings)), None),
-            false => census(session, netns_id, &settings, books),
+        let (census, chains) = match pass {
+            _ if of.is_empty() => (Some(Census::new(&settings)), None),
+            Some(pass) => (pass.censuses.remove(&netns_id), pass.chains),
+            None => census(session, netns_id, &settings, books),
         };
         // Only entries with another source port make rules worth a process.
         let has_ports = census.as_ref().is_some_and(Census::has_source_ports);
@@ -226,6 +239,78 @@ pub(in super::super::super) fn survey(session: &Session, books: &mut Accounting)
 /// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
 const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
 
+/// What the table tells of all namespaces: one pass where the walk is possible, one namespace after the other elsewhere.
+#[derive(Default)]
+struct Pass {
+    /// By namespace; those whose table could not be read are left out.
+    censuses: BTreeMap<u64, Census>,
+    chains: Option<Chains>,
+}
+
+impl Pass {
+    /// Reads the namespaces of `alive` that have entries.
+    fn over(session: &Session, sampled: &Sampled, alive: &[Way<'_>], books: &mut Accounting) -> Pass {
+        let counted = |way: &Way<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
+        let filled: Vec<Way<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
+        let settings = |way: &Way<'_>| counted(way).and_then(|of| of.last.settings).unwrap_or_default();
+        let mut pass = Pass::default();
+        if filled.is_empty() {
+            return pass;
+        }
+        tell_of_bpf(session, books);
+        pass.censuses.extend(filled.iter().map(|way| (way.netns_id, Census::new(&settings(way)))));
+        let options = Options::new(session.netns_id());
+        let mut source = EveryCt::new(session.host(), options, filled).through(session.ct_doors());
+        let read = source.run(&demand(), &mut |row| {
+            if let Some(census) = pass.censuses.get_mut(&row.netns_id) {
+                census.add(row);
+            }
+            Next::More
+        });
+        if !take_books(read, books) {
+            // One that has not a single row may be one that was not read.
+            pass.censuses.retain(|_, census| census.entries() > 0);
+        }
+        pass.chains = source.chains().map(walked);
+        pass
+    }
+}
+
+/// What a pass asks of the source.
+fn demand() -> Demand<Nat> {
+    let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
+    Demand::new(&fields, Vec::new())
+}
+
+fn walked(chains: conntrack::Chains) -> Chains {
+    Chains { longest: Some(chains.longest.into()), nodes: chains.nodes }
+}
+
+/// Says why the walk is not possible; what was tried in vain the reading itself tells.
+fn tell_of_bpf(session: &Session, books: &mut Accounting) {
+    let (doors, is_live) = (session.ct_doors(), !session.host().is_replay());
+    if let Some(why) = doors.why_not().filter(|_| is_live && doors.refused().is_none()) {
+        books.because(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
+    }
+}
+
+/// Adds what a reading could not do; true if it was whole.
+fn take_books(read: Result<Accounting, SourceError>, books: &mut Accounting) -> bool {
+    match read {
+        Ok(read) => {
+            let is_whole = !read.is_partial();
+            books.incomplete |= !is_whole;
+            read.why.into_iter().for_each(|why| books.because(why.count, why.text));
+            is_whole
+        }
+        Err(error) => {
+            books.incomplete = true;
+            books.because(1, error.to_string());
+            false
+        }
+    }
+}
+
 /// One pass over the table of the namespace that the calling thread is in.
 fn census(
     session: &Session,
@@ -233,32 +318,16 @@ fn census(
     settings: &CtSettings,
     books: &mut Accounting,
 ) -> (Option<Census>, Option<Chains>) {
-    let (doors, is_live) = (session.ct_doors(), !session.host().is_replay());
-    // What was tried in vain the reading itself tells.
-    if let Some(why) = doors.why_not().filter(|_| is_live && doors.refused().is_none()) {
-        books.because(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
-    }
+    tell_of_bpf(session, books);
     let mut census = Census::new(settings);
-    let fields: Vec<usize> = ASKED.iter().filter_map(|name| field_index::<Nat>(name)).collect();
     let mut source = CtSource::new(session.host(), Options::new(netns_id)).through(session.ct_doors());
-    let read = source.run(&Demand::new(&fields, Vec::new()), &mut |row| {
+    let read = source.run(&demand(), &mut |row| {
         census.add(row);
         Next::More
     });
-    match read {
-        Ok(read) => {
-            books.incomplete |= read.is_partial();
-            read.why.into_iter().for_each(|why| books.because(why.count, why.text));
-            let walked =
-                |chains: conntrack::Chains| Chains { longest: Some(chains.longest.into()), nodes: chains.nodes };
-            (Some(census), source.chains().map(walked))
-        }
-        Err(error) => {
-            books.incomplete = true;
-            books.because(1, error.to_string());
-            (None, None)
-        }
-    }
+    let is_read = read.is_ok();
+    take_books(read, books);
+    if is_read { (Some(census), source.chains().map(walked)) } else { (None, None) }
 }
 
 /// True if the limit may be written in this namespace: everywhere but in the first the file is for reading only.

@@ -1,8 +1,10 @@
 //! Rules by way of nft(8): it speaks its own language best.
 
 use std::fmt;
-use std::io::{self, Write};
-use std::process::{Command, Stdio};
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// What nft did not do.
 #[derive(Debug)]
@@ -45,13 +47,42 @@ pub(crate) fn list(words: &[&str]) -> Result<String, NftError> {
     run(words, "")
 }
 
+/// The same in a namespace of somebody else, who decides how long a listing is, and may change his rules so fast that nft
+/// begins anew for ever: `bytes_max` bytes at most, and no longer than `patience`.
+pub(crate) fn list_within(words: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
+    read_within(start(words)?, bytes_max, patience)
+}
+
+fn read_within(mut child: Child, bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
+    drop((child.stdin.take(), child.stderr.take()));
+    let (tell, told) = mpsc::channel();
+    let stdout = child.stdout.take();
+    // It ends with the child at the latest: killed, that closes its end of the pipe.
+    let reader = std::thread::Builder::new().name("nft".to_owned()).spawn(move || {
+        let mut text = Vec::new();
+        let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+        let read = stdout.map_or(Ok(0), |stdout| stdout.take(most).read_to_end(&mut text));
+        let _ = tell.send(read.map(|_| text));
+    });
+    let text = match reader {
+        Ok(_) => told.recv_timeout(patience).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        Err(error) => Err(error),
+    };
+    let text =
+        text.and_then(|text| if text.len() > bytes_max { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) });
+    if text.is_err() {
+        let _ = child.kill();
+    }
+    let ended = child.wait();
+    let text = text.map_err(NftError::Io)?;
+    match ended.map_err(NftError::Io)?.success() {
+        true => Ok(text),
+        false => Err(NftError::Refused("it did not list the rules".to_owned())),
+    }
+}
+
 fn run(words: &[&str], input: &str) -> Result<String, NftError> {
-    let mut command = Command::new("nft");
-    command.args(words).env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NftError::Missing,
-        _ => NftError::Io(error),
-    })?;
+    let mut child = start(words)?;
     if let Some(mut stdin) = child.stdin.take() {
         // Who ends before it has read everything says why on stderr.
         let _ = stdin.write_all(input.as_bytes());
@@ -61,4 +92,39 @@ fn run(words: &[&str], input: &str) -> Result<String, NftError> {
         return Err(NftError::Refused(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn start(words: &[&str]) -> Result<Child, NftError> {
+    let mut command = Command::new("nft");
+    command.args(words).env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NftError::Missing,
+        _ => NftError::Io(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(program: &str, args: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        read_within(command.spawn().unwrap(), bytes_max, patience)
+    }
+
+    #[test]
+    fn issue_10_a_listing_is_bounded_in_bytes_and_time() {
+        let long = Duration::from_secs(60);
+        assert_eq!(read("printf", &["rules"], 5, long).unwrap(), b"rules");
+        let kind = |result: Result<Vec<u8>, NftError>| match result {
+            Err(NftError::Io(error)) => Some(error.kind()),
+            _ => None,
+        };
+        assert_eq!(kind(read("printf", &["rules"], 4, long)), Some(io::ErrorKind::FileTooLarge));
+        assert_eq!(kind(read("yes", &[], 100_000, long)), Some(io::ErrorKind::FileTooLarge));
+        assert_eq!(kind(read("sleep", &["60"], 9, Duration::from_millis(20))), Some(io::ErrorKind::TimedOut));
+        assert!(matches!(read("false", &[], 9, long), Err(NftError::Refused(_))));
+    }
 }

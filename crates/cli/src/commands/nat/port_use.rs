@@ -7,7 +7,7 @@
 use super::super::Outcome;
 use super::super::table;
 use super::list::prepare;
-use super::snat_rules;
+use super::snat_rules::SnatRules;
 use super::top::{self, Kept};
 use crate::exit::Exit;
 use crate::flags::{NatList, Request};
@@ -98,6 +98,7 @@ struct PortUse<'s> {
     places: Places,
     /// By namespace; `None` where nft does not tell.
     rules: BTreeMap<u64, Option<Vec<SnatRule>>>,
+    reader: SnatRules,
     /// Ports in use in the round before, and when that was. Empty unless there are rounds.
     before: (HashMap<Group, u64>, i64),
     now: (HashMap<Group, u64>, i64),
@@ -110,14 +111,15 @@ struct PortUse<'s> {
 impl<'s> PortUse<'s> {
     fn new(session: &'s Session, inner: Box<dyn Sink>, limit: u64, is_sorted: bool) -> PortUse<'s> {
         let (places, before, now) = Default::default();
-        let (rules, held) = (BTreeMap::new(), Vec::new());
-        PortUse { session, inner, limit, is_sorted, places, rules, before, now, is_repeated: false, held, cut: 0 }
+        let (rules, reader, held) = (BTreeMap::new(), SnatRules::new(), Vec::new());
+        let (is_repeated, cut) = (false, 0);
+        PortUse { session, inner, limit, is_sorted, places, rules, reader, before, now, is_repeated, held, cut }
     }
 
     /// How many ports there are for `used` entries of this address, of which `highest` is the last port.
     fn ports(&mut self, netns_id: u64, addr: Addr, used: u64, highest: u16) -> Option<u64> {
-        let session = self.session;
-        let rules = self.rules.entry(netns_id).or_insert_with(|| read_rules(session, netns_id));
+        let (session, reader) = (self.session, &self.reader);
+        let rules = self.rules.entry(netns_id).or_insert_with(|| read_rules(session, reader, netns_id));
         range_of(rules.as_deref()?, addr, (highest, highest), used).map(record::rows::PortRange::count)
     }
 
@@ -157,16 +159,16 @@ impl<'s> PortUse<'s> {
 }
 
 /// The rules of a namespace, which is entered for that.
-fn read_rules(session: &Session, netns_id: u64) -> Option<Vec<SnatRule>> {
+fn read_rules(session: &Session, reader: &SnatRules, netns_id: u64) -> Option<Vec<SnatRule>> {
     let (host, own) = (session.host(), session.netns_id());
     if netns_id == own {
-        return snat_rules::read(host, netns_id);
+        return reader.read(host, netns_id);
     }
     let namespaces = session.namespaces()?;
     let namespace = namespaces.list().iter().find(|namespace| namespace.inode == netns_id)?;
     let opened = namespace.open(host, own).ok()?;
     let _inside = opened.map(|netns| netns.enter()).transpose().ok()?;
-    snat_rules::read(host, netns_id)
+    reader.read(host, netns_id)
 }
 
 impl Sink for PortUse<'_> {

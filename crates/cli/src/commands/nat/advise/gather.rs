@@ -1,6 +1,6 @@
 //! What the advice is made from: several readings of the counters, one pass over the table, sizes of objects.
 
-use super::super::snat_rules;
+use super::super::snat_rules::SnatRules;
 use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
@@ -166,13 +166,15 @@ struct Machine {
     memory_bytes: Option<u64>,
     /// `--memory`
     memory_bytes_max: Option<u64>,
+    rules: SnatRules,
 }
 
 impl Machine {
     fn read(host: &Host, memory_bytes_max: Option<u64>, books: &mut Accounting) -> Machine {
         let page_bytes = page_bytes(host);
         let memory_bytes = memory_bytes(host);
-        let mut machine = Machine { entry: None, entries: None, page_bytes, memory_bytes, memory_bytes_max };
+        let (entry, entries, rules) = (None, None, SnatRules::new());
+        let mut machine = Machine { entry, entries, page_bytes, memory_bytes, memory_bytes_max, rules };
         match SlabSizes::read(host) {
             Ok(sizes) => {
                 let share = |object: ObjectSize| object.share(page_bytes);
@@ -204,7 +206,7 @@ impl Machine {
         };
         // Only entries with another source port make rules worth a process.
         let has_ports = census.as_ref().is_some_and(Census::has_source_ports);
-        let snat_rules = if has_ports { snat_rules::read(host, netns_id) } else { None };
+        let snat_rules = if has_ports { self.rules.read(host, netns_id) } else { None };
         Evidence {
             samples: of.samples.clone(),
             max: of.last.max,
@@ -228,16 +230,16 @@ impl Machine {
 /// Reads what advice needs beside the table, its counters and settings: for a recording.
 pub(in super::super::super) fn survey(session: &Session, books: &mut Accounting) {
     let host = session.host();
-    Machine::read(host, None, books);
+    let machine = Machine::read(host, None, books);
     session.in_each_namespace(&mut |netns_id| {
         hears_events(host, netns_id);
         may_set(host, netns_id);
-        snat_rules::read(host, netns_id);
+        machine.rules.read(host, netns_id);
     });
 }
 
 /// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
-const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired"];
+const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired", "zone"];
 
 /// What the table tells of all namespaces: one pass where the walk is possible, one namespace after the other elsewhere.
 #[derive(Default)]

@@ -479,6 +479,31 @@ fn root_issue_10_ports_in_use_are_counted_by_address_and_destination() {
     netwren_in(&lab, &["nat", "top", "snat_port_use", "nonsense = 1"]).says(2, &["unknown field `nonsense`"]);
 }
 
+/// Under `--watch` it is told when the range will be used up.
+#[test]
+fn root_issue_10_ports_in_use_have_a_forecast() {
+    testkit::require_root!();
+    let lab = with_way_out("watchports", TEN_PORTS);
+    let entry = |n: u16| {
+        Entry::udp(([10, 8, 0, 7].into(), n), ([11, 0, 0, 1].into(), 53)).snat([10, 9, 0, 1].into(), 20_000 + n)
+    };
+    lab.track((0..3).map(|n| entry(n).timeout_s(600)));
+    let file = lab.dir().join("rows");
+    let mut child = command(&["nat", "top", "snat_port_use", "--watch=0.2", "-o", "json"]);
+    confine(&mut child, &[Limit::Network(lab.path())]).unwrap();
+    let mut child = child.stdout(std::fs::File::create(&file).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    let row = |holds: &dyn Fn(&Value) -> bool| rounds_in(&file).into_iter().flatten().find(|row| holds(row));
+    testkit::wait_until("a round", || row(&|row| row["count"] == 3 && row["full_in_s"].is_null()).is_some());
+    lab.track((3..7).map(|n| entry(n).timeout_s(600)));
+    // Four in one round, or some of them: three are left at the same rate.
+    testkit::wait_until("a forecast", || row(&|row| row["full_in_s"].is_u64()).is_some());
+    let said = row(&|row| row["full_in_s"].is_u64()).unwrap();
+    assert!(number(&said["count"]) > 3 && number(&said["full_in_s"]) < 60, "{said}");
+    testkit::wait_until("no more growth", || row(&|row| row["count"] == 7 && row["full_in_s"].is_null()).is_some());
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    child.wait().unwrap();
+}
+
 /// One hash table for all: where one namespace fills its chains, entries are refused in all of them.
 #[test]
 fn root_issue_10_refused_entries_crowd_the_whole_host() {

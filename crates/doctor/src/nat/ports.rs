@@ -40,9 +40,18 @@ struct InUse {
     highest: u16,
 }
 
-/// The ports of all groups. Memory: 80 bytes a group at most, of which there are no more than entries in the table.
+/// Groups that are counted at most, in each namespace: 20 MiB. Clients choose how many destinations there are; entries of
+/// further ones are not counted, and the advice says how many. Which ones that are nobody can choose: the table is read in
+/// the order of its hash.
+const GROUPS_MAX: usize = 1 << 18;
+
+/// The ports of all groups.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PortCensus(HashMap<Group, InUse>);
+pub(super) struct PortCensus {
+    groups: HashMap<Group, InUse>,
+    /// Entries of groups beyond the bound.
+    uncounted: u64,
+}
 
 impl PortCensus {
     /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry is
@@ -59,7 +68,11 @@ impl PortCensus {
         let group = Group { zone: row.zone.or(row.reply.zone), proto, addr, dest, dest_port };
         let is_reusable = row.state == Some(CtState::Tcp(TIME_WAIT));
         let first = InUse { ports: 0, reusable: 0, lowest: port, highest: port };
-        let ports = self.0.entry(group).or_insert(first);
+        if self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(&group) {
+            self.uncounted += 1;
+            return;
+        }
+        let ports = self.groups.entry(group).or_insert(first);
         ports.ports += 1;
         ports.reusable += u64::from(is_reusable);
         ports.lowest = ports.lowest.min(port);
@@ -68,7 +81,7 @@ impl PortCensus {
 
     /// True if no source is rewritten.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.groups.is_empty()
     }
 }
 
@@ -133,7 +146,7 @@ pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), u
 pub(super) fn judge(evidence: &Evidence, refused: u64) -> Ports {
     let rules = evidence.snat_rules.as_deref().unwrap_or_default();
     let (mut ports, mut used_up) = (Ports::default(), Vec::new());
-    for (group, in_use) in evidence.census.iter().flat_map(|census| &census.ports().0) {
+    for (group, in_use) in evidence.census.iter().flat_map(|census| &census.ports().groups) {
         let by_rule = range_of(rules, group.addr, (in_use.lowest, in_use.highest), in_use.ports);
         let shown = PortRange { first: in_use.lowest, last: in_use.highest };
         let range = by_rule.unwrap_or(shown);
@@ -180,6 +193,12 @@ pub(super) fn of(evidence: &Evidence, ports: &Ports, refused: u64, says: &mut Ve
     }
     if ports.more > 0 {
         says.push(format!("{} more ranges of source ports are used up", ports.more));
+    }
+    let uncounted = evidence.census.as_ref().map_or(0, |census| census.ports().uncounted);
+    if uncounted > 0 {
+        says.push(format!(
+            "source ports of {uncounted} entries were not counted: there are more than {GROUPS_MAX} pairs of address and destination"
+        ));
     }
     let is_nat = evidence.census.as_ref().is_some_and(|census| !census.ports().is_empty());
     if refused == 0 || !ports.used_up.is_empty() || !is_nat {

@@ -320,6 +320,18 @@ fn issue_10_ranges_without_a_rule_are_what_entries_show() {
 }
 
 #[test]
+fn issue_10_destinations_beyond_the_bound_are_said_to_be_uncounted() {
+    let mut census = Census::new(&settings());
+    for n in 0..(1u32 << 18) + 5 {
+        let mut row = snat(20_000, 3);
+        row.reply.src = Addr::V4(n.to_be_bytes());
+        census.add(&row);
+    }
+    let advice = advise(&Evidence { census: Some(census), ..evidence(vec![sample(1, 10, 0)], 4096, 4096) });
+    assert!(advice.reasons[0].starts_with("source ports of 5 entries were not counted"), "{:?}", advice.reasons);
+}
+
+#[test]
 fn the_range_is_the_smallest_that_holds_the_ports() {
     let addr = Addr::V4([10, 9, 0, 1]);
     let other = SnatRule { addrs: Some((Addr::V4([10, 9, 0, 2]), Addr::V4([10, 9, 0, 9]))), ports: TEN };

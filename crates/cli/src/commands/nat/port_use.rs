@@ -99,9 +99,9 @@ struct PortUse<'s> {
     /// By namespace; `None` where nft does not tell.
     rules: BTreeMap<u64, Option<Vec<SnatRule>>>,
     reader: SnatRules,
-    /// Ports in use in the round before, and when that was. Empty unless there are rounds.
-    before: (HashMap<Group, u64>, i64),
-    now: (HashMap<Group, u64>, i64),
+    /// Ports in use in the round before, and when that was, in nanoseconds. Empty unless there are rounds.
+    before: (HashMap<Group, u64>, u64),
+    now: (HashMap<Group, u64>, u64),
     is_repeated: bool,
     held: Vec<Shown>,
     /// Groups that are not shown.
@@ -126,11 +126,11 @@ impl<'s> PortUse<'s> {
     /// Seconds until all ports are in use, if it goes on as since the round before.
     fn full_in_s(&mut self, group: Group, used: u64, ports: Option<u64>) -> Value<'static> {
         self.now.0.insert(group, used);
-        let seconds = u64::try_from(self.now.1 - self.before.1).ok();
+        let interval_ns = self.now.1.checked_sub(self.before.1).filter(|interval| *interval > 0);
         let forecast = || {
             let more = used.checked_sub(*self.before.0.get(&group)?).filter(|more| *more > 0)?;
-            let left = u128::from(ports?.saturating_sub(used)) * u128::from(seconds?) / u128::from(more);
-            u64::try_from(left).ok()
+            let left_ns = u128::from(ports?.saturating_sub(used)) * u128::from(interval_ns?) / u128::from(more);
+            u64::try_from(left_ns / 1_000_000_000).ok()
         };
         Value::number(forecast())
     }
@@ -185,7 +185,7 @@ impl Sink for PortUse<'_> {
         };
         self.is_repeated = round.is_some();
         self.before = std::mem::take(&mut self.now);
-        self.now.1 = round.map_or(0, |round| round.time_s);
+        self.now.1 = self.session.steady_ns();
         self.cut = 0;
         self.held.clear();
         let mut shown = columns.clone();

@@ -79,12 +79,25 @@ fn pages(command: &Command, files: &mut Files) -> Result<()> {
 /// The sections that clap does not know of.
 fn more(name: &str) -> String {
     match name {
+        "netwren" => ENVIRONMENT.to_owned() + EXIT_STATUS,
         "netwren-sockets" => fields::<Sockets>() + EXIT_STATUS,
         "netwren-flows" => fields::<Flows>() + EXIT_STATUS,
         "netwren-nat" => fields::<Nat>() + EXIT_STATUS,
         _ => EXIT_STATUS.to_owned(),
     }
 }
+
+/// What the faces look at besides the variables of their tools.
+const ENVIRONMENT: &str = "\
+.SH ENVIRONMENT
+.TP
+\\fBNETWREN_SS_LAYOUT\\fR
+6.1 or 6.15: the layout and the switches of \\fBnetwren ss\\fR. Without it those of the installed ss (6.1 up to iproute2 6.6,
+6.15 from 6.7 on), which is looked for in PATH and the usual folders, and read, not run; without an ss those of 6.15.
+.TP
+\\fBNETWREN_BUG_COMPATIBLE\\fR
+1: the faces print the old bytes where their tool is wrong, as with \\fB\\-\\-bug\\-compatible\\fR.
+";
 
 /// As in crates/cli/src/exit.rs.
 const EXIT_STATUS: &str = "\

@@ -530,3 +530,159 @@ fn a_reader_that_goes_away_and_a_full_disk() {
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("no space left on device"), "{}", text(&out.stderr));
 }
+
+/// Wrong calls, the usage and the version: the same bytes on the same streams and the same exit code.
+#[test]
+fn root_issue_10_wrong_calls_are_sss() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("sswrong");
+    // The usage of other versions between the two layouts has lines less.
+    let exact = [tool::Version(6, 1, 0), tool::Version(6, 15, 0)].contains(&tool::version("ss").unwrap());
+    for line in [
+        "--foo",
+        "-Y",
+        "-A",
+        "-A foo",
+        "-tA tcp,foo",
+        "-f foo",
+        "-f",
+        "--net",
+        "-N nosuch -t",
+        "--tcp=1",
+        "--so",
+        "--t",
+        "state foo",
+        "-t state",
+        "exclude",
+        "-t dport = abc:xyz",
+        "-t sport foo",
+        "-F /nonexistent",
+        "-t ( dport = 80",
+        "-t dport = :nosuch",
+        "-t dev nope0",
+        "-t fwmark abc",
+        "-t cgroup /nonexistent",
+        "-t autobound foo",
+        "-t dport 80 and",
+        "-l state",
+        "-D",
+        "-Z",
+        "-t sport < x",
+        "-t dst [::",
+        "-t foo bar",
+        "-t not",
+        "-t sport = :80 or",
+        "-t src 10.0.0.0/99",
+        "-t = 3",
+        "-A !all",
+        "-t dport eq 80 )",
+        "-n --num --nonum",
+        "-h",
+        "--help",
+        "-f help",
+        "-V",
+        "--version",
+        "-v",
+        "-th",
+    ] {
+        let (theirs, old, right) = (theirs(&lab, line), ours(&lab, OLD, line), ours(&lab, &[], line));
+        assert_eq!([old.status.code(), right.status.code()], [theirs.status.code(); 2], "{line}");
+        if !exact {
+            continue;
+        }
+        assert_eq!(text(&old.stderr), text(&theirs.stderr), "{line}");
+        assert_eq!(text(&old.stdout), text(&theirs.stdout), "{line}");
+        // Right by default differs only in what it adds.
+        assert_eq!(text(&right.stderr), text(&theirs.stderr), "{line}");
+        assert!(text(&right.stdout).starts_with(text(&theirs.stdout).trim_end()), "{line}: {}", text(&right.stdout));
+    }
+}
+
+/// Without `NETWREN_SS_LAYOUT` the layout is that of the installed ss.
+#[test]
+fn root_issue_10_the_layout_is_the_installed_ones() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("sslayout");
+    lab.connect_v4(2);
+    let run = |layout: Option<&str>, path: Option<&str>| {
+        let mut command = lab.command(program::netwren());
+        command.args(["ss", "-tan"]).env_remove("NETWREN_SS_LAYOUT");
+        layout.into_iter().for_each(|layout| _ = command.env("NETWREN_SS_LAYOUT", layout));
+        path.into_iter().for_each(|path| _ = command.env("PATH", path));
+        text(&command.output().unwrap().stdout)
+    };
+    let installed = if tool::version("ss").unwrap() >= tool::Version(6, 7, 0) { "6.15" } else { "6.1" };
+    assert_eq!(run(None, None), run(Some(installed), None));
+    assert_ne!(run(Some("6.1"), None), run(Some("6.15"), None));
+    // A link to us is not asked, nor is another program of that name.
+    let dir = lab.dir().join("bin");
+    std::fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::symlink(program::netwren(), dir.join("ss")).unwrap();
+    let ip = "/usr/sbin:/sbin:/usr/bin:/bin";
+    assert_eq!(run(None, Some(&format!("{}:{ip}", dir.display()))), run(Some(installed), None));
+}
+
+/// What a command writes to a terminal of that many columns.
+fn on_terminal(lab: &Lab, columns: u32, command: &[&str]) -> String {
+    const PTY: &str = "import pty,os,sys,fcntl,termios,struct\n\
+                       pid,fd=pty.fork()\n\
+                       if pid==0:\n fcntl.ioctl(1,termios.TIOCSWINSZ,struct.pack('HHHH',24,int(sys.argv[1]),0,0))\n os.execvp(sys.argv[2],sys.argv[2:])\n\
+                       out=b''\n\
+                       while True:\n try: more=os.read(fd,65536)\n except OSError: break\n if not more: break\n out+=more\n\
+                       os.waitpid(pid,0)\n\
+                       sys.stdout.buffer.write(out)";
+    let mut python = lab.command("python3");
+    python.args(["-c", PTY, &columns.to_string()]).args(command).env("NETWREN_SS_LAYOUT", layout());
+    text(&python.output().unwrap().stdout).replace('\r', "")
+}
+
+/// On a terminal the columns stretch over it, and those that do not fit go to the next line.
+#[test]
+fn root_issue_10_columns_stretch_on_a_terminal() {
+    require_root!();
+    require_tool!("ss");
+    require_tool!("python3");
+    let lab = Lab::new("sspty");
+    populate(&lab);
+    let netwren = program::netwren();
+    let netwren = netwren.to_str().unwrap();
+    for line in ["-tuan", "-xan", "-Htanp", "-ltn", "-tuanH state established", "-tanm"] {
+        for columns in [30, 80, 211] {
+            let args = words(line);
+            let both = || {
+                let ours = on_terminal(&lab, columns, &[&[netwren, "ss", "--bug-compatible"], &args[..]].concat());
+                [on_terminal(&lab, columns, &[&["ss"], &args[..]].concat()), ours].map(|text| mask::sorted_lines(&text))
+            };
+            let [theirs, ours] = until_equal(both, |[theirs, ours]| theirs == ours);
+            assert_eq!(ours, theirs, "ss {line} at {columns} columns");
+        }
+    }
+}
+
+/// Rows come in the order of ss within each address family; of TCP both families are read at once, so IPv4 and IPv6
+/// mix. The order of netlink sockets is another one in each run of ss itself.
+#[test]
+fn root_issue_10_rows_come_in_sss_order() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssorder");
+    populate(&lab);
+    lab.connect_v4(40);
+    lab.connect_v6(40);
+    lab.listen_tcp(10);
+    for line in ["-Htan", "-Huan", "-Hxan", "-Hltn", "-H4tan", "-H6tan", "-Htuan"] {
+        let families = |output: Output| {
+            let text = mask::ss(&text(&output.stdout));
+            let (v6, v4): (Vec<&str>, Vec<&str>) =
+                text.lines().partition(|line| line.contains('[') || line.contains("*:"));
+            [v4.join("\n"), v6.join("\n")]
+        };
+        let [theirs, ours] = until_equal(
+            || [families(theirs(&lab, line)), families(ours(&lab, OLD, line))],
+            |[theirs, ours]| theirs == ours,
+        );
+        assert_eq!(ours, theirs, "ss {line}");
+    }
+}

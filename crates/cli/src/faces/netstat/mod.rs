@@ -17,30 +17,20 @@ use sinks::Out;
 use std::os::unix::ffi::OsStrExt;
 use switches::{Asked, Refusal};
 
-const USAGE: &str = "\
-usage: netstat [-tux46] [-al] [-npeoWc]    sockets: TCP, UDP, unix; all or listening instead of connected
-       netstat -r [-46] [-CF] [-neWc]      routes
-       netstat -i [-aec]                   interfaces
-       netstat -g [-nc]                    multicast groups, with -tux46 sockets before them
-       netstat -s [-tuwS] [-4|-6]          counters of the protocols
-       netstat {-h|--help|-V|--version}
+/// The usage of net-tools 2.10, up to the list of families.
+const USAGE: &str = include_str!("usage.txt");
 
-  -t --tcp  -u --udp  -x --unix            these protocols (else all)
-  -4 --inet  -6 --inet6  -A LIST           these address families
-  -a --all  -l --listening                 all sockets; only those that wait for somebody
-  -n --numeric                             numbers, no names; --numeric-hosts, -ports, -users for one kind
-  -p --programs                            PID and program of the holder
-  -e --extend                              user and inode
-  -o --timers                              running timers
-  -W --wide                                cut no address (ours never does but under --bug-compatible)
-  -c --continuous                          again every second
-  -s --statistics                          counters
-  -r --route                               routing tables: -F table (default), -C cache, -e -ee other columns
-  -i --interfaces                          interfaces that are up, -a all of them, -e a paragraph for each
-  -g --groups                              memberships in multicast groups
-  --bug-compatible                         first word: the old bytes where netstat is wrong
+/// The list of families, which netstat writes to stderr even where the usage was asked for.
+const FAMILIES: &str = "    inet (DARPA Internet) inet6 (IPv6) ax25 (AMPR AX.25)\x20
+    netrom (AMPR NET/ROM) rose (AMPR ROSE) ipx (Novell IPX)\x20
+    ddp (Appletalk DDP) x25 (CCITT X.25)\x20
+";
 
-This is netwren in netstat's place; `netwren sockets --help` shows what it can do beyond it.
+/// What follows the usage that was asked for.
+const BEYOND: &str = "
+This is netwren in the place of netstat: TCP, UDP, UDP-Lite, raw, SCTP and unix sockets, interfaces, routes, groups and
+counters; no -M, no --ax25, --ipx, --netrom. First word --bug-compatible: the old bytes where netstat is wrong.
+`netwren sockets --help` shows what it can do beyond it.
 ";
 
 const VERSION: &str = concat!(
@@ -50,6 +40,15 @@ const VERSION: &str = concat!(
     " without the code of net-tools\n"
 );
 
+/// What net-tools 2.10 of Debian says about itself.
+const OLD_VERSION: &str = "\
+net-tools 2.10
+Fred Baumgarten, Alan Cox, Bernd Eckenfels, Phil Blundell, Tuan Hoang, Brian Micek and others
++NEW_ADDRT +RTF_IRTT +RTF_REJECT +FW_MASQUERADE +I18N +SELINUX
+AF: (inet) +UNIX +INET +INET6 +IPX +AX25 +NETROM +X25 +ATALK +ECONET +ROSE -BLUETOOTH
+HW:  +ETHER +ARC +SLIP +PPP +TUNNEL -TR +AX25 +NETROM +X25 +FR +ROSE +ASH +SIT +FDDI +HIPPI +HDLC/LAPB +EUI64\x20
+";
+
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
@@ -58,19 +57,25 @@ pub(crate) fn run(call: &super::Call) -> u8 {
         Ok(Asked::Statistics(wanted)) => statistics::run(&wanted),
         Ok(Asked::Interfaces(wanted)) => interfaces::run(&wanted),
         Ok(Asked::Routes(wanted)) => routes::run(&wanted),
-        Ok(Asked::Help) => print(USAGE, 0),
-        Ok(Asked::Version) => print(VERSION, 0),
-        Err(refusal) => refuse(refusal),
+        Ok(Asked::Help) => help(call.bug_compatible),
+        Ok(Asked::Version) => print(if call.bug_compatible { OLD_VERSION } else { VERSION }, 0),
+        Err(refusal) => refuse(refusal, call.bug_compatible),
     }
 }
 
-fn refuse(refusal: Refusal) -> u8 {
+fn help(bug_compatible: bool) -> u8 {
+    let _ = sys::out::Out::stderr().write_all(FAMILIES.as_bytes());
+    let beyond = if bug_compatible { "" } else { BEYOND };
+    print(&format!("{USAGE}{beyond}"), 0)
+}
+
+fn refuse(refusal: Refusal, bug_compatible: bool) -> u8 {
     match refusal {
         Refusal::Usage(message) => {
             if let Some(message) = message {
                 complain(&message, 3);
             }
-            let _ = sys::out::Out::stderr().write_all(USAGE.as_bytes());
+            let _ = sys::out::Out::stderr().write_all(format!("{USAGE}{FAMILIES}").as_bytes());
             3
         }
         Refusal::NotHere { switch, instead } => {
@@ -80,7 +85,19 @@ fn refuse(refusal: Refusal) -> u8 {
             let _ = sys::out::Out::stderr().write_all(b"SELinux is not enabled on this machine.\n");
             1
         }
-        Refusal::UnknownFamily(name) => complain(&format!("unknown address family `{name}`"), 1),
+        Refusal::UnknownFamily(name) => {
+            let line = format!("Unknown address family `{}'.\n", printable(name.as_bytes()));
+            let _ = sys::out::Out::stderr().write_all(line.as_bytes());
+            1
+        }
+        // The file that the kernel had until 2.4.
+        Refusal::NoMasquerade => {
+            complain("no support for `ip_masquerade' on this system.", 1);
+            if !bug_compatible {
+                complain("`netwren conntrack -L --any-nat` lists what is translated", 1);
+            }
+            1
+        }
         Refusal::NoStatistics(families) => {
             print(&format!("netstat: No statistics support for specified address family: {families}\n"), 1)
         }

@@ -93,6 +93,8 @@ pub(super) enum Refusal {
     UnknownFamily(String),
     /// Families that have no counters.
     NoStatistics(String),
+    /// `-M`: masqueraded connections, which no kernel since 2.4 lists in that place.
+    NoMasquerade,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,7 +247,7 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
         return Err(Refusal::Usage(None));
     }
     if given.masquerade > 0 {
-        return Err(Refusal::NotHere { switch: "-M", instead: "`conntrack -L --any-nat`" });
+        return Err(Refusal::NoMasquerade);
     }
     if given.statistics > 0 {
         return given.into_statistics().map(Asked::Statistics);
@@ -576,7 +578,7 @@ mod tests {
                 Refusal::Usage(Some("option '--cont' is ambiguous; possibilities: '--continuous' '--context'".into())),
             ),
             ("-?", Refusal::Usage(None)),
-            ("-M", Refusal::NotHere { switch: "-M", instead: "`conntrack -L --any-nat`" }),
+            ("-M", Refusal::NoMasquerade),
             ("-rM", Refusal::Usage(None)),
             ("-rr", Refusal::Usage(None)),
             ("-ir", Refusal::Usage(None)),

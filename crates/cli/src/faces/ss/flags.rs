@@ -105,7 +105,7 @@ const SWITCHES: &[Spec<Switch>] = &[
 ];
 
 /// Switches that 6.1 does not know.
-const NEW: &[&str] = &["bound-inactive", "no-queues", "bpf-maps", "bpf-map-id"];
+pub(super) const NEW: &[&str] = &["bound-inactive", "no-queues", "bpf-maps", "bpf-map-id"];
 
 /// What the switches and the state words ask for.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl Reader {
             Switch::FamilyWord => return self.family(value),
             Switch::TableWords => return self.tables(value),
             Switch::Summary => self.summary = true,
-            Switch::Version => return Err(Stop::version(show.layout)),
+            Switch::Version => return Err(Stop::version(show.layout, show.bug_compatible)),
             Switch::Help => return Err(Stop::help()),
             Switch::Net => self.netns = Some(value.to_vec()),
             Switch::Later(what, instead) => return Err(Stop::later(what, instead)),

@@ -11,6 +11,7 @@ mod families;
 mod filter_file;
 mod flags;
 mod grammar;
+mod installed;
 mod kill;
 mod live;
 mod number;
@@ -37,15 +38,17 @@ use stop::Stop;
 
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
-    match answer(call) {
+    let layout = installed::layout();
+    match answer(call, layout) {
         Ok(code) => code,
-        Err(stop) => stop.tell(),
+        Err(stop) => stop.tell(layout, call.bug_compatible),
     }
 }
 
-fn answer(call: &super::Call) -> Result<u8, Stop> {
+fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
     let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
-    let flags = flags::parse(args, layout(), call.bug_compatible)?;
+    let mut flags = flags::parse(args, layout, call.bug_compatible)?;
+    flags.options.screen = sys::term::width(sys::term::STDOUT);
     let netns = flags.netns.as_deref().map(String::from_utf8_lossy);
     let place = Place { netns: netns.as_deref(), ..Place::default() };
     let session = Session::open(place).map_err(|error| no_namespace(netns.as_deref(), &error))?;
@@ -66,14 +69,6 @@ fn answer(call: &super::Call) -> Result<u8, Stop> {
         return Ok(255);
     }
     Ok(run::table(&session, &request, &live, &ifaces))
-}
-
-/// The layout of Debian 13's ss, unless the environment wants that of Debian 12.
-fn layout() -> Layout {
-    match std::env::var_os("NETWREN_SS_LAYOUT") {
-        Some(version) if version == "6.1" => Layout::V6_1,
-        _ => Layout::V6_15,
-    }
 }
 
 fn no_namespace(netns: Option<&str>, error: &OpenError) -> Stop {

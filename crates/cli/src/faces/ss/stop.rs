@@ -1,21 +1,44 @@
 //! What ends a run before it starts: help, version, mistakes.
 
+use super::flags::NEW;
 use sinks::face::ss::Layout;
 
-/// Text for one of the streams, and ss's exit code.
+/// Where the usage goes, behind the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usage {
+    /// Nowhere.
+    None,
+    /// To stdout: it was asked for.
+    Out,
+    /// To stderr, after a mistake.
+    Err,
+}
+
+/// Text for the streams, and ss's exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     /// For stdout.
     pub(super) out: String,
     /// For stderr.
     pub(super) err: String,
+    /// Where the usage goes.
+    pub(super) usage: Usage,
     /// 0, 1 for a bad operand, 255 for a bad command line.
     pub(super) code: u8,
 }
 
 impl Stop {
-    /// Prints it; returns the exit code.
-    pub(super) fn tell(&self) -> u8 {
+    /// Prints it; returns the exit code. What follows a mistake are the tool's bytes; what was asked for says who
+    /// answers, unless the old bytes are wanted.
+    pub(super) fn tell(mut self, layout: Layout, bug_compatible: bool) -> u8 {
+        match self.usage {
+            Usage::None => {}
+            Usage::Out => self.out += &usage(layout),
+            Usage::Err => self.err += &usage(layout),
+        }
+        if self.usage == Usage::Out && !bug_compatible {
+            self.out += BEYOND;
+        }
         // A closed stderr is nobody's loss.
         let _ = sys::Out::stderr().write_all(self.err.as_bytes());
         match sys::Out::stdout().write_all(self.out.as_bytes()) {
@@ -26,12 +49,12 @@ impl Stop {
 
     /// A mistake, without the usage.
     pub(super) fn fail(line: String, code: u8) -> Stop {
-        Stop { out: String::new(), err: line + "\n", code }
+        Stop { out: String::new(), err: line + "\n", usage: Usage::None, code }
     }
 
     /// A mistake in the command line: the usage follows.
     pub(super) fn usage(line: String) -> Stop {
-        Stop { out: String::new(), err: format!("{line}\n{USAGE}"), code: 255 }
+        Stop { usage: Usage::Err, ..Stop::fail(line, 255) }
     }
 
     /// Something that ss has and this face has not.
@@ -45,34 +68,28 @@ impl Stop {
     }
 
     pub(super) fn help() -> Stop {
-        Stop { out: USAGE.to_owned(), err: String::new(), code: 0 }
+        Stop { out: String::new(), err: String::new(), usage: Usage::Out, code: 0 }
     }
 
-    pub(super) fn version(layout: Layout) -> Stop {
+    pub(super) fn version(layout: Layout, bug_compatible: bool) -> Stop {
         let iproute2 = if layout == Layout::V6_1 { "6.1.0" } else { "6.15.0" };
-        let out = format!("ss utility, iproute2-{iproute2}, netwren {}\n", env!("CARGO_PKG_VERSION"));
-        Stop { out, err: String::new(), code: 0 }
+        let ours = if bug_compatible { "" } else { concat!(", netwren ", env!("CARGO_PKG_VERSION")) };
+        let out = format!("ss utility, iproute2-{iproute2}{ours}\n");
+        Stop { out, err: String::new(), usage: Usage::None, code: 0 }
     }
 }
 
-/// The switches that this face has.
-const USAGE: &str = "\
-Usage: ss [OPTIONS] [state STATE | exclude STATE]... [EXPRESSION]
-  what     -t --tcp  -u --udp  -w --raw  -M --mptcp  -x --unix  -0 --packet  -4 --ipv4  -6 --ipv6
-           -f --family=inet|inet6|unix|link|netlink
-           -A --query=TABLE[,TABLE]...  all inet tcp udp raw mptcp unix u_str u_dgr u_seq
-           packet p_raw p_dgr netlink, !TABLE without
-  states   -a --all  -l --listening  -B --bound-inactive
-           established syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait closed close-wait
-           last-ack listening closing bound-inactive all connected synchronized bucket big
-  columns  -p --processes  -T --threads  -Z --context  -z --contexts  -o --options
-           -e --extended  -m --memory  -i --info  -b --bpf  --tos  --cgroup  --inet-sockopt  -Q --no-queues
-  form     -n --numeric  -r --resolve  -H --no-header  -O --oneline
-  do       -K --kill  -E --events
-  files    -F --filter=FILE  more of the expression;  -D --diag=FILE  the kernel's messages about TCP
-           sockets, read again where TCPDIAG_FILE names the file
-  other    -s --summary  -N --net=NAMESPACE  -V --version  -h --help
-  EXPRESSION  {dst|src} [=] HOST[:PORT]   {dport|sport} OP [HOST]:PORT   {dev|fwmark|cgroup} {=|!=} VALUE
-              autobound   joined by and, or, not, ( ), from left to right
-Right after ss: --bug-compatible. The same in netwren's own words: netwren sockets --help
+/// The usage of ss 6.15; a line with a switch that 6.1 has not is none of its lines.
+const USAGE: &str = include_str!("usage.txt");
+
+/// What follows the usage that was asked for.
+const BEYOND: &str = "
+This is netwren in the place of ss. Right after ss: --bug-compatible, the old bytes where ss is wrong.
+The layout is that of the installed ss, else 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15 chooses.
+The same in netwren's own words: netwren sockets --help
 ";
+
+fn usage(layout: Layout) -> String {
+    let is_new = |line: &&str| NEW.iter().any(|switch| line.contains(&format!("--{switch}")));
+    USAGE.split_inclusive('\n').filter(|line| layout == Layout::V6_15 || !is_new(line)).collect()
+}

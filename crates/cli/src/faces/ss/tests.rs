@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::request::{Request, make};
-use super::stop::Stop;
+use super::stop::{Stop, Usage};
 use super::world::Small;
 use super::{flags, translate};
 use engine::expr_text;
@@ -353,7 +353,8 @@ fn mistakes_and_their_exit_codes() {
             Ok(_) => panic!("{line} is right"),
             Err(stop) => {
                 assert_eq!(stop.code, code, "{line}: {}", stop.err);
-                assert!(stop.err.starts_with(text), "{line}: {}", stop.err);
+                let usage = if stop.usage == Usage::Err { "Usage" } else { "" };
+                assert!(format!("{}{usage}", stop.err).starts_with(text), "{line}: {}", stop.err);
                 assert!(stop.out.is_empty(), "{line}");
             }
         }
@@ -366,13 +367,11 @@ fn mistakes_and_their_exit_codes() {
 
 #[test]
 fn help_and_version() {
-    for (line, start) in [
-        ("-h -y", "Usage: ss [OPTIONS]"),
-        ("--help", "Usage: ss"),
-        ("-f help", "Usage: ss"),
-        ("-V", "ss utility, iproute2-6.15.0, netwren "),
-        ("-v", "ss utility"),
-    ] {
+    for line in ["-h -y", "--help", "-f help"] {
+        let stop = parse(line, Layout::V6_15).unwrap_err();
+        assert!(stop.usage == Usage::Out && stop.err.is_empty() && stop.code == 0, "{line}: {stop:?}");
+    }
+    for (line, start) in [("-V", "ss utility, iproute2-6.15.0, netwren "), ("-v", "ss utility")] {
         let stop = parse(line, Layout::V6_15).unwrap_err();
         assert!(stop.out.starts_with(start) && stop.err.is_empty() && stop.code == 0, "{line}: {stop:?}");
     }

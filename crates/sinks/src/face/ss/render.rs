@@ -6,6 +6,8 @@ use super::template::Template;
 use super::writer::{Layout, Options, state_name};
 use record::text::{put_u64, put_v4, u64_len};
 
+/// Columns of the table.
+const COLUMNS: usize = 10;
 /// States that a block can hold (four bits).
 const STATES: usize = 16;
 
@@ -56,6 +58,43 @@ impl Widths {
         self.extras = self.extras.max(row.extras);
     }
 
+    /// The widths on a terminal: what is left of each of its lines is shared out among the columns there, the last ones
+    /// first where it does not come out even. Columns that do not fit begin the next line. As `render_calc_width` of
+    /// ss does it.
+    pub(super) fn on_screen(mut self, options: &Options) -> Widths {
+        let Some(screen) = options.screen.filter(|screen| *screen > 0) else { return self };
+        let Options { netid, state, queues, .. } = *options;
+        // Whether the column is there, and the blanks before it.
+        let mut columns = [
+            (&mut self.netid, netid, 0),
+            (&mut self.state, state, 1),
+            (&mut self.recv_q, queues, 1),
+            (&mut self.send_q, queues, 1),
+            (&mut self.local, true, 1),
+            (&mut self.local_port, true, 0),
+            (&mut self.peer, true, 1),
+            (&mut self.peer_port, true, 0),
+            (&mut self.owners, options.owners_apart(), 0),
+            (&mut self.extras, true, 0),
+        ];
+        let mut cells = [0; COLUMNS];
+        let mut first = true;
+        for ((width, shown, blanks), cell) in columns.iter_mut().zip(&mut cells) {
+            if first || **width == 0 {
+                *blanks = 0;
+            }
+            *cell = if *shown { (**width + *blanks).min(screen) } else { 0 };
+            first &= *cell == 0;
+        }
+        stretch(&mut cells, screen);
+        for ((width, shown, blanks), cell) in columns.iter_mut().zip(cells) {
+            if *shown {
+                **width = cell.saturating_sub(*blanks);
+            }
+        }
+        self
+    }
+
     /// The cells that ss keeps of a row, without the last one, and how many they are.
     #[inline]
     pub(super) fn cells(&self, options: &Options) -> ([usize; 9], usize) {
@@ -77,6 +116,34 @@ impl Widths {
         add(true, self.peer_port);
         add(options.owners_apart(), self.owners);
         (cells, used)
+    }
+}
+
+/// Shares out what is left of each line of a screen among the columns that stand in it. No cell is wider than the screen.
+fn stretch(cells: &mut [usize; COLUMNS], screen: usize) {
+    let mut start = 0;
+    while start < COLUMNS {
+        // The columns of this line: up to the first that does not fit, or that fills it.
+        let (mut end, mut len) = (start, 0);
+        for (i, &cell) in cells.iter().enumerate().skip(start) {
+            if len + cell > screen || len == screen {
+                break;
+            }
+            (end, len) = (i + 1, len + cell);
+        }
+        let line = cells.get_mut(start..end).unwrap_or_default();
+        let used = line.iter().filter(|cell| **cell > 0).count();
+        let (each, mut rest) = match (used, screen - len) {
+            (0, _) => (0, 0),
+            (used, left) => (left / used, left % used),
+        };
+        for cell in line.iter_mut().rev().filter(|cell| **cell > 0) {
+            let more = usize::from(rest > 0);
+            rest -= more;
+            *cell += each + more;
+        }
+        // A cell is at most as wide as the screen, so every line has one.
+        start = end.max(start + 1);
     }
 }
 

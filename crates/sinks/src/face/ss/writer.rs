@@ -80,6 +80,8 @@ pub struct Options {
     pub numeric: bool,
     /// `-r`
     pub resolve: bool,
+    /// Columns of the terminal that is written to: the table's columns stretch over them. None for anything else.
+    pub screen: Option<usize>,
 }
 
 impl Options {
@@ -107,6 +109,7 @@ impl Options {
             one_line: false,
             numeric: true,
             resolve: false,
+            screen: None,
         }
     }
 
@@ -528,7 +531,7 @@ impl<'s, W: Write> Writer<'s, W> {
         if let Some(plain) = &mut self.plain {
             plain.settle(&mut self.widths);
         }
-        let look = Look::new(&self.options, self.widths);
+        let look = Look::new(&self.options, self.widths.on_screen(&self.options));
         if std::mem::take(&mut self.header_waits) {
             look.put_header(self.out.buf());
             self.out.line_done()?;

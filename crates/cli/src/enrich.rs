@@ -1,7 +1,10 @@
 //! The lookups of a run: read before the pass, only those that a shown or filtered field needs.
 
 use crate::session::Session;
-use host::{Cgroups, Containers, HostError, Ifaces, Namespaces, NetnsNames, Owners, ProcessParts, Processes, Users};
+use host::{
+    Cgroups, Containers, HostError, Ifaces, LocalPorts, Namespaces, NetnsNames, Owners, PortRanges, ProcessParts,
+    Processes, Users,
+};
 use record::{Accounting, Key, Lookup, LookupId, Lookups, Owner, Value};
 use sys::Host;
 
@@ -15,6 +18,7 @@ pub(crate) struct Enrichment {
     cgroups: Option<Cgroups>,
     processes: Option<Processes>,
     containers: Option<Containers>,
+    ports: Option<PortRanges>,
 }
 
 impl Enrichment {
@@ -37,6 +41,7 @@ impl Enrichment {
                     };
                     all.netns = kept(names, books);
                 }
+                LookupId::LocalPorts => all.ports = Some(port_ranges(session, books)),
                 LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), books),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
@@ -146,6 +151,9 @@ impl Enrichment {
         if let Some(cgroups) = &self.cgroups {
             lookups = lookups.with(LookupId::Cgroups, cgroups);
         }
+        if let Some(ports) = &self.ports {
+            lookups = lookups.with(LookupId::LocalPorts, ports);
+        }
         if let Some(processes) = &self.processes {
             lookups = lookups
                 .with(LookupId::Cmdlines, processes.cmdlines())
@@ -234,6 +242,21 @@ fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
         _ => {}
     });
     Some(ifaces)
+}
+
+/// The range of local ports of every namespace that is read.
+fn port_ranges(session: &Session, books: &mut Accounting) -> PortRanges {
+    let mut ranges = PortRanges::default();
+    session.in_each_namespace(&mut |netns_id| match LocalPorts::read(session.host(), netns_id, None) {
+        Ok(ports) => ranges.add(netns_id, ports),
+        // Not entered when this was recorded: no row is there, either.
+        Err(error) if session.namespaces().is_some() && error.is_not_recorded() => {}
+        Err(error) => {
+            books.incomplete = true;
+            books.because(1, error.to_string());
+        }
+    });
+    ranges
 }
 
 /// The value, or none and a line in the books.

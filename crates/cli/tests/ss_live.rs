@@ -686,3 +686,49 @@ fn root_issue_10_rows_come_in_sss_order() {
         assert_eq!(ours, theirs, "ss {line}");
     }
 }
+
+/// Whether the kernel chose a port only the kernel knows: a service that asked for a port of the range is not autobound,
+/// nor a client that asked for one; a client's own port is, in the face and natively.
+#[test]
+fn root_issue_10_autobound_is_the_kernels_word() {
+    require_root!();
+    require_tool!("ss");
+    let lab = Lab::new("ssauto");
+    populate(&lab);
+    let asked: std::net::SocketAddr = (Ipv4Addr::LOCALHOST, 40_000).into();
+    lab.listen(asked);
+    lab.udp((Ipv4Addr::LOCALHOST, 40_001).into());
+    for line in [
+        "-tan autobound",
+        "-uan autobound",
+        "-tan not autobound",
+        "-uan not autobound",
+        "-tan autobound or sport = :40000",
+        "-tan ( not autobound ) and sport > :1",
+        "-xan autobound",
+        "-xan not autobound",
+    ] {
+        same(&lab, OLD, line);
+    }
+    let shown = |filter: &str| {
+        let mut command = lab.command(program::netwren());
+        command.args(["sockets", "-H", "--no-owner", "--columns", "local_port", filter]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{filter}: {}", text(&output.stderr));
+        text(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let theirs: Vec<String> = text(&theirs(&lab, "-Htan autobound").stdout)
+        .lines()
+        .map(|line| line.split_whitespace().nth(3).unwrap().rsplit_once(':').unwrap().1.to_owned())
+        .collect();
+    let sorted = |mut ports: Vec<String>| {
+        ports.sort();
+        ports
+    };
+    assert!(!theirs.is_empty());
+    assert_eq!(sorted(shown("proto = tcp and autobound = true")), sorted(theirs));
+    assert!(!shown("proto in (tcp, udp) and autobound = true").iter().any(|port| port == "40000" || port == "40001"));
+    assert!(
+        shown("autobound = true and proto = unix").is_empty() || shown("proto = unix and autobound = yes").len() > 1
+    );
+}

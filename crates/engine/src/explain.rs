@@ -92,6 +92,7 @@ fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
         (LookupId::Units, "systemd units"),
         (LookupId::ContainerPids, "pids in containers"),
         (LookupId::Contexts, "security contexts"),
+        (LookupId::LocalPorts, "ranges of local ports"),
     ];
     let needed = all.iter().filter(|(id, _)| plan.needs_lookup(*id));
     needed.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")

@@ -44,5 +44,7 @@ pub use networks::Networks;
 pub use owners::{Door, Owners, OwnersReader, OwnersReport};
 pub use ports::LocalPorts;
 pub use processes::{Contexts, Identity, ProcessParts, Processes};
+pub use ports::{LocalPorts, PortRanges};
+pub use processes::{Contexts, ProcessParts, Processes};
 pub use services::{Services, ports_named};
 pub use users::Users;

@@ -1,4 +1,5 @@
 //! Ports that the kernel gives to those who do not ask for one.
+use record::{Key, Lookup, Value};
 use sys::{Host, NetNs};
 
 use crate::HostError;
@@ -47,6 +48,36 @@ impl LocalPorts {
     pub fn is_local(&self, port: u16) -> bool {
         let inside = (self.first..=self.last).contains(&port);
         inside && !self.reserved.iter().any(|&(first, last)| (first..=last).contains(&port))
+    }
+}
+
+/// The ranges of several namespaces.
+#[derive(Debug, Default)]
+pub struct PortRanges {
+    ranges: Vec<(u64, LocalPorts)>,
+}
+
+impl PortRanges {
+    /// Adds that of the namespace whose inode is `netns`.
+    pub fn add(&mut self, netns: u64, ports: LocalPorts) {
+        self.ranges.push((netns, ports));
+        self.ranges.sort_by_key(|(netns, _)| *netns);
+    }
+}
+
+impl Lookup for PortRanges {
+    /// Under (netns, port) whether the port lies in the range; null in a namespace of which nothing is known. Under an
+    /// id whether it is 1.
+    fn value(&self, key: Key) -> Value<'_> {
+        match key {
+            Key::Pair(netns, port) => {
+                let found = self.ranges.binary_search_by_key(&netns, |(netns, _)| *netns);
+                let range = found.ok().and_then(|at| self.ranges.get(at)).map(|(_, ports)| ports.range());
+                range.map_or(Value::Null, |(low, high)| Value::Bool((u32::from(low)..=high.into()).contains(&port)))
+            }
+            Key::Id(word) => Value::Bool(word == 1),
+            _ => Value::Null,
+        }
     }
 }
 

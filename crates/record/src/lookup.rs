@@ -43,6 +43,8 @@ pub enum LookupId {
     ContainerPids,
     /// pid → security context (SELinux, AppArmor).
     Contexts,
+    /// (netns, local port) → whether the kernel may have chosen it; 0 and 1 → that word itself.
+    LocalPorts,
 }
 
 impl LookupId {
@@ -50,7 +52,7 @@ impl LookupId {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them.
-    pub const ALL: [LookupId; 12] = [
+    pub const ALL: [LookupId; 13] = [
         LookupId::Owners,
         LookupId::Users,
         LookupId::Ifaces,
@@ -63,6 +65,7 @@ impl LookupId {
         LookupId::Units,
         LookupId::ContainerPids,
         LookupId::Contexts,
+        LookupId::LocalPorts,
     ];
 }
 

@@ -28,7 +28,8 @@ pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::ACCEPT_MAX
     | need::SHUTDOWN
     | need::ULP
-    | need::STORAGES;
+    | need::STORAGES
+    | need::AUTOBOUND;
 
 /// `need` bits that /proc/net/packet has no answer for: of rings, fanout and memberships it tells nothing.
 pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::PACKET | need::FILTER;

@@ -78,6 +78,8 @@ pub mod need {
     pub const INODE: u64 = 1 << 42;
     /// The mark: beside [`IFACE_MARK`], for it costs something where bpf reads it.
     pub const MARK: u64 = 1 << 43;
+    /// Whether the kernel chose the local port: only its own filter knows (INET_DIAG_BC_AUTO).
+    pub const AUTOBOUND: u64 = 1 << 44;
 }
 
 /// One end of a connection as the kernel gave it.

@@ -16,6 +16,15 @@ fn end_addr<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
     Value::Addr(end.addr.unmapped())
 }
 
+// What ss calls a port that nobody asked for. The kernel names a unix socket by a zero and five digits.
+fn autobound(row: &Socket<'_>) -> Key {
+    match row.unix.as_ref() {
+        Some(unix) => Key::Id(matches!(unix.path.unwrap_or_default(), [] | [0, _, _, _, _, _]).into()),
+        None if row.is_inet() => Key::Pair(row.netns_id, row.local.port.into()),
+        None => Key::None,
+    }
+}
+
 // A raw socket has a protocol where others have ports.
 fn end_port<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
     if end.port == 0 || row.proto == Proto::Raw { Value::Null } else { Value::U64(end.port.into()) }
@@ -127,6 +136,13 @@ const FLAT: &[Field<Sockets>] = &[
         .kernel("idiag_sport")
         .doc("Our port.")
         .show(Show::Default),
+    F::joined("autobound", Kind::Bool, LookupId::LocalPorts, autobound)
+        .needs(need::AUTOBOUND | need::UNIX_NAME)
+        .kernel("ip_local_port_range")
+        .doc(
+            "True if the local port lies in the range that the kernel chooses from; of a unix socket, if it has no name of \
+             its own. In a filter the kernel is asked as well whether it chose the port, as ss does.",
+        ),
     F::own("peer_addr", Kind::Addr, |row| if row.peer.is_none() { Value::Null } else { end_addr(row, &row.peer) })
         .kernel("idiag_dst")
         .doc("The other end's address; null while not connected.")

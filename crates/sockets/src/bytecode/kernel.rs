@@ -1,7 +1,7 @@
 //! The kernel's side of bytecode, for tests: what it accepts and what it makes of it.
 //!
 //! After net/ipv4/inet_diag.c of 6.18: inet_diag_bc_audit, valid_cc, inet_diag_bc_run.
-use super::{CGROUP_COND, D_COND, D_EQ, D_GE, D_LE, DEV_COND, JMP, MARK_COND, S_COND, S_EQ, S_GE, S_LE};
+use super::{AUTO, CGROUP_COND, D_COND, D_EQ, D_GE, D_LE, DEV_COND, JMP, MARK_COND, S_COND, S_EQ, S_GE, S_LE};
 use crate::inet_diag::{AF_INET, AF_INET6};
 
 /// What the kernel looks at.
@@ -15,6 +15,7 @@ pub(super) struct Tuple {
     pub(super) ifindex: u32,
     pub(super) mark: u32,
     pub(super) cgroup: u64,
+    pub(super) autobound: bool,
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -29,7 +30,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn size_of_op(program: &[u8], at: usize) -> Result<usize, String> {
     let there = program.len() - at;
     let size = match program[at] {
-        JMP => 4,
+        JMP | AUTO => 4,
         S_GE | S_LE | D_GE | D_LE | S_EQ | D_EQ | DEV_COND => 8,
         MARK_COND | CGROUP_COND => 12,
         S_COND | D_COND if there >= 12 => {
@@ -114,6 +115,7 @@ pub(super) fn run(program: &[u8], tuple: &Tuple) -> bool {
             D_COND => host_matches(&op[4..], tuple.family, &tuple.peer, tuple.dport),
             DEV_COND => tuple.ifindex == u32_at(op, 4),
             MARK_COND => tuple.mark & u32_at(op, 8) == u32_at(op, 4),
+            AUTO => tuple.autobound,
             CGROUP_COND => tuple.cgroup == u64::from_ne_bytes(op[4..12].try_into().unwrap()),
             code => panic!("operation {code}"),
         };

@@ -27,6 +27,7 @@ pub(crate) const S_GE: u8 = 2;
 pub(crate) const S_LE: u8 = 3;
 pub(crate) const D_GE: u8 = 4;
 pub(crate) const D_LE: u8 = 5;
+pub(crate) const AUTO: u8 = 6;
 pub(crate) const S_COND: u8 = 7;
 pub(crate) const D_COND: u8 = 8;
 pub(crate) const DEV_COND: u8 = 9;
@@ -60,6 +61,8 @@ pub(crate) enum Cond {
     Mark { value: u32, mask: u32 },
     /// Made in the cgroup of this id; 0 for minisocks.
     Cgroup(u64),
+    /// Its port was not asked for by bind(2). No row tells.
+    Auto,
 }
 
 /// A condition tree. Build it with [`Code::and`], [`Code::or`], [`Code::not`]: they fold what is constant.
@@ -123,15 +126,21 @@ impl Code {
         }
     }
 
-    /// Whether a row passes: what the kernel would have said. For doors that cannot filter.
+    /// Whether a row passes: what the kernel would have said, and yes where no row tells. For doors that cannot filter.
     pub(crate) fn holds(&self, row: &Socket<'_>) -> bool {
+        self.may_hold(row, true)
+    }
+
+    // `unknown`: the answer where no row tells; the other one below a `not`.
+    fn may_hold(&self, row: &Socket<'_>, unknown: bool) -> bool {
         match self {
             Code::True => true,
             Code::False => false,
+            Code::Cond(Cond::Auto) => unknown,
             Code::Cond(cond) => cond.holds(row),
-            Code::And(parts) => parts.iter().all(|part| part.holds(row)),
-            Code::Or(parts) => parts.iter().any(|part| part.holds(row)),
-            Code::Not(part) => !part.holds(row),
+            Code::And(parts) => parts.iter().all(|part| part.may_hold(row, unknown)),
+            Code::Or(parts) => parts.iter().any(|part| part.may_hold(row, unknown)),
+            Code::Not(part) => !part.may_hold(row, !unknown),
         }
     }
 
@@ -154,6 +163,8 @@ impl Cond {
             Cond::Iface(index) => row.ifindex == index,
             Cond::Mark { value, mask } => row.mark.unwrap_or(0) & mask == value,
             Cond::Cgroup(id) => row.cgroup_id.unwrap_or(0) == id,
+            // Answered above.
+            Cond::Auto => true,
         }
     }
 }
@@ -230,6 +241,7 @@ impl Assembler {
                 self.op(MARK_COND, &[a, b, c, d, e, f, g, h], fail);
             }
             Cond::Cgroup(id) => self.op(CGROUP_COND, &id.to_ne_bytes(), fail),
+            Cond::Auto => self.op(AUTO, &[], fail),
         }
     }
 
@@ -315,6 +327,7 @@ impl fmt::Display for Cond {
             Cond::Mark { value, mask: u32::MAX } => write!(f, "mark = {value:#x}"),
             Cond::Mark { value, mask } => write!(f, "mark = {value:#x}/{mask:#x}"),
             Cond::Cgroup(id) => write!(f, "cgroup_id = {id}"),
+            Cond::Auto => f.write_str("autobound"),
         }
     }
 }

@@ -19,6 +19,32 @@ fn tuple_of(row: &Socket<'_>) -> Tuple {
         ifindex: row.ifindex,
         mark: row.mark.unwrap_or(0),
         cgroup: row.cgroup_id.unwrap_or(0),
+        autobound: false,
+    }
+}
+
+/// No row tells whether the kernel chose its port: whatever it was, doors that cannot filter leave out no row that the
+/// kernel would have sent.
+#[test]
+fn issue_10_autobound_is_the_kernels_word() {
+    let auto = || Code::Cond(Cond::Auto);
+    let port = || Code::Cond(Cond::Port { side: Side::Local, low: 80, high: 80 });
+    for code in [auto(), Code::not(auto()), Code::and([auto(), port()]), Code::or([Code::not(auto()), port()])] {
+        let program = code.compile().unwrap();
+        audit(&program).unwrap();
+        for (autobound, local) in [(true, 80), (false, 80), (true, 81), (false, 81)] {
+            let mut row = Socket { family: AF_INET, ..Socket::EMPTY };
+            row.local.port = local;
+            let passes = run(&program, &Tuple { autobound, ..tuple_of(&row) });
+            let expected = match code.to_string().as_str() {
+                "autobound" => autobound,
+                "not (autobound)" => !autobound,
+                "autobound and local_port = 80" => autobound && local == 80,
+                _ => !autobound || local == 80,
+            };
+            assert_eq!(passes, expected, "{code} {autobound} {local}");
+            assert!(code.holds(&row) || !passes, "{code} {autobound} {local}");
+        }
     }
 }
 

@@ -36,11 +36,36 @@ fn rounded(part: &Expr, world: &dyn World, up: bool) -> Lowered {
             let inner = rounded(part, world, !up);
             Lowered { code: Code::not(inner.code), exact: inner.exact }
         }
+        // The kernel knows whether it chose the port, not the range: both are asked, by it and by the engine.
+        Expr::Test(test) if field_name(test) == "autobound" => autobound(test, up),
         Expr::Test(test) => match condition(test, world) {
             Some(code) => Lowered { code, exact: true },
             None => Lowered { code: if up { Code::True } else { Code::False }, exact: false },
         },
     }
+}
+
+fn autobound(test: &Test, up: bool) -> Lowered {
+    let auto = Code::Cond(Cond::Auto);
+    let code = match (&test.operand, test.op) {
+        (Operand::Bool(yes), Op::Eq) => {
+            if *yes {
+                auto
+            } else {
+                Code::not(auto)
+            }
+        }
+        (Operand::Bool(yes), Op::Ne) => {
+            if *yes {
+                Code::not(auto)
+            } else {
+                auto
+            }
+        }
+        _ if up => Code::True,
+        _ => Code::False,
+    };
+    Lowered { code, exact: false }
 }
 
 // One test, exactly; `None` if the kernel has no words for it.

@@ -125,6 +125,10 @@ fn known(test: &Test, proto: Proto) -> Option<bool> {
 
 fn is_null(test: &Test, proto: Proto) -> bool {
     let Some(field) = Sockets::FIELDS.get(test.field) else { return false };
+    // Of a socket with a port it is the port's, of a unix socket the name's: its bits are those of both.
+    if field.name == "autobound" {
+        return !proto.is_inet() && proto != Proto::Unix;
+    }
     field.need & never(proto) != 0
         || only_in(field.name).is_some_and(|only| only != proto)
         || (!proto.is_inet() && NAMES_ONLY_IN_INET.contains(&field.name))

@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::session::Session;
-use host::{Ifaces, LocalPorts};
+use host::{Ifaces, LocalPorts, PortRanges};
 use record::{Addr, Key, Lookup, Proto, Value};
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -88,13 +88,16 @@ impl World for Live<'_> {
     fn tcp_sockets(&self, least: u64) -> u64 {
         sockets::count_tcp(self.session.host(), least)
     }
-
-    fn ephemeral(&self) -> (u16, u16) {
-        self.ports().range()
-    }
 }
 
 impl Live<'_> {
+    /// The ranges of local ports, for the namespace that is read.
+    pub(super) fn port_ranges(&self) -> PortRanges {
+        let mut ranges = PortRanges::default();
+        ranges.add(self.session.netns_id(), self.ports().clone());
+        ranges
+    }
+
     /// The range of local ports.
     pub(super) fn ports(&self) -> &LocalPorts {
         self.ports

@@ -7,7 +7,8 @@ use super::tables::{Asked, Db, Family, PACKET, UNIX, VSOCK};
 use super::translate::{expr, test};
 use super::world::World;
 use super::{grammar, states};
-use record::{Expr, Op, Operand, Proto};
+use record::rows::Sockets;
+use record::{Expr, Op, Operand, Proto, field_index};
 use sinks::face::ss::Options;
 use std::ffi::OsString;
 use sys::socket::{AF_INET, AF_INET6};
@@ -31,6 +32,18 @@ pub(super) struct Request {
     pub(super) by_default: bool,
     /// Sockets that are only bound are not looked for, though the version would show them.
     pub(super) without_bound: bool,
+}
+
+impl Request {
+    /// True if the expression asks for ports that the kernel chose.
+    pub(super) fn asks_for_ranges(&self) -> bool {
+        let autobound = field_index::<Sockets>("autobound");
+        let mut asks = false;
+        for part in self.questions.iter().flat_map(|question| &question.filter) {
+            part.for_each_test(&mut |test| asks |= Some(test.field) == autobound);
+        }
+        asks
+    }
 }
 
 /// From so many TCP sockets on, those that are only bound are shown only if they are named: to find them the kernel

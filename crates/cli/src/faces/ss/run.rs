@@ -38,7 +38,7 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
     let mut books = Accounting::default();
     let mut around = read_around(session, request, &mut books);
     if request.options.resolve {
-        around.hosts = names(session, request);
+        around.hosts = names(session, request, live);
     }
     let outcome = write(session, request, live, ifaces, &around, &mut books);
     session.finish(&mut books);
@@ -84,11 +84,13 @@ fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> 
 }
 
 /// Names of the addresses that a first pass sees: ss waits for each as it comes, here they are asked all at once.
-fn names(session: &Session, request: &Request) -> Option<HostNames> {
+fn names(session: &Session, request: &Request, live: &Live<'_>) -> Option<HostNames> {
+    let ranges = live.port_ranges();
+    let lookups = Lookups::none().with(LookupId::LocalPorts, &ranges);
     let resolver = Resolver::start(session.host(), &host::hosts::Options::default()).ok()?;
     for question in &request.questions {
         // What is wrong with the source the second pass will tell.
-        let _ = ask(session, question, request, &Lookups::none(), &mut |row: &Socket<'_>| {
+        let _ = ask(session, question, request, &lookups, &mut |row: &Socket<'_>| {
             let ends = [row.local.addr, row.peer.addr];
             ends.iter().filter(|a| row.is_inet() && !a.is_unspecified()).for_each(|a| resolver.want(a.unmapped()));
             Next::More
@@ -106,7 +108,11 @@ fn write(
     around: &Around,
     books: &mut Accounting,
 ) -> Result<(), SinkError> {
+    let ranges = request.asks_for_ranges().then(|| live.port_ranges());
     let mut lookups = Lookups::none().with(LookupId::Ifaces, ifaces);
+    if let Some(ranges) = &ranges {
+        lookups = lookups.with(LookupId::LocalPorts, ranges);
+    }
     if let Some(owners) = &around.owners {
         lookups = lookups.with(LookupId::Owners, owners);
     }

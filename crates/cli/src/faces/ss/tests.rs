@@ -142,7 +142,7 @@ const PRODUCTIONS: &[(&str, &str)] = &[
     ("fwmark = 0", "mark = 0x0/0xffffffff or mark = null"),
     ("cgroup = /a", "cgroup_id = 77"),
     ("cgroup != /a", "not cgroup_id = 77"),
-    ("autobound", "local_port in (32768-60999)"),
+    ("autobound", "autobound = true"),
     ("not sport = 22", "not local_port = 22"),
     ("! sport = 22", "not local_port = 22"),
     ("! ! sport = 22", "not not local_port = 22"),

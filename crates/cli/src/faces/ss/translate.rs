@@ -42,12 +42,8 @@ pub(super) fn expr(condition: &Condition, proto: Proto, world: &dyn World) -> Ex
         },
         Condition::Mark { value, mask } => mark(*value, *mask),
         Condition::Cgroup(id) => test("cgroup_id", Op::Eq, Operand::Number(*id)),
-        // The kernel, which ss asks as well, looks at how the socket was bound; no message tells us that. The range
-        // alone decides here: it differs for a socket that asked for a port out of the range, and under `not`.
-        Condition::Autobound => {
-            let (low, high) = world.ephemeral();
-            test("local_port", Op::Eq, Operand::Ranges(vec![(low.into(), high.into())]))
-        }
+        // As in ss: the kernel says whether it chose the port, and the range is looked at besides, also under `not`.
+        Condition::Autobound => test("autobound", Op::Eq, Operand::Bool(true)),
     }
 }
 

@@ -14,8 +14,6 @@ pub(super) trait World {
     fn iface_name(&self, index: u32) -> Option<Vec<u8>>;
     /// The id of a cgroup (v2) by its path; the error is what ss says about it.
     fn cgroup(&self, path: &[u8]) -> Result<u64, String>;
-    /// The range that local ports are taken from when nobody asks for a certain one.
-    fn ephemeral(&self) -> (u16, u16);
     /// TCP sockets of the namespace; not exact below `least`.
     fn tcp_sockets(&self, least: u64) -> u64;
 }
@@ -49,9 +47,6 @@ impl World for Small {
     }
     fn cgroup(&self, path: &[u8]) -> Result<u64, String> {
         if path == b"/a" { Ok(77) } else { Err("Failed to get cgroup2 ID: No such file or directory".into()) }
-    }
-    fn ephemeral(&self) -> (u16, u16) {
-        (32768, 60999)
     }
     fn tcp_sockets(&self, _least: u64) -> u64 {
         7

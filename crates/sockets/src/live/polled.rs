@@ -45,8 +45,8 @@ pub(super) struct Polled<'h> {
     /// Why closings are not told of.
     deaf: Option<String>,
     known: HashMap<u64, Known>,
-    /// Addresses and ports that are listened on: connections to them came in. One that closes stays.
-    listeners: HashSet<(Addr, u16)>,
+    /// Addresses and ports that are listened on: connections to them came in.
+    listeners: Listeners,
     looks: u64,
     next_look_ns: u64,
     moments: Moments,
@@ -68,7 +68,7 @@ impl<'h> Polled<'h> {
             destroyed: Some(destroyed),
             deaf,
             known: HashMap::new(),
-            listeners: HashSet::new(),
+            listeners: Listeners::default(),
             looks: 0,
             next_look_ns: 0,
             moments: Moments::new(),
@@ -161,11 +161,12 @@ impl<'h> Polled<'h> {
         let mut demand = Demand::new(&[], Vec::new());
         demand.need = need::COOKIE;
         let mut fresh = Vec::new();
+        self.listeners.begin_look();
         let (known, listeners, look) = (&mut self.known, &mut self.listeners, self.looks);
         let mut full = 0;
         let books = source.run(&demand, &mut |socket| {
             if socket.is_listener() {
-                listeners.insert((socket.local.addr.unmapped(), socket.local.port));
+                listeners.now.insert((socket.local.addr.unmapped(), socket.local.port));
             } else if is_open(socket) {
                 if let Some(known) = known.get_mut(&socket.cookie) {
                     (known.look, known.state) = (look, socket.state);
@@ -332,16 +333,36 @@ impl Known {
     }
 }
 
-/// What a listener covers came in, anything else was opened from here, whatever the ports. Where both ends are on this
-/// host and neither has a listener, there was one that lived too shortly to be seen, and nothing tells at which end.
-fn direction_of(listeners: &HashSet<(Addr, u16)>, local: Endpoint, peer: Endpoint) -> Direction {
-    let covered = |end: Endpoint| {
+/// Where listeners were at the last look and the one before it: one that has closed since may still have given a
+/// connection that is new. Memory is that of the listeners of two looks, however many come and go.
+#[derive(Debug, Default)]
+struct Listeners {
+    now: HashSet<(Addr, u16)>,
+    before: HashSet<(Addr, u16)>,
+}
+
+impl Listeners {
+    fn begin_look(&mut self) {
+        std::mem::swap(&mut self.now, &mut self.before);
+        self.now.clear();
+    }
+
+    fn cover(&self, end: Endpoint) -> bool {
         let addr = end.addr.unmapped();
         let any = if matches!(addr, Addr::V4(_)) { &[Addr::ANY4, Addr::ANY6][..] } else { &[Addr::ANY6] };
-        any.iter().chain([&addr]).any(|addr| listeners.contains(&(*addr, end.port)))
-    };
+        let has = |addr: &Addr| {
+            let key = (*addr, end.port);
+            self.now.contains(&key) || self.before.contains(&key)
+        };
+        any.iter().chain([&addr]).any(has)
+    }
+}
+
+/// What a listener covers came in, anything else was opened from here, whatever the ports. Where both ends are on this
+/// host and neither has a listener, there was one that lived too shortly to be seen, and nothing tells at which end.
+fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint) -> Direction {
     let here = peer.addr.is_loopback() || peer.addr == local.addr;
-    match (covered(local), here && covered(peer)) {
+    match (listeners.cover(local), here && listeners.cover(peer)) {
         (true, false) => Direction::In,
         (false, true) => Direction::Out,
         (false, false) if !here => Direction::Out,
@@ -392,8 +413,8 @@ mod tests {
 
     #[test]
     fn issue_10_listeners_tell_the_direction() {
-        let listeners: HashSet<(Addr, u16)> =
-            ["127.0.0.1:40000", "0.0.0.0:80", "[::]:443"].map(end).map(|end| (end.addr, end.port)).into();
+        let set = |ends: &[&str]| ends.iter().map(|text| end(text)).map(|end| (end.addr, end.port)).collect();
+        let listeners = Listeners { now: set(&["127.0.0.1:40000", "0.0.0.0:80"]), before: set(&["[::]:443"]) };
         for (local, peer, expected) in [
             ("10.9.1.2:40000", "10.9.1.3:60998", Direction::Out),
             ("10.9.1.2:80", "10.9.1.3:79", Direction::In),

@@ -86,7 +86,7 @@ impl<'a> FlowSource<'a> {
             match read {
                 Ok(acct) => {
                     add_side_notes(books, &acct);
-                    if acct.lacks_rows() {
+                    if lacks_listeners(&acct) {
                         self.listeners.lacks_some_of(proto);
                     }
                 }
@@ -186,6 +186,11 @@ fn holders_of<'l>(
     }
 }
 
+/// True if listeners may be missing in a namespace that has rows: of one that was not entered there is no row, either.
+fn lacks_listeners(acct: &Accounting) -> bool {
+    acct.lacks_rows() && !(acct.only_namespaces_missing && acct.failed == 0 && acct.lost == 0)
+}
+
 /// What the services of a protocol are called in messages.
 fn service_words(proto: Proto) -> &'static str {
     if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" }
@@ -194,8 +199,13 @@ fn service_words(proto: Proto) -> &'static str {
 /// What a step tells beside its counts: the doors, the reasons, the doubts.
 fn add_side_notes(books: &mut Accounting, acct: &Accounting) {
     books.unknown_attrs += acct.unknown_attrs;
-    books.incomplete |= acct.lacks_rows();
-    books.unanswered |= acct.unanswered;
+    let side = Accounting {
+        incomplete: acct.lacks_rows(),
+        only_namespaces_missing: acct.lacks_rows() && !lacks_listeners(acct),
+        unanswered: acct.unanswered,
+        ..Accounting::default()
+    };
+    books.add(&side);
     for why in &acct.why {
         books.because(why.count, why.text.clone());
     }

@@ -187,6 +187,24 @@ fn without_udp_services_the_table_still_comes() {
     assert!(guessed.iter().all(|(proto, guessed)| *guessed == (*proto == Proto::Tcp)), "{guessed:?}");
 }
 
+/// Listeners of a namespace that was not entered cannot be missing in one that was; those of one that was read in part
+/// can.
+#[test]
+fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
+    for (only_namespaces_missing, guesses) in [(true, false), (false, true)] {
+        let mut sockets = Rows { incomplete: Some(only_namespaces_missing), ..Rows::new(table()) };
+        let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+        let mut guessed = 0;
+        let books = source.run(&wanted(&["connections"]), &mut |flow| {
+            guessed += u64::from(flow.guessed);
+            Next::More
+        });
+        let books = books.unwrap();
+        assert_eq!((guessed > 0, books.incomplete), (guesses, true));
+        assert_eq!(books.only_namespaces_missing, only_namespaces_missing);
+    }
+}
+
 #[test]
 fn nothing_is_read_when_no_protocol_is_left() {
     let mut sockets = Rows::new(table());

@@ -28,6 +28,9 @@ pub struct Accounting {
     /// True if the question is wider than what a recording holds: exit code 3 as well, though every row that the recording
     /// has was read.
     pub unanswered: bool,
+    /// True if all that is missing are whole network namespaces that were not entered: of those that were read every row
+    /// is there. Never true where the result is complete.
+    pub only_namespaces_missing: bool,
     /// Why something is missing, in words for the footer.
     pub why: Vec<Why>,
     /// Doors that were used, in order, without doubles.
@@ -71,8 +74,11 @@ impl Accounting {
         self.failed += other.failed;
         self.lost += other.lost;
         self.unknown_attrs += other.unknown_attrs;
+        let lacks_rows = |books: &Accounting| books.incomplete && !books.only_namespaces_missing;
+        let only_namespaces = !lacks_rows(self) && !lacks_rows(other);
         self.incomplete |= other.incomplete;
         self.unanswered |= other.unanswered;
+        self.only_namespaces_missing = self.incomplete && only_namespaces;
         for why in &other.why {
             self.because(why.count, why.text.clone());
         }

@@ -168,12 +168,14 @@ struct Round {
 
 impl Round {
     fn finish(mut self) -> Result<Accounting, SourceError> {
+        let rows_are_whole = !self.many.books.incomplete;
         self.many.gone(self.not_entered.gone);
         if self.unreachable > 0 {
             self.many.books.incomplete = true;
             self.many.books.because(self.unreachable, UNREACHABLE);
         }
         self.not_entered.unreadable.into_iter().for_each(|why| self.many.not_entered(why.error.errno.is_denied(), why));
+        self.many.books.only_namespaces_missing = rows_are_whole && self.many.books.incomplete;
         self.many.finish()
     }
 }

@@ -50,11 +50,13 @@ pub(crate) struct Rows {
     pub(crate) asked: Vec<Demand<Sockets>>,
     pub(crate) push: Push,
     pub(crate) fails_for: Option<Proto>,
+    /// Says that something is missing, and whether it is namespaces alone.
+    pub(crate) incomplete: Option<bool>,
 }
 
 impl Rows {
     pub(crate) fn new(rows: Vec<Socket<'static>>) -> Rows {
-        Rows { rows, asked: Vec::new(), push: Push::No, fails_for: None }
+        Rows { rows, asked: Vec::new(), push: Push::No, fails_for: None, incomplete: None }
     }
 }
 
@@ -96,6 +98,8 @@ impl Source<Sockets> for Rows {
         self.asked.push(demand.clone());
         let mut acct = Accounting::default();
         acct.used("rows");
+        acct.incomplete = self.incomplete.is_some();
+        acct.only_namespaces_missing = self.incomplete == Some(true);
         if self.fails_for.is_some_and(|proto| asks_only_for(proto, demand)) {
             let cause = "no such table".into();
             return Err(SourceError { what: "rows", fault: record::SourceFault::Unsupported, cause });

@@ -270,3 +270,23 @@ fn kept<V>(read: Result<V, host::HostError>, books: &mut Accounting) -> Option<V
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn issue_10_owners_of_the_round_before_lose_to_a_process_that_took_their_number() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let key = Key::Id(std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino());
+        let before = Owners::read(&Host::live()).unwrap();
+        let owner = *before.owners(key).iter().find(|owner| owner.pid == std::process::id()).unwrap();
+        let mut rounds = OwnersOfRounds { now: Owners::default(), before: Some(before), others: Vec::new() };
+        assert!(rounds.owners(key).contains(&owner) && !rounds.value(key).is_null());
+        rounds.others = vec![owner.pid];
+        assert!(rounds.owners(key).is_empty() && rounds.value(key).is_null());
+    }
+}

@@ -307,6 +307,22 @@ mod tests {
     }
 
     #[test]
+    fn issue_10_cells_that_stay_empty_cost_the_run_its_completeness() {
+        let host = Host::live();
+        let younger = Younger::new(&host, Lookups::none());
+        let mut books = Accounting::default();
+        younger.tell(&mut books);
+        assert!(!books.incomplete && books.why.is_empty());
+        younger.groups.missing.set(3);
+        younger.places[0].1.missing.set(1);
+        younger.places[2].1.missing.set(1);
+        younger.tell(&mut books);
+        let said: Vec<(u64, &str)> = books.why.iter().map(|why| (why.count, &*why.text)).collect();
+        assert_eq!((books.incomplete, said.len(), said[0].0, said[1].0), (true, 2, 3, 2));
+        assert!(said[0].1.starts_with("cells without the names of new cgroups"), "{said:?}");
+    }
+
+    #[test]
     fn a_long_reading_is_paid_for() {
         let budget = Budget::new();
         assert!(budget.allows(0));

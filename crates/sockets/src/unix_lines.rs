@@ -16,8 +16,8 @@ use crate::proc_unix::parse_proc_unix_line;
 const PATH_MAX: usize = 108;
 
 /// What is said where lines were left out.
-pub(crate) const LEFT_OUT: &str =
-    "lines of /proc/net/unix left out: netlink has no such sockets (a path with a line break in it imitates lines)";
+pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets (closed meanwhile, or imitated by a path with a \
+     line break in it)";
 
 /// What /proc/net/unix alone knows of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,21 +29,38 @@ struct Counts {
 /// The names of all unix sockets, as far as they matter for the ends of lines.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Inode → the name as the file shows it, if it has a line break.
-    of: HashMap<u32, Option<Box<[u8]>>>,
+    of: HashMap<u32, Name>,
     /// The names of listeners: connections that wait for accept show them, and have no inode.
     listeners: HashSet<Box<[u8]>>,
+}
+
+/// The name of the socket with an inode.
+#[derive(Debug, PartialEq, Eq)]
+enum Name {
+    /// It has no line break, or is none.
+    Plain,
+    /// As the file shows it.
+    Broken(Box<[u8]>),
+    /// Inodes of sockets are counted up to 2^32 and then begin anew: two sockets have this one, and not both names are
+    /// plain.
+    Several,
 }
 
 impl Names {
     /// Adds a socket that netlink has.
     pub(crate) fn add(&mut self, inode: u32, name: Option<&[u8]>, listens: bool) {
         let shown = |name: &[u8]| -> Box<[u8]> { name.iter().map(|&b| if b == 0 { b'@' } else { b }).collect() };
-        let broken = name.filter(|name| name.contains(&b'\n')).map(shown);
         if let Some(name) = name.filter(|_| listens) {
             self.listeners.insert(shown(name));
         }
-        self.of.insert(inode, broken);
+        let broken = name.filter(|name| name.contains(&b'\n'));
+        let name = broken.map_or(Name::Plain, |name| Name::Broken(shown(name)));
+        let is_plain = name == Name::Plain;
+        match self.of.get_mut(&inode) {
+            None => drop(self.of.insert(inode, name)),
+            Some(Name::Plain) if is_plain => {}
+            Some(known) => *known = Name::Several,
+        }
     }
 
     // A line without a path cannot be anything else; one of inode 0 always has the path of a listener.
@@ -56,9 +73,11 @@ impl Names {
         let to_break = text.iter().position(|&byte| byte == b'\n').unwrap_or(text.len());
         let stands = |name: &[u8]| text.strip_prefix(name).is_some_and(|rest| rest.first().is_none_or(|&b| b == b'\n'));
         if inode != 0 {
-            let broken = self.of.get(&inode)?.as_deref();
-            // Bound since the file was read: then it has no path there.
-            return Some(broken.filter(|name| stands(name)).map_or(to_break, <[u8]>::len));
+            return match self.of.get(&inode)? {
+                Name::Broken(name) if stands(name) => Some(name.len()),
+                Name::Plain => Some(to_break),
+                Name::Broken(_) | Name::Several => None,
+            };
         }
         let mut broken = self.listeners.iter().filter(|name| name.contains(&b'\n') && stands(name));
         let whole = text.get(..to_break).filter(|name| self.listeners.contains(*name));
@@ -298,6 +317,17 @@ mod tests {
         // Without a path it cannot reach anything.
         let text = [HEADING.to_owned(), line(5, ""), line(7, "/a")].concat();
         assert_eq!(lines(&text, &names).0.len(), 1);
+    }
+
+    #[test]
+    fn two_sockets_with_one_inode_prove_nothing() {
+        let hostile = format!("/x\n{}", line(7, "/run/root").trim_end());
+        let text = [HEADING.to_owned(), line(9, &hostile), line(9, "/y")].concat();
+        for several in [[(9, &*hostile), (9, "/y")], [(9, "/y"), (9, &*hostile)]] {
+            assert_eq!(lines(&text, &names(&several)).0, [] as [String; 0]);
+        }
+        let plain = [HEADING.to_owned(), line(9, "/z"), line(9, "/y")].concat();
+        assert_eq!(lines(&plain, &names(&[(9, "/z"), (9, "/y")])).0.len(), 2);
     }
 
     #[test]

@@ -187,18 +187,31 @@ impl Finder<'_> {
         let makers = &mut self.makers;
         let place = place(path, &mut |above| makers.made(hierarchy, above));
         let mut found = Found { unit: place.unit.map(Box::from), ..Found::default() };
-        // A runtime in a container makes names, too, of which this host's state knows nothing.
-        let _ = place.containers.iter().find(|container| self.name(container, &mut found));
+        // From the outside in: the root of a container may make groups with the names of others in its own, and a runtime
+        // in it makes names of which this host knows nothing.
+        let mut unknown = None;
+        for container in place.containers.iter().rev() {
+            let mut pod = None;
+            match self.known(container, &mut pod) {
+                (_, Known::NotHere) => {}
+                (id, Known::Unknown) => unknown = unknown.or(Some(id)),
+                (id, Known::Here(name)) => {
+                    (found.container, found.pod) = (name.or_else(|| short(id)), pod);
+                    break;
+                }
+            }
+        }
+        found.container = found.container.or_else(|| unknown.and_then(short));
         if found.pod.is_none() {
             found.pod = place.pod_uid.map(|uid| uid.iter().map(|&b| if b == b'_' { b'-' } else { b }).collect());
         }
         found
     }
 
-    /// Names a container; false if its runtime does not know it.
-    fn name(&mut self, container: &Container<'_>, found: &mut Found) -> bool {
+    /// The id of a container, and what its runtime knows of it.
+    fn known<'p>(&mut self, container: &Container<'p>, pod: &mut Option<Box<[u8]>>) -> (&'p [u8], Known) {
         let states = &mut self.states;
-        let (id, known) = match *container {
+        match *container {
             Container::Lxc(name) => (name, Known::Here(Some(name.into()))),
             Container::Perhaps(namespace, id) if states.is_task(namespace, id) => (id, Known::Here(Some(id.into()))),
             Container::Perhaps(_, id) => (id, Known::NotHere),
@@ -206,19 +219,16 @@ impl Finder<'_> {
             Container::Id(id, Runtime::Podman) => (id, states.podman(id)),
             Container::Id(id, Runtime::Unknown) => (id, states.docker(id).or_else(|| states.podman(id))),
             Container::Id(id, Runtime::Cri) => {
-                let Cri { name, pod } = states.cri(id).unwrap_or_default();
-                found.pod = pod;
+                let Cri { name, pod: of } = states.cri(id).unwrap_or_default();
+                *pod = of;
                 (id, name.map_or_else(|| states.is_cri(id), |name| Known::Here(Some(name))))
             }
-        };
-        let name = match known {
-            Known::NotHere => return false,
-            Known::Here(name) => name,
-            Known::Unknown => None,
-        };
-        found.container = name.or_else(|| id.get(..SHORT_ID).map(Box::from));
-        true
+        }
     }
+}
+
+fn short(id: &[u8]) -> Option<Box<[u8]>> {
+    id.get(..SHORT_ID).map(Box::from)
 }
 
 /// Takes any bytes as a file /proc/PID/cgroup. For the fuzzer: it must neither panic nor fail to end.

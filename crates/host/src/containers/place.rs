@@ -50,10 +50,14 @@ pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> boo
         let in_pod = pods_at.is_some_and(|pods_at| pods_at <= at);
         let (above, whole) = (parts.get(..at).unwrap_or_default(), at + 1 == parts.len());
         let container = container(above, part, in_pod, whole);
-        let uid = if in_pod && place.pod_uid.is_none() { pod_uid(part) } else { None };
+        let uid = if in_pod { pod_uid(part) } else { None };
         let unit = if place.unit.is_none() { unit(part) } else { None };
         if (container.is_none() && uid.is_none() && unit.is_none()) || !made(above) {
             continue;
+        }
+        if container.is_some() {
+            // A pod in a container is none of this host's.
+            place.pod_uid = None;
         }
         place.containers.extend(container);
         place.pod_uid = place.pod_uid.or(uid);
@@ -221,6 +225,8 @@ mod tests {
             (format!("/x/kubepods-burstable-pod{under}.slice:cri-containerd:{HEX}"), Some(&*under)),
             ("/kubepods/podc0ffee0012344abc8def0123456789ab".to_owned(), Some("c0ffee0012344abc8def0123456789ab")),
             (format!("/docker/pod{dashed}"), None),
+            (format!("/kubepods/pod{dashed}/{HEX}/kubepods/pod{}", dashed.replace("c0ffee", "c0ffff")), Some(dashed)),
+            (format!("/docker/{HEX}/kubepods/pod{dashed}"), None),
             ("/kubepods/podx".to_owned(), None),
             ("/kubepods/burstable".to_owned(), None),
         ] {

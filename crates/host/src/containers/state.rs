@@ -66,9 +66,12 @@ pub(super) struct States<'h> {
     root: &'h str,
     roots: Option<Roots>,
     docker: Option<Option<Set>>,
-    podman: Option<Option<Map<Option<Box<[u8]>>>>>,
+    podman: Option<Option<Names>>,
     tasks: Option<Option<Set>>,
 }
+
+/// Id → name, if the container was given one.
+type Names = Map<Option<Box<[u8]>>>;
 
 type Set = HashSet<Box<[u8]>, foldhash::fast::FixedState>;
 
@@ -116,8 +119,8 @@ impl<'h> States<'h> {
     }
 
     // `None` if no list of containers can be read. Containers that do not outlive the host's run are in the second root.
-    fn podman_names(&self, roots: &[Box<str>]) -> Option<Map<Option<Box<[u8]>>>> {
-        let mut names: Option<Map<Option<Box<[u8]>>>> = None;
+    fn podman_names(&self, roots: &[Box<str>]) -> Option<Names> {
+        let mut names: Option<Names> = None;
         for storage in roots {
             let drivers = self.names(storage).unwrap_or_default();
             for driver in drivers.iter().filter(|name| name.ends_with(b"-containers")) {

@@ -144,6 +144,37 @@ fn a_recording_holds_the_state_files() {
     assert!(read(&Host::replaying(&tape).unwrap()));
 }
 
+#[test]
+fn issue_10_a_recording_holds_who_made_the_groups() {
+    use std::os::unix::fs::PermissionsExt;
+    let tmp = tempfile::tempdir().unwrap();
+    let unified = tmp.path().join("unified");
+    let group = |parent: &str, digit: &str| format!("/{parent}/docker-{}.scope", digit.repeat(64));
+    let (ours, open) = (group("system.slice", "a"), group("open.slice", "b"));
+    for path in [&ours, &open] {
+        std::fs::create_dir_all(unified.join(&path[1..])).unwrap();
+    }
+    for (parent, mode) in [("", 0o755), ("system.slice", 0o755), ("open.slice", 0o777)] {
+        std::fs::set_permissions(unified.join(parent), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    std::fs::create_dir_all(tmp.path().join("proc/self")).unwrap();
+    let mount = format!("2 1 0:2 / {} rw - cgroup2 none rw\n", unified.display());
+    std::fs::write(tmp.path().join("proc/self/mountinfo"), mount).unwrap();
+    let files = [(7, format!("0::{ours}\n")), (8, format!("0::{open}\n"))];
+    let read = |host: &Host| {
+        let files = files.iter().map(|(pid, file)| (*pid, file.as_bytes()));
+        let found = Containers::read_by(States::new(host, "/nonexistent"), Makers::new(host), files, None);
+        let names = [7, 8].map(|pid| found.names().value(Key::Id(pid)) == Value::Bytes(b"aaaaaaaaaaaa"));
+        (names, found.names().value(Key::Id(8)).is_null(), found.missing())
+    };
+    let tape = tmp.path().join("tape");
+    let host = Host::with_roots(tmp.path().join("proc"), "/sys".into(), "/etc".into()).recording(&tape).unwrap();
+    let live = read(&host);
+    host.finish().unwrap();
+    assert_eq!(live, ([true, false], true, None), "others may write in the second directory");
+    assert_eq!(read(&Host::replaying(&tape).unwrap()), live);
+}
+
 /// A directory of the cgroup v2 file system, and a process in it; both gone at the end.
 struct Grouped {
     group: PathBuf,
@@ -249,6 +280,9 @@ fn issue_10_a_state_that_can_be_read_must_have_the_container() {
     std::fs::write(containers.join(&outer).join("config.v2.json"), r#"{"Name":"/outer"}"#).unwrap();
     assert_eq!(name("/system.slice/docker-INNER.scope"), None);
     assert_eq!(name("/docker/OUTER/docker/INNER"), some("outer"), "a runtime inside");
+    std::fs::create_dir_all(containers.join(&inner)).unwrap();
+    assert_eq!(name("/docker/OUTER/docker/INNER"), some("outer"), "its root made a group with another's name");
+    std::fs::remove_dir(containers.join(&inner)).unwrap();
     // The same with podman's list, and containerd's tasks.
     assert_eq!(name("/machine.slice/libpod-INNER.scope"), some("abababababab"), "podman is not here");
     let storage = tmp.path().join("var/lib/containers/storage/overlay-containers");

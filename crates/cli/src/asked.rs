@@ -131,6 +131,7 @@ fn name(id: LookupId) -> &'static str {
         LookupId::Units => "units",
         LookupId::ContainerPids => "pids in containers",
         LookupId::Contexts => "security contexts",
+        LookupId::LocalPorts => "port ranges",
     }
 }
 

@@ -18,6 +18,7 @@ mod nat;
 mod nat_events;
 mod nat_sizes;
 mod nat_stateless;
+mod owners;
 mod recordings;
 mod run;
 mod script;

@@ -1,12 +1,10 @@
 //! Paths of control groups: cgroup v2 id → path below the mount.
-use std::path::Path;
-
 use record::{Key, Lookup, Value};
 use sys::fs::{self, CPath, Entries, FileKind};
 use sys::{Errno, Fd, Host, SysError};
 
 use crate::HostError;
-use crate::mounts::mounts;
+use crate::mounts;
 use crate::texts::Texts;
 
 /// Directories read at most. A host with more groups than that gives the rest no path.
@@ -133,7 +131,7 @@ fn put_group(into: &mut Vec<u8>, id: u64, path: &[u8]) {
 // A cgroup's id is the inode number of its directory (kernfs, 64-bit kernels).
 fn walk(host: &Host, into: &mut Vec<u8>) -> Result<(), SysError> {
     into.resize(HEAD, 0);
-    let Some(place) = find_mount(host)? else { return Ok(()) };
+    let Some(place) = find_mount(host) else { return Ok(()) };
     let root = fs::open_dir(&place)?;
     put_group(into, fs::stat(&place)?.inode, b"/");
     let mut walk = Walk { groups: 1, over: false, into, entries: Entries::new(), todo: vec![Box::default()] };
@@ -186,21 +184,22 @@ impl Walk<'_> {
 }
 
 // /sys/fs/cgroup, or /sys/fs/cgroup/unified beside version 1, or wherever else.
-fn find_mount(host: &Host) -> Result<Option<std::path::PathBuf>, SysError> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut text = Vec::new();
-    fs::read_file(&host.proc_path("self/mountinfo"), &mut text)?;
-    let found = mounts(&text).find(|mount| mount.kind == b"cgroup2");
-    Ok(found.map(|mount| Path::new(std::ffi::OsStr::from_bytes(&mount.place)).into()))
+fn find_mount(host: &Host) -> Option<std::path::PathBuf> {
+    mounts::lists(host).iter().find_map(|list| {
+        let found = mounts::mounts(&list.text).find(|mount| mount.kind == b"cgroup2");
+        found.map(|mount| list.path(&mount))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use crate::mounts::mounts;
     use proptest::prelude::*;
     use std::io::Write;
     use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
 
     /// A /proc whose mountinfo says that a cgroup2 file system is mounted at `place`.
     fn host_with(dir: &Path, mountinfo: &str) -> Host {

@@ -1,5 +1,10 @@
 //! /proc/self/mountinfo, proc_pid_mountinfo(5).
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sys::{Host, fs};
 
 /// One mount; borrows the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +24,39 @@ impl Mount<'_> {
     pub(crate) fn has_option(&self, option: &[u8]) -> bool {
         self.options.split(|&b| b == b',').any(|o| o == option)
     }
+}
+
+/// A list of mounts, and where its file systems are found from here.
+pub(crate) struct MountList {
+    pub(crate) text: Vec<u8>,
+    root: PathBuf,
+}
+
+impl MountList {
+    /// Where a mount of this list lies for us.
+    pub(crate) fn path(&self, mount: &Mount<'_>) -> PathBuf {
+        let place = Path::new(OsStr::from_bytes(&mount.place));
+        self.root.join(place.strip_prefix("/").unwrap_or(place))
+    }
+}
+
+/// The mounts that this process sees, then those that process 1 sees if it is root's: `ip netns exec` covers /sys, and
+/// with it what is mounted there. What cannot be read is left out.
+pub(crate) fn lists(host: &Host) -> Vec<MountList> {
+    let mut lists = Vec::new();
+    let mut add = |process: &str, root: PathBuf| {
+        let mut text = Vec::new();
+        if fs::read_file(&host.proc_path(&format!("{process}/mountinfo")), &mut text).is_ok() {
+            lists.push(MountList { text, root });
+        }
+    };
+    add("self", PathBuf::from("/"));
+    let root = host.proc_path("1/root");
+    // The second needs the right to look into process 1.
+    if fs::stat(&host.proc_path("1")).is_ok_and(|stat| stat.uid == 0) && fs::stat(&root).is_ok() {
+        add("1", root);
+    }
+    lists
 }
 
 /// The mounts in order; of two at one place the last is the one that is seen. Lines that make no sense are skipped.

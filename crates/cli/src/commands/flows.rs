@@ -87,6 +87,10 @@ impl Reads<Flows> for Reading {
         filtered || (id == LookupId::Owners && self.owners)
     }
 
+    fn names_container(&self) -> bool {
+        table::names_container::<Sockets>(&self.conjuncts)
+    }
+
     fn with_source<R>(
         &self,
         session: &Session,

@@ -6,6 +6,7 @@ mod follow;
 mod glance;
 mod kill;
 mod nat;
+mod ownerless;
 mod plan;
 mod record;
 mod sockets;

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::follow;
+use super::ownerless::Ownerless;
 use super::plan::{Wrong, plan};
 use super::table::{self, Reads};
 use crate::exit::Exit;
@@ -23,10 +24,10 @@ pub(super) fn run(request: &Request) -> Outcome {
         return output::print(&columns::help::<Sockets>()).into();
     }
     let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(request, &ast));
-    let prepared = plan.and_then(|plan| Ok((chooser(&plan)?, plan)));
+    let prepared = plan.and_then(|plan| Ok((chooser(&plan)?, whole_filter(&plan)?, plan)));
     match prepared {
-        Ok((places, plan)) => {
-            table::run(request, &plan, &Reading { via: request.via, places, memory: memory(request) })
+        Ok((places, filter, plan)) => {
+            table::run(request, &plan, &Reading { via: request.via, places, filter, memory: memory(request) })
         }
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
     }
@@ -46,10 +47,15 @@ fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, Wrong> {
     Predicate::new(&parts).map_err(|bad| Wrong::Plan(PlanError::Pattern(bad)))
 }
 
+fn whole_filter(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, Wrong> {
+    Predicate::new(&plan.demand().conjuncts).map_err(|bad| Wrong::Plan(PlanError::Pattern(bad)))
+}
+
 struct Reading {
     via: Option<Via>,
     /// Which namespaces are read when all could be.
     places: Predicate<Sockets>,
+    filter: Predicate<Sockets>,
     /// What is remembered from round to round, if there are several.
     memory: Option<RefCell<Memory<Sockets>>>,
 }
@@ -73,9 +79,12 @@ impl Reads<Sockets> for Reading {
         // Without names (`--explain` reads none) every namespace may be meant.
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
-        session.with_sockets(self.via, &wanted, |source| match &self.memory {
-            None => then(source),
-            Some(memory) => then(&mut Watching::new(source, &mut memory.borrow_mut(), session.steady_ns())),
+        session.with_sockets(self.via, &wanted, |source| {
+            let mut source = Ownerless::new(source, session, lookups, &self.filter);
+            match &self.memory {
+                None => then(&mut source),
+                Some(memory) => then(&mut Watching::new(&mut source, &mut memory.borrow_mut(), session.steady_ns())),
+            }
         })
     }
 }

@@ -11,10 +11,14 @@ use crate::output;
 use crate::session::{Place, Session};
 use engine::{Ended, HoldForNames, Plan, Rounds, Run, RunError, Written};
 use host::{NetnsNames, Owners};
-use record::{Accounting, LookupId, Lookups, Round, Sink, Source, SourceFault, Table};
+use record::{Accounting, Expr, LookupId, Lookups, Round, Sink, Source, SourceFault, Table};
 use std::cell::RefCell;
 use std::time::Duration;
 use sys::cost::{self, Cost};
+
+/// What is said where a container was asked for and nothing was found.
+const ELSEWHERE: &str = "nothing matches in this network namespace; most containers have one of their own: \
+                         --all-netns reads these, too";
 
 /// What a table command must know beside its plan.
 pub(super) trait Reads<T: Table> {
@@ -27,6 +31,11 @@ pub(super) trait Reads<T: Table> {
         false
     }
 
+    /// True if the part of the filter that the source does by itself names a container.
+    fn names_container(&self) -> bool {
+        false
+    }
+
     /// Makes the source for one round and hands it to `then`. What goes wrong on the way is noted in `books`.
     fn with_source<R>(
         &self,
@@ -35,6 +44,17 @@ pub(super) trait Reads<T: Table> {
         books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<T>) -> R,
     ) -> R;
+}
+
+/// True if a filter tests the container or the pod.
+pub(super) fn names_container<T: Table>(conjuncts: &[Expr]) -> bool {
+    let mut names = false;
+    for part in conjuncts {
+        part.for_each_test(&mut |test| {
+            names |= T::FIELDS.get(test.field).is_some_and(|field| matches!(field.name, "container" | "pod"));
+        });
+    }
+    names
 }
 
 /// Runs the plan as often as the request says and tells how it went.
@@ -120,7 +140,16 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
                 break;
             }
         }
+        if all.ended == Ended::Whole && all.books.emitted + all.books.grouped == 0 && self.asks_elsewhere() {
+            all.books.because(0, ELSEWHERE);
+        }
         Ok(all)
+    }
+
+    /// True if the filter names a container, and only one network namespace was looked at.
+    fn asks_elsewhere(&self) -> bool {
+        let names = names_container::<T>(&self.plan.demand().conjuncts) || self.reads.names_container();
+        names && !self.request.all_netns && self.session.namespaces().is_none()
     }
 
     fn is_repeated(&self) -> bool {

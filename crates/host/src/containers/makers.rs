@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use hashbrown::HashMap;
 use sys::{Errno, Host, SysError, fs};
 
-use crate::mounts::mounts;
+use crate::mounts::{self, MountList};
 
 /// Permission bits of group and others to write.
 const WRITABLE: u32 = 0o022;
@@ -25,8 +25,8 @@ pub(super) const UNIFIED: Hierarchy<'static> = b"";
 /// Directories of cgroups, each looked at once.
 pub(super) struct Makers<'h> {
     host: &'h Host,
-    /// /proc/self/mountinfo, read when it is first needed.
-    mounts: OnceCell<Vec<u8>>,
+    /// Read when they are first needed.
+    mounts: OnceCell<Vec<MountList>>,
     known: HashMap<Box<[u8]>, Option<bool>, foldhash::fast::FixedState>,
     /// Directories that could not be looked at.
     pub(super) unchecked: u32,
@@ -103,25 +103,27 @@ impl<'h> Makers<'h> {
 
     // Where the group lies, if its hierarchy is mounted so far up.
     fn directory(&self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Option<PathBuf> {
-        let text = self.mounts.get_or_init(|| {
-            let mut text = Vec::new();
-            // Without the file nothing is mounted.
-            let _ = fs::read_file(&self.host.proc_path("self/mountinfo"), &mut text);
-            text
-        });
         let is_it = |kind: &[u8], has: &dyn Fn(&[u8]) -> bool| match hierarchy {
             UNIFIED => kind == b"cgroup2",
             controllers => kind == b"cgroup" && controllers.split(|&byte| byte == b',').all(has),
         };
-        mounts(text).filter(|mount| is_it(mount.kind, &|option| mount.has_option(option))).find_map(|mount| {
-            let root = mount.root.strip_prefix(b"/").unwrap_or(mount.root);
-            let below = match path.strip_prefix(root)? {
-                below if root.is_empty() => below,
-                b"" => b"",
-                below => below.strip_prefix(b"/")?,
-            };
-            let place = PathBuf::from(OsStr::from_bytes(&mount.place));
-            Some(if below.is_empty() { place } else { place.join(OsStr::from_bytes(below)) })
+        let mut lists = self.mounts.get_or_init(|| mounts::lists(self.host)).iter();
+        lists.find_map(|list| {
+            let mut mounts = mounts::mounts(&list.text);
+            mounts.find_map(|mount| {
+                let fits = is_it(mount.kind, &|option| mount.has_option(option));
+                let below = below(path, mount.root).filter(|_| fits)?;
+                Some(list.path(&mount).join(OsStr::from_bytes(below)))
+            })
         })
+    }
+}
+
+// What of the path lies below the directory that is mounted.
+fn below<'p>(path: &'p [u8], root: &[u8]) -> Option<&'p [u8]> {
+    let root = root.strip_prefix(b"/").unwrap_or(root);
+    match path.strip_prefix(root)? {
+        below if root.is_empty() || below.is_empty() => Some(below),
+        below => below.strip_prefix(b"/"),
     }
 }

@@ -1,0 +1,119 @@
+//! Owners that cannot be named are said; names of containers are believed where root made them.
+
+use crate::run::{Ran, clean, command, netwren_in};
+use std::process::Command;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+const COLUMNS: &[&str] = &["sockets", "-H", "--columns", "local_port,process", "proto = tcp and state = listen"];
+
+/// A listener whose process is outside the reader's pid namespace.
+#[test]
+fn root_issue_10_a_listener_of_a_process_out_of_sight_is_said() {
+    testkit::require_root!();
+    testkit::require_tool!("unshare");
+    let lab = Lab::new("outofsight");
+    let port = lab.listen_tcp(1)[0];
+    for via in [&[][..], &["--owners-via", "proc"]] {
+        let mut command = Command::new("unshare");
+        clean(&mut command).args(["--pid", "--fork", "--mount-proc", "--kill-child"]);
+        command.arg(testkit::program::netwren()).args(COLUMNS).args(via);
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.stdout.trim_end(), format!("{port}\t-"), "{}", ran.stderr);
+        ran.says(3, &["1 listening socket has no process that can be seen", "outside this pid namespace"]);
+    }
+    // Seen from outside there is nothing to say, and nothing about what is not shown.
+    let ran = netwren_in(&lab, COLUMNS);
+    assert!(!ran.stderr.contains("no process"), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("\t-"), "{}", ran.stdout);
+}
+
+/// The kernel listens itself: for tunnels, say.
+#[test]
+fn root_issue_10_a_socket_of_the_kernel_has_no_process_and_that_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("kernels");
+    let made = lab.command("ip").args(["link", "add", "vx0", "type", "vxlan", "id", "7", "dstport", "4789"]).output();
+    if !made.unwrap().status.success() {
+        let _ = sys::out::Out::stderr().write_all(b"skipped: no vxlan here\n");
+        return;
+    }
+    lab.ip(&["link", "set", "vx0", "up"]);
+    for via in ["netlink", "proc"] {
+        let ran =
+            netwren_in(&lab, &["sockets", "-H", "--via", via, "--columns", "local_port,process", "local_port = 4789"]);
+        assert!(ran.stdout.lines().count() > 0 && ran.stdout.lines().all(|line| line == "4789\t-"), "{}", ran.stdout);
+        assert!(ran.stderr.contains("no process that can be seen: the kernel's own"), "{}", ran.stderr);
+        let other =
+            netwren_in(&lab, &["sockets", "-H", "--via", via, "--columns", "local_port,process", "proto = tcp"]);
+        assert!(!other.stderr.contains("no process"), "{}", other.stderr);
+    }
+}
+
+#[test]
+fn root_issue_10_a_container_that_is_elsewhere_is_hinted_at() {
+    testkit::require_root!();
+    let lab = Lab::new("elsewhere");
+    lab.listen_tcp(1);
+    let hint = "--all-netns reads these, too";
+    for command in ["sockets", "flows"] {
+        let ran = netwren_in(&lab, &[command, "container = no-such-container"]);
+        assert!(ran.stderr.contains(hint), "{command}: {}", ran.stderr);
+    }
+    let ran = netwren_in(&lab, &["sockets", "process = no-such-process"]);
+    assert!(!ran.stderr.contains(hint), "{}", ran.stderr);
+}
+
+/// Directories that were handed over to another user: what it calls its groups is no container of anybody's.
+#[test]
+fn root_issue_10_a_container_forged_by_its_cgroup_is_not_shown() {
+    testkit::require_root!();
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let Some(root) = mounts.lines().find(|line| line.contains(" cgroup2 ")).and_then(|line| line.split(' ').nth(1))
+    else {
+        let _ = sys::out::Out::stderr().write_all(b"skipped: no cgroup2 file system here\n");
+        return;
+    };
+    let lab = Lab::new("forgedgroup");
+    let parent = std::path::Path::new(root).join(format!("nw-forged-{}", std::process::id()));
+    let name = format!("docker-{}.scope", "ab".repeat(32));
+    let group = parent.join(&name);
+    let _gone = RemoveAtEnd([group.clone(), parent.clone()]);
+    std::fs::create_dir_all(&group).unwrap();
+    for directory in [&parent, &group] {
+        std::os::unix::fs::chown(directory, Some(65_534), Some(65_534)).unwrap();
+    }
+    // Sockets made in the group, by a process in it.
+    let script = "import os, socket, time; open(os.environ['GROUP'] + '/cgroup.procs', 'w').write(str(os.getpid()))\n\
+                  l = socket.socket(); l.bind(('127.0.0.1', 4711)); l.listen(); time.sleep(60)";
+    testkit::require_tool!("python3");
+    let mut python = Command::new("python3");
+    python.args(["-c", script]).env("GROUP", &group);
+    // Not by `ip netns exec`, which covers /sys.
+    confine(&mut python, &[Limit::Network(lab.path())]).unwrap();
+    let mut child = python.spawn().unwrap();
+    let shown = || {
+        let mut command = command(&["sockets", "-H", "--columns", "cgroup,container,unit", "local_port = 4711"]);
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        Ran::of(command.output().unwrap())
+    };
+    lab.wait_until("it listens", || !shown().stdout.is_empty());
+    let ran = shown();
+    let _ = child.kill();
+    let _ = child.wait();
+    let path = format!("/{}/{name}", parent.file_name().unwrap().to_str().unwrap());
+    assert_eq!(ran.stdout.trim_end(), format!("{path}\t-\t-"), "{}", ran.stderr);
+}
+
+struct RemoveAtEnd([std::path::PathBuf; 2]);
+
+impl Drop for RemoveAtEnd {
+    fn drop(&mut self) {
+        for directory in &self.0 {
+            if !std::thread::panicking() {
+                testkit::wait_until("the group is empty", || std::fs::remove_dir(directory).is_ok());
+            }
+        }
+    }
+}

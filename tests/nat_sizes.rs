@@ -75,7 +75,12 @@ fn advise_in(lab: &Lab, args: &[&str]) -> Ran {
 /// `nat advise` as one object.
 #[track_caller]
 fn advice(ran: Ran) -> Value {
-    serde_json::from_str(ran.ok().trim_end()).unwrap()
+    let text = ran.ok();
+    let said: Value = serde_json::from_str(text.trim_end()).unwrap();
+    for key in said.as_object().unwrap().keys() {
+        assert_eq!(text.matches(&format!("\"{key}\":")).count(), 1, "{key} of {text}");
+    }
+    said
 }
 
 fn number(value: &Value) -> u64 {

@@ -129,6 +129,14 @@ impl NatAdvise {
     }
 }
 
+fn memory() -> Arg {
+    Arg::new("memory")
+        .long("memory")
+        .value_name("SIZE")
+        .help("Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host's")
+        .help_heading("What is looked at")
+}
+
 /// The clap command.
 pub(crate) fn command() -> Command {
     let value = |name: &'static str, value: &'static str, default: &'static str, help: &'static str| {
@@ -159,13 +167,7 @@ pub(crate) fn command() -> Command {
         .mut_arg("all-netns", |arg| {
             arg.help("Every network namespace of this host, as without it; with --timeouts they are set in all of them")
         })
-        .arg(
-            Arg::new("memory")
-                .long("memory")
-                .value_name("SIZE")
-                .help("Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host's")
-                .help_heading("What is looked at"),
-        )
+        .arg(memory())
         .arg(
             output
                 .value_parser(PossibleValuesParser::new(["table", "json"]))

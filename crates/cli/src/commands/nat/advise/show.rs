@@ -1,7 +1,7 @@
 //! The advice as words and as JSON.
 
 use super::{Judged, settings};
-use doctor::nat::{Advice, PortUse, Ports, Verdict};
+use doctor::nat::{Advice, PortUse, Ports, Sizes, Verdict};
 use record::rows::{StatCounter, ip_proto};
 use record::text::{put_json, put_text};
 use std::fmt::Write;
@@ -89,7 +89,6 @@ fn object(out: &mut Vec<u8>, judged: &Judged, sysctl: &[String]) {
     number(out, "growth_per_s", trend.growth_per_s);
     number(out, "steady_growth_per_s", trend.steady_growth_per_s);
     number(out, "full_in_s", trend.full_in_s);
-    number(out, "samples", Some(evidence.samples.len()));
     number(out, "expired", advice.expired);
     for counter in LOSSES {
         number(out, counter.name(), trend.totals.get(counter));
@@ -102,13 +101,7 @@ fn object(out: &mut Vec<u8>, judged: &Judged, sysctl: &[String]) {
     number(out, "bytes_per_entry", advice.bytes_per_entry);
     number(out, "bytes_per_entry_plain", advice.bytes_per_entry_plain);
     number(out, "bytes_per_entry_nat", advice.bytes_per_entry_nat);
-    number(out, "advised_max", sizes.map(|sizes| sizes.advised_max));
-    number(out, "advised_buckets", sizes.map(|sizes| sizes.advised_buckets));
-    number(out, "memory_bytes", sizes.and_then(|sizes| sizes.memory_bytes));
-    number(out, "memory_now_bytes", sizes.and_then(|sizes| sizes.memory_now_bytes));
-    number(out, "memory_bytes_max", sizes.and_then(|sizes| sizes.memory_bytes_max));
-    number(out, "is_capped", sizes.map(|sizes| sizes.is_capped));
-    number(out, "is_estimate", sizes.map(|sizes| sizes.is_estimate));
+    advised(out, sizes.as_ref());
     used_up(out, &advice.ports);
     word(out, "timeout", timeout.map(|timeout| timeout.setting.file()));
     number(out, "timeout_s", timeout.map(|timeout| timeout.seconds));
@@ -119,6 +112,17 @@ fn object(out: &mut Vec<u8>, judged: &Judged, sysctl: &[String]) {
     list(out, "sysctl_timeouts", &settings::lines(settings::timeout(judged).as_slice()));
     list(out, "reasons", &advice.reasons);
     out.push(b'}');
+}
+
+/// What the table's size should be; null where it is not known.
+fn advised(out: &mut Vec<u8>, sizes: Option<&Sizes>) {
+    number(out, "advised_max", sizes.map(|sizes| sizes.advised_max));
+    number(out, "advised_buckets", sizes.map(|sizes| sizes.advised_buckets));
+    number(out, "memory_bytes", sizes.and_then(|sizes| sizes.memory_bytes));
+    number(out, "memory_now_bytes", sizes.and_then(|sizes| sizes.memory_now_bytes));
+    number(out, "memory_bytes_max", sizes.and_then(|sizes| sizes.memory_bytes_max));
+    number(out, "is_capped", sizes.map(|sizes| sizes.is_capped));
+    number(out, "is_estimate", sizes.map(|sizes| sizes.is_estimate));
 }
 
 /// Ranges of source ports that are used up.

@@ -125,7 +125,7 @@ impl Doors {
         let key = key(ask.netns_id, ask.all);
         if host.is_replay() {
             let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-            rows(blocks, ask, taker)?;
+            rows(host, blocks, ask, taker)?;
             return Ok(Walked { chains: chains::kept(host, &key, None) });
         }
         self.load(host, ask)?;
@@ -139,7 +139,7 @@ impl Doors {
         }
         let walking = walking.map_err(|error| WalkError::Closed(Box::new(error)))?;
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
-        rows(blocks.map_err(WalkError::Broken)?, ask, taker)?;
+        rows(host, blocks.map_err(WalkError::Broken)?, ask, taker)?;
         let walked = walk.whole().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
         Ok(Walked { chains: chains::kept(host, &key, walked) })
     }
@@ -177,7 +177,7 @@ impl Doors {
         }
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-        rows(blocks, ask, taker)?;
+        rows(host, blocks, ask, taker)?;
         Ok(Walked { chains: chains::kept(host, &key, None) })
     }
 }
@@ -195,9 +195,19 @@ fn lacks_rights() -> Option<&'static str> {
     }
 }
 
-fn rows<'a>(mut blocks: Box<dyn Blocks + 'a>, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<(), WalkError> {
+/// Exists where the kernel tracks states of DCCP (CONFIG_NF_CT_PROTO_DCCP, up to Linux 6.16). Elsewhere an entry of DCCP
+/// is one of the generic kind, and the bytes that would be its state belong to something else.
+const DCCP_TIMEOUT: &str = "/proc/sys/net/netfilter/nf_conntrack_dccp_timeout_open";
+
+fn rows<'a>(
+    host: &Host,
+    mut blocks: Box<dyn Blocks + 'a>,
+    ask: &Ask<'_>,
+    taker: &mut impl Taker,
+) -> Result<(), WalkError> {
+    let tracks_dccp = ask.parts & part::STATE != 0 && host.read_file(DCCP_TIMEOUT, &mut Vec::new()).is_ok();
     while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
-        if decode_block(block, ask.netns_id, taker).is_break() {
+        if decode_block(block, ask.netns_id, tracks_dccp, taker).is_break() {
             break;
         }
     }

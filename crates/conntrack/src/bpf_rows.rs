@@ -92,6 +92,8 @@ struct Head {
     has_netns: bool,
     /// Where a row's addresses begin.
     addresses: usize,
+    /// The kernel tracks states of DCCP.
+    tracks_dccp: bool,
     /// Ticks of the kernel's clock a second.
     hz: u32,
     /// Parts and ticks: by which rules rows are decoded.
@@ -99,7 +101,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(block: &[u8]) -> Result<Head, DecodeError> {
+    fn of(block: &[u8], tracks_dccp: bool) -> Result<Head, DecodeError> {
         let short = DecodeError::Short { what: "block of the walk", claims: HEAD, has: block.len() };
         let word = |at| u32_at(block, at).ok_or(short);
         let parts = word(4)?;
@@ -119,7 +121,7 @@ impl Head {
         let helper = place(part::HELPER, HELPER);
         let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?).max(1);
         let (has_netns, layout) = (parts & part::NETNS != 0, u64::from(parts) << 32 | u64::from(hz));
-        Ok(Head { reply, counters, times, labels, helper, has_netns, addresses: at, hz, layout })
+        Ok(Head { reply, counters, times, labels, helper, has_netns, tracks_dccp, addresses: at, hz, layout })
     }
 
     fn has_extensions(&self) -> bool {
@@ -154,8 +156,8 @@ impl<F: FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>> Taker for
 /// Hands every row of a block to `taker`; `netns_id` is for those whose namespace the block does not tell.
 ///
 /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
-pub(crate) fn decode_block(block: &[u8], netns_id: u64, taker: &mut impl Taker) -> ControlFlow<()> {
-    let head = match Head::of(block) {
+pub(crate) fn decode_block(block: &[u8], netns_id: u64, tracks_dccp: bool, taker: &mut impl Taker) -> ControlFlow<()> {
+    let head = match Head::of(block, tracks_dccp) {
         Ok(head) => head,
         Err(error) => return taker.row(Err(error)),
     };
@@ -244,7 +246,8 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(),
     row.expired = Some(word(LEFT) as i32 <= 0);
     row.timeout_s = time_left(base, head);
     // What has no time has no state: a flow table has it.
-    row.state = row.timeout_s.and_then(|_| state(proto, base[STATE]));
+    row.state =
+        row.timeout_s.and_then(|_| state(proto, base[STATE]).filter(|_| proto != ip_proto::DCCP || head.tracks_dccp));
     row.mark = Some(word(MARK));
     row.uses = Some(word(USES));
     row.extended = Some(has & HAS_EXTENSIONS != 0);
@@ -331,9 +334,22 @@ mod tests {
         row
     }
 
+    #[test]
+    fn issue_10_a_kernel_without_states_of_dccp_has_none() {
+        let block = [&head(0)[..], &row([2, ip_proto::DCCP, 3], 250, (0, 3), 0, &[1; 8])].concat();
+        for (tracks_dccp, state) in [(true, Some(CtState::Dccp(3))), (false, None)] {
+            let mut found = Vec::new();
+            let _ = decode_block(&block, 9, tracks_dccp, &mut |row: Result<&Conntrack<'_>, DecodeError>| {
+                found.push(row.unwrap().state);
+                ControlFlow::Continue(())
+            });
+            assert_eq!(found, [state]);
+        }
+    }
+
     fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
         let mut found = Vec::new();
-        let _ = decode_block(block, 9, &mut |row: Result<&Conntrack<'_>, DecodeError>| {
+        let _ = decode_block(block, 9, true, &mut |row: Result<&Conntrack<'_>, DecodeError>| {
             found.push(row.map(|row| {
                 let Conntrack { orig, reply, timeout_s, expired, state, netns_id, .. } = row;
                 let end = |addr: Addr, part: u16| format!("{addr}:{part}");
@@ -408,7 +424,7 @@ mod tests {
         let told = |parts, left, rest: &[u8]| {
             let mut known = KnowsAll(Vec::new());
             let block = [&head(parts)[..], &row([2, 6, 3], left, (0, 3), 0, rest)].concat();
-            assert!(decode_block(&block, 9, &mut known).is_continue());
+            assert!(decode_block(&block, 9, true, &mut known).is_continue());
             known.0.remove(0)
         };
         let (one, later) = (told(part::REPLY, 5000, &rest), told(part::REPLY, 4750, &rest));

@@ -52,9 +52,9 @@ pub fn fuzz_conntrack_walk(data: &[u8]) {
         }
         std::ops::ControlFlow::Continue(())
     };
-    let _ = decode_block(data, 1, &mut each);
+    let _ = decode_block(data, 1, true, &mut each);
     for parts in 0..128u32 {
-        let _ = decode_block(&[&head(parts)[..], data].concat(), 1, &mut each);
+        let _ = decode_block(&[&head(parts)[..], data].concat(), 1, false, &mut each);
     }
 }
 

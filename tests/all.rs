@@ -12,6 +12,7 @@ mod goldens;
 mod identity;
 mod kill;
 mod lab;
+mod lacking_fields;
 mod live;
 mod namespaces;
 mod nat;

@@ -453,6 +453,51 @@ fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
     assert!(count(&lines, "live") > 0, "{}", ran.stderr);
 }
 
+/// A loss during a dump asks for another one, and a burst may be too short for the next 10,000 events: when it is over,
+/// the last dump has whatever was lost.
+#[test]
+fn root_issue_10_after_losses_the_table_is_dumped_until_none_is_missing() {
+    testkit::require_root!();
+    // Other tests try a full table: its size is the whole host's.
+    let _shared = testkit::tables::Together::share();
+    let lab = Lab::new("evresync");
+    lab.use_conntrack();
+    // `--resync` shows what it finds, whichever events are named.
+    let args = ["--event", "new", "--buffer", "4KiB", "--resync", "--stats"];
+    let mut running = Running::events(&lab, "event,orig_dst", &args);
+    let sent = 9_000;
+    lab.new_udp_flows(0, sent);
+    let addresses = |lines: &[String]| -> usize {
+        let all = lines.iter().filter_map(|line| line.split('\t').nth(1));
+        all.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    running.read_until("every entry", |lines| addresses(lines) == sent as usize);
+    let (lines, ran) = running.end();
+    assert!(count(&lines, "new") < sent as usize && count(&lines, "live") > 0, "{}", ran.stderr);
+    ran.says(3, &["events lost", "found alive"]);
+}
+
+#[test]
+fn root_issue_10_what_bpf_does_not_hear_is_said() {
+    testkit::require_root!();
+    testkit::require_tool!("conntrack");
+    // Other tests try a full table: its size is the whole host's.
+    let _shared = testkit::tables::Together::share();
+    let lab = Lab::new("evinsert");
+    lab.use_conntrack();
+    require_packets!(lab);
+    let insert = "-I -p udp -s 10.9.8.7 -d 10.9.8.6 --sport 5 --dport 6 --timeout 60";
+    let insert: Vec<&str> = insert.split(' ').collect();
+    let mut heard = Running::events(&lab, "event,orig_dst", &["--event", "new", "--via", "netlink"]);
+    let mut seen = Running::events(&lab, "event,orig_dst", &["--event", "new"]);
+    lab.output("conntrack", &insert);
+    lab.new_udp_flows(0, 1);
+    heard.read_until("both", |lines| lines.len() == 2);
+    seen.read_until("that of the packet", |lines| lines.len() == 1);
+    assert!(!heard.end().1.stderr.contains("conntrack -I"));
+    seen.end().1.says(0, &["not of those that a process makes (conntrack -I", "--via netlink tells of both"]);
+}
+
 #[test]
 fn root_every_namespace_by_its_name() {
     testkit::require_root!();

@@ -4,6 +4,7 @@
 //! netlink (2.1 to 2.7 µs) and by /proc (2.2 to 2.5 µs), but a dump by netlink looks into every bucket of the host's
 //! table as well, 50 ns each: 13 ms for a namespace that has nothing. /proc looks into them as fast as they can be
 //! read. So a small table in a large hash is read by /proc, unless the kernel has a filter to work on.
+use record::BackendLacks;
 use record::rows::nat_need as need;
 
 use crate::dump::CtTable;
@@ -102,12 +103,23 @@ pub(crate) struct Choice {
 impl Choice {
     /// The demanded fields that will be null.
     pub(crate) fn lacks(&self) -> u64 {
-        match self.via {
-            Via::Netlink => NETLINK_LACKS,
-            Via::Proc => PROC_LACKS,
-            Via::Bpf => BPF_LACKS,
-        }
+        lacks(self.via)
     }
+}
+
+fn lacks(via: Via) -> u64 {
+    match via {
+        Via::Netlink => NETLINK_LACKS,
+        Via::Proc => PROC_LACKS,
+        Via::Bpf => BPF_LACKS,
+    }
+}
+
+/// What each backend lacks, the forced one first.
+pub(crate) fn backends(forced: Via) -> Vec<BackendLacks> {
+    let mut backends = vec![forced];
+    backends.extend([Via::Netlink, Via::Bpf, Via::Proc].into_iter().filter(|via| *via != forced));
+    backends.into_iter().map(|via| BackendLacks { backend: via.name(), lacks: lacks(via) }).collect()
 }
 
 /// Entries per bucket up to which /proc is the cheaper door.

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
-use record::{Accounting, Books, Demand, Each, Offer, Source, SourceError, SourceFault, Unchanged, field_index};
+use record::{Accounting, Books, Demand, Each, Offer, Source, SourceError, SourceFault, Table, Unchanged, field_index};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::bpf_door::{self, Doors, WalkError};
 use crate::chains::Chains;
-use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
+use crate::choose::{Choice, Facts, PROC_LACKS, Recorded, Via, Walk, backends, choose};
 use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, key};
 use crate::labels::LabelNames;
 use crate::proc_door;
@@ -50,6 +50,8 @@ impl Options {
 pub struct CtSource<'h> {
     host: &'h Host,
     options: Options,
+    /// The backend that the user wants, whatever `options` say where all namespaces are read.
+    forced: Option<Via>,
     netns: Option<&'h NetNs>,
     doors: Option<&'h Doors>,
     /// Entries of every namespace, by the walk.
@@ -61,7 +63,7 @@ pub struct CtSource<'h> {
 impl<'h> CtSource<'h> {
     /// Entries of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> CtSource<'h> {
-        CtSource { host, options, netns: None, doors: None, all: false, chains: None }
+        CtSource { host, options, forced: options.via, netns: None, doors: None, all: false, chains: None }
     }
 
     /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -246,7 +248,9 @@ impl Source<Nat> for CtSource<'_> {
         if self.host.is_replay() {
             explain.extend(self.recorded_filters().iter().map(|note| format!("recorded with a {note}")));
         }
-        Offer { door: choice.via.name(), pushed: split.pushed, lacks: choice.lacks(), explain }
+        let forced = self.forced.filter(|_| self.options.table == CtTable::Conntrack && !self.host.is_replay());
+        let backends = forced.map(backends).unwrap_or_default();
+        Offer { door: choice.via.name(), pushed: split.pushed, lacks: choice.lacks(), backends, explain }
     }
 
     // Rows of the walk are shown as bytes, unless more of them than the time left changes by itself.
@@ -284,13 +288,17 @@ impl Source<Nat> for CtSource<'_> {
             stopped: false,
         };
         self.chains = None;
-        let mut run = Run { source: self, rows, chains: None };
+        let mut run = Run { source: self, rows, chains: None, by_proc: false };
         let ended = match choice.via {
             Via::Proc => run.by_proc().map_err(Trouble::Proc),
             Via::Bpf => run.by_walk(demand.need, &walk, &split.filter),
             Via::Netlink => run.by_netlink_or_proc(&split.filter),
         };
+        let by_proc_instead = choice.via != Via::Proc && run.by_proc;
         let (unnamed, chains) = (run.rows.unnamed, run.chains);
+        if by_proc_instead && filtered_need(demand) & PROC_LACKS != 0 {
+            books.incomplete(0, "the filter tests fields that /proc/net/nf_conntrack lacks: entries may be missing");
+        }
         self.chains = chains;
         if unnamed {
             books.note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
@@ -310,7 +318,14 @@ impl Source<Nat> for CtSource<'_> {
 /// look at the entry.
 const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
 
-impl CtSource<'_> {}
+/// `need` bits of the fields that the filter tests.
+fn filtered_need(demand: &Demand<Nat>) -> u64 {
+    let mut need = 0;
+    for part in &demand.conjuncts {
+        part.for_each_test(&mut |test| need |= Nat::FIELDS.get(test.field).map_or(0, |field| field.need));
+    }
+    need
+}
 
 /// One run.
 struct Run<'s, 'h, 'r, 'f> {
@@ -318,6 +333,8 @@ struct Run<'s, 'h, 'r, 'f> {
     rows: Rows<'r, 'f>,
     /// Lengths of the table's chains, from the walk.
     chains: Option<Chains>,
+    /// Rows came from /proc.
+    by_proc: bool,
 }
 
 impl Run<'_, '_, '_, '_> {
@@ -476,6 +493,7 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn by_proc(&mut self) -> Result<(), SysError> {
+        self.by_proc = true;
         let (host, place) = (self.source.host, self.source.place());
         let rows = &mut self.rows;
         let now_ns = Some(rows.now_ns);

@@ -5,6 +5,7 @@
 //! columns, fill a [`Request`], make a [`Plan`] of it and [`Plan::run`] it. Start reading at [`run`](mod@run).
 #![forbid(unsafe_code)]
 
+mod answers;
 pub mod columns;
 mod explain;
 pub mod filter;
@@ -23,6 +24,7 @@ pub mod watch;
 pub mod watched;
 pub mod written;
 
+pub use answers::Unanswered;
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
 pub use hold::{HoldForNames, Names};

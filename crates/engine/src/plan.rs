@@ -11,6 +11,8 @@ use std::fmt;
 pub struct Request {
     /// Fields to show, as indexes (see [`columns::resolve`]). Not used when rows are grouped.
     pub columns: Vec<usize>,
+    /// Those of the columns that the user did not name: they may be null by a backend that lacks them.
+    pub usual: Vec<usize>,
     /// The filter as the parts of one `and` (see [`crate::filter::conjuncts`]).
     pub conjuncts: Vec<Expr>,
     /// `--by`: names of the fields that make a group.
@@ -117,6 +119,8 @@ impl std::error::Error for PlanError {}
 /// A request with every name looked up: runs as often as one likes.
 pub struct Plan<T: Table> {
     pub(crate) demand: Demand<T>,
+    /// Fields that the request names: a forced backend must have them.
+    pub(crate) asked: Vec<usize>,
     pub(crate) predicate: Predicate<T>,
     /// The columns of the result.
     pub(crate) columns: Columns,
@@ -153,10 +157,11 @@ impl<T: Table> Plan<T> {
         let predicate = Predicate::new(&request.conjuncts).map_err(PlanError::Pattern)?;
         let grouped = !request.by.is_empty() || !request.folds.is_empty();
         let parts = if grouped { grouped_parts::<T>(&request)? } else { row_parts::<T>(&request)? };
+        let asked = asked::<T>(&request, &parts.fields);
         let mut demand = Demand::new(&parts.fields, request.conjuncts);
         demand.repeated = request.repeated;
         let cells = parts.fields.iter().filter_map(|&i| T::FIELDS.get(i)).map(|field| field.get).collect();
-        Ok(Plan { demand, predicate, columns: parts.columns, cells, work: parts.work, limit: request.limit })
+        Ok(Plan { demand, asked, predicate, columns: parts.columns, cells, work: parts.work, limit: request.limit })
     }
 
     /// What the plan asks of a source.
@@ -198,6 +203,18 @@ impl<T: Table> Plan<T> {
     pub fn is_streaming(&self) -> bool {
         matches!(self.work, Work::Stream)
     }
+}
+
+/// The fields that the request names: of `fields`, those that are not usual columns, then those of order and filter.
+fn asked<T: Table>(request: &Request, fields: &[usize]) -> Vec<usize> {
+    let grouped = !request.by.is_empty() || !request.folds.is_empty();
+    let named = |field: &&usize| grouped || !request.usual.contains(field);
+    let mut asked: Vec<usize> = fields.iter().filter(named).copied().collect();
+    asked.extend(request.sort.iter().filter_map(|sort| field_index::<T>(&sort.name)).filter(|_| !grouped));
+    for part in &request.conjuncts {
+        part.for_each_test(&mut |test| asked.push(test.field));
+    }
+    asked
 }
 
 /// What differs between plans of rows and of groups.

@@ -30,6 +30,7 @@ mod again;
 mod follow;
 mod outcome;
 
+use crate::answers::add_gap;
 use crate::group::Grouper;
 use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
@@ -63,14 +64,20 @@ impl<T: Table> Plan<T> {
         round: Option<Round>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        let gate = self.gate(source, lookups, stop);
+        let gate = self.gate(source, lookups, stop)?;
         self.read(source, &gate, self.out(sink, round), None)
     }
 
     /// The question goes back once, before any row comes forward.
-    fn gate<'g>(&'g self, source: &dyn Source<T>, lookups: &'g Lookups<'g>, stop: &'g dyn Fn() -> bool) -> Gate<'g, T> {
+    fn gate<'g>(
+        &'g self,
+        source: &dyn Source<T>,
+        lookups: &'g Lookups<'g>,
+        stop: &'g dyn Fn() -> bool,
+    ) -> Result<Gate<'g, T>, RunError> {
         let offer = source.offer(&self.demand);
-        Gate { rest: self.predicate.rest(&offer.pushed), lookups, stop }
+        self.check(&offer).map_err(RunError::Unanswered)?;
+        Ok(Gate { rest: self.predicate.rest(&offer.pushed), gap: self.filter_gap(&offer), lookups, stop })
     }
 
     fn out<'s>(&'s self, sink: &'s mut dyn Sink, round: Option<Round>) -> Out<'s> {
@@ -86,7 +93,7 @@ impl<T: Table> Plan<T> {
     ) -> Result<Run, RunError> {
         let mut pass = Pass::new();
         // Nobody wants a row: nobody shall read one.
-        let from_source = if self.limit == Some(0) {
+        let mut from_source = if self.limit == Some(0) {
             pass.ended = Ended::Limit;
             Accounting::default()
         } else {
@@ -97,6 +104,7 @@ impl<T: Table> Plan<T> {
                 (Work::Group(how), _) => self.grouped(how, source, gate, &mut out, &mut pass)?,
             }
         };
+        add_gap(gate.gap.as_deref(), &mut from_source);
         self.close(out, pass, from_source)
     }
 
@@ -232,6 +240,8 @@ impl<T: Table> Plan<T> {
 /// What stands between the source and the cells.
 struct Gate<'g, T: Table> {
     rest: Rest<'g, T>,
+    /// What the filter asks that the backend does not tell.
+    gap: Option<String>,
     lookups: &'g Lookups<'g>,
     stop: &'g dyn Fn() -> bool,
 }

@@ -6,8 +6,8 @@ use crate::steps::{self, OURS};
 use crate::{Grouping, Homes, Listeners, Ranges, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError, State,
-    Unchanged,
+    Accounting, BackendLacks, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError,
+    State, Unchanged,
 };
 
 /// Which rule tells the direction and which sockets count.
@@ -214,6 +214,16 @@ fn add_side_notes(books: &mut Accounting, acct: &Accounting) {
     }
 }
 
+/// What a backend of sockets lacks, in the bits of flows.
+fn of_flows(sockets: BackendLacks) -> BackendLacks {
+    BackendLacks { lacks: without_info(sockets.lacks), ..sockets }
+}
+
+/// The bits of flows that are lacking where sockets have no `tcp_info`.
+fn without_info(lacks: u64) -> u64 {
+    if lacks & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 }
+}
+
 impl Source<Flows> for FlowSource<'_> {
     fn offer(&self, demand: &Demand<Flows>) -> Offer {
         let protos = self.protocols();
@@ -224,14 +234,13 @@ impl Source<Flows> for FlowSource<'_> {
             explain.extend(offer.explain.into_iter().map(|line| format!("step 1, {words}, unfiltered: {line}")));
         }
         let offer = self.sockets.offer(&self.connections(&protos, demand));
-        let without_info =
-            if offer.lacks & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 };
         explain
             .extend(offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while read: {line}")));
         Offer {
             door: offer.door,
             pushed: vec![Push::No; demand.conjuncts.len()],
-            lacks: without_info & demand.need,
+            lacks: without_info(offer.lacks) & demand.need,
+            backends: offer.backends.into_iter().map(of_flows).collect(),
             explain,
         }
     }

@@ -76,6 +76,15 @@ impl Via {
     }
 }
 
+/// What one backend cannot tell of the rows that a [`Demand`] asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendLacks {
+    /// Its name, as `--via` takes it.
+    pub backend: &'static str,
+    /// `need` bits whose fields it leaves null in every row.
+    pub lacks: u64,
+}
+
 /// A source's answer to a [`Demand`].
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
@@ -85,6 +94,9 @@ pub struct Offer {
     pub pushed: Vec<Push>,
     /// `need` bits that this door has no answer for: their fields will be null.
     pub lacks: u64,
+    /// Where the user forces a backend: that one, then the others, each with what it cannot tell. Empty where the source
+    /// chooses.
+    pub backends: Vec<BackendLacks>,
     /// Lines for `--explain`: which door and why, what is asked of the kernel.
     pub explain: Vec<String>,
 }

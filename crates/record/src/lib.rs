@@ -23,7 +23,7 @@ mod value;
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
 pub use books::Books;
-pub use demand::{Demand, Offer, Push, Via};
+pub use demand::{BackendLacks, Demand, Offer, Push, Via};
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use many::ManyBooks;

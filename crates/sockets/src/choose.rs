@@ -4,8 +4,8 @@
 //! socket on (ten sockets: 0.4 ms against 9.4 ms, because /proc crosses every empty bucket twice), so size does not
 //! matter between these two. It does for the BPF walk of TCP's tables: a row costs a quarter, but first a program must
 //! be loaded. How many sockets pay for that is measured in docs/adr/0006.
-use record::Proto;
 use record::rows::need;
+use record::{BackendLacks, Proto};
 
 pub use record::Via;
 
@@ -214,6 +214,54 @@ pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
         (Via::Proc, Proto::Vsock | Proto::Tipc | Proto::Xdp) => need::COOKIE,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
+}
+
+/// `need` bits that rows of a table can have by some backend. Bits of another table's rows mean nothing to it.
+fn known(proto: Proto) -> u64 {
+    const OF_OTHERS: u64 = UNIX_ONLY | NOT_IN_TCP;
+    const OF_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO | need::ULP;
+    const OF_ALL: u64 = UNIX_BESIDE | need::INODE | need::COOKIE;
+    match proto {
+        Proto::Tcp => !OF_OTHERS,
+        Proto::Unix => OF_ALL | UNIX_ONLY | need::SKMEM | need::ACCEPT_MAX | need::SHUTDOWN,
+        Proto::Packet => OF_ALL | need::PACKET | need::FILTER | need::SKMEM | need::IFACE_MARK,
+        Proto::Netlink => OF_ALL | need::NETLINK | need::SKMEM,
+        Proto::Xdp => OF_ALL | need::XDP | need::IFACE_MARK,
+        Proto::Vsock | Proto::Tipc => OF_ALL,
+        Proto::Sctp => !(OF_OTHERS | OF_TCP) | need::SCTP,
+        _ => !(OF_OTHERS | OF_TCP),
+    }
+}
+
+/// `need` bits whose fields are null in every row that a backend reads of these tables, and that some backend has.
+fn unanswered(via: Via, protos: &[Proto], counted: bool) -> u64 {
+    // Only TCP is read by bpf; the tables beside it are read by netlink whatever is forced.
+    let read = protos.iter().filter(|&&proto| via != Via::Bpf || proto == Proto::Tcp);
+    let (mut has, mut lacking) = (0, 0);
+    for &proto in read {
+        let mut lacked = lacks(via, proto);
+        if via == Via::Bpf && counted {
+            lacked &= !need::TCP_INFO;
+        }
+        if via == Via::Proc {
+            lacked |= need::SCTP | need::XDP;
+        }
+        has |= known(proto) & !lacked;
+        lacking |= known(proto) & lacked;
+    }
+    lacking & !has
+}
+
+/// What each backend lacks of these tables, the forced one first.
+pub(crate) fn backends(forced: Via, protos: &[Proto], counted: bool) -> Vec<BackendLacks> {
+    let mut backends = vec![forced];
+    backends.extend([Via::Netlink, Via::Bpf, Via::Proc].into_iter().filter(|via| *via != forced));
+    // Where no TCP is read bpf reads nothing.
+    backends.retain(|via| *via == forced || *via != Via::Bpf || protos.contains(&Proto::Tcp));
+    backends
+        .into_iter()
+        .map(|via| BackendLacks { backend: via.name(), lacks: unanswered(via, protos, counted) })
+        .collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
 use crate::bpf_door::{Doors, Own};
-use crate::choose::{Choice, Facts, Recorded, Via, Walk, choose};
+use crate::choose::{Choice, Facts, Recorded, Via, Walk, backends, choose};
 use crate::expected::{
     self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
     WORTH_WALKING,
@@ -203,7 +203,13 @@ impl Source<Sockets> for SocketSource<'_> {
             explain.extend(self.recorded_filters().map(|note| format!("recorded with a {note}")));
         }
         let lacks = plan.tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
-        Offer { door, pushed: plan.pushed, lacks, explain }
+        let protos: Vec<Proto> = plan.tables.iter().map(|table| table.filter.proto).collect();
+        let forced = self.options.via.filter(|_| !self.host.is_replay());
+        let backends = forced.map_or_else(Vec::new, |forced| {
+            let counted = is_counted(demand);
+            backends(forced, &protos, counted)
+        });
+        Offer { door, pushed: plan.pushed, lacks, backends, explain }
     }
 
     fn read(

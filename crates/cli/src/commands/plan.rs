@@ -66,6 +66,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
         with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
     let conjuncts = bind::<T>(filter)?.into_conjuncts();
     let columns = with_rounds::<T>(request, of_one_table::<T>(request, columns, &conjuncts));
+    let usual = usual::<T>(shown.columns.as_deref(), &columns);
     let columns = with_sort_keys::<T>(shown.sort.as_deref(), columns);
     if request.repeat == Repeat::Once {
         all_of_one_round::<T>(request, &conjuncts)?;
@@ -76,6 +77,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     }
     Ok(Plan::new(engine::Request {
         columns,
+        usual,
         conjuncts,
         by: names_in(shown.by.as_deref()).collect(),
         folds,
@@ -148,6 +150,15 @@ fn tested<T: Table>(expr: &Expr) -> Option<&'static str> {
         Expr::Not(part) => tested::<T>(part),
         Expr::Test(test) => compared::<T>(test.field),
     }
+}
+
+/// Those of the columns that stand there without being named in `--columns`.
+fn usual<T: Table>(spec: Option<&str>, columns: &[usize]) -> Vec<usize> {
+    let named = |column: usize| {
+        let name = T::FIELDS.get(column).map(|field| field.name);
+        spec.unwrap_or("").split(',').any(|item| Some(item.trim().trim_start_matches('+')) == name)
+    };
+    columns.iter().copied().filter(|&column| !named(column)).collect()
 }
 
 /// Columns behind the usual ones when all namespaces are read.

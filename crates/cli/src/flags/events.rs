@@ -68,18 +68,23 @@ fn from_words(matches: &ArgMatches) -> Result<Events, String> {
         return Err(format!("--{flag} does not go with `nat events`"));
     }
     let mut request = from_matches(matches)?;
+    let resync = matches.get_flag("resync");
     if let Some(words) = matches.get_one::<String>("event") {
-        request.shown.filter = with_events(words, &request.shown.filter)?;
+        request.shown.filter = with_events(words, resync, &request.shown.filter)?;
     }
     let buffer = matches.get_one::<String>("buffer").map_or(Ok(ROOM), |text| bytes(text))?;
-    Ok(Events { via: via_of(request.via)?, buffer, resync: matches.get_flag("resync"), request })
+    Ok(Events { via: via_of(request.via)?, buffer, resync, request })
 }
 
-/// The filter with the events of `--event`.
-fn with_events(words: &str, filter: &str) -> Result<String, String> {
-    let words: Vec<&str> = words.split(',').map(str::trim).collect();
+/// The filter with the events of `--event`; `--resync` shows what it finds alive, whichever events are named.
+fn with_events(words: &str, resync: bool, filter: &str) -> Result<String, String> {
+    let mut words: Vec<&str> = words.split(',').map(str::trim).collect();
     if let Some(word) = words.iter().find(|word| !NatHappening::NAMES.contains(word)) {
         return Err(format!("--event takes {}, not `{word}`", NatHappening::NAMES.join(", ")));
+    }
+    let live = NatHappening::Live.name();
+    if resync && !words.contains(&live) {
+        words.push(live);
     }
     let events = format!("event in ({})", words.join(", "));
     Ok(if filter.trim().is_empty() { events } else { format!("{events} and ({filter})") })
@@ -110,7 +115,10 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("resync")
                 .long("resync")
-                .help("After events were lost, dump what lives now: rows whose event is live")
+                .help(
+                    "After events were lost, dump what lives now, until nothing is lost meanwhile: rows whose event is live, \
+                     whatever --event names",
+                )
                 .help_heading(GROUP)
                 .action(ArgAction::SetTrue),
         )
@@ -135,7 +143,7 @@ mod tests {
     #[test]
     fn words_become_a_filter_and_numbers() {
         let events = parse("--event new,destroy orig_dport = 53 --buffer 64k --resync --via netlink").unwrap();
-        assert_eq!(events.request.shown.filter, "event in (new, destroy) and (orig_dport = 53)");
+        assert_eq!(events.request.shown.filter, "event in (new, destroy, live) and (orig_dport = 53)");
         assert_eq!((events.buffer, events.resync, events.via), (65_536, true, Some(EventsVia::Netlink)));
         let plain = parse("").unwrap();
         assert_eq!((plain.request.shown.filter.as_str(), plain.buffer, plain.via), ("", ROOM, None));

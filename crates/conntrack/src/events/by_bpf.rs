@@ -10,6 +10,8 @@ use super::reader::wall_ns;
 
 /// The ring is looked at so often even if nobody woke us: programs wake only when 64 KiB wait.
 const LOOK_MS: i32 = 10;
+/// After a loss, so many looks without an event mean that the burst is over (100 ms).
+const QUIET_LOOKS: u32 = 10;
 /// Room for events that wait: 16 MiB, 260,000 of IPv4.
 pub(super) const RING_MIN: u32 = 16 << 20;
 /// What the kernel takes as a ring at most, and more than anybody needs.
@@ -24,6 +26,8 @@ pub(super) struct Packets<'h> {
     stop: &'h dyn Fn() -> bool,
     after_stop: u32,
     lost: u64,
+    /// Looks left until an empty block says that nothing comes for now; only after a loss.
+    owed: Option<u32>,
     ring: u32,
 }
 
@@ -32,12 +36,15 @@ impl<'h> Packets<'h> {
     pub(super) fn open(host: &Host, room: u32, stop: &'h dyn Fn() -> bool) -> Result<Packets<'h>, BpfError> {
         let ring = room.clamp(RING_MIN, RING_MAX).next_power_of_two();
         let program = NewEntries::open(host, ring)?;
-        Ok(Packets { program, block: Vec::new(), stop, after_stop: 0, lost: 0, ring })
+        Ok(Packets { program, block: Vec::new(), stop, after_stop: 0, lost: 0, owed: None, ring })
     }
 
     fn finished(&mut self) -> Option<&[u8]> {
         // The counter costs a call: a block that cannot read it takes the last one.
-        self.lost = self.program.lost().unwrap_or(self.lost);
+        let lost = self.program.lost().unwrap_or(self.lost);
+        if lost != self.lost {
+            (self.lost, self.owed) = (lost, Some(QUIET_LOOKS));
+        }
         let epoch_ns = wall_ns().wrapping_sub(clock::monotonic_ns());
         let head = Head { epoch_ns, lost: self.lost, ring: self.ring.into() };
         self.block.get_mut(..HEAD)?.copy_from_slice(&head.bytes());
@@ -62,6 +69,13 @@ impl Blocks for Packets<'_> {
                 // The last count, without events.
                 self.after_stop = BLOCKS_AFTER_STOP;
                 return Ok(self.finished());
+            }
+            if let Some(looks) = &mut self.owed {
+                *looks = looks.saturating_sub(1);
+                if *looks == 0 {
+                    self.owed = None;
+                    return Ok(self.finished());
+                }
             }
             self.program.wait(LOOK_MS)?;
         }

@@ -96,6 +96,16 @@ impl<'h> NewByPacket<'h> {
         Ok(Tide::In)
     }
 
+    /// Events so far, those that make no sense among them.
+    pub(super) fn received(&self) -> u64 {
+        self.told + self.failed
+    }
+
+    /// Events that found the ring full so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.head.lost
+    }
+
     /// What became of every event.
     pub(super) fn close(&mut self) -> Accounting {
         let (failed, lost) = (self.failed, self.head.lost);

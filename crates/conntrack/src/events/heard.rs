@@ -172,6 +172,11 @@ impl<'h> CtEvents<'h> {
         self.head.lost
     }
 
+    /// Messages so far, those that make no sense among them.
+    pub(super) fn received(&self) -> u64 {
+        self.told + self.failed
+    }
+
     /// What became of every message: `seen` counts those handed out.
     pub fn close(&mut self) -> Accounting {
         let head = self.head;

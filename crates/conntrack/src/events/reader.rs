@@ -91,9 +91,14 @@ struct Reader {
     strange: Vec<(usize, i32)>,
     /// Datagrams taken so far.
     taken: u64,
+    /// Events were lost since the last chunk that says that nothing comes for now.
+    lost_lately: bool,
     /// Nobody wants more.
     gone: bool,
 }
+
+/// After a loss, this long without a message means that the burst is over: then an empty chunk says so.
+const QUIET_MS: i32 = 100;
 
 /// Whether so much comes that it is better to let some of it gather.
 ///
@@ -141,7 +146,10 @@ impl Reader {
             if pace.is_busy() {
                 wait_any(&[self.stop.as_fd()], NAP_MS, &mut ready)?;
             }
-            let patience = self.everywhere.as_ref().map_or(-1, Everywhere::patience_ms);
+            let mut patience = self.everywhere.as_ref().map_or(-1, Everywhere::patience_ms);
+            if self.lost_lately && !(0..=QUIET_MS).contains(&patience) {
+                patience = QUIET_MS;
+            }
             let files: Vec<_> =
                 std::iter::once(self.stop.as_fd()).chain(self.ears.iter().map(|ear| ear.socket.as_fd())).collect();
             wait_any(&files, patience, &mut ready)?;
@@ -156,9 +164,11 @@ impl Reader {
             pace.passed(self.taken - before, clock::monotonic_ns());
             self.look_around()?;
             self.name_strangers();
-            if self.chunk.filled > HEAD {
+            let is_quiet = self.lost_lately && ready.is_empty();
+            if self.chunk.filled > HEAD || is_quiet {
                 self.hand_on();
             }
+            self.lost_lately &= !is_quiet;
         }
         Ok(())
     }
@@ -231,6 +241,7 @@ impl Reader {
         let lost = drops.wrapping_sub(ear.drops);
         ear.drops = drops;
         self.head.lost += u64::from(lost);
+        self.lost_lately |= lost > 0;
         ear.alarmed = match (lost, ear.alarmed) {
             (0, 0) => 0,
             // The alarm comes a moment before the count.
@@ -332,6 +343,7 @@ impl<'h> Listening<'h> {
             stop: stopped,
             strange: Vec::new(),
             taken: 0,
+            lost_lately: false,
             gone: false,
         };
         let thread = Builder::new().name("netwren-events".into()).spawn(move || reader.listen()).map_err(failed)?;

@@ -2,8 +2,11 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
+use netlink::DumpError;
 use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
-use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide};
+use record::{
+    Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide,
+};
 use sys::clock::Moments;
 use sys::{Errno, Host, Modules, SysError};
 
@@ -15,6 +18,7 @@ use super::reader::wall_ns;
 use super::wanted::{Wanted, pushed};
 use super::whose::{FindHolders, Whose};
 use crate::dump::{CtTable, KernelFilter, Place, dump_entries};
+use crate::sizes::Size;
 
 /// What is read, in messages.
 const WHAT: &str = "events of connection tracking";
@@ -75,11 +79,27 @@ pub struct NatEventStream<'h> {
     notes: Accounting,
     /// Why the better door is shut.
     shut: Option<String>,
+    /// The user wants BPF.
+    forced_bpf: bool,
 }
 
 enum Door<'h> {
     Netlink(Box<CtEvents<'h>>),
     Bpf(Box<NewByPacket<'h>>),
+}
+
+/// Passes over a table that is resized, or changes under a dump, again and again: then entries may be missing, and that
+/// is said.
+const PASSES: u32 = 4;
+
+/// How a pass over a table ended.
+enum Alive {
+    Whole,
+    /// Entries may have been skipped.
+    Changed,
+    /// No more rows are wanted.
+    Stopped,
+    Failed(DumpError),
 }
 
 struct Resync {
@@ -148,6 +168,7 @@ impl<'h> NatEventStream<'h> {
         let notes = asked(host, wanted);
         let settings = Settings::read(host);
         let (packets, shut) = by_packet(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
+        let forced_bpf = follow.via == Some(EventsVia::Bpf) && !host.is_replay();
         let FollowNat { room, netns_id, find, resync, holders, stop, .. } = follow;
         let everywhere = find.is_some();
         let ends = wanted.has(NatHappening::Destroy);
@@ -176,6 +197,7 @@ impl<'h> NatEventStream<'h> {
             counts: Counts::default(),
             notes,
             shut,
+            forced_bpf,
         })
     }
 
@@ -238,13 +260,25 @@ impl<'h> NatEventStream<'h> {
         })
     }
 
-    /// Dumps what lives, if events were lost since the last time.
-    fn resync(&mut self, each: &mut Each<'_, NatEvents>) {
-        let Door::Netlink(events) = &self.door else { return };
-        let (lost, told) = (events.lost(), self.counts.all());
+    fn received(&self) -> u64 {
+        match &self.door {
+            Door::Netlink(events) => events.received(),
+            Door::Bpf(packets) => packets.received(),
+        }
+    }
+
+    /// Dumps what lives, if events were lost since the last dump. `is_quiet`: nothing comes for now, or ever.
+    ///
+    /// A loss during a dump shows in a later block, and asks for the next dump: the last one is followed by no loss.
+    fn resync(&mut self, is_quiet: bool, each: &mut Each<'_, NatEvents>) {
+        let lost = match &self.door {
+            Door::Netlink(events) => events.lost(),
+            Door::Bpf(packets) => packets.lost(),
+        };
+        let told = self.counts.all();
         let Some(resync) = &mut self.resync else { return };
         let is_soon = resync.told_before != 0 && told < resync.told_before + BETWEEN_DUMPS;
-        if lost == resync.answered || is_soon || !self.wanted.has(NatHappening::Live) {
+        if lost == resync.answered || (is_soon && !is_quiet) || !self.wanted.has(NatHappening::Live) {
             return;
         }
         (resync.answered, resync.told_before) = (lost, told.max(1));
@@ -254,33 +288,51 @@ impl<'h> NatEventStream<'h> {
         let places = if found.is_empty() { &alone[..] } else { &found };
         for place in places {
             let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
-            let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
-            let now_ns = wall_ns();
-            let dumped =
-                dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
-                    counts.one(NatHappening::Live);
-                    let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::Live, entry, now_ns));
-                    let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
-                    let time = moments.text(now_ns);
-                    match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
-                        Next::More => ControlFlow::Continue(()),
-                        Next::Stop => ControlFlow::Break(()),
-                    }
-                });
-            match dumped {
-                Ok(dumped) => {
-                    self.notes.failed += dumped.malformed;
-                    self.notes.unknown_attrs += dumped.unknown_attrs;
-                    if dumped.end.interrupted {
+            for pass in 1..=PASSES {
+                match self.dump_alive(place, each) {
+                    Alive::Whole | Alive::Stopped => break,
+                    Alive::Changed if pass < PASSES => {}
+                    Alive::Changed => {
                         self.notes.incomplete = true;
                         self.notes.because(1, "a table changed while it was dumped: entries that live may be missing");
                     }
-                }
-                Err(error) => {
-                    self.notes.incomplete = true;
-                    self.notes.because(1, format!("dumps after events were lost: {error}"));
+                    Alive::Failed(error) => {
+                        self.notes.incomplete = true;
+                        self.notes.because(1, format!("dumps after events were lost: {error}"));
+                        break;
+                    }
                 }
             }
+        }
+    }
+
+    /// One pass over one namespace's table: rows whose event is `live`.
+    fn dump_alive(&mut self, place: Place<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
+        let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
+        let now_ns = wall_ns();
+        let buckets = || Size::of_buckets(self.host, place).read();
+        let before = buckets();
+        let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
+            counts.one(NatHappening::Live);
+            let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::Live, entry, now_ns));
+            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
+            let time = moments.text(now_ns);
+            match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
+                Next::More => ControlFlow::Continue(()),
+                Next::Stop => ControlFlow::Break(()),
+            }
+        });
+        match dumped {
+            Ok(dumped) => {
+                self.notes.failed += dumped.malformed;
+                self.notes.unknown_attrs += dumped.unknown_attrs;
+                match (dumped.end.stopped, dumped.end.interrupted || buckets() != before) {
+                    (true, _) => Alive::Stopped,
+                    (false, true) => Alive::Changed,
+                    (false, false) => Alive::Whole,
+                }
+            }
+            Err(error) => Alive::Failed(error),
         }
     }
 
@@ -301,6 +353,12 @@ impl<'h> NatEventStream<'h> {
             let text = format!("entries beyond the first {} have no duration", births::MAX);
             books.because(births.unremembered, text);
         }
+        if !by_netlink {
+            books.because(0, NOT_BY_BPF);
+        }
+        if self.resync.is_some() && !self.wanted.has(NatHappening::Live) {
+            books.because(0, "--resync shows nothing: the filter leaves out rows whose event is live");
+        }
         let Counts { new, update, destroy, live } = self.counts;
         let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };
         books.because(0, format!("{new} new entries, {update} updates, {destroy} ended{dumped}"));
@@ -310,15 +368,20 @@ impl<'h> NatEventStream<'h> {
 impl Stream<NatEvents> for NatEventStream<'_> {
     fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
         let (door, lacks, line) = match self.door {
-            Door::Bpf(_) => {
-                (DOOR_BPF, LACKS_BPF, "new entries by bpf: the packet that makes an entry tells of it".to_owned())
-            }
+            Door::Bpf(_) => (
+                DOOR_BPF,
+                LACKS_BPF,
+                format!("new entries by bpf: the packet that makes an entry tells of it; {NOT_BY_BPF}"),
+            ),
             Door::Netlink(_) => {
                 let why = self.shut.as_ref().map_or(String::new(), |why| format!("; not by bpf: {why}"));
                 (DOOR_NETLINK, 0, format!("events by netlink: the kernel's multicast groups of ctnetlink{why}"))
             }
         };
-        Offer { door, pushed: pushed(demand), lacks, explain: vec![line] }
+        let backends =
+            [(DOOR_BPF, LACKS_BPF), (DOOR_NETLINK, 0)].map(|(backend, lacks)| BackendLacks { backend, lacks });
+        let backends = if self.forced_bpf { backends.to_vec() } else { Vec::new() };
+        Offer { door, pushed: pushed(demand), lacks, backends, explain: vec![line] }
     }
 
     fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<Tide, SourceError> {
@@ -328,13 +391,15 @@ impl Stream<NatEvents> for NatEventStream<'_> {
             stopped.set(stopped.get() || next == Next::Stop);
             next
         };
+        let before = self.received();
         let tide = match self.door {
             Door::Netlink(_) => self.next_by_netlink(&mut each),
             Door::Bpf(_) => self.next_by_packet(&mut each),
         };
         let tide = tide.map_err(|error| error_of(&error))?;
         if !stopped.get() {
-            self.resync(&mut each);
+            // A block without events comes when a burst is over.
+            self.resync(tide == Tide::Out || self.received() == before, &mut each);
         }
         Ok(tide)
     }
@@ -373,6 +438,10 @@ fn asked(host: &Host, wanted: Wanted) -> Accounting {
     }
     notes
 }
+
+/// What the way of a packet does not show.
+const NOT_BY_BPF: &str = "bpf tells of entries that a packet makes, not of those that a process makes (conntrack -I, \
+                          conntrackd): --via netlink tells of both";
 
 /// Name of the BPF door's stream on the tape.
 fn key(netns_id: u64) -> String {

@@ -15,6 +15,7 @@ fn rows_in_words() {
         door: "netlink",
         pushed: vec![Push::Exact, Push::Narrowed],
         lacks: need::TCP_INFO,
+        backends: Vec::new(),
         explain: vec!["one dump for both families".to_owned()],
     };
     assert_eq!(

@@ -29,7 +29,7 @@ impl<T: Table> Knowing<'_, T> {
         let plan = self.plan;
         // An order is made of cells, and a limit must be looked at row by row.
         let fits = matches!(plan.work, Work::Stream) && plan.limit.is_none() && sink.keeps();
-        let gate = plan.gate(source, lookups, stop);
+        let gate = plan.gate(source, lookups, stop)?;
         plan.read(source, &gate, plan.out(sink, round), fits.then_some(self.written))
     }
 }

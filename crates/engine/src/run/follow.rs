@@ -1,6 +1,7 @@
 //! Following a stream: rows go out as they come, and reach the reader whenever there are no more for now.
 
 use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
+use crate::answers::add_gap;
 use crate::plan::Plan;
 use record::{Lookups, Next, Push, Sink, SourceError, Stream, Table, Tide, Value};
 use std::mem;
@@ -56,6 +57,8 @@ impl<T: Table> Plan<T> {
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
         let offer = stream.offer(&self.demand);
+        self.check(&offer).map_err(RunError::Unanswered)?;
+        let gap = self.filter_gap(&offer);
         let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
         let mut pass = Pass::new();
         let mut broken = None;
@@ -72,6 +75,7 @@ impl<T: Table> Plan<T> {
             from_stream.incomplete = true;
             from_stream.because(0, error.to_string());
         }
+        add_gap(gap.as_deref(), &mut from_stream);
         self.close(out, pass, from_stream)
     }
 
@@ -89,7 +93,7 @@ impl<T: Table> Plan<T> {
             let mut tide = Ok(Tide::Out);
             let (pushed, stop) = (gated.pushed, gated.stop);
             gated.lookups.with(&mut |lookups| {
-                let gate = Gate { rest: self.predicate.rest(pushed), lookups, stop };
+                let gate = Gate { rest: self.predicate.rest(pushed), gap: None, lookups, stop };
                 tide = self.tide(stream, &gate, &mut spare, out, pass);
             });
             out.flush();

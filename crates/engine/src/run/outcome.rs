@@ -1,5 +1,6 @@
 //! How a run ended: in order, early, or not at all.
 
+use crate::answers::Unanswered;
 use record::{Accounting, SinkError, SourceError};
 use std::fmt;
 
@@ -31,6 +32,8 @@ pub enum Ended {
 pub enum RunError {
     /// The source could not be read at all; the sink has not been called.
     Source(SourceError),
+    /// The backend that the user forces lacks a field that is asked for; nothing was read.
+    Unanswered(Unanswered),
     /// The output could not be written.
     Sink(SinkError),
 }
@@ -39,6 +42,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Source(error) => error.fmt(f),
+            RunError::Unanswered(error) => error.fmt(f),
             RunError::Sink(error) => error.fmt(f),
         }
     }
@@ -48,6 +52,7 @@ impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             RunError::Source(error) => Some(error),
+            RunError::Unanswered(error) => Some(error),
             RunError::Sink(error) => Some(error),
         }
     }

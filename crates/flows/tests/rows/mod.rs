@@ -85,6 +85,7 @@ impl Source<Sockets> for Rows {
             door: "rows",
             pushed: vec![self.push; demand.conjuncts.len()],
             lacks: 0,
+            backends: Vec::new(),
             explain: vec![format!("{} conjuncts", demand.conjuncts.len())],
         }
     }

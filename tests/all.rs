@@ -16,6 +16,7 @@ mod lacking_fields;
 mod live;
 mod namespaces;
 mod nat;
+mod nat_backends;
 mod nat_events;
 mod nat_sizes;
 mod nat_stateless;

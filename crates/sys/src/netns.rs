@@ -24,6 +24,10 @@ pub struct NetNs {
     shown: Box<str>,
 }
 
+/// `_IO(0xb7, 1)` and `_IO(0xb7, 4)` (include/uapi/linux/nsfs.h), since Linux 4.9 and 4.11.
+const NS_GET_USERNS: libc::c_ulong = 0xb701;
+const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
+
 impl NetNs {
     /// The namespace the calling thread is in.
     pub fn current() -> Result<NetNs, SysError> {
@@ -87,6 +91,22 @@ impl NetNs {
     /// Inode number: what `ls -L -i` and `lsns` show, and what identifies a namespace while it lives.
     pub fn inode(&self) -> u64 {
         self.inode
+    }
+
+    /// The user, as the calling process sees the number, who made the user namespace that owns this network namespace: 0
+    /// for those that root makes. EPERM if that user namespace lies outside the caller's.
+    pub fn owner_uid(&self) -> Result<u32, SysError> {
+        let failed = |errno| SysError::new("ioctl", self.shown.clone(), errno);
+        let raw = self.fd.raw();
+        // SAFETY: the descriptor is open while `self` is borrowed; the request takes no argument.
+        let users = call("ioctl", || unsafe { libc::ioctl(raw, NS_GET_USERNS) }.into()).map_err(failed)?;
+        // SAFETY: the kernel has just given this descriptor to us alone.
+        let users = unsafe { Fd::take(users) };
+        let raw = users.raw();
+        let mut uid: libc::uid_t = 0;
+        // SAFETY: the descriptor is open while `users` lives; the kernel writes one uid_t, for which there is room.
+        call("ioctl", || unsafe { libc::ioctl(raw, NS_GET_OWNER_UID, &raw mut uid) }.into()).map_err(failed)?;
+        Ok(uid)
     }
 
     /// Takes the calling thread into this namespace until the returned guard is dropped.

@@ -102,6 +102,6 @@ impl Reads<Nat> for Reading {
             return then(source);
         }
         let ends = Ends::read(session, books);
-        then(&mut WithOwners::new(source, &ends, lookups, &self.secret))
+        then(&mut WithOwners::new(source, &ends, lookups, &self.secret, session.namespaces().is_none()))
     }
 }

@@ -1,19 +1,24 @@
-//! Whose an entry is: the process that holds the socket at the end which is in the entry's namespace.
+//! Whose an entry is: the process that holds the socket at the end which is in the entry's namespace, or else the one that
+//! holds the backend's socket in another namespace that is read.
 //!
 //! A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what it asked
 //! for (the original direction), the server's to what the answers go to (the reply direction). UDP servers, and TCP
 //! connections that nobody holds any more, are found by what listens at their address; then that address must be this
 //! namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
+//!
+//! A backend in another namespace is found by its address. Any user may make a namespace with any address in it, so one
+//! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
 
 use super::same_owners::{SameOwners, Sums};
 use crate::session::Session;
 use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
 use record::{
-    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, Source, SourceError,
-    Test, Unchanged, field_index,
+    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, Scope, Source,
+    SourceError, Test, Unchanged, field_index,
 };
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
+use sys::NetNs;
 
 /// The sockets of the namespaces that are read, by their ends.
 pub(super) struct Ends {
@@ -23,6 +28,10 @@ pub(super) struct Ends {
     bound: HashMap<(u64, u8, Option<Addr>, u16), u32>,
     /// Addresses of the namespaces.
     ours: HashSet<(u64, Addr)>,
+    /// Where each address is; those of loopback are everywhere and left out. Empty if one namespace is read.
+    homes: HashMap<Addr, Vec<u64>>,
+    /// Who made the namespaces; none where that is not known.
+    makers: HashMap<u64, u32>,
 }
 
 /// Protocol, own address and port, the other's.
@@ -31,7 +40,13 @@ type Connection = (u8, Addr, u16, Addr, u16);
 impl Ends {
     /// Reads the sockets of TCP and UDP. What cannot be read costs owners, and a line.
     pub(super) fn read(session: &Session, books: &mut Accounting) -> Ends {
-        let mut ends = Ends { connected: HashMap::new(), bound: HashMap::new(), ours: HashSet::new() };
+        let mut ends = Ends {
+            connected: HashMap::new(),
+            bound: HashMap::new(),
+            ours: HashSet::new(),
+            homes: HashMap::new(),
+            makers: HashMap::new(),
+        };
         let read = session.with_sockets(None, &|_| true, |sockets| {
             sockets.run(&demand(), &mut |socket| {
                 ends.add(socket);
@@ -53,11 +68,19 @@ impl Ends {
     }
 
     fn read_addresses(&mut self, session: &Session, books: &mut Accounting) {
+        let reads_many = session.namespaces().is_some();
         session.in_each_namespace(&mut |netns_id| {
-            let ours = &mut self.ours;
+            let (ours, homes) = (&mut self.ours, &mut self.homes);
             let read = host::addresses::read(session.host(), netns_id, None, &mut |addr| {
-                ours.insert((netns_id, addr.unmapped()));
+                let addr = addr.unmapped();
+                let is_new = ours.insert((netns_id, addr));
+                if reads_many && is_new && !matches!(addr.scope(), Scope::Loopback | Scope::Link) {
+                    homes.entry(addr).or_default().push(netns_id);
+                }
             });
+            if let Some(uid) = maker(session, netns_id).filter(|_| reads_many) {
+                self.makers.insert(netns_id, uid);
+            }
             match read {
                 Err(error) if !error.is_not_recorded() => {
                     books.incomplete = true;
@@ -82,13 +105,48 @@ impl Ends {
         self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
     }
 
-    /// True if an end of the entry is here, as addresses tell.
+    /// True if an end of the entry is here, or its backend in a namespace that is read, as addresses tell.
     pub(super) fn is_here(&self, row: &Conntrack<'_>) -> bool {
-        [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
+        self.home_of_backend(row).is_some()
+            || [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
     }
 
-    /// The inode of the socket at the local end; the client's, if both are here.
+    /// The inode of the socket at the local end; the client's, if both are here. Else that of the backend's socket.
     pub(super) fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        self.local_inode(row).or_else(|| self.backend_inode(row))
+    }
+
+    /// The inode of the socket that answers in another namespace which is read.
+    fn backend_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        let home = self.home_of_backend(row)?;
+        let connected = self.connected.get(&(home, connection(&row.reply)?));
+        connected.or_else(|| self.bound_at(home, &row.reply)).copied()
+    }
+
+    /// The one other namespace that has the backend's address.
+    fn home_of_backend(&self, row: &Conntrack<'_>) -> Option<u64> {
+        let addr = row.reply.src.unmapped();
+        if self.homes.is_empty() || self.is_ours(row.netns_id, addr) {
+            return None;
+        }
+        let mut homes = self.homes.get(&addr)?.iter().filter(|home| self.is_trusted(**home, row.netns_id));
+        let (home, None) = (homes.next()?, homes.next()) else { return None };
+        Some(*home)
+    }
+
+    /// True if a namespace was made by root, or by the user who made the namespace of the entry.
+    fn is_trusted(&self, home: u64, of_entry: u64) -> bool {
+        let maker = self.makers.get(&home);
+        maker.is_some_and(|uid| *uid == 0 || Some(uid) == self.makers.get(&of_entry))
+    }
+
+    /// True if the backend is elsewhere and no namespace that is read has it.
+    fn is_away(&self, row: &Conntrack<'_>) -> bool {
+        let has_socket = matches!(row.orig.proto, ip_proto::TCP | ip_proto::UDP);
+        has_socket && !self.is_here(row)
+    }
+
+    fn local_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
         let ends = [&row.orig, &row.reply];
         let connected = ends.into_iter().find_map(|tuple| self.connected.get(&(row.netns_id, connection(tuple)?)));
         // Who listens is at the end of the answers; a UDP client that is not connected sends from a bound port, too.
@@ -113,6 +171,7 @@ impl Ends {
             sums.at_port(*port, (of, inode, owners(*inode)));
         }
         self.ours.iter().for_each(|address| sums.everywhere(address));
+        self.makers.iter().for_each(|maker| sums.everywhere(maker));
         sums
     }
 
@@ -149,12 +208,29 @@ fn demand() -> Demand<Sockets> {
     Demand::new(&shown, of.map(test).into_iter().collect())
 }
 
+/// Who made the namespace that the calling thread is in; none if the kernel does not tell.
+fn maker(session: &Session, netns_id: u64) -> Option<u32> {
+    let mut bytes = Vec::new();
+    let read = session.host().bytes(&format!("netns maker/{netns_id}"), "", &mut bytes, |into| {
+        into.extend_from_slice(&NetNs::current()?.owner_uid()?.to_ne_bytes());
+        Ok(())
+    });
+    read.ok()?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+/// What is said where backends lie elsewhere and one namespace is read.
+const AWAY: &str = "some entries are between other hosts or network namespaces and have no owner here: --all-netns names \
+                    the processes of backends in the other namespaces of this host";
+
 /// The source between: puts the owners into each row.
 pub(super) struct WithOwners<'o> {
     source: &'o mut dyn Source<Nat>,
     ends: &'o Ends,
     lookups: Lookups<'o>,
     secret: &'o RandomState,
+    /// One namespace is read.
+    reads_one: bool,
 }
 
 impl<'o> WithOwners<'o> {
@@ -165,8 +241,9 @@ impl<'o> WithOwners<'o> {
         ends: &'o Ends,
         lookups: Lookups<'o>,
         secret: &'o RandomState,
+        reads_one: bool,
     ) -> WithOwners<'o> {
-        WithOwners { source, ends, lookups, secret }
+        WithOwners { source, ends, lookups, secret, reads_one }
     }
 }
 
@@ -181,10 +258,18 @@ impl Source<Nat> for WithOwners<'_> {
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
-        let WithOwners { source, ends, lookups, secret } = self;
+        let WithOwners { source, ends, lookups, secret, reads_one } = self;
         let same = unchanged.map(|unchanged| SameOwners { unchanged, sums: ends.sums(lookups, secret) });
         let same = same.as_ref().map(|same| same as &dyn Unchanged);
-        source.read(demand, same, &mut |row| owned(ends, lookups, row, each))
+        let mut is_away = false;
+        let mut stats = source.read(demand, same, &mut |row| {
+            is_away = is_away || (*reads_one && ends.is_away(row));
+            owned(ends, lookups, row, each)
+        })?;
+        if is_away {
+            stats.because(0, AWAY);
+        }
+        Ok(stats)
     }
 }
 

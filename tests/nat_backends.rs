@@ -1,0 +1,96 @@
+//! Owners of entries whose backend is in another namespace of this host, as containers are.
+
+use crate::run::{Ran, netwren_in};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use testkit::netns::Lab;
+
+/// The rows. Namespaces of other tests come and go meanwhile: what could not be read of them is said, exit code 3.
+#[track_caller]
+fn shown(ran: Ran) -> String {
+    assert!(matches!(ran.code, 0 | 3), "exit code {}; stderr: {}", ran.code, ran.stderr);
+    ran.stdout
+}
+
+/// A router publishes 8080 on 198.51.100.1 as the port 80 of a server in a namespace of its own; a client is connected.
+struct Published {
+    router: Lab,
+    _labs: [Lab; 2],
+    _held: (TcpListener, TcpStream, TcpStream),
+}
+
+impl Published {
+    /// `net` are the first three numbers of the server's addresses: unlike other tests', for all namespaces are read.
+    fn new(purpose: &str, net: &str) -> Published {
+        let [client, router, server] = ["c", "r", "s"].map(|part| Lab::new(&format!("{purpose}{part}")));
+        for (lab, near, far, net) in [(&client, "c0", "c1", "198.51.100"), (&server, "s0", "s1", net)] {
+            lab.ip(&["link", "add", near, "type", "veth", "peer", "name", far, "netns", router.name()]);
+            for (lab, dev, addr) in [(lab, near, format!("{net}.2/24")), (&router, far, format!("{net}.1/24"))] {
+                lab.ip(&["addr", "add", &addr, "dev", dev]);
+                lab.ip(&["link", "set", dev, "up"]);
+            }
+            lab.ip(&["route", "add", "default", "via", &format!("{net}.1")]);
+        }
+        router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+        router.nft(&format!(
+            "table ip published {{
+ chain prerouting {{
+ type nat hook prerouting priority -100;
+ ip daddr 198.51.100.1 tcp dport 8080 dnat to {net}.2:80
+ }}
+ }}
+"
+        ));
+        let listener = server.inside(|| TcpListener::bind("0.0.0.0:80")).unwrap();
+        let mut near = client.inside(|| TcpStream::connect("198.51.100.1:8080")).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(b"x").unwrap();
+        far.read_exact(&mut [0; 1]).unwrap();
+        Published { router, _labs: [client, server], _held: (listener, near, far) }
+    }
+
+    /// Pids that the lines of `netwren nat` with these words name.
+    #[track_caller]
+    fn pids(&self, words: &[&str]) -> Vec<String> {
+        let all = [&["nat", "-H", "-c", "pid"], words].concat();
+        shown(netwren_in(&self.router, &all)).lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn root_issue_10_the_process_behind_a_published_port_is_named() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let published = Published::new("backs", "10.213.77");
+    let (backend, netns) = ("backend = 10.213.77.2:80", format!("and netns = {}", published.router.name()));
+    let own = [std::process::id().to_string()];
+    // What only this namespace's sockets tell.
+    assert_eq!(published.pids(&[backend]), ["-"]);
+    let alone = netwren_in(&published.router, &["nat", backend, "-c", "+process,container"]);
+    assert!(alone.stderr.contains("--all-netns names the processes of backends"), "{}", alone.stderr);
+    assert_eq!(published.pids(&[backend, &netns, "--all-netns"]), own);
+    let all = netwren_in(&published.router, &["nat", backend, "--all-netns"]);
+    assert!(!all.stderr.contains("--all-netns names"), "{}", all.stderr);
+    let top = shown(netwren_in(&published.router, &["nat", "top", "pid,process", backend, "--all-netns", "-H"]));
+    assert!(top.lines().any(|line| line.starts_with(&own[0])), "{top}");
+    let top = shown(netwren_in(&published.router, &["nat", "top", "container", backend, "--all-netns"]));
+    assert!(top.starts_with("container\tcount"), "{top}");
+}
+
+/// Any user may make a namespace with the backend's address and listen there.
+#[test]
+fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
+    testkit::require_root!();
+    for tool in ["nft", "setpriv", "unshare"] {
+        testkit::require_tool!(tool);
+    }
+    let published = Published::new("backf", "10.213.78");
+    let (backend, netns) = ("backend = 10.213.78.2:80", format!("and netns = {}", published.router.name()));
+    let script = "ip address add 10.213.78.2/24 dev lo && ip link set lo up; sleep 600";
+    let words = ["--reuid=65534", "--clear-groups", "unshare", "-Urn", "sh", "-c", script];
+    let pid = published.router.spawn("setpriv", &words);
+    testkit::wait_until("the user's namespace has the address", || {
+        std::fs::read_to_string(format!("/proc/{pid}/net/fib_trie")).is_ok_and(|routes| routes.contains("10.213.78.2"))
+    });
+    assert_eq!(published.pids(&[backend, &netns, "--all-netns"]), [std::process::id().to_string()]);
+}

@@ -11,7 +11,7 @@ Examples:
   netwren nat stateless plan --publish 8080:172.17.0.2:8080       the rules, for nft(8); nothing is changed
   netwren nat stateless plan --publish 192.0.2.1:443:10.0.0.2:8443 --publish 53:10.0.0.3:53/udp
   netwren nat stateless plan --publish 8080:172.17.0.2:8080 --apply --yes
-  netwren nat stateless verify --within 10                        wait until packets were seen both ways
+  netwren nat stateless verify --within 10                        watch until packets move both ways
   netwren nat stateless plan --undo --yes                         take the rules away again
 ";
 
@@ -37,6 +37,10 @@ pub(crate) enum Task {
         apply: bool,
         /// `--yes`: not only shown.
         yes: bool,
+        /// `--probe`: how long packets are watched after the rules are in place.
+        probe: Duration,
+        /// `--no-undo`: the rules stay if only one direction moves.
+        no_undo: bool,
     },
     /// Take the rules away.
     Undo {
@@ -45,7 +49,7 @@ pub(crate) enum Task {
     },
     /// Look whether packets were seen in both directions.
     Verify {
-        /// `--within`: how long to wait for them.
+        /// `--within`: how long packets are watched.
         within: Duration,
         /// `-o json`
         json: bool,
@@ -70,29 +74,32 @@ fn netns(matches: &ArgMatches) -> Option<String> {
 
 fn planned(words: &ArgMatches) -> Result<Stateless, &'static str> {
     let publishes: Vec<String> = words.get_many::<String>("publish").into_iter().flatten().cloned().collect();
-    let [undo, apply, yes, no_helper] = ["undo", "apply", "yes", "no-helper"].map(|flag| words.get_flag(flag));
+    let [undo, apply, yes, no_helper, no_undo] =
+        ["undo", "apply", "yes", "no-helper", "no-undo"].map(|flag| words.get_flag(flag));
+    let probe = seconds(words, "probe", "--probe takes seconds, at most a day's")?;
     let task = match (undo, publishes.is_empty()) {
         (true, false) => return Err("--undo takes everything away: leave out --publish"),
         (true, true) if apply => return Err("--undo and --apply exclude each other"),
         (true, true) => Task::Undo { yes },
         (false, true) => return Err("what is to be published? --publish [ADDR:]PORT:BACKEND:PORT[/tcp|/udp]"),
+        (false, false) if no_undo && !apply => return Err("--no-undo goes with --apply"),
         (false, false) if yes && !apply => return Err("--yes goes with --apply or --undo"),
-        (false, false) => Task::Plan { publishes, no_helper, apply, yes },
+        (false, false) => Task::Plan { publishes, no_helper, apply, yes, probe, no_undo },
     };
     Ok(Stateless { task, netns: netns(words) })
 }
 
+/// How long packets are watched if nobody says.
+const WATCHED: Duration = Duration::from_secs(5);
+
+fn seconds(words: &ArgMatches, flag: &str, wrong: &'static str) -> Result<Duration, &'static str> {
+    let Some(text) = words.get_one::<String>(flag) else { return Ok(WATCHED) };
+    let seconds = text.trim_end_matches('s').parse::<f64>().ok();
+    seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds)).map(Duration::from_secs_f64).ok_or(wrong)
+}
+
 fn verified(words: &ArgMatches) -> Result<Stateless, &'static str> {
-    let within = match words.get_one::<String>("within") {
-        None => Duration::ZERO,
-        Some(text) => text
-            .trim_end_matches('s')
-            .parse::<f64>()
-            .ok()
-            .filter(|seconds| (0.0..=86_400.0).contains(seconds))
-            .map(Duration::from_secs_f64)
-            .ok_or("--within takes seconds, at most a day's")?,
-    };
+    let within = seconds(words, "within", "--within takes seconds, at most a day's")?;
     let json = words.get_one::<String>("output").is_some_and(|word| word == "json");
     Ok(Stateless { task: Task::Verify { within, json }, netns: netns(words) })
 }
@@ -122,10 +129,15 @@ pub(super) fn command() -> Command {
         .arg(switch("apply", "Put the rules in place of those applied before; without --yes only show them"))
         .arg(switch("undo", "Take the rules away again; without --yes only show them"))
         .arg(switch("yes", "Really change the rules"))
+        .arg(Arg::new("probe").long("probe").value_name("SECONDS").help(
+            "How long packets are watched after --apply --yes (5): if they move in one direction only, what was before is \
+             put back. 0 watches none",
+        ))
+        .arg(switch("no-undo", "Leave the rules in place even if packets move in one direction only"))
         .arg(netns());
     let verify = Command::new("verify")
-        .about("Look whether packets were rewritten in both directions; exit code 1 if not")
-        .arg(Arg::new("within").long("within").value_name("SECONDS").help("Wait at most so long until it is so"))
+        .about("Look whether packets are rewritten in both directions from now on; exit code 1 if not")
+        .arg(Arg::new("within").long("within").value_name("SECONDS").help("Watch at most so long, until it is so (5)"))
         .arg(
             Arg::new("output")
                 .long("output")

@@ -8,11 +8,13 @@
 //! Reads nothing and changes nothing; who applies it is the command line.
 
 mod impossible;
+mod obstacles;
 mod plan;
 mod publish;
 mod ruleset;
 
 pub use impossible::Impossible;
+pub use obstacles::{Obstacle, Settings, obstacles};
 pub use plan::{Place, Plan, Rewrite, plan};
 pub use publish::{Publish, Transport};
 pub use ruleset::{Direction, TABLE, counter_name};

@@ -9,6 +9,8 @@ use record::{Addr, Scope};
 pub struct Place<'p> {
     /// Every address of the host's interfaces.
     pub addresses: &'p [Addr],
+    /// Backends, each with the host's address on the side where it is; left out are those behind the default route.
+    pub towards: &'p [(Addr, Addr)],
     /// True if ports that usually need a helper are published all the same.
     pub no_helper: bool,
 }
@@ -96,6 +98,11 @@ fn the_only_one(publish: &Publish, place: &Place<'_>) -> Result<Addr, Impossible
     let far = |addr: &Addr| !matches!(addr.scope(), Scope::Loopback | Scope::Link);
     let mut candidates: Vec<Addr> =
         place.addresses.iter().copied().filter(|addr| matches!(addr, Addr::V4(_)) == v4 && far(addr)).collect();
+    // The address on the backend's side is not the one that clients use, unless there is no other.
+    let towards = |addr: &Addr| place.towards.contains(&(publish.backend, *addr));
+    if candidates.iter().any(|addr| !towards(addr)) {
+        candidates.retain(|addr| !towards(addr));
+    }
     // A bridge's own address is the neighbour of the backend: nobody else uses it.
     if candidates.iter().any(|addr| !neighbours(*addr, publish.backend)) {
         candidates.retain(|addr| !neighbours(*addr, publish.backend));
@@ -178,7 +185,7 @@ mod tests {
 
     fn judged(written: &[&str], addresses: &[Addr]) -> Result<Vec<Rewrite>, Vec<String>> {
         let publishes: Vec<Publish> = written.iter().map(|text| text.parse().unwrap()).collect();
-        plan(&publishes, &Place { addresses, no_helper: false })
+        plan(&publishes, &Place { addresses, towards: &[], no_helper: false })
             .map(|plan| plan.rewrites)
             .map_err(|reasons| reasons.iter().map(Impossible::to_string).collect())
     }
@@ -193,6 +200,19 @@ mod tests {
         assert!(two[0].ends_with("with one of 192.0.2.1 198.51.100.1"), "{two:?}");
         let none = judged(&["8080:[fd00::2]:80"], &[WAN]).unwrap_err();
         assert!(none[0].contains("no address of that family"), "{none:?}");
+    }
+
+    #[test]
+    fn issue_10_the_address_towards_the_backend_is_left_out() {
+        let (wan, inside, backend) = (Addr::V4([10, 1, 5, 1]), Addr::V4([10, 1, 9, 1]), Addr::V4([10, 1, 9, 2]));
+        let publishes = ["8080:10.1.9.2:80".parse().unwrap()];
+        let found = |addresses: &[Addr], towards: &[(Addr, Addr)]| {
+            plan(&publishes, &Place { addresses, towards, no_helper: false })
+        };
+        assert_eq!(found(&[inside, wan], &[(backend, inside)]).unwrap().rewrites[0].public, wan);
+        // Which one is not told, or it is the only one.
+        assert!(found(&[inside, wan], &[]).is_err());
+        assert_eq!(found(&[inside], &[(backend, inside)]).unwrap().rewrites[0].public, inside);
     }
 
     #[test]
@@ -217,13 +237,14 @@ mod tests {
     #[test]
     fn a_helper_can_be_denied() {
         let publishes = ["5060:172.17.0.2:5060/udp".parse().unwrap()];
-        assert!(plan(&publishes, &Place { addresses: &[WAN], no_helper: true }).is_ok());
+        assert!(plan(&publishes, &Place { addresses: &[WAN], towards: &[], no_helper: true }).is_ok());
     }
 
     #[test]
     fn what_changes_is_said() {
         let publishes = ["198.51.100.9:53:172.17.0.2:53/udp".parse().unwrap()];
-        let said = plan(&publishes, &Place { addresses: &[WAN], no_helper: false }).unwrap().warnings.join("\n");
+        let said =
+            plan(&publishes, &Place { addresses: &[WAN], towards: &[], no_helper: false }).unwrap().warnings.join("\n");
         for words in ["must be routed here", "172.17.0.2:53 directly", "fragments", "untracked", "own network"] {
             assert!(said.contains(words), "{words}: {said}");
         }

@@ -7,6 +7,10 @@ use std::fmt::Write;
 /// The table that holds everything; nothing else is touched.
 pub const TABLE: &str = "inet netwren_stateless";
 
+/// Where packets are rewritten on their way in: behind rules of others at `raw`, which drop what comes to a container's
+/// address from outside (Docker's do), and before connection tracking at -200.
+pub(super) const PRIORITY: i32 = -290;
+
 /// The two ways of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
@@ -35,7 +39,7 @@ pub fn counter_name(plan: &Plan, at: usize, direction: Direction) -> Option<Stri
 impl Plan {
     /// The whole rule set: replaces an older one of ours in one transaction.
     ///
-    /// Before connection tracking (priority raw, -300, tracking is -200) packets of both directions are marked as
+    /// Before connection tracking (priority raw + 10 = -290, tracking is -200) packets of both directions are marked as
     /// untracked and those to the public address get the backend's. Answers get the public address back where they
     /// leave: behind the routing decision, because a packet that comes in with an address of this host as its source
     /// is a martian and would be dropped.
@@ -59,7 +63,7 @@ impl Plan {
         let untracked = every(&|sides, rules| sides.untracked(rules));
         let to_client = every(&|sides, rules| sides.to_client(rules));
         let clamped = every(&|sides, rules| sides.clamped(rules));
-        chain(&mut text, "from_outside", "filter hook prerouting priority raw", &[&to_backend, &untracked]);
+        chain(&mut text, "from_outside", "filter hook prerouting priority raw + 10", &[&to_backend, &untracked]);
         chain(&mut text, "from_this_host", "route hook output priority raw", &[&to_backend]);
         chain(&mut text, "to_this_host", "filter hook input priority mangle", &[&to_client]);
         chain(&mut text, "to_outside", "filter hook postrouting priority srcnat", &[&clamped, &to_client]);
@@ -145,7 +149,7 @@ mod tests {
 
     fn planned(written: &[&str]) -> Plan {
         let publishes: Vec<Publish> = written.iter().map(|text| text.parse().unwrap()).collect();
-        plan(&publishes, &Place { addresses: HERE, no_helper: false }).unwrap()
+        plan(&publishes, &Place { addresses: HERE, towards: &[], no_helper: false }).unwrap()
     }
 
     #[test]
@@ -160,7 +164,7 @@ table inet netwren_stateless {
 	counter tcp_8080_out {
 	}
 	chain from_outside {
-		type filter hook prerouting priority raw; policy accept;
+		type filter hook prerouting priority raw + 10; policy accept;
 		ip daddr 192.0.2.1 tcp dport 8080 counter name tcp_8080_in notrack ip daddr set 172.17.0.2 tcp dport set 80
 		ip saddr 172.17.0.2 tcp sport 80 notrack
 	}

@@ -7,9 +7,10 @@ use crate::messages::refused;
 use crate::nft::{self, NftError};
 use crate::output;
 use crate::session::{Place, Session};
-use doctor::stateless::{Impossible, Place as Here, Plan, Publish, TABLE, plan};
+use doctor::stateless::{Impossible, Place as Here, Plan, Publish, Settings, TABLE, obstacles, plan};
 use record::{Addr, text};
 use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// How often the counters are read while packets are waited for.
@@ -26,12 +27,12 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         Err(error) => return Outcome::because(error.exit(), error),
     };
     match stateless.task {
-        Task::Plan { publishes, no_helper, apply, yes } => {
+        Task::Plan { publishes, no_helper, apply, yes, probe, no_undo } => {
             let planned = match planned(&session, &publishes, no_helper) {
                 Ok(planned) => planned,
                 Err(outcome) => return outcome,
             };
-            if apply && yes { put_in_place(&planned) } else { shown(&planned, apply) }
+            if apply && yes { put_in_place(&session, &planned, probe, no_undo) } else { shown(&planned, apply) }
         }
         Task::Undo { yes } => undo(yes),
         Task::Verify { within, json } => verify(&session, within, json),
@@ -56,7 +57,9 @@ fn planned(session: &Session, publishes: &[String], no_helper: bool) -> Result<P
     let mut addresses: Vec<Addr> = Vec::new();
     let read = host::addresses::read(session.host(), session.netns_id(), None, &mut |addr| addresses.push(addr));
     read.map_err(|error| Outcome::because(Exit::Failed, error))?;
-    plan(&wanted, &Here { addresses: &addresses, no_helper }).map_err(|reasons| refused(Exit::NoMatch, &reasons))
+    let towards = towards(&wanted);
+    plan(&wanted, &Here { addresses: &addresses, towards: &towards, no_helper })
+        .map_err(|reasons| refused(Exit::NoMatch, &reasons))
 }
 
 fn shown(plan: &Plan, apply: bool) -> Outcome {
@@ -68,16 +71,140 @@ fn shown(plan: &Plan, apply: bool) -> Outcome {
     Outcome { exit, says }
 }
 
-fn put_in_place(plan: &Plan) -> Outcome {
+/// Backends behind a route of their own, each with the address that this host has towards it.
+fn towards(publishes: &[Publish]) -> Vec<(Addr, Addr)> {
+    let backends = publishes.iter().map(|publish| publish.backend);
+    let one = |backend: Addr| {
+        let near = source_towards(backend)?;
+        let outside = if matches!(backend, Addr::V4(_)) { ANYWHERE_V4 } else { ANYWHERE_V6 };
+        (source_towards(outside) != Some(near)).then_some((backend, near))
+    };
+    backends.filter_map(one).collect()
+}
+
+/// Root servers of the DNS: addresses that only a default route leads to. Nothing is sent there.
+const ANYWHERE_V4: Addr = Addr::V4([198, 41, 0, 4]);
+const ANYWHERE_V6: Addr = Addr::V6([0x20, 0x01, 0x05, 0x03, 0xba, 0x3e, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0x30]);
+
+/// The source address of packets to `addr`, by the kernel's routes; none if there is no route. Sends nothing.
+fn source_towards(addr: Addr) -> Option<Addr> {
+    let (any, to): (IpAddr, IpAddr) = match addr {
+        Addr::V4(octets) => ([0; 4].into(), octets.into()),
+        Addr::V6(octets) => ([0; 16].into(), octets.into()),
+    };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+    // The port does not matter: connecting a UDP socket only looks up the route.
+    socket.connect(SocketAddr::new(to, 9)).ok()?;
+    Some(match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(own) => Addr::V4(own.octets()),
+        IpAddr::V6(own) => Addr::V6(own.octets()),
+    })
+}
+
+/// Looks for what would stop the packets, puts the rules in place, watches packets, and takes the rules back if only one
+/// direction moves.
+fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) -> Outcome {
+    let mut says = match preflight(session, plan) {
+        Ok(warnings) => [plan.warnings.clone(), warnings].concat(),
+        Err(outcome) => return outcome,
+    };
+    let before = match nft::list(&words_of_table(&["list", "table"])) {
+        Ok(rules) => Some(rules),
+        Err(error) if error.is_absent() => None,
+        Err(error) => return failed(&error),
+    };
     if let Err(error) = nft::apply(&plan.ruleset()) {
         return failed(&error);
     }
-    let mut says = plan.warnings.clone();
+    let moved = match watch(session, probe) {
+        Ok(moved) => moved,
+        Err(error) => {
+            says.push(format!("the rules are in place, but packets could not be watched: {error}"));
+            return Outcome { exit: Exit::Failed, says };
+        }
+    };
+    let one_way: Vec<String> = moved.iter().filter(|hits| hits.one_way()).map(Hits::in_words).collect();
+    if !one_way.is_empty() {
+        says.push(format!("packets move in one direction only: {}", one_way.join("; ")));
+        return if no_undo { kept(says) } else { taken_back(before.as_deref(), says) };
+    }
     says.push(format!(
-        "applied as table {TABLE} until the next boot; `netwren nat stateless verify` tells whether both directions are \
-         hit, `netwren nat stateless plan --undo --yes` takes the rules away"
+        "applied as table {TABLE} until the next boot; {}`netwren nat stateless verify` tells whether both directions are \
+         hit, `netwren nat stateless plan --undo --yes` takes the rules away",
+        probed(&moved, probe)
     ));
     Outcome { exit: Exit::Ok, says }
+}
+
+/// What the probe saw of ports that do not move in one direction only.
+fn probed(moved: &[Hits], probe: Duration) -> String {
+    let silent: Vec<&str> = moved.iter().filter(|hits| !hits.both()).map(|hits| hits.port.as_str()).collect();
+    match (probe.is_zero(), silent.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => "packets move in both directions; ".to_owned(),
+        (false, false) => format!("no packet came within {} s for {}; ", probe.as_secs_f64(), silent.join(", ")),
+    }
+}
+
+fn kept(mut says: Vec<String>) -> Outcome {
+    says.push(
+        "the rules stay in place (--no-undo); `netwren nat stateless plan --undo --yes` takes them away".to_owned(),
+    );
+    Outcome { exit: Exit::NoMatch, says }
+}
+
+/// What was there before is there again.
+fn taken_back(before: Option<&str>, mut says: Vec<String>) -> Outcome {
+    let script = format!("delete table {TABLE}\n{}", before.unwrap_or_default());
+    let exit = match nft::apply(&script) {
+        Ok(()) => {
+            let what =
+                if before.is_some() { "the rules applied before are in place again" } else { "the rules are gone" };
+            says.push(format!("undone: {what} (--no-undo leaves the new ones)"));
+            Exit::NoMatch
+        }
+        Err(error) => {
+            says.push(format!("the rules are still in place: {error}"));
+            Exit::Failed
+        }
+    };
+    Outcome { exit, says }
+}
+
+/// Warnings; or what stops the packets for certain, and then nothing is changed.
+fn preflight(session: &Session, plan: &Plan) -> Result<Vec<String>, Outcome> {
+    let ruleset = nft::list(&["list", "ruleset"]).map_err(|error| failed(&error))?;
+    let (certain, others): (Vec<_>, Vec<_>) =
+        obstacles(plan, &ruleset, settings(session)).into_iter().partition(|obstacle| obstacle.is_certain);
+    if certain.is_empty() {
+        return Ok(others.into_iter().map(|obstacle| obstacle.text).collect());
+    }
+    let mut says: Vec<String> = certain.into_iter().map(|obstacle| obstacle.text).collect();
+    says.push("nothing was done: with these rules packets would be lost".to_owned());
+    Err(Outcome { exit: Exit::NoMatch, says })
+}
+
+fn settings(session: &Session) -> Settings {
+    let mut text = Vec::new();
+    let mut number = |name: &str| -> Option<u64> {
+        session.host().read_file(&format!("/proc/sys/net/{name}"), &mut text).ok()?;
+        std::str::from_utf8(&text).ok()?.trim().parse().ok()
+    };
+    let forwards_v4 = number("ipv4/ip_forward").map(|on| on != 0);
+    let forwards_v6 = number("ipv6/conf/all/forwarding").map(|on| on != 0);
+    let all = number("ipv4/conf/all/rp_filter");
+    let names = std::fs::read_dir("/proc/sys/net/ipv4/conf").into_iter().flatten().flatten();
+    // The kernel takes the greater of an interface's and that of all: 1 is strict, 2 is loose.
+    let strict_rp_filter = names.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| {
+        !matches!(name.as_str(), "all" | "default" | "lo")
+            && number(&format!("ipv4/conf/{name}/rp_filter")).max(all) == Some(1)
+    });
+    Settings { forwards_v4, forwards_v6, strict_rp_filter }
+}
+
+/// Words of nft(8) about our table.
+fn words_of_table<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    words.iter().copied().chain(TABLE.split(' ')).collect()
 }
 
 fn failed(error: &NftError) -> Outcome {
@@ -85,8 +212,7 @@ fn failed(error: &NftError) -> Outcome {
 }
 
 fn undo(yes: bool) -> Outcome {
-    let table: Vec<&str> = TABLE.split(' ').collect();
-    let listed = nft::list(&[&["list", "table"], table.as_slice()].concat());
+    let listed = nft::list(&words_of_table(&["list", "table"]));
     match listed {
         Err(error) if error.is_absent() => {
             Outcome::because(Exit::Ok, format!("there is no table {TABLE}: nothing to undo"))
@@ -121,41 +247,64 @@ impl Hits {
     fn both(&self) -> bool {
         self.inward[0] > 0 && self.outward[0] > 0
     }
+
+    fn one_way(&self) -> bool {
+        (self.inward[0] > 0) != (self.outward[0] > 0)
+    }
+
+    fn in_words(&self) -> String {
+        format!("{}: {} packets to the backend, {} answers", self.port, self.inward[0], self.outward[0])
+    }
+
+    /// What was counted since `before`. Counters that began anew count from 0.
+    fn since(self, before: &[Hits]) -> Hits {
+        let Some(old) = before.iter().find(|old| old.port == self.port) else { return self };
+        let since = |now: [u64; 2], old: [u64; 2]| {
+            if now[0] < old[0] { now } else { [now[0] - old[0], now[1].saturating_sub(old[1])] }
+        };
+        Hits { inward: since(self.inward, old.inward), outward: since(self.outward, old.outward), ..self }
+    }
 }
 
 fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
-    let until = sys::clock::monotonic_ns().saturating_add(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
-    let hits = loop {
-        let hits = match counters() {
-            Ok(hits) => hits,
-            Err(error) if error.is_absent() => {
-                let words = format!(
-                    "there is no table {TABLE}: `netwren nat stateless plan --publish … --apply --yes` makes it"
-                );
-                return Outcome::because(Exit::NoMatch, words);
-            }
-            Err(error) => return failed(&error),
-        };
-        let now = sys::clock::monotonic_ns();
-        if hits.iter().all(Hits::both) || now >= until {
-            break hits;
+    let hits = match watch(session, within) {
+        Ok(hits) => hits,
+        Err(error) if error.is_absent() => {
+            let words =
+                format!("there is no table {TABLE}: `netwren nat stateless plan --publish … --apply --yes` makes it");
+            return Outcome::because(Exit::NoMatch, words);
         }
-        let pause = u64::try_from(LOOK_EVERY.as_nanos()).unwrap_or(u64::MAX);
-        if !session.sleep_until(now.saturating_add(pause).min(until)) {
-            break hits;
-        }
+        Err(error) => return failed(&error),
     };
     let printed = output::print(&render(&hits, json));
     let missed: Vec<&str> = hits.iter().filter(|hits| !hits.both()).map(|hits| hits.port.as_str()).collect();
     if printed != Exit::Ok || missed.is_empty() {
         return printed.into();
     }
-    Outcome::because(Exit::NoMatch, format!("not hit in both directions: {}", missed.join(", ")))
+    let seconds = within.as_secs_f64();
+    Outcome::because(
+        Exit::NoMatch,
+        format!("not hit in both directions within {seconds} s from now on: {}", missed.join(", ")),
+    )
+}
+
+/// What the counters count from now on: until both directions of every port move, or so long at most.
+fn watch(session: &Session, within: Duration) -> Result<Vec<Hits>, NftError> {
+    let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let before = counters()?;
+    let until = sys::clock::monotonic_ns().saturating_add(nanos(within));
+    loop {
+        let now = sys::clock::monotonic_ns();
+        let is_over = now >= until || !session.sleep_until(now.saturating_add(nanos(LOOK_EVERY)).min(until));
+        let hits: Vec<Hits> = counters()?.into_iter().map(|hits| hits.since(&before)).collect();
+        if is_over || hits.iter().all(Hits::both) {
+            return Ok(hits);
+        }
+    }
 }
 
 fn counters() -> Result<Vec<Hits>, NftError> {
-    let table: Vec<&str> = TABLE.split(' ').collect();
-    nft::list(&[&["list", "counters", "table"], table.as_slice()].concat()).map(|listed| read_counters(&listed))
+    nft::list(&words_of_table(&["list", "counters", "table"])).map(|listed| read_counters(&listed))
 }
 
 /// What `nft list counters` prints: `counter NAME {` and below it `packets N bytes N`.

@@ -839,7 +839,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__stateless__subcmd__plan)
-            opts="-p -h --publish --no-helper --apply --undo --yes --netns --help"
+            opts="-p -h --publish --no-helper --apply --undo --yes --probe --no-undo --netns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -850,6 +850,10 @@ _netwren() {
                     return 0
                     ;;
                 -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --probe)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -64,3 +64,50 @@ pub(crate) fn add_gap(gap: Option<&str>, stats: &mut Accounting) {
         stats.because(0, gap.to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::plan::Sort;
+    use crate::testing::{field, plan, request};
+    use record::rows::need;
+
+    fn offer(lacks: u64) -> Offer {
+        let backend = |backend, lacks| BackendLacks { backend, lacks };
+        let backends = vec![backend("proc", lacks), backend("netlink", 0), backend("bpf", need::COOKIE)];
+        Offer { door: "proc", lacks, backends, ..Offer::default() }
+    }
+
+    #[test]
+    fn issue_10_a_named_field_that_the_forced_backend_lacks_is_refused() {
+        let lacking = offer(need::TCP_INFO | need::COOKIE);
+        let says = |request| plan(request).check(&lacking).map_err(|error| error.to_string()).err();
+        let refused = "`rtt_us` cannot be read by proc; --via netlink or --via bpf can, or leave --via out";
+        assert_eq!(says(request(&["rtt_us"], "")).unwrap(), refused);
+        assert_eq!(says(request(&["state"], "state = listen and not rtt_us > 5")).unwrap(), refused);
+        let sorted = crate::Request { sort: Sort::parse_list("rtt_us"), ..request(&["state"], "") };
+        assert_eq!(says(sorted).unwrap(), refused);
+        let grouped = crate::Request { by: vec!["rtt_us".into()], ..request(&[], "") };
+        assert_eq!(says(grouped).unwrap(), refused);
+        let cookie = "`cookie` cannot be read by proc; --via netlink can, or leave --via out";
+        assert_eq!(says(request(&["cookie"], "")).unwrap(), cookie);
+        // A usual column is empty instead; what the backend has is no matter.
+        let usual = crate::Request { usual: vec![field("rtt_us")], ..request(&["rtt_us", "state"], "") };
+        assert_eq!(says(usual), None);
+        assert_eq!(says(request(&["state"], "state = listen")), None);
+        // The source chose by itself.
+        let free = Offer { backends: Vec::new(), ..lacking };
+        assert!(plan(request(&["rtt_us"], "")).check(&free).is_ok());
+    }
+
+    #[test]
+    fn issue_10_a_filter_over_a_field_that_is_not_known_is_said() {
+        let gap = |filter| plan(request(&["rtt_us"], filter)).filter_gap(&offer(need::TCP_INFO));
+        assert!(gap("rtt_us > 5 or rtt_us < 2").unwrap().starts_with("the filter tests `rtt_us`, which proc"));
+        assert_eq!(gap("state = listen"), None);
+        let mut stats = Accounting::default();
+        add_gap(gap("rtt_us > 5").as_deref(), &mut stats);
+        assert!(stats.is_partial());
+    }
+}

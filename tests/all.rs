@@ -26,4 +26,5 @@ mod run;
 mod script;
 mod security;
 mod syscalls;
+mod trust;
 mod watch;

@@ -28,8 +28,18 @@ pub use schema::schema_markdown;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+/// What is said where the program has more rights than its caller. Its options open, write and load what the caller
+/// names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its rights to whoever may start it.
+const LENT_RIGHTS: &str = "started with more rights than its caller has (set-user-id, set-group-id, file capabilities or a \
+                           security module): refused, because its options would lend them; start it by sudo, or with \
+                           ambient capabilities (setpriv --ambient-caps, systemd's AmbientCapabilities=)";
+
 /// Runs the program with its arguments, its own name first; returns the exit code.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
+    if sys::caps::has_more_than_its_caller() {
+        messages::say(LENT_RIGHTS);
+        return Exit::Failed as u8;
+    }
     let called = args.next().unwrap_or_default();
     let name = Path::new(&called).file_name().and_then(OsStr::to_str).unwrap_or("netwren");
     if let Some(face) = faces::find(name) {

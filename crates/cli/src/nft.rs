@@ -6,10 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// Where nft may lie. Never looked for by PATH: whoever sets it for a run as root would choose the program. All of these
+/// are root's alone on every distribution (NixOS has the last).
+const PLACES: [&str; 5] = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/bin/nft", "/run/current-system/sw/bin/nft"];
+
 /// What nft did not do.
 #[derive(Debug)]
 pub(crate) enum NftError {
-    /// The program is not there.
+    /// The program is in none of [`PLACES`].
     Missing,
     /// It could not be started, or not be talked to.
     Io(io::Error),
@@ -28,7 +32,8 @@ impl fmt::Display for NftError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NftError::Missing => f.write_str(
-                "nft is not installed: install the package nftables, or take the rules to a host that has it",
+                "nft is not installed (looked for in /usr/sbin, /sbin, /usr/bin, /bin): install the package nftables, or take \
+                 the rules to a host that has it",
             ),
             NftError::Io(error) => write!(f, "cannot run nft: {error}"),
             NftError::Refused(words) => write!(f, "nft refused: {}", words.trim_end()),
@@ -94,13 +99,18 @@ fn run(words: &[&str], input: &str) -> Result<String, NftError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Starts the first nft that is there. Of our environment it gets nothing: neither loader variables nor a language.
 fn start(words: &[&str]) -> Result<Child, NftError> {
-    let mut command = Command::new("nft");
-    command.args(words).env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NftError::Missing,
-        _ => NftError::Io(error),
-    })
+    for place in PLACES {
+        let mut command = Command::new(place);
+        command.args(words).env_clear().env("LC_ALL", "C");
+        match command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Ok(child) => return Ok(child),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(NftError::Io(error)),
+        }
+    }
+    Err(NftError::Missing)
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ pub fn schema_markdown() -> String {
          Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words and\n\
          JSON keys alike. Units are in the name; absent is `null` in JSON, `-` in text, empty in CSV.\n\
          *default* fields are shown unasked, *wide* ones also with `-o wide` and in JSON, *asked* ones by\n\
-         `--columns`: they are fetched from the kernel only then.\n",
+         `--columns`: they are fetched from the kernel only then.\n\n\
+         Owners in text and CSV are `PROCESS[PID].FD`, with `,` between them; `,`, `[` and `]` of a process name are written\n\
+         `\\x2c`, `\\x5b`, `\\x5d`. In CSV, text from outside that begins with `=`, `+`, `-`, `@`, tab, CR or `'` has one\n\
+         apostrophe in front (a spreadsheet would compute it otherwise); numbers have none.\n",
     );
     table_markdown::<Sockets>(&mut page);
     table_markdown::<Flows>(&mut page);

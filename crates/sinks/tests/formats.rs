@@ -108,7 +108,7 @@ fn text_is_tab_separated_escaped_and_whole() {
     let options = Options { null_words: FOLDED, ..Options::default() };
     let want = concat!(
         "proto\tstate\trecv_q\tlocal_addr\tpeer_port\tmark\tv6only\tprocess\towners\n",
-        "tcp\testablished\t12345678901\t192.0.2.10\t50312\t0x1f\ttrue\tnginx\tnginx[123].7,a\"b,\\n[124].7\n",
+        "tcp\testablished\t12345678901\t192.0.2.10\t50312\t0x1f\ttrue\tnginx\tnginx[123].7,a\"b\\x2c\\n[124].7\n",
         "udp\tunconn\t0\t2001:db8::1\tmany\t-\t-\ta\\x1b[31m\\t\"b,\t-\n",
         "tcp\tlisten\t-\t::\t443\t0xffffffffffffffff\tfalse\t\\x2d\tnginx[123].7\n",
         "unix\tunconn\t-5\t-\tmany\t-\t-\t\t\n",
@@ -127,12 +127,47 @@ fn csv_is_quoted_where_it_must_be() {
         string(sink.into_out()),
         concat!(
             "proto,state,recv_q,local_addr,peer_port,mark,v6only,process,owners\r\n",
-            "tcp,established,12345678901,192.0.2.10,50312,0x1f,true,nginx,\"nginx[123].7,a\"\"b,\\n[124].7\"\r\n",
+            "tcp,established,12345678901,192.0.2.10,50312,0x1f,true,nginx,\"nginx[123].7,a\"\"b\\x2c\\n[124].7\"\r\n",
             "udp,unconn,0,2001:db8::1,,,,\"a\\x1b[31m\\t\"\"b,\",\r\n",
-            "tcp,listen,,::,443,0xffffffffffffffff,false,-,nginx[123].7\r\n",
+            "tcp,listen,,::,443,0xffffffffffffffff,false,'-,nginx[123].7\r\n",
             "unix,unconn,-5,,,,,\"\",\"\"\r\n",
         )
     );
+}
+
+/// A process names itself: no name writes a second owner, in text, table and CSV. JSON has fields and stays as it is.
+#[test]
+fn issue_10_a_process_name_forges_no_owner() {
+    let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"init[1].3,sshd") }];
+    let columns = columns(&[("owners", Kind::Owners)]);
+    let rows = [vec![Value::List(&owners)]];
+    let options = Options { header: false, ..Options::default() };
+    let want = "init\\x5b1\\x5d.3\\x2csshd[77].3";
+    assert_eq!(as_text(options, &columns, &rows).trim_end(), want);
+    assert!(as_table(options, &columns, &rows).contains(want));
+    let mut csv = Csv::new(Out::new(Vec::new()), options);
+    fill(&mut csv, &columns, &rows);
+    assert_eq!(string(csv.into_out()).trim_end(), want);
+    let mut json = Json::new(Out::new(Vec::new()), options);
+    fill(&mut json, &columns, &rows);
+    assert!(string(json.into_out()).contains(r#""init[1].3,sshd""#));
+}
+
+#[test]
+fn issue_10_no_cell_of_csv_is_a_formula() {
+    let texts = ["=1+1", "+1", "-bash", "@SUM(A1)", "'=1", "a=1", "=a,b", "\t=1", "\r=1", ""];
+    let wants = ["'=1+1", "'+1", "'-bash", "'@SUM(A1)", "''=1", "a=1", "\"'=a,b\"", "\\t=1", "\\x0d=1", "\"\""];
+    let (columns, owners_only) =
+        (columns(&[("process", Kind::Text), ("recv_q", Kind::Count)]), columns(&[("owners", Kind::Owners)]));
+    for (text, want) in texts.iter().zip(wants) {
+        let mut csv = Csv::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+        fill(&mut csv, &columns, &[vec![Value::Bytes(text.as_bytes()), Value::I64(-5)]]);
+        assert_eq!(string(csv.into_out()), format!("{want},-5\r\n"), "numbers are not touched");
+    }
+    let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"=cmd") }];
+    let mut csv = Csv::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+    fill(&mut csv, &owners_only, &[vec![Value::List(&owners)]]);
+    assert_eq!(string(csv.into_out()), "'=cmd[1].2\r\n");
 }
 
 #[test]

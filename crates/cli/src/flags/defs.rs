@@ -76,7 +76,7 @@ pub(super) const FLAGS: &[Flag] = &[
         Some('o'),
         Word(&["table", "wide", "json", "csv"]),
         HOW,
-        "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180",
+        "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
     ),
     flag("no-header", Some('H'), Nothing, HOW, "No header line"),
     flag("color", None, Word(&["auto", "always", "never"]), HOW, "Colour; auto: on a terminal unless NO_COLOR is set"),

@@ -35,7 +35,8 @@ fn put_text_char(out: &mut Vec<u8>, c: char) {
     }
 }
 
-fn put_x(out: &mut Vec<u8>, byte: u8) {
+/// Appends one byte as `\xNN`, as [`put_text`] writes control bytes: for bytes that a format uses as separators.
+pub fn put_x(out: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(&[b'\\', b'x', DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]);
 }

@@ -106,16 +106,34 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     text::put_text(out, bytes);
 }
 
-/// `nginx[123].7,nginx[124].7`: process, pid, file descriptor.
+/// `nginx[123].7,nginx[124].7`: process, pid, file descriptor. The separators `,` `[` `]` inside a process name are
+/// escaped as `\xNN`: a process names itself, and must not write a second owner into its name.
 pub(super) fn put_owners(out: &mut Vec<u8>, owners: &[Owner]) {
     for (i, owner) in owners.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        text::put_text(out, owner.process.as_bytes());
+        put_process(out, owner.process.as_bytes());
         out.push(b'[');
         text::put_u64(out, owner.pid.into());
         out.extend_from_slice(b"].");
         text::put_u64(out, owner.fd.into());
+    }
+}
+
+fn put_process(out: &mut Vec<u8>, name: &[u8]) {
+    let is_separator = |byte: &u8| matches!(byte, b',' | b'[' | b']');
+    if !name.iter().any(is_separator) {
+        return text::put_text(out, name);
+    }
+    // The separators are ASCII: a cut there splits no character.
+    for part in name.split_inclusive(is_separator) {
+        match part.split_last() {
+            Some((last, before)) if is_separator(last) => {
+                text::put_text(out, before);
+                text::put_x(out, *last);
+            }
+            _ => text::put_text(out, part),
+        }
     }
 }

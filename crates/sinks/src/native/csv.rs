@@ -1,4 +1,6 @@
 //! CSV as RFC 4180 has it: a header, CRLF, quotation marks where a field needs them.
+//!
+//! Text from outside that a spreadsheet would run as a formula gets an apostrophe in front, see [`is_formula`].
 
 use super::cell::{Form, put_owners, put_words};
 use super::{Options, round};
@@ -99,11 +101,29 @@ impl<W: Write> Sink for Csv<W> {
 
 fn put_cell(buf: &mut Vec<u8>, form: Form, cell: Value<'_>) {
     match cell {
-        Value::Bytes(bytes) => put_quoted(buf, |buf| text::put_text(buf, bytes)),
-        Value::List(owners) => put_quoted(buf, |buf| put_owners(buf, owners)),
-        words @ (Value::Bits(..) | Value::Words(_)) => put_quoted(buf, |buf| put_words(buf, words.words())),
+        Value::Bytes(bytes) => put_outside(buf, |buf| text::put_text(buf, bytes)),
+        Value::List(owners) => put_outside(buf, |buf| put_owners(buf, owners)),
+        words @ (Value::Bits(..) | Value::Words(_)) => put_outside(buf, |buf| put_words(buf, words.words())),
         plain => form.put(buf, plain),
     }
+}
+
+/// True for the first byte of a text that gets an apostrophe in front. Spreadsheets compute a cell that begins with
+/// `=`, `+`, `-`, `@`, tab or CR, quoted or not. A text that begins with an apostrophe itself gets one more, so that a
+/// reader who takes one apostrophe away has the text again.
+fn is_formula(first: u8) -> bool {
+    matches!(first, b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r' | b'\'')
+}
+
+/// Appends text from outside that `put` writes, as [`put_quoted`] does, never as a formula.
+fn put_outside(buf: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    put_quoted(buf, |buf| {
+        let start = buf.len();
+        put(buf);
+        if buf.get(start).is_some_and(|&first| is_formula(first)) {
+            buf.insert(start, b'\'');
+        }
+    });
 }
 
 /// Appends what `put` writes, between quotation marks if it needs them.

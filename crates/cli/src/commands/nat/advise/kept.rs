@@ -2,6 +2,7 @@
 use super::settings::Setting;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where settings are kept; systemd and procps read all of its folder when the host starts.
@@ -9,14 +10,14 @@ pub(super) const KEPT: &str = "sysctl.d/90-netwren-conntrack.conf";
 /// What stood there before.
 pub(super) const BEFORE: &str = "sysctl.d/90-netwren-conntrack.conf.before";
 
+/// Settings are no secret, and tools that run without rights read them.
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
+
 /// Writes the file whole or not at all; true if there was one, which is kept as `before`.
 pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io::Result<bool> {
     let mut text = String::from("# Written by `netwren nat advise --apply`.\n");
-    let old = match fs::read_to_string(keep) {
-        Ok(old) => Some(old),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let old = read_old(keep)?;
     // What is not set anew stays: an earlier run may have written another one. Names begin like one another.
     let is_new = |line: &str| settings.iter().any(|setting| line.split('=').next() == Some(&setting.name()));
     for line in old.iter().flat_map(|old| old.lines()).filter(|line| !line.starts_with('#') && !is_new(line)) {
@@ -27,8 +28,9 @@ pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io
         text.push_str(&setting.with(setting.becomes));
         text.push('\n');
     }
-    if let Some(folder) = keep.parent() {
+    if let Some(folder) = keep.parent().filter(|folder| !folder.exists()) {
         fs::create_dir_all(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(FOLDER_MODE))?;
     }
     if let Some(old) = &old {
         replace(before, old)?;
@@ -37,14 +39,31 @@ pub(super) fn write_kept(settings: &[Setting], keep: &Path, before: &Path) -> io
     Ok(old.is_some())
 }
 
-/// A reader finds the old content or the new one, never half of it.
+/// What the file says now; `None` without one. A symbolic link is refused: following it would copy a file of another
+/// place, and replacing it would undo what its maker meant.
+fn read_old(keep: &Path) -> io::Result<Option<String>> {
+    match fs::symlink_metadata(keep) {
+        Ok(file) if file.is_file() => fs::read_to_string(keep).map(Some),
+        Ok(_) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file (a symbolic link is not followed)"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A reader finds the old content or the new one, never half of it. Readable by all, whatever the umask; a symbolic link
+/// in the place is replaced, not followed.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // The name does not end in .conf: nobody takes it for one if we die here.
     let draft: PathBuf = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&draft)?;
-    let written =
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&draft, path));
+    let written = file
+        .set_permissions(fs::Permissions::from_mode(FILE_MODE))
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }
@@ -86,5 +105,44 @@ mod tests {
         assert!(
             third.contains("max=8192\n") && third.contains("_stream=20\nnet.netfilter.nf_conntrack_udp_timeout=20\n")
         );
+    }
+
+    /// Runs this test once more in a process whose umask takes every right from others.
+    fn again_under_a_strict_umask(name: &str) {
+        let script = "umask 077 && exec \"$0\" --exact \"$1\"";
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script]).arg(std::env::current_exe().unwrap()).arg(name).env("NETWREN_TEST_UMASK", "077");
+        let out = command.output().unwrap();
+        let says = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success() && says.contains("1 passed"), "{says}");
+    }
+
+    /// Modes of what is written, whatever the umask; a link leads nowhere.
+    #[test]
+    fn issue_10_the_kept_file_is_readable_by_all_and_no_link_is_followed() {
+        if std::env::var_os("NETWREN_TEST_UMASK").is_none() {
+            let name = "commands::nat::advise::kept::tests::\
+                        issue_10_the_kept_file_is_readable_by_all_and_no_link_is_followed";
+            return again_under_a_strict_umask(name);
+        }
+        let tmp = tempfile::tempdir().unwrap();
+        let (keep, before) = (tmp.path().join("sysctl.d/k.conf"), tmp.path().join("sysctl.d/k.conf.before"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        write_kept(&[MAX], &keep, &before).unwrap();
+        fs::set_permissions(&keep, fs::Permissions::from_mode(0o600)).unwrap();
+        write_kept(&[MAX], &keep, &before).unwrap();
+        assert_eq!((mode(&keep), mode(&before), mode(keep.parent().unwrap())), (0o644, 0o644, 0o755));
+        let other = tmp.path().join("other");
+        fs::write(&other, "secret\n").unwrap();
+        fs::remove_file(&keep).unwrap();
+        std::os::unix::fs::symlink(&other, &keep).unwrap();
+        let refused = write_kept(&[MAX], &keep, &before).unwrap_err();
+        assert!(refused.to_string().contains("a symbolic link is not followed"), "{refused}");
+        fs::remove_file(&keep).unwrap();
+        fs::write(&keep, "").unwrap();
+        fs::remove_file(&before).unwrap();
+        std::os::unix::fs::symlink(&other, &before).unwrap();
+        write_kept(&[MAX], &keep, &before).unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "secret\n");
     }
 }

@@ -1,11 +1,155 @@
 //! What a run says of itself is true: its exit code, its rights, what it wrote.
 
-use crate::run::{Ran, clean, command};
+use crate::lab::furnished;
+use crate::run::{Ran, clean, command, netwren, netwren_in};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
+
+/// `netwren ARGS` in the lab with system calls that go wrong as `injected` says (strace's `-e inject=`). It must end by
+/// itself: 124 is timeout's.
+fn with_fault(lab: &Lab, injected: &str, args: &[&str]) -> Ran {
+    let mut command = lab.command("timeout");
+    let fault = format!("inject={injected}");
+    command.args(["--signal=KILL", "60", "strace", "-f", "-o", "/dev/null", "-e", &fault]);
+    clean(command.arg(testkit::program::netwren()).args(args));
+    Ran::of(command.output().expect("strace starts"))
+}
+
+/// Rows for more than one receive buffer.
+fn large(purpose: &str) -> Lab {
+    let lab = Lab::new(purpose);
+    lab.connect_v4(400);
+    lab
+}
+
+#[test]
+fn root_issue_10_a_table_that_breaks_off_is_the_tools_failure() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = large("breaksoff");
+    for errno in ["ENOBUFS", "ENOMEM"] {
+        // lstf reads the listeners first: two buffers.
+        for (args, buffer, code) in [
+            (&["netstat", "-tan"][..], 2, 1),
+            (&["lstf", "-n"], 4, 11),
+            (&["lstf", "-n", "--json"], 4, 11),
+            (&["sockets", "--no-owner", "proto = tcp", "--via", "netlink"], 2, 3),
+        ] {
+            let fault = format!("recvmsg:error={errno}:when={buffer}");
+            let whole = netwren_in(&lab, args).ok();
+            let broken = with_fault(&lab, &fault, args);
+            assert_ne!(broken.stdout, whole, "{args:?} was not cut");
+            assert!(
+                ["TCP sockets are incomplete", "cannot receive from"].iter().any(|words| broken.stderr.contains(words))
+            );
+            broken.says(code, &[]);
+        }
+    }
+}
+
+/// What no kernel does ends with an error, not never.
+#[test]
+fn root_issue_10_an_endless_answer_ends_with_an_error() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = large("endless");
+    for fault in ["recvmsg:retval=0", "recvmsg:error=ENOBUFS"] {
+        for args in [
+            &["sockets", "--no-owner", "--via", "netlink", "proto = tcp"][..],
+            &["sockets", "--no-owner", "--follow", "--via", "netlink"],
+            &["netstat", "-tan"],
+            &["lstf", "-n"],
+            &["ss", "-tan"],
+        ] {
+            let ran = with_fault(&lab, fault, args);
+            assert!(!matches!(ran.code, 0 | 124 | 137 | -1), "{fault} {args:?}: {} {}", ran.code, ran.stderr);
+            assert!(!ran.stderr.is_empty(), "{fault} {args:?}: in words");
+        }
+    }
+}
+
+/// A kernel that is always interrupted keeps us going until the user has enough, no longer.
+#[test]
+fn root_issue_10_the_first_interrupt_ends_what_waits_for_the_kernel() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = Lab::new("interrupted");
+    for args in
+        [&["sockets", "--no-owner", "--via", "netlink", "proto = tcp"][..], &["netstat", "-tan"], &["lstf", "-n"]]
+    {
+        let mut command = lab.command("timeout");
+        command.args(["--preserve-status", "--signal=INT", "--kill-after=60", "3", "strace", "-f", "-o", "/dev/null"]);
+        command.args(["-e", "inject=recvmsg:error=EINTR"]).arg(testkit::program::netwren()).args(args);
+        let ran = Ran::of(clean(&mut command).output().unwrap());
+        assert!(ran.code > 0 && ran.code != 137, "{args:?}: {} {}", ran.code, ran.stderr);
+        assert!(ran.stderr.contains("interrupted"), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn root_issue_10_a_wait_that_fails_is_said() {
+    testkit::require_root!();
+    if !testkit::tool::require("strace") {
+        return;
+    }
+    let lab = furnished("nowait");
+    for (args, code) in [
+        (&["sockets", "--no-owner", "--watch", "proto = tcp"][..], 3),
+        (&["netstat", "-tlnc"], 1),
+        (&["lstf", "-n", "-w=1"], 11),
+    ] {
+        with_fault(&lab, "ppoll:error=EBADF", args).says(code, &["ended early: cannot wait for the next round"]);
+    }
+}
+
+/// Rust puts /dev/null in the place of a closed standard output: nothing would be written, with success.
+#[test]
+fn replay_issue_10_output_that_goes_nowhere_is_an_error() {
+    let sh = |redirection: &str, args: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec \"$0\" \"$@\" {redirection}")]).arg(testkit::program::netwren()).args(args);
+        Ran::of(clean(&mut command).output().unwrap())
+    };
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["sockets", "--help"],
+        &["nat", "--help"],
+        &["sockets", "--columns", "help"],
+        &["support"],
+        &["netstat", "--help"],
+        &["netstat", "-s"],
+        &["lstf", "--help"],
+        &["ss", "--help"],
+        &["ss", "-tan"],
+        &["sockets", "--no-owner", "--explain"],
+    ] {
+        for (redirection, why) in [(">&-", "bad file descriptor"), (">/dev/full", "no space left")] {
+            let ran = sh(redirection, args);
+            assert!(ran.code > 0, "{args:?} {redirection}: exit code {}", ran.code);
+            assert!(ran.stderr.to_lowercase().contains(why), "{args:?} {redirection}: {}", ran.stderr);
+        }
+        assert_eq!(sh(">/dev/null", args).code, 0, "{args:?}");
+    }
+}
+
+/// The parent's memory is none of ours, though getrusage counts it from exec on.
+#[test]
+fn replay_issue_10_the_cost_is_our_own_memory() {
+    let parents = vec![1u8; 300 << 20];
+    let ran = netwren(&["sockets", "--no-owner", "--cost", "--via", "proc", "proto = udp"]);
+    let peak = ran.stderr.split("peak memory ").nth(1).and_then(|rest| rest.split(" KiB").next()).unwrap();
+    assert!(peak.parse::<usize>().unwrap() < parents.len() >> 11, "{}", ran.stderr);
+}
 
 /// A folder that every user may enter, removed at the end.
 fn open_folder() -> tempfile::TempDir {

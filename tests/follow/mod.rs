@@ -413,6 +413,9 @@ fn without_bpf(lab: &Lab, args: &[&str], limits: &[Limit]) {
     following.read_until("all closings", |events| count(events, "close") >= 102);
     let (events, ran) = following.end();
     assert!(ran.stderr.contains("without BPF"), "{}", ran.stderr);
+    // A column of owners is asked for and empty: as a list whose owners cannot be read.
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("owners of connections are missing"), "{}", ran.stderr);
     let closed = |port: &u16| events.iter().filter(|e| e.event == "close" && [e.local, e.peer].contains(port)).count();
     assert!(talked.accepted.iter().all(|(port, _)| closed(port) == 2), "{events:?}");
     let direction = |local: bool| {

@@ -1,6 +1,7 @@
 //! Lines on stderr: warnings, errors, the footer that says what is missing.
 
 use crate::exit::Exit;
+use crate::output;
 use record::{Accounting, text};
 use sys::cost::Cost;
 
@@ -19,8 +20,12 @@ pub(crate) fn say(message: &str) {
 
 /// Prints what is wrong with the words of a command, or the help that they asked for.
 pub(crate) fn refused(error: &clap::Error) -> Exit {
-    let _ = error.print();
-    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+    if error.use_stderr() {
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    // clap's own print would not tell that nothing was written.
+    output::print(&error.render().to_string())
 }
 
 /// Says what was lost, unreadable or incomplete; nothing when all is well.
@@ -67,15 +72,15 @@ pub(crate) fn books_line(books: &Accounting) -> String {
 /// The line of `--cost`.
 pub(crate) fn cost_line(cost: &Cost, books: &Accounting) -> String {
     let ms = |us: u64| us as f64 / 1000.0;
+    let peak = sys::cost::peak_kib().map_or_else(|| "unknown".to_owned(), |kib| format!("{kib} KiB"));
     format!(
-        "cost: {:.1} ms CPU ({:.1} user, {:.1} system), {:.1} ms elapsed, {} system calls, {} KiB read, peak memory {} KiB, via {}",
+        "cost: {:.1} ms CPU ({:.1} user, {:.1} system), {:.1} ms elapsed, {} system calls, {} KiB read, peak memory {peak}, via {}",
         ms(cost.user_us + cost.system_us),
         ms(cost.user_us),
         ms(cost.system_us),
         ms(cost.at_ns / 1000),
         cost.syscalls,
         cost.bytes_read / 1024,
-        cost.rss_max_kib,
         books.via.join(", ")
     )
 }

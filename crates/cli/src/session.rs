@@ -15,7 +15,7 @@ use std::path::Path;
 use std::rc::Rc;
 use sys::netns::Inside;
 use sys::{Host, Mode};
-use sys::{Interrupt, TapeError};
+use sys::{Interrupt, SysError, TapeError};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
@@ -50,7 +50,10 @@ pub(crate) struct Session {
     everywhere: Option<RefCell<Rc<Namespaces>>>,
     /// What the namespaces were found from.
     glance: RefCell<Option<Glance>>,
-    interrupt: Option<Interrupt>,
+    /// The handlers of signals; the error where they could not be installed.
+    interrupt: Result<Interrupt, SysError>,
+    /// Why a wait between rounds failed, see [`Session::wait_failure`].
+    wait_failed: RefCell<Option<SysError>>,
     resolver: Option<Resolver>,
     owners: OwnersReader,
     troubles: Vec<String>,
@@ -88,8 +91,8 @@ impl Session {
             }
         }
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
-        // Without the handlers Ctrl-C still ends the run, only less politely.
-        let interrupt = Interrupt::install().ok();
+        // Without the handlers Ctrl-C still ends the run, only less politely; nothing can wait, and a wait says so.
+        let interrupt = Interrupt::install();
         let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
         let all = place.all_netns || (host.is_replay() && all_are_there);
         let (everywhere, glance) = (all.then(RefCell::default), RefCell::default());
@@ -101,6 +104,7 @@ impl Session {
             everywhere,
             glance,
             interrupt,
+            wait_failed: RefCell::default(),
             resolver,
             owners,
             troubles,
@@ -228,19 +232,34 @@ impl Session {
 
     /// True once Ctrl-C or a termination asked for the end.
     pub(crate) fn interrupted(&self) -> bool {
-        self.interrupt.is_some_and(|i| i.requested().is_some())
+        self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
     }
 
-    /// Sleeps until `deadline_ns` of the monotonic clock; false if the run shall end instead.
+    /// Sleeps until `deadline_ns` of the monotonic clock; false if the run shall end instead: the user wants it, or the
+    /// wait failed, which [`Session::wait_failure`] then tells and [`Session::finish`] notes.
     pub(crate) fn sleep_until(&self, deadline_ns: u64) -> bool {
-        let Some(interrupt) = self.interrupt else { return false };
+        let interrupt = match &self.interrupt {
+            Ok(interrupt) => interrupt,
+            Err(error) => return self.cannot_wait(error.clone()),
+        };
         loop {
             match interrupt.wait_until(deadline_ns) {
                 Ok(sys::signal::Woke::Deadline) => return true,
                 Ok(sys::signal::Woke::Resized) => {}
-                Ok(sys::signal::Woke::Interrupted) | Err(_) => return false,
+                Ok(sys::signal::Woke::Interrupted) => return false,
+                Err(error) => return self.cannot_wait(error),
             }
         }
+    }
+
+    fn cannot_wait(&self, error: SysError) -> bool {
+        self.wait_failed.replace(Some(error));
+        false
+    }
+
+    /// Why the last wait ended without its deadline and without the user's word, in a sentence.
+    pub(crate) fn wait_failure(&self) -> Option<String> {
+        self.wait_failed.borrow().as_ref().map(|error| format!("ended early: {error}"))
     }
 
     /// Closes a recording, and adds to the books what is wrong with the tape that was written or read.
@@ -252,6 +271,10 @@ impl Session {
         if let Err(error) = self.host.finish() {
             books.incomplete = true;
             books.because(1, error.to_string());
+        }
+        if let Some(why) = self.wait_failure() {
+            books.incomplete = true;
+            books.because(1, why);
         }
         // Names that are missing are no reason for exit code 3: every row is there.
         let names = self.resolver.iter().flat_map(|resolver| resolver.report().lines());
@@ -271,7 +294,7 @@ pub(crate) enum OpenError {
         /// As the user wrote it.
         written: Box<str>,
         /// The kernel's answer.
-        error: sys::SysError,
+        error: SysError,
     },
 }
 

@@ -306,7 +306,8 @@ impl Source<Nat> for CtSource<'_> {
         match ended {
             Ok(()) => Ok(books.close()),
             Err(trouble) if books.rows() > 0 => {
-                books.incomplete(0, format!("{} is incomplete: {trouble}", self.options.table.what()));
+                let what = self.options.table.what();
+                books.incomplete(0, format!("{what} {} incomplete: {trouble}", netlink::is_or_are(what)));
                 Ok(books.close())
             }
             Err(trouble) => Err(trouble.into_error(self.options.table)),

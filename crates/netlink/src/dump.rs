@@ -148,6 +148,35 @@ fn open<'a>(ask: &Ask<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysEr
     Ok(Box::new(blocks?))
 }
 
+/// Receive buffers in a row without a message of the answer; one more ends the dump with EIO. The kernel sends none such
+/// but for acknowledgements: what goes on like this has no end.
+const EMPTY_BLOCKS_MAX: u32 = 1024;
+
+/// Receive buffers of 32 KiB with rows that are still read after the user wanted the end: a million rows, which a healthy
+/// kernel gives in a second. Callers that show rows stop much sooner; this ends those that only collect.
+const BLOCKS_AFTER_INTERRUPT: u32 = 4096;
+
+/// Ends an answer that has no end.
+#[derive(Debug, Default)]
+struct Endless {
+    messages: u64,
+    empty: u32,
+    after_interrupt: u32,
+}
+
+impl Endless {
+    /// After each receive buffer: EIO if too many brought nothing, EINTR if the user wanted the end.
+    fn block(&mut self, messages: u64, interrupted: bool) -> Result<(), Errno> {
+        self.empty = if messages == self.messages { self.empty + 1 } else { 0 };
+        self.messages = messages;
+        self.after_interrupt += u32::from(interrupted);
+        if self.after_interrupt > BLOCKS_AFTER_INTERRUPT || (interrupted && self.empty > 0) {
+            return Err(Errno::INTR);
+        }
+        if self.empty > EMPTY_BLOCKS_MAX { Err(Errno::IO) } else { Ok(()) }
+    }
+}
+
 /// A dump in progress.
 struct Reading<'r, F> {
     what: &'static str,
@@ -169,6 +198,7 @@ impl<F: FnMut(&Part<'_>) -> ControlFlow<()>> Reading<'_, F> {
     // The outer loop: one turn per receive buffer. The buffer is one and the same, reused: a
     // block is borrowed until the next turn, and so is everything that `each` gets to see.
     fn run(&mut self, blocks: &mut dyn Blocks) -> Result<DumpEnd, DumpError> {
+        let mut endless = Endless::default();
         loop {
             let block = match blocks.next() {
                 Ok(Some(block)) => block,
@@ -180,6 +210,8 @@ impl<F: FnMut(&Part<'_>) -> ControlFlow<()>> Reading<'_, F> {
             if let Step::End = step? {
                 return Ok(self.end);
             }
+            let enough = endless.block(self.end.messages, sys::signal::is_requested());
+            enough.map_err(|errno| DumpError::Io(SysError::new("recvmsg", self.what, errno)))?;
         }
     }
 

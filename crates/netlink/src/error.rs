@@ -110,10 +110,10 @@ impl fmt::Display for DumpError {
                 write!(f, "cannot read {what}: a message claims {claims} bytes, {has} are there")
             }
             DumpError::CutShort { what, messages, errno } => {
-                write!(f, "{what} are incomplete: {errno}, after {messages} messages")
+                write!(f, "{what} {} incomplete: {errno}, after {messages} messages", is_or_are(what))
             }
             DumpError::Overrun { what, messages } => {
-                write!(f, "{what} are incomplete: the kernel dropped messages after {messages}")
+                write!(f, "{what} {} incomplete: the kernel dropped messages after {messages}", is_or_are(what))
             }
             DumpError::TooLong { what, attr, bytes } => {
                 write!(f, "cannot ask for {what}: attribute {attr} has {bytes} bytes (use a shorter filter)")
@@ -124,3 +124,27 @@ impl fmt::Display for DumpError {
 }
 
 impl std::error::Error for DumpError {}
+
+/// The verb for what was asked for, as [`crate::Ask`] names it: `the connection-tracking table` is, `TCP sockets (IPv4)`
+/// are.
+pub fn is_or_are(what: &str) -> &'static str {
+    let noun = what.split(" (").next().unwrap_or(what);
+    if noun.ends_with('s') { "are" } else { "is" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_10_the_verb_follows_the_noun() {
+        let text = |what| DumpError::Overrun { what, messages: 2 }.to_string();
+        let missing = "incomplete: the kernel dropped messages after 2";
+        assert_eq!(text("the connection-tracking table"), format!("the connection-tracking table is {missing}"));
+        assert_eq!(text("TCP sockets (IPv4)"), format!("TCP sockets (IPv4) are {missing}"));
+        assert_eq!(
+            text("dying connection-tracking entries"),
+            format!("dying connection-tracking entries are {missing}")
+        );
+    }
+}

@@ -2,10 +2,12 @@
 //!
 //! Calls made by the standard library (starting up, `std::fs`) are not seen here; everything on
 //! the way from the kernel to a row is.
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock;
 use crate::errno::{Errno, SysError};
+use crate::fs;
 use crate::syscall::call;
 
 // Relaxed: nothing is ordered by these numbers, they are only shown. One locked add is about
@@ -24,7 +26,8 @@ pub struct Cost {
     pub user_us: u64,
     /// CPU time in the kernel, µs.
     pub system_us: u64,
-    /// Largest resident memory so far, KiB.
+    /// Largest resident memory so far, KiB, as getrusage tells it: a process starts with what its parent had when it
+    /// called exec. What is this program's own tells [`peak_kib`].
     pub rss_max_kib: u64,
     /// Monotonic clock when this was taken, ns; the time between the two after [`Cost::since`].
     pub at_ns: u64,
@@ -54,6 +57,15 @@ pub fn so_far() -> Cost {
     cost.syscalls = syscalls();
     cost.bytes_read = BYTES_READ.load(Relaxed);
     cost
+}
+
+/// Largest resident memory of this program since its exec, KiB (`VmHWM`); `None` where /proc does not tell. One file
+/// read.
+pub fn peak_kib() -> Option<u64> {
+    let mut text = Vec::new();
+    fs::read_file(Path::new("/proc/self/status"), &mut text).ok()?;
+    let line = text.split(|&b| b == b'\n').find_map(|line| line.strip_prefix(b"VmHWM:"))?;
+    std::str::from_utf8(line).ok()?.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// Waits for the end of the child `pid` and takes stock of it: its status as wait(2) gives it, and its CPU and
@@ -116,6 +128,12 @@ mod tests {
         assert!(used.syscalls >= 3, "open, read, close: {used:?}");
         assert!(used.bytes_read >= into.len() as u64);
         assert!(used.rss_max_kib > 0);
+    }
+
+    #[test]
+    fn the_own_peak_is_that_of_proc() {
+        let heap = vec![1u8; 64 << 20];
+        assert!(peak_kib().unwrap() >= (heap.len() >> 10) as u64);
     }
 
     #[test]

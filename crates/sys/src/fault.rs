@@ -3,7 +3,7 @@
 //! Compiled in only with the cargo feature `faults` (and in this crate's own tests); in the
 //! product every question to it is a constant. The table belongs to the thread that fills it,
 //! so tests that run side by side do not disturb each other. A child process gets faults by
-//! NETWREN_FAULTS, e.g. `recvmsg:2:1:105,read:0:5:short7` (call:skip:times:errno or short bytes).
+//! NETWREN_FAULTS, e.g. `recvmsg:2:1:105,read:0:5:short7` (call:skip:times:errno, short bytes, or `gives` with a result).
 #[cfg(any(test, feature = "faults"))]
 pub use armed::{Fault, arm, disarm_all};
 
@@ -20,6 +20,8 @@ mod armed {
         Fails(Errno),
         /// The call may move at most this many bytes.
         Short(usize),
+        /// The call succeeds with this result, without reaching the kernel.
+        Gives(i64),
     }
 
     struct Armed {
@@ -52,9 +54,10 @@ mod armed {
         let mut parts = written.split(':');
         let (call, skip, times) = (parts.next()?.into(), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let last = parts.next()?;
-        let fault = match last.strip_prefix("short") {
-            Some(bytes) => Fault::Short(bytes.parse().ok()?),
-            None => Fault::Fails(Errno(last.parse().ok()?)),
+        let fault = match (last.strip_prefix("short"), last.strip_prefix("gives")) {
+            (Some(bytes), _) => Fault::Short(bytes.parse().ok()?),
+            (_, Some(result)) => Fault::Gives(result.parse().ok()?),
+            _ => Fault::Fails(Errno(last.parse().ok()?)),
         };
         Some(Armed { call, skip, times, fault })
     }
@@ -71,10 +74,12 @@ mod armed {
         })
     }
 
-    pub(crate) fn before(call: &'static str) -> Result<(), Errno> {
-        match take(call, |fault| matches!(fault, Fault::Fails(_))) {
+    /// The result of a call that shall not reach the kernel; `None` if it shall.
+    pub(crate) fn before(call: &'static str) -> Result<Option<i64>, Errno> {
+        match take(call, |fault| matches!(fault, Fault::Fails(_) | Fault::Gives(_))) {
             Some(Fault::Fails(errno)) => Err(errno),
-            _ => Ok(()),
+            Some(Fault::Gives(result)) => Ok(Some(result)),
+            _ => Ok(None),
         }
     }
 
@@ -95,6 +100,7 @@ mod armed {
             let fault = |written| parse(written).map(|armed| (armed.call, armed.skip, armed.times, armed.fault));
             assert_eq!(fault("recvmsg:2:1:105"), Some(("recvmsg".into(), 2, 1, Fault::Fails(Errno::NOBUFS))));
             assert_eq!(fault("read:0:5:short7"), Some(("read".into(), 0, 5, Fault::Short(7))));
+            assert_eq!(fault("recvmsg:1:9:gives0"), Some(("recvmsg".into(), 1, 9, Fault::Gives(0))));
             assert_eq!((fault(""), fault("read"), fault("read:x:1:1")), (None, None, None));
         }
 
@@ -104,7 +110,7 @@ mod armed {
             let seen: Vec<bool> = (0..5).map(|_| before("test call").is_err()).collect();
             disarm_all();
             assert_eq!(seen, [false, true, true, false, false]);
-            assert_eq!(before("other call"), Ok(()));
+            assert_eq!(before("other call"), Ok(None));
         }
     }
 }
@@ -117,8 +123,8 @@ mod never {
     use crate::errno::Errno;
 
     #[inline(always)]
-    pub(crate) fn before(_call: &'static str) -> Result<(), Errno> {
-        Ok(())
+    pub(crate) fn before(_call: &'static str) -> Result<Option<i64>, Errno> {
+        Ok(None)
     }
 
     #[inline(always)]

@@ -1,11 +1,13 @@
 //! A netlink socket: bytes out, messages in. Knows no message.
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::cost;
 use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
+use crate::signal;
 use crate::syscall::{call, length, retried};
 
 /// What was received.
@@ -61,11 +63,18 @@ pub fn wait_any(files: &[BorrowedFd<'_>], timeout_ms: i32, ready: &mut Vec<usize
     Ok(())
 }
 
+/// ENOBUFS errors in a row, with no message between them, after which a socket is broken. The kernel gives one for each
+/// time that its buffer fills, and a full buffer holds messages: more in a row come from no healthy kernel, and callers
+/// that go on after ENOBUFS would do so for ever.
+const ALARMS_MAX: u32 = 64;
+
 /// An open netlink socket of one protocol, bound to the kernel only.
 #[derive(Debug)]
 pub struct NetlinkSocket {
     fd: Fd,
     protocol: i32,
+    /// ENOBUFS errors since the last message.
+    alarms: AtomicU32,
 }
 
 impl NetlinkSocket {
@@ -79,7 +88,7 @@ impl NetlinkSocket {
         let fd = call("socket", || unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) }.into())
             .map_err(|errno| SysError::new("socket", shown(protocol), errno))?;
         // SAFETY: socket just returned this descriptor to us alone.
-        let socket = NetlinkSocket { fd: unsafe { Fd::take(fd) }, protocol };
+        let socket = NetlinkSocket { fd: unsafe { Fd::take(fd) }, protocol, alarms: AtomicU32::new(0) };
         // Not having it costs a text, not a row.
         let _ = socket.switch_on(libc::NETLINK_EXT_ACK);
         Ok(socket)
@@ -155,23 +164,13 @@ impl NetlinkSocket {
     /// What waits already, put into `into`; `None` if nothing does. Never waits.
     ///
     /// Messages of other processes are dropped. ENOBUFS tells that messages are missing since the last call, and that
-    /// the kernel drops all more until everything that waits has been received.
+    /// the kernel drops all more until everything that waits has been received. Without end it becomes EIO, as for
+    /// [`NetlinkSocket::recv`].
     pub fn receive_waiting(&self, into: &mut [u8]) -> Result<Option<Received>, SysError> {
-        let failed = |errno| SysError::new("recvmsg", shown(self.protocol), errno);
-        loop {
-            let got = match self.receive_one(into, libc::MSG_DONTWAIT) {
-                Ok(got) => got,
-                Err(Errno::AGAIN) => return Ok(None),
-                Err(errno) => return Err(failed(errno)),
-            };
-            if got.sender != 0 {
-                continue;
-            }
-            if got.cut {
-                return Err(failed(Errno::MSGSIZE));
-            }
-            cost::count_read(got.bytes);
-            return Ok(Some(Received { bytes: got.bytes, nsid: got.nsid }));
+        match self.receive_from_kernel(into, libc::MSG_DONTWAIT) {
+            Ok(got) => Ok(Some(Received { bytes: got.bytes, nsid: got.nsid })),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(errno) => Err(SysError::new("recvmsg", shown(self.protocol), errno)),
         }
     }
 
@@ -231,20 +230,38 @@ impl NetlinkSocket {
 
     /// Waits for the next answer from the kernel and puts it into `into`; returns its length.
     ///
-    /// Interruptions are retried, messages that other processes send us are dropped. A message
-    /// longer than `into` is EMSGSIZE: its end is lost for good.
+    /// Interruptions are retried until the user wants the end (then EINTR), messages that other processes send us are
+    /// dropped. A message longer than `into` is EMSGSIZE: its end is lost for good. An empty one, which the kernel never
+    /// sends, and ENOBUFS without end are EIO: neither may keep the caller going for ever.
     pub fn recv(&self, into: &mut [u8]) -> Result<usize, SysError> {
-        let failed = |errno| SysError::new("recvmsg", shown(self.protocol), errno);
+        let got = self.receive_from_kernel(into, 0);
+        got.map(|got| got.bytes).map_err(|errno| SysError::new("recvmsg", shown(self.protocol), errno))
+    }
+
+    fn receive_from_kernel(&self, into: &mut [u8], flags: libc::c_int) -> Result<One, Errno> {
         loop {
-            let got = self.receive_one(into, 0).map_err(failed)?;
+            let got = match self.receive_one(into, flags) {
+                Ok(got) => got,
+                Err(Errno::INTR) if !signal::is_requested() => continue,
+                Err(Errno::NOBUFS) if self.alarms.fetch_add(1, Relaxed) >= ALARMS_MAX => return Err(Errno::IO),
+                Err(errno) => return Err(errno),
+            };
             if got.sender != 0 {
+                // Somebody may send without end; what does not wait is bounded by its caller.
+                if flags & libc::MSG_DONTWAIT == 0 && signal::is_requested() {
+                    return Err(Errno::INTR);
+                }
                 continue;
             }
             if got.cut {
-                return Err(failed(Errno::MSGSIZE));
+                return Err(Errno::MSGSIZE);
             }
+            if got.bytes == 0 {
+                return Err(Errno::IO);
+            }
+            self.alarms.store(0, Relaxed);
             cost::count_read(got.bytes);
-            return Ok(got.bytes);
+            return Ok(got);
         }
     }
 
@@ -263,7 +280,7 @@ impl NetlinkSocket {
         header.msg_controllen = size_of_val(&control) as _;
         // SAFETY: `header` points to `from`, `part` and `control`, which live on this stack frame, and `part`
         // to `most` exclusively borrowed bytes of `into`.
-        let got = retried("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, flags) } as i64)?;
+        let got = call("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, flags) } as i64)?;
         // SAFETY: recvmsg has filled in `header`; `control` is alive.
         let nsid = unsafe { nsid_of(&header) };
         Ok(One { bytes: length(got, most), sender: from.nl_pid, cut: header.msg_flags & libc::MSG_TRUNC != 0, nsid })
@@ -371,5 +388,27 @@ mod tests {
         let error = NetlinkSocket::open(libc::NETLINK_INET_DIAG).unwrap_err();
         disarm_all();
         assert_eq!(error.to_string(), "cannot open netlink socket (sock_diag): operation not permitted");
+    }
+
+    /// What no kernel sends: an empty message, and ENOBUFS again and again. Callers go on after ENOBUFS, so it must not
+    /// come for ever.
+    #[test]
+    fn issue_10_an_endless_answer_is_an_error() {
+        let socket = NetlinkSocket::open(libc::NETLINK_ROUTE).unwrap();
+        let mut into = [0; 8192];
+        arm("recvmsg", 0, 2, Fault::Gives(0));
+        let (waited, looked) = (socket.recv(&mut into), socket.receive_waiting(&mut into));
+        disarm_all();
+        assert_eq!((waited.unwrap_err().errno, looked.unwrap_err().errno), (Errno::IO, Errno::IO));
+        arm("recvmsg", 0, u32::MAX, Fault::Fails(Errno::NOBUFS));
+        let alarms = (0..10_000).take_while(|_| socket.recv(&mut into).unwrap_err().errno == Errno::NOBUFS).count();
+        disarm_all();
+        assert_eq!(alarms, ALARMS_MAX as usize);
+        socket.send(&bad_request()).unwrap();
+        assert!(socket.recv(&mut into).unwrap() > 0);
+        arm("recvmsg", 0, 1, Fault::Fails(Errno::NOBUFS));
+        let healthy = socket.recv(&mut into);
+        disarm_all();
+        assert_eq!(healthy.unwrap_err().errno, Errno::NOBUFS, "a message makes it healthy again");
     }
 }

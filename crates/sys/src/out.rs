@@ -1,6 +1,7 @@
 //! Writing to a descriptor, whole or with the reason. No buffer: that is the sink's.
 use std::fmt;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::errno::{Errno, SysError};
 use crate::fault;
@@ -27,6 +28,21 @@ impl fmt::Display for OutError {
 
 impl std::error::Error for OutError {}
 
+/// True if standard output was closed when the program started.
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+// Runs before `main`, and before Rust's own start, which opens /dev/null in the place of a closed descriptor 0, 1 or 2:
+// from then on what we print would vanish with success.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
+
+extern "C" fn look_at_stdout() {
+    // SAFETY: fcntl with F_GETFD takes two integers and changes nothing; an atomic needs no start of Rust's.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    STDOUT_WAS_CLOSED.store(flags < 0, Relaxed);
+}
+
 /// An unbuffered output.
 #[derive(Debug)]
 pub struct Out {
@@ -37,7 +53,7 @@ pub struct Out {
 }
 
 impl Out {
-    /// Standard output.
+    /// Standard output. Where it was closed when the program started, every write is EBADF.
     pub fn stdout() -> Out {
         Out { raw: libc::STDOUT_FILENO, _owned: None, name: "standard output".into() }
     }
@@ -75,6 +91,9 @@ impl Out {
     }
 
     fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        if self.raw == libc::STDOUT_FILENO && self._owned.is_none() && STDOUT_WAS_CLOSED.load(Relaxed) {
+            return Err(Errno::BADF);
+        }
         let most = fault::shortened("write", bytes.len());
         // SAFETY: `bytes` is borrowed and at least `most` long.
         let written = call("write", || unsafe { libc::write(self.raw, bytes.as_ptr().cast(), most) } as i64)?;

@@ -33,6 +33,12 @@ pub enum Woke {
     Resized,
 }
 
+/// True once a signal asked for the end, for code that holds no [`Interrupt`]: loops that the kernel could keep going.
+/// Never true where no handler was installed. Free.
+pub fn is_requested() -> bool {
+    REQUESTED.load(SeqCst) != 0
+}
+
 impl Interrupt {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///

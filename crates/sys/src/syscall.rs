@@ -6,7 +6,9 @@ use crate::fault;
 /// Makes one call; `-1` becomes the errno.
 pub(crate) fn call(name: &'static str, make: impl FnOnce() -> i64) -> Result<i64, Errno> {
     cost::count_syscall();
-    fault::before(name)?;
+    if let Some(result) = fault::before(name)? {
+        return Ok(result);
+    }
     let result = make();
     if result < 0 {
         return Err(Errno::last());

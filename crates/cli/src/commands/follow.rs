@@ -21,6 +21,13 @@ use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
 
+/// Columns of the process that holds a connection, or found by it.
+const OWNED: [&str; 7] = ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit"];
+
+/// As lists say it of owners that could not be read, with the same exit code.
+const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner leaves \
+                         their columns out)";
+
 /// `netwren sockets --follow`.
 pub(super) fn sockets(request: &Request) -> Outcome {
     if request.shown.columns.as_deref() == Some("help") {
@@ -35,7 +42,13 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
         let words = Words { caveat: live.caveat(), cost: live.left_out().to_vec() };
-        then(&mut live, words)
+        let knows_owners = live.knows_owners();
+        let mut run = then(&mut live, words)?;
+        if !knows_owners && !request.explain && OWNED.iter().any(|name| plan.demand().wants(name)) {
+            run.books.incomplete = true;
+            run.books.because(1, NO_OWNERS);
+        }
+        Ok(run)
     })
 }
 

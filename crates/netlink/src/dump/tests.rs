@@ -385,6 +385,18 @@ fn refused_sockets_and_lost_messages() {
 }
 
 #[test]
+fn issue_10_an_answer_without_end_is_left() {
+    let mut blocks = Endless::default();
+    let empty = (0..10_000).take_while(|_| blocks.block(0, false).is_ok()).count();
+    assert_eq!((empty, blocks.block(0, false)), (EMPTY_BLOCKS_MAX as usize, Err(Errno::IO)));
+    assert_eq!(Endless::default().block(0, true), Err(Errno::INTR));
+    let mut blocks = Endless::default();
+    assert!((1..100_000).all(|n| blocks.block(n, false).is_ok()), "rows may be many");
+    let after = (100_000..200_000).take_while(|&n| blocks.block(n, true).is_ok()).count();
+    assert_eq!(after, BLOCKS_AFTER_INTERRUPT as usize);
+}
+
+#[test]
 fn root_asked_in_another_namespace() {
     if !sys::sandbox::root_or_skip("entering a network namespace") {
         return;

@@ -95,6 +95,11 @@ impl<'h> LiveConnections<'h> {
         &self.left_out
     }
 
+    /// True if processes are told of with their connections.
+    pub fn knows_owners(&self) -> bool {
+        matches!(self.door, Door::Told(_))
+    }
+
     /// What the door may miss, for the user to know from the start; `None` if nothing.
     pub fn caveat(&self) -> Option<String> {
         match &self.door {

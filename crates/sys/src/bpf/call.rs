@@ -53,7 +53,9 @@ impl Command {
 /// `A` is `repr(C)` without padding, laid out as the kernel's attribute of `command`, and every address in it is that
 /// of live memory of the size and kind (read or written) that `command` wants, or 0.
 pub(super) unsafe fn bpf<A>(command: Command, attr: &mut A) -> Result<i64, Errno> {
-    fault::before("bpf")?;
+    if let Some(result) = fault::before("bpf")? {
+        return Ok(result);
+    }
     let (size, attr) = (size_of::<A>(), std::ptr::from_mut(attr));
     // SAFETY: `attr` is an exclusively borrowed A of `size` bytes; the caller vouches for what it points to.
     call(command.name(), || unsafe { libc::syscall(libc::SYS_bpf, command as libc::c_int, attr, size) })

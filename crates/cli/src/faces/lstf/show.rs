@@ -49,7 +49,8 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
         out: Out::new(Stdout::new()),
     };
     match face.rounds() {
-        Ok(()) | Err(Failure::Sink(SinkError::Closed)) => OK,
+        Ok(Ended::Whole) | Err(Failure::Sink(SinkError::Closed)) => OK,
+        Ok(Ended::Partial) => FAILED,
         Err(failure) => {
             say(&failure.to_string());
             FAILED
@@ -81,6 +82,14 @@ impl fmt::Display for Failure {
     }
 }
 
+/// How the rounds ended without an error of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Whole,
+    /// Flows are missing, or the wait for the next round failed; stderr says what.
+    Partial,
+}
+
 struct Face<'s> {
     session: &'s Session,
     /// See [`proc_root`].
@@ -91,7 +100,7 @@ struct Face<'s> {
 }
 
 impl Face<'_> {
-    fn rounds(&mut self) -> Result<(), Failure> {
+    fn rounds(&mut self) -> Result<Ended, Failure> {
         let Some(seconds) = self.switches.watch else { return self.round() };
         let mut clock = Rounds::new(now(), Duration::from_secs(seconds.into()));
         loop {
@@ -102,13 +111,16 @@ impl Face<'_> {
             let wait = clock.next(now()).wait;
             let due = sys::clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
             if !self.session.sleep_until(due) {
-                return Ok(());
+                let failed = self.session.wait_failure();
+                failed.iter().for_each(|why| say(why));
+                return Ok(if failed.is_some() { Ended::Partial } else { Ended::Whole });
             }
         }
     }
 
-    /// Reads and shows the flows as they are now; what is missing is said on stderr.
-    fn round(&mut self) -> Result<(), Failure> {
+    /// Reads and shows the flows as they are now; what is missing is said on stderr. Partial if the kernel's table broke
+    /// off: owners that may not be looked at are no fault, as the empty cells show them.
+    fn round(&mut self) -> Result<Ended, Failure> {
         let mut books = Accounting::default();
         let of_session = self.switches.processes && self.processes.is_none();
         let wanted: &[LookupId] = if of_session { &[LookupId::Owners] } else { &[] };
@@ -127,10 +139,11 @@ impl Face<'_> {
         let all = sockets::Options::new(self.session.netns_id());
         let mut sockets = SocketSource::new(self.session.host(), all).keeping(self.session.doors());
         let mut source = FlowSource::new(&mut sockets, lookups, options);
-        books.add(&self.show(&mut source)?);
+        let shown = self.show(&mut source)?;
+        books.add(&shown);
         self.out.flush().map_err(Failure::Sink)?;
         footer(&books);
-        Ok(())
+        Ok(if shown.is_partial() { Ended::Partial } else { Ended::Whole })
     }
 
     /// Owners below `PROC_ROOT`. The kernel's own list of open files knows no such place: each process is looked into.

@@ -72,7 +72,9 @@ fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, 
     let grouped = if list.options.groups { put_groups(session, list, writer, &lookups) } else { Ok(()) };
     writer.end().map_err(Broken::Output)?;
     messages::footer(&books);
-    grouped
+    grouped?;
+    // netstat ends with 1 where a table breaks off. The next round of `-c` may be whole.
+    if books.is_partial() && !list.continuous { Err(Broken::Told(1)) } else { Ok(()) }
 }
 
 fn put_groups(

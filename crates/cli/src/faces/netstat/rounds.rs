@@ -26,7 +26,8 @@ pub(super) fn repeat(session: &Session, continuous: bool, mut round: impl FnMut(
             return 0;
         }
         if !session.sleep_until(started_ns.saturating_add(ROUND_NS)) {
-            return ended(Broken::Interrupted);
+            let failed = session.wait_failure().map(|why| Broken::Told(complain(&why, 1)));
+            return ended(failed.unwrap_or(Broken::Interrupted));
         }
     }
 }

@@ -43,7 +43,10 @@ impl Stop {
         let _ = sys::Out::stderr().write_all(self.err.as_bytes());
         match sys::Out::stdout().write_all(self.out.as_bytes()) {
             Ok(()) | Err(sys::OutError::Closed) => self.code,
-            Err(_) => 1,
+            Err(error) => {
+                let _ = sys::Out::stderr().write_all(format!("ss: {error}\n").as_bytes());
+                1
+            }
         }
     }
 

@@ -74,20 +74,41 @@ pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> 
     Ok(())
 }
 
+/// Why tests that need privileges cannot run in a chroot into a plain folder.
+pub const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, and this chroot is a plain folder (leave it, \
+                                and before you enter it again: mount --bind DIR DIR)";
+
+/// Whether the root directory is a mount point, as it is but in a chroot into a plain folder. There no mount namespace
+/// can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True where /proc does not
+/// tell.
+pub fn has_mounted_root() -> bool {
+    let mut text = Vec::new();
+    let read = fs::read_file(Path::new("/proc/thread-self/mountinfo"), &mut text);
+    read.is_err() || mounts_root(&text)
+}
+
+/// The fifth field is where it is mounted, as seen from our root directory.
+fn mounts_root(mountinfo: &[u8]) -> bool {
+    mountinfo.split(|&b| b == b'\n').any(|line| line.split(|&b| b == b' ').nth(4) == Some(b"/"))
+}
+
 /// True if this is root with all of [`Cap::ALL`]. Else says on stderr that `what` is skipped; panics
 /// with NETWREN_REQUIRE_ROOT=1, so that a missing privilege is no silent success. For the `root_` tests of the crates
 /// below testkit; the program never calls it.
 // A test fails by panicking: no byte from outside decides over it.
 #[allow(clippy::panic)]
 pub fn root_or_skip(what: &str) -> bool {
-    if caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap))) {
-        return true;
-    }
+    let is_root = caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap)));
+    let lack = match is_root {
+        false => "needs root",
+        true if has_mounted_root() => return true,
+        true => PLAIN_CHROOT,
+    };
     if std::env::var_os("NETWREN_REQUIRE_ROOT").is_some_and(|value| value == "1") {
-        panic!("{what} needs root, and NETWREN_REQUIRE_ROOT=1 forbids skipping");
+        panic!("{what} {lack}, and NETWREN_REQUIRE_ROOT=1 forbids skipping");
     }
     // Straight to the descriptor: the test harness keeps what eprintln says of a passing test.
-    let _ = crate::out::Out::stderr().write_all(format!("skipped: {what} needs root\n").as_bytes());
+    let _ = crate::out::Out::stderr().write_all(format!("skipped: {what} {lack}\n").as_bytes());
     false
 }
 
@@ -345,6 +366,38 @@ mod tests {
         confine(&mut command, limits).unwrap();
         let output = command.output().unwrap();
         (String::from_utf8_lossy(&output.stdout).trim().into(), output.status.code().unwrap_or(-1))
+    }
+
+    #[test]
+    fn issue_10_a_plain_chroot_is_known_by_its_mounts() {
+        let root = "31 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n";
+        let proc = "54 31 0:5 / /proc rw,nosuid - proc proc rw\n";
+        assert!(mounts_root(format!("{root}{proc}").as_bytes()));
+        assert!(!mounts_root(proc.as_bytes()) && !mounts_root(b""));
+    }
+
+    /// A chroot into a folder, made for real: no mount there is at its root.
+    #[test]
+    fn root_issue_10_a_plain_chroot_is_told() {
+        if !root_or_skip("a chroot") {
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("nw-chroot-{}-0", std::process::id()));
+        std::fs::create_dir_all(folder.join("proc")).unwrap();
+        let seen = {
+            let place = folder.clone();
+            std::thread::spawn(move || {
+                own_mounts().unwrap();
+                bind_mount(Path::new("/proc"), &place.join("proc")).unwrap();
+                std::os::unix::fs::chroot(&place).unwrap();
+                (Path::new("/proc/thread-self/mountinfo").exists(), has_mounted_root())
+            })
+            .join()
+            .unwrap()
+        };
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(seen, (true, false));
+        assert!(has_mounted_root());
     }
 
     #[test]

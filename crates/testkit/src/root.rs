@@ -11,22 +11,30 @@ pub fn have() -> bool {
     caps & NEEDED == NEEDED
 }
 
+/// Why tests that need privileges cannot run here.
+fn lack() -> Option<&'static str> {
+    if !have() {
+        return Some("needs CAP_NET_ADMIN and CAP_SYS_ADMIN (run it as root)");
+    }
+    (!sys::sandbox::has_mounted_root()).then_some(sys::sandbox::PLAIN_CHROOT)
+}
+
 /// True: go on. False: the test has said that it is skipped and returns.
 ///
 /// # Panics
 /// Without privileges under `NETWREN_REQUIRE_ROOT=1`, so that no run in CI skips unseen.
 #[track_caller]
 pub fn require() -> bool {
-    if have() {
+    let Some(lack) = lack() else {
         crate::watchdog::watch();
         return true;
-    }
+    };
     let place = std::panic::Location::caller();
     assert!(
         std::env::var_os("NETWREN_REQUIRE_ROOT").is_none_or(|v| v != "1"),
-        "NETWREN_REQUIRE_ROOT=1, but this process lacks CAP_NET_ADMIN or CAP_SYS_ADMIN ({place})"
+        "NETWREN_REQUIRE_ROOT=1, but {place} {lack}"
     );
-    crate::loud(&format!("skipped: {place} needs CAP_NET_ADMIN and CAP_SYS_ADMIN (run it as root)"));
+    crate::loud(&format!("skipped: {place} {lack}"));
     false
 }
 

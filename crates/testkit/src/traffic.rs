@@ -115,9 +115,16 @@ impl Lab {
             pair
         });
         let pairs = pairs.collect();
-        let reached = || self.output("ss", &["-Htan", "state", "time-wait"]).lines().count() >= n;
-        wait_until("all in TIME_WAIT", reached);
+        self.wait_for_clients("time-wait", &listener, n);
         pairs
+    }
+
+    /// Waits until `n` clients of this listener are in the state that ss(8) calls `state`: the last packet may still be on
+    /// its way when our calls have returned.
+    fn wait_for_clients(&self, state: &str, listener: &Listener, n: usize) {
+        let port = format!(":{}", listener.addr.port());
+        let there = || self.output("ss", &["-Htan", "state", state, "dport", "=", &port]).lines().count();
+        wait_until(&format!("{n} clients in {state}"), || there() == n);
     }
 
     /// `n` connections shut down by the client alone: client FIN_WAIT2, server CLOSE_WAIT.
@@ -129,7 +136,9 @@ impl Lab {
             assert_eq!(server.read(&mut [0]).expect("the end of the stream arrives"), 0);
             self.keep((client, server))
         });
-        pairs.collect()
+        let pairs = pairs.collect();
+        self.wait_for_clients("fin-wait-2", &listener, n);
+        pairs
     }
 
     /// `n` connections that nobody accepted: the server's ends have inode 0, and the
@@ -142,7 +151,12 @@ impl Lab {
             self.hold(client);
             addr
         });
-        (clients.collect(), listener.addr)
+        let clients: Vec<SocketAddr> = clients.collect();
+        // The third packet of the handshake makes the server's end; its port is the listener's.
+        let port = format!(":{}", listener.addr.port());
+        let there = || self.output("ss", &["-Htan", "state", "established", "sport", "=", &port]).lines().count();
+        wait_until("all wait to be accepted", || there() == n);
+        (clients, listener.addr)
     }
 
     /// A connection that is never answered (SYN_SENT), held by a child. The packets end at

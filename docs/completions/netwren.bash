@@ -131,7 +131,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__flows)
-            opts="-n -o -H -w -N -c -h --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --columns --help"
+            opts="-n -o -H -w -N -c -h --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --columns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -457,7 +457,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --follow --table --help top stats events advise delete stateless"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --follow --no-hooks --table --help top stats events advise delete stateless"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -614,6 +614,7 @@ _netwren() {
             ;;
         netwren__subcmd__nat__subcmd__delete)
             opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --explain --all-netns --via --owners-via --record --replay --yes --all --help"
+            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --netns --by --sum --max --avg --watch --follow --no-hooks --explain --exit-code --all-netns --via --owners-via --record --replay --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -715,7 +716,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -w -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --by --sum --max --avg --sort --no-owner --watch --follow --event --buffer --resync --help"
+            opts="-c -n -o -H -N -w -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --by --sum --max --avg --sort --no-owner --watch --follow --no-hooks --event --buffer --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -899,7 +900,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__stats)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --no-owner --resolve --follow --owners-via --per-cpu --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --no-owner --resolve --follow --no-hooks --owners-via --per-cpu --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1001,7 +1002,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__top)
-            opts="-n -o -H -w -N -c -h --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --follow --table --columns --by --help"
+            opts="-n -o -H -w -N -c -h --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --follow --no-hooks --table --columns --by --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1129,7 +1130,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --help kill"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --help kill"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1232,6 +1233,7 @@ _netwren() {
             ;;
         netwren__subcmd__sockets__subcmd__kill)
             opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --explain --all-netns --via --owners-via --record --replay --yes --all --help"
+            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --netns --by --sum --max --avg --watch --follow --no-hooks --explain --exit-code --all-netns --via --owners-via --record --replay --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -41,7 +41,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -60,6 +60,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
@@ -71,7 +72,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -96,6 +97,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
@@ -109,7 +112,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l avg -d 'With -
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -129,6 +132,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l replay -d 'Rea
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s c -l columns -d 'Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
@@ -143,7 +147,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -171,6 +175,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'
@@ -184,7 +189,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -214,6 +219,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
@@ -222,7 +228,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l avg -d 'With --by: also the mean of these fields' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -247,12 +253,13 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l per-cpu -d 'One row a CPU; sizes and settings are the namespace\'s and null then'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -283,6 +290,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l resync -d 'After events were lost, dump what lives now: rows whose event is live'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l samples -d 'How often counters are read; growth needs two that are a second apart, a forecast three' -r
@@ -302,7 +310,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l sort -d 'Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel\'s order' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s n -l limit -d 'At most N rows' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
@@ -327,6 +335,8 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l no-hooks -d 'With --follow: no programs on the root cgroup\'s getpeername hooks, which keep others from attaching there alone; who accepted is then known by the first send or receive'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
@@ -341,6 +351,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand record" -l max-size -d '
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l once -d 'One round'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand support" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"

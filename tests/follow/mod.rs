@@ -22,6 +22,7 @@ macro_rules! require_bpf {
     };
 }
 
+mod hooks;
 mod pids;
 mod workers;
 

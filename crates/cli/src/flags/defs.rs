@@ -88,6 +88,14 @@ pub(super) const FLAGS: &[Flag] = &[
         HOW,
         "Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS",
     ),
+    flag(
+        "no-hooks",
+        None,
+        Nothing,
+        HOW,
+        "With --follow: no programs on the root cgroup's getpeername hooks, which keep others from attaching there alone; \
+         who accepted is then known by the first send or receive",
+    ),
     flag("stats", None, Nothing, HOW, "The books of the run at the end: rows seen, shown, filtered, lost"),
     flag("cost", None, Nothing, HOW, "What the run itself cost: CPU, system calls, bytes read, memory, the door used"),
     flag(

@@ -8,7 +8,7 @@ use conntrack::CtTable;
 use std::ffi::OsString;
 
 /// The flags of tables that make no sense for entries: `nat events` follows.
-const REFUSED: &[&str] = &["follow"];
+const REFUSED: &[&str] = &["follow", "no-hooks"];
 
 /// The flags that `nat delete` takes; what is added to the table is refused until it stands here.
 const DELETE_TAKES: &[&str] = &[

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
 
 /// The flags of tables that make no sense here.
-const REFUSED: &[&str] = &["no-owner", "resolve", "follow", "owners-via"];
+const REFUSED: &[&str] = &["no-owner", "resolve", "follow", "no-hooks", "owners-via"];
 
 const STATS: Known = Known {
     name: "stats",

@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) repeat: Repeat,
     /// `--follow`: how often flows are summed up.
     pub(crate) follow: Option<Duration>,
+    /// `--no-hooks`
+    pub(crate) no_hooks: bool,
     /// `--resolve`
     pub(crate) resolve: Option<Duration>,
     /// `--netns`
@@ -129,6 +131,7 @@ pub(super) fn grouped_by(matches: &ArgMatches, by: Option<String>) -> Result<Req
         }),
         repeat,
         follow: seconds(matches, "follow")?,
+        no_hooks: matches.get_flag("no-hooks"),
         resolve: seconds(matches, "resolve")?,
         netns: text(matches, "netns"),
         all_netns: matches.get_flag("all-netns"),
@@ -170,6 +173,9 @@ impl Request {
         }
         if self.follow.is_some() && (self.shown.by.is_some() || self.shown.sort.is_some()) {
             return Err("--follow shows rows as they come: leave out --by and --sort".to_owned());
+        }
+        if self.no_hooks && self.follow.is_none() {
+            return Err("--no-hooks needs --follow: nothing else has hooks".to_owned());
         }
         if self.shown.by.is_none() && self.shown.aggregates.iter().any(Option::is_some) {
             return Err("--sum, --max and --avg need --by".to_owned());
@@ -240,6 +246,7 @@ mod tests {
             ("--follow --watch", "exclude each other"),
             ("--follow --sort pid", "as they come"),
             ("--sum recv_q", "need --by"),
+            ("--no-hooks", "needs --follow"),
             ("--limit x", "takes a number"),
             ("--watch=0", "takes seconds"),
         ] {

@@ -11,7 +11,8 @@ pub(super) static OBJECT: &[u8] = include_bytes!("../../../bpf/objects/sockets_e
 
 /// What cannot be left out.
 const NEEDED: [&str; 2] = ["on_state", "stamp"];
-/// accept(2) that asks for the peer's name: needs CAP_NET_ADMIN and cgroup v2.
+/// accept(2) that asks for the peer's name: needs CAP_NET_ADMIN and cgroup v2. Attached, they keep programs without
+/// BPF_F_ALLOW_MULTI from the root cgroup's getpeername.
 const NAMES: [&str; 2] = ["on_name4", "on_name6"];
 /// The first use of a socket: kernel 6.3.
 const USES: [&str; 2] = ["on_send", "on_receive"];
@@ -27,6 +28,9 @@ const BLOCKS_AFTER_STOP: u32 = 64;
 const CONNS_MIN: u32 = 1 << 16;
 const CONNS_MAX: u32 = 1 << 20;
 const SLOTS_MIN: u32 = 1 << 14;
+
+/// Why [`NAMES`] cannot be attached.
+const NO_CGROUP: &str = "cgroup v2 is not mounted";
 
 /// Where cgroup v2 is mounted: alone, or beside v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -49,7 +53,8 @@ pub(super) struct Kernel<'h> {
 impl<'h> Kernel<'h> {
     /// The programs at work, and what they do without here.
     pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<(Kernel<'h>, Vec<String>), BpfError> {
-        let Hooked { loaded, links, uses, left_out } = hooked(host, only_netns(follow))?;
+        let Hooked { loaded, links, uses, left_out } =
+            hooked(host, only_netns(follow), if follow.hooks { AcceptHooks::Attached } else { AcceptHooks::LeftOut })?;
         stamp(&loaded)?;
         let ring = loaded.map("events")?.ring()?;
         let block = Vec::with_capacity(BLOCK_BYTES);
@@ -181,18 +186,31 @@ struct Hooked {
     left_out: Vec<String>,
 }
 
+/// What becomes of [`NAMES`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AcceptHooks {
+    Attached,
+    /// To see that the kernel takes them, without keeping others out.
+    Loaded,
+    /// The user wants none.
+    LeftOut,
+}
+
 /// Loads and attaches what this kernel and these rights allow. Changes of state come first: what happens while older
 /// sockets are looked up is seen, too.
-fn hooked(host: &Host, only_netns: u32) -> Result<Hooked, BpfError> {
-    let (loaded, optional, mut left_out) = load(host, only_netns)?;
+fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, BpfError> {
+    let (loaded, optional, mut left_out) = load(host, only_netns, hooks != AcceptHooks::LeftOut)?;
     let mut links = vec![loaded.program("on_state")?.attach()?];
     let root = cgroup_root(host);
-    for name in optional.iter().filter(|name| NAMES.contains(name)) {
+    if hooks == AcceptHooks::Loaded && root.is_none() {
+        left_out.push(without(&NAMES, NO_CGROUP));
+    }
+    for name in optional.iter().filter(|name| hooks == AcceptHooks::Attached && NAMES.contains(name)) {
         let program = loaded.program(name)?;
         match root.as_ref().map(|root| program.attach_cgroup(root)) {
             Some(Ok(link)) => links.push(link),
             Some(Err(error)) => left_out.push(without(&NAMES, &error.to_string())),
-            None => left_out.push(without(&NAMES, "cgroup v2 is not mounted")),
+            None => left_out.push(without(&NAMES, NO_CGROUP)),
         }
     }
     left_out.dedup();
@@ -209,7 +227,7 @@ fn hooked(host: &Host, only_netns: u32) -> Result<Hooked, BpfError> {
 
 /// Whether connections can be followed by BPF here, and what that does without.
 pub(super) fn probe(host: &Host) -> Result<Vec<String>, BpfError> {
-    hooked(host, 0).map(|hooked| hooked.left_out)
+    hooked(host, 0, AcceptHooks::Loaded).map(|hooked| hooked.left_out)
 }
 
 /// What the optional hooks tell, if they are not there.
@@ -223,7 +241,7 @@ fn without(hooks: &[&str], why: &str) -> String {
 }
 
 /// Loads what it can; the names of the optional programs among it, and words on the others.
-fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
+fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
     let room = Room::of(host);
     // Better no events by BPF than numbers of other processes.
@@ -236,6 +254,10 @@ fn load(host: &Host, only_netns: u32) -> Result<(Loaded, Vec<&'static str>, Vec<
     let entries = room.entries();
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
+    if !hooks {
+        wanted.pop();
+        left_out.push(without(&NAMES, "--no-hooks"));
+    }
     loop {
         let optional = wanted.concat();
         // The optional ones first: what is missing is found before the large programs are verified.

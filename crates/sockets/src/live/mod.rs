@@ -12,7 +12,7 @@ mod polled;
 mod sums;
 mod told;
 
-use record::rows::SocketEvents;
+use record::rows::{Direction, Happening, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, Tide};
 use sys::{Host, SysError};
 
@@ -36,6 +36,8 @@ pub struct Follow<'h> {
     pub netns_id: u64,
     /// True for every namespace of the host: only by BPF.
     pub everywhere: bool,
+    /// True if programs may be attached to the root cgroup, see [`probe_following`] for what that keeps others from.
+    pub hooks: bool,
     /// True once the run shall end. Asked some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -54,6 +56,8 @@ pub struct LiveConnections<'h> {
     shut: Option<String>,
     /// What the better door does without here.
     left_out: Vec<String>,
+    /// Connections that came in and were told of without a process; `None` where hooks could have told.
+    nameless: Option<u64>,
 }
 
 enum Door<'h> {
@@ -71,13 +75,14 @@ impl<'h> LiveConnections<'h> {
         if host.is_replay() && host.holds(&key) {
             let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
             let door = Door::Told(Box::new(Told::new(blocks)));
-            return Ok(LiveConnections { door, shut, left_out: Vec::new() });
+            return Ok(LiveConnections { door, shut, left_out: Vec::new(), nameless: None });
         }
         if !host.is_replay() && follow.via != Some(Via::Netlink) {
             match open_kernel(host, &follow) {
                 Ok((blocks, left_out)) => {
                     let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
-                    return Ok(LiveConnections { door: Door::Told(Box::new(Told::new(blocks))), shut, left_out });
+                    let (door, nameless) = (Door::Told(Box::new(Told::new(blocks))), (!follow.hooks).then_some(0));
+                    return Ok(LiveConnections { door, shut, left_out, nameless });
                 }
                 Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
                 Err(cause) => shut = Some(cause.to_string()),
@@ -87,7 +92,7 @@ impl<'h> LiveConnections<'h> {
             return Err(shut_out("every network namespace at once can be followed by BPF only".into()));
         }
         let polled = Polled::open(host, &follow)?;
-        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut, left_out: Vec::new() })
+        Ok(LiveConnections { door: Door::Polled(Box::new(polled)), shut, left_out: Vec::new(), nameless: None })
     }
 
     /// What the BPF door does without on this kernel and with these rights: owners come later, none is missed.
@@ -143,8 +148,17 @@ fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
     Err(crate::bpf_door::WITHOUT_BPF.into())
 }
 
+/// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI (kernel/bpf/cgroup.c),
+/// and a cgroup that has one takes no program without that flag.
+const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from attaching \
+                             there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
+
+/// The footer's sentence where hooks would have told more.
+const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
+                        what tells it in time";
+
 /// How connections would be followed here, for `netwren support`: true if none would be missed. With BPF all programs
-/// are loaded, attached and let go of: some 10 ms.
+/// are loaded, those that exclude nobody attached, and let go of: some 10 ms.
 pub fn probe_following(host: &Host) -> (bool, String) {
     #[cfg(feature = "bpf")]
     let missing = kernel::probe(host).map_err(|error| error.to_string());
@@ -153,7 +167,8 @@ pub fn probe_following(host: &Host) -> (bool, String) {
     let _ = host;
     match missing {
         Ok(left_out) if left_out.is_empty() => {
-            (true, "by bpf: every change of state; owners from connect, accept, first use and close".to_owned())
+            let owners = "by bpf: every change of state; owners from connect, accept, first use and close";
+            (true, format!("{owners}; {HOOKS_EXCLUDE}"))
         }
         Ok(left_out) => (true, format!("by bpf: every change of state; {}", left_out.join("; "))),
         Err(why) => (false, format!("by netlink: no owners, openings of short connections are missed: {why}")),
@@ -183,17 +198,33 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
 
     fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
         match &mut self.door {
-            Door::Told(told) => told.next(each),
+            Door::Told(told) => match &mut self.nameless {
+                None => told.next(each),
+                Some(nameless) => told.next(&mut |row| {
+                    *nameless += u64::from(is_nameless(row));
+                    each(row)
+                }),
+            },
             Door::Polled(polled) => polled.next(each),
         }
     }
 
     fn close(&mut self) -> Accounting {
-        match &mut self.door {
+        let mut books = match &mut self.door {
             Door::Told(told) => told.close(),
             Door::Polled(polled) => polled.close(),
+        };
+        if let Some(nameless) = self.nameless.filter(|&nameless| nameless > 0) {
+            books.incomplete = true;
+            books.because(nameless, NAMELESS);
         }
+        books
     }
+}
+
+/// True for the opening of a connection that came in, without its process.
+fn is_nameless(row: &SocketEvent<'_>) -> bool {
+    row.happening == Happening::Open && row.direction == Direction::In && row.holder.is_none()
 }
 
 fn error_of(error: SysError) -> SourceError {

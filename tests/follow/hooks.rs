@@ -1,0 +1,101 @@
+//! What the accept hooks keep others from, and `--no-hooks`, which keeps nobody from anything.
+
+use super::{Following, acceptor, bpf_works, check, client, count, listen};
+use crate::run::{Ran, netwren};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use sys::sandbox::Limit;
+use testkit::netns::Lab;
+
+/// Attaches a program that allows everything to `cgroup/getpeername4` of the directory, without any flag, and detaches
+/// it again: what bpftool does by default. Prints the error, or `attached`.
+const ATTACH: &str = r#"
+import ctypes, os, platform, struct, sys
+NUMBERS = {"x86_64": 321, "aarch64": 280}
+libc = ctypes.CDLL(None, use_errno=True)
+def bpf(command, attr):
+    attr = ctypes.create_string_buffer(attr, 128)
+    got = libc.syscall(NUMBERS[platform.machine()], command, attr, 128)
+    return got if got >= 0 else -ctypes.get_errno()
+code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xb7, 0, 0, 1, 0x95, 0, 0, 0))
+text = ctypes.create_string_buffer(b"GPL\0")
+load = struct.pack("=IIQQIIQII16sII", 18, 2, ctypes.addressof(code), ctypes.addressof(text), 0, 0, 0, 0, 0, b"", 0, 29)
+program = bpf(5, load)
+if program < 0:
+    sys.exit("cannot load: " + os.strerror(-program))
+at = os.open(sys.argv[1], os.O_RDONLY)
+attach = struct.pack("=IIII", at, program, 29, 0)
+got = bpf(8, attach)
+if got == 0:
+    bpf(9, attach)
+print("attached" if got == 0 else os.strerror(-got))
+"#;
+
+/// A group of cgroup 2 that stands in the root's place for one follower: the real root is shared with every other test.
+struct Group {
+    at: PathBuf,
+    root: PathBuf,
+}
+
+impl Group {
+    fn make(name: &str) -> Option<Group> {
+        let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
+        let root = roots.into_iter().find(|root| root.join("cgroup.controllers").exists())?.to_path_buf();
+        let at = root.join(format!("nw-{name}-{}", std::process::id()));
+        std::fs::create_dir(&at).ok()?;
+        Some(Group { at, root })
+    }
+
+    fn as_root(&self) -> Limit {
+        Limit::Cover { with: self.at.clone(), place: self.root.clone() }
+    }
+
+    fn attach(&self) -> String {
+        let out = Command::new("python3").args(["-c", ATTACH]).arg(&self.at).output().unwrap();
+        let ran = Ran::of(out);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout.trim().to_owned()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.at);
+    }
+}
+
+/// A plain attachment beside a follower: refused beside the hooks, as `netwren support` says; never beside `--no-hooks`,
+/// which still tells who connected and who accepted.
+#[test]
+fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
+    require_bpf!();
+    if !testkit::tool::require("python3") {
+        return;
+    }
+    let Some(group) = Group::make("hooks") else {
+        eprintln!("skipped: no cgroup 2 that a group can be made in");
+        return;
+    };
+    assert_eq!(group.attach(), "attached", "before anybody follows");
+    let support = netwren(&["support"]).stdout;
+    let line = support.lines().find(|line| line.starts_with("following connections")).unwrap();
+    let lab = Lab::new("followhooks");
+    if !line.contains("known at") {
+        assert!(line.contains("BPF_F_ALLOW_MULTI") && line.contains("--no-hooks"), "{line}");
+        let following = Following::start(&lab, &[], &[group.as_root()]);
+        assert_eq!(group.attach(), "Operation not permitted", "the limit that support tells of");
+        following.end();
+    }
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let _workers = [acceptor(&lab, &listener), acceptor(&lab, &listener)];
+    drop(listener);
+    let mut following = Following::start(&lab, &["--no-hooks"], &[group.as_root()]);
+    assert_eq!(group.attach(), "attached");
+    let talked = client(&lab, &addr.to_string(), 50);
+    following.read_until("all closings", |events| count(events, "close") >= 100);
+    let (events, ran) = following.end();
+    if !line.contains("known at close") {
+        check(&events, addr.port(), &talked);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+}

@@ -168,6 +168,10 @@ fn follow<T: Table>(
     lookups.processes.tell(&mut notes);
     lookups.places.tell(&mut notes);
     run.books.add(&notes);
+    if sys::term::reader_is_gone(sys::term::STDOUT) {
+        // Noticed between two rows, it ended the run as Ctrl-C does; the reader has what it wanted.
+        run.ended = engine::Ended::Closed;
+    }
     Ok(run)
 }
 

@@ -93,8 +93,8 @@ pub(super) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         HOW,
-        "With --follow: no programs on the root cgroup's getpeername hooks, which keep others from attaching there alone; \
-         who accepted is then known by the first send or receive",
+        "With --follow: attach nothing to the root cgroup's getpeername hooks, where others without BPF_F_ALLOW_MULTI are \
+         refused meanwhile; who accepted is then known by the first send or receive",
     ),
     flag("stats", None, Nothing, HOW, "The books of the run at the end: rows seen, shown, filtered, lost"),
     flag("cost", None, Nothing, HOW, "What the run itself cost: CPU, system calls, bytes read, memory, the door used"),

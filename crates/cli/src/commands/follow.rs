@@ -22,7 +22,8 @@ use std::time::Duration;
 use sys::cost;
 
 /// Columns of the process that holds a connection, or found by it.
-const OWNED: [&str; 7] = ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit"];
+const OWNED: [&str; 9] =
+    ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit", "cgroup", "cgroup_id"];
 
 /// As lists say it of owners that could not be read, with the same exit code.
 const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner leaves \

@@ -53,7 +53,7 @@ pub(super) struct Kernel<'h> {
 impl<'h> Kernel<'h> {
     /// The programs at work, and what they do without here.
     pub(super) fn open(host: &Host, follow: &Follow<'h>) -> Result<(Kernel<'h>, Vec<String>), BpfError> {
-        let Hooked { loaded, links, uses, left_out } =
+        let Hooked { loaded, links, uses, left_out, .. } =
             hooked(host, only_netns(follow), if follow.hooks { AcceptHooks::Attached } else { AcceptHooks::LeftOut })?;
         stamp(&loaded)?;
         let ring = loaded.map("events")?.ring()?;
@@ -182,6 +182,8 @@ struct Hooked {
     loaded: Loaded,
     links: Vec<Link>,
     uses: Uses,
+    /// True if the kernel takes [`NAMES`], and there is a cgroup for them.
+    takes_hooks: bool,
     /// What could not, and why.
     left_out: Vec<String>,
 }
@@ -202,6 +204,7 @@ fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, Bp
     let (loaded, optional, mut left_out) = load(host, only_netns, hooks != AcceptHooks::LeftOut)?;
     let mut links = vec![loaded.program("on_state")?.attach()?];
     let root = cgroup_root(host);
+    let takes_hooks = root.is_some() && optional.iter().any(|name| NAMES.contains(name));
     if hooks == AcceptHooks::Loaded && root.is_none() {
         left_out.push(without(&NAMES, NO_CGROUP));
     }
@@ -216,18 +219,18 @@ fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, Bp
     left_out.dedup();
     let asleep: Vec<&'static str> = optional.iter().copied().filter(|name| USES.contains(name)).collect();
     let mut uses = Uses { asleep, waiting_since_ns: None };
-    if links.len() < 1 + NAMES.len() {
+    if hooks != AcceptHooks::Loaded && links.len() < 1 + NAMES.len() {
         // Nothing else tells who accepted.
         for name in std::mem::take(&mut uses.asleep) {
             links.push(loaded.program(name)?.attach()?);
         }
     }
-    Ok(Hooked { loaded, links, uses, left_out })
+    Ok(Hooked { loaded, links, uses, takes_hooks, left_out })
 }
 
-/// Whether connections can be followed by BPF here, and what that does without.
-pub(super) fn probe(host: &Host) -> Result<Vec<String>, BpfError> {
-    hooked(host, 0, AcceptHooks::Loaded).map(|hooked| hooked.left_out)
+/// Whether connections can be followed by BPF here: what that does without, and whether it would attach accept hooks.
+pub(super) fn probe(host: &Host) -> Result<(Vec<String>, bool), BpfError> {
+    hooked(host, 0, AcceptHooks::Loaded).map(|hooked| (hooked.left_out, hooked.takes_hooks))
 }
 
 /// What the optional hooks tell, if they are not there.

@@ -163,14 +163,16 @@ pub fn probe_following(host: &Host) -> (bool, String) {
     #[cfg(feature = "bpf")]
     let missing = kernel::probe(host).map_err(|error| error.to_string());
     #[cfg(not(feature = "bpf"))]
-    let missing: Result<Vec<String>, String> = Err(crate::bpf_door::WITHOUT_BPF.to_owned());
+    let missing: Result<(Vec<String>, bool), String> = Err(crate::bpf_door::WITHOUT_BPF.to_owned());
     let _ = host;
     match missing {
-        Ok(left_out) if left_out.is_empty() => {
-            let owners = "by bpf: every change of state; owners from connect, accept, first use and close";
-            (true, format!("{owners}; {HOOKS_EXCLUDE}"))
+        Ok((mut words, hooks)) => {
+            if words.is_empty() {
+                words.push("owners from connect, accept, first use and close".to_owned());
+            }
+            words.extend(hooks.then(|| HOOKS_EXCLUDE.to_owned()));
+            (true, format!("by bpf: every change of state; {}", words.join("; ")))
         }
-        Ok(left_out) => (true, format!("by bpf: every change of state; {}", left_out.join("; "))),
         Err(why) => (false, format!("by netlink: no owners, openings of short connections are missed: {why}")),
     }
 }

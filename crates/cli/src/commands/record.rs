@@ -50,8 +50,9 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let counted = rounds(&session, asked.length, &mut books);
     session.finish(&mut books);
     let Counted { rounds, namespaces, sockets, entries } = counted;
+    let plural = if rounds == 1 { "" } else { "s" };
     let printed = output::print(&format!(
-        "{}: {rounds} rounds of {namespaces} network namespaces; in the last one {sockets} sockets, {entries} entries of \
+        "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {sockets} sockets, {entries} entries of \
          connection tracking\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
     ));

@@ -31,7 +31,8 @@ Examples:
 
 It holds sockets with all their fields, listeners, connection tracking with its counters and settings, owners with
 their command lines and containers, namespaces, links, addresses, routes and the kernel's counters, of every network
-namespace. Nobody but its owner may read the file: it holds addresses, process names and command lines.
+namespace. Events are not in it: `--follow` and `nat events` have a `--record FILE` of their own. Only its owner may
+read the file: it holds addresses, process names and command lines.
 ",
 };
 

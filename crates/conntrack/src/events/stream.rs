@@ -506,8 +506,13 @@ fn unsupported(cause: Cause) -> SourceError {
 
 fn error_of(error: &SysError) -> SourceError {
     let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+    if error.errno == Errno::NOT_RECORDED {
+        return SourceError { what: WHAT, fault: SourceFault::Unsupported, cause: NOT_RECORDED.into() };
+    }
     SourceError { what: WHAT, fault, cause: Box::new(error.clone()) }
 }
+
+const NOT_RECORDED: &str = "not in the recording (`netwren nat events --record FILE` records them)";
 
 /// How events would be told of here, for `netwren support`: true if they are. With BPF the program is loaded, attached
 /// and let go of: some milliseconds.

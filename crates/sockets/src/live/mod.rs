@@ -231,5 +231,10 @@ fn is_nameless(row: &SocketEvent<'_>) -> bool {
 
 fn error_of(error: SysError) -> SourceError {
     let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+    if error.errno == sys::Errno::NOT_RECORDED {
+        return SourceError { what: WHAT, fault: SourceFault::Unsupported, cause: NOT_RECORDED.into() };
+    }
     SourceError { what: WHAT, fault, cause: Box::new(error) }
 }
+
+const NOT_RECORDED: &str = "not in the recording (`--follow` with `--record FILE` records them)";

@@ -420,7 +420,11 @@ fn root_record_everything_answers_everything() {
         answers(&ran, &format!("{question:?}"));
     }
     let home = netwren(&["--replay", &tape]).stdout;
-    assert!(home.starts_with("Listeners\n") && home.contains("\nFlows\n"), "{home}");
+    assert!(
+        home.starts_with("Recorded at 20") && home.contains("\nListeners\n") && home.contains("\nFlows\n"),
+        "{home}"
+    );
+    netwren(&["--replay", "/nowhere/at/all"]).says(4, &["/nowhere/at/all: no such file or directory"]);
     let ran = netwren(&["nat", "--columns", "expired", "--replay", &tape]);
     ran.says(3, &["`expired` of nat"]);
 }

@@ -1,8 +1,8 @@
 //! What a recording is asked for while it is made, and what a replay asks of it that it does not hold.
 //!
-//! A field that the kernel was not asked for is null in a replay, just as one that the kernel knows nothing of; a filter
-//! by it leaves nothing. So the recording names the fields that it holds, and a replay that wants another one is
-//! incomplete and says which. Recordings of format 1 do not name them: nothing is said then.
+//! A field that the kernel was not asked for is null in a replay, just as one that the kernel knows nothing of; a
+//! filter by it leaves nothing. So the recording names the fields that it holds, and a replay that wants another one
+//! says which and ends with exit code 3. Recordings of format 1 do not name them: nothing is said then.
 
 use record::rows::need;
 use record::{Accounting, Demand, Each, LookupId, Offer, Source, SourceError, Table, Unchanged};
@@ -88,8 +88,8 @@ fn not_asked(table: &str, missing: &[&str]) -> String {
     )
 }
 
-/// Tells a recording which lookups are read. Of a replay: the lookups among the wanted ones that it holds; fields of `T`
-/// that need another one are said in `books`.
+/// Tells a recording which lookups are read. Of a replay: the lookups among the wanted ones that it holds; fields of
+/// `T` that need another one are said in `books`.
 pub(crate) fn lookups<T: Table>(
     host: &Host,
     demand: &Demand<T>,

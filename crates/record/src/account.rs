@@ -25,8 +25,8 @@ pub struct Accounting {
     pub unknown_attrs: u64,
     /// True if the result is known or feared not to be whole: exit code 3.
     pub incomplete: bool,
-    /// True if the question is wider than what a recording holds: exit code 3 as well, though every row that the recording
-    /// has was read.
+    /// True if the question is wider than what a recording holds: exit code 3 as well, though every row that the
+    /// recording has was read.
     pub unanswered: bool,
     /// True if all that is missing are whole network namespaces that were not entered: of those that were read every row
     /// is there. Never true where the result is complete.

@@ -57,8 +57,8 @@ impl Host {
         Host { proc_root: proc, sys_root: sys, etc_root: etc, tape: Tape::None }
     }
 
-    /// From now on writes everything that is read to `path` (created or emptied, mode 0600; it must be a regular file of
-    /// the user's own). What was read is in the file half a second later, however the process ends.
+    /// From now on writes everything that is read to `path` (created or emptied, mode 0600; it must be a regular file
+    /// of the user's own). What was read is in the file half a second later, however the process ends.
     ///
     /// A write that fails later ends the recording but not the run; [`Host::finish`] tells.
     pub fn recording(self, path: &Path) -> Result<Host, TapeError> {
@@ -79,6 +79,11 @@ impl Host {
     /// A file that is cut or garbled is used as far as it is good: see [`Host::integrity`].
     pub fn replaying(path: &Path) -> Result<Host, TapeError> {
         Ok(Host { tape: Tape::Reading(Box::new(Reader::open(path)?)), ..Host::live() })
+    }
+
+    /// When and on what a file was recorded; its beginning alone is read.
+    pub fn header_of(path: &Path) -> Result<Header, TapeError> {
+        crate::tape::header_of(path)
     }
 
     /// Live, recording or replaying.
@@ -225,8 +230,8 @@ impl Host {
         }
     }
 
-    /// Whether a replayed run asked the kernel for `field` of `table`; `None` if the recording does not say, or there is
-    /// none.
+    /// Whether a replayed run asked the kernel for `field` of `table`; `None` if the recording does not say, or there
+    /// is none.
     pub fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
         match &self.tape {
             Tape::Reading(reader) => reader.was_asked(table, field),

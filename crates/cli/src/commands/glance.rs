@@ -6,6 +6,7 @@ use crate::messages::say;
 use crate::output;
 use std::ffi::OsString;
 use std::path::Path;
+use sys::{Header, Host};
 
 /// The two tables and the words over them.
 const PARTS: [(&str, &str, &[&str]); 2] = [
@@ -28,6 +29,15 @@ const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state
 /// Shows both tables; the worse exit code of the two. What both have to say is said once, at the end.
 pub(crate) fn glance(replay: Option<&Path>) -> Exit {
     let (mut worst, mut says) = (Exit::Ok, Vec::new());
+    if let Some(file) = replay {
+        match Host::header_of(file) {
+            Ok(header) => worst = output::print(&recorded(&header)),
+            Err(error) => {
+                say(&error.to_string());
+                return Exit::Failed;
+            }
+        }
+    }
     for (i, (title, table, flags)) in PARTS.iter().enumerate() {
         let space = if i == 0 { "" } else { "\n" };
         let told = output::print(&format!("{space}{title}\n"));
@@ -44,6 +54,11 @@ pub(crate) fn glance(replay: Option<&Path>) -> Exit {
     }
     says.iter().for_each(|line| say(line));
     worst
+}
+
+/// Over the tables of a recording: when they were so, and where.
+fn recorded(header: &Header) -> String {
+    format!("Recorded at {} on Linux {} ({})\n\n", header.time.rfc3339(), header.kernel.release, header.kernel.machine)
 }
 
 #[cfg(test)]

@@ -52,8 +52,8 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let Counted { rounds, namespaces, sockets, entries } = counted;
     let plural = if rounds == 1 { "" } else { "s" };
     let printed = output::print(&format!(
-        "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {sockets} sockets, {entries} entries of \
-         connection tracking\n",
+        "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {sockets} sockets, \
+         {entries} entries of connection tracking\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
     ));
     let exit = if printed == Exit::Ok && books.is_partial() { Exit::Partial } else { printed };
@@ -127,8 +127,8 @@ fn every_field<T: Table>(but: u64) -> Demand<T> {
     Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
 }
 
-/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is said, and nothing is
-/// missing.
+/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is said, and nothing
+/// is missing.
 fn read<T: Table>(source: &mut dyn Source<T>, demand: &Demand<T>, books: &mut Accounting) -> u64 {
     let mut rows = 0;
     let result = source.run(demand, &mut |_| {

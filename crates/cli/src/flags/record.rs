@@ -10,7 +10,8 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(10);
 
 /// The largest file if nothing is said. A million sockets with all that the kernel tells of them take about 0.8 GB a
-/// round; a usual host takes some hundred kilobytes. Beyond it the recording stops, which is said, and the run ends with 3.
+/// round; a usual host takes some hundred kilobytes. Beyond it the recording stops, which is said, and the exit code
+/// is 3.
 const SIZE_MAX: u64 = 1 << 30;
 
 pub(super) const RECORD: Known = Known {

@@ -86,6 +86,11 @@ enum Stop {
     Garbled(&'static str),
 }
 
+/// Reads the beginning of the file alone.
+pub(crate) fn header(fd: &Fd, path: &str) -> Result<Header, TapeError> {
+    Pass { input: Input::new(fd), good: 0, frames: 0 }.header(path)
+}
+
 /// Goes through the file once.
 pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
     let mut pass = Pass { input: Input::new(fd), good: 0, frames: 0 };

@@ -17,7 +17,7 @@
 //! 7 REFUSED   id      the same: the stream could not be opened at all
 //! 8 ROUND     0       seconds i64, nanos u32: a round of `--watch` begins
 //! 9 TRAILER   0       frames u64 (without this one): only a file that ends with it is whole
-//! 10 PART     id      the beginning of a block that is larger than a frame: the next frame of the stream goes on with it
+//! 10 PART     id      a part of a block that is larger than a frame: the next frame of the stream continues it
 //! 11 ASKED    0       text table, then texts: the fields of this table that the run asked the kernel for
 //! text    = length u16, bytes
 //! ```
@@ -27,8 +27,8 @@
 //! for is unknown.
 //!
 //! # What survives
-//! The writer hands what it holds to the kernel at least every [`FLUSH_EVERY`](writer::FLUSH_EVERY), from a thread of its
-//! own, because the thread that reads may wait for events for hours. So a run that is killed, or loses its terminal,
+//! The writer hands what it holds to the kernel twice a second (`writer::FLUSH_EVERY`), from a thread of its own,
+//! because the thread that reads may wait for events for hours. So a run that is killed, or loses its terminal,
 //! leaves a file that is whole up to a frame of that time.
 //!
 //! A file that was cut or garbled is used as far as its frames are whole and in order;
@@ -44,7 +44,7 @@ mod writer;
 pub use error::{Integrity, TapeError};
 pub(crate) use frame::Kind;
 pub use index::Header;
-pub(crate) use reader::Reader;
+pub(crate) use reader::{Reader, header_of};
 pub(crate) use writer::Writer;
 
 #[cfg(test)]

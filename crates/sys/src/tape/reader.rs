@@ -29,12 +29,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn open(path: &Path) -> Result<Reader, TapeError> {
-        let shown = escaped(path.as_os_str().as_encoded_bytes());
-        // Before opening: a pipe without a writer would make us wait for ever.
-        if !fs::stat(path).map_err(TapeError::Io)?.is_file() {
-            return Err(TapeError::NotAFile { path: shown });
-        }
-        let fd = fs::open(path).map_err(TapeError::Io)?;
+        let (fd, shown) = open_file(path)?;
         let index = index::index(&fd, &shown)?;
         Ok(Reader {
             fd,
@@ -84,14 +79,14 @@ impl Reader {
         self.index.streams.contains_key(key)
     }
 
-    /// Whether the recorded run asked the kernel for `field` of `table`; `None` if the file does not say what was asked of
-    /// it (an old version, or the table was not read).
+    /// Whether the recorded run asked the kernel for `field` of `table`; `None` if the file does not say what was asked
+    /// of it (an old version, or the table was not read).
     pub(crate) fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
         self.index.asked.get(table).map(|fields| fields.contains(field))
     }
 
-    /// The next stream of `key` in this round, the last one of it again when all were played; if this round has none, that
-    /// of the nearest round before. Before the first round is begun, streams of all rounds follow each other.
+    /// The next stream of `key` in this round, the last one of it again when all were played; if this round has none,
+    /// that of the nearest round before. Before the first round is begun, streams of all rounds follow each other.
     pub(crate) fn stream(&self, key: &str) -> Result<ReplayBlocks<'_>, SysError> {
         let missing = || SysError::on_bytes("replay", key.as_bytes(), Errno::NOT_RECORDED);
         let recorded = self.index.streams.get(key).ok_or_else(missing)?;
@@ -109,6 +104,21 @@ impl Reader {
             None => Ok(blocks),
         }
     }
+}
+
+/// When and on what a file was recorded. Reads its beginning alone: the rest may be broken.
+pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
+    let (fd, shown) = open_file(path)?;
+    index::header(&fd, &shown)
+}
+
+fn open_file(path: &Path) -> Result<(Fd, Box<str>), TapeError> {
+    let shown = escaped(path.as_os_str().as_encoded_bytes());
+    // Before opening: a pipe without a writer would make us wait for ever.
+    if !fs::stat(path).map_err(TapeError::Io)?.is_file() {
+        return Err(TapeError::NotAFile { path: shown });
+    }
+    Ok((fs::open(path).map_err(TapeError::Io)?, shown))
 }
 
 /// The stream to play as number `count` of `round`, of those of one key in the order of their rounds.

@@ -91,7 +91,7 @@ impl Reads<Nat> for Reading {
         let source: &mut dyn Source<Nat> = match session.host().mode() {
             Mode::Live => source,
             _ => {
-                // In several namespaces each table may be read by another interface, and holds at least what is demanded.
+                // In several namespaces each table may be read by another interface: it holds what is demanded.
                 let held = if namespaces.is_some() { |_: &str, demanded| demanded } else { conntrack::recorded_bits };
                 asked = Asked::new(source, session.host(), held);
                 &mut asked

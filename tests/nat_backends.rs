@@ -94,3 +94,18 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     });
     assert_eq!(published.pids(&[backend, &netns, "--all-netns"]), [std::process::id().to_string()]);
 }
+
+/// Of two namespaces with the address of the backend neither is believed.
+#[test]
+fn root_issue_10_an_address_of_two_namespaces_names_none() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let published = Published::new("backt", "10.213.79");
+    let (backend, netns) = ("backend = 10.213.79.2:80", format!("and netns = {}", published.router.name()));
+    let other = Lab::new("backtwin");
+    other.ip(&["address", "add", "10.213.79.2/32", "dev", "lo"]);
+    let _listens = other.inside(|| TcpListener::bind("10.213.79.2:80")).unwrap();
+    let ran = netwren_in(&published.router, &["nat", "-H", "-c", "pid", backend, &netns, "--all-netns"]);
+    assert!(ran.stderr.contains("several network namespaces have the address of a backend"), "{}", ran.stderr);
+    assert_eq!(shown(ran), "-\n");
+}

@@ -8,6 +8,7 @@
 use super::plan::{Plan, Rewrite};
 use super::ruleset::{PRIORITY, TABLE};
 use record::{Addr, Prefix};
+use std::cell::Cell;
 
 /// What can stop packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +32,10 @@ pub struct Settings {
 
 /// Jumps from chain to chain that are followed; what lies deeper may or may not drop, which is said.
 const DEPTH: u32 = 16;
+
+/// Rules that are looked at for one packet in one base chain, those of called chains as often as they are called; what
+/// lies behind may or may not drop, which is said.
+const RULES: u32 = 1 << 16;
 
 /// Everything that can stop the packets of `plan`, each once.
 pub fn obstacles(plan: &Plan, ruleset: &str, settings: Settings) -> Vec<Obstacle> {
@@ -166,6 +171,8 @@ struct Packet {
     /// `untracked`; `invalid` before it is marked.
     state: &'static str,
     is_inward: bool,
+    /// Rules that may still be looked at.
+    left: Cell<u32>,
 }
 
 /// The packets of both directions, as this chain sees them.
@@ -179,8 +186,8 @@ fn packets(rewrite: &Rewrite, chain: &Chain<'_>) -> Vec<Packet> {
     let dest = Some(if is_before { (public, port) } else { (backend, backend_port) });
     let source = Some((backend, backend_port));
     let transport = transport.name();
-    let inward = Packet { transport, source: None, dest, state, is_inward: true };
-    vec![inward, Packet { transport, source, dest: None, state, is_inward: false }]
+    let inward = Packet { transport, source: None, dest, state, is_inward: true, left: Cell::new(RULES) };
+    vec![inward, Packet { transport, source, dest: None, state, is_inward: false, left: Cell::new(RULES) }]
 }
 
 /// What a chain does to a packet.
@@ -213,6 +220,8 @@ fn of_chain(chain: &Chain<'_>, chains: &[Chain<'_>], packet: &Packet) -> Option<
 fn fate<'r>(chain: &Chain<'r>, chains: &[Chain<'r>], packet: &Packet, depth: u32) -> Fate<'r> {
     let (mut may_pass, mut may_drop) = (false, None);
     for rule in &chain.rules {
+        let Some(left) = packet.left.get().checked_sub(1) else { return Fate::Perhaps(rule) };
+        packet.left.set(left);
         let holds = holds(rule, packet);
         if holds == Holds::No {
             continue;
@@ -462,6 +471,10 @@ mod tests {
         let ruleset = "table ip o {\n chain a {\n type filter hook forward priority 0; policy accept;\n jump b\n }\n \
                        chain b {\n jump b\n ct state untracked drop\n }\n}\n";
         assert!(!obstacles(&planned(), ruleset, OPEN).is_empty());
+        let call = |from: u32| format!("chain c{from} {{\n{}}}\n", format!("jump c{}\n", from + 1).repeat(10));
+        let many: String = (0..20).map(call).collect();
+        let many = format!("table ip o {{\nchain a {{\ntype filter hook forward priority 0;\njump c0\n}}\n{many}}}\n");
+        assert!(!obstacles(&planned(), &many, OPEN).is_empty(), "ten to the twentieth calls are too many to look at");
         for garbage in
             ["", "table", "chain x {\ntype filter hook forward priority\nct state\nip daddr {", "}\n}\nct state drop"]
         {

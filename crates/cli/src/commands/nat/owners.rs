@@ -125,13 +125,21 @@ impl Ends {
 
     /// The one other namespace that has the backend's address.
     fn home_of_backend(&self, row: &Conntrack<'_>) -> Option<u64> {
-        let addr = row.reply.src.unmapped();
-        if self.homes.is_empty() || self.is_ours(row.netns_id, addr) {
-            return None;
-        }
-        let mut homes = self.homes.get(&addr)?.iter().filter(|home| self.is_trusted(**home, row.netns_id));
+        let mut homes = self.homes_of_backend(row);
         let (home, None) = (homes.next()?, homes.next()) else { return None };
-        Some(*home)
+        Some(home)
+    }
+
+    /// True if several other namespaces have it.
+    fn is_shared(&self, row: &Conntrack<'_>) -> bool {
+        self.homes_of_backend(row).nth(1).is_some()
+    }
+
+    fn homes_of_backend(&self, row: &Conntrack<'_>) -> impl Iterator<Item = u64> {
+        let (addr, of_entry) = (row.reply.src.unmapped(), row.netns_id);
+        let is_away = !self.homes.is_empty() && !self.is_ours(of_entry, addr);
+        let homes = if is_away { self.homes.get(&addr) } else { None };
+        homes.into_iter().flatten().copied().filter(move |home| self.is_trusted(*home, of_entry))
     }
 
     /// True if a namespace was made by root, or by the user who made the namespace of the entry.
@@ -223,6 +231,10 @@ fn maker(session: &Session, netns_id: u64) -> Option<u32> {
 const AWAY: &str = "some entries are between other hosts or network namespaces and have no owner here: --all-netns names \
                     the processes of backends in the other namespaces of this host";
 
+/// What is said where an address does not lead to one namespace.
+const SHARED: &str = "several network namespaces have the address of a backend: which one answers is not known, and its \
+                      owner is not named";
+
 /// The source between: puts the owners into each row.
 pub(super) struct WithOwners<'o> {
     source: &'o mut dyn Source<Nat>,
@@ -261,13 +273,17 @@ impl Source<Nat> for WithOwners<'_> {
         let WithOwners { source, ends, lookups, secret, reads_one } = self;
         let same = unchanged.map(|unchanged| SameOwners { unchanged, sums: ends.sums(lookups, secret) });
         let same = same.as_ref().map(|same| same as &dyn Unchanged);
-        let mut is_away = false;
+        let (mut is_away, mut is_shared) = (false, false);
         let mut stats = source.read(demand, same, &mut |row| {
             is_away = is_away || (*reads_one && ends.is_away(row));
+            is_shared = is_shared || (!*reads_one && ends.is_shared(row));
             owned(ends, lookups, row, each)
         })?;
         if is_away {
             stats.because(0, AWAY);
+        }
+        if is_shared {
+            stats.because(0, SHARED);
         }
         Ok(stats)
     }

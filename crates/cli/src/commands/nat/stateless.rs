@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// How often the counters are read while packets are waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How much longer packets are watched if only one direction has moved by then.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs the command with the words behind `nat stateless`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -292,13 +294,24 @@ fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
 fn watch(session: &Session, within: Duration) -> Result<Vec<Hits>, NftError> {
     let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let before = counters()?;
-    let until = sys::clock::monotonic_ns().saturating_add(nanos(within));
+    let mut until = sys::clock::monotonic_ns().saturating_add(nanos(within));
+    let mut grace = Some(GRACE);
     loop {
         let now = sys::clock::monotonic_ns();
         let is_over = now >= until || !session.sleep_until(now.saturating_add(nanos(LOOK_EVERY)).min(until));
         let hits: Vec<Hits> = counters()?.into_iter().map(|hits| hits.since(&before)).collect();
-        if is_over || hits.iter().all(Hits::both) {
+        if hits.iter().all(Hits::both) {
             return Ok(hits);
+        }
+        if is_over {
+            // An answer to the last packet may be on its way; a run that shall end waits for none.
+            match grace
+                .take()
+                .filter(|_| now < until.saturating_add(nanos(LOOK_EVERY)) && hits.iter().any(Hits::one_way))
+            {
+                Some(grace) if !session.interrupted() => until = until.saturating_add(nanos(grace)),
+                _ => return Ok(hits),
+            }
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Ownerless<'s> {
     lookups: Lookups<'s>,
     /// The whole filter: what is not shown is not missed.
     filter: &'s Predicate<Sockets>,
+    /// True if some processes could not be read.
+    partial: bool,
 }
 
 impl<'s> Ownerless<'s> {
@@ -26,8 +28,9 @@ impl<'s> Ownerless<'s> {
         session: &'s Session,
         lookups: Lookups<'s>,
         filter: &'s Predicate<Sockets>,
+        partial: bool,
     ) -> Ownerless<'s> {
-        Ownerless { source, session, lookups, filter }
+        Ownerless { source, session, lookups, filter, partial }
     }
 }
 
@@ -51,7 +54,7 @@ impl Source<Sockets> for Ownerless<'_> {
             count += u64::from(has_none(row, &lookups, filter));
             each(row)
         })?;
-        tell(self.session.host(), count, &mut books);
+        tell(self.session.host(), count, self.partial, &mut books);
         Ok(books)
     }
 }
@@ -70,24 +73,25 @@ fn has_none(row: &Socket<'_>, lookups: &Lookups<'_>, filter: &Predicate<Sockets>
 }
 
 /// One line for the end of the run. Where processes are out of sight for good, the result is not whole.
-fn tell(host: &Host, count: u64, books: &mut Accounting) {
+fn tell(host: &Host, count: u64, partial: bool, books: &mut Accounting) {
     if count == 0 {
         return;
     }
     let sockets = if count == 1 { "1 listening socket has" } else { &format!("{count} listening sockets have") };
     let mut link = Vec::new();
     let is_initial = host.read_link("/proc/self/ns/pid", &mut link).is_err() || link == INIT_PID_NS;
-    let why = if is_initial {
-        "the kernel's own, or opened after the processes were read"
-    } else {
-        books.incomplete = true;
-        "the kernel's own, or those of processes outside this pid namespace"
+    books.incomplete |= !is_initial;
+    let why = match (is_initial, partial) {
+        (false, _) => "those of processes outside this pid namespace",
+        (true, true) => "those of processes that could not be read",
+        (true, false) => "opened after the processes were read",
     };
-    books.because(0, format!("{sockets} no process that can be seen: {why}"));
+    books.because(0, format!("{sockets} no process that can be seen: the kernel's own, or {why}"));
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -104,13 +108,28 @@ mod tests {
 
     #[test]
     fn issue_10_one_line_says_how_many_and_why() {
-        let tell = |count| {
+        // The link as in the initial pid namespace, in another one, and missing as in an old recording.
+        let said = |link: Option<&str>, count, partial| {
+            let tmp = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(tmp.path().join("self/ns")).unwrap();
+            let place = tmp.path().join("self/ns/pid");
+            link.iter().for_each(|link| std::os::unix::fs::symlink(link, &place).unwrap());
+            let host = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
             let mut books = Accounting::default();
-            tell(&Host::live(), count, &mut books);
-            (books.why.iter().map(|why| why.text.to_string()).collect::<Vec<_>>(), books)
+            tell(&host, count, partial, &mut books);
+            (books.why.first().map(|why| why.text.to_string()), books.incomplete)
         };
-        assert!(tell(0).0.is_empty());
-        assert!(tell(1).0[0].starts_with("1 listening socket has no process that can be seen: the kernel's own, or "));
-        assert!(tell(2).0[0].starts_with("2 listening sockets have no process"));
+        let first = Some("pid:[4026531836]");
+        assert_eq!(said(first, 0, true), (None, false));
+        let one = "1 listening socket has no process that can be seen: the kernel's own, or ";
+        let many = "2 listening sockets have no process that can be seen: the kernel's own, or ";
+        for (link, count, partial, text, incomplete) in [
+            (first, 1, false, format!("{one}opened after the processes were read"), false),
+            (None, 1, false, format!("{one}opened after the processes were read"), false),
+            (first, 2, true, format!("{many}those of processes that could not be read"), false),
+            (Some("pid:[7]"), 2, true, format!("{many}those of processes outside this pid namespace"), true),
+        ] {
+            assert_eq!(said(link, count, partial), (Some(text), incomplete));
+        }
     }
 }

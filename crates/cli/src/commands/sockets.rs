@@ -73,14 +73,14 @@ impl Reads<Sockets> for Reading {
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        _books: &mut Accounting,
+        books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
         // Without names (`--explain` reads none) every namespace may be meant.
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         session.with_sockets(self.via, &wanted, |source| {
-            let mut source = Ownerless::new(source, session, lookups, &self.filter);
+            let mut source = Ownerless::new(source, session, lookups, &self.filter, books.incomplete);
             match &self.memory {
                 None => then(&mut source),
                 Some(memory) => then(&mut Watching::new(&mut source, &mut memory.borrow_mut(), session.steady_ns())),

@@ -275,9 +275,12 @@ impl Source<Nat> for WithOwners<'_> {
         let same = same.as_ref().map(|same| same as &dyn Unchanged);
         let (mut is_away, mut is_shared) = (false, false);
         let mut stats = source.read(demand, same, &mut |row| {
-            is_away = is_away || (*reads_one && ends.is_away(row));
-            is_shared = is_shared || (!*reads_one && ends.is_shared(row));
-            owned(ends, lookups, row, each)
+            let inode = ends.inode(row);
+            if inode.is_none() {
+                is_away = is_away || (*reads_one && ends.is_away(row));
+                is_shared = is_shared || (!*reads_one && ends.is_shared(row));
+            }
+            owned(inode, lookups, row, each)
         })?;
         if is_away {
             stats.because(0, AWAY);
@@ -289,8 +292,8 @@ impl Source<Nat> for WithOwners<'_> {
     }
 }
 
-fn owned(ends: &Ends, lookups: &Lookups<'_>, row: &Conntrack<'_>, each: &mut Each<'_, Nat>) -> Next {
-    let owners: &[Owner] = match ends.inode(row) {
+fn owned(inode: Option<u32>, lookups: &Lookups<'_>, row: &Conntrack<'_>, each: &mut Each<'_, Nat>) -> Next {
+    let owners: &[Owner] = match inode {
         Some(inode) => lookups.owners(Key::Id(inode.into())),
         None => &[],
     };

@@ -109,7 +109,8 @@ struct walk {
 	u64 bad, node, from, ext, at_ext;
 	u32 now, row, bucket, found, written, lanes, at, kept;
 	u32 work, before;	/* steps of this call, also those in vain; those before this turn */
-	u32 deepest, pad;	/* nodes of this turn's longest chain */
+	u32 deepest;		/* nodes of this turn's longest chain */
+	u32 portion, portion_mask, pad;	/* In: of what is too much at once only entries with these bits in their hash */
 };
 
 /* A field of an entry. Where connection tracking is a module, the verifier does not know its types: their layout comes
@@ -234,9 +235,16 @@ INLINE void touch_lanes(struct region *o, u32 at)
 	}
 }
 
+/* 0 if the entry belongs to the portion that is read. Its address says so, which is the same for as long as it lives: who takes
+ * one portion after the other, each in a pass over the whole chains, gets every entry once. */
+INLINE u64 is_elsewhere(volatile struct walk *w, u64 node)
+{
+	return ((node * 0x9e3779b97f4a7c15ull >> 32) ^ w->portion) & w->portion_mask;
+}
+
 /* One link of one lane. An entry is taken where it stands by its original direction. The other is written all the same,
  * and written over by the next: half of the nodes are, and no processor foresees which. */
-INLINE void step(volatile struct walk *w, struct region *o)
+INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 {
 	u32 at = w->at, kept = w->kept, n = w->found;
 	struct lane *l = &o->lanes[STEP(at)];
@@ -250,6 +258,7 @@ INLINE void step(volatile struct walk *w, struct region *o)
 	u64 back = h->tx_packets;
 	w->bad |= (back ^ from) | (-odd & (next ^ end) << (64 - NODES_AT)) | (next == 0);
 	w->found = n + 1 - (last >> 56 & 1);
+	if (portioned && is_elsewhere(w, node)) w->found = n;
 	struct lane *k = &o->lanes[STEP(kept)];
 	end += 1ull << NODES_AT;
 	k->link = next; k->from = node; k->end = end;
@@ -403,9 +412,8 @@ INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 	w->row = row + 4 * b->words;
 }
 
-SEC("syscall") int walk_conntrack(struct walk *ctx)
+INLINE int walk(volatile struct walk *w, int portioned)
 {
-	volatile struct walk *w = ctx;
 	u32 key = w->region;
 	struct region *o = bpf_map_lookup_elem(&out, &key);
 	if (!o) return 1;
@@ -413,7 +421,7 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 	if (begin(w, o)) while (LOOP_OK) {
 		if (w->at < w->lanes) {
 			if (!(w->at & (GROUP - 1))) touch_lanes(o, w->at);
-			step(w, o);
+			step(w, o, portioned);
 			continue;
 		}
 		/* A round is over: every lane made a step. Or a row is written. */
@@ -448,3 +456,8 @@ SEC("syscall") int walk_conntrack(struct walk *ctx)
 	bpf_rcu_read_unlock();
 	return 0;
 }
+
+SEC("syscall") int walk_conntrack(struct walk *ctx) { return walk(ctx, 0); }
+
+/* The same for a portion of the entries: a program of its own, for it costs every step, and the verifier much. */
+SEC("syscall") int walk_portion(struct walk *ctx) { return walk(ctx, 1); }

@@ -12,15 +12,19 @@ mod share;
 mod walking;
 mod wanted;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
-use sys::Host;
 use sys::bpf::Mapped;
+use sys::{Errno, Host, SysError};
 
 use crate::conntrack_table::MODULE;
-use crate::{BpfError, KernelTypes, Loaded, Spec, load_with};
+use crate::{BpfError, KernelTypes, Loaded, Program, Spec, load_with};
 pub use walking::Walking;
 pub use wanted::{TupleIs, Wanted};
+
+/// The program, and the one that reads a portion of the entries.
+const NAME: &str = "walk_conntrack";
+const PORTION: &str = "walk_portion";
 
 static OBJECT: &[u8] = include_bytes!("../objects/conntrack_walk.o");
 
@@ -32,6 +36,8 @@ pub struct Walk {
     parts: u32,
     conditions: u32,
     whole: Cell<Option<Counts>>,
+    /// The same for a portion of the entries at a time: loaded when a reading needs it first.
+    portioned: OnceCell<(Loaded, Mapped)>,
 }
 
 impl Walk {
@@ -39,12 +45,20 @@ impl Walk {
     /// Costs some milliseconds.
     pub fn load(host: &Host, parts: u32, wanted: &Wanted) -> Result<Walk, BpfError> {
         let conditions = wanted.conditions();
-        let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
-        let types = KernelTypes::read(host)?.with_module(host, MODULE)?;
-        let spec = Spec { object: OBJECT, programs: &["walk_conntrack"], constants, entries: &[] };
-        let loaded = load_with(&types, &spec)?;
-        let regions = loaded.map("out")?.mapped()?;
-        Ok(Walk { loaded, regions, parts, conditions, whole: Cell::new(None) })
+        let (loaded, regions) = load_program(host, NAME, parts, conditions)?;
+        Ok(Walk { loaded, regions, parts, conditions, whole: Cell::new(None), portioned: OnceCell::new() })
+    }
+
+    /// The program that reads a portion at a time, and its memory.
+    fn portioned(&self, host: &Host) -> Result<(&Program, &Mapped), BpfError> {
+        if self.portioned.get().is_none() {
+            let loaded = load_program(host, PORTION, self.parts, self.conditions)?;
+            // Nobody else has set it meanwhile.
+            let _ = self.portioned.set(loaded);
+        }
+        let missing = || BpfError::Io(SysError::new("bpf_prog_load", "the walk in portions", Errno::NOENT));
+        let (loaded, regions) = self.portioned.get().ok_or_else(missing)?;
+        Ok((loaded.program(PORTION)?, regions))
     }
 
     /// True if it can do what a walk loaded with these arguments could.
@@ -62,12 +76,21 @@ impl Walk {
     ///
     /// Entries are those of the namespace that the calling thread is in now, wherever it is while the blocks come.
     /// The blocks end in an error if the table was made smaller while it was read and by so much that it cannot be said
-    /// which rows are out (EAGAIN), if it will not keep still (EAGAIN), or if its chains are too long (ENOSPC).
+    /// which rows are out (EAGAIN), or if it will not keep still (EAGAIN). Chains that do not fit are read in portions.
     /// Fails if /proc/net/nf_conntrack cannot be read. Collects what has expired at the table's beginning, as every
     /// reading of that file does: up to the first entry of one's own.
-    pub fn read(&self, host: &Host, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
+    pub fn read<'w>(&'w self, host: &'w Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
         Walking::begin(self, host, wanted)
     }
+}
+
+fn load_program(host: &Host, name: &str, parts: u32, conditions: u32) -> Result<(Loaded, Mapped), BpfError> {
+    let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
+    let types = KernelTypes::read(host)?.with_module(host, MODULE)?;
+    let spec = Spec { object: OBJECT, programs: &[name], constants, entries: &[] };
+    let loaded = load_with(&types, &spec)?;
+    let regions = loaded.map("out")?.mapped()?;
+    Ok((loaded, regions))
 }
 
 /// What a reading met beside rows.

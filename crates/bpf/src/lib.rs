@@ -27,6 +27,7 @@ mod maps;
 mod object;
 mod owners_files;
 mod patch;
+mod portion;
 mod probe;
 mod program;
 pub mod sockets_iter;

@@ -20,7 +20,8 @@ impl Context {
     pub(super) const LONGEST: usize = 252;
     pub(super) const ADDRESS: usize = 256;
     pub(super) const NET: usize = 264;
-    pub(super) const BYTES: usize = 360;
+    pub(super) const PORTION: usize = 356;
+    pub(super) const BYTES: usize = 368;
 
     pub(super) fn new(
         wanted: &Wanted,

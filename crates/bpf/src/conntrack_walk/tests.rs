@@ -199,6 +199,62 @@ fn root_what_two_tables_have_is_no_length_of_either() {
     drop(knob);
 }
 
+/// What tells each entry of a reading from all others, in order.
+fn entries(walk: &Walk, host: &Host) -> (Vec<Vec<u8>>, Option<Counts>) {
+    let mut walking = walk.read(host, Wanted::LIVE).unwrap();
+    let mut found = Vec::new();
+    while let Some(block) = walking.next().unwrap() {
+        found.extend(rows(block).map(|(row, at)| telling(row, at)));
+    }
+    found.sort_unstable();
+    (found, walk.whole())
+}
+
+/// Every part of a row, so that few fit; eight buckets then have more than a region takes.
+#[test]
+fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
+    testkit::require_root!();
+    const ALL_PARTS: u32 = 127;
+    const ENTRIES: u32 = 150_000;
+    let knob = testkit::HostKnob::set(BUCKETS, "262144");
+    let resize = resizer();
+    let lab = testkit::netns::Lab::new("walklong");
+    lab.inside(|| {
+        let host = Host::live();
+        let walk = Walk::load(&host, ALL_PARTS, &Wanted::LIVE).unwrap();
+        testkit::conntrack::insert(testkit::conntrack::mixed(ENTRIES));
+        testkit::wait_until("two readings of the same chains", || {
+            resize("262144");
+            let (expected, of_larger) = entries(&walk, &host);
+            resize("512");
+            let (found, counts) = entries(&walk, &host);
+            assert!(found.len() == ENTRIES as usize && expected == found, "{} and {}", expected.len(), found.len());
+            let nodes = [of_larger, counts].map(|counts| counts.expect("nobody resizes the table meanwhile").nodes);
+            // Beside ours there are those of the host, which come and go.
+            nodes[0] == nodes[1]
+        });
+        assert!(walk.portioned.get().is_some(), "all chains fitted into the region");
+        // A change of the size in the midst of it.
+        let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+        let mut found = Vec::new();
+        for block in 0.. {
+            let Some(bytes) = walking.next().unwrap() else { break };
+            found.extend(rows(bytes).map(|(row, at)| telling(row, at)));
+            match block {
+                20 => resize("1024"),
+                60 => resize("512"),
+                _ => {}
+            }
+        }
+        let resizes = walking.counts().resizes;
+        let all = found.len();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!((found.len(), all, resizes), (ENTRIES as usize, ENTRIES as usize, 2));
+    });
+    drop(knob);
+}
+
 #[test]
 fn without_the_file_there_is_no_table() {
     testkit::require_root!();

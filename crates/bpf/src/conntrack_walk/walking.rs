@@ -1,5 +1,4 @@
 //! A reading under way, with what it takes to lose no row and repeat none when the table's size changes meanwhile.
-use std::cell::Cell;
 use std::collections::HashSet;
 
 use sys::bpf::Mapped;
@@ -9,15 +8,17 @@ use super::context::Context;
 use super::rows::{HEAD, rows, telling};
 use super::share::Share;
 use super::wanted::Wanted;
-use super::{Counts, Walk};
+use super::{Counts, NAME, Walk};
 use crate::conntrack_table::{Reader, Table, Witness};
+use crate::portion::Portion;
 use crate::{BpfError, Program};
 
 /// Buckets a call, should all be empty.
 const BUCKETS_A_CALL: u32 = 1 << 16;
 /// Chains that are followed at once, and entries that are written at once: what keeps the memory busy.
 pub(super) const AT_ONCE: [u32; 2] = [40, 128];
-/// The least of both, for tables whose chains are so long that they do not fit otherwise: eight buckets a turn.
+/// The least of both, for tables whose chains are so long that they do not fit otherwise: eight buckets a turn, and if
+/// not even these fit, a portion of their entries a pass.
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Calls that may end without a step forward because chains changed a thousand times meanwhile.
 const UNQUIET_MAX: u32 = 20;
@@ -40,9 +41,8 @@ struct Newest {
 /// A reading under way.
 #[derive(Debug)]
 pub struct Walking<'w> {
-    regions: &'w Mapped,
-    whole: &'w Cell<Option<Counts>>,
-    program: &'w Program,
+    walk: &'w Walk,
+    host: &'w Host,
     wanted: Wanted,
     reader: Reader,
     /// Where it can be had: cheaper than reading the file again.
@@ -59,6 +59,8 @@ pub struct Walking<'w> {
     recent: Vec<u8>,
     /// What of a block was not out.
     passed: Vec<u8>,
+    /// Blocks of chains that were read in portions: they count as handed out, and are next.
+    portions: Vec<Vec<u8>>,
     /// True if something was handed out since the table was looked for.
     unproved: bool,
     at_once: [u32; 2],
@@ -67,14 +69,12 @@ pub struct Walking<'w> {
 }
 
 impl<'w> Walking<'w> {
-    pub(super) fn begin(walk: &'w Walk, host: &Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
-        let program = walk.loaded.program("walk_conntrack")?;
+    pub(super) fn begin(walk: &'w Walk, host: &'w Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
         let (reader, witness) = (Reader::open(host)?, Witness::open(host));
         walk.whole.set(None);
         let mut walking = Walking {
-            regions: &walk.regions,
-            whole: &walk.whole,
-            program,
+            walk,
+            host,
             wanted,
             reader,
             witness,
@@ -85,6 +85,7 @@ impl<'w> Walking<'w> {
             newest: Newest { from: Share::NOTHING, region: 0, filled: 0 },
             recent: Vec::new(),
             passed: Vec::new(),
+            portions: Vec::new(),
             unproved: false,
             at_once: AT_ONCE,
             unquiet: 0,
@@ -107,10 +108,16 @@ impl<'w> Walking<'w> {
     }
 
     pub(super) fn run(&self, start: u32, end: u32) -> Result<Context, SysError> {
+        let program = self.walk.loaded.program(NAME).map_err(failed_for)?;
+        self.run_for(program, Portion::ALL, start, end)
+    }
+
+    fn run_for(&self, program: &Program, portion: Portion, start: u32, end: u32) -> Result<Context, SysError> {
         let fd = self.reader.number();
         let region = self.newest.region ^ 1;
         let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
-        self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
+        portion.put(&mut context.0, Context::PORTION);
+        program.run(&mut context.0).map_err(failed_for)?;
         match context.get(Context::ENDED) {
             NO_TABLE => Err(failed(Errno::NOENT)),
             STRANGE => Err(failed(Errno::NOSYS)),
@@ -132,6 +139,10 @@ impl<'w> Walking<'w> {
         self.counts.restarts += counted(Context::RESTARTS);
         if let Some(found) = self.check(next >= self.table.buckets, ended == UNQUIET)? {
             self.resized(found)?;
+            return Ok(None);
+        }
+        if ended == FULL && next == self.next && self.at_once == FEW_AT_ONCE {
+            self.by_portions()?;
             return Ok(None);
         }
         self.judge(ended, next)?;
@@ -170,7 +181,6 @@ impl<'w> Walking<'w> {
     fn judge(&mut self, ended: u32, next: u32) -> Result<(), SysError> {
         let stands = next == self.next;
         match ended {
-            FULL if stands && self.at_once == FEW_AT_ONCE => return Err(failed(Errno::NOSPC)),
             FULL if stands => self.at_once = FEW_AT_ONCE,
             // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
             _ if stands => {
@@ -182,6 +192,66 @@ impl<'w> Walking<'w> {
             _ => (self.unquiet, self.at_once) = (0, AT_ONCE),
         }
         Ok(())
+    }
+
+    /// The next eight buckets, whose entries do not fit into the region: portions of them, until all are read. Nothing is
+    /// handed out before, so that a table whose size changes meanwhile is read on from where it was.
+    fn by_portions(&mut self) -> Result<(), SysError> {
+        let (start, partly) = (self.next, self.is_partly_out());
+        let (program, regions) = self.walk.portioned(self.host).map_err(failed_for)?;
+        let (mut left, mut blocks) = (Vec::from(Portion::ALL.halves().map_err(failed)?), Vec::new());
+        let mut met = Counts::default();
+        while let Some(portion) = left.pop() {
+            let context = self.run_for(program, portion, start, start.saturating_add(8))?;
+            let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
+            self.counts.restarts += u64::from(context.get(Context::RESTARTS));
+            if let Some(found) = self.check(next >= self.table.buckets, ended == UNQUIET)? {
+                return self.resized(found);
+            }
+            match ended {
+                FULL if next == start => left.extend(portion.halves().map_err(failed)?),
+                _ if next == start => {
+                    left.push(portion);
+                    self.judge(ended, next)?;
+                }
+                _ => {
+                    // Each pass meets all nodes.
+                    met.nodes = context.get(Context::NODES).into();
+                    met.longest = met.longest.max(context.get(Context::LONGEST));
+                    met.gone += u64::from(context.get(Context::GONE));
+                    let filled = context.get(Context::FILLED) as usize;
+                    blocks.push(block_of(regions, self.newest.region ^ 1, filled).to_vec());
+                }
+            }
+        }
+        self.counts.nodes += met.nodes;
+        self.counts.gone += met.gone;
+        self.counts.longest = self.counts.longest.max(met.longest);
+        self.note_portions(blocks, partly);
+        (self.next, self.unquiet) = (start.saturating_add(8), 0);
+        Ok(())
+    }
+
+    /// Notes blocks as handed out, but for rows that are out already.
+    fn note_portions(&mut self, blocks: Vec<Vec<u8>>, partly: bool) {
+        let mut recent = Vec::new();
+        for block in blocks.into_iter().filter(|block| block.len() > HEAD) {
+            if !partly {
+                let rows = if recent.is_empty() { 0 } else { HEAD };
+                recent.extend_from_slice(block.get(rows..).unwrap_or_default());
+                self.portions.push(block);
+            } else if self.pass(&block) {
+                self.portions.push(self.passed.clone());
+            }
+        }
+        if !recent.is_empty() {
+            (self.newest.from, self.recent) = (self.done(), recent);
+        }
+    }
+
+    /// Whether rows from here on may be out.
+    fn is_partly_out(&self) -> bool {
+        self.done().is_before(self.out_until)
     }
 
     /// The table was exchanged for a larger or smaller one: the rest begins at the same share of it. Where that is
@@ -227,11 +297,10 @@ impl<'w> Walking<'w> {
     }
 
     /// Keeps what of a block is not out; true if there is any.
-    fn pass(&mut self, newest: Newest) -> bool {
+    fn pass(&mut self, block: &[u8]) -> bool {
         let out: HashSet<Vec<u8>> = rows(&self.recent).map(|(row, at)| telling(row, at)).collect();
         let mut passed = std::mem::take(&mut self.passed);
         passed.clear();
-        let block = self.block(newest);
         passed.extend_from_slice(block.get(..HEAD).unwrap_or_default());
         for (row, _) in rows(block).filter(|(row, at)| !out.contains(&telling(row, *at))) {
             passed.extend_from_slice(row);
@@ -241,17 +310,22 @@ impl<'w> Walking<'w> {
         self.passed.len() > HEAD
     }
 
-    fn block(&self, newest: Newest) -> &[u8] {
-        let bytes = self.regions.bytes();
-        let size = bytes.len() / 2;
-        bytes.get(size * newest.region as usize..).and_then(|region| region.get(..newest.filled)).unwrap_or_default()
+    fn block(&self, newest: Newest) -> &'w [u8] {
+        block_of(&self.walk.regions, newest.region, newest.filled)
     }
 }
 
 impl Blocks for Walking<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        while self.next < self.table.buckets {
-            let partly = self.done().is_before(self.out_until);
+        loop {
+            if let Some(block) = self.portions.pop() {
+                self.passed = block;
+                return Ok(Some(&self.passed));
+            }
+            if self.next >= self.table.buckets {
+                break;
+            }
+            let partly = self.is_partly_out();
             let until = self.out_until.in_table(self.table.buckets) + 8;
             let end = if partly { until & !7 } else { self.next.saturating_add(BUCKETS_A_CALL) };
             let Some(newest) = self.call(end)? else { continue };
@@ -259,13 +333,24 @@ impl Blocks for Walking<'_> {
                 self.handed_out(newest);
                 return Ok(Some(self.block(newest)));
             }
-            if self.pass(newest) {
+            if self.pass(self.block(newest)) {
                 return Ok(Some(&self.passed));
             }
         }
-        self.whole.set(Some(self.counts).filter(|counts| counts.resizes == 0));
+        self.walk.whole.set(Some(self.counts).filter(|counts| counts.resizes == 0));
         Ok(None)
     }
+}
+
+/// What a call wrote to a region.
+fn block_of(regions: &Mapped, region: u32, filled: usize) -> &[u8] {
+    let bytes = regions.bytes();
+    let size = bytes.len() / 2;
+    bytes.get(size * region as usize..).and_then(|region| region.get(..filled)).unwrap_or_default()
+}
+
+fn failed_for(error: BpfError) -> SysError {
+    failed(error.errno().unwrap_or(Errno::INVAL))
 }
 
 fn failed(errno: Errno) -> SysError {

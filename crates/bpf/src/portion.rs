@@ -1,0 +1,58 @@
+//! What is too much for a program's region, in portions that fit.
+//!
+//! A chain of a hash table that does not fit is read in several passes, each of which writes the objects of one portion:
+//! those whose address, hashed, has certain bits. An object's address is the same for as long as it lives, so whatever
+//! comes and goes between the passes, an object that was there all the time is written by exactly one of them. A position
+//! within the chain would not do: it is another one as soon as an object before it goes.
+use sys::Errno;
+
+/// Portions of one chain or list at most: 2^24, each with some thousand rows. Before that the kernel's budget for loops
+/// ends the pass over such a chain: at eight million objects, or what it passes in a quarter of a second.
+const BITS_MAX: u32 = 24;
+
+/// Those objects whose hash has these bits where the mask says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Portion {
+    bits: u32,
+    mask: u32,
+}
+
+impl Portion {
+    /// Every object.
+    pub(crate) const ALL: Portion = Portion { bits: 0, mask: 0 };
+
+    /// Its two halves. ENOSPC if it is too small for that.
+    pub(crate) fn halves(self) -> Result<[Portion; 2], Errno> {
+        let mask = self.mask << 1 | 1;
+        let half = |bit| Portion { bits: self.bits | bit, mask };
+        if mask >> BITS_MAX == 0 { Ok([half(0), half(mask ^ self.mask)]) } else { Err(Errno::NOSPC) }
+    }
+
+    /// Writes it into a program's context.
+    pub(crate) fn put(self, context: &mut [u8], at: usize) {
+        let words = [self.bits, self.mask].map(u32::to_ne_bytes);
+        context.iter_mut().skip(at).zip(words.as_flattened()).for_each(|(place, byte)| *place = *byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn halves_are_all_of_it_and_nothing_twice() {
+        let mut portions = vec![Portion::ALL];
+        for _ in 0..4 {
+            portions = portions.into_iter().flat_map(|portion| portion.halves().unwrap()).collect();
+        }
+        assert_eq!(portions.len(), 16);
+        for object in 0..1000u32 {
+            let hash = object.wrapping_mul(0x9e37_79b9);
+            let takes = |portion: &&Portion| (hash ^ portion.bits) & portion.mask == 0;
+            assert_eq!(portions.iter().filter(takes).count(), 1);
+        }
+        let smallest = Portion { bits: 0, mask: (1 << BITS_MAX) - 1 };
+        assert_eq!(smallest.halves(), Err(Errno::NOSPC));
+    }
+}

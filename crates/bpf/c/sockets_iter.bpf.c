@@ -23,6 +23,7 @@ struct pass {
 	u32 sport, sport_mask, dport, dport_mask;	/* host order */
 	u32 filled;		/* bytes of `rows` that are not out yet */
 	u32 begun;		/* the head is out */
+	u64 sock;		/* of this call: as a number, for the verifier lets nobody reckon with pointers */
 	u8 rows[BATCH];
 };
 struct {
@@ -103,6 +104,10 @@ SEC("iter/tcp") int sockets_iter(struct bpf_iter__tcp *ctx)
 	}
 	u8 *r = p->rows + at;
 	u32 bytes = put_base(r, c, state);
+	if (parts & IDENTITY) {
+		*(volatile u64 *)&p->sock = (u64)c;
+		*(u64 *)(r + IDENTITY_AT) = hidden(*(volatile u64 *)&p->sock);
+	}
 	if (kind == TCP_TIME_WAIT) put_timewait(r, (struct inet_timewait_sock *)c, now);
 	else if (kind == TCP_NEW_SYN_RECV) put_request(r, (struct inet_request_sock *)c, now);
 	else put_full_or_bare(r, c, kind == TCP_LISTEN, now);

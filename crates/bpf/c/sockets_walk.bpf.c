@@ -20,7 +20,9 @@ LICENSE("Dual BSD/GPL");
 /* include/linux/rculist_nulls.h, include/net/inet_hashtables.h */
 enum { LISTENING_NULLS_BASE = 1 << 29 };
 
-enum { REGION = 1 << 18, RETRIES_MAX = 1000, NETS_MAX = 1 << 16 };
+/* NETS_MAX is only there to end: the kernel's budget for loops allows twice as many steps, and no host has memory for
+ * a fourth of such namespaces. */
+enum { REGION = 1 << 18, RETRIES_MAX = 1000, NETS_MAX = 1 << 22 };
 /* How a call ended. */
 enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, UNQUIET = 4 };
 struct region { u8 b[REGION]; };
@@ -34,9 +36,6 @@ struct {
 
 /* Whether `netns` of a call is looked at. */
 const volatile u32 by_number = 0;
-/* Secret of this run: no address of the kernel's leaves it bare. */
-const volatile u64 salt_add = 0, salt_times = 1;
-
 /* In: buckets start..end, what passes. Out: how it ended, where to go on, bytes written. The rest is the walk's own.
  *
  * Whatever lives longer than a few lines stands here and not in variables: to the verifier a number read from the
@@ -56,6 +55,7 @@ struct walk {
 	u64 hash, net, now, sock;
 	u32 bucket, mask, row, seen, state, left;
 	u32 group, chains, at, zero;	/* chains of the group that have sockets, how many of them were taken */
+	u32 portion, portion_mask;	/* In: of what is too much for the region only those with these bits in their identity */
 };
 /* Chains that are read together, and how many sockets of each are sent for. */
 enum { GROUP = 128, DEEP = 256 };
@@ -68,12 +68,11 @@ struct {
 } ahead SEC(".maps");
 struct namespace { u32 inum, pernet; u64 table; };
 
-/* One way for whoever lacks the salts. */
-INLINE u64 hidden(u64 address)
+/* 1 if the object belongs to another portion. Its address says so, which is the same for as long as it lives: who takes
+ * one portion after the other, each in a pass over the whole chain, gets every object once, whatever comes and goes. */
+INLINE int is_elsewhere(volatile struct walk *w, u64 address)
 {
-	u64 h = (address + salt_add) * salt_times;
-	h = (h ^ h >> 32) * salt_times + salt_add;
-	return h ^ h >> 29;
+	return w->portion_mask && ((u32)hidden(address) ^ w->portion) & w->portion_mask;
 }
 
 /* Writes the row of w->sock to `r`, where ROW_MAX bytes are free; the bytes used. */
@@ -277,13 +276,15 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 		u32 strange = ((w->seen ^ w->bucket) & w->mask) | ((u32)link & 1);
 		if (!strange && w->link) {
 			if ((u64)c->skc_net.net != w->net && !w->all) continue;
+			if (is_elsewhere(w, w->sock)) continue;
 			note_state(w, c);
 			if (unwanted(w, c)) continue;
 			u32 row = w->row;
 			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
 			w->row = row + put(w, o + row, t, 0);
 			BARRIER();
-			if (c->skc_hash == w->seen) continue;
+			/* One that left the table meanwhile may stand in this chain as a time-wait socket, too. */
+			if (c->skc_hash == w->seen && (u64)c->skc_nulls_node.pprev) continue;
 		}
 		/* It was let go and used again, elsewhere or while we copied it: this chain once more. */
 		if (++w->restarts > RETRIES_MAX) { w->status = UNQUIET; break; }
@@ -324,7 +325,7 @@ SEC("syscall") int walk_listeners(struct walk *ctx)
 			struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
 			w->link = (u64)c->skc_nulls_node.next;
 			if (c->skc_state != TCP_LISTEN || ((u64)c->skc_net.net != w->net && !w->all)) continue;
-			if (unwanted(w, c)) continue;
+			if (is_elsewhere(w, w->sock) || unwanted(w, c)) continue;
 			u32 row = w->row;
 			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
 			w->row = row + put(w, o + row, t, 1);
@@ -354,7 +355,7 @@ SEC("syscall") int list_namespaces(struct walk *ctx)
 	while (LOOP_OK) {
 		struct net *net = CAST(struct net, w->link);
 		/* The list's head is in no namespace: what lies around it has other operations. */
-		if ((u64)net->ns.ops == w->sock) {
+		if ((u64)net->ns.ops == w->sock && !is_elsewhere(w, w->link)) {
 			struct inet_hashinfo *hi = net->ipv4.tcp_death_row.hashinfo;
 			u32 row = w->off;
 			if (row > REGION - ROW_MAX) { w->status = FULL; break; }

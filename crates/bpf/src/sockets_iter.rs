@@ -14,8 +14,8 @@ static OBJECT: &[u8] = include_bytes!("../objects/sockets_iter.o");
 const HEAD: usize = 32;
 /// Twice what the kernel hands out at once (`bpf_iter`'s buffer in kernel/bpf/bpf_iter.c has eight pages).
 const READ: usize = 64 << 10;
-/// `struct pass`: eight words and the batch.
-const WORDS: usize = 8;
+/// `struct pass`: ten words and the batch.
+const WORDS: usize = 10;
 const BATCH: usize = 4096;
 
 /// The loaded program. Stays good for as many readings as one likes.
@@ -28,8 +28,15 @@ pub struct TcpIterator {
 
 impl TcpIterator {
     /// Loads and attaches it, to write these parts of a row (`enum` in the program). Costs some milliseconds.
-    pub fn load(host: &Host, parts: u32) -> Result<TcpIterator, BpfError> {
-        let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes())];
+    ///
+    /// `secret` is mixed into what would else be an address of the kernel's.
+    pub fn load(host: &Host, parts: u32, secret: [u64; 2]) -> Result<TcpIterator, BpfError> {
+        let [add, times] = secret;
+        let constants: &[(&str, &[u8])] = &[
+            ("parts", &parts.to_ne_bytes()),
+            ("salt_add", &add.to_ne_bytes()),
+            ("salt_times", &(times | 1).to_ne_bytes()),
+        ];
         let loaded = load(host, &Spec { object: OBJECT, programs: &["sockets_iter"], constants, entries: &[] })?;
         let link = loaded.program("sockets_iter")?.attach()?;
         Ok(TcpIterator { loaded, link, parts })
@@ -51,7 +58,7 @@ impl TcpIterator {
 /// `struct pass` before its first call.
 fn pass(wanted: &Wanted) -> Vec<u8> {
     let [sport, sport_mask, dport, dport_mask] = wanted.ports();
-    let words: [u32; WORDS] = [wanted.states, wanted.families(), sport, sport_mask, dport, dport_mask, 0, 0];
+    let words: [u32; WORDS] = [wanted.states, wanted.families(), sport, sport_mask, dport, dport_mask, 0, 0, 0, 0];
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     bytes.resize(WORDS * 4 + BATCH, 0);
     bytes
@@ -98,7 +105,7 @@ mod tests {
     fn root_every_block_has_the_head_and_whole_rows() {
         testkit::require_root!();
         let _held: Vec<TcpListener> = (0..1500).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
-        let door = TcpIterator::load(&Host::live(), 0).unwrap();
+        let door = TcpIterator::load(&Host::live(), 0, [3, 5]).unwrap();
         assert!(door.covers(0) && !door.covers(1));
         for _ in 0..2 {
             let mut reading = door.read(Wanted { states: 1 << 10, v6: false, ..Wanted::ALL }).unwrap();

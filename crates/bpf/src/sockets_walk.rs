@@ -7,6 +7,7 @@
 use sys::bpf::Mapped;
 use sys::{Blocks, Errno, Host, SysError};
 
+use crate::portion::Portion;
 use crate::{BpfError, Loaded, Program, Spec, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/sockets_walk.o");
@@ -111,14 +112,25 @@ impl Walk {
 
     /// Begins to read a table. Each block is what one call of the program wrote, at most 256 KiB.
     ///
-    /// The blocks end in an error if the namespace is gone (ESRCH), if one chain does not fit into the region
-    /// (ENOSPC) or will not keep still (EAGAIN).
+    /// A chain that does not fit into the region is read in portions, each in a pass of its own; no row of it is handed out
+    /// before all of them are there. The blocks end in an error if the namespace is gone (ESRCH) or if a chain will not
+    /// keep still (EAGAIN): then all rows of the chains before it are out, and none of it or of those behind.
     pub fn read(&self, table: Table, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program(match table {
             Table::Connections => "walk_ehash",
             Table::Listeners => "walk_listeners",
         })?;
-        Ok(Walking { region: &self.region, program, wanted, next: 0, buckets: u32::MAX, unquiet: 0, restarts: 0 })
+        Ok(Walking {
+            region: &self.region,
+            program,
+            wanted,
+            next: 0,
+            buckets: u32::MAX,
+            unquiet: 0,
+            restarts: 0,
+            chain: Vec::new(),
+            handed: Vec::new(),
+        })
     }
 
     /// As [`namespaces`], without loading anything. Takes a walk that was loaded with [`Reach::Everywhere`].
@@ -162,6 +174,9 @@ pub struct Walking<'w> {
     buckets: u32,
     unquiet: u32,
     restarts: u64,
+    /// Blocks of a chain that did not fit into the region, not handed out yet; the one that was handed out last.
+    chain: Vec<Vec<u8>>,
+    handed: Vec<u8>,
 }
 
 impl Walking<'_> {
@@ -172,15 +187,18 @@ impl Walking<'_> {
 
     // One call of the program; how far it filled the region.
     fn call(&mut self) -> Result<usize, SysError> {
-        let mut context = Context::new(&self.wanted, self.next, self.next.saturating_add(BUCKETS_A_CALL));
-        self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
+        let context = self.run(self.next, BUCKETS_A_CALL, Portion::ALL)?;
         let (status, next) = (context.get(Context::STATUS), context.get(Context::NEXT));
         self.restarts += u64::from(context.get(Context::RESTARTS));
         self.buckets = context.get(Context::BUCKETS);
         match status {
             NO_TABLE => return Err(failed(Errno::NOENT)),
             NO_NETNS => return Err(failed(Errno::SRCH)),
-            FULL if next <= self.next => return Err(failed(Errno::NOSPC)),
+            FULL if next <= self.next => {
+                self.chain = self.by_portions(self.next)?;
+                (self.next, self.unquiet) = (self.next.saturating_add(1), 0);
+                return Ok(0);
+            }
             // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
             _ if next <= self.next => {
                 self.unquiet += 1;
@@ -190,8 +208,43 @@ impl Walking<'_> {
             }
             _ => self.unquiet = 0,
         }
-        self.next = next;
+        // The walk looks at chains of the same cache line that are out already: cut short there it names one of these.
+        self.next = next.max(self.next);
         Ok(context.get(Context::OFF) as usize)
+    }
+
+    fn run(&self, start: u32, buckets: u32, portion: Portion) -> Result<Context, SysError> {
+        let mut context = Context::new(&self.wanted, start, start.saturating_add(buckets));
+        context.take_only(portion);
+        self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
+        Ok(context)
+    }
+
+    /// All rows of one chain. Costs a pass over the chain for each region full of rows, about.
+    fn by_portions(&mut self, bucket: u32) -> Result<Vec<Vec<u8>>, SysError> {
+        let mut portions: Vec<Portion> = Portion::ALL.halves().map_err(failed)?.into();
+        let (mut blocks, mut unquiet) = (Vec::new(), 0);
+        while let Some(portion) = portions.pop() {
+            let context = self.run(bucket, 1, portion)?;
+            self.restarts += u64::from(context.get(Context::RESTARTS));
+            let ended = context.get(Context::NEXT) > bucket;
+            match context.get(Context::STATUS) {
+                NO_NETNS => return Err(failed(Errno::SRCH)),
+                FULL if !ended => portions.extend(portion.halves().map_err(failed)?),
+                _ if ended => blocks.extend(self.rows_until(context.get(Context::OFF) as usize).map(<[u8]>::to_vec)),
+                _ if unquiet >= UNQUIET_MAX => return Err(failed(Errno::AGAIN)),
+                _ => {
+                    unquiet += 1;
+                    portions.push(portion);
+                }
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// What the region was filled with, if there are rows in it.
+    fn rows_until(&self, filled: usize) -> Option<&[u8]> {
+        self.region.bytes().get(..filled).filter(|_| filled > HEAD)
     }
 }
 
@@ -201,13 +254,19 @@ fn failed(errno: Errno) -> SysError {
 
 impl Blocks for Walking<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        while self.next < self.buckets {
+        loop {
+            if let Some(block) = self.chain.pop() {
+                self.handed = block;
+                return Ok(Some(&self.handed));
+            }
+            if self.next >= self.buckets {
+                return Ok(None);
+            }
             let filled = self.call()?;
             if filled > HEAD {
-                return Ok(self.region.bytes().get(..filled));
+                return Ok(self.rows_until(filled));
             }
         }
-        Ok(None)
     }
 }
 
@@ -221,7 +280,8 @@ impl Context {
     const BUCKETS: usize = 52;
     const PERNET: usize = 56;
     const STATUS: usize = 60;
-    const BYTES: usize = 152;
+    const PORTION: usize = 152;
+    const BYTES: usize = 160;
 
     fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
         let ([sport, sport_mask, dport, dport_mask], families) = (wanted.ports(), wanted.families());
@@ -233,6 +293,10 @@ impl Context {
             place.copy_from_slice(&field.to_ne_bytes());
         }
         Context(bytes)
+    }
+
+    fn take_only(&mut self, portion: Portion) {
+        portion.put(&mut self.0, Context::PORTION);
     }
 
     fn get(&self, at: usize) -> u32 {
@@ -279,13 +343,23 @@ fn recorded(host: &Host, read: impl FnOnce(&mut Vec<u8>) -> Result<(), BpfError>
 }
 
 fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfError> {
-    let mut context = Context::new(&Wanted::ALL, 0, 0);
-    loaded.program("list_namespaces")?.run(&mut context.0)?;
-    // More than 16,000 namespaces, or a list that never comes round: better none than some.
-    if context.get(Context::STATUS) != 0 {
-        return Err(BpfError::Io(SysError::new("bpf_prog_run", "the list of network namespaces", Errno::NOSPC)));
+    let program = loaded.program("list_namespaces")?;
+    let failed = |errno| BpfError::Io(SysError::new("bpf_prog_run", "the list of network namespaces", errno));
+    let mut portions = vec![Portion::ALL];
+    while let Some(portion) = portions.pop() {
+        let mut context = Context::new(&Wanted::ALL, 0, 0);
+        context.take_only(portion);
+        program.run(&mut context.0)?;
+        match context.get(Context::STATUS) {
+            0 => {
+                into.extend_from_slice(region.bytes().get(HEAD..context.get(Context::OFF) as usize).unwrap_or_default())
+            }
+            // More than some 16,000 at once.
+            FULL => portions.extend(portion.halves().map_err(failed)?),
+            // A list that never comes round: better none than some.
+            _ => return Err(failed(Errno::AGAIN)),
+        }
     }
-    into.extend_from_slice(region.bytes().get(HEAD..context.get(Context::OFF) as usize).unwrap_or_default());
     Ok(())
 }
 
@@ -326,6 +400,26 @@ mod tests {
         assert!(walk.namespaces(&host).unwrap().iter().any(|ns| u64::from(ns.netns_id) == own));
         let less = Walk::load(&host, Reach::Own, 0, [7, 9]).unwrap();
         assert!(less.namespaces(&host).is_err());
+    }
+
+    /// Namespaces beyond one region full are listed, too: portions of the list are the list.
+    #[test]
+    fn root_portions_of_the_list_are_the_list() {
+        testkit::require_root!();
+        let labs: Vec<_> = (0..4).map(|_| testkit::netns::Lab::new("portions")).collect();
+        let walk = Walk::load(&Host::live(), Reach::Everywhere, 0, [7, 9]).unwrap();
+        let program = walk.loaded.program("list_namespaces").unwrap();
+        let mut found = Vec::new();
+        for portion in Portion::ALL.halves().unwrap().iter().flat_map(|half| half.halves().unwrap()) {
+            let mut context = Context::new(&Wanted::ALL, 0, 0);
+            context.take_only(portion);
+            program.run(&mut context.0).unwrap();
+            found.extend(parse(&walk.region.bytes()[HEAD..context.get(Context::OFF) as usize]));
+        }
+        for lab in &labs {
+            let inode = lab.inside(|| sys::netns::current_inode().unwrap());
+            assert_eq!(found.iter().filter(|found| u64::from(found.netns_id) == inode).count(), 1, "{found:?}");
+        }
     }
 
     #[test]

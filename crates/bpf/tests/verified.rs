@@ -9,10 +9,11 @@ use sys::Host;
 const PROGRAMS: &[(&str, &str, u32)] = &[
     ("conntrack_new", "on_packet", 800),
     ("conntrack_walk", "walk_conntrack", 5000),
+    ("conntrack_walk", "walk_portion", 120_000),
     ("owners_files", "owners_files", 1000),
     ("sockets_iter", "sockets_iter", 9000),
     ("sockets_walk", "walk_ehash", 10_000),
-    ("sockets_walk", "walk_listeners", 3000),
+    ("sockets_walk", "walk_listeners", 5200),
     ("sockets_walk", "list_namespaces", 300),
 ];
 

@@ -131,6 +131,11 @@ impl Head {
 
 /// Who takes rows.
 pub(crate) trait Taker {
+    /// So many rows stood in a block; each was handed on by one of the others. Called once for a block.
+    fn arrived(&mut self, rows: u64) {
+        let _ = rows;
+    }
+
     /// A decoded row.
     fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>;
 
@@ -157,9 +162,26 @@ impl<F: FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>> Taker for
 ///
 /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
 pub(crate) fn decode_block(block: &[u8], netns_id: u64, tracks_dccp: bool, taker: &mut impl Taker) -> ControlFlow<()> {
+    let mut rows = 0;
+    let flow = decode_each(block, netns_id, tracks_dccp, taker, &mut rows);
+    taker.arrived(rows);
+    flow
+}
+
+// `rows` counts what is handed on, whatever becomes of it.
+fn decode_each(
+    block: &[u8],
+    netns_id: u64,
+    tracks_dccp: bool,
+    taker: &mut impl Taker,
+    rows: &mut u64,
+) -> ControlFlow<()> {
     let head = match Head::of(block, tracks_dccp) {
         Ok(head) => head,
-        Err(error) => return taker.row(Err(error)),
+        Err(error) => {
+            *rows += 1;
+            return taker.row(Err(error));
+        }
     };
     let asks = taker.knows_bytes();
     let rules = Rules { netns_id, layout: head.layout };
@@ -167,6 +189,7 @@ pub(crate) fn decode_block(block: &[u8], netns_id: u64, tracks_dccp: bool, taker
     let mut row = Conntrack { netns_id, ..Conntrack::EMPTY };
     let mut rest = block.get(HEAD..).unwrap_or_default();
     while let Some(words) = rest.first() {
+        *rows += 1;
         let size = usize::from(*words) * 4;
         let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
             let (claims, has) = (size.max(BASE), rest.len());

@@ -69,6 +69,10 @@ impl Rows<'_, '_> {
 }
 
 impl Taker for Rows<'_, '_> {
+    fn arrived(&mut self, rows: u64) {
+        self.books.arrived(rows);
+    }
+
     #[inline(always)]
     fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
         match row {

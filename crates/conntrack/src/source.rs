@@ -445,6 +445,7 @@ impl Run<'_, '_, '_, '_> {
         let table = self.source.options.table;
         let rows = &mut self.rows;
         let done = dump_entries(host, place, table, filter, &note, |row, number| {
+            rows.books.arrived(1);
             if number != block && !resized {
                 block = number;
                 resized = buckets.read() != before;
@@ -465,6 +466,7 @@ impl Run<'_, '_, '_, '_> {
     fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
         let rows = &mut self.rows;
         let each = |row: &Expectation<'_>| {
+            rows.books.arrived(1);
             let master = row.master;
             rows.row(&Conntrack {
                 netns_id: row.netns_id,
@@ -485,6 +487,7 @@ impl Run<'_, '_, '_, '_> {
 
     fn dumped(&mut self, done: &Dumped) {
         let books = &mut self.rows.books;
+        books.arrived(done.malformed);
         books.failed_rows(done.malformed, done.first_error);
         books.unknown_attrs(done.unknown_attrs);
         if done.end.interrupted {
@@ -505,13 +508,16 @@ impl Run<'_, '_, '_, '_> {
         for _ in 0..=RESIZED_RETRIES {
             let mut buckets = Size::of_buckets(host, place);
             let before = buckets.read();
-            let stopped = proc_door::lines(host, place, |line| match parse_proc_line(line, place.netns_id, now_ns) {
-                Ok(row) if seen.is_double(&row) => {
-                    rows.books.doubled();
-                    ControlFlow::Continue(())
+            let stopped = proc_door::lines(host, place, |line| {
+                rows.books.arrived(1);
+                match parse_proc_line(line, place.netns_id, now_ns) {
+                    Ok(row) if seen.is_double(&row) => {
+                        rows.books.doubled();
+                        ControlFlow::Continue(())
+                    }
+                    Ok(row) => rows.row(&row),
+                    Err(error) => rows.failed(error),
                 }
-                Ok(row) => rows.row(&row),
-                Err(error) => rows.failed(error),
             })?;
             rows.books.used(Via::Proc.name());
             if stopped || buckets.read() == before {

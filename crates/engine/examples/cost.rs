@@ -36,10 +36,12 @@ impl Source<Sockets> for Canned {
         _: Option<&dyn Unchanged>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
+        let mut seen = 0;
         self.each(|row| {
+            seen += 1;
             let _ = each(row);
         });
-        Ok(Accounting::default())
+        Ok(Accounting { seen, ..Accounting::default() })
     }
 }
 

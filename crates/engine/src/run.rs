@@ -23,7 +23,8 @@
 //! | `cut` | passed, but lie behind `--limit` or behind the point where the reader of the output went away |
 //! | `doubled`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
 //!
-//! `seen` is their sum. Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
+//! `seen` is counted by the source, where rows come from the kernel, and must be their sum: where it is not, the run is
+//! incomplete and says so ([`Accounting::compare`]). Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
 //! `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit without an order is reached,
 //! the source is stopped: the rows it did not read are not known and therefore not `cut`.
 mod again;
@@ -155,8 +156,13 @@ impl<T: Table> Plan<T> {
             sorter.add(cells);
         })?;
         sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
-        // What passed the filter and did not go out is behind the limit (or the reader has left).
-        pass.books.cut = passed - (pass.books.emitted + pass.books.failed);
+        // What passed the filter and did not go out is behind the limit, or the reader has left. Nothing else is cut.
+        let out = pass.books.emitted + pass.books.failed;
+        pass.books.cut = match self.limit {
+            _ if pass.ended == Ended::Closed => passed - out,
+            Some(limit) => passed.saturating_sub(limit),
+            None => 0,
+        };
         Ok(from_source)
     }
 
@@ -214,16 +220,14 @@ impl<T: Table> Plan<T> {
 
     /// Closes the books and the sink.
     fn close(&self, mut out: Out<'_>, pass: Pass, from_source: Accounting) -> Result<Run, RunError> {
-        // The source knows what it could not read, we know what became of what it handed out. Its own count of rows
-        // is not taken over: sources may or may not have counted rows that came twice.
+        // The source knows what it read and what it did not hand out, we know what became of the rest.
         let mut books = from_source;
-        // A source that folds (flows) has met rows of another kind before ours: its closed books stand beside.
-        books.seen = pass.handed + books.doubled + books.failed + books.filtered + books.grouped;
         books.emitted = pass.books.emitted;
         books.filtered += pass.books.filtered;
         books.grouped += pass.books.grouped;
         books.cut = pass.books.cut;
         books.failed += pass.books.failed;
+        books.compare();
         let mut ended = pass.ended;
         if out.fault.is_none() {
             out.end(&books);

@@ -22,6 +22,8 @@ pub(crate) struct Canned {
     pub(crate) fails: bool,
     /// Rows handed out so far.
     pub(crate) handed: usize,
+    /// The row, counted from 1, that gets lost on its way.
+    pub(crate) loses: Option<usize>,
 }
 
 impl Source<Sockets> for Canned {
@@ -38,13 +40,18 @@ impl Source<Sockets> for Canned {
         if self.fails {
             return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
         }
+        let mut books = self.extra.clone();
         for row in &self.rows {
             self.handed += 1;
+            books.seen += 1;
+            if self.loses == Some(self.handed) {
+                continue;
+            }
             if each(row) == Next::Stop {
                 break;
             }
         }
-        Ok(self.extra.clone())
+        Ok(books)
     }
 }
 

@@ -314,12 +314,15 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
         let memory = &mut *self.memory;
         let whole = !stopped && !books.lacks_rows();
         let wanted = field_index::<T>(CHANGE).is_some_and(|change| demand.fields.contains(&change));
+        let mut gone = 0;
         memory.end(whole, &mut |row| {
             if wanted && !stopped {
+                gone += 1;
                 unchanged.into_iter().for_each(|unchanged| unchanged.carry(None));
                 stopped = each(row) == Next::Stop;
             }
         });
+        books.seen += gone;
         if memory.left_out > 0 {
             let words = format!("more than {} rows: the others have no rates and are not missed", memory.rows_max);
             books.because(memory.left_out, words);

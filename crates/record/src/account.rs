@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// The books of a run. `seen = emitted + filtered + grouped + doubled + cut + failed`; `lost` stands beside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Rows that the kernel (or the recording) gave.
+    /// Rows that the kernel (or the recording) gave: counted where they come from, never out of the other counts.
     pub seen: u64,
     /// Rows that reached the sink.
     pub emitted: u64,
@@ -99,6 +99,27 @@ impl Accounting {
 
     /// True if every row seen is accounted for.
     pub fn balances(&self) -> bool {
-        self.seen == self.emitted + self.filtered + self.grouped + self.doubled + self.cut + self.failed
+        self.seen == self.came_out()
+    }
+
+    /// Rows whose end is known, whatever it was.
+    fn came_out(&self) -> u64 {
+        self.emitted + self.filtered + self.grouped + self.doubled + self.cut + self.failed
+    }
+
+    /// Says so where the counts of a run that is over differ: rows were lost, or made up, between the kernel and the
+    /// reader. That is a fault of this program, and the result is not whole.
+    pub fn compare(&mut self) {
+        let (seen, out) = (self.seen, self.came_out());
+        if seen == out {
+            return;
+        }
+        self.incomplete = true;
+        let text = if seen > out {
+            "rows that were read did not come out: this is a bug in netwren, please report it"
+        } else {
+            "rows came out that were not counted when they were read: this is a bug in netwren, please report it"
+        };
+        self.because(seen.abs_diff(out), text);
     }
 }

@@ -15,7 +15,8 @@ pub trait Source<T: Table> {
     /// Reads every row that the demand asks for and hands it to `each`, until `each` says stop.
     ///
     /// Rows for which the offer said [`crate::Push::Exact`] are already filtered.
-    /// The accounting's `seen` counts rows handed out; `failed`, `doubled`, `lost` what was not.
+    /// The accounting's `seen` counts what came from the kernel, where it came; `failed`, `doubled`, `filtered` and
+    /// `grouped` count what of it was not handed out, where that was decided. The engine compares.
     ///
     /// In a round that follows another rows may be shown to `unchanged` as bytes before they are decoded, and those that
     /// it knows are not handed to `each`. A source that has no use for it leaves it alone.

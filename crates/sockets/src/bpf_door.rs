@@ -28,6 +28,8 @@ pub struct Doors {
     first: Cell<Option<Via>>,
     /// What keys of rows are mixed with, the same in every round.
     secret: Cell<Option<u64>>,
+    /// Blocks after which a walk breaks off: for tests.
+    breaks_after: Cell<Option<u32>>,
 }
 
 /// Whose sockets are read.
@@ -118,6 +120,12 @@ impl Doors {
         Doors { refused: RefCell::new(Some("the walk is not wanted".into())), ..Doors::default() }
     }
 
+    /// As on a kernel whose walk breaks off after so many blocks: for tests of what finishes it.
+    #[doc(hidden)]
+    pub fn breaking_off_after(blocks: u32) -> Doors {
+        Doors { breaks_after: Cell::new(Some(blocks)), ..Doors::default() }
+    }
+
     /// Why no program could be loaded, if it was tried in vain.
     pub fn refused(&self) -> Option<Box<str>> {
         if self.has_iterator() {
@@ -162,7 +170,8 @@ impl Doors {
         found.map(|found| found.into_iter().map(|(number, _)| number.into()).collect())
     }
 
-    fn secret(&self) -> u64 {
+    /// For keys of rows, the same for as long as these are kept.
+    pub(crate) fn secret(&self) -> u64 {
         let secret = self.secret.get().unwrap_or_else(random);
         self.secret.set(Some(secret));
         secret
@@ -207,7 +216,8 @@ impl Doors {
 
     #[cfg(feature = "bpf")]
     fn load_iterator(&self, host: &Host, parts: u32) -> Result<(), WalkError> {
-        match bpf::sockets_iter::TcpIterator::load(host, parts) {
+        // The kernel may hand out a socket of the iterator's twice: each says which one it is.
+        match bpf::sockets_iter::TcpIterator::load(host, parts | part::IDENTITY, [random(), random()]) {
             Ok(door) => {
                 *self.iterator.borrow_mut() = Some(door);
                 Ok(())
@@ -241,6 +251,7 @@ impl Doors {
         let kept = self.walk.borrow();
         let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
         let walking = walk.read(ask.whose.table(), wanted(ask)).map_err(|error| WalkError::Closed(Box::new(error)))?;
+        let walking = MayBreak { blocks: walking, left: &self.breaks_after };
         let blocks = host.stream(ask.key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
         rows(blocks.map_err(WalkError::Broken)?, ask, self.secret(), taker)
     }
@@ -329,6 +340,24 @@ fn wanted(ask: &Ask<'_>) -> bpf::sockets_walk::Wanted {
     let Ask { states, v4, v6, sport, dport, .. } = *ask;
     let all = matches!(ask.whose, Whose::Shared(_) | Whose::AllListeners);
     bpf::sockets_walk::Wanted { states, v4, v6, sport, dport, netns: ask.whose.netns(), all }
+}
+
+/// Blocks that end in an error once there were so many, if a test wants that.
+#[cfg(feature = "bpf")]
+struct MayBreak<'a, B> {
+    blocks: B,
+    left: &'a Cell<Option<u32>>,
+}
+
+#[cfg(feature = "bpf")]
+impl<B: Blocks> Blocks for MayBreak<'_, B> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        match self.left.get() {
+            Some(0) => return Err(SysError::new("bpf_prog_run", "the walk of the TCP table", sys::Errno::AGAIN)),
+            left => self.left.set(left.map(|left| left - 1)),
+        }
+        self.blocks.next()
+    }
 }
 
 fn rows<'a>(

@@ -10,6 +10,7 @@ use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Endpoint, Socket, TcpInfo};
 use record::{Addr, Proto, RowBytes, Rules, State, Timer, Value};
 
+use crate::handed_out::{ends_key, mix_words};
 use crate::inet_diag::{AF_INET, AF_INET6};
 
 /// Parts that may follow the base of a row.
@@ -20,7 +21,8 @@ pub(crate) mod part {
     pub(crate) const TIMER: u32 = 2;
     /// Number of the network namespace: for tables of all of them.
     pub(crate) const NETNS: u32 = 4;
-    /// A number of the socket for as long as the program is loaded.
+    /// The socket's address in the kernel, mixed with a key of this run: it tells the socket from all others for as long
+    /// as it lives. What may come twice from its interface (the iterator) has it.
     pub(crate) const IDENTITY: u32 = 8;
     /// Some members of `tcp_info`.
     pub(crate) const COUNTERS: u32 = 16;
@@ -93,6 +95,7 @@ struct Head {
     timer: Option<usize>,
     counters: Option<usize>,
     netns: Option<usize>,
+    identity: Option<usize>,
     bound: Option<usize>,
     /// Whether the queues are filled in.
     queues: bool,
@@ -126,11 +129,11 @@ impl Head {
         let timer = place(part::TIMER, TIMER);
         let counters = place(part::COUNTERS, COUNTERS);
         let netns = place(part::NETNS, NETNS);
-        place(part::IDENTITY, IDENTITY);
+        let identity = place(part::IDENTITY, IDENTITY);
         let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
         let layout = u64::from(parts) << 32 | u64::from(hz);
         let [queues, uid, mark] = [part::QUEUES, part::UID, part::MARK].map(|bit| parts & bit != 0);
-        Ok(Head { timer, counters, netns, bound, queues, uid, mark, parts: at, hz, layout })
+        Ok(Head { timer, counters, netns, identity, bound, queues, uid, mark, parts: at, hz, layout })
     }
 }
 
@@ -138,10 +141,24 @@ fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
     u32::try_from(u64::from(ticks) * 1000 / u64::from(hz.max(1))).unwrap_or(u32::MAX)
 }
 
+/// What a row is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Keys {
+    /// Of one object in the kernel and of no other: the same again is the same socket. 0 if the interface does not tell.
+    pub(crate) identity: u64,
+    /// Of its ends. Several sockets may have the same.
+    pub(crate) ends: u64,
+}
+
 /// Who takes rows.
 pub(crate) trait Taker {
-    /// A decoded row with its key.
-    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>;
+    /// So many rows stood in a block; each was handed on by one of the others. Called once for a block.
+    fn arrived(&mut self, rows: u64) {
+        let _ = rows;
+    }
+
+    /// A decoded row with its keys.
+    fn row(&mut self, row: Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()>;
 
     /// True if [`Taker::again`] shall be asked.
     fn knows_bytes(&self) -> bool {
@@ -149,8 +166,8 @@ pub(crate) trait Taker {
     }
 
     /// Whether more is wanted after a row that is the same as before; `None` if it is not and must be decoded.
-    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
-        let _ = bytes;
+    fn again(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
+        let _ = (bytes, keys);
         None
     }
 }
@@ -158,9 +175,9 @@ pub(crate) trait Taker {
 /// Takes rows by a function.
 struct Decoded<'e, F>(&'e mut F);
 
-impl<F: FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>> Taker for Decoded<'_, F> {
+impl<F: FnMut(Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()>> Taker for Decoded<'_, F> {
     #[inline(always)]
-    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()> {
+    fn row(&mut self, row: Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()> {
         (self.0)(row)
     }
 }
@@ -180,22 +197,33 @@ impl WalkDecoder {
         WalkDecoder { netns_id, secret, info: [0; INFO] }
     }
 
-    /// Hands every row of a block to `each`, with a key that only the same connection has again.
+    /// Hands every row of a block to `each`, with what it is known by.
     ///
     /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
     pub(crate) fn block(
         &mut self,
         block: &[u8],
-        each: &mut impl FnMut(Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()>,
+        each: &mut impl FnMut(Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         self.hand(block, &mut Decoded(each))
     }
 
     /// The same for a taker that may know rows by their bytes: those are not decoded.
     pub(crate) fn hand(&mut self, block: &[u8], taker: &mut impl Taker) -> ControlFlow<()> {
+        let mut rows = 0;
+        let flow = self.hand_each(block, taker, &mut rows);
+        taker.arrived(rows);
+        flow
+    }
+
+    // `rows` counts what is handed on, whatever becomes of it.
+    fn hand_each(&mut self, block: &[u8], taker: &mut impl Taker, rows: &mut u64) -> ControlFlow<()> {
         let head = match Head::of(block) {
             Ok(head) => head,
-            Err(error) => return taker.row(Err(error)),
+            Err(error) => {
+                *rows += 1;
+                return taker.row(Err(error));
+            }
         };
         let asks = taker.knows_bytes();
         let rules = Rules { netns_id: self.netns_id, layout: head.layout };
@@ -203,6 +231,7 @@ impl WalkDecoder {
         let mut row = Socket { proto: Proto::Tcp, netns_id: self.netns_id, ..Socket::EMPTY };
         let mut rest = block.get(HEAD..).unwrap_or_default();
         while let Some(words) = rest.first() {
+            *rows += 1;
             let size = usize::from(*words) * 4;
             let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
                 return taker.row(Err(DecodeError::Short {
@@ -212,26 +241,27 @@ impl WalkDecoder {
                 }));
             };
             rest = behind;
-            if let Some(key) = if asks { self.key(bytes, &head) } else { None } {
-                if let Some(next) = taker.again(RowBytes { rules, key, bytes, beside: Value::Null }) {
+            if let Some(keys) = if asks { self.keys(bytes, &head) } else { None } {
+                let bytes = RowBytes { rules, key: keys.ends, bytes, beside: Value::Null };
+                if let Some(next) = taker.again(bytes, keys) {
                     next?;
                     continue;
                 }
             }
             match self.fill(&mut row, bytes, &head) {
                 Err(error) => taker.row(Err(error))?,
-                Ok(key) => match head.counters {
-                    None => taker.row(Ok((&row, key)))?,
-                    Some(at) => self.with_counters(&row, bytes, at, key, taker)?,
+                Ok(keys) => match head.counters {
+                    None => taker.row(Ok((&row, keys)))?,
+                    Some(at) => self.with_counters(&row, bytes, at, keys, taker)?,
                 },
             }
         }
         ControlFlow::Continue(())
     }
 
-    // Everything but the counters; the row's key.
+    // Everything but the counters; the row's keys.
     #[inline(always)]
-    fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], head: &Head) -> Result<u64, DecodeError> {
+    fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], head: &Head) -> Result<Keys, DecodeError> {
         let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
         let Some((base, rest)) = bytes.split_first_chunk::<BASE>() else { return Err(short(BASE)) };
         let Some((parts, rest)) = rest.split_at_checked(head.parts) else { return Err(short(BASE + head.parts)) };
@@ -262,12 +292,13 @@ impl WalkDecoder {
         row.uid = if kind & MINISOCK == 0 && head.uid { Some(word(20)) } else { None };
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
         self.fill_parts(row, parts, head);
-        Ok(key_of(addresses, word(4), row.ifindex, row.netns_id, row.family))
+        let ends = ends_key(addresses, word(4), row.ifindex, row.netns_id, row.family);
+        Ok(Keys { identity: identity(parts, head), ends })
     }
 
-    // The key that `fill` would find; `None` for a row that makes no sense.
+    // The keys that `fill` would find; `None` for a row that makes no sense.
     #[inline(always)]
-    fn key(&self, bytes: &[u8], head: &Head) -> Option<u64> {
+    fn keys(&self, bytes: &[u8], head: &Head) -> Option<Keys> {
         let (base, rest) = bytes.split_first_chunk::<BASE>()?;
         let (parts, rest) = rest.split_at_checked(head.parts)?;
         let family = base[1];
@@ -278,7 +309,8 @@ impl WalkDecoder {
         };
         let word = |at: Option<usize>| at.and_then(|at| u32_at(parts, at));
         let netns_id = word(head.netns).map_or(self.netns_id, u64::from);
-        Some(key_of(addresses, u32_at(base, 4)?, word(head.bound).unwrap_or(0), netns_id, family))
+        let ends = ends_key(addresses, u32_at(base, 4)?, word(head.bound).unwrap_or(0), netns_id, family);
+        Some(Keys { identity: identity(parts, head), ends })
     }
 
     #[inline(always)]
@@ -299,13 +331,12 @@ impl WalkDecoder {
 
     #[inline(always)]
     fn mix_v4(&self, both: &[u8; 8]) -> u64 {
-        mix(self.secret, u64::from_ne_bytes(*both))
+        mix_words(self.secret, both)
     }
 
     #[inline(always)]
     fn mix_v6(&self, both: &[u8; 32]) -> u64 {
-        let word = |at| u64_at(both, at).unwrap_or(0);
-        [8, 16, 24].into_iter().fold(mix(self.secret, word(0)), |key, at| mix(key, word(at)))
+        mix_words(self.secret, both)
     }
 
     fn with_counters(
@@ -313,16 +344,16 @@ impl WalkDecoder {
         row: &Socket<'_>,
         bytes: &[u8],
         at: usize,
-        key: u64,
+        keys: Keys,
         taker: &mut impl Taker,
     ) -> ControlFlow<()> {
         let small = bytes.get(3).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
         match bytes.get(BASE + at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
             Some(counters) if !small => {
                 put_info(&mut self.info, counters);
-                taker.row(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, key)))
+                taker.row(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, keys)))
             }
-            _ => taker.row(Ok((row, key))),
+            _ => taker.row(Ok((row, keys))),
         }
     }
 }
@@ -351,16 +382,9 @@ fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
     }
 }
 
-/// `ports` are both; two sockets bound to two interfaces may have the same addresses.
 #[inline(always)]
-fn key_of(addresses: u64, ports: u32, ifindex: u32, netns_id: u64, family: u8) -> u64 {
-    mix(mix(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
-}
-
-fn mix(key: u64, with: u64) -> u64 {
-    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
-    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    product ^ product >> 29
+fn identity(parts: &[u8], head: &Head) -> u64 {
+    head.identity.and_then(|at| u64_at(parts, at)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -457,7 +481,7 @@ mod tests {
         let keys = |rows: &[Vec<u8>]| {
             let mut keys = Vec::new();
             let _ = WalkDecoder::new(9, 1).block(&[&head(0)[..], &rows.concat()].concat(), &mut |row| {
-                keys.extend(row.map(|(_, key)| key));
+                keys.extend(row.map(|(_, keys)| keys.ends));
                 ControlFlow::Continue(())
             });
             keys

@@ -81,11 +81,13 @@ impl<'h> Destroyed<'h> {
                 Ok(message) if message.kind == SOCK_DIAG_BY_FAMILY => message.payload,
                 Ok(_) => continue,
                 Err(error) => {
+                    self.books.arrived(1);
                     let error = DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has };
                     self.books.failed(error);
                     break;
                 }
             };
+            self.books.arrived(1);
             let mut decoder = InetDecoder::new(proto_of(payload), self.netns_id);
             match &mut decoder.decode(payload) {
                 Ok(row) => {

@@ -6,15 +6,17 @@
 //! entering anything, where the walk can (`walk`). Knows nothing of how namespaces are found.
 mod walk;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Demand, Each, ManyBooks, Next, Offer, Proto, Push, Source, SourceError, Table, Unchanged};
 use sys::caps::{self, Cap};
 use sys::{Host, NotEntered, Way};
 
+use self::walk::Walked;
 use crate::bpf_door::Doors;
 use crate::choose::Via;
+use crate::handed_out::HandedOut;
 use crate::named::is_named;
 use crate::options::Options;
 use crate::pushdown::{Split, World, split};
@@ -116,39 +118,66 @@ impl Source<Sockets> for EverySocket<'_> {
             stopped.set(next == Next::Stop);
             next
         };
-        let walk = self.tcp_by_walk(demand);
-        let walked = walk.is_some_and(|(filter, choice)| {
-            let walker = self.walker(demand, &filter, unchanged);
+        let handed_out = RefCell::default();
+        let walked = self.tcp_by_walk(demand).map_or(Walked::Not, |(filter, choice)| {
+            let walker = self.walker(demand, &filter, unchanged, &handed_out);
             self.walk_all(&walker, choice, &mut each, &mut round)
         });
-        let without = walked.then_some(Proto::Tcp);
-        let tables = self.split(demand).tables;
-        let rest = tables.iter().any(|table| Some(table.proto) != without);
-        for way in self.ways.iter().filter(|_| rest) {
-            if stopped.get() {
-                break;
-            }
-            self.read_one(way, demand, without, &mut each, &mut round);
+        let rest = Rest { demand, handed_out: &handed_out, stopped: &stopped };
+        if walked == Walked::Partly {
+            handed_out.borrow_mut().finish();
+            self.read_each(&rest, &self.only_tcp(), &mut each, &mut round);
+        }
+        let mut options = self.options.clone();
+        if walked != Walked::Not {
+            options.order.retain(|proto| *proto != Proto::Tcp);
+        }
+        if self.split(demand).tables.iter().any(|table| options.order.contains(&table.proto)) {
+            self.read_each(&rest, &options, &mut each, &mut round);
         }
         round.finish()
     }
 }
 
+/// What is read of each namespace by itself.
+struct Rest<'r> {
+    demand: &'r Demand<Sockets>,
+    /// What a walk has read already.
+    handed_out: &'r RefCell<HandedOut>,
+    stopped: &'r Cell<bool>,
+}
+
 impl EverySocket<'_> {
+    /// Netlink's part of TCP, when a walk broke off.
+    fn only_tcp(&self) -> Options {
+        Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..self.options.clone() }
+    }
+
+    fn read_each(&self, rest: &Rest<'_>, options: &Options, each: &mut Each<'_, Sockets>, round: &mut Round) {
+        for way in &self.ways {
+            if rest.stopped.get() {
+                break;
+            }
+            self.read_one(way, rest, options, each, round);
+        }
+    }
+
     fn read_one(
         &self,
         way: &Way<'_>,
-        demand: &Demand<Sockets>,
-        without: Option<Proto>,
+        rest: &Rest<'_>,
+        options: &Options,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) {
         if !way.leads_in() {
-            return self.without_a_way(way, demand, without, each, round);
+            return self.without_a_way(way, rest, options, each, round);
         }
         match way.enter_for(self.host, "/sockets") {
             Ok(inside) => {
-                let read = self.source(way.netns_id, without).run(demand, each);
+                let options = Options { netns_id: way.netns_id, ..options.clone() };
+                let source = SocketSource::new(self.host, options).keeping(self.doors);
+                let read = source.finishing(rest.handed_out).run(rest.demand, each);
                 drop(inside);
                 round.many.add(read);
             }

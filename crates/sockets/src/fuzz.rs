@@ -73,9 +73,9 @@ pub fn fuzz_sock_diag(data: &[u8]) {
 /// Reads bytes as a block of the walk, and as rows behind a good head with every set of parts.
 pub fn fuzz_walk_block(data: &[u8]) {
     let mut decoder = WalkDecoder::new(1, 2);
-    let mut each = |row: Result<(&Socket<'_>, u64), _>| {
+    let mut each = |row: Result<(&Socket<'_>, crate::bpf_rows::Keys), _>| {
         if let Ok((row, key)) = row {
-            assert_eq!((row.proto, key & 1), (Proto::Tcp, 1));
+            assert_eq!((row.proto, key.ends & 1), (Proto::Tcp, 1));
             walk(row);
         }
         std::ops::ControlFlow::Continue(())

@@ -15,6 +15,7 @@ mod destroyed;
 mod everywhere;
 mod expected;
 mod fuzz;
+mod handed_out;
 mod ifindex;
 mod inet_diag;
 mod keys;

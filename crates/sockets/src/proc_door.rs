@@ -5,6 +5,7 @@ use record::rows::Socket;
 use record::{Addr, Proto};
 use sys::{Blocks, Fd, Host, NetNs, SysError};
 
+use crate::handed_out::mix;
 use crate::keys::Table;
 
 /// seq_file hands out at most a page a read, whatever the buffer.
@@ -117,13 +118,16 @@ impl Lines {
     }
 }
 
-/// What makes a row of /proc the same as another, where there is no cookie: everything that names the socket, mixed.
-/// 0 if nothing does.
+/// What makes a row of /proc the same as another, where there is no cookie: the inode, which the kernel gives to one
+/// socket alone, with all that names the socket beside it. 0 if nothing does, and rows are then never taken for each
+/// other: sockets without an inode (time-wait, half-open, those that nobody holds) are told apart by their ends alone,
+/// and lines of unix sockets end in a path, that is in text of whoever bound it, which can look like any line.
 pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
     match row.rare.and_then(|rare| rare.netlink) {
         // The kernel's own netlink sockets have inodes since 6.18 only.
         Some(part) => return mix(u64::from(row.inode) << 8 | u64::from(part.protocol.0), part.portid.into()) | 1,
-        None if matches!(row.proto, Proto::Unix | Proto::Packet) => return row.inode.into(),
+        None if row.proto == Proto::Unix || row.inode == 0 => return 0,
+        None if row.proto == Proto::Packet => return row.inode.into(),
         None => {}
     }
     let ports = u64::from(row.local.port) << 16 | u64::from(row.peer.port);
@@ -139,12 +143,6 @@ pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
         };
     }
     key | 1
-}
-
-fn mix(key: u64, with: u64) -> u64 {
-    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
-    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    product ^ product >> 29
 }
 
 #[cfg(test)]
@@ -204,11 +202,17 @@ mod tests {
 
     #[test]
     fn keys_differ_where_sockets_do() {
-        let row = Socket { local: Endpoint { addr: Addr::V4([10, 0, 0, 1]), port: 80 }, ..Socket::EMPTY };
+        let local = Endpoint { addr: Addr::V4([10, 0, 0, 1]), port: 80 };
+        let row = Socket { proto: Proto::Tcp, local, inode: 4, ..Socket::EMPTY };
         let swapped = Socket { local: row.peer, peer: row.local, ..row };
         let other = Socket { inode: 5, ..row };
         let keys = [key_of(&row), key_of(&swapped), key_of(&other)];
         assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
         assert_eq!(key_of(&row), key_of(&row.clone()));
+        // Nothing names these, whatever else they have in common.
+        for proto in [Proto::Tcp, Proto::Udp, Proto::Packet] {
+            assert_eq!(key_of(&Socket { proto, inode: 0, ..row }), 0);
+        }
+        assert_eq!(key_of(&Socket { proto: Proto::Unix, ..row }), 0, "the inode may be somebody's text");
     }
 }

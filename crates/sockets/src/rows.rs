@@ -6,7 +6,8 @@ use record::rows::{Rare, Socket, Sockets};
 use record::{Books, Each, Next, Proto, RowBytes, Unchanged};
 use sys::{Host, Mode};
 
-use crate::bpf_rows::Taker;
+use crate::bpf_rows::{Keys, Taker};
+use crate::handed_out::HandedOut;
 use crate::proc_door;
 use crate::pushdown::TableFilter;
 use crate::window::Window;
@@ -20,20 +21,34 @@ pub(crate) struct Rows<'r, 'f> {
     /// Twice what comes twice by design.
     pub(crate) as_sent: bool,
     pub(crate) window: Window,
+    /// What a walk has handed out, of which this is the rest.
+    pub(crate) handed_out: &'r mut HandedOut,
 }
 
 impl Rows<'_, '_> {
     /// What a decoder made of a message.
     #[inline(always)]
     pub(crate) fn take(&mut self, decoded: &Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        self.take_as(decoded, |row| row.cookie)
+    }
+
+    /// The same, with what names the row's object in the kernel; 0 if nothing does.
+    #[inline(always)]
+    pub(crate) fn take_as(
+        &mut self,
+        decoded: &Result<Socket<'_>, DecodeError>,
+        key: impl Fn(&Socket<'_>) -> u64,
+    ) -> ControlFlow<()> {
+        self.books.arrived(1);
         match decoded {
-            Ok(row) => self.row(row, row.cookie),
+            Ok(row) => self.row(row, key(row)),
             Err(error) => self.failed(*error),
         }
     }
 
     /// What a line was made into. A raw socket's line has its protocol where others have ports.
     pub(crate) fn take_line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        self.books.arrived(1);
         match parsed {
             Ok(row) if row.proto == Proto::Raw => {
                 let rare = Rare { ip_protocol: u8::try_from(row.local.port).ok(), ..Rare::EMPTY };
@@ -46,10 +61,30 @@ impl Rows<'_, '_> {
     }
 
     #[inline]
-    pub(crate) fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
+    fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
         if self.filter.is_some_and(|filter| !filter.admits(row)) {
-            return ControlFlow::Continue(());
+            return self.filtered();
         }
+        if self.handed_out.is_out(row) {
+            return self.doubled();
+        }
+        self.hand_out(row, key)
+    }
+
+    /// A row of the walk.
+    #[inline(always)]
+    fn walked(&mut self, row: &Socket<'_>, keys: Keys) -> ControlFlow<()> {
+        if self.filter.is_some_and(|filter| !filter.admits(row)) {
+            return self.filtered();
+        }
+        if self.handed_out.is_out_by_ends(keys.ends) {
+            return self.doubled();
+        }
+        self.hand_out(row, keys.identity)
+    }
+
+    #[inline]
+    fn hand_out(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
         if self.window.is_double(key) && self.leaves_out(row.proto) {
             return ControlFlow::Continue(());
         }
@@ -58,6 +93,18 @@ impl Rows<'_, '_> {
             Next::More => ControlFlow::Continue(()),
             Next::Stop => ControlFlow::Break(()),
         }
+    }
+
+    #[inline]
+    fn filtered(&mut self) -> ControlFlow<()> {
+        self.books.filtered();
+        ControlFlow::Continue(())
+    }
+
+    #[cold]
+    fn doubled(&mut self) -> ControlFlow<()> {
+        self.books.doubled();
+        ControlFlow::Continue(())
     }
 
     /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
@@ -72,7 +119,7 @@ impl Rows<'_, '_> {
     }
 
     #[cold]
-    pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+    fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.books.failed(error);
         ControlFlow::Continue(())
     }
@@ -93,10 +140,14 @@ impl<'r, 'f> WalkedRows<'r, 'f> {
 }
 
 impl Taker for WalkedRows<'_, '_> {
+    fn arrived(&mut self, rows: u64) {
+        self.rows.books.arrived(rows);
+    }
+
     #[inline(always)]
-    fn row(&mut self, row: Result<(&Socket<'_>, u64), DecodeError>) -> ControlFlow<()> {
+    fn row(&mut self, row: Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()> {
         match row {
-            Ok((row, key)) => self.rows.row(row, key),
+            Ok((row, keys)) => self.rows.walked(row, keys),
             Err(error) => {
                 self.unchanged.iter().for_each(|unchanged| unchanged.forget());
                 self.rows.failed(error)
@@ -110,11 +161,12 @@ impl Taker for WalkedRows<'_, '_> {
     }
 
     #[inline]
-    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+    fn again(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
         // What comes twice is counted where all rows are.
-        let unchanged = self.unchanged.filter(|_| !self.rows.window.has(bytes.key))?;
+        let unchanged = self.unchanged.filter(|_| !self.rows.window.has(keys.identity))?;
         let again = unchanged.again(bytes)?;
-        self.rows.window.is_double(bytes.key);
+        self.rows.window.is_double(keys.identity);
+        self.rows.handed_out.is_out_by_ends(keys.ends);
         self.rows.books.row();
         Some(match again.next {
             Next::More => ControlFlow::Continue(()),

@@ -3,7 +3,7 @@ mod fault;
 mod recorded;
 mod run;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use record::rows::Sockets;
 use record::{Accounting, Books, Demand, Each, Offer, Proto, Push, Source, SourceError, Unchanged};
@@ -16,6 +16,7 @@ use crate::expected::{
     self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
     WORTH_WALKING,
 };
+use crate::handed_out::HandedOut;
 use crate::keys::{self, Table};
 use crate::named::{everywhere, is_named, is_told};
 use crate::options::Options;
@@ -36,12 +37,24 @@ pub struct SocketSource<'h> {
     own_doors: Doors,
     /// How many sockets at least mattered, and how many are expected: the plan is made more than once.
     expected: Cell<Option<(u64, u64)>>,
+    /// What a walk has handed out that this finishes; its own otherwise.
+    rest_of: Option<&'h RefCell<HandedOut>>,
+    own_handed_out: RefCell<HandedOut>,
 }
 
 impl<'h> SocketSource<'h> {
     /// Sockets of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
-        SocketSource { host, options, netns: None, doors: None, own_doors: Doors::new(), expected: Cell::new(None) }
+        SocketSource {
+            host,
+            options,
+            netns: None,
+            doors: None,
+            own_doors: Doors::new(),
+            expected: Cell::new(None),
+            rest_of: None,
+            own_handed_out: RefCell::default(),
+        }
     }
 
     /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -54,6 +67,16 @@ impl<'h> SocketSource<'h> {
     pub fn keeping(mut self, doors: &'h Doors) -> SocketSource<'h> {
         self.doors = Some(doors);
         self
+    }
+
+    /// Leaves out what a walk has handed out that broke off.
+    pub(crate) fn finishing(mut self, walk: &'h RefCell<HandedOut>) -> SocketSource<'h> {
+        self.rest_of = Some(walk);
+        self
+    }
+
+    fn handed_out(&self) -> &RefCell<HandedOut> {
+        self.rest_of.unwrap_or(&self.own_handed_out)
     }
 
     fn doors(&self) -> &Doors {
@@ -219,6 +242,7 @@ impl Source<Sockets> for SocketSource<'_> {
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let plan = self.plan(demand);
+        *self.own_handed_out.get_mut() = HandedOut::default();
         let mut books = Books::default();
         if self.host.is_replay() {
             for filter in self.narrower_filters(demand) {

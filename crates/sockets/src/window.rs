@@ -5,6 +5,10 @@
 //! meanwhile shift the rest, and some come again. They were shown a few rows to a few hundred rows ago: a bounded
 //! memory of the latest rows finds them. (Chains longer than sixteen are rare in a table of ordinary size, boundaries
 //! of receive buffers are not.) The same cookie in another state is the same connection: also shown once.
+//!
+//! A key names one object of the kernel and no other: its cookie, its address (mixed with a key of this run), or what the
+//! kernel gives to one alone (an inode). Ends are no key: any number of sockets may have the same (SO_REUSEPORT). Rows
+//! of an interface that tells no such key are never taken for each other, even where the kernel hands one out twice.
 
 /// Sets of the memory; a row's key tells the set.
 const SETS: usize = 512;
@@ -33,9 +37,12 @@ impl Window {
     /// True if the row with this key was there shortly before. A key of 0 (the door has none) is always new.
     #[inline]
     pub(crate) fn is_double(&mut self, key: u64) -> bool {
+        if key == 0 {
+            return false;
+        }
         let set = &mut self.sets[set_of(key)];
         if set.contains(&key) {
-            return key != 0;
+            return true;
         }
         let [a, b, c, _] = *set;
         *set = [key, a, b, c];

@@ -182,6 +182,26 @@ impl Lab {
         addr
     }
 
+    /// `n` sockets that share `addr` (SO_REUSEPORT): listeners, or UDP sockets. The limit of open files is raised for many.
+    ///
+    /// # Panics
+    /// When the address cannot be bound so often.
+    pub fn share(&self, kind: i32, addr: SocketAddr, n: usize) {
+        sys::sandbox::raise_open_files(n as u64 + 4096).expect("a limit can be raised");
+        let family = if addr.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
+        self.inside(|| {
+            for _ in 0..n {
+                let one = socket::open(family, kind, 0).expect("a socket");
+                socket::set_number(&one, socket::SOL_SOCKET, socket::SO_REUSEPORT, 1).expect("any socket may share");
+                socket::bind(&one, &addr).unwrap_or_else(|e| panic!("cannot share {addr}: {e}"));
+                if kind == socket::SOCK_STREAM {
+                    socket::listen(&one, 1).expect("a bound socket listens");
+                }
+                self.hold(one);
+            }
+        });
+    }
+
     /// Two UDP sockets on 127.0.0.1, connected to each other.
     pub fn udp_pair(&self) -> Pair {
         let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));

@@ -145,9 +145,10 @@ impl<'h> CtEvents<'h> {
     /// The same with the entries as rows. Expectations are left out; what makes no sense is counted.
     pub fn next_entries(&mut self, each: &mut dyn FnMut(&Told<'_>, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
         let mut decoder = self.decoder;
-        let (mut failed, mut first_error) = (0, None);
+        let (mut failed, mut expectations, mut first_error) = (0, 0, None);
         let tide = self.next(&mut |told| {
             if told.is_expectation {
+                expectations += 1;
                 return Next::More;
             }
             decoder.set_netns(told.netns_id);
@@ -161,7 +162,7 @@ impl<'h> CtEvents<'h> {
             }
         });
         self.decoder = decoder;
-        self.told -= failed;
+        self.told -= failed + expectations;
         self.failed += failed;
         self.first_error = self.first_error.or(first_error);
         tide

@@ -4,9 +4,7 @@ use std::ops::ControlFlow;
 
 use netlink::DumpError;
 use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
-use record::{
-    Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide,
-};
+use record::{Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide};
 use sys::clock::Moments;
 use sys::{Errno, Host, Modules, SysError};
 
@@ -76,6 +74,8 @@ pub struct NatEventStream<'h> {
     resync: Option<Resync>,
     settings: Settings,
     counts: Counts,
+    /// What was told of and not asked for.
+    unwanted: u64,
     notes: Accounting,
     /// Why the better door is shut.
     shut: Option<String>,
@@ -195,6 +195,7 @@ impl<'h> NatEventStream<'h> {
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
             counts: Counts::default(),
+            unwanted: 0,
             notes,
             shut,
             forced_bpf,
@@ -218,7 +219,7 @@ impl<'h> NatEventStream<'h> {
     fn next_by_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
         let Door::Netlink(events) = &mut self.door else { return Ok(Tide::Out) };
         let (moments, counts, wanted) = (&mut self.moments, &mut self.counts, self.wanted);
-        let (births, whose) = (&mut self.births, &mut self.whose);
+        let (births, whose, unwanted) = (&mut self.births, &mut self.whose, &mut self.unwanted);
         events.next_entries(&mut |told, entry| {
             let happened_ns = event_ns(told).unwrap_or(told.received_ns);
             let mut duration_us = None;
@@ -234,6 +235,7 @@ impl<'h> NatEventStream<'h> {
             let owners = whose.and_then(|whose| whose.of(told.happening, entry, happened_ns));
             // New entries may be listened to only for the time, or for their owners.
             if !wanted.has(told.happening) {
+                *unwanted += 1;
                 return Next::More;
             }
             counts.one(told.happening);
@@ -246,10 +248,11 @@ impl<'h> NatEventStream<'h> {
     fn next_by_packet(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
         let Door::Bpf(packets) = &mut self.door else { return Ok(Tide::Out) };
         let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
-        let wanted = self.wanted.has(NatHappening::New);
+        let (wanted, unwanted) = (self.wanted.has(NatHappening::New), &mut self.unwanted);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds what was asked for when it was made.
             if !wanted {
+                *unwanted += 1;
                 return Next::More;
             }
             counts.one(NatHappening::New);
@@ -312,7 +315,9 @@ impl<'h> NatEventStream<'h> {
         let now_ns = wall_ns();
         let buckets = || Size::of_buckets(self.host, place).read();
         let before = buckets();
+        let found = &mut self.notes.seen;
         let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
+            *found += 1;
             counts.one(NatHappening::Live);
             let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::Live, entry, now_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
@@ -324,6 +329,7 @@ impl<'h> NatEventStream<'h> {
         });
         match dumped {
             Ok(dumped) => {
+                self.notes.seen += dumped.malformed;
                 self.notes.failed += dumped.malformed;
                 self.notes.unknown_attrs += dumped.unknown_attrs;
                 match (dumped.end.stopped, dumped.end.interrupted || buckets() != before) {
@@ -413,8 +419,8 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         if let Some(whose) = &mut self.whose {
             whose.close(&mut books);
         }
-        // New entries that were listened to only for the time or for their owners are no rows.
-        books.seen = self.counts.all() + books.failed;
+        // Entries that were listened to only for the time or for their owners are no rows.
+        books.seen -= self.unwanted;
         self.footnotes(&mut books);
         books
     }

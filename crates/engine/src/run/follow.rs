@@ -155,8 +155,8 @@ mod tests {
     use record::rows::{SocketEvent, SocketEvents};
     use record::{Accounting, Columns, Demand, Each, Offer, Round, SinkError, SourceError, field_index};
 
-    /// As many rows at a time as the numbers say.
-    struct Tides(Vec<u64>);
+    /// As many rows at a time as the numbers say; how many it made.
+    struct Tides(Vec<u64>, u64);
 
     impl Stream<SocketEvents> for Tides {
         fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
@@ -166,6 +166,7 @@ mod tests {
         fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
             let rows = self.0.remove(0);
             for cookie in 0..rows {
+                self.1 += 1;
                 if each(&SocketEvent { cookie, ..SocketEvent::EMPTY }) == Next::Stop {
                     return Ok(Tide::In);
                 }
@@ -174,7 +175,7 @@ mod tests {
         }
 
         fn close(&mut self) -> Accounting {
-            Accounting { lost: 7, ..Accounting::default() }
+            Accounting { seen: self.1, lost: 7, ..Accounting::default() }
         }
     }
 
@@ -214,7 +215,7 @@ mod tests {
         let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
         let plan = Plan::<SocketEvents>::new(Request { columns, limit, ..Request::default() }).unwrap();
         let mut log = Log { closed_at, ..Log::default() };
-        let run = plan.follow(&mut Tides(rows.to_vec()), &Lookups::none(), &mut log, stop).unwrap();
+        let run = plan.follow(&mut Tides(rows.to_vec(), 0), &Lookups::none(), &mut log, stop).unwrap();
         assert!(run.books.balances());
         (log.calls, run)
     }

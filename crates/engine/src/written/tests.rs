@@ -41,12 +41,14 @@ impl Bytes {
 
 impl Bytes {
     fn decoded(&self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let mut seen = 0;
         for row in &self.rows {
+            seen += 1;
             if each(&made(*row, &mut [0; 208])) == Next::Stop {
                 break;
             }
         }
-        Ok(Accounting::default())
+        Ok(Accounting { seen, ..Accounting::default() })
     }
 }
 
@@ -64,8 +66,9 @@ impl Source<Sockets> for Bytes {
         let queue = field_index::<Sockets>("recv_q").unwrap();
         let unchanged = unchanged.filter(|unchanged| !self.but_for_queue || unchanged.but_for(queue));
         let Some(unchanged) = unchanged else { return self.decoded(each) };
-        let but_for_queue = self.but_for_queue;
+        let (but_for_queue, mut seen) = (self.but_for_queue, 0);
         for row in &self.rows {
+            seen += 1;
             let told = if but_for_queue { (row.0, row.1.min(0), row.2) } else { *row };
             let bytes = format!("{told:?}");
             let mut info = [0; 208];
@@ -84,7 +87,7 @@ impl Source<Sockets> for Bytes {
                 break;
             }
         }
-        Ok(Accounting::default())
+        Ok(Accounting { seen, ..Accounting::default() })
     }
 }
 

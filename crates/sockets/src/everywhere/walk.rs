@@ -1,17 +1,20 @@
 //! TCP of all namespaces in one pass: what several of them share is one table in the kernel.
+use std::cell::RefCell;
 use std::error::Error;
 
 use record::rows::{Sockets, need};
 use record::{Books, Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
 use sys::{Errno, Way};
 
-use super::{EverySocket, Round};
+use super::{EverySocket, Rest, Round};
 use crate::bpf_door::{Ask, WalkError, Whose};
 use crate::bpf_rows::part;
 use crate::bytecode::Code;
 use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
+use crate::handed_out::HandedOut;
 use crate::inet_diag::{AF_INET, AF_INET6};
 use crate::keys::{self, Table};
+use crate::options::Options;
 use crate::pushdown::TableFilter;
 use crate::rows::{Rows, WalkedRows};
 use crate::source::{IN_SMALL_TABLES, fault_of as fault_of_errno, is_counted, note_of, parts_of};
@@ -19,6 +22,17 @@ use crate::window::Window;
 
 /// Sockets that are bound and nothing else stand in a table that the walk does not cross.
 const BOUND: u32 = 1 << State::BOUND_INACTIVE.0;
+
+/// How far the walk got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walked {
+    /// Nothing came: another interface has to read TCP.
+    Not,
+    /// It broke off: what it has handed out is noted, and another interface has to read the rest.
+    Partly,
+    /// Everything is out, or what is not is said.
+    Wholly,
+}
 
 impl EverySocket<'_> {
     /// What is to be read of TCP, if the walk is the door for it.
@@ -63,56 +77,78 @@ impl EverySocket<'_> {
         demand: &Demand<Sockets>,
         filter: &'w TableFilter,
         unchanged: Option<&'w dyn Unchanged>,
+        handed_out: &'w RefCell<HandedOut>,
     ) -> Walker<'w, 'w> {
         let parts = parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS;
-        Walker { every: self, filter, parts, unchanged }
+        Walker { every: self, filter, parts, unchanged, handed_out }
     }
 
-    /// Reads the TCP sockets of all namespaces; false if another door has to.
+    // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    fn is_followed(&self) -> bool {
+        let recorded = |way: &Way<'_>| {
+            let tables = [Table::Tcp, Table::Tcp4, Table::Tcp6];
+            tables.iter().any(|table| self.host.holds(&keys::key(*table, Via::Netlink, way.netns_id)))
+        };
+        match self.host.is_replay() {
+            true => self.ways.iter().any(recorded),
+            false => self.options.via != Some(Via::Bpf),
+        }
+    }
+
+    /// Reads the TCP sockets of all namespaces.
     pub(super) fn walk_all(
         &self,
         walker: &Walker<'_, '_>,
         choice: Choice,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
-    ) -> bool {
+    ) -> Walked {
         let mut books = Books::default();
+        let followed = self.is_followed();
+        *walker.handed_out.borrow_mut() = HandedOut::new(self.doors.secret(), followed);
         let result = walker.everything(each, &mut books);
-        let rows = books.rows();
-        let insists = self.options.via == Some(Via::Bpf) || self.host.is_replay();
-        match result {
-            Ok(()) => books.used(choice.via.name()),
-            Err(error) if rows > 0 => books.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error))),
-            Err(error) if insists => {
-                let (fault, cause) = fault_of(error);
-                round.many.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
-                return true;
+        let has_rows = books.rows() > 0;
+        if has_rows || result.is_ok() {
+            books.used(choice.via.name());
+        }
+        let walked = match result {
+            Ok(()) => Walked::Wholly,
+            Err(error) if followed => {
+                let what = if has_rows { "the rest of TCP sockets was" } else { "TCP sockets were" };
+                books.note(format!("{what} read by netlink: {}", text_of(&error)));
+                if has_rows { Walked::Partly } else { Walked::Not }
+            }
+            Err(error) if has_rows => {
+                books.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error)));
+                Walked::Wholly
             }
             Err(error) => {
-                books.note(format!("TCP sockets were read by netlink: {}", text_of(&error)));
-                round.many.add(Ok(books.close()));
-                return false;
+                let (fault, cause) = fault_of(error);
+                round.many.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
+                return Walked::Wholly;
             }
-        }
+        };
         round.many.add(Ok(books.close()));
-        true
+        walked
     }
 
     /// A namespace that nothing leads to: its TCP sockets by its number, unless they have been read.
     pub(super) fn without_a_way(
         &self,
         way: &Way<'_>,
-        demand: &Demand<Sockets>,
-        without: Option<Proto>,
+        rest: &Rest<'_>,
+        options: &Options,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) {
-        let tables = self.split(demand).tables;
+        let demand = rest.demand;
+        let mut tables = self.split(demand).tables;
+        tables.retain(|table| options.order.contains(&table.proto));
         round.unreachable += u64::from(tables.iter().any(|table| table.proto != Proto::Tcp));
-        let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp && without != Some(Proto::Tcp));
+        let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp);
         let (Some(filter), Ok(number)) = (tcp, u32::try_from(way.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
-        let walker = self.walker(demand, &filter, None);
+        let walker = self.walker(demand, &filter, None, rest.handed_out);
         let mut books = Books::default();
         match walker.one(number, each, &mut books) {
             Ok(()) => {
@@ -152,6 +188,7 @@ pub(super) struct Walker<'w, 'h> {
     filter: &'w TableFilter,
     parts: u32,
     unchanged: Option<&'w dyn Unchanged>,
+    handed_out: &'w RefCell<HandedOut>,
 }
 
 impl Walker<'_, '_> {
@@ -229,7 +266,8 @@ impl Walker<'_, '_> {
         };
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
-        let rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new() };
+        let handed_out = &mut *self.handed_out.borrow_mut();
+        let rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new(), handed_out };
         self.every.doors.walk(host, &ask, &mut WalkedRows::new(rows, host, self.unchanged))
     }
 }

@@ -64,6 +64,7 @@ struct Added<'h> {
     sums: HashMap<[u8; KEY], Sums>,
     /// When the interval began; 0 before the first.
     began_ns: u64,
+    grouped: u64,
     lost: u64,
 }
 
@@ -97,7 +98,7 @@ impl<'h> FlowSums<'h> {
         }
         let via = if host.is_replay() { follow.via } else { Some(Via::Netlink) };
         let live = LiveConnections::open(host, Follow { via, ..follow })?;
-        Ok(of(Door::Events(Box::new(Added { live, sums: HashMap::new(), began_ns: 0, lost: 0 })), shut))
+        Ok(of(Door::Events(Box::new(Added { live, sums: HashMap::new(), began_ns: 0, grouped: 0, lost: 0 })), shut))
     }
 
     /// What the door may miss, for the user to know from the start; `None` if nothing.
@@ -116,12 +117,14 @@ impl<'h> FlowSums<'h> {
         let Some(block) = blocks.next().map_err(error_of)? else { return Ok(Tide::Out) };
         self.books.used(DOOR_BPF);
         let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEAD)) else {
+            self.books.arrived(1);
             self.books.failed(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
             return Ok(Tide::In);
         };
         *last = head;
         let time = self.moments.text(head.epoch_ns);
         for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(KEY + SUM) {
+            self.books.arrived(1);
             let (Some(key), Some(sums)) = (array_at::<KEY>(entry, 0), Sums::at(entry, KEY)) else {
                 self.books.failed(DecodeError::Short { what: "flow", claims: KEY + SUM, has: entry.len() });
                 continue;
@@ -143,12 +146,13 @@ impl<'h> FlowSums<'h> {
 
     fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
         let Door::Events(added) = &mut self.door else { return Ok(Tide::Out) };
-        let Added { live, sums, began_ns, lost } = &mut **added;
+        let Added { live, sums, began_ns, grouped, lost } = &mut **added;
         let nothing = Demand::<SocketEvents>::new(&[], Vec::new());
         let tide = live.next(&nothing, &mut |event| {
             let key = key_of(event);
             if sums.len() < FLOWS_MAX || sums.contains_key(&key) {
                 sums.entry(key).or_default().add(event);
+                *grouped += 1;
             } else {
                 *lost += 1;
             }
@@ -168,11 +172,15 @@ impl<'h> FlowSums<'h> {
         let mut flows: Vec<([u8; KEY], Sums)> = sums.drain().collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
         for (key, sums) in &flows {
-            if let Ok(row) = row(key, sums, time, span_ns) {
-                self.books.row();
-                if each(&row) == Next::Stop {
-                    break;
+            self.books.arrived(1);
+            match row(key, sums, time, span_ns) {
+                Ok(row) => {
+                    self.books.row();
+                    if each(&row) == Next::Stop {
+                        break;
+                    }
                 }
+                Err(error) => self.books.failed(error),
             }
         }
         Ok(tide)
@@ -230,12 +238,12 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                 books
             }
             Door::Events(added) => {
-                let Added { live, lost, .. } = &mut **added;
+                let Added { live, grouped, lost, .. } = &mut **added;
                 let mut books = books.close();
                 let of_events = live.close();
-                // Its rows were added up: they stand in our rows.
-                let grouped = of_events.seen - of_events.failed;
-                books.add(&Accounting { seen: grouped + of_events.failed, grouped, ..of_events });
+                // Its rows were added up: they stand in our rows. Those that had no room stand beside, as lost.
+                let seen = of_events.seen.saturating_sub(*lost);
+                books.add(&Accounting { seen, grouped: *grouped, ..of_events });
                 books.lost += *lost;
                 if *lost > 0 {
                     let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");

@@ -81,12 +81,14 @@ impl<'h> Told<'h> {
         let Some(block) = self.blocks.next().map_err(failed)? else { return Ok(Tide::Out) };
         self.books.used(DOOR_BPF);
         let Some(head) = Head::parse(block) else {
+            self.books.arrived(1);
             self.books.failed(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
             return Ok(Tide::In);
         };
         self.last = head;
         let mut events = block.get(HEAD..).unwrap_or_default();
         while !events.is_empty() {
+            self.books.arrived(1);
             let event = match Event::first(events) {
                 Ok((event, rest)) => {
                     events = rest;

@@ -14,6 +14,8 @@ mod fallback;
 mod fixtures;
 mod forged;
 #[cfg(feature = "bpf")]
+mod identity;
+#[cfg(feature = "bpf")]
 mod iterator;
 mod kernel_filter;
 mod odd_sockets;

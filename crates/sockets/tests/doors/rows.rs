@@ -94,7 +94,7 @@ pub(crate) fn read_keeping(
         Next::More
     });
     let books = books.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(books.seen, rows.len() as u64 + books.doubled + books.failed, "{books:?}");
+    assert_eq!(books.seen, rows.len() as u64 + books.doubled + books.failed + books.filtered, "{books:?}");
     rows.sort();
     (rows, books)
 }

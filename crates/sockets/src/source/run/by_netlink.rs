@@ -150,7 +150,8 @@ impl Run<'_, '_, '_, '_> {
         let netns_id = self.source.options.netns_id;
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let filter = (!filter.is_everything()).then_some(filter);
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window };
+        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window, handed_out };
         let (host, proto) = (self.source.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
         let (end, unknown) = match proto {
@@ -187,10 +188,9 @@ impl Run<'_, '_, '_, '_> {
             }
             Proto::Sctp => {
                 let mut decoder = SctpDecoder::new(netns_id);
-                let end = netlink::dump(host, ask, |part| match decoder.decode(part.payload, &mut Rare::default()) {
+                let end = netlink::dump(host, ask, |part| {
                     // A socket and its associations have the same cookie.
-                    Ok(row) => rows.row(&row, 0),
-                    Err(error) => rows.failed(error),
+                    rows.take_as(&decoder.decode(part.payload, &mut Rare::default()), |_| 0)
                 });
                 (end, decoder.unknown_attrs())
             }

@@ -10,6 +10,7 @@ use crate::bpf_door::{self, Own, WalkError, Whose};
 use crate::bpf_rows::{COUNTED, part};
 use crate::bytecode::Code;
 use crate::choose::Via;
+use crate::handed_out::HandedOut;
 use crate::inet_diag::{AF_INET, AF_INET6};
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
@@ -79,8 +80,10 @@ impl Run<'_, '_, '_, '_> {
         };
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
-        let rows =
-            Rows { each: self.each, books: &mut self.books, filter: behind, window: Window::new(), as_sent: false };
+        let handed_out = &mut *source.handed_out().borrow_mut();
+        *handed_out = HandedOut::new(source.doors().secret(), self.is_followed());
+        let window = Window::new();
+        let rows = Rows { each: self.each, books: &mut self.books, filter: behind, window, as_sent: false, handed_out };
         let mut rows = WalkedRows::new(rows, source.host, self.unchanged);
         match own {
             Own::Walk => source.doors().walk(source.host, &ask, &mut rows),
@@ -88,7 +91,17 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    // What is left of the sockets by another door, if no row of them is out and nobody insists on this one.
+    // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    fn is_followed(&self) -> bool {
+        let host = self.source.host;
+        let recorded = |table: &Table| host.holds(&self.source.key(*table, Via::Netlink));
+        match host.is_replay() {
+            true => [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(recorded),
+            false => self.source.options.via != Some(Via::Bpf),
+        }
+    }
+
+    // What is left of the sockets by netlink, unless the walk is insisted on.
     fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64, states: u32) {
         let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
             WalkError::Closed(cause) => (None, cause),
@@ -96,7 +109,12 @@ impl Run<'_, '_, '_, '_> {
         };
         if self.books.rows() > rows_before {
             self.books.used(Via::Bpf.name());
-            return self.books.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+            if !self.is_followed() {
+                return self.books.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+            }
+            self.books.note(format!("the rest of {} was read by netlink: {cause}", Table::Tcp.what()));
+            self.source.handed_out().borrow_mut().finish();
+            return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
         }
         if self.source.options.via == Some(Via::Bpf) && !self.source.host.is_replay() {
             let fault = errno.map_or(SourceFault::Unsupported, |errno| fault_of(Some(errno)));

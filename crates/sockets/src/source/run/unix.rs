@@ -61,7 +61,9 @@ impl Run<'_, '_, '_, '_> {
     pub(super) fn unix_waiting(&mut self, counts: &UnixCounts, filter: &TableFilter) {
         let netns_id = self.source.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window: Window::new() };
+        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let window = Window::new();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window, handed_out };
         for line in counts.waiting() {
             let mut line = line.clone();
             if unix_row(&mut rows, &mut line, netns_id).is_break() {
@@ -111,7 +113,9 @@ impl Run<'_, '_, '_, '_> {
     fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
         let netns_id = self.source.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window: Window::new() };
+        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let window = Window::new();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window, handed_out };
         let (mut line, mut stopped) = (Vec::new(), false);
         lines(&mut |text| {
             line.clear();
@@ -165,8 +169,5 @@ impl Run<'_, '_, '_, '_> {
 /// Unix sockets have no key in this file: two with the same inode are two sockets.
 fn unix_row(rows: &mut Rows<'_, '_>, line: &mut [u8], netns_id: u64) -> ControlFlow<()> {
     restore_abstract(line);
-    match parse_proc_unix_line(line, netns_id) {
-        Ok(row) => rows.row(&row, 0),
-        Err(error) => rows.failed(error),
-    }
+    rows.take_line(parse_proc_unix_line(line, netns_id))
 }

@@ -1,0 +1,135 @@
+//! Which TCP rows are out, for the day on which a walk breaks off and netlink has to read the rest.
+//!
+//! A walk that breaks off has handed out whole chains of the kernel's tables, so of all sockets with the same ends
+//! (SO_REUSEPORT listeners) either all are out or none. Netlink reads everything once more, and as many rows of the same
+//! ends as are out are left out: no socket is taken for another one, whatever its ends are. Sockets that came or went
+//! meanwhile are as in any reading of a table that changes.
+use std::collections::HashMap;
+
+use record::Addr;
+use record::rows::Socket;
+
+/// 8 bytes for each row, noted by a store; they are looked at only if the walk breaks off.
+#[derive(Debug, Default)]
+pub(crate) struct HandedOut {
+    /// Keeps strangers from choosing addresses whose rows pass for one.
+    secret: u64,
+    state: State,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// Another interface will not follow: nothing is noted.
+    #[default]
+    Off,
+    Noting(Vec<u64>),
+    /// How many rows of each ends are out and did not come again yet.
+    Finishing(HashMap<u64, u32>),
+}
+
+impl HandedOut {
+    /// Notes rows, if netlink would follow a walk that breaks off. `secret` is that of the walk's decoder.
+    pub(crate) fn new(secret: u64, is_followed: bool) -> HandedOut {
+        HandedOut { secret, state: if is_followed { State::Noting(Vec::new()) } else { State::Off } }
+    }
+
+    /// From now on rows come by another interface.
+    pub(crate) fn finish(&mut self) {
+        if let State::Noting(noted) = std::mem::take(&mut self.state) {
+            let mut out = HashMap::with_capacity(noted.len());
+            noted.into_iter().for_each(|ends| *out.entry(ends).or_default() += 1);
+            self.state = State::Finishing(out);
+        }
+    }
+
+    /// A row of the walk. True if it is out already.
+    #[inline]
+    pub(crate) fn is_out_by_ends(&mut self, ends: u64) -> bool {
+        match &mut self.state {
+            State::Off => false,
+            State::Noting(noted) => {
+                noted.push(ends);
+                false
+            }
+            State::Finishing(out) => take_one(out, ends),
+        }
+    }
+
+    /// A row of another interface: true if the walk has handed it out.
+    #[inline]
+    pub(crate) fn is_out(&mut self, row: &Socket<'_>) -> bool {
+        let State::Finishing(out) = &mut self.state else { return false };
+        take_one(out, ends_of(self.secret, row))
+    }
+}
+
+fn take_one(out: &mut HashMap<u64, u32>, ends: u64) -> bool {
+    match out.get_mut(&ends) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The ends of a socket as one number: the same by every interface.
+fn ends_of(secret: u64, row: &Socket<'_>) -> u64 {
+    let words = |addr| match addr {
+        Addr::V4(octets) => octets.to_vec(),
+        Addr::V6(octets) => octets.to_vec(),
+    };
+    let both = [words(row.local.addr), words(row.peer.addr)].concat();
+    let ports = [row.local.port.to_ne_bytes(), row.peer.port.to_ne_bytes()];
+    let ports = ports.as_flattened().first_chunk().map_or(0, |ports| u32::from_ne_bytes(*ports));
+    ends_key(mix_words(secret, &both), ports, row.ifindex, row.netns_id, row.family)
+}
+
+/// Both addresses, 8 bytes at a time.
+#[inline(always)]
+pub(crate) fn mix_words(secret: u64, both: &[u8]) -> u64 {
+    both.chunks_exact(8).filter_map(<[u8]>::first_chunk).fold(secret, |key, word| mix(key, u64::from_ne_bytes(*word)))
+}
+
+/// `ports` are both, as they lie in a row; two sockets bound to two interfaces may have the same addresses.
+#[inline(always)]
+pub(crate) fn ends_key(addresses: u64, ports: u32, ifindex: u32, netns_id: u64, family: u8) -> u64 {
+    mix(mix(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
+}
+
+#[inline(always)]
+pub(crate) fn mix(key: u64, with: u64) -> u64 {
+    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
+    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::Endpoint;
+
+    fn row(port: u16) -> Socket<'static> {
+        Socket { local: Endpoint { addr: Addr::V4([10, 0, 0, 1]), port }, family: 2, ..Socket::EMPTY }
+    }
+
+    #[test]
+    fn as_many_are_left_out_as_are_out() {
+        let mut handed = HandedOut::new(7, true);
+        for port in [80, 80, 81] {
+            assert!(!handed.is_out_by_ends(ends_of(7, &row(port))));
+            assert!(!handed.is_out(&row(port)), "the walk goes on");
+        }
+        handed.finish();
+        let found = [80, 80, 80, 80, 81, 82].map(|port| handed.is_out(&row(port)));
+        assert_eq!(found, [true, true, false, false, true, false]);
+    }
+
+    #[test]
+    fn without_a_follower_nothing_is_noted() {
+        let mut handed = HandedOut::new(7, false);
+        assert!(!handed.is_out_by_ends(5));
+        handed.finish();
+        assert!(!handed.is_out_by_ends(5) && matches!(handed.state, State::Off));
+    }
+}

@@ -10,7 +10,7 @@ use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, ip_proto};
 use record::{Addr, RowBytes, Rules, Value};
 
-use crate::seen::mix;
+use crate::seen::{HandedOut, mix};
 use crate::uapi::{AF_INET, AF_INET6};
 
 /// Parts that may follow the base of a row, and members of the base that cost more than the rest.
@@ -139,6 +139,11 @@ pub(crate) trait Taker {
     /// A decoded row.
     fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>;
 
+    /// Where what is handed on is to be noted, if anywhere.
+    fn notes(&mut self) -> Option<&mut HandedOut> {
+        None
+    }
+
     /// True if [`Taker::again`] shall be asked.
     fn knows_bytes(&self) -> bool {
         false
@@ -199,16 +204,33 @@ fn decode_each(
         if let Some((key, steady)) = if asks { key(bytes, &head) } else { None } {
             let beside = Value::number(time_left(bytes, &head));
             if let Some(flow) = taker.again(RowBytes { rules, key, bytes: steady, beside }) {
+                note(taker, bytes, &head, netns_id);
                 flow?;
                 continue;
             }
         }
         match fill(&mut row, bytes, &head) {
-            Ok(()) => taker.row(Ok(&row))?,
+            Ok(()) => {
+                note(taker, bytes, &head, netns_id);
+                taker.row(Ok(&row))?;
+            }
             Err(error) => taker.row(Err(error))?,
         }
     }
     ControlFlow::Continue(())
+}
+
+/// Notes a row that makes sense where its taker wants that.
+#[inline(always)]
+fn note(taker: &mut impl Taker, bytes: &[u8], head: &Head, netns_id: u64) {
+    let Some(notes) = taker.notes() else { return };
+    let part = |at| be16_at(bytes, at).unwrap_or(0);
+    let byte = |at| bytes.get(at).copied().unwrap_or(0);
+    let addresses = bytes.get(head.addresses..).unwrap_or_default();
+    let both = addresses.get(..if byte(FAMILY) == AF_INET6 { 32 } else { 8 }).unwrap_or_default();
+    let netns_id = if head.has_netns { u32_at(bytes, NETNS).unwrap_or(0).into() } else { netns_id };
+    let zone = u16_at(bytes, ZONE).unwrap_or(0);
+    notes.note([part(PORTS), part(PORTS + 2)], zone, byte(PROTO), netns_id, both);
 }
 
 /// What only the same entry has again, nearly always, and all of the row that does not change by itself.

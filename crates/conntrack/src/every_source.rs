@@ -1,4 +1,6 @@
 //! Entries of many network namespaces as one table: in one pass of the walk, or one namespace after the other.
+use std::cell::RefCell;
+
 use record::rows::Nat;
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, Unchanged};
 use sys::{Host, Way};
@@ -8,6 +10,7 @@ use crate::chains::Chains;
 use crate::choose::{BPF_LACKS, Via};
 use crate::dump::CtTable;
 use crate::everywhere::in_each_for;
+use crate::seen::HandedOut;
 use crate::source::{CtSource, Options};
 
 /// The entries of several namespaces, in the order of the ways into them.
@@ -54,6 +57,14 @@ impl<'h> EveryCt<'h> {
         possible.then(|| self.source(0).of_all())
     }
 
+    // Whether each namespace is read by itself where a walk of all broke off. In a replay that is so if it was so then.
+    fn is_followed(&self) -> bool {
+        match self.host.is_replay() {
+            true => self.ways.iter().any(|way| self.source(way.netns_id).is_followed()),
+            false => self.options.via.is_none(),
+        }
+    }
+
     fn source(&self, netns_id: u64) -> CtSource<'h> {
         let source = CtSource::new(self.host, Options { netns_id, ..self.options });
         match self.doors {
@@ -88,10 +99,18 @@ impl Source<Nat> for EveryCt<'_> {
     ) -> Result<Accounting, SourceError> {
         let mut books = Accounting::default();
         self.chains = None;
-        if let Some(mut walk) = self.walk(demand) {
+        let handed_out = RefCell::new(if self.is_followed() { HandedOut::noting() } else { HandedOut::default() });
+        if let Some(walk) = self.walk(demand) {
+            let mut walk = walk.sharing(&handed_out);
             let walked = walk.read(demand, unchanged, each);
             self.chains = walk.chains();
             match walked {
+                // What nothing leads into is read by the walk alone.
+                Ok(walked) if handed_out.borrow().is_finishing() => {
+                    books = walked;
+                    books.incomplete = true;
+                    books.because(0, "of network namespaces that nothing leads into entries may be missing");
+                }
                 // One after the other, if the walk cannot be had after all.
                 Err(error) if self.options.via.is_none() && !self.host.is_replay() => {
                     books.because(0, format!("read one namespace after the other: {error}"));
@@ -99,13 +118,21 @@ impl Source<Nat> for EveryCt<'_> {
                 walked => return walked,
             }
         }
+        let is_rest = handed_out.borrow().is_finishing();
         let entered = in_each_for(self.host, &self.ways, self.options.table.purpose(), &mut |netns_id, _| {
             let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
                 wants = each(row);
                 wants
             };
-            books.add(&self.source(netns_id).run(demand, &mut each)?);
+            let mut source = match is_rest {
+                true => {
+                    let options = Options { netns_id, via: Some(Via::Netlink), ..self.options };
+                    CtSource::new(self.host, options).sharing(&handed_out)
+                }
+                false => self.source(netns_id),
+            };
+            books.add(&source.run(demand, &mut each)?);
             Ok(wants)
         })?;
         books.add(&entered);

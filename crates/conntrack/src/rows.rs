@@ -8,6 +8,7 @@ use sys::SysError;
 
 use crate::bpf_rows::Taker;
 use crate::labels::LabelNames;
+use crate::seen::{HandedOut, Seen};
 
 /// Where decoded rows go.
 pub(crate) struct Rows<'r, 'f> {
@@ -23,6 +24,8 @@ pub(crate) struct Rows<'r, 'f> {
     pub(crate) unnamed: bool,
     pub(crate) now_ns: u64,
     pub(crate) stopped: bool,
+    /// What a walk has handed out.
+    pub(crate) handed_out: &'r mut HandedOut,
 }
 
 impl Rows<'_, '_> {
@@ -60,6 +63,16 @@ impl Rows<'_, '_> {
         (self.each)(&row)
     }
 
+    /// A row of another interface: none that came before, or that a walk has handed out.
+    #[inline]
+    pub(crate) fn row_unless_out(&mut self, row: &Conntrack<'_>, seen: &mut Seen) -> ControlFlow<()> {
+        if seen.is_double(row) || self.handed_out.is_out(row) {
+            self.books.doubled();
+            return ControlFlow::Continue(());
+        }
+        self.row(row)
+    }
+
     #[cold]
     pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.unchanged.iter().for_each(|unchanged| unchanged.forget());
@@ -79,6 +92,11 @@ impl Taker for Rows<'_, '_> {
             Ok(row) => Rows::row(self, row),
             Err(error) => self.failed(error),
         }
+    }
+
+    #[inline(always)]
+    fn notes(&mut self) -> Option<&mut HandedOut> {
+        self.handed_out.is_noting().then_some(&mut *self.handed_out)
     }
 
     #[inline]

@@ -51,6 +51,72 @@ impl Seen {
     }
 }
 
+/// Which entries a walk has handed out, for the day on which it breaks off and netlink has to read the rest: 8 bytes for
+/// each, noted by a store. What tells an entry from all others is its original direction within its zone and namespace:
+/// the kernel has none twice.
+#[derive(Debug, Default)]
+pub(crate) struct HandedOut {
+    seed: u64,
+    state: State,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// No other interface will follow: nothing is noted.
+    #[default]
+    Off,
+    Noting(Vec<u64>),
+    Finishing(HashSet<u64>),
+}
+
+impl HandedOut {
+    /// Notes entries.
+    pub(crate) fn noting() -> HandedOut {
+        HandedOut { seed: RandomState::new().hash_one(0u8), state: State::Noting(Vec::new()) }
+    }
+
+    pub(crate) fn is_noting(&self) -> bool {
+        matches!(self.state, State::Noting(_))
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        matches!(self.state, State::Finishing(_))
+    }
+
+    /// From now on entries come by another interface.
+    pub(crate) fn finish(&mut self) {
+        if let State::Noting(noted) = std::mem::take(&mut self.state) {
+            self.state = State::Finishing(noted.into_iter().collect());
+        }
+    }
+
+    /// An entry of the walk, by its parts as they lie in a block: ports or what stands for them (host order), zone,
+    /// protocol, namespace, both addresses one behind the other.
+    #[inline]
+    pub(crate) fn note(&mut self, parts: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) {
+        let key = entry_key(self.seed, parts, zone, proto, netns_id, both);
+        if let State::Noting(noted) = &mut self.state {
+            noted.push(key);
+        }
+    }
+
+    /// An entry of another interface: true if the walk has handed it out.
+    pub(crate) fn is_out(&self, row: &Conntrack<'_>) -> bool {
+        let State::Finishing(out) = &self.state else { return false };
+        let CtTuple { src, dst, proto, src_part, dst_part, zone } = row.orig;
+        let zone = row.zone.or(zone).or(row.reply.zone).unwrap_or(0);
+        let both = [src.octets(), dst.octets()].concat();
+        out.contains(&entry_key(self.seed, [src_part, dst_part], zone, proto, row.netns_id, &both))
+    }
+}
+
+#[inline]
+fn entry_key(seed: u64, [src, dst]: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) -> u64 {
+    let parts = u64::from(src) << 48 | u64::from(dst) << 32 | u64::from(zone) << 8 | u64::from(proto);
+    let words = both.chunks_exact(8).filter_map(<[u8]>::first_chunk);
+    words.fold(mix(seed ^ parts, netns_id), |key, word| mix(key, u64::from_ne_bytes(*word)))
+}
+
 #[inline]
 fn mix_addr(key: u64, addr: Addr) -> u64 {
     match addr {
@@ -84,6 +150,27 @@ mod tests {
         assert!(!seen.is_double(&row(1, Some(7))), "the same ends, another entry");
         assert!(!seen.is_double(&row(2, None)));
         assert!(seen.is_double(&row(2, None)));
+    }
+
+    #[test]
+    fn what_a_walk_handed_out_is_known_by_other_interfaces() {
+        let row = |src_part| Conntrack {
+            orig: CtTuple { src: Addr::V4([10, 0, 0, 1]), src_part, ..CtTuple::EMPTY },
+            netns_id: 7,
+            id: Some(src_part.into()),
+            ..Conntrack::EMPTY
+        };
+        let mut out = HandedOut::noting();
+        let (dst, proto) = (row(1).orig.dst, row(1).orig.proto);
+        out.note([1, row(1).orig.dst_part], 0, proto, 7, &[&[10, 0, 0, 1], dst.octets()].concat());
+        assert!(!out.is_out(&row(1)), "the walk goes on");
+        out.finish();
+        assert!(out.is_finishing() && out.is_out(&row(1)));
+        let elsewhere = [Conntrack { netns_id: 8, ..row(1) }, Conntrack { zone: Some(3), ..row(1) }, row(2)];
+        assert!(!elsewhere.iter().any(|row| out.is_out(row)));
+        let mut off = HandedOut::default();
+        off.finish();
+        assert!(!off.is_out(&row(1)) && !off.is_finishing());
     }
 
     #[test]

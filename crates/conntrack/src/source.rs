@@ -1,7 +1,7 @@
 //! The source: a demand in, entries out, through whichever door works.
+use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
-use std::ops::ControlFlow;
 
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
@@ -17,7 +17,7 @@ use crate::proc_door;
 use crate::proc_line::parse_proc_line;
 use crate::pushdown::{Split, split};
 use crate::rows::Rows;
-use crate::seen::Seen;
+use crate::seen::{HandedOut, Seen};
 use crate::sizes::Size;
 use crate::walk_filter::WalkFilter;
 
@@ -58,12 +58,23 @@ pub struct CtSource<'h> {
     all: bool,
     /// What the last run met.
     chains: Option<Chains>,
+    /// Of a walk of several namespaces that others finish, or of which this is the rest.
+    shared: Option<&'h RefCell<HandedOut>>,
 }
 
 impl<'h> CtSource<'h> {
     /// Entries of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> CtSource<'h> {
-        CtSource { host, options, forced: options.via, netns: None, doors: None, all: false, chains: None }
+        CtSource {
+            host,
+            options,
+            forced: options.via,
+            netns: None,
+            doors: None,
+            all: false,
+            chains: None,
+            shared: None,
+        }
     }
 
     /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -83,6 +94,17 @@ impl<'h> CtSource<'h> {
         self.all = true;
         self.options.via = Some(Via::Bpf);
         self
+    }
+
+    /// Part of a reading of several sources: notes there what a walk hands out, and leaves out what is noted.
+    pub(crate) fn sharing(mut self, out: &'h RefCell<HandedOut>) -> CtSource<'h> {
+        self.shared = Some(out);
+        self
+    }
+
+    /// Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    pub(crate) fn is_followed(&self) -> bool {
+        if self.host.is_replay() { self.recorded().netlink } else { self.options.via != Some(Via::Bpf) }
     }
 
     /// Lengths of the hash table's chains, as the last run met them: those of all namespaces together, whichever was read.
@@ -277,6 +299,8 @@ impl Source<Nat> for CtSource<'_> {
         let now = host.now();
         let now_s = u64::try_from(now.seconds).unwrap_or(0);
         let now_ns = now_s.saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
+        let own = RefCell::new(if self.is_followed() { HandedOut::noting() } else { HandedOut::default() });
+        let handed_out = &mut *self.shared.unwrap_or(&own).borrow_mut();
         let rows = Rows {
             each,
             unchanged,
@@ -286,6 +310,7 @@ impl Source<Nat> for CtSource<'_> {
             unnamed: false,
             now_ns,
             stopped: false,
+            handed_out,
         };
         self.chains = None;
         let mut run = Run { source: self, rows, chains: None, by_proc: false };
@@ -360,8 +385,13 @@ impl Run<'_, '_, '_, '_> {
                 rows.books.used(Via::Bpf.name());
                 Ok(())
             }
-            Err(error) if source.options.via == Some(Via::Bpf) || source.host.is_replay() => Err(Trouble::Walk(error)),
-            Err(error) if rows.books.rows() > 0 => Err(Trouble::Walk(error)),
+            Err(error) if rows.books.rows() > 0 && rows.handed_out.is_noting() => {
+                rows.books.used(Via::Bpf.name());
+                rows.books.note(format!("the rest was read by netlink: {error}"));
+                rows.handed_out.finish();
+                if source.all { Ok(()) } else { self.by_netlink_or_proc(kernel) }
+            }
+            Err(error) if rows.books.rows() > 0 || !source.is_followed() => Err(Trouble::Walk(error)),
             Err(error) => {
                 rows.books.note(format!("read by netlink: {error}"));
                 self.by_netlink_or_proc(kernel)
@@ -371,12 +401,13 @@ impl Run<'_, '_, '_, '_> {
 
     fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), Trouble> {
         let Options { via, table, .. } = self.source.options;
+        let before = self.rows.books.rows();
         match self.by_netlink(filter) {
             Err(error)
                 if error.is_unavailable()
                     && via != Some(Via::Netlink)
                     && table == CtTable::Conntrack
-                    && self.rows.books.rows() == 0
+                    && self.rows.books.rows() == before
                     && !self.source.host.is_replay() =>
             {
                 match self.by_proc() {
@@ -453,11 +484,7 @@ impl Run<'_, '_, '_, '_> {
                     seen.watch();
                 }
             }
-            if seen.is_double(row) {
-                rows.books.doubled();
-                return ControlFlow::Continue(());
-            }
-            rows.row(row)
+            rows.row_unless_out(row, seen)
         })?;
         self.dumped(&done);
         Ok(resized || buckets.read() != before)
@@ -511,11 +538,7 @@ impl Run<'_, '_, '_, '_> {
             let stopped = proc_door::lines(host, place, |line| {
                 rows.books.arrived(1);
                 match parse_proc_line(line, place.netns_id, now_ns) {
-                    Ok(row) if seen.is_double(&row) => {
-                        rows.books.doubled();
-                        ControlFlow::Continue(())
-                    }
-                    Ok(row) => rows.row(&row),
+                    Ok(row) => rows.row_unless_out(&row, &mut seen),
                     Err(error) => rows.failed(error),
                 }
             })?;

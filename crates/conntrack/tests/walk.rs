@@ -554,6 +554,21 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         disarm_all();
         assert!(books.incomplete && books.seen == out, "{books:?}");
         assert!(books.why.iter().any(|why| why.text.contains("incomplete")), "{books:?}");
+        // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
+        for works in [2, 3, 5] {
+            let mut entries = std::collections::HashSet::new();
+            let mut source = CtSource::new(&host, options(None)).through(&doors);
+            arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
+            let books = source.run(&demand, &mut |row| {
+                assert!(entries.insert((row.orig, row.zone)), "{:?} came twice", row.orig);
+                Next::More
+            });
+            disarm_all();
+            let books = books.unwrap();
+            assert_eq!((entries.len(), books.incomplete, &books.via[..]), (25_000, false, &["bpf", "netlink"][..]));
+            assert!(books.doubled > 0 && books.seen == 25_000 + books.doubled, "{books:?}");
+            assert!(books.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{books:?}");
+        }
         // Before the first row another door takes over, unless this one was insisted on.
         let mut source = CtSource::new(&host, options(None)).through(&doors);
         arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
@@ -566,6 +581,40 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         disarm_all();
         assert!(error.is_err());
     });
+}
+
+/// The same of all namespaces: each is read by itself then.
+#[test]
+fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
+    testkit::require_root!();
+    let _shared = Together::share();
+    let labs = [Lab::new("restofall"), Lab::new("restofall")];
+    labs.iter().for_each(|lab| drop(lab.inside(|| fixed(15_000))));
+    let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
+    let paths: Vec<_> = labs.iter().map(Lab::path).collect();
+    let way = |n: usize| Way { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
+    let (host, doors) = (Host::live(), Doors::new());
+    let demand = demand(&["orig_src", "netns_id"], Vec::new());
+    let read = || {
+        let mut entries = std::collections::HashSet::new();
+        let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
+        let books = source.run(&demand, &mut |row| {
+            assert!(entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
+            Next::More
+        });
+        let of = |id| entries.iter().filter(|entry| entry.0 == id).count();
+        ([of(ids[0]), of(ids[1])], books.unwrap())
+    };
+    let (whole, books) = read();
+    assert_eq!((whole, &books.via[..]), ([15_000, 15_000], &["bpf"][..]), "{books:?}");
+    for works in [2, 3, 4] {
+        arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
+        let (found, books) = read();
+        disarm_all();
+        assert_eq!((found, &books.via[..]), (whole, &["bpf", "netlink"][..]), "{books:?}");
+        assert!(books.doubled > 0 && books.incomplete, "{books:?}");
+        assert!(books.why.iter().any(|why| why.text.contains("nothing leads into")), "{books:?}");
+    }
 }
 
 /// Runs `work` inside without these rights, on a thread that ends there: it could not go back.

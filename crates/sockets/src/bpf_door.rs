@@ -29,6 +29,7 @@ pub struct Doors {
     /// What keys of rows are mixed with, the same in every round.
     secret: Cell<Option<u64>>,
     /// Blocks after which a walk breaks off: for tests.
+    #[cfg(feature = "bpf")]
     breaks_after: Cell<Option<u32>>,
 }
 
@@ -121,6 +122,7 @@ impl Doors {
     }
 
     /// As on a kernel whose walk breaks off after so many blocks: for tests of what finishes it.
+    #[cfg(feature = "bpf")]
     #[doc(hidden)]
     pub fn breaking_off_after(blocks: u32) -> Doors {
         Doors { breaks_after: Cell::new(Some(blocks)), ..Doors::default() }

@@ -137,16 +137,16 @@ impl Source<Sockets> for Remembering<'_> {
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let (choosing, lookups) = (self.choosing, self.lookups);
-        self.source.run(demand, &mut |row| {
-            if !choosing.test.matches(row, &lookups) {
-                return each(row);
-            }
-            if Target::of(row).is_some() {
+        let mut left_alone = 0;
+        let read = self.source.run(demand, &mut |row| {
+            if !choosing.test.matches(row, &lookups) || Target::of(row).is_some() {
                 return each(row);
             }
             *choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
+            left_alone += 1;
             Next::More
-        })
+        });
+        read.map(|books| Accounting { filtered: books.filtered + left_alone, ..books })
     }
 }
 

@@ -1,14 +1,15 @@
 //! The table by the walk, for who takes entries as a dump hands them out ([`crate::dump_entries`]).
 use std::ops::ControlFlow;
 
-use netlink::DecodeError;
+use netlink::{DecodeError, DumpError};
 use record::rows::Conntrack;
 use sys::{Host, Mode};
 
 use crate::bpf_door::{Ask, Doors, WalkError, parts_for};
 use crate::bpf_rows::Taker;
 use crate::choose::Walk;
-use crate::dump::{Dumped, KernelFilter, Place};
+use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries};
+use crate::seen::HandedOut;
 use crate::sizes::Size;
 use crate::walk_filter::WalkFilter;
 
@@ -36,16 +37,46 @@ impl WalkAsk<'_> {
         matches!(Walk::of(entries, buckets, self.need, !filter.is_any(), loaded), Walk::Pays(_))
     }
 
-    /// Hands every entry that is not over to `each`, until that has enough; evicts nothing.
+    /// Hands every entry that is not over to `each`, until that has enough; evicts nothing. A walk that breaks off is
+    /// finished by a dump; the error is the walk's, if there was no entry yet or the dump fails, too.
     pub fn entries(
         &self,
         host: &Host,
         each: impl FnMut(&Conntrack<'_>) -> ControlFlow<()>,
     ) -> Result<Dumped, WalkError> {
         let filter = WalkFilter::by_kernel(self.filter);
-        let mut counting = Counting { each, dumped: Dumped::default() };
-        self.doors.walk(host, &self.ask(&filter), &mut counting)?;
-        Ok(counting.dumped)
+        let mut counting = Counting { each, dumped: Dumped::default(), handed_out: HandedOut::noting() };
+        match self.doors.walk(host, &self.ask(&filter), &mut counting) {
+            Ok(_) => Ok(counting.dumped),
+            Err(error) if counting.dumped.rows == 0 => Err(error),
+            Err(error) => self.rest(host, counting).map_err(|_| error),
+        }
+    }
+
+    /// What a walk that broke off has not handed out.
+    fn rest(
+        &self,
+        host: &Host,
+        mut walked: Counting<impl FnMut(&Conntrack<'_>) -> ControlFlow<()>>,
+    ) -> Result<Dumped, DumpError> {
+        walked.handed_out.finish();
+        let Counting { mut each, mut dumped, handed_out } = walked;
+        for family in self.filter.families() {
+            let filter = self.filter.of_family(*family);
+            let mut rows = 0;
+            let done = dump_entries(host, self.place, CtTable::Conntrack, &filter, "", |row, _| {
+                if handed_out.is_out(row) {
+                    return ControlFlow::Continue(());
+                }
+                rows += 1;
+                each(row)
+            })?;
+            dumped.add(&Dumped { rows, ..done });
+            if done.end.stopped {
+                break;
+            }
+        }
+        Ok(dumped)
     }
 
     fn ask<'b>(&'b self, filter: &'b WalkFilter) -> Ask<'b> {
@@ -62,13 +93,19 @@ impl WalkAsk<'_> {
     }
 }
 
-/// Counts what comes.
+/// Counts and notes what comes.
 struct Counting<F> {
     each: F,
     dumped: Dumped,
+    handed_out: HandedOut,
 }
 
 impl<F: FnMut(&Conntrack<'_>) -> ControlFlow<()>> Taker for Counting<F> {
+    #[inline(always)]
+    fn notes(&mut self) -> Option<&mut HandedOut> {
+        Some(&mut self.handed_out)
+    }
+
     #[inline(always)]
     fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
         match row {

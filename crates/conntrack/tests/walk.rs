@@ -521,7 +521,7 @@ fn root_chains_that_are_too_long() {
     });
 }
 
-/// A walk that breaks off: rows that came before are rows, and that there are more is said, whoever asked for them.
+/// A walk that breaks off is finished by netlink, whoever asked for it; who insists on it is told that there are more.
 #[test]
 fn root_a_walk_that_breaks_off_keeps_what_it_had() {
     testkit::require_root!();
@@ -543,16 +543,16 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         // The program is loaded: a look for the table and the first call go well.
         let mut out = 0;
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
-        let error = entries(&mut || out += 1).unwrap_err();
+        let dumped = entries(&mut || out += 1);
         disarm_all();
-        assert!((1..25_000).contains(&out) && error.to_string().contains("cannot run the walk"), "{out}: {error}");
+        assert_eq!((dumped.unwrap().rows, out), (25_000, 25_000));
 
         let mut source = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors);
         let demand = demand(&["orig_src"], Vec::new());
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let books = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
-        assert!(books.incomplete && books.seen == out, "{books:?}");
+        assert!(books.incomplete && (1..25_000).contains(&books.seen), "{books:?}");
         assert!(books.why.iter().any(|why| why.text.contains("incomplete")), "{books:?}");
         // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
         for works in [2, 3, 5] {

@@ -613,8 +613,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__delete)
-            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --explain --all-netns --via --owners-via --record --replay --yes --all --help"
-            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --netns --by --sum --max --avg --watch --follow --no-hooks --explain --exit-code --all-netns --via --owners-via --record --replay --yes --all --help"
+            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --no-hooks --explain --all-netns --via --owners-via --record --replay --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1232,8 +1231,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets__subcmd__kill)
-            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --explain --all-netns --via --owners-via --record --replay --yes --all --help"
-            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --netns --by --sum --max --avg --watch --follow --no-hooks --explain --exit-code --all-netns --via --owners-via --record --replay --yes --all --help"
+            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --no-hooks --explain --all-netns --via --owners-via --record --replay --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -29,6 +29,8 @@ fn findings(page: &str, code: &[(PathBuf, String)]) -> Findings {
             column = None;
         } else if column.is_none() {
             column = Some(cells.iter().position(|cell| *cell == COLUMN));
+        } else if cells.iter().skip(1).all(|cell| cell.is_empty()) {
+            // A heading between rows.
         } else if let Some(tests) = column.flatten().and_then(|at| cells.get(at)).filter(|cell| !is_rule(cell)) {
             let missing = missing(tests, code);
             findings.extend(missing.into_iter().map(|what| format!("{PAGE}:{}: {what}", number + 1)));
@@ -77,9 +79,9 @@ mod tests {
     #[test]
     fn a_claim_needs_a_test_that_exists() {
         let code = [(PathBuf::from("tests/kill.rs"), "fn root_kills_the_right_one() {".to_owned())];
-        let page = "words | words\n\n| threat | test |\n|---|---|\n| a | `kill::root_kills_the_right_one` |\n\
+        let page = "words | words\n\n| threat | test |\n|---|---|\n| **heading** | |\n| a | `kill::root_kills_the_right_one` |\n\
                     | b | `kill::gone` |\n| c | by reading |\n\n| limit | reach |\n|---|---|\n| `d` | e |\n";
         let findings = findings(page, &code);
-        assert_eq!(findings, ["SECURITY.md:6: no test `kill::gone`", "SECURITY.md:7: a claim without a test"]);
+        assert_eq!(findings, ["SECURITY.md:7: no test `kill::gone`", "SECURITY.md:8: a claim without a test"]);
     }
 }

@@ -1,5 +1,5 @@
-//! Every example that the program shows is run: those of each `--help`, and the block of the README. The man pages have the
-//! same ones as the help. Nothing is changed: `--yes` is left out, and all of it happens in a lab.
+//! Every example that the program shows is run: those of each `--help`, and the block of the README. The man pages have
+//! the same ones as the help. Nothing is changed: `--yes` is left out, and all of it happens in a lab.
 
 use crate::lab::furnished;
 use crate::run::{clean, netwren};
@@ -33,8 +33,8 @@ fn below(help: &str) -> Vec<String> {
     names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
 }
 
-/// The commands of a line: what stands between `;`, or blanks of a column, and begins with the program's name. What stands
-/// in quotes is one, and `#` begins a comment.
+/// The commands of a line: what stands between `;`, or blanks of a column, and begins with the program's name. What
+/// stands in quotes is one, and `#` begins a comment.
 fn commands(line: &str) -> Vec<String> {
     let (mut pieces, mut quote) = (vec![String::new()], None);
     for (at, c) in line.char_indices() {

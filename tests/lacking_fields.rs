@@ -1,4 +1,5 @@
-//! A field that the forced backend lacks is refused, whichever table, field and backend; what is not refused has values.
+//! A field that the forced backend lacks is refused, whichever table, field and backend; what is not refused has
+//! values.
 
 use crate::run::netwren_in;
 use serde_json::Value;

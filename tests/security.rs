@@ -22,7 +22,8 @@ const READERS: &[&[&str]] = &[
 fn calls(lab: &Lab, log: &Path, calls: &str, args: &[&str]) -> Vec<String> {
     let (log_name, trace) = (log.display().to_string(), format!("trace={calls}"));
     let netwren = testkit::program::netwren().display().to_string();
-    // What the machine has of others' namespaces and processes may make a result partial: that is not the question here.
+    // What the machine has of others' namespaces and processes may make a result partial: that is not the question
+    // here.
     let traced = [&["-f", "-qq", "-e", &trace, "-o", &log_name, &netwren][..], args].concat();
     lab.command("strace").args(traced).output().expect("strace starts");
     std::fs::read_to_string(log).expect("strace writes").lines().map(str::to_owned).collect()

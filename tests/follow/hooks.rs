@@ -64,8 +64,8 @@ impl Drop for Group {
     }
 }
 
-/// A plain attachment beside a follower: refused beside the hooks, as `netwren support` says; never beside `--no-hooks`,
-/// which still tells who connected and who accepted.
+/// A plain attachment beside a follower: refused beside the hooks, as `netwren support` says; never beside
+/// `--no-hooks`, which still tells who connected and who accepted.
 #[test]
 fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
     require_bpf!();

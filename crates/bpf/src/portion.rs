@@ -1,9 +1,9 @@
 //! What is too much for a program's region, in portions that fit.
 //!
-//! A chain of a hash table that does not fit is read in several passes, each of which writes the objects of one portion:
-//! those whose address, hashed, has certain bits. An object's address is the same for as long as it lives, so whatever
-//! comes and goes between the passes, an object that was there all the time is written by exactly one of them. A position
-//! within the chain would not do: it is another one as soon as an object before it goes.
+//! A chain of a hash table that does not fit is read in several passes, each of which writes the objects of one
+//! portion: those whose address, hashed, has certain bits. An object's address is the same for as long as it lives, so
+//! whatever comes and goes between the passes, an object that was there all the time is written by exactly one of them.
+//! A position within the chain would not do: it is another one as soon as an object before it goes.
 use sys::Errno;
 
 /// Portions of one chain or list at most: 2^24, each with some thousand rows. Before that the kernel's budget for loops

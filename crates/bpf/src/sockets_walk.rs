@@ -112,9 +112,9 @@ impl Walk {
 
     /// Begins to read a table. Each block is what one call of the program wrote, at most 256 KiB.
     ///
-    /// A chain that does not fit into the region is read in portions, each in a pass of its own; no row of it is handed out
-    /// before all of them are there. The blocks end in an error if the namespace is gone (ESRCH) or if a chain will not
-    /// keep still (EAGAIN): then all rows of the chains before it are out, and none of it or of those behind.
+    /// A chain that does not fit into the region is read in portions, each in a pass of its own; no row of it is handed
+    /// out before all of them are there. The blocks end in an error if the namespace is gone (ESRCH) or if a chain will
+    /// not keep still (EAGAIN): then all rows of the chains before it are out, and none of it or of those behind.
     pub fn read(&self, table: Table, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program(match table {
             Table::Connections => "walk_ehash",

@@ -1,8 +1,8 @@
 //! Facts about processes that are read when a row first names them: for runs that meet processes as they come.
 //!
-//! Facts belong to a process and the program that it runs, not to a number: before the first use in each batch of rows the
-//! start time and the program are compared with those that the facts were read with, and after a second facts are read
-//! again, because a process may rewrite its command line.
+//! Facts belong to a process and the program that it runs, not to a number: before the first use in each batch of rows
+//! the start time and the program are compared with those that the facts were read with, and after a second facts are
+//! read again, because a process may rewrite its command line.
 
 use crate::append_map::AppendMap;
 use host::{Containers, Identity, ProcessParts, Processes};
@@ -10,8 +10,8 @@ use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::Cell;
 use sys::Host;
 
-/// Readings kept at most, about 1 KiB each; cells may borrow from them until a batch of rows is over. When half of it is
-/// used at the end of a batch, all are dropped. Further processes in one batch have no cells, and are counted.
+/// Readings kept at most, about 1 KiB each; cells may borrow from them until a batch of rows is over. When half of it
+/// is used at the end of a batch, all are dropped. Further processes in one batch have no cells, and are counted.
 const READINGS_MAX: usize = 1 << 16;
 
 /// After this time facts are read again.

@@ -17,8 +17,9 @@ const CREDIT_NS_MAX: u64 = 200_000_000;
 const READING_NS_MIN: u64 = 1_000_000;
 /// After this time a namespace that had no name is looked at again: names are given after namespaces are made.
 const NAMELESS_NS: u64 = 1_000_000_000;
-/// Names kept at most, about 200 bytes each; cells may borrow from them until a batch of rows is over. When half of it is
-/// used then, all are dropped, and what still exists is read again. Further names in one batch are counted as missing.
+/// Names kept at most, about 200 bytes each; cells may borrow from them until a batch of rows is over. When half of it
+/// is used then, all are dropped, and what still exists is read again. Further names in one batch are counted as
+/// missing.
 const NAMES_MAX: usize = 1 << 18;
 
 /// What a first reading knew, and what later ones added.

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Where nft may lie. Never looked for by PATH: whoever sets it for a run as root would choose the program. All of these
-/// are root's alone on every distribution (NixOS has the last).
+/// Where nft may lie. Never looked for by PATH: whoever sets it for a run as root would choose the program. All of
+/// these are root's alone on every distribution (NixOS has the last).
 const PLACES: [&str; 5] = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/bin/nft", "/run/current-system/sw/bin/nft"];
 
 /// What nft did not do.
@@ -52,8 +52,8 @@ pub(crate) fn list(words: &[&str]) -> Result<String, NftError> {
     run(words, "")
 }
 
-/// The same in a namespace of somebody else, who decides how long a listing is, and may change his rules so fast that nft
-/// begins anew for ever: `bytes_max` bytes at most, and no longer than `patience`.
+/// The same in a namespace of somebody else, who decides how long a listing is, and may change his rules so fast that
+/// nft begins anew for ever: `bytes_max` bytes at most, and no longer than `patience`.
 pub(crate) fn list_within(words: &[&str], bytes_max: usize, patience: Duration) -> Result<Vec<u8>, NftError> {
     read_within(start(words)?, bytes_max, patience)
 }

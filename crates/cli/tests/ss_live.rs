@@ -687,8 +687,8 @@ fn root_issue_10_rows_come_in_sss_order() {
     }
 }
 
-/// Whether the kernel chose a port only the kernel knows: a service that asked for a port of the range is not autobound,
-/// nor a client that asked for one; a client's own port is, in the face and natively.
+/// Whether the kernel chose a port only the kernel knows: a service that asked for a port of the range is not
+/// autobound, nor a client that asked for one; a client's own port is, in the face and natively.
 #[test]
 fn root_issue_10_autobound_is_the_kernels_word() {
     require_root!();

@@ -195,8 +195,8 @@ fn lacks_rights() -> Option<&'static str> {
     }
 }
 
-/// Exists where the kernel tracks states of DCCP (CONFIG_NF_CT_PROTO_DCCP, up to Linux 6.16). Elsewhere an entry of DCCP
-/// is one of the generic kind, and the bytes that would be its state belong to something else.
+/// Exists where the kernel tracks states of DCCP (CONFIG_NF_CT_PROTO_DCCP, up to Linux 6.16). Elsewhere an entry of
+/// DCCP is one of the generic kind, and the bytes that would be its state belong to something else.
 const DCCP_TIMEOUT: &str = "/proc/sys/net/netfilter/nf_conntrack_dccp_timeout_open";
 
 fn rows<'a>(

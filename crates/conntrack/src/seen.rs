@@ -51,9 +51,9 @@ impl Seen {
     }
 }
 
-/// Which entries a walk has handed out, for the day on which it breaks off and netlink has to read the rest: 8 bytes for
-/// each, noted by a store. What tells an entry from all others is its original direction within its zone and namespace:
-/// the kernel has none twice.
+/// Which entries a walk has handed out, for the day on which it breaks off and netlink has to read the rest: 8 bytes
+/// for each, noted by a store. What tells an entry from all others is its original direction within its zone and
+/// namespace: the kernel has none twice.
 #[derive(Debug, Default)]
 pub(crate) struct HandedOut {
     seed: u64,

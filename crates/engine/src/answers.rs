@@ -1,5 +1,5 @@
-//! Whether the backend can answer what the plan asks: a field that it lacks is null in every row, and a filter over such
-//! a field lets no row through. Neither may look like an answer.
+//! Whether the backend can answer what the plan asks: a field that it lacks is null in every row, and a filter over
+//! such a field lets no row through. Neither may look like an answer.
 
 use crate::plan::Plan;
 use record::{Accounting, BackendLacks, Field, Offer, Table};

@@ -24,9 +24,9 @@
 //! | `doubled`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
 //!
 //! `seen` is counted by the source, where rows come from the kernel, and must be their sum: where it is not, the run is
-//! incomplete and says so ([`Accounting::compare`]). Lines that show a group are *results*, not rows: they are in no book, so that with `--by`
-//! `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit without an order is reached,
-//! the source is stopped: the rows it did not read are not known and therefore not `cut`.
+//! incomplete and says so ([`Accounting::compare`]). Lines that show a group are *results*, not rows: they are in no
+//! book, so that with `--by` `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit
+//! without an order is reached, the source is stopped: the rows it did not read are not known and therefore not `cut`.
 mod again;
 mod follow;
 mod outcome;

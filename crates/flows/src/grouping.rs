@@ -87,7 +87,8 @@ impl Rtts {
 /// The flows of the connections added so far.
 ///
 /// 36 bytes a flow of IPv4 and 5 to 10 of index; 34 more where an address is IPv6, 72 where bytes wait in a queue or
-/// were asked for or the other end has holders, 24 where round-trip times are known, 28 for each holder. Nothing is kept of a connection. A connection costs one hash and one probe.
+/// were asked for or the other end has holders, 24 where round-trip times are known, 28 for each holder. Nothing is
+/// kept of a connection. A connection costs one hash and one probe.
 pub struct Grouping {
     index: HashTable<u32>,
     flows: Chunks<Packed>,

@@ -1,9 +1,9 @@
 //! What /proc tells of the processes that hold sockets: command line, cgroups, number in their own pid namespace,
 //! security context.
 //!
-//! Only of the pids that are asked for, and only the files that are demanded: each costs about 6 µs. All files of a process
-//! are read below one open directory /proc/PID, which stays that of this process when the number is given to another one;
-//! the start time in it tells whether it is the process that was meant.
+//! Only of the pids that are asked for, and only the files that are demanded: each costs about 6 µs. All files of a
+//! process are read below one open directory /proc/PID, which stays that of this process when the number is given to
+//! another one; the start time in it tells whether it is the process that was meant.
 mod identity;
 
 use record::{Key, Lookup, Value};
@@ -166,10 +166,11 @@ fn pid_of(key: Key) -> Option<u32> {
 }
 
 impl Processes {
-    /// Reads `parts` of these processes, which were seen at `seen_ns` of CLOCK_BOOTTIME ([`crate::Owners::seen_ns`]). One
-    /// that has ended, or refuses, has no cells; nor has one that started later: its number was another's then.
+    /// Reads `parts` of these processes, which were seen at `seen_ns` of CLOCK_BOOTTIME ([`crate::Owners::seen_ns`]).
+    /// One that has ended, or refuses, has no cells; nor has one that started later: its number was another's then.
     ///
-    /// Start times are counted in hundredths of a second, so a number that is given away within that time goes unnoticed.
+    /// Start times are counted in hundredths of a second, so a number that is given away within that time goes
+    /// unnoticed.
     pub fn read(host: &Host, pids: &[u32], parts: ProcessParts, seen_ns: u64) -> Result<Processes, HostError> {
         Processes::read_from(host, STREAM, pids, parts, seen_ns)
     }
@@ -226,7 +227,8 @@ impl Processes {
         self.cgroups.each()
     }
 
-    /// Processes that started after `seen_ns` of CLOCK_BOOTTIME, ascending by pid: at that time their numbers were others'.
+    /// Processes that started after `seen_ns` of CLOCK_BOOTTIME, ascending by pid: at that time their numbers were
+    /// others'.
     pub fn started_after(&self, seen_ns: u64) -> Vec<u32> {
         let ticks = identity::ticks(seen_ns);
         self.started.iter().filter(|(_, started)| *started > ticks).map(|(pid, _)| *pid).collect()
@@ -460,8 +462,8 @@ impl Blocks for Walk<'_> {
     }
 }
 
-/// Replaces `into` by the first 4 KiB of a process's command line, each word ended by a NUL. Fails if the process that was
-/// seen at `seen_ns` of CLOCK_BOOTTIME has ended, also if another one has its number.
+/// Replaces `into` by the first 4 KiB of a process's command line, each word ended by a NUL. Fails if the process that
+/// was seen at `seen_ns` of CLOCK_BOOTTIME has ended, also if another one has its number.
 pub fn read_cmdline(host: &Host, pid: u32, seen_ns: u64, into: &mut Vec<u8>) -> Result<(), SysError> {
     let key = format!("/proc/{pid}/cmdline");
     host.bytes(&key, "", into, |into| {

@@ -1,13 +1,15 @@
 //! Rules of source NAT, from what `nft -j list ruleset` prints.
 //!
-//! Only the targets of rules are looked at, never what they match: which rule made an entry cannot be told from the entry.
-//! Rules of another user's namespace are that user's text: what is not understood is [`SnatPorts::Unknown`], never a guess.
+//! Only the targets of rules are looked at, never what they match: which rule made an entry cannot be told from the
+//! entry. Rules of another user's namespace are that user's text: what is not understood is [`SnatPorts::Unknown`],
+//! never a guess.
 
 use record::Addr;
 use record::rows::{PortRange, SnatPorts, SnatRule};
 use serde_json::Value as Json;
 
-/// Rules that are kept at most: each is compared with each SNAT address and destination. A longer list counts as unknown.
+/// Rules that are kept at most: each is compared with each SNAT address and destination. A longer list counts as
+/// unknown.
 const RULES_MAX: usize = 1024;
 
 /// The rules of a listing; `None` if it is no listing, or has more rules than are kept.

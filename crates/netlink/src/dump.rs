@@ -148,12 +148,12 @@ fn open<'a>(ask: &Ask<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysEr
     Ok(Box::new(blocks?))
 }
 
-/// Receive buffers in a row without a message of the answer; one more ends the dump with EIO. The kernel sends none such
-/// but for acknowledgements: what goes on like this has no end.
+/// Receive buffers in a row without a message of the answer; one more ends the dump with EIO. The kernel sends none
+/// such but for acknowledgements: what goes on like this has no end.
 const EMPTY_BLOCKS_MAX: u32 = 1024;
 
-/// Receive buffers of 32 KiB with rows that are still read after the user wanted the end: a million rows, which a healthy
-/// kernel gives in a second. Callers that show rows stop much sooner; this ends those that only collect.
+/// Receive buffers of 32 KiB with rows that are still read after the user wanted the end: a million rows, which a
+/// healthy kernel gives in a second. Callers that show rows stop much sooner; this ends those that only collect.
 const BLOCKS_AFTER_INTERRUPT: u32 = 4096;
 
 /// Ends an answer that has no end.

@@ -28,8 +28,8 @@ pub struct Accounting {
     /// True if the question is wider than what a recording holds: exit code 3 as well, though every row that the
     /// recording has was read.
     pub unanswered: bool,
-    /// True if all that is missing are whole network namespaces that were not entered: of those that were read every row
-    /// is there. Never true where the result is complete.
+    /// True if all that is missing are whole network namespaces that were not entered: of those that were read every
+    /// row is there. Never true where the result is complete.
     pub only_namespaces_missing: bool,
     /// Why something is missing, in words for the footer.
     pub why: Vec<Why>,

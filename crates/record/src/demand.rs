@@ -94,8 +94,8 @@ pub struct Offer {
     pub pushed: Vec<Push>,
     /// `need` bits that this door has no answer for: their fields will be null.
     pub lacks: u64,
-    /// Where the user forces a backend: that one, then the others, each with what it cannot tell. Empty where the source
-    /// chooses.
+    /// Where the user forces a backend: that one, then the others, each with what it cannot tell. Empty where the
+    /// source chooses.
     pub backends: Vec<BackendLacks>,
     /// Lines for `--explain`: which door and why, what is asked of the kernel.
     pub explain: Vec<String>,

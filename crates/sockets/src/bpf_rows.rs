@@ -21,8 +21,8 @@ pub(crate) mod part {
     pub(crate) const TIMER: u32 = 2;
     /// Number of the network namespace: for tables of all of them.
     pub(crate) const NETNS: u32 = 4;
-    /// The socket's address in the kernel, mixed with a key of this run: it tells the socket from all others for as long
-    /// as it lives. What may come twice from its interface (the iterator) has it.
+    /// The socket's address in the kernel, mixed with a key of this run: it tells the socket from all others for as
+    /// long as it lives. What may come twice from its interface (the iterator) has it.
     pub(crate) const IDENTITY: u32 = 8;
     /// Some members of `tcp_info`.
     pub(crate) const COUNTERS: u32 = 16;
@@ -144,7 +144,8 @@ fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
 /// What a row is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// Of one object in the kernel and of no other: the same again is the same socket. 0 if the interface does not tell.
+    /// Of one object in the kernel and of no other: the same again is the same socket. 0 if the interface does not
+    /// tell.
     pub(crate) identity: u64,
     /// Of its ends. Several sockets may have the same.
     pub(crate) ends: u64,

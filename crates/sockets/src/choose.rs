@@ -164,8 +164,8 @@ pub(crate) fn choose(facts: &Facts<'_>) -> Choice {
     Choice { via, why, no_walk, lacks: lacks & facts.need }
 }
 
-/// Whether reference counts and flags of unix sockets are read from /proc beside the sockets themselves by netlink: there
-/// a path with a line break in it can imitate sockets.
+/// Whether reference counts and flags of unix sockets are read from /proc beside the sockets themselves by netlink:
+/// there a path with a line break in it can imitate sockets.
 fn joins_proc(facts: &Facts<'_>) -> bool {
     let may = facts.recorded.map_or(facts.via.is_none(), |recorded| recorded.proc);
     facts.proto == Proto::Unix && facts.need & need::UNIX_REFS != 0 && may

@@ -1,9 +1,9 @@
 //! Which TCP rows are out, for the day on which a walk breaks off and netlink has to read the rest.
 //!
 //! A walk that breaks off has handed out whole chains of the kernel's tables, so of all sockets with the same ends
-//! (SO_REUSEPORT listeners) either all are out or none. Netlink reads everything once more, and as many rows of the same
-//! ends as are out are left out: no socket is taken for another one, whatever its ends are. Sockets that came or went
-//! meanwhile are as in any reading of a table that changes.
+//! (SO_REUSEPORT listeners) either all are out or none. Netlink reads everything once more, and as many rows of the
+//! same ends as are out are left out: no socket is taken for another one, whatever its ends are. Sockets that came or
+//! went meanwhile are as in any reading of a table that changes.
 use std::collections::HashMap;
 
 use record::Addr;

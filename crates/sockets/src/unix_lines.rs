@@ -2,10 +2,10 @@
 //!
 //! The kernel writes a path as it is (net/unix/af_unix.c, unix_seq_show). A path with a line break in it therefore
 //! reads like several lines, and everything after the break is its owner's choice: a whole line of a socket that does
-//! not exist, or of another one. unix_diag gives the same path with its length. From these lengths it follows where each
-//! line ends, so that every line start is known from the first one on: [`kernel_lines`]. A file in which no inode stands
-//! twice needs no such proof as long as each line is joined to a socket that netlink has: a line that imitates a socket
-//! stands beside that socket's own ([`Lines::Plain`]).
+//! not exist, or of another one. unix_diag gives the same path with its length. From these lengths it follows where
+//! each line ends, so that every line start is known from the first one on: [`kernel_lines`]. A file in which no inode
+//! stands twice needs no such proof as long as each line is joined to a socket that netlink has: a line that imitates a
+//! socket stands beside that socket's own ([`Lines::Plain`]).
 use std::collections::{HashMap, HashSet};
 
 use record::rows::Socket;

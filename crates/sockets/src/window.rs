@@ -6,9 +6,10 @@
 //! memory of the latest rows finds them. (Chains longer than sixteen are rare in a table of ordinary size, boundaries
 //! of receive buffers are not.) The same cookie in another state is the same connection: also shown once.
 //!
-//! A key names one object of the kernel and no other: its cookie, its address (mixed with a key of this run), or what the
-//! kernel gives to one alone (an inode). Ends are no key: any number of sockets may have the same (SO_REUSEPORT). Rows
-//! of an interface that tells no such key are never taken for each other, even where the kernel hands one out twice.
+//! A key names one object of the kernel and no other: its cookie, its address (mixed with a key of this run), or what
+//! the kernel gives to one alone (an inode). Ends are no key: any number of sockets may have the same (SO_REUSEPORT).
+//! Rows of an interface that tells no such key are never taken for each other, even where the kernel hands one out
+//! twice.
 
 /// Sets of the memory; a row's key tells the set.
 const SETS: usize = 512;

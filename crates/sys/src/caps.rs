@@ -79,8 +79,8 @@ pub fn euid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// True if the kernel gave this program more rights at its start than the caller has: a set-user-id or set-group-id file,
-/// file capabilities, a change of domain by a security module (AT_SECURE). Free.
+/// True if the kernel gave this program more rights at its start than the caller has: a set-user-id or set-group-id
+/// file, file capabilities, a change of domain by a security module (AT_SECURE). Free.
 pub fn has_more_than_its_caller() -> bool {
     // SAFETY: getauxval reads the process's own auxiliary vector; an unknown type gives 0.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

@@ -1,9 +1,9 @@
 //! Faults for tests: a table that makes named system calls fail or come short.
 //!
-//! Compiled in only with the cargo feature `faults` (and in this crate's own tests); in the
-//! product every question to it is a constant. The table belongs to the thread that fills it,
-//! so tests that run side by side do not disturb each other. A child process gets faults by
-//! NETWREN_FAULTS, e.g. `recvmsg:2:1:105,read:0:5:short7` (call:skip:times:errno, short bytes, or `gives` with a result).
+//! Compiled in only with the cargo feature `faults` (and in this crate's own tests); in the product every question to
+//! it is a constant. The table belongs to the thread that fills it, so tests that run side by side do not disturb each
+//! other. A child process gets faults by NETWREN_FAULTS, e.g. `recvmsg:2:1:105,read:0:5:short7` (call:skip:times:errno,
+//! short bytes, or `gives` with a result).
 #[cfg(any(test, feature = "faults"))]
 pub use armed::{Fault, arm, disarm_all};
 

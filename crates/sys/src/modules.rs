@@ -48,8 +48,8 @@ impl<'h> Modules<'h> {
         Modules { host, dumps: OnceCell::new() }
     }
 
-    /// Whether `part` is there. Some ten system calls; the first part that is no loaded module costs some 60 ms more, for
-    /// the names of 200,000 functions. On a kernel without modules it is two calls.
+    /// Whether `part` is there. Some ten system calls; the first part that is no loaded module costs some 60 ms more,
+    /// for the names of 200,000 functions. On a kernel without modules it is two calls.
     pub fn presence(&self, part: Part) -> Presence {
         if self.loads_none() || self.is_closed() {
             return Presence::There;
@@ -64,8 +64,8 @@ impl<'h> Modules<'h> {
         }
     }
 
-    // True if the kernel has no modules at all (CONFIG_MODULES): then it has no list of them. Where all of /proc but the
-    // processes is hidden (the mount option subset=pid) that says nothing.
+    // True if the kernel has no modules at all (CONFIG_MODULES): then it has no list of them. Where all of /proc but
+    // the processes is hidden (the mount option subset=pid) that says nothing.
     fn loads_none(&self) -> bool {
         let stat = |name: &str| fs::stat(&self.host.proc_path(name));
         stat("modules").is_err_and(|error| error.errno == Errno::NOENT) && stat("version").is_ok()

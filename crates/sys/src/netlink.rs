@@ -231,8 +231,8 @@ impl NetlinkSocket {
     /// Waits for the next answer from the kernel and puts it into `into`; returns its length.
     ///
     /// Interruptions are retried until the user wants the end (then EINTR), messages that other processes send us are
-    /// dropped. A message longer than `into` is EMSGSIZE: its end is lost for good. An empty one, which the kernel never
-    /// sends, and ENOBUFS without end are EIO: neither may keep the caller going for ever.
+    /// dropped. A message longer than `into` is EMSGSIZE: its end is lost for good. An empty one, which the kernel
+    /// never sends, and ENOBUFS without end are EIO: neither may keep the caller going for ever.
     pub fn recv(&self, into: &mut [u8]) -> Result<usize, SysError> {
         let got = self.receive_from_kernel(into, 0);
         got.map(|got| got.bytes).map_err(|errno| SysError::new("recvmsg", shown(self.protocol), errno))

@@ -93,8 +93,8 @@ impl NetNs {
         self.inode
     }
 
-    /// The user, as the calling process sees the number, who made the user namespace that owns this network namespace: 0
-    /// for those that root makes. EPERM if that user namespace lies outside the caller's.
+    /// The user, as the calling process sees the number, who made the user namespace that owns this network namespace:
+    /// 0 for those that root makes. EPERM if that user namespace lies outside the caller's.
     pub fn owner_uid(&self) -> Result<u32, SysError> {
         let failed = |errno| SysError::new("ioctl", self.shown.clone(), errno);
         let raw = self.fd.raw();

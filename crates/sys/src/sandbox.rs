@@ -79,8 +79,8 @@ pub const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, an
                                 and before you enter it again: mount --bind DIR DIR)";
 
 /// Whether the root directory is a mount point, as it is but in a chroot into a plain folder. There no mount namespace
-/// can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True where /proc does not
-/// tell.
+/// can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True where /proc does
+/// not tell.
 pub fn has_mounted_root() -> bool {
     let mut text = Vec::new();
     let read = fs::read_file(Path::new("/proc/thread-self/mountinfo"), &mut text);

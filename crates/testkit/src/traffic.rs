@@ -119,8 +119,8 @@ impl Lab {
         pairs
     }
 
-    /// Waits until `n` clients of this listener are in the state that ss(8) calls `state`: the last packet may still be on
-    /// its way when our calls have returned.
+    /// Waits until `n` clients of this listener are in the state that ss(8) calls `state`: the last packet may still be
+    /// on its way when our calls have returned.
     fn wait_for_clients(&self, state: &str, listener: &Listener, n: usize) {
         let port = format!(":{}", listener.addr.port());
         let there = || self.output("ss", &["-Htan", "state", state, "dport", "=", &port]).lines().count();
@@ -182,7 +182,8 @@ impl Lab {
         addr
     }
 
-    /// `n` sockets that share `addr` (SO_REUSEPORT): listeners, or UDP sockets. The limit of open files is raised for many.
+    /// `n` sockets that share `addr` (SO_REUSEPORT): listeners, or UDP sockets. The limit of open files is raised for
+    /// many.
     ///
     /// # Panics
     /// When the address cannot be bound so often.

@@ -194,8 +194,8 @@ impl<'w> Walking<'w> {
         Ok(())
     }
 
-    /// The next eight buckets, whose entries do not fit into the region: portions of them, until all are read. Nothing is
-    /// handed out before, so that a table whose size changes meanwhile is read on from where it was.
+    /// The next eight buckets, whose entries do not fit into the region: portions of them, until all are read. Nothing
+    /// is handed out before, so that a table whose size changes meanwhile is read on from where it was.
     fn by_portions(&mut self) -> Result<(), SysError> {
         let (start, partly) = (self.next, self.is_partly_out());
         let (program, regions) = self.walk.portioned(self.host).map_err(failed_for)?;

@@ -118,7 +118,8 @@ fn with_sort_keys<T: Table>(sort: Option<&str>, mut columns: Vec<usize>) -> Vec<
     columns
 }
 
-/// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an answer.
+/// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an
+/// answer.
 fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(), Wrong> {
     let shown = &request.shown;
     let [sum, max, avg] = &shown.aggregates;

@@ -1,8 +1,8 @@
 //! Source ports that source NAT uses towards each destination, and those that are left.
 //!
 //! Two connections from one address to one destination need two source ports. When all ports that a rule allows are in
-//! use, the kernel refuses the next connection: `insert_failed` and `drop` grow together, however much room the table has
-//! (nf_nat_l4proto_unique_tuple() in net/netfilter/nf_nat_core.c, nf_ct_resolve_clash() in nf_conntrack_core.c).
+//! use, the kernel refuses the next connection: `insert_failed` and `drop` grow together, however much room the table
+//! has (nf_nat_l4proto_unique_tuple() in net/netfilter/nf_nat_core.c, nf_ct_resolve_clash() in nf_conntrack_core.c).
 use std::collections::HashMap;
 
 use record::Addr;
@@ -40,9 +40,9 @@ struct InUse {
     highest: u16,
 }
 
-/// Groups that are counted at most, in each namespace: 20 MiB. Clients choose how many destinations there are; entries of
-/// further ones are not counted, and the advice says how many. Which ones that are nobody can choose: the table is read in
-/// the order of its hash.
+/// Groups that are counted at most, in each namespace: 20 MiB. Clients choose how many destinations there are; entries
+/// of further ones are not counted, and the advice says how many. Which ones that are nobody can choose: the table is
+/// read in the order of its hash.
 const GROUPS_MAX: usize = 1 << 18;
 
 /// The ports of all groups.
@@ -54,8 +54,8 @@ pub(super) struct PortCensus {
 }
 
 impl PortCensus {
-    /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry is
-    /// another port.
+    /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry
+    /// is another port.
     pub(super) fn add(&mut self, row: &Conntrack<'_>) {
         // By the tuples, where a door has no status.
         let is_snat = matches!(row.nat(), Some(NatKind::Snat | NatKind::Both));
@@ -122,8 +122,8 @@ pub struct Ports {
     pub fullest: Option<PortUse>,
 }
 
-/// The range that `used` entries at `addr` with source ports from `lowest` to `highest` are made in: the smallest of a rule
-/// that holds them; the kernel's own, if a rule for this address names none. `None` if it cannot be told.
+/// The range that `used` entries at `addr` with source ports from `lowest` to `highest` are made in: the smallest of a
+/// rule that holds them; the kernel's own, if a rule for this address names none. `None` if it cannot be told.
 pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), used: u64) -> Option<PortRange> {
     let is_for = |rule: &&SnatRule| rule.addrs.is_none_or(|(first, last)| first <= addr && addr <= last);
     let mut named = None;

@@ -62,7 +62,8 @@ fn losses(trend: &Trend, says: &mut Vec<String>) {
     }
 }
 
-/// The counters without the tuples that clashed, which are told in a sentence of their own: the kernel counts them twice.
+/// The counters without the tuples that clashed, which are told in a sentence of their own: the kernel counts them
+/// twice.
 fn own_losses(counts: &StatCounts) -> StatCounts {
     let (clashed, mut own) = (clashes(counts), *counts);
     for counter in [StatCounter::Drop, StatCounter::InsertFailed] {

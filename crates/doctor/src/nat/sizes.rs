@@ -75,7 +75,8 @@ pub struct Sizes {
     pub wanted: u64,
     /// True if the limit hides how many entries there would be: `wanted` is an estimate from the limit then.
     pub is_estimate: bool,
-    /// Memory that the advised table may take, every entry being as large as NAT makes it; `None` if the host's memory is not known.
+    /// Memory that the advised table may take, every entry being as large as NAT makes it; `None` if the host's memory
+    /// is not known.
     pub memory_bytes_max: Option<u64>,
     /// True if `wanted` would take more than that: what is advised is what fits.
     pub is_capped: bool,
@@ -191,8 +192,8 @@ pub(super) fn advise(
 
 /// Entries that there would be; true if that is an estimate, because the limit hides it.
 fn demand(max: u64, peak: u64, trend: &Trend, timeout: Option<&TimeoutAdvice>) -> (u64, bool) {
-    // Where packets found no room or entries were thrown out, the limit hides how many there would be. A tuple that clashed
-    // finds no better place in a larger table.
+    // Where packets found no room or entries were thrown out, the limit hides how many there would be. A tuple that
+    // clashed finds no better place in a larger table.
     let is_cut = trend.without_room() > 0 || some(&trend.grown, StatCounter::EarlyDrop).is_some() || peak >= max;
     let seen = if is_cut { peak.max(max) } else { peak };
     let growth = trend.steady_growth_per_s.and_then(|growth| u64::try_from(growth).ok()).unwrap_or(0);

@@ -25,8 +25,8 @@ pub struct Trend {
     pub interval_ms: Option<u64>,
     /// Entries more each second, negative if they become fewer.
     pub growth_per_s: Option<i64>,
-    /// The same as far as it is steady: the median of the steps from sample to sample, the lower one of two, and no more
-    /// than the growth over all of them. Needs three samples.
+    /// The same as far as it is steady: the median of the steps from sample to sample, the lower one of two, and no
+    /// more than the growth over all of them. Needs three samples.
     pub steady_growth_per_s: Option<i64>,
     /// Seconds until the table is full at the steady rate; `None` if it does not grow.
     pub full_in_s: Option<u64>,
@@ -92,9 +92,9 @@ impl Trend {
         }
     }
 
-    /// Entries that were refused while the table had room: another one had the same tuple, which happens where all source
-    /// ports are used up. The kernel counts such a packet in `insert_failed` and in `drop`; a full table counts in `drop`
-    /// alone, a chain that is too long in `insert_failed` alone.
+    /// Entries that were refused while the table had room: another one had the same tuple, which happens where all
+    /// source ports are used up. The kernel counts such a packet in `insert_failed` and in `drop`; a full table counts
+    /// in `drop` alone, a chain that is too long in `insert_failed` alone.
     pub fn clashes(&self) -> u64 {
         clashes(&self.grown)
     }

@@ -1,9 +1,9 @@
-//! What on this host would stop the packets of a plan: forwarding that is off, rules of others that drop what is untracked
-//! or what they see with the backend's address.
+//! What on this host would stop the packets of a plan: forwarding that is off, rules of others that drop what is
+//! untracked or what they see with the backend's address.
 //!
-//! A rule set is read as `nft list ruleset` prints it. Each rule either holds for the plan's packets, or does not, or that
-//! depends on something that only a packet has (an interface, a set, a match of iptables): then the obstacle is a warning,
-//! and packets decide.
+//! A rule set is read as `nft list ruleset` prints it. Each rule either holds for the plan's packets, or does not, or
+//! that depends on something that only a packet has (an interface, a set, a match of iptables): then the obstacle is a
+//! warning, and packets decide.
 
 use super::plan::{Plan, Rewrite};
 use super::ruleset::{PRIORITY, TABLE};
@@ -378,8 +378,8 @@ fn compared(rest: &[&str], before: usize, is: impl Fn(&str) -> Option<bool>) -> 
     (before + usize::from(is_not) + len, holds)
 }
 
-/// Whether `end` is among the addresses or networks of `value`; `None` if nobody knows. The client's end is not known, only
-/// that it is not the backend's, which is the `other`.
+/// Whether `end` is among the addresses or networks of `value`; `None` if nobody knows. The client's end is not known,
+/// only that it is not the backend's, which is the `other`.
 fn same_address(value: &str, end: Option<(Addr, u16)>, other: Option<(Addr, u16)>) -> Option<bool> {
     let one = |word: &str| -> Option<bool> {
         match (word.parse::<Addr>().ok(), end) {

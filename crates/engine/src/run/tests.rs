@@ -193,7 +193,8 @@ fn the_sources_own_losses_stay_in_the_books() {
     assert!(run.books.is_partial() && run.books.via == ["canned"] && run.books.why.len() == 1);
 }
 
-/// A row that gets lost between where it was counted and where it would have come out is said, whatever is done with rows.
+/// A row that gets lost between where it was counted and where it would have come out is said, whatever is done with
+/// rows.
 #[test]
 fn a_row_that_gets_lost_is_said() {
     let by = Request { by: vec!["state".into()], ..request(&[], "") };

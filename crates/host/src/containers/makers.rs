@@ -2,7 +2,8 @@
 //!
 //! Any user may make a cgroup with any name in a directory that was handed over to it, also `docker-<id>.scope`. A name
 //! is believed where only root, or the caller itself, may have put it there: every directory above it is theirs, and
-//! writable by no other. The owner of the named directory itself tells nothing: runtimes hand it over to what is inside.
+//! writable by no other. The owner of the named directory itself tells nothing: runtimes hand it over to what is
+//! inside.
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -3,8 +3,8 @@
 //! docker, podman, containerd (also for Kubernetes) and LXC, each by what it really wrote (`fixtures/containers`).
 //!
 //! A name is believed where only root (or the caller) may have made the cgroup of that name (`makers`), and where the
-//! runtime's state, if it can be read, has such a container (`state`). Of anything else only the cgroup's path is shown.
-//! Start reading at [`Containers::read`].
+//! runtime's state, if it can be read, has such a container (`state`). Of anything else only the cgroup's path is
+//! shown. Start reading at [`Containers::read`].
 mod config;
 mod makers;
 mod place;
@@ -83,7 +83,8 @@ impl Containers {
         }
     }
 
-    /// A line for the end of a run, if directories of cgroups could not be looked at: what is named in them is not shown.
+    /// A line for the end of a run, if directories of cgroups could not be looked at: what is named in them is not
+    /// shown.
     pub fn missing(&self) -> Option<String> {
         let text = "containers, pods and units are not shown where nothing tells who made their cgroups: directories \
                     of cgroups that are out of reach here, or not in the recording";
@@ -187,8 +188,8 @@ impl Finder<'_> {
         let makers = &mut self.makers;
         let place = place(path, &mut |above| makers.made(hierarchy, above));
         let mut found = Found { unit: place.unit.map(Box::from), ..Found::default() };
-        // From the outside in: the root of a container may make groups with the names of others in its own, and a runtime
-        // in it makes names of which this host knows nothing.
+        // From the outside in: the root of a container may make groups with the names of others in its own, and a
+        // runtime in it makes names of which this host knows nothing.
         let mut unknown = None;
         for container in place.containers.iter().rev() {
             let mut pod = None;

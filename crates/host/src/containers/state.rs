@@ -118,7 +118,8 @@ impl<'h> States<'h> {
         }
     }
 
-    // `None` if no list of containers can be read. Containers that do not outlive the host's run are in the second root.
+    // `None` if no list of containers can be read. Containers that do not outlive the host's run are in the second
+    // root.
     fn podman_names(&self, roots: &[Box<str>]) -> Option<Names> {
         let mut names: Option<Names> = None;
         for storage in roots {

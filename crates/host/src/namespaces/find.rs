@@ -9,8 +9,8 @@ use super::{INIT, INIT_INODE, Namespace, Namespaces};
 use crate::mounts::mounts;
 use crate::netns::DOCKER;
 
-/// Namespaces kept at most, about 100 bytes each; a host has some hundreds. What is beyond is not read. One user may make
-/// some 100,000 (user.max_net_namespaces); each takes the kernel 100 KiB and more, so nobody gets here.
+/// Namespaces kept at most, about 100 bytes each; a host has some hundreds. What is beyond is not read. One user may
+/// make some 100,000 (user.max_net_namespaces); each takes the kernel 100 KiB and more, so nobody gets here.
 const NAMESPACES_MAX: usize = 1 << 20;
 
 /// How good a name is: the first kind wins. Also the order of the ways in.

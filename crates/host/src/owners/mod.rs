@@ -129,8 +129,8 @@ impl Owners {
         &self.report
     }
 
-    /// When the reading was over, in ns of CLOCK_BOOTTIME; `u64::MAX` in a replay. A process that started later is none of
-    /// these owners, whatever its number.
+    /// When the reading was over, in ns of CLOCK_BOOTTIME; `u64::MAX` in a replay. A process that started later is none
+    /// of these owners, whatever its number.
     pub fn seen_ns(&self) -> u64 {
         self.seen_ns
     }

@@ -17,9 +17,9 @@ pub(super) fn ticks(boottime_ns: u64) -> u64 {
 
 /// A process by its start, and the program in it.
 ///
-/// The number and the start time are the process's for its life. The name and the addresses of code, stack and arguments
-/// are those of the program that it runs: they change when it executes another one. Without the right to trace the
-/// process the addresses are 0 and the name is all that tells.
+/// The number and the start time are the process's for its life. The name and the addresses of code, stack and
+/// arguments are those of the program that it runs: they change when it executes another one. Without the right to
+/// trace the process the addresses are 0 and the name is all that tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// When it started, in hundredths of a second since boot.

@@ -148,8 +148,8 @@ fn open_kernel<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
     Err(crate::bpf_door::WITHOUT_BPF.into())
 }
 
-/// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI (kernel/bpf/cgroup.c),
-/// and a cgroup that has one takes no program without that flag.
+/// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
+/// (kernel/bpf/cgroup.c), and a cgroup that has one takes no program without that flag.
 const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from attaching \
                              there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
 

@@ -1,5 +1,5 @@
-//! Whose an entry is: the process that holds the socket at the end which is in the entry's namespace, or else the one that
-//! holds the backend's socket in another namespace that is read.
+//! Whose an entry is: the process that holds the socket at the end which is in the entry's namespace, or else the one
+//! that holds the backend's socket in another namespace that is read.
 //!
 //! A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what it asked
 //! for (the original direction), the server's to what the answers go to (the reply direction). UDP servers, and TCP

@@ -1,8 +1,8 @@
 //! `netwren nat top snat_port_use`: how many source ports each address of source NAT uses towards each destination, and
 //! how many there are.
 //!
-//! The groups are the engine's: entries by address and far end, of which each has a port of its own. The range comes from
-//! the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
+//! The groups are the engine's: entries by address and far end, of which each has a port of its own. The range comes
+//! from the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
 
 use super::super::Outcome;
 use super::super::table;

@@ -25,8 +25,8 @@ impl SnatRules {
         SnatRules { left: Cell::new(PATIENCE_OF_ALL) }
     }
 
-    /// The rules of the namespace `netns_id` that the calling thread is in; `None` where nft is missing, refuses, is too
-    /// slow, or prints what is not understood. A process and some milliseconds; a recording holds the listing.
+    /// The rules of the namespace `netns_id` that the calling thread is in; `None` where nft is missing, refuses, is
+    /// too slow, or prints what is not understood. A process and some milliseconds; a recording holds the listing.
     pub(super) fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
         let mut listing = Vec::new();
         let read = host.bytes(&format!("nft ruleset@{netns_id}"), "", &mut listing, |into| {

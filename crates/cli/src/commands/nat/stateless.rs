@@ -103,8 +103,8 @@ fn source_towards(addr: Addr) -> Option<Addr> {
     })
 }
 
-/// Looks for what would stop the packets, puts the rules in place, watches packets, and takes the rules back if only one
-/// direction moves.
+/// Looks for what would stop the packets, puts the rules in place, watches packets, and takes the rules back if only
+/// one direction moves.
 fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) -> Outcome {
     let mut says = match preflight(session, plan) {
         Ok(warnings) => [plan.warnings.clone(), warnings].concat(),

@@ -118,8 +118,8 @@ impl Face<'_> {
         }
     }
 
-    /// Reads and shows the flows as they are now; what is missing is said on stderr. Partial if the kernel's table broke
-    /// off: owners that may not be looked at are no fault, as the empty cells show them.
+    /// Reads and shows the flows as they are now; what is missing is said on stderr. Partial if the kernel's table
+    /// broke off: owners that may not be looked at are no fault, as the empty cells show them.
     fn round(&mut self) -> Result<Ended, Failure> {
         let mut books = Accounting::default();
         let of_session = self.switches.processes && self.processes.is_none();

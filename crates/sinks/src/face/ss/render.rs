@@ -119,7 +119,8 @@ impl Widths {
     }
 }
 
-/// Shares out what is left of each line of a screen among the columns that stand in it. No cell is wider than the screen.
+/// Shares out what is left of each line of a screen among the columns that stand in it. No cell is wider than the
+/// screen.
 fn stretch(cells: &mut [usize; COLUMNS], screen: usize) {
     let mut start = 0;
     while start < COLUMNS {

@@ -98,9 +98,10 @@ impl Run<'_, '_, '_, '_> {
     // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out.
     //
     // The offer says that the filter is done, and the engine relies on it, so every row is tested again here, whatever
-    // the kernel was asked for: it looks at some parts of a request in some tables only (6.18: at the two ports not where
-    // bound TCP sockets stand, net/ipv4/tcp_diag.c; at the states not for raw sockets, net/ipv4/raw_diag.c), and a socket
-    // may change between its test and its message. Costs some nanoseconds for a row that the kernel let through.
+    // the kernel was asked for: it looks at some parts of a request in some tables only (6.18: at the two ports not
+    // where bound TCP sockets stand, net/ipv4/tcp_diag.c; at the states not for raw sockets, net/ipv4/raw_diag.c), and
+    // a socket may change between its test and its message. Costs some nanoseconds for a row that the kernel let
+    // through.
     fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
         let netns_id = self.source.options.netns_id;
         let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));

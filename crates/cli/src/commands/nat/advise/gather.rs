@@ -28,7 +28,8 @@ pub(super) fn gather(
     let machine = Machine::read(host, asked.memory_bytes, books);
     let mut found = BTreeMap::new();
     let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
-    // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is counted.
+    // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is
+    // counted.
     let mut pass = namespaces.is_some().then(|| Pass::over(session, &sampled, &alive, books));
     let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, books| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
@@ -241,7 +242,8 @@ pub(in super::super::super) fn survey(session: &Session, books: &mut Accounting)
 /// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
 const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "expired", "zone"];
 
-/// What the table tells of all namespaces: one pass where the walk is possible, one namespace after the other elsewhere.
+/// What the table tells of all namespaces: one pass where the walk is possible, one namespace after the other
+/// elsewhere.
 #[derive(Default)]
 struct Pass {
     /// By namespace; those whose table could not be read are left out.

@@ -52,8 +52,8 @@ fn read_old(keep: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// A reader finds the old content or the new one, never half of it. Readable by all, whatever the umask; a symbolic link
-/// in the place is replaced, not followed.
+/// A reader finds the old content or the new one, never half of it. Readable by all, whatever the umask; a symbolic
+/// link in the place is replaced, not followed.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // The name does not end in .conf: nobody takes it for one if we die here.

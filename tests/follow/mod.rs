@@ -401,6 +401,28 @@ fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
     }
 }
 
+/// A field that this interface never has, as a column or in the filter, is said.
+#[test]
+fn root_issue_10_what_netlink_does_not_tell_of_followed_connections_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("followlacks");
+    let asked = [
+        ("reason", "", "reasons why"),
+        ("cgroup", "", "owners of connections"),
+        ("event", "reason = reset", "reasons why"),
+    ];
+    for (column, filter, says) in asked {
+        let mut command = lab.command(testkit::program::netwren());
+        clean(&mut command).args(["sockets", "--follow", "--via", "netlink", "--no-owner", "-c", column]).arg(filter);
+        let (_, ran) = Going::past_header(command, column, |line| line).end();
+        ran.says(3, &[says, "without BPF"]);
+    }
+    let mut command = lab.command(testkit::program::netwren());
+    clean(&mut command).args(["sockets", "--follow", "--via", "netlink", "--no-owner", "-c", "event"]);
+    let (_, ran) = Going::past_header(command, "event", |line| line).end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
 fn without_bpf(lab: &Lab, args: &[&str], limits: &[Limit]) {
     let (listener, addr) = listen(lab, "127.0.0.1:0");
     let _worker = acceptor(lab, &listener);

@@ -29,6 +29,9 @@ const OWNED: [&str; 9] =
 const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner leaves \
                          their columns out)";
 
+/// The same of how connections ended.
+const NO_REASONS: &str = "the reasons why connections ended are missing: without BPF the kernel does not tell them";
+
 /// `netwren sockets --follow`.
 pub(super) fn sockets(request: &Request) -> Outcome {
     if request.shown.columns.as_deref() == Some("help") {
@@ -43,11 +46,14 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
         let words = Words { caveat: live.caveat(), cost: live.left_out().to_vec() };
-        let knows_owners = live.knows_owners();
+        // The interface that does not know owners knows no reasons either.
+        let lacks = !live.knows_owners() && !request.explain;
         let mut run = then(&mut live, words)?;
-        if !knows_owners && !request.explain && OWNED.iter().any(|name| plan.demand().wants(name)) {
-            run.books.incomplete = true;
-            run.books.because(1, NO_OWNERS);
+        for (fields, words) in [(&OWNED[..], NO_OWNERS), (&["reason"], NO_REASONS)] {
+            if lacks && fields.iter().any(|name| plan.demand().wants(name)) {
+                run.books.incomplete = true;
+                run.books.because(1, words);
+            }
         }
         Ok(run)
     })

@@ -86,7 +86,7 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     }
     let published = Published::new("backf", "10.213.78");
     let (backend, netns) = ("backend = 10.213.78.2:80", format!("and netns = {}", published.router.name()));
-    let script = "ip address add 10.213.78.2/24 dev lo && ip link set lo up; sleep 600";
+    let script = "ip address add 10.213.78.2/24 dev lo && ip link set lo up; exec sleep 600";
     let words = ["--reuid=65534", "--clear-groups", "unshare", "-Urn", "sh", "-c", script];
     let pid = published.router.spawn("setpriv", &words);
     testkit::wait_until("the user's namespace has the address", || {

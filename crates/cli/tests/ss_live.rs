@@ -624,11 +624,12 @@ fn root_issue_10_the_layout_is_the_installed_ones() {
     assert_eq!(run(None, Some(&format!("{}:{ip}", dir.display()))), run(Some(installed), None));
 }
 
-/// What a command writes to a terminal of that many columns.
+/// What a command writes to a terminal of that many columns; what it says of owners it may not see is left out.
 fn on_terminal(lab: &Lab, columns: u32, command: &[&str]) -> String {
     const PTY: &str = "import pty,os,sys,fcntl,termios,struct\n\
                        pid,fd=pty.fork()\n\
-                       if pid==0:\n fcntl.ioctl(1,termios.TIOCSWINSZ,struct.pack('HHHH',24,int(sys.argv[1]),0,0))\n os.execvp(sys.argv[2],sys.argv[2:])\n\
+                       if pid==0:\n fcntl.ioctl(1,termios.TIOCSWINSZ,struct.pack('HHHH',24,int(sys.argv[1]),0,0))\n \
+                       os.dup2(os.open('/dev/null',1),2)\n os.execvp(sys.argv[2],sys.argv[2:])\n\
                        out=b''\n\
                        while True:\n try: more=os.read(fd,65536)\n except OSError: break\n if not more: break\n out+=more\n\
                        os.waitpid(pid,0)\n\

@@ -65,6 +65,29 @@ fn root_issue_10_a_container_that_is_elsewhere_is_hinted_at() {
     assert!(!ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
+/// An address that this namespace does not have, and another one has.
+#[test]
+fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
+    testkit::require_root!();
+    let (lab, other) = (Lab::new("notthere"), Lab::new("there"));
+    let address = format!("10.214.{}.1", std::process::id() % 250);
+    other.ip(&["address", "add", &format!("{address}/32"), "dev", "lo"]);
+    let listener = other.inside(|| std::net::TcpListener::bind((address.as_str(), 0))).unwrap();
+    let _held = other.inside(|| std::net::TcpStream::connect(listener.local_addr().unwrap())).unwrap();
+    let hint = "nothing matches in this network namespace, but in others";
+    for command in ["sockets", "flows"] {
+        let ran = netwren_in(&lab, &[command, "--no-owner", &format!("local = {address}")]);
+        assert!(ran.stderr.contains(hint) && ran.stdout.lines().count() <= 1, "{command}: {}", ran.stderr);
+        let nowhere = netwren_in(&lab, &[command, "--no-owner", "local = 203.0.113.77"]);
+        assert!(!nowhere.stderr.contains(hint), "{command}: {}", nowhere.stderr);
+    }
+    // Asked for, or there: no hint.
+    for words in [&["--all-netns"][..], &["--netns", other.name()]] {
+        let ran = netwren_in(&lab, &[&["sockets", "--no-owner", &format!("local = {address}")], words].concat());
+        assert!(!ran.stderr.contains(hint) && ran.stdout.contains(&address), "{}", ran.stderr);
+    }
+}
+
 /// Directories that were handed over to another user: what it calls its groups is no container of anybody's.
 #[test]
 fn root_issue_10_a_container_forged_by_its_cgroup_is_not_shown() {

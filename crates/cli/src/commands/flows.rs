@@ -87,8 +87,8 @@ impl Reads<Flows> for Reading {
         filtered || (id == LookupId::Owners && self.owners)
     }
 
-    fn names_container(&self) -> bool {
-        table::names_container::<Sockets>(&self.conjuncts)
+    fn tests_any(&self, fields: &[&str]) -> bool {
+        table::tests_any::<Sockets>(&self.conjuncts, fields)
     }
 
     fn with_source<R>(

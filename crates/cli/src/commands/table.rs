@@ -11,7 +11,9 @@ use crate::output;
 use crate::session::{Place, Session};
 use engine::{Ended, HoldForNames, Plan, Rounds, Run, RunError, Written};
 use host::{NetnsNames, Owners};
-use record::{Accounting, Expr, LookupId, Lookups, Round, Sink, Source, SourceFault, Table};
+use record::{
+    Accounting, Columns, Expr, LookupId, Lookups, Next, Round, Sink, SinkError, Source, SourceFault, Table, Value,
+};
 use std::cell::RefCell;
 use std::time::Duration;
 use sys::cost::{self, Cost};
@@ -19,6 +21,16 @@ use sys::cost::{self, Cost};
 /// What is said where a container was asked for and nothing was found.
 const ELSEWHERE: &str = "nothing matches in this network namespace; most containers have one of their own: \
                          --all-netns reads these, too";
+
+/// What is said where an address was asked for that only other namespaces have.
+const ADDRESS_ELSEWHERE: &str = "nothing matches in this network namespace, but in others: --all-netns shows it";
+
+/// Fields of the containers of a row.
+const CONTAINERS: &[&str] = &["container", "pod"];
+
+/// Fields that are addresses, of all tables.
+const ADDRESSES: &[&str] =
+    &["local_addr", "peer_addr", "client", "published", "backend", "orig_src", "orig_dst", "reply_src", "reply_dst"];
 
 /// What a table command must know beside its plan.
 pub(super) trait Reads<T: Table> {
@@ -31,8 +43,9 @@ pub(super) trait Reads<T: Table> {
         false
     }
 
-    /// True if the part of the filter that the source does by itself names a container.
-    fn names_container(&self) -> bool {
+    /// True if the part of the filter that the source does by itself tests one of these fields.
+    fn tests_any(&self, fields: &[&str]) -> bool {
+        let _ = fields;
         false
     }
 
@@ -46,20 +59,69 @@ pub(super) trait Reads<T: Table> {
     ) -> R;
 }
 
-/// True if a filter tests the container or the pod.
-pub(super) fn names_container<T: Table>(conjuncts: &[Expr]) -> bool {
-    let mut names = false;
+/// True if a filter tests one of these fields.
+pub(super) fn tests_any<T: Table>(conjuncts: &[Expr], fields: &[&str]) -> bool {
+    let mut does = false;
     for part in conjuncts {
         part.for_each_test(&mut |test| {
-            names |= T::FIELDS.get(test.field).is_some_and(|field| matches!(field.name, "container" | "pod"));
+            does |= T::FIELDS.get(test.field).is_some_and(|field| fields.contains(&field.name));
         });
     }
-    names
+    does
 }
 
 /// Runs the plan as often as the request says and tells how it went.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Outcome {
-    run_through(request, plan, reads, |_, mut sink, rounds| rounds(&mut *sink))
+    run_through(request, plan, reads, |_, mut sink, rounds| {
+        let mut run = rounds(&mut *sink)?;
+        if is_empty(&run) && names_any(plan, reads, ADDRESSES) && is_elsewhere(request, plan, reads) {
+            run.books.because(0, ADDRESS_ELSEWHERE);
+        }
+        Ok(run)
+    })
+}
+
+/// True if everything was read and no row came of it.
+fn is_empty(run: &Run) -> bool {
+    run.ended == Ended::Whole && run.books.emitted + run.books.grouped == 0
+}
+
+/// True if the filter, or the part of it that the source does by itself, tests one of these fields.
+fn names_any<T: Table>(plan: &Plan<T>, reads: &impl Reads<T>, fields: &[&str]) -> bool {
+    tests_any::<T>(&plan.demand().conjuncts, fields) || reads.tests_any(fields)
+}
+
+/// True if all network namespaces have a row of this plan, which the caller's own does not. Reads them all, but only
+/// for a user who asked once, and for nothing else than what is here now. What cannot be read costs the hint.
+fn is_elsewhere<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> bool {
+    let is_narrow = request.netns.is_some() || request.all_netns;
+    if is_narrow || request.repeat != Repeat::Once || request.record.is_some() || request.replay.is_some() {
+        return false;
+    }
+    let all = Place { all_netns: true, owners_via: request.owners_via, ..Place::default() };
+    let Ok(session) = Session::open(all) else { return false };
+    let (before, written, names) = Default::default();
+    let watching = Watching { request, session: &session, plan, reads, before, written, names };
+    let mut run = Run { books: Accounting::default(), ended: Ended::Whole };
+    let found = watching.round(&mut Nowhere, None, None, &mut run);
+    found.is_ok() && run.books.emitted + run.books.grouped > 0
+}
+
+/// Where rows go that only have to be there: one is enough.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn begin(&mut self, _: &Columns, _: Option<Round>) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[Value<'_>]) -> Result<Next, SinkError> {
+        Ok(Next::Stop)
+    }
+
+    fn end(&mut self, _: &Accounting) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// All rounds into a sink.
@@ -140,7 +202,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
                 break;
             }
         }
-        if all.ended == Ended::Whole && all.books.emitted + all.books.grouped == 0 && self.asks_elsewhere() {
+        if is_empty(&all) && self.asks_elsewhere() {
             all.books.because(0, ELSEWHERE);
         }
         Ok(all)
@@ -148,7 +210,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
 
     /// True if the filter names a container, and only one network namespace was looked at.
     fn asks_elsewhere(&self) -> bool {
-        let names = names_container::<T>(&self.plan.demand().conjuncts) || self.reads.names_container();
+        let names = names_any(self.plan, self.reads, CONTAINERS);
         names && !self.request.all_netns && self.session.namespaces().is_none()
     }
 

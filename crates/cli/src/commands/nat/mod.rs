@@ -3,6 +3,7 @@
 mod advise;
 mod delete;
 mod events;
+mod held_cells;
 mod holders;
 mod list;
 mod owners;

@@ -6,9 +6,9 @@
 
 use super::super::Outcome;
 use super::super::table;
+use super::held_cells::{HeldCell, LIMIT};
 use super::list::prepare;
 use super::snat_rules::SnatRules;
-use super::top::{self, Kept};
 use crate::exit::Exit;
 use crate::flags::{NatList, Request};
 use crate::session::Session;
@@ -37,7 +37,7 @@ pub(super) fn run(list: NatList) -> Outcome {
     if let Err(error) = engine::filter::parse(&request.shown.filter) {
         return Outcome::because(Exit::Usage, error);
     }
-    let limit = request.shown.limit.take().unwrap_or(top::LIMIT);
+    let limit = request.shown.limit.take().unwrap_or(LIMIT);
     add_words(&mut request);
     let is_sorted = request.shown.sort.is_some();
     match prepare(&request, table) {
@@ -74,7 +74,7 @@ type Group = (u64, &'static str, Addr, (Addr, Option<u16>));
 struct Shown {
     /// Without it last; the most used first.
     rank: Reverse<(Option<u64>, u64)>,
-    cells: Vec<Kept>,
+    cells: Vec<HeldCell>,
 }
 
 /// Places of cells.
@@ -218,11 +218,11 @@ impl Sink for PortUse<'_> {
         let top = number(highest).and_then(|port| u16::try_from(port).ok());
         let ports = top.and_then(|top| self.ports(netns_id, addr, used, top));
         let part = ports.map(|ports| used.saturating_mul(100) / ports.max(1));
-        let mut more = vec![Kept::Plain(Value::number(ports)), Kept::Plain(Value::number(part))];
+        let mut more = vec![HeldCell::Plain(Value::number(ports)), HeldCell::Plain(Value::number(part))];
         if self.is_repeated {
-            more.push(Kept::Plain(self.full_in_s((netns_id, proto, addr, (dest, port)), used, ports)));
+            more.push(HeldCell::Plain(self.full_in_s((netns_id, proto, addr, (dest, port)), used, ports)));
         }
-        let mut kept: Vec<Kept> = cells.iter().map(Kept::of).collect();
+        let mut kept: Vec<HeldCell> = cells.iter().map(HeldCell::of).collect();
         if highest < kept.len() {
             kept.remove(highest);
         }
@@ -235,7 +235,7 @@ impl Sink for PortUse<'_> {
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         self.shorten(usize::try_from(self.limit).unwrap_or(usize::MAX));
         for shown in std::mem::take(&mut self.held) {
-            let cells: Vec<Value<'_>> = shown.cells.iter().map(Kept::value).collect();
+            let cells: Vec<Value<'_>> = shown.cells.iter().map(HeldCell::value).collect();
             if self.inner.row(&cells)? == Next::Stop {
                 break;
             }

@@ -5,17 +5,15 @@
 
 use super::super::Outcome;
 use super::super::table;
+use super::held_cells::{HeldCell, LIMIT};
 use super::list::prepare;
 use super::port_use;
 use crate::exit::Exit;
 use crate::flags::NatList;
 use crate::messages::refused;
 use record::rows::Nat;
-use record::{Accounting, Column, Columns, Kind, Next, Owner, Round, Sink, SinkError, Value, field_index};
+use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, field_index};
 use std::ffi::OsString;
-
-/// Groups that are shown if nobody says how many.
-pub(super) const LIMIT: u64 = 10;
 
 /// Words for fields, as people ask for them.
 const ALIASES: &[(&str, &str)] = &[
@@ -90,7 +88,7 @@ struct Share {
     limit: u64,
     /// Entries of all groups of this round.
     total: u64,
-    held: Vec<Vec<Kept>>,
+    held: Vec<Vec<HeldCell>>,
     /// Groups that are not shown.
     cut: u64,
 }
@@ -117,7 +115,7 @@ impl Sink for Share {
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         self.total += self.count(cells);
         if (self.held.len() as u64) < self.limit {
-            self.held.push(cells.iter().map(Kept::of).collect());
+            self.held.push(cells.iter().map(HeldCell::of).collect());
         } else {
             self.cut += 1;
         }
@@ -126,7 +124,7 @@ impl Sink for Share {
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         for row in std::mem::take(&mut self.held) {
-            let mut cells: Vec<Value<'_>> = row.iter().map(Kept::value).collect();
+            let mut cells: Vec<Value<'_>> = row.iter().map(HeldCell::value).collect();
             let share = percent(self.count(&cells), self.total);
             cells.insert(cells.len().min(self.keys + 1), share);
             if self.inner.row(&cells)? == Next::Stop {
@@ -144,44 +142,6 @@ fn percent(part: u64, total: u64) -> Value<'static> {
         total => {
             let hundredfold = u128::from(part) * 100 + u128::from(total) / 2;
             Value::U64(u64::try_from(hundredfold / u128::from(total)).unwrap_or(100))
-        }
-    }
-}
-
-/// A cell that outlives its row; there are as many as are shown.
-pub(super) enum Kept {
-    Plain(Value<'static>),
-    Bytes(Box<[u8]>),
-    Words(Box<[u8]>),
-    List(Box<[Owner]>),
-}
-
-impl Kept {
-    /// A copy of the cell.
-    pub(super) fn of(value: &Value<'_>) -> Kept {
-        match *value {
-            Value::Null => Kept::Plain(Value::Null),
-            Value::Bool(yes) => Kept::Plain(Value::Bool(yes)),
-            Value::U64(n) => Kept::Plain(Value::U64(n)),
-            Value::I64(n) => Kept::Plain(Value::I64(n)),
-            Value::Addr(addr) => Kept::Plain(Value::Addr(addr)),
-            Value::Name(word) => Kept::Plain(Value::Name(word)),
-            Value::Guess(word) => Kept::Plain(Value::Guess(word)),
-            Value::Endpoint(addr, port) => Kept::Plain(Value::Endpoint(addr, port)),
-            Value::Bits(bits, names) => Kept::Plain(Value::Bits(bits, names)),
-            Value::Bytes(text) => Kept::Bytes(text.into()),
-            Value::Words(text) => Kept::Words(text.into()),
-            Value::List(owners) => Kept::List(owners.into()),
-        }
-    }
-
-    /// The cell.
-    pub(super) fn value(&self) -> Value<'_> {
-        match self {
-            Kept::Plain(value) => *value,
-            Kept::Bytes(text) => Value::Bytes(text),
-            Kept::Words(text) => Value::Words(text),
-            Kept::List(owners) => Value::List(owners),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Verdict {
 /// A handshake that is under way decides first. Then the listeners of the row's namespace decide: a socket whose local
 /// address and port a listener covers was accepted, any other one was connected from here. The ports decide nothing
 /// as long as all listeners are known: a client may have any local port. The verdict is a guess from the ports
-/// ([`by_ports`]) in two cases: the listeners of this protocol could not be read completely; or both ends are on this
+/// (`by_ports`) in two cases: the listeners of this protocol could not be read completely; or both ends are on this
 /// host and contradict each other, because the listener has closed since, or both ports have one.
 ///
 /// A remote client's connection whose listener has closed since is taken for an outgoing one: no kernel interface

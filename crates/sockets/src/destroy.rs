@@ -28,7 +28,7 @@ const SOCK_DESTROY: u16 = 21;
 const SHARED_TRIES: u16 = 1024;
 
 /// A socket's cookie: what the kernel compares before it closes a socket. Neither 0, which is an interface without
-/// cookies, nor [`NO_COOKIE`].
+/// cookies, nor INET_DIAG_NOCOOKIE, which lets the kernel compare nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cookie(u64);
 

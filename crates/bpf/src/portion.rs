@@ -1,4 +1,4 @@
-//! What is too much for a program's region, in portions that fit.
+//! Portions of a hash chain that is too long for a program's region.
 //!
 //! A chain of a hash table that does not fit is read in several passes, each of which writes the objects of one
 //! portion: those whose address, hashed, has certain bits. An object's address is the same for as long as it lives, so

@@ -29,7 +29,7 @@ const OWNED: [&str; 9] =
 const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner leaves \
                          their columns out)";
 
-/// The same of how connections ended.
+/// The message for reasons of closings that could not be read.
 const NO_REASONS: &str = "the reasons why connections ended are missing: without BPF the kernel does not tell them";
 
 /// `netwren sockets --follow`.

@@ -29,7 +29,7 @@ const ORDER: &str = "cookie";
 
 type F = Field<Sockets>;
 
-/// What names a socket, as cells; [`target_of`] reads them back.
+/// The cells that identify a socket; [`target_of`] reads them back.
 const KEY: &[Field<Sockets>] = &[
     F::own("cookie", Kind::Id, |row| Value::U64(row.cookie)).needs(need::COOKIE),
     F::own("proto", Kind::Id, |row| Value::Name(row.proto.name())),

@@ -26,7 +26,7 @@ const ORDER: &str = "id";
 
 type F = Field<Nat>;
 
-/// What names an entry, as cells; [`target_of`] reads them back.
+/// The cells that identify an entry; [`target_of`] reads them back.
 const KEY: &[Field<Nat>] = &[
     F::own("id", Kind::Id, |row| Value::number(row.id)).needs(need::ID),
     F::own("zone", Kind::Id, |row| Value::number(row.zone)).needs(need::ZONE),

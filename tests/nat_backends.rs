@@ -49,11 +49,12 @@ impl Published {
         Published { router, _labs: [client, server], _held: (listener, near, far) }
     }
 
-    /// Pids that the lines of `netwren nat` with these words name.
+    /// Compares the pids that the lines of `netwren nat` with these words name.
     #[track_caller]
-    fn pids(&self, words: &[&str]) -> Vec<String> {
+    fn has_pid(&self, words: &[&str], expected: &str) {
         let all = [&["nat", "-H", "-c", "pid"], words].concat();
-        shown(netwren_in(&self.router, &all)).lines().map(str::to_owned).collect()
+        let pids = || shown(netwren_in(&self.router, &all));
+        assert_eq!(testkit::until_equal(pids, |pids| pids.trim_end() == expected).trim_end(), expected);
     }
 }
 
@@ -63,16 +64,18 @@ fn root_issue_10_the_process_behind_a_published_port_is_named() {
     testkit::require_tool!("nft");
     let published = Published::new("backs", "10.213.77");
     let (backend, netns) = ("backend = 10.213.77.2:80", format!("and netns = {}", published.router.name()));
-    let own = [std::process::id().to_string()];
+    let own = std::process::id().to_string();
     // What only this namespace's sockets tell.
-    assert_eq!(published.pids(&[backend]), ["-"]);
+    published.has_pid(&[backend], "-");
     let alone = netwren_in(&published.router, &["nat", backend, "-c", "+process,container"]);
     assert!(alone.stderr.contains("--all-netns names the processes of backends"), "{}", alone.stderr);
-    assert_eq!(published.pids(&[backend, &netns, "--all-netns"]), own);
+    published.has_pid(&[backend, &netns, "--all-netns"], &own);
     let all = netwren_in(&published.router, &["nat", backend, "--all-netns"]);
     assert!(!all.stderr.contains("--all-netns names"), "{}", all.stderr);
-    let top = shown(netwren_in(&published.router, &["nat", "top", "pid,process", backend, "--all-netns", "-H"]));
-    assert!(top.lines().any(|line| line.starts_with(&own[0])), "{top}");
+    let top = || shown(netwren_in(&published.router, &["nat", "top", "pid,process", backend, "--all-netns", "-H"]));
+    let is_named = |top: &String| top.lines().any(|line| line.starts_with(&own));
+    let top = testkit::until_equal(top, is_named);
+    assert!(is_named(&top), "{top}");
     let top = shown(netwren_in(&published.router, &["nat", "top", "container", backend, "--all-netns"]));
     assert!(top.starts_with("container\tcount"), "{top}");
 }
@@ -92,7 +95,7 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     testkit::wait_until("the user's namespace has the address", || {
         std::fs::read_to_string(format!("/proc/{pid}/net/fib_trie")).is_ok_and(|routes| routes.contains("10.213.78.2"))
     });
-    assert_eq!(published.pids(&[backend, &netns, "--all-netns"]), [std::process::id().to_string()]);
+    published.has_pid(&[backend, &netns, "--all-netns"], &std::process::id().to_string());
 }
 
 /// Of two namespaces with the address of the backend neither is believed.

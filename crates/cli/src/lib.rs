@@ -6,17 +6,17 @@
 
 mod append_map;
 mod asked;
-mod by_pid;
 mod commands;
 mod enrich;
 mod exit;
 mod faces;
 mod flags;
-mod growing;
 mod messages;
 mod names;
 mod nft;
 mod output;
+mod process_cache;
+mod refreshing_lookups;
 mod schema;
 mod session;
 mod stdout;
@@ -45,7 +45,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));
     }
-    let Some(first) = args.next() else { return commands::glance(None) as u8 };
+    let Some(first) = args.next() else { return commands::overview(None) as u8 };
     let word = first.to_str().unwrap_or("");
     if let Some(face) = faces::find(word) {
         return face(&faces::Call::new(args));
@@ -61,7 +61,7 @@ fn other(first: OsString) -> Exit {
     let words = [OsString::from("netwren"), first].into_iter().chain(std::env::args_os().skip(2));
     match flags::all().try_get_matches_from(words) {
         Ok(matches) => match matches.get_one::<std::path::PathBuf>("replay") {
-            Some(file) => commands::glance(Some(file)),
+            Some(file) => commands::overview(Some(file)),
             None => Exit::Usage,
         },
         Err(error) => messages::refused(&error),

@@ -49,7 +49,7 @@ pub(crate) struct Session {
     netns_id: u64,
     everywhere: Option<RefCell<Rc<Namespaces>>>,
     /// What the namespaces were found from.
-    glance: RefCell<Option<Glance>>,
+    fingerprint: RefCell<Option<Glance>>,
     /// The handlers of signals; the error where they could not be installed.
     interrupt: Result<Interrupt, SysError>,
     /// Why a wait between rounds failed, see [`Session::wait_failure`].
@@ -95,14 +95,14 @@ impl Session {
         let interrupt = Interrupt::install();
         let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
         let all = place.all_netns || (host.is_replay() && all_are_there);
-        let (everywhere, glance) = (all.then(RefCell::default), RefCell::default());
+        let (everywhere, fingerprint) = (all.then(RefCell::default), RefCell::default());
         let owners = OwnersReader::new(place.owners_via);
         let doors = sockets::Doors::new();
         Ok(Session {
             host,
             netns_id,
             everywhere,
-            glance,
+            fingerprint,
             interrupt,
             wait_failed: RefCell::default(),
             resolver,
@@ -121,17 +121,18 @@ impl Session {
         let Some(everywhere) = &self.everywhere else { return };
         let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
-        let before = self.glance.take();
-        let glance = all.clone().and_then(|all| Glance::take(&self.host, all, before.as_ref()));
-        let same = before.is_some_and(|before| glance.as_ref().is_some_and(|glance| glance.is_as(&before)));
-        self.glance.replace(glance);
+        let before = self.fingerprint.take();
+        let fingerprint = all.clone().and_then(|all| Glance::take(&self.host, all, before.as_ref()));
+        let same =
+            before.is_some_and(|before| fingerprint.as_ref().is_some_and(|fingerprint| fingerprint.is_as(&before)));
+        self.fingerprint.replace(fingerprint);
         if same && everywhere.borrow().are_settled(&self.host) {
             return;
         }
         let mut found = match Namespaces::read(&self.host) {
             Ok(found) => found,
             Err(error) => {
-                self.glance.take();
+                self.fingerprint.take();
                 books.incomplete = true;
                 return books.because(1, error.to_string());
             }

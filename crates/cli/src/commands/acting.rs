@@ -34,7 +34,7 @@ pub(super) struct Rows {
     pub(super) left: u64,
 }
 
-/// Runs all rounds into `sink` and acts on every row, if `yes` says so. The last columns of the plan are the identity
+/// Runs all rounds into `sink` and acts on every row, if `yes` messages so. The last columns of the plan are the identity
 /// of the row's object; they are not shown.
 pub(super) fn run(
     session: &Session,

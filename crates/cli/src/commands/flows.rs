@@ -2,8 +2,8 @@
 
 use super::Outcome;
 use super::follow;
-use super::plan::{Wrong, bind, plan};
-use super::table::{self, Reads};
+use super::plan::{PlanError, bind, plan};
+use super::table::{self, SourceProvider};
 use crate::exit::Exit;
 use crate::flags::{Repeat, Request};
 use crate::output;
@@ -49,7 +49,7 @@ fn is_about_sockets(name: &str) -> bool {
     filter::knows::<Sockets>(name) && !OF_FLOWS.contains(&name)
 }
 
-fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), Wrong> {
+fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), PlanError> {
     let ast = filter::parse(&request.shown.filter)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::<Flows>(request, &of_flows)?;
@@ -58,7 +58,7 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), Wrong> {
         .iter()
         .map(|part| Predicate::new(std::slice::from_ref(part)))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|bad| Wrong::Plan(engine::PlanError::Pattern(bad)))?;
+        .map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
     let owners = plan.demand().need & Flow::NEED_OWNERS != 0;
     let memory = (request.repeat != Repeat::Once).then(RefCell::default);
     Ok((plan, Reading { via: request.via, conjuncts, tests, owners, memory }))
@@ -80,7 +80,7 @@ struct Rounds {
     flows: Memory<Flows>,
 }
 
-impl Reads<Flows> for Reading {
+impl SourceProvider<Flows> for Reading {
     fn needs_lookup(&self, id: LookupId) -> bool {
         let demand = Demand::<Sockets>::new(&[], self.conjuncts.clone());
         let filtered = demand.fields.iter().any(|&i| Sockets::FIELDS.get(i).is_some_and(|f| f.needs_lookup(id)));

@@ -1,17 +1,17 @@
 //! `--follow`: rows as things happen, until the user, the limit or the reader of the output ends it.
 
 use super::Outcome;
-use super::plan::{Wrong, plan};
+use super::plan::{PlanError, plan};
 use super::table::{finish, place};
 use crate::asked;
-use crate::by_pid::{self, ByPid};
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::Request;
-use crate::growing::Younger;
 use crate::messages::say;
 use crate::names::DnsNames;
 use crate::output;
+use crate::process_cache::{self, ProcessCache};
+use crate::refreshing_lookups::RefreshingLookups;
 use crate::session::Session;
 use engine::{HoldForNames, Plan, RenewedLookups, Run, RunError, columns};
 use host::{Containers, ProcessParts, Processes};
@@ -88,7 +88,7 @@ fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool
 }
 
 /// The plan of a request that follows `T`.
-fn planned<T: Table>(request: &Request) -> Result<Plan<T>, Wrong> {
+fn planned<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
     plan(request, &engine::filter::parse(&request.shown.filter)?)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn run<T: Table>(
     }
     let mut outcome = finish(request, &session, outcome, &before);
     if request.cost {
-        outcome.says.extend(left_out.into_iter().map(|words| format!("cost: {words}")));
+        outcome.messages.extend(left_out.into_iter().map(|words| format!("cost: {words}")));
     }
     outcome
 }
@@ -160,9 +160,9 @@ fn follow<T: Table>(
     let base = enrichment.lookups();
     let mut lookups = FollowedLookups {
         base,
-        younger: Younger::new(session.host(), base),
-        processes: ByPid::processes(session.host(), parts(&wanted)),
-        places: ByPid::places(session.host()),
+        refreshing: RefreshingLookups::new(session.host(), base),
+        processes: ProcessCache::processes(session.host(), parts(&wanted)),
+        places: ProcessCache::places(session.host()),
     };
     let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
@@ -171,7 +171,7 @@ fn follow<T: Table>(
         None => plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?,
         Some(names) => plan.follow_renewed(stream, &mut lookups, &mut HoldForNames::new(&mut *sink, names), &stop)?,
     };
-    lookups.younger.tell(&mut notes);
+    lookups.refreshing.tell(&mut notes);
     lookups.processes.tell(&mut notes);
     lookups.places.tell(&mut notes);
     run.books.add(&notes);
@@ -185,18 +185,18 @@ fn follow<T: Table>(
 /// What surrounds rows, though namespaces, groups and processes come and go while we follow.
 struct FollowedLookups<'s> {
     base: Lookups<'s>,
-    younger: Younger<'s>,
-    processes: ByPid<'s, Processes>,
-    places: ByPid<'s, Containers>,
+    refreshing: RefreshingLookups<'s>,
+    processes: ProcessCache<'s, Processes>,
+    places: ProcessCache<'s, Containers>,
 }
 
 impl RenewedLookups for FollowedLookups<'_> {
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
-        self.younger.renew();
+        self.refreshing.renew();
         self.processes.renew();
         self.places.renew();
-        let younger = self.younger.over(self.base);
-        let (columns, places) = (self.processes.columns(), self.places.columns(younger));
-        then(&by_pid::over(by_pid::over(younger, &columns), &places));
+        let refreshing = self.refreshing.over(self.base);
+        let (columns, places) = (self.processes.columns(), self.places.columns(refreshing));
+        then(&process_cache::over(process_cache::over(refreshing, &columns), &places));
     }
 }

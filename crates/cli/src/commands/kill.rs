@@ -5,8 +5,8 @@
 
 use super::Outcome;
 use super::acting::{self, Act, Rows};
-use super::plan::{Wrong, plan};
-use super::table::{self, Reads};
+use super::plan::{PlanError, plan};
+use super::table::{self, SourceProvider};
 use crate::exit::Exit;
 use crate::flags::Kill;
 use crate::messages::refused;
@@ -85,10 +85,11 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     }
 }
 
-fn prepare(kill: &Kill) -> Result<(Plan<Sockets>, Choosing), Wrong> {
+fn prepare(kill: &Kill) -> Result<(Plan<Sockets>, Choosing), PlanError> {
     let ast = engine::filter::parse(&kill.request.shown.filter)?;
     let plan = plan(&kill.request, &ast)?.with_key(KEY);
-    let test = Predicate::new(&plan.demand().conjuncts).map_err(|bad| Wrong::Plan(engine::PlanError::Pattern(bad)))?;
+    let test =
+        Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
     Ok((plan, Choosing { test, unclosable: RefCell::default() }))
 }
 
@@ -99,7 +100,7 @@ struct Choosing {
     unclosable: RefCell<BTreeMap<Proto, u64>>,
 }
 
-impl Reads<Sockets> for Choosing {
+impl SourceProvider<Sockets> for Choosing {
     fn needs_lookup(&self, _id: LookupId) -> bool {
         false
     }

@@ -3,9 +3,9 @@
 mod acting;
 mod flows;
 mod follow;
-mod glance;
 mod kill;
 mod nat;
+mod overview;
 mod ownerless;
 mod plan;
 mod record;
@@ -13,8 +13,8 @@ mod sockets;
 mod support;
 mod table;
 
-pub(crate) use glance::glance;
 pub(crate) use nat::via_of;
+pub(crate) use overview::overview;
 
 use crate::exit::Exit;
 use crate::flags::Request;
@@ -24,26 +24,26 @@ use std::ffi::OsString;
 /// How a command ended, and what it has to say about it on stderr.
 pub(crate) struct Outcome {
     exit: Exit,
-    says: Vec<String>,
+    messages: Vec<String>,
 }
 
 impl Outcome {
     /// An end with one line.
     fn because(exit: Exit, line: impl ToString) -> Outcome {
-        Outcome { exit, says: vec![line.to_string()] }
+        Outcome { exit, messages: vec![line.to_string()] }
     }
 }
 
 impl From<Exit> for Outcome {
     fn from(exit: Exit) -> Outcome {
-        Outcome { exit, says: Vec::new() }
+        Outcome { exit, messages: Vec::new() }
     }
 }
 
-/// Runs the native command called `name` and says what it has to say; `None` if there is none of that name.
+/// Runs the native command called `name` and messages what it has to say; `None` if there is none of that name.
 pub(crate) fn run(name: &str, args: impl Iterator<Item = OsString>) -> Option<Exit> {
-    let Outcome { exit, says } = outcome(name, args)?;
-    says.iter().for_each(|line| say(line));
+    let Outcome { exit, messages } = outcome(name, args)?;
+    messages.iter().for_each(|line| say(line));
     Some(exit)
 }
 

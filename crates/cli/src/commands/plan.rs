@@ -2,19 +2,19 @@
 
 use crate::flags::{Format, Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
-use engine::{Ast, FilterError, Fold, Plan, PlanError, Sort};
+use engine::{Ast, FilterError, Fold, Plan, Sort};
 use record::{Expr, Op, Operand, Table, Test};
 use std::fmt;
 
 /// What is wrong with the words.
 #[derive(Debug)]
-pub(super) enum Wrong {
+pub(super) enum PlanError {
     /// The filter.
     Filter(FilterError),
     /// `--columns`.
     Column(UnknownColumn),
     /// `--by`, `--sort`, a pattern.
-    Plan(PlanError),
+    Plan(engine::PlanError),
     /// A field that compares two rounds, where there is one only.
     OneRound {
         /// Where it stands: an option, or the filter.
@@ -24,13 +24,13 @@ pub(super) enum Wrong {
     },
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Filter(error) => error.fmt(f),
-            Wrong::Column(error) => error.fmt(f),
-            Wrong::Plan(error) => error.fmt(f),
-            Wrong::OneRound { place, name } => {
+            PlanError::Filter(error) => error.fmt(f),
+            PlanError::Column(error) => error.fmt(f),
+            PlanError::Plan(error) => error.fmt(f),
+            PlanError::OneRound { place, name } => {
                 write!(
                     f,
                     "{place} cannot take `{name}` of one round: it compares a round with the one before, add --watch"
@@ -40,26 +40,26 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl From<UnknownColumn> for Wrong {
-    fn from(error: UnknownColumn) -> Wrong {
-        Wrong::Column(error)
+impl From<UnknownColumn> for PlanError {
+    fn from(error: UnknownColumn) -> PlanError {
+        PlanError::Column(error)
     }
 }
 
-impl From<FilterError> for Wrong {
-    fn from(error: FilterError) -> Wrong {
-        Wrong::Filter(error)
+impl From<FilterError> for PlanError {
+    fn from(error: FilterError) -> PlanError {
+        PlanError::Filter(error)
     }
 }
 
-impl From<PlanError> for Wrong {
-    fn from(error: PlanError) -> Wrong {
-        Wrong::Plan(error)
+impl From<engine::PlanError> for PlanError {
+    fn from(error: engine::PlanError) -> PlanError {
+        PlanError::Plan(error)
     }
 }
 
 /// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
-pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>, Wrong> {
+pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>, PlanError> {
     let shown = &request.shown;
     let base = if shown.wide { Base::Wide } else { Base::Default };
     let columns =
@@ -120,7 +120,7 @@ fn with_sort_keys<T: Table>(sort: Option<&str>, mut columns: Vec<usize>) -> Vec<
 
 /// Refuses what is null in every row of a single round: an order, a group, a sum or a test of it would look like an
 /// answer.
-fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(), Wrong> {
+fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(), PlanError> {
     let shown = &request.shown;
     let [sum, max, avg] = &shown.aggregates;
     let lists = [("--by", &shown.by), ("--sum", sum), ("--max", max), ("--avg", avg)];
@@ -128,11 +128,11 @@ fn all_of_one_round<T: Table>(request: &Request, conjuncts: &[Expr]) -> Result<(
     let sorted = Sort::parse_list(shown.sort.as_deref().unwrap_or("")).into_iter().map(|key| ("--sort", key.name));
     for (place, name) in named.chain(sorted) {
         if let Some(name) = record::field_index::<T>(&name).and_then(compared::<T>) {
-            return Err(Wrong::OneRound { place, name });
+            return Err(PlanError::OneRound { place, name });
         }
     }
     match conjuncts.iter().find_map(tested::<T>) {
-        Some(name) => Err(Wrong::OneRound { place: "the filter", name }),
+        Some(name) => Err(PlanError::OneRound { place: "the filter", name }),
         None => Ok(()),
     }
 }

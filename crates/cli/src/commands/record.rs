@@ -4,7 +4,7 @@
 //! nowhere. Each is read once a round: a replay plays the streams of a round in the order in which they were recorded.
 
 use super::nat::{self, survey};
-use super::table::Reads;
+use super::table::SourceProvider;
 use super::{Outcome, flows};
 use crate::asked;
 use crate::enrich::Enrichment;
@@ -57,7 +57,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
     ));
     let exit = if printed == Exit::Ok && books.is_partial() { Exit::Partial } else { printed };
-    Outcome { exit, says: footer_lines(&books) }
+    Outcome { exit, messages: footer_lines(&books) }
 }
 
 /// A round every [`PERIOD`] until `length` is over, the user ends it or the file takes nothing more.

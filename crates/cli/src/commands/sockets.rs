@@ -3,13 +3,13 @@
 use super::Outcome;
 use super::follow;
 use super::ownerless::Ownerless;
-use super::plan::{Wrong, plan};
-use super::table::{self, Reads};
+use super::plan::{PlanError, plan};
+use super::table::{self, SourceProvider};
 use crate::exit::Exit;
 use crate::flags::{Repeat, Request};
 use crate::output;
 use crate::session::Session;
-use engine::{Memory, Plan, PlanError, Predicate, Watching, columns};
+use engine::{Memory, Plan, Predicate, Watching, columns};
 use record::Via;
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
@@ -34,7 +34,7 @@ pub(super) fn run(request: &Request) -> Outcome {
 }
 
 /// The parts of the filter that are about the namespace alone: where they do not hold, nothing needs to be read.
-fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, Wrong> {
+fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
     let about = |part: &&Expr| {
         let (mut tests, mut others) = (0, 0);
         part.for_each_test(&mut |test| match Sockets::FIELDS.get(test.field).map(|field| field.name) {
@@ -44,11 +44,11 @@ fn chooser(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, Wrong> {
         tests > 0 && others == 0
     };
     let parts: Vec<Expr> = plan.demand().conjuncts.iter().filter(about).cloned().collect();
-    Predicate::new(&parts).map_err(|bad| Wrong::Plan(PlanError::Pattern(bad)))
+    Predicate::new(&parts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))
 }
 
-fn whole_filter(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, Wrong> {
-    Predicate::new(&plan.demand().conjuncts).map_err(|bad| Wrong::Plan(PlanError::Pattern(bad)))
+fn whole_filter(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
+    Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))
 }
 
 struct Reading {
@@ -64,7 +64,7 @@ fn memory(request: &Request) -> Option<RefCell<Memory<Sockets>>> {
     (request.repeat != Repeat::Once).then(RefCell::default)
 }
 
-impl Reads<Sockets> for Reading {
+impl SourceProvider<Sockets> for Reading {
     fn needs_lookup(&self, _id: LookupId) -> bool {
         false
     }

@@ -33,7 +33,7 @@ const ADDRESSES: &[&str] =
     &["local_addr", "peer_addr", "client", "published", "backend", "orig_src", "orig_dst", "reply_src", "reply_dst"];
 
 /// What a table command must know beside its plan.
-pub(super) trait Reads<T: Table> {
+pub(super) trait SourceProvider<T: Table> {
     /// True if the source itself needs this lookup, beyond what the plan shows or filters by.
     fn needs_lookup(&self, id: LookupId) -> bool;
 
@@ -70,11 +70,11 @@ pub(super) fn tests_any<T: Table>(conjuncts: &[Expr], fields: &[&str]) -> bool {
     does
 }
 
-/// Runs the plan as often as the request says and tells how it went.
-pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> Outcome {
-    run_through(request, plan, reads, |_, mut sink, rounds| {
+/// Runs the plan as often as the request messages and tells how it went.
+pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Outcome {
+    run_through(request, plan, provider, |_, mut sink, rounds| {
         let mut run = rounds(&mut *sink)?;
-        if is_empty(&run) && names_any(plan, reads, ADDRESSES) && is_elsewhere(request, plan, reads) {
+        if is_empty(&run) && names_any(plan, provider, ADDRESSES) && is_elsewhere(request, plan, provider) {
             run.books.because(0, ADDRESS_ELSEWHERE);
         }
         Ok(run)
@@ -87,13 +87,13 @@ fn is_empty(run: &Run) -> bool {
 }
 
 /// True if the filter, or the part of it that the source does by itself, tests one of these fields.
-fn names_any<T: Table>(plan: &Plan<T>, reads: &impl Reads<T>, fields: &[&str]) -> bool {
-    tests_any::<T>(&plan.demand().conjuncts, fields) || reads.tests_any(fields)
+fn names_any<T: Table>(plan: &Plan<T>, provider: &impl SourceProvider<T>, fields: &[&str]) -> bool {
+    tests_any::<T>(&plan.demand().conjuncts, fields) || provider.tests_any(fields)
 }
 
 /// True if all network namespaces have a row of this plan, which the caller's own does not. Reads them all, but only
 /// for a user who asked once, and for nothing else than what is here now. What cannot be read costs the hint.
-fn is_elsewhere<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<T>) -> bool {
+fn is_elsewhere<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> bool {
     let is_narrow = request.netns.is_some() || request.all_netns;
     if is_narrow || request.repeat != Repeat::Once || request.record.is_some() || request.replay.is_some() {
         return false;
@@ -101,7 +101,7 @@ fn is_elsewhere<T: Table>(request: &Request, plan: &Plan<T>, reads: &impl Reads<
     let all = Place { all_netns: true, owners_via: request.owners_via, ..Place::default() };
     let Ok(session) = Session::open(all) else { return false };
     let (before, written, names) = Default::default();
-    let watching = Watching { request, session: &session, plan, reads, before, written, names };
+    let watching = Watching { request, session: &session, plan, provider, before, written, names };
     let mut run = Run { books: Accounting::default(), ended: Ended::Whole };
     let found = watching.round(&mut Nowhere, None, None, &mut run);
     found.is_ok() && run.books.emitted + run.books.grouped > 0
@@ -132,7 +132,7 @@ pub(super) type AllRounds<'r> = &'r mut dyn FnMut(&mut dyn Sink) -> Result<Run, 
 pub(super) fn run_through<T: Table>(
     request: &Request,
     plan: &Plan<T>,
-    reads: &impl Reads<T>,
+    provider: &impl SourceProvider<T>,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
     let session = match Session::open(place(request)) {
@@ -140,16 +140,16 @@ pub(super) fn run_through<T: Table>(
         Err(error) => return Outcome::because(error.exit(), error),
     };
     if request.explain {
-        return explain(&session, plan, reads).into();
+        return explain(&session, plan, provider).into();
     }
     let cost = cost::so_far();
     let (before, written, names) = Default::default();
-    let watching = Watching { request, session: &session, plan, reads, before, written, names };
+    let watching = Watching { request, session: &session, plan, provider, before, written, names };
     let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &cost)
 }
 
-/// Where the request reads.
+/// Where the request provider.
 pub(super) fn place(request: &Request) -> Place<'_> {
     Place {
         netns: request.netns.as_deref(),
@@ -162,21 +162,21 @@ pub(super) fn place(request: &Request) -> Place<'_> {
     }
 }
 
-fn explain<T: Table>(session: &Session, plan: &Plan<T>, reads: &impl Reads<T>) -> Exit {
+fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Exit {
     let mut books = Accounting::default();
     session.find_namespaces(false, &mut books);
-    let text = reads.with_source(session, Lookups::none(), &mut books, |source| {
+    let text = provider.with_source(session, Lookups::none(), &mut books, |source| {
         engine::explain(plan, &source.offer(plan.demand()))
     });
     output::print(&text)
 }
 
 /// What stays the same from round to round.
-struct Watching<'w, T: Table, R: Reads<T>> {
+struct Watching<'w, T: Table, R: SourceProvider<T>> {
     request: &'w Request,
     session: &'w Session,
     plan: &'w Plan<T>,
-    reads: &'w R,
+    provider: &'w R,
     /// Owners of the round before, if what is gone is shown.
     before: RefCell<Option<Owners>>,
     /// Rows as they were written in the round before, when namespaces had these names.
@@ -184,7 +184,7 @@ struct Watching<'w, T: Table, R: Reads<T>> {
     names: RefCell<Option<NetnsNames>>,
 }
 
-impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
+impl<T: Table, R: SourceProvider<T>> Watching<'_, T, R> {
     /// Every round, until the request, the reader or the user has enough: the books of all rounds, and how the last
     /// one ended.
     fn rounds(&self, sink: &mut dyn Sink) -> Result<Run, RunError> {
@@ -210,7 +210,7 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
 
     /// True if the filter names a container, and only one network namespace was looked at.
     fn asks_elsewhere(&self) -> bool {
-        let names = names_any(self.plan, self.reads, CONTAINERS);
+        let names = names_any(self.plan, self.provider, CONTAINERS);
         names && !self.request.all_netns && self.session.namespaces().is_none()
     }
 
@@ -236,19 +236,21 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
         let mut notes = Accounting::default();
         let by_kernel = matches!(self.request.via, None | Some(record::Via::Bpf));
         self.session.find_namespaces(by_kernel, &mut notes);
-        let wanted: Vec<LookupId> =
-            LookupId::ALL.into_iter().filter(|&id| self.plan.needs_lookup(id) || self.reads.needs_lookup(id)).collect();
+        let wanted: Vec<LookupId> = LookupId::ALL
+            .into_iter()
+            .filter(|&id| self.plan.needs_lookup(id) || self.provider.needs_lookup(id))
+            .collect();
         let wanted = asked::lookups(self.session.host(), self.plan.demand(), wanted, &mut notes);
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes).after(self.before.take());
         let lookups = enrichment.lookups();
         let stop = || self.session.interrupted();
         let mut written = self.is_repeated().then(|| self.written.borrow_mut());
-        let mut compared = wanted.iter().filter(|id| !self.reads.compares(**id));
+        let mut compared = wanted.iter().filter(|id| !self.provider.compares(**id));
         let mut known = written.as_deref_mut().filter(|_| compared.all(|id| Enrichment::can_be_compared(*id)));
         if !enrichment.answers_as_before(self.names.borrow().as_ref()) {
             known.iter_mut().for_each(|known| known.clear());
         }
-        let run = self.reads.with_source(self.session, lookups, &mut notes, |source| match (names, known) {
+        let run = self.provider.with_source(self.session, lookups, &mut notes, |source| match (names, known) {
             (None, Some(known)) => self.plan.knowing(known).run(source, &lookups, sink, round, &stop),
             (None, None) => self.plan.run(source, &lookups, sink, round, &stop),
             (Some(names), _) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
@@ -268,20 +270,20 @@ impl<T: Table, R: Reads<T>> Watching<'_, T, R> {
 
 /// Closes the session and the books of a run, and tells what is to be said.
 pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
-    let (mut result, mut says) = (Exit::Ok, Vec::new());
+    let (mut result, mut messages) = (Exit::Ok, Vec::new());
     let Run { mut books, ended } = outcome.unwrap_or_else(|error| {
-        says.push(describe(&error));
+        messages.push(describe(&error));
         result = Exit::Failed;
         Run { books: Accounting::default(), ended: Ended::Whole }
     });
     session.finish(&mut books);
-    says.extend(footer_lines(&books));
+    messages.extend(footer_lines(&books));
     if request.stats && result == Exit::Ok && request.format != Format::Json {
-        says.push(books_line(&books));
+        messages.push(books_line(&books));
     }
     if request.cost {
-        says.push(cost_line(&cost::so_far().since(before), &books));
-        says.extend(session.doors().passed_over().map(|why| format!("cost: TCP was not read by bpf: {why}")));
+        messages.push(cost_line(&cost::so_far().since(before), &books));
+        messages.extend(session.doors().passed_over().map(|why| format!("cost: TCP was not read by bpf: {why}")));
     }
     let exit = match result {
         // A reader that went away has what it wanted.
@@ -290,7 +292,7 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
         Exit::Ok if request.exit_code && books.emitted + books.grouped == 0 => Exit::NoMatch,
         other => other,
     };
-    Outcome { exit, says }
+    Outcome { exit, messages }
 }
 
 /// The error with the way out, where there is one.

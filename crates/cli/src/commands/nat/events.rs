@@ -2,7 +2,7 @@
 
 use super::super::Outcome;
 use super::super::follow::{self, Words};
-use super::super::plan::{Wrong, plan};
+use super::super::plan::{PlanError, plan};
 use super::holders::HoldersNow;
 use crate::exit::Exit;
 use crate::flags::{Events, Request};
@@ -31,7 +31,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     }
 }
 
-fn planned(request: &Request) -> Result<Plan<NatEvents>, Wrong> {
+fn planned(request: &Request) -> Result<Plan<NatEvents>, PlanError> {
     plan(request, &engine::filter::parse(&request.shown.filter)?)
 }
 

@@ -1,11 +1,11 @@
 //! Who holds the sockets of entries, while entries come.
 //!
-//! A reading of all sockets and their owners answers for every event that happened before it. An event that is younger
+//! A reading of all sockets and their owners answers for every event that happened before it. An event that is refreshing
 //! waits until the next reading may begin, and all that come meanwhile wait with it in the buffers of whoever listens:
 //! readings cost a bounded part of the time, and no event is looked up in one that is older than itself, where its port
 //! may be another's. A socket that was closed in between has no owner; that is counted.
 
-use super::owners::Ends;
+use super::owners::SocketIndex;
 use crate::session::Session;
 use conntrack::events::{FindHolders, Holders};
 use host::Owners;
@@ -31,7 +31,7 @@ pub(super) struct HoldersNow<'s> {
     now: Option<Reading>,
     /// On the monotonic clock.
     not_before_ns: u64,
-    /// No reading will come any more: the run ends, or the recording has no more.
+    /// No reading will come any more: the run index, or the recording has no more.
     is_last: bool,
     books: Accounting,
 }
@@ -43,7 +43,7 @@ struct Reading {
     number: u64,
     /// When the one before began; 0 if there is none.
     before_ns: u64,
-    ends: Ends,
+    index: SocketIndex,
     owners: Option<Owners>,
     /// Owners that rows have asked for.
     shared: HashMap<u32, Rc<[Owner]>>,
@@ -58,7 +58,7 @@ impl<'s> HoldersNow<'s> {
     /// Whether an event of this time needs another reading.
     fn is_old(&self, entry: &Conntrack<'_>, happened_ns: u64) -> bool {
         let Some(now) = &self.now else { return true };
-        let pause_ns = if now.ends.is_here(entry) { 0 } else { ADDRESSES_NS };
+        let pause_ns = if now.index.is_here(entry) { 0 } else { ADDRESSES_NS };
         let is_younger = happened_ns >= now.taken_ns.saturating_add(pause_ns);
         // After the clock was put back nothing that is still to be told would ever be old enough.
         is_younger && (self.session.host().is_replay() || happened_ns <= wall_ns())
@@ -77,10 +77,10 @@ impl<'s> HoldersNow<'s> {
         // Only the last reading's troubles are told: they are the same each time.
         self.books = Accounting::default();
         self.session.find_namespaces(false, &mut self.books);
-        let ends = Ends::read(self.session, &mut self.books);
+        let index = SocketIndex::read(self.session, &mut self.books);
         let owners = self.owners();
         let before_ns = self.now.as_ref().map_or(0, |before| before.taken_ns);
-        self.now = Some(Reading { taken_ns, number, before_ns, ends, owners, shared: HashMap::new() });
+        self.now = Some(Reading { taken_ns, number, before_ns, index, owners, shared: HashMap::new() });
         let end_ns = sys::clock::monotonic_ns();
         let pause_ns = end_ns.saturating_sub(begun_ns).saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
         self.not_before_ns = end_ns.saturating_add(pause_ns);
@@ -135,10 +135,10 @@ fn wall_ns() -> u64 {
 
 impl Reading {
     fn holders(&mut self, entry: &Conntrack<'_>) -> Holders {
-        let found = self.ends.inode(entry).and_then(|inode| self.shared(inode));
+        let found = self.index.inode(entry).and_then(|inode| self.shared(inode));
         match found {
             Some(owners) => Holders::Found(owners),
-            None if self.ends.is_here(entry) => Holders::Unknown,
+            None if self.index.is_here(entry) => Holders::Unknown,
             None => Holders::NotHere,
         }
     }
@@ -179,7 +179,7 @@ impl FindHolders for HoldersNow<'_> {
 
     fn is_here(&self, entry: &Conntrack<'_>) -> bool {
         let has_socket = matches!(entry.orig.proto, ip_proto::TCP | ip_proto::UDP);
-        has_socket && self.now.as_ref().is_some_and(|now| now.ends.is_here(entry))
+        has_socket && self.now.as_ref().is_some_and(|now| now.index.is_here(entry))
     }
 
     fn close(&mut self) -> Accounting {

@@ -1,9 +1,9 @@
 //! `netwren nat [FILTER]`: entries as a table.
 
 use super::super::Outcome;
-use super::super::plan::{Wrong, plan};
-use super::super::table::{self, Reads};
-use super::owners::{Ends, WithOwners};
+use super::super::plan::{PlanError, plan};
+use super::super::table::{self, SourceProvider};
+use super::owners::{SocketIndex, WithOwners};
 use super::stats::ways;
 use crate::asked::Asked;
 use crate::exit::Exit;
@@ -35,7 +35,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
 }
 
 /// The plan of a request, and how its rows are read.
-pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, Reading), Wrong> {
+pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, Reading), PlanError> {
     let ast = engine::filter::parse(&request.shown.filter)?;
     let plan = plan::<Nat>(request, &ast)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
@@ -53,11 +53,11 @@ pub(super) struct Reading {
 }
 
 /// How a recording reads the entries of a table: their owners are found from its sockets.
-pub(in super::super) fn every_entry(table: CtTable) -> impl Reads<Nat> {
+pub(in super::super) fn every_entry(table: CtTable) -> impl SourceProvider<Nat> {
     Reading { via: None, table, owners: false, secret: RandomState::new() }
 }
 
-impl Reads<Nat> for Reading {
+impl SourceProvider<Nat> for Reading {
     fn needs_lookup(&self, id: LookupId) -> bool {
         id == LookupId::Owners && self.owners
     }
@@ -101,7 +101,7 @@ impl Reads<Nat> for Reading {
         if !(self.owners && lookups.has(LookupId::Owners)) {
             return then(source);
         }
-        let ends = Ends::read(session, books);
-        then(&mut WithOwners::new(source, &ends, lookups, &self.secret, session.namespaces().is_none()))
+        let index = SocketIndex::read(session, books);
+        then(&mut WithOwners::new(source, &index, lookups, &self.secret, session.namespaces().is_none()))
     }
 }

@@ -9,7 +9,7 @@
 //! A backend in another namespace is found by its address. Any user may make a namespace with any address in it, so one
 //! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
 
-use super::same_owners::{SameOwners, Sums};
+use super::owner_checksum::{OwnerChecksum, Sums};
 use crate::session::Session;
 use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
 use record::{
@@ -20,8 +20,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
 use sys::NetNs;
 
-/// The sockets of the namespaces that are read, by their ends.
-pub(super) struct Ends {
+/// The sockets of the namespaces that are read, by their index.
+pub(super) struct SocketIndex {
     /// Namespace and connection as the socket sees it → inode.
     connected: HashMap<(u64, Connection), u32>,
     /// Namespace, protocol, address and port of sockets that take what comes → inode; without an address: any of ours.
@@ -37,10 +37,10 @@ pub(super) struct Ends {
 /// Protocol, own address and port, the other's.
 type Connection = (u8, Addr, u16, Addr, u16);
 
-impl Ends {
+impl SocketIndex {
     /// Reads the sockets of TCP and UDP. What cannot be read costs owners, and a line.
-    pub(super) fn read(session: &Session, books: &mut Accounting) -> Ends {
-        let mut ends = Ends {
+    pub(super) fn read(session: &Session, books: &mut Accounting) -> SocketIndex {
+        let mut index = SocketIndex {
             connected: HashMap::new(),
             bound: HashMap::new(),
             ours: HashSet::new(),
@@ -49,7 +49,7 @@ impl Ends {
         };
         let read = session.with_sockets(None, &|_| true, |sockets| {
             sockets.run(&demand(), &mut |socket| {
-                ends.add(socket);
+                index.add(socket);
                 Next::More
             })
         });
@@ -63,8 +63,8 @@ impl Ends {
                 books.because(1, format!("owners are missing: {error}"));
             }
         }
-        ends.read_addresses(session, books);
-        ends
+        index.read_addresses(session, books);
+        index
     }
 
     fn read_addresses(&mut self, session: &Session, books: &mut Accounting) {
@@ -238,7 +238,7 @@ const SHARED: &str = "several network namespaces have the address of a backend: 
 /// The source between: puts the owners into each row.
 pub(super) struct WithOwners<'o> {
     source: &'o mut dyn Source<Nat>,
-    ends: &'o Ends,
+    index: &'o SocketIndex,
     lookups: Lookups<'o>,
     secret: &'o RandomState,
     /// One namespace is read.
@@ -246,16 +246,16 @@ pub(super) struct WithOwners<'o> {
 }
 
 impl<'o> WithOwners<'o> {
-    /// Rows of `source` with the owners that `lookups` knows for the sockets of `ends`. `secret` is the same in all
+    /// Rows of `source` with the owners that `lookups` knows for the sockets of `index`. `secret` is the same in all
     /// rounds.
     pub(super) fn new(
         source: &'o mut dyn Source<Nat>,
-        ends: &'o Ends,
+        index: &'o SocketIndex,
         lookups: Lookups<'o>,
         secret: &'o RandomState,
         reads_one: bool,
     ) -> WithOwners<'o> {
-        WithOwners { source, ends, lookups, secret, reads_one }
+        WithOwners { source, index, lookups, secret, reads_one }
     }
 }
 
@@ -270,15 +270,15 @@ impl Source<Nat> for WithOwners<'_> {
         unchanged: Option<&dyn Unchanged>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
-        let WithOwners { source, ends, lookups, secret, reads_one } = self;
-        let same = unchanged.map(|unchanged| SameOwners { unchanged, sums: ends.sums(lookups, secret) });
+        let WithOwners { source, index, lookups, secret, reads_one } = self;
+        let same = unchanged.map(|unchanged| OwnerChecksum { unchanged, sums: index.sums(lookups, secret) });
         let same = same.as_ref().map(|same| same as &dyn Unchanged);
         let (mut is_away, mut is_shared) = (false, false);
         let mut stats = source.read(demand, same, &mut |row| {
-            let inode = ends.inode(row);
+            let inode = index.inode(row);
             if inode.is_none() {
-                is_away = is_away || (*reads_one && ends.is_away(row));
-                is_shared = is_shared || (!*reads_one && ends.is_shared(row));
+                is_away = is_away || (*reads_one && index.is_away(row));
+                is_shared = is_shared || (!*reads_one && index.is_shared(row));
             }
             owned(inode, lookups, row, each)
         })?;

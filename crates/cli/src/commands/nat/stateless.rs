@@ -51,7 +51,7 @@ fn planned(session: &Session, publishes: &[String], no_helper: bool) -> Result<P
         }
     }
     let refused =
-        |exit, reasons: &[Impossible]| Outcome { exit, says: reasons.iter().map(Impossible::to_string).collect() };
+        |exit, reasons: &[Impossible]| Outcome { exit, messages: reasons.iter().map(Impossible::to_string).collect() };
     if !wrong.is_empty() {
         let dynamic = wrong.iter().all(|why| matches!(why, Impossible::Dynamic { .. }));
         return Err(refused(if dynamic { Exit::NoMatch } else { Exit::Usage }, &wrong));
@@ -66,11 +66,11 @@ fn planned(session: &Session, publishes: &[String], no_helper: bool) -> Result<P
 
 fn shown(plan: &Plan, apply: bool) -> Outcome {
     let exit = output::print(&plan.ruleset());
-    let mut says = plan.warnings.clone();
+    let mut messages = plan.warnings.clone();
     if apply {
-        says.push("nothing was done, --yes applies these rules".to_owned());
+        messages.push("nothing was done, --yes applies these rules".to_owned());
     }
-    Outcome { exit, says }
+    Outcome { exit, messages }
 }
 
 /// Backends behind a route of their own, each with the address that this host has towards it.
@@ -106,7 +106,7 @@ fn source_towards(addr: Addr) -> Option<Addr> {
 /// Looks for what would stop the packets, puts the rules in place, watches packets, and takes the rules back if only
 /// one direction moves.
 fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) -> Outcome {
-    let mut says = match preflight(session, plan) {
+    let mut messages = match preflight(session, plan) {
         Ok(warnings) => [plan.warnings.clone(), warnings].concat(),
         Err(outcome) => return outcome,
     };
@@ -121,21 +121,21 @@ fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) 
     let moved = match watch(session, probe) {
         Ok(moved) => moved,
         Err(error) => {
-            says.push(format!("the rules are in place, but packets could not be watched: {error}"));
-            return Outcome { exit: Exit::Failed, says };
+            messages.push(format!("the rules are in place, but packets could not be watched: {error}"));
+            return Outcome { exit: Exit::Failed, messages };
         }
     };
     let one_way: Vec<String> = moved.iter().filter(|hits| hits.one_way()).map(Hits::in_words).collect();
     if !one_way.is_empty() {
-        says.push(format!("packets move in one direction only: {}", one_way.join("; ")));
-        return if no_undo { kept(says) } else { taken_back(before.as_deref(), says) };
+        messages.push(format!("packets move in one direction only: {}", one_way.join("; ")));
+        return if no_undo { kept(messages) } else { taken_back(before.as_deref(), messages) };
     }
-    says.push(format!(
+    messages.push(format!(
         "applied as table {TABLE} until the next boot; {}`netwren nat stateless verify` tells whether both directions are \
          hit, `netwren nat stateless plan --undo --yes` takes the rules away",
         probed(&moved, probe)
     ));
-    Outcome { exit: Exit::Ok, says }
+    Outcome { exit: Exit::Ok, messages }
 }
 
 /// What the probe saw of ports that do not move in one direction only.
@@ -148,29 +148,29 @@ fn probed(moved: &[Hits], probe: Duration) -> String {
     }
 }
 
-fn kept(mut says: Vec<String>) -> Outcome {
-    says.push(
+fn kept(mut messages: Vec<String>) -> Outcome {
+    messages.push(
         "the rules stay in place (--no-undo); `netwren nat stateless plan --undo --yes` takes them away".to_owned(),
     );
-    Outcome { exit: Exit::NoMatch, says }
+    Outcome { exit: Exit::NoMatch, messages }
 }
 
 /// What was there before is there again.
-fn taken_back(before: Option<&str>, mut says: Vec<String>) -> Outcome {
+fn taken_back(before: Option<&str>, mut messages: Vec<String>) -> Outcome {
     let script = format!("delete table {TABLE}\n{}", before.unwrap_or_default());
     let exit = match nft::apply(&script) {
         Ok(()) => {
             let what =
                 if before.is_some() { "the rules applied before are in place again" } else { "the rules are gone" };
-            says.push(format!("undone: {what} (--no-undo leaves the new ones)"));
+            messages.push(format!("undone: {what} (--no-undo leaves the new ones)"));
             Exit::NoMatch
         }
         Err(error) => {
-            says.push(format!("the rules are still in place: {error}"));
+            messages.push(format!("the rules are still in place: {error}"));
             Exit::Failed
         }
     };
-    Outcome { exit, says }
+    Outcome { exit, messages }
 }
 
 /// Warnings; or what stops the packets for certain, and then nothing is changed.
@@ -181,9 +181,9 @@ fn preflight(session: &Session, plan: &Plan) -> Result<Vec<String>, Outcome> {
     if certain.is_empty() {
         return Ok(others.into_iter().map(|obstacle| obstacle.text).collect());
     }
-    let mut says: Vec<String> = certain.into_iter().map(|obstacle| obstacle.text).collect();
-    says.push("nothing was done: with these rules packets would be lost".to_owned());
-    Err(Outcome { exit: Exit::NoMatch, says })
+    let mut messages: Vec<String> = certain.into_iter().map(|obstacle| obstacle.text).collect();
+    messages.push("nothing was done: with these rules packets would be lost".to_owned());
+    Err(Outcome { exit: Exit::NoMatch, messages })
 }
 
 fn settings(session: &Session) -> Settings {
@@ -222,7 +222,7 @@ fn undo(yes: bool) -> Outcome {
         Err(error) => failed(&error),
         Ok(rules) if !yes => Outcome {
             exit: output::print(&rules),
-            says: vec!["nothing was done, --yes takes these rules away".to_owned()],
+            messages: vec!["nothing was done, --yes takes these rules away".to_owned()],
         },
         Ok(_) => match nft::apply(&format!("delete table {TABLE}\n")) {
             Ok(()) => Outcome::because(

@@ -2,7 +2,7 @@
 
 use super::super::Outcome;
 use super::super::plan::plan;
-use super::super::table::{self, Reads};
+use super::super::table::{self, SourceProvider};
 use crate::asked::Asked;
 use crate::exit::Exit;
 use crate::flags::{self, Repeat};
@@ -46,11 +46,11 @@ struct Reading {
 }
 
 /// How a recording reads counters and settings.
-pub(in super::super) fn every_counter() -> impl Reads<NatStats> {
+pub(in super::super) fn every_counter() -> impl SourceProvider<NatStats> {
     Reading { options: StatOptions::default(), memory: None }
 }
 
-impl Reads<NatStats> for Reading {
+impl SourceProvider<NatStats> for Reading {
     fn needs_lookup(&self, _id: LookupId) -> bool {
         false
     }

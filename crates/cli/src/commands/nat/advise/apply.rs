@@ -65,14 +65,14 @@ pub(super) fn run(session: &Session, judged: &[Judged], asked: &NatAdvise) -> Ou
         }
         true => Outcome::because(Exit::Ok, "nothing to set: limit and buckets are as they should be"),
         false if asked.yes => todo.set(),
-        false => Outcome { exit: Exit::Ok, says: todo.preview() },
+        false => Outcome { exit: Exit::Ok, messages: todo.preview() },
     };
     if todo.out_of_reach && outcome.exit == Exit::Ok {
         outcome.exit = Exit::Partial;
-        outcome.says.push(OUT_OF_REACH.to_owned());
+        outcome.messages.push(OUT_OF_REACH.to_owned());
     }
     let left = todo.left_out.iter();
-    outcome.says.extend(left.map(|one| {
+    outcome.messages.extend(left.map(|one| {
         let (line, was) = (one.setting.line(), one.setting.was);
         let flags = if one.of.netns_id == session.netns_id() { "--timeouts" } else { "--all-netns --timeouts" };
         format!("{line}{} (is {was}) is advised as well: {flags} sets it, too", one.place(session))
@@ -113,28 +113,28 @@ impl<'s> Todo<'s> {
 
     fn preview(&self) -> Vec<String> {
         let set = |setting: &Setting, place: &str| format!("would set {}{place} (is {})", setting.line(), setting.was);
-        let mut says: Vec<String> = self.sizes.iter().map(|setting| set(setting, "")).collect();
-        says.extend(self.timeouts.iter().map(|one| set(&one.setting, &one.place(self.session))));
+        let mut messages: Vec<String> = self.sizes.iter().map(|setting| set(setting, "")).collect();
+        messages.extend(self.timeouts.iter().map(|one| set(&one.setting, &one.place(self.session))));
         let kept = self.kept();
-        says.extend(self.not_kept(kept.len()));
-        says.push(match kept.is_empty() {
+        messages.extend(self.not_kept(kept.len()));
+        messages.push(match kept.is_empty() {
             true => "nothing was done, --yes does it".to_owned(),
             false => {
                 let keep = self.session.host().etc_path(KEPT);
                 format!("would write {}; nothing was done, --yes does it", keep.display())
             }
         });
-        says
+        messages
     }
 
     fn set(&self) -> Outcome {
         let mut work = Work { session: self.session, done: Vec::new(), undo: Vec::new() };
         match self.work(&mut work) {
-            Ok(()) => Outcome { exit: Exit::Ok, says: work.says() },
+            Ok(()) => Outcome { exit: Exit::Ok, messages: work.messages() },
             Err(failed) => {
-                let mut says = work.says();
-                says.push(failed.to_string());
-                Outcome { exit: Exit::Failed, says }
+                let mut messages = work.messages();
+                messages.push(failed.to_string());
+                Outcome { exit: Exit::Failed, messages }
             }
         }
     }
@@ -217,12 +217,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn says(self) -> Vec<String> {
-        let mut says = self.done;
+    fn messages(self) -> Vec<String> {
+        let mut messages = self.done;
         if !self.undo.is_empty() {
-            says.push(format!("undo: {}", self.undo.join(" && ")));
+            messages.push(format!("undo: {}", self.undo.join(" && ")));
         }
-        says
+        messages
     }
 }
 
@@ -270,9 +270,9 @@ mod tests {
         let mut work = Work { session: &session, done: Vec::new(), undo: Vec::new() };
         work.set_inside(&way, &setting, " there").ok().unwrap();
         assert_eq!((lab.inside(read).trim(), read()), ("17", own));
-        let says = work.says().join("\n");
+        let messages = work.messages().join("\n");
         let undo = format!("undo: nsenter --net='{}' sysctl -w {}", path.display(), setting.with(was));
-        assert_eq!(says, format!("set net.netfilter.nf_conntrack_udp_timeout=17 there\n{undo}"));
+        assert_eq!(messages, format!("set net.netfilter.nf_conntrack_udp_timeout=17 there\n{undo}"));
     }
 
     #[test]

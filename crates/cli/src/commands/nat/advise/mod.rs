@@ -56,12 +56,12 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         Err(error) => Outcome::because(Exit::Failed, error),
     };
     session.finish(&mut books);
-    let Outcome { mut exit, mut says } = outcome;
-    says.extend(footer_lines(&books));
+    let Outcome { mut exit, mut messages } = outcome;
+    messages.extend(footer_lines(&books));
     if exit == Exit::Ok && books.is_partial() {
         exit = Exit::Partial;
     }
-    Outcome { exit, says }
+    Outcome { exit, messages }
 }
 
 fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, books: &mut Accounting) -> Outcome {

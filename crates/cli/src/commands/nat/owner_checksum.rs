@@ -46,12 +46,12 @@ impl Sums {
 }
 
 /// Knows rows by their bytes and by the sums.
-pub(super) struct SameOwners<'u> {
+pub(super) struct OwnerChecksum<'u> {
     pub(super) unchanged: &'u dyn Unchanged,
     pub(super) sums: Sums,
 }
 
-impl Unchanged for SameOwners<'_> {
+impl Unchanged for OwnerChecksum<'_> {
     fn but_for(&self, field: usize) -> bool {
         self.unchanged.but_for(field)
     }

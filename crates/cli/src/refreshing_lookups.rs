@@ -23,7 +23,7 @@ const NAMELESS_NS: u64 = 1_000_000_000;
 const NAMES_MAX: usize = 1 << 18;
 
 /// What a first reading knew, and what later ones added.
-pub(crate) struct Growing<'s, L> {
+pub(crate) struct RefreshingLookup<'s, L> {
     base: Lookups<'s>,
     id: LookupId,
     read: Box<dyn Fn(Key) -> Option<L> + 's>,
@@ -43,7 +43,7 @@ struct Name {
     read_ns: u64,
 }
 
-impl<'s, L: Lookup> Growing<'s, L> {
+impl<'s, L: Lookup> RefreshingLookup<'s, L> {
     /// Lookup `id` of `base`, and `read` for keys that it does not know. What has no name is asked for again after
     /// `nameless_ns`.
     pub(crate) fn new(
@@ -51,8 +51,8 @@ impl<'s, L: Lookup> Growing<'s, L> {
         id: LookupId,
         nameless_ns: u64,
         read: impl Fn(Key) -> Option<L> + 's,
-    ) -> Growing<'s, L> {
-        Growing {
+    ) -> RefreshingLookup<'s, L> {
+        RefreshingLookup {
             base,
             id,
             read: Box::new(read),
@@ -110,7 +110,7 @@ fn text_of(lookup: &impl Lookup, key: Key) -> Option<Box<[u8]>> {
     }
 }
 
-impl<L: Lookup> Lookup for Growing<'_, L> {
+impl<L: Lookup> Lookup for RefreshingLookup<'_, L> {
     fn value(&self, key: Key) -> Value<'_> {
         let known = self.base.value(self.id, key);
         if !known.is_null() {
@@ -155,17 +155,17 @@ impl Budget {
     }
 }
 
-/// What may be younger than the run: names of namespaces, paths of groups, containers.
-pub(crate) struct Younger<'s> {
-    namespaces: Growing<'s, NetnsNames>,
-    groups: Growing<'s, Cgroups>,
+/// What may be refreshing than the run: names of namespaces, paths of groups, containers.
+pub(crate) struct RefreshingLookups<'s> {
+    namespaces: RefreshingLookup<'s, NetnsNames>,
+    groups: RefreshingLookup<'s, Cgroups>,
     /// Containers, pods, units.
-    places: [(LookupId, Growing<'s, Place>); 3],
+    places: [(LookupId, RefreshingLookup<'s, Place>); 3],
 }
 
-impl<'s> Younger<'s> {
+impl<'s> RefreshingLookups<'s> {
     /// Reads nothing yet; `base` is what was read at the start.
-    pub(crate) fn new(host: &'s Host, base: Lookups<'s>) -> Younger<'s> {
+    pub(crate) fn new(host: &'s Host, base: Lookups<'s>) -> RefreshingLookups<'s> {
         let names = move |key| match key {
             Key::Id(inode) => NetnsNames::read(host, &[inode]).ok(),
             _ => None,
@@ -177,11 +177,11 @@ impl<'s> Younger<'s> {
                 let groups = Cgroups::read(host).ok()?;
                 Some(Place { containers: Containers::read(host, std::iter::empty(), Some(&groups)), part })
             };
-            (id, Growing::new(base, id, for_ever, read))
+            (id, RefreshingLookup::new(base, id, for_ever, read))
         };
-        Younger {
-            namespaces: Growing::new(base, LookupId::Netns, NAMELESS_NS, names),
-            groups: Growing::new(base, LookupId::Cgroups, for_ever, move |_| Cgroups::read(host).ok()),
+        RefreshingLookups {
+            namespaces: RefreshingLookup::new(base, LookupId::Netns, NAMELESS_NS, names),
+            groups: RefreshingLookup::new(base, LookupId::Cgroups, for_ever, move |_| Cgroups::read(host).ok()),
             places: [
                 place(LookupId::Containers, |containers| containers.names()),
                 place(LookupId::Pods, |containers| containers.pods()),
@@ -260,64 +260,64 @@ mod tests {
         let asked = RefCell::new(Vec::new());
         let base = UpTo(1);
         let lookups = Lookups::none().with(LookupId::Cgroups, &base);
-        let mut growing = Growing::new(lookups, LookupId::Cgroups, NAMELESS_NS, |key| {
+        let mut lookup = RefreshingLookup::new(lookups, LookupId::Cgroups, NAMELESS_NS, |key| {
             asked.borrow_mut().push(key);
             Some(UpTo(3))
         });
-        growing.now_ns = || 5;
-        assert_eq!(growing.value(Key::Id(1)), NAME);
+        lookup.now_ns = || 5;
+        assert_eq!(lookup.value(Key::Id(1)), NAME);
         assert!(asked.borrow().is_empty());
-        assert_eq!((growing.value(Key::Id(2)), growing.value(Key::Id(2))), (NAME, NAME));
-        assert_eq!(growing.value(Key::Id(3)), NAME, "the same reading knew it");
-        assert_eq!((growing.value(Key::Id(4)), growing.value(Key::Id(4))), (Value::Null, Value::Null));
+        assert_eq!((lookup.value(Key::Id(2)), lookup.value(Key::Id(2))), (NAME, NAME));
+        assert_eq!(lookup.value(Key::Id(3)), NAME, "the same reading knew it");
+        assert_eq!((lookup.value(Key::Id(4)), lookup.value(Key::Id(4))), (Value::Null, Value::Null));
         assert_eq!(*asked.borrow(), [Key::Id(2), Key::Id(4)]);
-        growing.now_ns = || 5 + NAMELESS_NS;
-        assert_eq!(growing.value(Key::Id(4)), Value::Null);
-        assert_eq!((asked.borrow().len(), growing.missing()), (3, 0));
+        lookup.now_ns = || 5 + NAMELESS_NS;
+        assert_eq!(lookup.value(Key::Id(4)), Value::Null);
+        assert_eq!((asked.borrow().len(), lookup.missing()), (3, 0));
     }
 
     #[test]
     fn issue_10_readings_are_bounded_by_their_rate_and_what_is_missing_is_counted() {
         thread_local!(static NOW_NS: Cell<u64> = const { Cell::new(5) });
         let asked = Cell::new(0u64);
-        let mut growing = Growing::new(Lookups::none(), LookupId::Cgroups, u64::MAX, |key| {
+        let mut lookup = RefreshingLookup::new(Lookups::none(), LookupId::Cgroups, u64::MAX, |key| {
             asked.set(asked.get() + 1);
             NOW_NS.set(NOW_NS.get() + READING_NS_MIN);
             let Key::Id(id) = key else { return None };
             Some(UpTo(id))
         });
-        growing.now_ns = || NOW_NS.get();
+        lookup.now_ns = || NOW_NS.get();
         let mut key = 0;
-        let mut wave = |growing: &Growing<'_, UpTo>, keys: u64| {
+        let mut wave = |lookup: &RefreshingLookup<'_, UpTo>, keys: u64| {
             let named = (0..keys).filter(|_| {
                 key += 1;
-                growing.value(Key::Id(key)) == NAME
+                lookup.value(Key::Id(key)) == NAME
             });
             named.count() as u64
         };
-        let first = wave(&growing, 1_000);
+        let first = wave(&lookup, 1_000);
         assert!((200..=215).contains(&first), "{first}");
-        assert_eq!(growing.missing(), 1_000 - first);
+        assert_eq!(lookup.missing(), 1_000 - first);
         // Far beyond any number of readings, as long as there is time for them.
         for _ in 0..100 {
             NOW_NS.set(NOW_NS.get() + 10 * READING_NS_MIN * SHARE_OF_TIME);
-            assert_eq!(wave(&growing, 10), 10);
-            growing.renew();
+            assert_eq!(wave(&lookup, 10), 10);
+            lookup.renew();
         }
-        assert_eq!((asked.get(), growing.missing()), (first + 1_000, 1_000 - first));
+        assert_eq!((asked.get(), lookup.missing()), (first + 1_000, 1_000 - first));
     }
 
     #[test]
     fn issue_10_cells_that_stay_empty_cost_the_run_its_completeness() {
         let host = Host::live();
-        let younger = Younger::new(&host, Lookups::none());
+        let refreshing = RefreshingLookups::new(&host, Lookups::none());
         let mut books = Accounting::default();
-        younger.tell(&mut books);
+        refreshing.tell(&mut books);
         assert!(!books.incomplete && books.why.is_empty());
-        younger.groups.missing.set(3);
-        younger.places[0].1.missing.set(1);
-        younger.places[2].1.missing.set(1);
-        younger.tell(&mut books);
+        refreshing.groups.missing.set(3);
+        refreshing.places[0].1.missing.set(1);
+        refreshing.places[2].1.missing.set(1);
+        refreshing.tell(&mut books);
         let said: Vec<(u64, &str)> = books.why.iter().map(|why| (why.count, &*why.text)).collect();
         assert_eq!((books.incomplete, said.len(), said[0].0, said[1].0), (true, 2, 3, 2));
         assert!(said[0].1.starts_with("cells without the names of new cgroups"), "{said:?}");

@@ -18,7 +18,7 @@ const READINGS_MAX: usize = 1 << 16;
 const FRESH_NS: u64 = 1_000_000_000;
 
 /// What was read of each process when it was asked for; of one that was gone by then, nothing.
-pub(crate) struct ByPid<'s, F> {
+pub(crate) struct ProcessCache<'s, F> {
     read: Box<dyn Fn(u32) -> F + 's>,
     identity: Box<dyn Fn(u32) -> Option<Identity> + 's>,
     /// Nanoseconds that facts stay fresh: in a replay for ever, because time does not pass there.
@@ -37,10 +37,10 @@ struct Reading<F> {
     checked: Cell<u64>,
 }
 
-impl<'s> ByPid<'s, Processes> {
+impl<'s> ProcessCache<'s, Processes> {
     /// What /proc tells. Reads nothing yet.
-    pub(crate) fn processes(host: &'s Host, parts: ProcessParts) -> ByPid<'s, Processes> {
-        ByPid::by(host, move |pid| Processes::read_one(host, pid, parts).unwrap_or_default())
+    pub(crate) fn processes(host: &'s Host, parts: ProcessParts) -> ProcessCache<'s, Processes> {
+        ProcessCache::by(host, move |pid| Processes::read_one(host, pid, parts).unwrap_or_default())
     }
 
     /// The columns that come from here.
@@ -53,11 +53,11 @@ impl<'s> ByPid<'s, Processes> {
     }
 }
 
-impl<'s> ByPid<'s, Containers> {
+impl<'s> ProcessCache<'s, Containers> {
     /// Where processes run. Reads nothing yet.
-    pub(crate) fn places(host: &'s Host) -> ByPid<'s, Containers> {
+    pub(crate) fn places(host: &'s Host) -> ProcessCache<'s, Containers> {
         let parts = ProcessParts { cgroups: true, ..ProcessParts::default() };
-        ByPid::by(host, move |pid| {
+        ProcessCache::by(host, move |pid| {
             let process = Processes::read_one(host, pid, parts).unwrap_or_default();
             Containers::read(host, process.cgroups(), None)
         })
@@ -74,9 +74,9 @@ impl<'s> ByPid<'s, Containers> {
     }
 }
 
-impl<'s, F> ByPid<'s, F> {
-    fn by(host: &'s Host, read: impl Fn(u32) -> F + 's) -> ByPid<'s, F> {
-        ByPid {
+impl<'s, F> ProcessCache<'s, F> {
+    fn by(host: &'s Host, read: impl Fn(u32) -> F + 's) -> ProcessCache<'s, F> {
+        ProcessCache {
             read: Box::new(read),
             identity: Box::new(|pid| Identity::read(host, pid).ok()),
             fresh_ns: if host.is_replay() { u64::MAX } else { FRESH_NS },
@@ -135,7 +135,7 @@ impl<'s, F> ByPid<'s, F> {
 
 /// One of the facts, as a lookup.
 pub(crate) struct Column<'p, F> {
-    of: &'p ByPid<'p, F>,
+    of: &'p ProcessCache<'p, F>,
     part: fn(&F) -> &dyn Lookup,
     id: LookupId,
     below: Lookups<'p>,
@@ -171,32 +171,32 @@ mod tests {
     fn each_process_is_read_once_a_batch() {
         let read = Cell::new(0);
         let host = Host::live();
-        let mut by_pid = ByPid::by(&host, |pid| {
+        let mut process_cache = ProcessCache::by(&host, |pid| {
             read.set(read.get() + 1);
             Processes::read_one(&host, pid, parts()).unwrap_or_default()
         });
-        by_pid.now_ns = || 5;
+        process_cache.now_ns = || 5;
         let own = std::process::id();
         for _ in 0..3 {
-            let columns = by_pid.columns();
+            let columns = process_cache.columns();
             for _ in 0..2 {
                 assert!(!columns[0].1.value(Key::Id(own.into())).is_null());
                 assert!(columns[0].1.value(Key::Id((own + (1 << 30)).into())).is_null(), "there is no such process");
                 assert!(columns[1].1.value(Key::Id(own.into())).is_null(), "not asked for");
             }
-            by_pid.renew();
+            process_cache.renew();
         }
         assert_eq!(read.get(), 2);
-        by_pid.now_ns = || 5 + FRESH_NS;
-        by_pid.of(own.into()).unwrap();
+        process_cache.now_ns = || 5 + FRESH_NS;
+        process_cache.of(own.into()).unwrap();
         assert_eq!(read.get(), 3, "it may have changed its command line");
     }
 
     #[test]
     fn issue_10_after_exec_the_new_program_is_shown() {
         let host = Host::live();
-        let mut by_pid = ByPid::processes(&host, parts());
-        by_pid.now_ns = || 5;
+        let mut process_cache = ProcessCache::processes(&host, parts());
+        process_cache.now_ns = || 5;
         let mut child = Command::new("sh")
             .args(["-c", "echo; read x; exec sleep 60"])
             .stdin(Stdio::piped())
@@ -205,36 +205,38 @@ mod tests {
             .unwrap();
         child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         let pid = child.id();
-        let shown = |by_pid: &ByPid<'_, Processes>| match by_pid.columns()[0].1.value(Key::Id(pid.into())) {
-            Value::Bytes(words) => words.to_vec(),
-            _ => Vec::new(),
-        };
-        assert_eq!(shown(&by_pid), b"sh -c echo; read x; exec sleep 60");
+        let shown =
+            |process_cache: &ProcessCache<'_, Processes>| match process_cache.columns()[0].1.value(Key::Id(pid.into()))
+            {
+                Value::Bytes(words) => words.to_vec(),
+                _ => Vec::new(),
+            };
+        assert_eq!(shown(&process_cache), b"sh -c echo; read x; exec sleep 60");
         drop(child.stdin.take());
         testkit::wait_until("it sleeps", || std::fs::read(format!("/proc/{pid}/comm")).unwrap() == b"sleep\n");
-        assert_eq!(shown(&by_pid), b"sh -c echo; read x; exec sleep 60", "rows of this batch borrow it");
-        by_pid.renew();
-        assert_eq!(shown(&by_pid), b"sleep 60");
+        assert_eq!(shown(&process_cache), b"sh -c echo; read x; exec sleep 60", "rows of this batch borrow it");
+        process_cache.renew();
+        assert_eq!(shown(&process_cache), b"sleep 60");
         child.kill().unwrap();
         child.wait().unwrap();
-        by_pid.renew();
-        assert_eq!(shown(&by_pid), b"sleep 60", "it has ended, and nobody else has the number");
+        process_cache.renew();
+        assert_eq!(shown(&process_cache), b"sleep 60", "it has ended, and nobody else has the number");
     }
 
     #[test]
     fn issue_10_many_processes_are_dropped_between_batches_only() {
         let host = Host::live();
-        let mut by_pid = ByPid::by(&host, |_| ());
-        by_pid.identity = Box::new(|_| None);
+        let mut process_cache = ProcessCache::by(&host, |_| ());
+        process_cache.identity = Box::new(|_| None);
         for pid in 0..READINGS_MAX as u64 + 7 {
-            let _ = by_pid.of(pid);
+            let _ = process_cache.of(pid);
         }
         let mut books = Accounting::default();
-        by_pid.tell(&mut books);
+        process_cache.tell(&mut books);
         assert_eq!((books.incomplete, books.why[0].count), (true, 7));
-        by_pid.renew();
-        assert!(by_pid.of(READINGS_MAX as u64 + 6).is_some());
-        assert_eq!(by_pid.missing.get(), 7);
+        process_cache.renew();
+        assert!(process_cache.of(READINGS_MAX as u64 + 6).is_some());
+        assert_eq!(process_cache.missing.get(), 7);
     }
 
     #[test]
@@ -246,9 +248,9 @@ mod tests {
             }
         }
         let host = Host::live();
-        let by_pid = ByPid::by(&host, |_| -> Containers { unreachable!() });
+        let process_cache = ProcessCache::by(&host, |_| -> Containers { unreachable!() });
         let below = Lookups::none().with(LookupId::Units, &Group);
-        let columns = by_pid.columns(below);
+        let columns = process_cache.columns(below);
         let lookups = over(below, &columns);
         assert_eq!(lookups.value(LookupId::Units, Key::Pair(5, 0)), Value::U64(5));
         assert!(!lookups.has(LookupId::Pods), "nobody asked for them");

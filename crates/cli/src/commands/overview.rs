@@ -27,8 +27,8 @@ const PARTS: [(&str, &str, &[&str]); 2] = [
 const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
 /// Shows both tables; the worse exit code of the two. What both have to say is said once, at the end.
-pub(crate) fn glance(replay: Option<&Path>) -> Exit {
-    let (mut worst, mut says) = (Exit::Ok, Vec::new());
+pub(crate) fn overview(replay: Option<&Path>) -> Exit {
+    let (mut worst, mut messages) = (Exit::Ok, Vec::new());
     if let Some(file) = replay {
         match Host::header_of(file) {
             Ok(header) => worst = output::print(&recorded(&header)),
@@ -49,10 +49,10 @@ pub(crate) fn glance(replay: Option<&Path>) -> Exit {
             words.push(LISTENERS.into());
         }
         let part = super::outcome(table, words.into_iter()).unwrap_or(Exit::Usage.into());
-        says.extend(part.says.into_iter().filter(|line| !says.contains(line)).collect::<Vec<_>>());
+        messages.extend(part.messages.into_iter().filter(|line| !messages.contains(line)).collect::<Vec<_>>());
         worst = [worst, told, part.exit].into_iter().max_by_key(|exit| *exit as u8).unwrap_or(worst);
     }
-    says.iter().for_each(|line| say(line));
+    messages.iter().for_each(|line| say(line));
     worst
 }
 

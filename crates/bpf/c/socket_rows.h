@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * A TCP socket as a row: what the walk and the iterator write, and crates/sockets/src/bpf_rows.rs reads.
+ * A TCP socket as a row: what the walk and the iterator write, and crates/sockets/src/backends/bpf/rows.rs reads.
  *
  * A block is a head and rows behind it. A row is its base, the parts that the head names, its addresses. Who includes
  * this says first how the inode of a socket is read: INODE_OF(struct socket *).

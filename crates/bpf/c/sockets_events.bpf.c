@@ -98,7 +98,7 @@ struct {
 } events SEC(".maps");
 
 /*
- * Read by crates/sockets/src/live/event.rs. With the ring's head it fills two cache lines, with the addresses of IPv6
+ * Read by crates/sockets/src/events/bpf/event.rs. With the ring's head it fills two cache lines, with the addresses of IPv6
  * three: what an event costs is mostly that the reader's CPU must give these lines back.
  */
 struct event {

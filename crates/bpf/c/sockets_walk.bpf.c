@@ -2,7 +2,7 @@
 /* The TCP hash tables, walked by ourselves: rows go straight into memory that the reader has mapped. No netlink
  * message, no lock, no reference count a socket. Kernel 6.9 (may_goto); CAP_BPF and CAP_PERFMON.
  *
- * What a row looks like is said in crates/sockets/src/bpf_rows.rs, who calls this in crates/bpf/src/sockets_walk.rs.
+ * What a row looks like is said in crates/sockets/src/backends/bpf/rows.rs, who calls this in crates/bpf/src/sockets_walk.rs.
  *
  * Why it is right without a lock. Sockets lie in memory that stays sockets while an RCU section lasts, but one may be
  * freed and used again for another connection, in another chain, while we stand on it. Three things betray that: its

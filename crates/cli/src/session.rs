@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use host::{Glance, Namespaces, OwnersReader, Resolver};
 use record::rows::Sockets;
 use record::{Accounting, Source};
-use sockets::{EverySocket, SocketSource, Via};
+use sockets::{AllNetnsSockets, SocketSource, Via};
 use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     troubles: Vec<String>,
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
-    doors: sockets::Doors,
+    socket_cache: sockets::BackendCache,
     ct_doors: conntrack::Doors,
     _inside: Option<Inside>,
 }
@@ -97,7 +97,7 @@ impl Session {
         let all = place.all_netns || (host.is_replay() && all_are_there);
         let (everywhere, fingerprint) = (all.then(RefCell::default), RefCell::default());
         let owners = OwnersReader::new(place.owners_via);
-        let doors = sockets::Doors::new();
+        let socket_cache = sockets::BackendCache::new();
         Ok(Session {
             host,
             netns_id,
@@ -109,7 +109,7 @@ impl Session {
             owners,
             troubles,
             lacks_namespaces: place.all_netns && !all_are_there,
-            doors,
+            socket_cache,
             ct_doors: conntrack::Doors::new(),
             _inside: inside,
         })
@@ -119,7 +119,7 @@ impl Session {
     /// found if the kernel may be asked for its list, by the program that will then read them.
     pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, books: &mut Accounting) {
         let Some(everywhere) = &self.everywhere else { return };
-        let all = if ask_the_kernel { self.doors.every_namespace(&self.host) } else { None };
+        let all = if ask_the_kernel { self.socket_cache.every_namespace(&self.host) } else { None };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
         let before = self.fingerprint.take();
         let fingerprint = all.clone().and_then(|all| Glance::take(&self.host, all, before.as_ref()));
@@ -174,8 +174,8 @@ impl Session {
     }
 
     /// What stays open from one reading of the sockets to the next.
-    pub(crate) fn doors(&self) -> &sockets::Doors {
-        &self.doors
+    pub(crate) fn socket_cache(&self) -> &sockets::BackendCache {
+        &self.socket_cache
     }
 
     /// The same of the connection-tracking table.
@@ -206,13 +206,13 @@ impl Session {
         let (mut one, mut every);
         let source: &mut dyn Source<Sockets> = match &namespaces {
             None => {
-                one = SocketSource::new(&self.host, options).keeping(&self.doors);
+                one = SocketSource::new(&self.host, options).with_cache(&self.socket_cache);
                 &mut one
             }
             Some(namespaces) => {
                 let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
                 let ways = chosen.map(|namespace| namespace.way(self.netns_id)).collect();
-                every = EverySocket::new(&self.host, options, ways, &self.doors);
+                every = AllNetnsSockets::new(&self.host, options, ways, &self.socket_cache);
                 &mut every
             }
         };

@@ -6,7 +6,7 @@
 use engine::{Predicate, filter};
 use record::rows::{Socket, Sockets};
 use record::{Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Proto, Push, Source, State, Value};
-use sockets::{Doors, Options, SocketSource, Via};
+use sockets::{BackendCache, Options, SocketSource, Via};
 use sys::Host;
 use testkit::netns::Lab;
 
@@ -133,7 +133,7 @@ fn seen(row: &Socket<'_>) -> Seen {
 
 struct Reader<'l> {
     host: Host,
-    doors: Doors,
+    cache: BackendCache,
     via: Via,
     tables: &'static [Proto],
     lookups: Lookups<'l>,
@@ -166,7 +166,7 @@ impl Reader<'_> {
             quiet: true,
             ..Options::new(sys::netns::current_inode().unwrap())
         };
-        SocketSource::new(&self.host, options).keeping(&self.doors)
+        SocketSource::new(&self.host, options).with_cache(&self.cache)
     }
 
     /// The rows of a filter, tested here only by what the source did not promise to test.
@@ -248,7 +248,7 @@ fn compare(lab: &Lab, via: Via, tables: &'static [Proto]) {
     let ifaces = Ifaces(ifaces);
     lab.inside(|| {
         let lookups = Lookups::none().with(LookupId::Ifaces, &ifaces);
-        let reader = Reader { host: Host::live(), doors: Doors::new(), via, tables, lookups };
+        let reader = Reader { host: Host::live(), cache: BackendCache::new(), via, tables, lookups };
         let cgroup = cgroup_of(&reader.host).to_string();
         let conditions: Vec<String> = CONDITIONS.iter().map(|text| text.replace("CGROUP", &cgroup)).collect();
         // Sockets in TIME_WAIT, SYN_RECV and SYN_SENT are there for a minute or two: they come first.

@@ -1,14 +1,14 @@
-//! Reads the sockets of this namespace and prints what that cost, for measuring a door by itself.
+//! Reads the sockets of this namespace and prints what that cost, for measuring a backend by itself.
 //!
 //! `dump [netlink|proc|bpf|iterator] [tcp|udp|mptcp|unix] [need bits]`; rows are counted, not printed.
 #![forbid(unsafe_code)]
 
 use record::rows::Sockets;
 use record::{Demand, Next, Proto, Source};
-use sockets::{Doors, Options, SocketSource, Via};
+use sockets::{BackendCache, Options, SocketSource, Via};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (mut via, mut doors) = (None, Doors::new());
+    let (mut via, mut cache) = (None, BackendCache::new());
     let mut order = vec![Proto::Tcp, Proto::Udp, Proto::Unix];
     let mut need = 0;
     for word in std::env::args().skip(1) {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "netlink" => via = Some(Via::Netlink),
             "proc" => via = Some(Via::Proc),
             "bpf" => via = Some(Via::Bpf),
-            "iterator" => (via, doors) = (Some(Via::Bpf), Doors::without_walk()),
+            "iterator" => (via, cache) = (Some(Via::Bpf), BackendCache::without_walk()),
             "tcp" => order = vec![Proto::Tcp],
             "udp" => order = vec![Proto::Udp],
             "mptcp" => order = vec![Proto::Mptcp],
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     demand.need = need;
     let before = sys::cost::so_far();
     let mut sum = 0u64;
-    let books = SocketSource::new(&host, options).keeping(&doors).run(&demand, &mut |row| {
+    let books = SocketSource::new(&host, options).with_cache(&cache).run(&demand, &mut |row| {
         // Every fixed part is touched, so that nothing of the decoding can be left out.
         sum = sum.wrapping_add(u64::from(row.inode) ^ u64::from(row.local.port) ^ row.cookie ^ u64::from(row.rqueue));
         Next::More

@@ -1,6 +1,6 @@
-//! Which door a table is read through. Pure: facts in, a door and the reason out.
+//! Which backend a table is read through. Pure: facts in, a backend and the reason out.
 //!
-//! A door that lacks a demanded field is out; among the rest the cheapest wins. Netlink beats /proc from the first
+//! A backend that lacks a demanded field is out; among the rest the cheapest wins. Netlink beats /proc from the first
 //! socket on (ten sockets: 0.4 ms against 9.4 ms, because /proc crosses every empty bucket twice), so size does not
 //! matter between these two. It does for the BPF walk of TCP's tables: a row costs a quarter, but first a program must
 //! be loaded. How many sockets pay for that is measured in docs/adr/0006.
@@ -108,13 +108,13 @@ pub(crate) struct Facts<'f> {
     pub(crate) few_states: bool,
     /// What the user wants.
     pub(crate) via: Option<Via>,
-    /// In a replay: by which doors the recording holds this table.
+    /// In a replay: by which backends the recording holds this table.
     pub(crate) recorded: Option<Recorded>,
     /// Whether the walk is possible here and pays. Asked last: the answer costs a few system calls.
     pub(crate) walk: &'f dyn Fn() -> Walk,
 }
 
-/// The doors by which a recording holds a table.
+/// The backends by which a recording holds a table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Recorded {
     pub(crate) netlink: bool,
@@ -134,19 +134,19 @@ pub(crate) enum Walk {
     No(&'static str),
 }
 
-/// The door and why.
+/// The backend and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) via: Via,
     pub(crate) why: &'static str,
     /// Why it is not the walk, though there are so many sockets.
     pub(crate) no_walk: Option<&'static str>,
-    /// Demanded bits that this door has no answer for.
+    /// Demanded bits that this backend has no answer for.
     pub(crate) lacks: u64,
 }
 
 impl Choice {
-    /// Whether the door leaves out rows by itself: what the kernel cannot, the source does behind it.
+    /// Whether the backend leaves out rows by itself: what the kernel cannot, the source does behind it.
     pub(crate) fn filters(via: Via) -> bool {
         via != Via::Proc
     }
@@ -200,7 +200,7 @@ fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
     }
 }
 
-/// `need` bits that a door has no answer for.
+/// `need` bits that a backend has no answer for.
 pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
     match (via, proto) {
         (Via::Bpf, Proto::Tcp) => !BPF_HAS,

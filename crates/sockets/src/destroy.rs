@@ -15,10 +15,10 @@ use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State};
 use sys::{Errno, Host, Modules, Presence};
 
-use crate::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
+use crate::backends::netlink::inet_diag::{self, AF_INET, AF_INET6, STATES_ALL, Wanted};
+use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::keys::Table;
 use crate::probe::part_of;
-use crate::request::NETLINK_SOCK_DIAG;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;

@@ -1,24 +1,24 @@
-//! Doors for the fuzzer: every decoder on any bytes. None may panic or fail to end.
+//! BackendCache for the fuzzer: every decoder on any bytes. None may panic or fail to end.
 use std::hint::black_box;
 
 use netlink::{Attrs, Messages};
 use record::rows::{Rare, Socket, Sockets};
 use record::{Lookups, Proto, Table};
 
-use crate::bpf_rows::WalkDecoder;
-use crate::inet_diag::InetDecoder;
-use crate::netlink_diag::NetlinkDecoder;
-use crate::packet_diag::PacketDecoder;
-use crate::proc_door::key_of;
-use crate::proc_packet::{parse_proc_netlink_line, parse_proc_packet_line};
-use crate::proc_tcp::parse_proc_line;
-use crate::proc_unix::{parse_proc_unix_line, restore_abstract};
-use crate::sctp_diag::SctpDecoder;
-use crate::tipc_diag::TipcDecoder;
-use crate::unix_diag::UnixDecoder;
-use crate::unix_lines::fuzz_lines;
-use crate::vsock_diag::decode_vsock;
-use crate::xdp_diag::XdpDecoder;
+use crate::backends::bpf::rows::WalkDecoder;
+use crate::backends::netlink::inet_diag::InetDecoder;
+use crate::backends::netlink::netlink_diag::NetlinkDecoder;
+use crate::backends::netlink::packet_diag::PacketDecoder;
+use crate::backends::netlink::sctp_diag::SctpDecoder;
+use crate::backends::netlink::tipc_diag::TipcDecoder;
+use crate::backends::netlink::unix_diag::UnixDecoder;
+use crate::backends::netlink::vsock_diag::decode_vsock;
+use crate::backends::netlink::xdp_diag::XdpDecoder;
+use crate::backends::proc::file::key_of;
+use crate::backends::proc::packet::{parse_proc_netlink_line, parse_proc_packet_line};
+use crate::backends::proc::tcp::parse_proc_line;
+use crate::backends::proc::unix::{parse_proc_unix_line, restore_abstract};
+use crate::backends::proc::unix_lines::fuzz_lines;
 
 // Every cell of the row, the members of tcp_info and socket memory among them.
 fn walk(row: &Socket<'_>) {
@@ -73,7 +73,7 @@ pub fn fuzz_sock_diag(data: &[u8]) {
 /// Reads bytes as a block of the walk, and as rows behind a good head with every set of parts.
 pub fn fuzz_walk_block(data: &[u8]) {
     let mut decoder = WalkDecoder::new(1, 2);
-    let mut each = |row: Result<(&Socket<'_>, crate::bpf_rows::Keys), _>| {
+    let mut each = |row: Result<(&Socket<'_>, crate::backends::bpf::rows::Keys), _>| {
         if let Ok((row, key)) = row {
             assert_eq!((row.proto, key.ends & 1), (Proto::Tcp, 1));
             walk(row);
@@ -82,7 +82,7 @@ pub fn fuzz_walk_block(data: &[u8]) {
     };
     let _ = decoder.block(data, &mut each);
     for parts in 0..64u32 {
-        let _ = decoder.block(&[&crate::bpf_rows::head(parts)[..], data].concat(), &mut each);
+        let _ = decoder.block(&[&crate::backends::bpf::rows::head(parts)[..], data].concat(), &mut each);
     }
 }
 

@@ -1,14 +1,14 @@
 //! The tables as they are read one by one, and their names on the tape.
 use record::Proto;
 
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::backends::netlink::netlink_diag::AF_NETLINK;
+use crate::backends::netlink::packet_diag::AF_PACKET;
+use crate::backends::netlink::tipc_diag::AF_TIPC;
+use crate::backends::netlink::unix_diag::AF_UNIX;
+use crate::backends::netlink::vsock_diag::AF_VSOCK;
+use crate::backends::netlink::xdp_diag::AF_XDP;
 use crate::choose::Via;
-use crate::inet_diag::{AF_INET, AF_INET6};
-use crate::netlink_diag::AF_NETLINK;
-use crate::packet_diag::AF_PACKET;
-use crate::tipc_diag::AF_TIPC;
-use crate::unix_diag::AF_UNIX;
-use crate::vsock_diag::AF_VSOCK;
-use crate::xdp_diag::AF_XDP;
 
 /// One dump or one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::pushdown::Families;
 /// What a [`crate::SocketSource`] reads.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The door; `None` chooses.
+    /// The backend; `None` chooses.
     pub via: Option<Via>,
     /// Inode of the network namespace that is read: it goes into every row and names the recording's streams.
     pub netns_id: u64,
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every table, both families, any door. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
+    /// Every table, both families, any backend. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
     /// the first the kernel crosses the whole host's table of tokens (2.5 ms for not one socket, where all the rest takes
     /// 0.7), nobody has one of the second, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC and
     /// AF_XDP sockets are read on the same condition: asking for them makes the kernel load their modules (docs/adr/0009).

@@ -1,4 +1,4 @@
-//! Which doors work here: for `netwren support`.
+//! Which backends work here: for `netwren support`.
 use std::ops::ControlFlow;
 
 use netlink::{Ask, DumpError};
@@ -6,19 +6,19 @@ use record::Proto;
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, Modules, Part, Presence};
 
+use crate::backends::netlink::inet_diag::{AF_INET, Wanted};
+use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
+use crate::backends::netlink::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
+use crate::backends::proc::file::ProcFile;
 use crate::choose::Via;
-use crate::inet_diag::{AF_INET, Wanted};
 use crate::keys::Table;
-use crate::proc_door::ProcFile;
-use crate::request::NETLINK_SOCK_DIAG;
-use crate::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
 
-/// What became of trying one door.
+/// What became of trying one backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The table.
     pub proto: Proto,
-    /// The door.
+    /// The backend.
     pub via: Via,
     /// Whether it gave an answer.
     pub works: bool,
@@ -26,7 +26,7 @@ pub struct Probe {
     pub words: String,
 }
 
-/// Tries every door of every table with the smallest question: no state at all, or the first line. A table that the
+/// Tries every backend of every table with the smallest question: no state at all, or the first line. A table that the
 /// kernel would have to load a module for is not tried.
 ///
 /// Some twenty system calls. In a replay nothing works: its kernel is not there to be asked.
@@ -114,7 +114,7 @@ fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
     }
 }
 
-// What the kernel's configuration calls the door.
+// What the kernel's configuration calls the backend.
 fn module_of(proto: Proto) -> &'static str {
     match proto {
         Proto::Tcp => "CONFIG_INET_TCP_DIAG",
@@ -188,7 +188,7 @@ mod tests {
         let probes = probe(&host, &Modules::new(&host));
         assert_eq!(probes.len(), 2 * Proto::ALL.len() - 5);
         assert!(probes.iter().all(|probe| !probe.words.is_empty()));
-        // Whatever a sandbox forbids, one of the two doors to TCP must be open where tests run.
+        // Whatever a sandbox forbids, one of the two backends to TCP must be open where tests run.
         assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.works));
     }
 

@@ -1,7 +1,5 @@
-//! The source: a demand in, rows out, through whichever door works. Start reading at [`SocketSource`].
-mod fault;
-mod recorded;
-mod run;
+//! The source: a demand in, rows out, through whichever backend works. Start reading at [`SocketSource`].
+pub(crate) mod recorded;
 
 use std::cell::{Cell, RefCell};
 
@@ -10,31 +8,31 @@ use record::{Accounting, Books, Demand, Each, Offer, Proto, Push, Source, Source
 use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
-use crate::bpf_door::{Doors, Own};
+use crate::backends::Run;
+use crate::backends::bpf::cache::{BackendCache, Program};
+pub(crate) use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
+pub(crate) use crate::backends::fault::fault_of;
+use crate::backends::handed_out::HandedOut;
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, backends, choose};
 use crate::expected::{
     self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
     WORTH_WALKING,
 };
-use crate::handed_out::HandedOut;
 use crate::keys::{self, Table};
-use crate::named::{everywhere, is_named, is_told};
 use crate::options::Options;
+use crate::pushdown::named::{is_in_every_kernel, is_named, is_told};
 use crate::pushdown::{Split, TableFilter, World, split};
-pub(crate) use fault::fault_of;
 pub(crate) use recorded::note_of;
-use run::Run;
-pub(crate) use run::{IN_SMALL_TABLES, is_counted, parts_of};
 
 /// The kernel's sockets. Reads the calling thread's network namespace unless told otherwise.
 #[derive(Debug)]
 pub struct SocketSource<'h> {
-    host: &'h Host,
-    options: Options,
-    netns: Option<&'h NetNs>,
+    pub(crate) host: &'h Host,
+    pub(crate) options: Options,
+    pub(crate) netns: Option<&'h NetNs>,
     /// Where a loaded program is kept; its own place if nobody lends one.
-    doors: Option<&'h Doors>,
-    own_doors: Doors,
+    cache: Option<&'h BackendCache>,
+    own_cache: BackendCache,
     /// How many sockets at least mattered, and how many are expected: the plan is made more than once.
     expected: Cell<Option<(u64, u64)>>,
     /// What a walk has handed out that this finishes; its own otherwise.
@@ -49,8 +47,8 @@ impl<'h> SocketSource<'h> {
             host,
             options,
             netns: None,
-            doors: None,
-            own_doors: Doors::new(),
+            cache: None,
+            own_cache: BackendCache::new(),
             expected: Cell::new(None),
             rest_of: None,
             own_handed_out: RefCell::default(),
@@ -63,9 +61,9 @@ impl<'h> SocketSource<'h> {
         self
     }
 
-    /// Keeps what is dear to open in `doors`, for the next source of the same session.
-    pub fn keeping(mut self, doors: &'h Doors) -> SocketSource<'h> {
-        self.doors = Some(doors);
+    /// Keeps what is dear to open in `cache`, for the next source of the same session.
+    pub fn with_cache(mut self, cache: &'h BackendCache) -> SocketSource<'h> {
+        self.cache = Some(cache);
         self
     }
 
@@ -75,15 +73,15 @@ impl<'h> SocketSource<'h> {
         self
     }
 
-    fn handed_out(&self) -> &RefCell<HandedOut> {
+    pub(crate) fn handed_out(&self) -> &RefCell<HandedOut> {
         self.rest_of.unwrap_or(&self.own_handed_out)
     }
 
-    fn doors(&self) -> &Doors {
-        self.doors.unwrap_or(&self.own_doors)
+    pub(crate) fn cache(&self) -> &BackendCache {
+        self.cache.unwrap_or(&self.own_cache)
     }
 
-    /// The tables with their doors and filters, the same for `offer` and `run`.
+    /// The tables with their backends and filters, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Sockets>) -> Plan {
         // A recording is filtered by the engine; only tables that cannot have such rows are left out.
         let filters = |proto| {
@@ -91,11 +89,11 @@ impl<'h> SocketSource<'h> {
                 && Choice::filters(self.choose(demand, &TableFilter::all(proto, self.options.families)).via)
         };
         let Split { tables, pushed } = self.split(demand, &filters);
-        let with_door = |filter: TableFilter| {
+        let with_choice = |filter: TableFilter| {
             let choice = self.choose(demand, &filter);
             PlannedTable { choice, filter }
         };
-        Plan { tables: tables.into_iter().map(with_door).collect(), pushed }
+        Plan { tables: tables.into_iter().map(with_choice).collect(), pushed }
     }
 
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
@@ -105,11 +103,11 @@ impl<'h> SocketSource<'h> {
     }
 
     // Whether a table that cannot be read is worth a word.
-    fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
-        everywhere(proto) || (!self.options.quiet && is_told(demand, proto))
+    pub(crate) fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
+        is_in_every_kernel(proto) || (!self.options.quiet && is_told(demand, proto))
     }
 
-    fn choose(&self, demand: &Demand<Sockets>, filter: &TableFilter) -> Choice {
+    pub(crate) fn choose(&self, demand: &Demand<Sockets>, filter: &TableFilter) -> Choice {
         let TableFilter { proto, states, .. } = *filter;
         let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
@@ -132,15 +130,15 @@ impl<'h> SocketSource<'h> {
             return Walk::TooFew;
         }
         // A table must not change its stream on the tape from round to round.
-        match self.doors().first().get().filter(|_| self.host.mode() == Mode::Recording) {
+        match self.cache().first().get().filter(|_| self.host.mode() == Mode::Recording) {
             Some(Via::Bpf) => return Walk::Pays("as in the first round"),
             Some(_) => return Walk::TooFew,
             None => {}
         }
-        let (least, why) = match (self.doors().loaded(parts), demand.repeated) {
-            (Some(Own::Walk), _) => (WORTH_WALKING, "the program is loaded"),
-            (Some(Own::Iterator), _) => (WORTH_ITERATING, "the program is loaded"),
-            (None, _) if self.doors().was_refused() => {
+        let (least, why) = match (self.cache().loaded(parts), demand.repeated) {
+            (Some(Program::Walk), _) => (WORTH_WALKING, "the program is loaded"),
+            (Some(Program::Iterator), _) => (WORTH_ITERATING, "the program is loaded"),
+            (None, _) if self.cache().was_refused() => {
                 (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays")
             }
             (None, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
@@ -151,14 +149,14 @@ impl<'h> SocketSource<'h> {
         if self.expected(least) < least {
             return Walk::TooFew;
         }
-        match self.doors().why_neither() {
+        match self.cache().why_neither() {
             Some(why_not) => Walk::No(why_not),
             None => Walk::Pays(why),
         }
     }
 
     // Whether the iterator is worth its load where the walk cannot be had.
-    fn iterator_pays(&self, repeated: bool) -> bool {
+    pub(crate) fn iterator_pays(&self, repeated: bool) -> bool {
         let least = self.options.walk_from.unwrap_or(iterator_from(repeated));
         self.options.via == Some(Via::Bpf) || self.expected(least) >= least
     }
@@ -174,14 +172,14 @@ impl<'h> SocketSource<'h> {
         }
     }
 
-    fn key(&self, table: Table, via: Via) -> String {
+    pub(crate) fn key(&self, table: Table, via: Via) -> String {
         keys::key(table, via, self.options.netns_id)
     }
 }
 
 impl World for SocketSource<'_> {
     fn ifindex(&self, name: &[u8]) -> Option<u32> {
-        crate::ifindex::of(self.host, self.netns, self.options.netns_id, name)
+        crate::pushdown::ifindex::of(self.host, self.netns, self.options.netns_id, name)
     }
 
     fn may_ask_marks(&self) -> bool {

@@ -83,8 +83,8 @@ pub(super) fn is_over(session: &Session) -> bool {
 }
 
 fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool) -> Follow<'h> {
-    let (netns_id, everywhere) = (session.netns_id(), request.all_netns);
-    Follow { via: request.via, netns_id, everywhere, hooks: !request.no_hooks, stop }
+    let (netns_id, all_netns) = (session.netns_id(), request.all_netns);
+    Follow { via: request.via, netns_id, all_netns, hooks: !request.no_hooks, stop }
 }
 
 /// The plan of a request that follows `T`.

@@ -88,7 +88,7 @@ fn closing(host: &Host, modules: &Modules<'_>) -> Line {
 /// Whether the sockets of every namespace can be read, and whether those namespaces are known that nothing leads to.
 fn all_namespaces(host: &Host) -> Line {
     let enters = caps::effective().is_ok_and(|held| held.has(Cap::SysAdmin));
-    let listed = sockets::Doors::new().every_namespace(host).is_some();
+    let listed = sockets::BackendCache::new().every_namespace(host).is_some();
     let (entered, known) = (
         if enters { "each is entered" } else { "none can be entered (needs CAP_SYS_ADMIN)" },
         if listed { "the kernel lists them by bpf" } else { "found by bind mounts and processes; others stay unknown" },

@@ -283,7 +283,8 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
     }
     if request.cost {
         messages.push(cost_line(&cost::so_far().since(before), &books));
-        messages.extend(session.doors().passed_over().map(|why| format!("cost: TCP was not read by bpf: {why}")));
+        messages
+            .extend(session.socket_cache().passed_over().map(|why| format!("cost: TCP was not read by bpf: {why}")));
     }
     let exit = match result {
         // A reader that went away has what it wanted.

@@ -2,7 +2,7 @@
 use record::{Addr, Expr, Op, Operand, Prefix, Test};
 
 use super::{World, field_name};
-use crate::bytecode::{Code, Cond, Side};
+use crate::pushdown::bytecode::{Code, Cond, Side};
 
 /// Longer lists are left to the engine, which looks them up faster than the kernel steps through them.
 const ALTERNATIVES_MAX: usize = 64;

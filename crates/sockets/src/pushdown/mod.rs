@@ -11,17 +11,20 @@
 use record::rows::{Socket, Sockets};
 use record::{Expr, Op, Operand, Proto, Push, State, Table, Test};
 
-use crate::bytecode::{Code, Side};
-use crate::inet_diag::{AF_INET, AF_INET6, STATES_ALL};
-use crate::netlink_diag::AF_NETLINK;
-use crate::packet_diag::AF_PACKET;
-use crate::tipc_diag::AF_TIPC;
-use crate::unix_diag::AF_UNIX;
-use crate::vsock_diag::AF_VSOCK;
-use crate::xdp_diag::AF_XDP;
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, STATES_ALL};
+use crate::backends::netlink::netlink_diag::AF_NETLINK;
+use crate::backends::netlink::packet_diag::AF_PACKET;
+use crate::backends::netlink::tipc_diag::AF_TIPC;
+use crate::backends::netlink::unix_diag::AF_UNIX;
+use crate::backends::netlink::vsock_diag::AF_VSOCK;
+use crate::backends::netlink::xdp_diag::AF_XDP;
+use crate::pushdown::bytecode::{Code, Side};
 
+pub(crate) mod bytecode;
 mod conditions;
+pub(crate) mod ifindex;
 mod known;
+pub(crate) mod named;
 
 pub(crate) use known::only_in;
 #[cfg(test)]
@@ -90,7 +93,7 @@ impl TableFilter {
         *self == TableFilter::all(self.proto, Families::Both)
     }
 
-    /// Whether a row passes: for doors that cannot filter, and behind those of which it is not certain that they do.
+    /// Whether a row passes: for backends that cannot filter, and behind those of which it is not certain that they do.
     pub(crate) fn admits(&self, row: &Socket<'_>) -> bool {
         let state = 1u32.checked_shl(row.state.0.into()).unwrap_or(0);
         // A state that nobody knows yet is part of everything.
@@ -136,7 +139,7 @@ pub(crate) struct Split {
     pub(crate) pushed: Vec<Push>,
 }
 
-/// Splits `conjuncts` for the tables in `order`. `filters(proto)` tells whether that table's door can filter.
+/// Splits `conjuncts` for the tables in `order`. `filters(proto)` tells whether that table's backend can filter.
 pub(crate) fn split(
     conjuncts: &[Expr],
     order: &[Proto],
@@ -168,7 +171,7 @@ fn worst_of(answers: &[Push]) -> Push {
 struct TableBuilder<'w> {
     filter: TableFilter,
     world: &'w dyn World,
-    /// The door can filter; else only what concerns the whole table counts.
+    /// The backend can filter; else only what concerns the whole table counts.
     filters: bool,
 }
 

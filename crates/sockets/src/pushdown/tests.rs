@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::bytecode::tests::row;
+use crate::pushdown::bytecode::tests::row;
 use proptest::prelude::*;
 use record::rows::{UnixPart, UnixType};
 use record::{Addr, Field, Get, Key, Lookups, Prefix, Value, field_index};
@@ -147,7 +147,7 @@ fn any_row() -> impl Strategy<Value = Socket<'static>> {
     let kind = prop::sample::select(vec![Proto::Tcp, Proto::Udp, Proto::Unix]);
     (row(), kind).prop_map(|(row, proto)| match proto {
         Proto::Unix => {
-            let part = UnixPart { path: Some(b"x"), ..crate::unix_diag::nameless(UnixType(1)) };
+            let part = UnixPart { path: Some(b"x"), ..crate::backends::netlink::unix_diag::nameless(UnixType(1)) };
             Socket { proto, state: row.state, family: AF_UNIX, unix: Some(part), ..Socket::EMPTY }
         }
         proto => Socket { proto, ..row },
@@ -185,7 +185,7 @@ proptest! {
         }
     }
 
-    /// The same through a door that cannot filter.
+    /// The same through a backend that cannot filter.
     #[test]
     fn without_filters_only_tables_are_left_out(conjuncts in prop::collection::vec(expr(), 0..4), row in any_row()) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks: true }, &|_| false);

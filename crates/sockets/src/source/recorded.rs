@@ -3,15 +3,15 @@ use record::rows::Sockets;
 use record::{Demand, Proto};
 
 use super::SocketSource;
-use crate::bytecode::Code;
 use crate::choose::Via;
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
+use crate::pushdown::bytecode::Code;
 
 impl SocketSource<'_> {
     // What the recording lacks though this run wants it: the filters it was made with, of the tables read now, unless
     // one of them is the very filter that this run would have asked the kernel for.
-    pub(super) fn narrower_filters(&self, demand: &Demand<Sockets>) -> Vec<&str> {
+    pub(crate) fn narrower_filters(&self, demand: &Demand<Sockets>) -> Vec<&str> {
         let mut narrower: Vec<&str> = Vec::new();
         for filter in self.split(demand, &|_| true).tables {
             let wanted = [note_of(&filter, &[]), note_of(&filter, &[0])];
@@ -31,7 +31,7 @@ impl SocketSource<'_> {
     }
 
     // The notes of this namespace's streams that tell of a filter.
-    pub(super) fn recorded_filters(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn recorded_filters(&self) -> impl Iterator<Item = &str> {
         let ours = |key: &str| keys::is_ours(key, self.options.netns_id);
         let notes = self.host.notes().iter().filter(move |(key, note)| ours(key) && !note.is_empty());
         notes.map(|(_, note)| &**note)

@@ -137,7 +137,7 @@ impl Face<'_> {
             homes: None,
         };
         let all = sockets::Options::new(self.session.netns_id());
-        let mut sockets = SocketSource::new(self.session.host(), all).keeping(self.session.doors());
+        let mut sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.socket_cache());
         let mut source = FlowSource::new(&mut sockets, lookups, options);
         let shown = self.show(&mut source)?;
         books.add(&shown);

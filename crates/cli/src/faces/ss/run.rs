@@ -206,7 +206,7 @@ pub(super) fn ask(
             ..sockets::Options::only(question.proto, session.netns_id())
         },
     )
-    .keeping(session.doors());
+    .with_cache(session.socket_cache());
     let offer = source.offer(&demand);
     let rest = predicate.rest(&offer.pushed);
     let mut rows = 0u64;

@@ -1,0 +1,210 @@
+//! Sockets of many network namespaces as one table.
+//!
+//! Each namespace is entered once for all of its tables, on the calling thread, and read by a [`SocketSource`] of its
+//! own: sock_diag answers for the namespace that its socket was opened in. One namespace that cannot be entered or that
+//! has gone costs its own rows and a line, not the run. TCP is read in one pass over the kernel's tables, without
+//! entering anything, where the walk can (`walk`). Knows nothing of how namespaces are found.
+mod walk;
+
+use std::cell::{Cell, RefCell};
+
+use record::rows::{Socket, Sockets};
+use record::{Accounting, Demand, Each, ManyBooks, Next, Offer, Proto, Push, Source, SourceError, Table, Unchanged};
+use sys::caps::{self, Cap};
+use sys::{Host, NotEntered, Way};
+
+use self::walk::Walked;
+use crate::backends::bpf::cache::BackendCache;
+use crate::backends::handed_out::HandedOut;
+use crate::choose::Via;
+use crate::options::Options;
+use crate::pushdown::named::is_named;
+use crate::pushdown::{Split, World, split};
+use crate::source::{PlannedTable, SocketSource, explain_table};
+
+/// What is said where only the walk gets to.
+const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
+
+/// The sockets of several namespaces, one after the other in the order of the ways into them.
+#[derive(Debug)]
+pub struct AllNetnsSockets<'h> {
+    host: &'h Host,
+    options: Options,
+    ways: Vec<Way<'h>>,
+    cache: &'h BackendCache,
+}
+
+impl<'h> AllNetnsSockets<'h> {
+    /// Sockets of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs CAP_SYS_ADMIN. What is
+    /// dear to open is kept in `cache`.
+    pub fn new(host: &'h Host, options: Options, ways: Vec<Way<'h>>, cache: &'h BackendCache) -> AllNetnsSockets<'h> {
+        AllNetnsSockets { host, options, ways, cache }
+    }
+
+    /// One namespace's own source, without the protocol that is read for all at once.
+    fn source(&self, netns_id: u64, without: Option<Proto>) -> SocketSource<'h> {
+        let mut options = Options { netns_id, ..self.options.clone() };
+        options.order.retain(|proto| Some(*proto) != without);
+        SocketSource::new(self.host, options).with_cache(self.cache)
+    }
+
+    /// The tables that the filter leaves, whatever the namespace.
+    fn split(&self, demand: &Demand<Sockets>) -> Split {
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || is_named(demand, *proto);
+        let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
+        split(&demand.conjuncts, &order, self.options.families, self, &|_| true)
+    }
+}
+
+impl World for AllNetnsSockets<'_> {
+    /// An interface of this name is another one, or none, elsewhere: the engine has the last word.
+    fn ifindex(&self, _name: &[u8]) -> Option<u32> {
+        None
+    }
+
+    fn may_ask_marks(&self) -> bool {
+        caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
+    }
+}
+
+impl Source<Sockets> for AllNetnsSockets<'_> {
+    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
+        let Some(first) = self.ways.first() else { return Offer::default() };
+        let walk = self.tcp_by_walk(demand);
+        let mut offer = self.source(first.netns_id, None).offer(demand);
+        for (push, part) in offer.pushed.iter_mut().zip(&demand.conjuncts) {
+            let mut names_one = false;
+            part.for_each_test(&mut |test| {
+                names_one |= Sockets::FIELDS.get(test.field).is_some_and(|f| f.name == "iface");
+            });
+            if names_one {
+                *push = Push::No;
+            }
+        }
+        let mut explain = Vec::new();
+        if let Some((filter, choice)) = walk {
+            let others = self.split(demand).tables.iter().any(|table| table.proto != Proto::Tcp);
+            let rest = self.source(first.netns_id, Some(Proto::Tcp)).offer(demand);
+            explain.push(explain_table(&PlannedTable { choice, filter }));
+            offer.lacks = choice.lacks | if others { rest.lacks } else { 0 };
+            offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };
+            offer.explain = if others { rest.explain } else { Vec::new() };
+        }
+        if self.cache.why_not().is_some() || !cfg!(feature = "bpf") {
+            explain.push("network namespaces that nothing leads to are not known without bpf".into());
+        }
+        if !offer.explain.is_empty() {
+            explain.append(&mut offer.explain);
+            let many = self.ways.len();
+            explain.push(format!("by netlink and proc in each of {many} network namespaces, one after the other"));
+        }
+        Offer { explain, ..offer }
+    }
+
+    // Of what is read by each namespace's own source no row is known by its bytes: they are few where TCP is walked.
+    fn read(
+        &mut self,
+        demand: &Demand<Sockets>,
+        unchanged: Option<&dyn Unchanged>,
+        each: &mut Each<'_, Sockets>,
+    ) -> Result<Accounting, SourceError> {
+        let mut round = Round::default();
+        if self.ways.is_empty() {
+            return round.finish();
+        }
+        let stopped = Cell::new(false);
+        let mut each = |row: &Socket<'_>| {
+            let next = each(row);
+            stopped.set(next == Next::Stop);
+            next
+        };
+        let handed_out = RefCell::default();
+        let walked = self.tcp_by_walk(demand).map_or(Walked::Not, |(filter, choice)| {
+            let walker = self.walker(demand, &filter, unchanged, &handed_out);
+            self.walk_all(&walker, choice, &mut each, &mut round)
+        });
+        let rest = Rest { demand, handed_out: &handed_out, stopped: &stopped };
+        if walked == Walked::Partly {
+            handed_out.borrow_mut().finish();
+            self.read_each(&rest, &self.only_tcp(), &mut each, &mut round);
+        }
+        let mut options = self.options.clone();
+        if walked != Walked::Not {
+            options.order.retain(|proto| *proto != Proto::Tcp);
+        }
+        if self.split(demand).tables.iter().any(|table| options.order.contains(&table.proto)) {
+            self.read_each(&rest, &options, &mut each, &mut round);
+        }
+        round.finish()
+    }
+}
+
+/// What is read of each namespace by itself.
+struct Rest<'r> {
+    demand: &'r Demand<Sockets>,
+    /// What a walk has read already.
+    handed_out: &'r RefCell<HandedOut>,
+    stopped: &'r Cell<bool>,
+}
+
+impl AllNetnsSockets<'_> {
+    /// Netlink's part of TCP, when a walk broke off.
+    fn only_tcp(&self) -> Options {
+        Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..self.options.clone() }
+    }
+
+    fn read_each(&self, rest: &Rest<'_>, options: &Options, each: &mut Each<'_, Sockets>, round: &mut Round) {
+        for way in &self.ways {
+            if rest.stopped.get() {
+                break;
+            }
+            self.read_one(way, rest, options, each, round);
+        }
+    }
+
+    fn read_one(
+        &self,
+        way: &Way<'_>,
+        rest: &Rest<'_>,
+        options: &Options,
+        each: &mut Each<'_, Sockets>,
+        round: &mut Round,
+    ) {
+        if !way.leads_in() {
+            return self.without_a_way(way, rest, options, each, round);
+        }
+        match way.enter_for(self.host, "/sockets") {
+            Ok(inside) => {
+                let options = Options { netns_id: way.netns_id, ..options.clone() };
+                let source = SocketSource::new(self.host, options).with_cache(self.cache);
+                let read = source.finishing(rest.handed_out).run(rest.demand, each);
+                drop(inside);
+                round.many.add(read);
+            }
+            Err(error) => round.not_entered.add(way, error),
+        }
+    }
+}
+
+/// What has become of all namespaces so far.
+#[derive(Default)]
+struct Round {
+    many: ManyBooks,
+    not_entered: NotEntered,
+    /// Namespaces that nothing leads to.
+    unreachable: u64,
+}
+
+impl Round {
+    fn finish(mut self) -> Result<Accounting, SourceError> {
+        let rows_are_whole = !self.many.books.incomplete;
+        self.many.gone(self.not_entered.gone);
+        if self.unreachable > 0 {
+            self.many.books.incomplete = true;
+            self.many.books.because(self.unreachable, UNREACHABLE);
+        }
+        self.not_entered.unreadable.into_iter().for_each(|why| self.many.not_entered(why.error.errno.is_denied(), why));
+        self.many.books.only_namespaces_missing = rows_are_whole && self.many.books.incomplete;
+        self.many.finish()
+    }
+}

@@ -1,0 +1,273 @@
+//! TCP of all namespaces in one pass: what several of them share is one table in the kernel.
+use std::cell::RefCell;
+use std::error::Error;
+
+use record::rows::{Sockets, need};
+use record::{Books, Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
+use sys::{Errno, Way};
+
+use super::{AllNetnsSockets, Rest, Round};
+use crate::backends::bpf::cache::{Ask, WalkError, WalkScope};
+use crate::backends::bpf::rows::part;
+use crate::backends::handed_out::HandedOut;
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::backends::rows::{Rows, WalkedRows};
+use crate::backends::window::Window;
+use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
+use crate::keys::{self, Table};
+use crate::options::Options;
+use crate::pushdown::TableFilter;
+use crate::pushdown::bytecode::Code;
+use crate::source::{IN_SMALL_TABLES, fault_of as fault_of_errno, is_counted, note_of, parts_of};
+
+/// Sockets that are bound and nothing else stand in a table that the walk does not cross.
+const BOUND: u32 = 1 << State::BOUND_INACTIVE.0;
+
+/// How far the walk got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walked {
+    /// Nothing came: another interface has to read TCP.
+    Not,
+    /// It broke off: what it has handed out is noted, and another interface has to read the rest.
+    Partly,
+    /// Everything is out, or what is not is said.
+    Wholly,
+}
+
+impl AllNetnsSockets<'_> {
+    /// What is to be read of TCP, if the walk is the backend for it.
+    pub(super) fn tcp_by_walk(&self, demand: &Demand<Sockets>) -> Option<(TableFilter, Choice)> {
+        let filter = self.split(demand).tables.into_iter().find(|table| table.proto == Proto::Tcp)?;
+        // Not even if the user wants the walk: each namespace's own source reads them beside it.
+        if filter.states & BOUND != 0 && !self.host.is_replay() {
+            return None;
+        }
+        let recorded = self.host.is_replay().then(|| {
+            let bpf = self.host.holds(&keys::shared_key(0)) || self.host.holds(&keys::walked_listeners_key(0));
+            Recorded { netlink: !bpf, bpf, proc: false }
+        });
+        let walk = || self.is_possible();
+        let choice = choose(&Facts {
+            proto: Proto::Tcp,
+            need: demand.need,
+            counted: is_counted(demand),
+            // The listeners of all stand in one table, too.
+            few_states: false,
+            via: self.options.via,
+            recorded,
+            walk: &walk,
+        });
+        (choice.via == Via::Bpf).then_some((filter, choice))
+    }
+
+    // One dump of each namespace costs milliseconds; loading the program costs some of them.
+    fn is_possible(&self) -> Walk {
+        if !cfg!(feature = "bpf") {
+            return Walk::TooFew;
+        }
+        match self.cache.why_not() {
+            Some(why_not) => Walk::No(why_not),
+            None => Walk::Pays("all network namespaces in one pass"),
+        }
+    }
+
+    /// A walk with what is demanded of it; `unchanged` may know rows by their bytes.
+    pub(super) fn walker<'w>(
+        &'w self,
+        demand: &Demand<Sockets>,
+        filter: &'w TableFilter,
+        unchanged: Option<&'w dyn Unchanged>,
+        handed_out: &'w RefCell<HandedOut>,
+    ) -> Walker<'w, 'w> {
+        let parts = parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS;
+        Walker { every: self, filter, parts, unchanged, handed_out }
+    }
+
+    // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    fn is_followed(&self) -> bool {
+        let recorded = |way: &Way<'_>| {
+            let tables = [Table::Tcp, Table::Tcp4, Table::Tcp6];
+            tables.iter().any(|table| self.host.holds(&keys::key(*table, Via::Netlink, way.netns_id)))
+        };
+        match self.host.is_replay() {
+            true => self.ways.iter().any(recorded),
+            false => self.options.via != Some(Via::Bpf),
+        }
+    }
+
+    /// Reads the TCP sockets of all namespaces.
+    pub(super) fn walk_all(
+        &self,
+        walker: &Walker<'_, '_>,
+        choice: Choice,
+        each: &mut Each<'_, Sockets>,
+        round: &mut Round,
+    ) -> Walked {
+        let mut books = Books::default();
+        let followed = self.is_followed();
+        *walker.handed_out.borrow_mut() = HandedOut::new(self.cache.secret(), followed);
+        let result = walker.everything(each, &mut books);
+        let has_rows = books.rows() > 0;
+        if has_rows || result.is_ok() {
+            books.used(choice.via.name());
+        }
+        let walked = match result {
+            Ok(()) => Walked::Wholly,
+            Err(error) if followed => {
+                let what = if has_rows { "the rest of TCP sockets was" } else { "TCP sockets were" };
+                books.note(format!("{what} read by netlink: {}", text_of(&error)));
+                if has_rows { Walked::Partly } else { Walked::Not }
+            }
+            Err(error) if has_rows => {
+                books.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error)));
+                Walked::Wholly
+            }
+            Err(error) => {
+                let (fault, cause) = fault_of(error);
+                round.many.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
+                return Walked::Wholly;
+            }
+        };
+        round.many.add(Ok(books.close()));
+        walked
+    }
+
+    /// A namespace that nothing leads to: its TCP sockets by its number, unless they have been read.
+    pub(super) fn without_a_way(
+        &self,
+        way: &Way<'_>,
+        rest: &Rest<'_>,
+        options: &Options,
+        each: &mut Each<'_, Sockets>,
+        round: &mut Round,
+    ) {
+        let demand = rest.demand;
+        let mut tables = self.split(demand).tables;
+        tables.retain(|table| options.order.contains(&table.proto));
+        round.unreachable += u64::from(tables.iter().any(|table| table.proto != Proto::Tcp));
+        let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp);
+        let (Some(filter), Ok(number)) = (tcp, u32::try_from(way.netns_id)) else { return };
+        let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
+        let walker = self.walker(demand, &filter, None, rest.handed_out);
+        let mut books = Books::default();
+        match walker.one(number, each, &mut books) {
+            Ok(()) => {
+                books.used(Via::Bpf.name());
+                if lacks != 0 {
+                    books.note("of a network namespace that cannot be entered some cells are empty");
+                }
+            }
+            Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
+            // It was gone when the walk began: then there is no stream.
+            Err(WalkError::Broken(error)) if self.host.is_replay() && error.errno == Errno::NOT_RECORDED => {
+                round.not_entered.gone += 1;
+            }
+            Err(error) => books.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
+        }
+        round.many.add(Ok(books.close()));
+    }
+}
+
+fn text_of(error: &WalkError) -> String {
+    match error {
+        WalkError::Unavailable(error) => error.to_string(),
+        WalkError::Broken(error) => error.to_string(),
+    }
+}
+
+fn fault_of(error: WalkError) -> (SourceFault, Box<dyn Error + Send + Sync>) {
+    match error {
+        WalkError::Unavailable(cause) => (SourceFault::Unsupported, cause),
+        WalkError::Broken(error) => (fault_of_errno(Some(error.errno)), Box::new(error)),
+    }
+}
+
+/// The walk with what is wanted of it.
+pub(super) struct Walker<'w, 'h> {
+    every: &'w AllNetnsSockets<'h>,
+    filter: &'w TableFilter,
+    parts: u32,
+    unchanged: Option<&'w dyn Unchanged>,
+    handed_out: &'w RefCell<HandedOut>,
+}
+
+impl Walker<'_, '_> {
+    /// The listeners of all namespaces, then each table of connections once.
+    fn everything(&self, each: &mut Each<'_, Sockets>, books: &mut Books) -> Result<(), WalkError> {
+        let host = self.every.host;
+        let connections = self.filter.states & !IN_SMALL_TABLES != 0;
+        let tables = match (connections, host.is_replay()) {
+            (false, _) => Vec::new(),
+            // As many as were read.
+            (true, true) => (0..).take_while(|n| host.holds(&keys::shared_key(*n))).map(|_| 0).collect(),
+            (true, false) => self.tables()?,
+        };
+        let listeners = self.filter.states & 1 << State::LISTEN.0 != 0;
+        if listeners && self.read(WalkScope::AllListeners, &keys::walked_listeners_key(0), 0, each, books)? {
+            return Ok(());
+        }
+        for (n, number) in tables.into_iter().enumerate() {
+            if self.read(WalkScope::Shared(number), &keys::shared_key(n), 0, each, books)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&self, number: u32, each: &mut Each<'_, Sockets>, books: &mut Books) -> Result<(), WalkError> {
+        let (id, states) = (u64::from(number), self.filter.states);
+        let connections = keys::key(Table::Tcp, Via::Bpf, id);
+        let stopped = states & 1 << State::LISTEN.0 != 0
+            && self.read(WalkScope::ListenersOf(number), &keys::walked_listeners_key(id), id, each, books)?;
+        if !stopped && states & !IN_SMALL_TABLES != 0 {
+            self.read(WalkScope::One(number), &connections, id, each, books)?;
+        }
+        Ok(())
+    }
+
+    /// One namespace of each table of connections: most share one, some have their own (`tcp_child_ehash_entries`).
+    fn tables(&self) -> Result<Vec<u32>, WalkError> {
+        let mut found = self.every.cache.namespaces(self.every.host, self.parts)?;
+        found.sort_unstable_by_key(|namespace| namespace.1);
+        found.dedup_by_key(|namespace| namespace.1);
+        Ok(found.into_iter().map(|namespace| namespace.0).collect())
+    }
+
+    // True if no more is wanted.
+    fn read(
+        &self,
+        scope: WalkScope,
+        key: &str,
+        netns_id: u64,
+        each: &mut Each<'_, Sockets>,
+        books: &mut Books,
+    ) -> Result<bool, WalkError> {
+        let (host, filter) = (self.every.host, self.filter);
+        let small = matches!(scope, WalkScope::AllListeners | WalkScope::ListenersOf(_));
+        let table = if small { 1 << State::LISTEN.0 } else { !(1 << State::CLOSE.0) & !IN_SMALL_TABLES };
+        let note = note_of(filter, &[]);
+        if host.is_replay() {
+            let narrower = host.notes().iter().find(|(of, was)| **of == *key && !was.is_empty() && **was != *note);
+            if let Some((_, was)) = narrower {
+                books.unanswered(format!("the recording was made with a {was}: other sockets are missing"));
+            }
+        }
+        let ask = Ask {
+            scope,
+            parts: self.parts,
+            states: filter.states & table,
+            v4: filter.families.has(AF_INET),
+            v6: filter.families.has(AF_INET6),
+            sport: filter.sport,
+            dport: filter.dport,
+            key,
+            note: &note,
+            netns_id,
+        };
+        // The program has done the rest; a recording may have been made with less of a filter.
+        let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
+        let handed_out = &mut *self.handed_out.borrow_mut();
+        let rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new(), handed_out };
+        self.every.cache.walk(host, &ask, &mut WalkedRows::new(rows, host, self.unchanged))
+    }
+}

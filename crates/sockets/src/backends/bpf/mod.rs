@@ -1,0 +1,164 @@
+//! TCP by a program that reads the kernel's tables.
+pub(crate) mod cache;
+pub(crate) mod rows;
+
+use std::error::Error;
+
+use record::rows::{Sockets, need};
+use record::{Demand, SourceFault, State, Table as _};
+use sys::{Host, Mode};
+
+use crate::backends::Run;
+use crate::backends::bpf::cache::{Ask, Program, WalkError, WalkScope};
+use crate::backends::bpf::rows::{COUNTED, part};
+use crate::backends::fault::fault_of;
+use crate::backends::handed_out::HandedOut;
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use crate::backends::rows::{Rows, WalkedRows};
+use crate::backends::window::Window;
+use crate::choose::Via;
+use crate::keys::{self, Table};
+use crate::pushdown::TableFilter;
+use crate::pushdown::bytecode::Code;
+use crate::source::recorded::note_of;
+
+impl Run<'_, '_, '_, '_> {
+    // TCP by a program. For the walk netlink reads the listeners, whom it finds without crossing the table of connections
+    // (and it knows those that are merely bound); the iterator has them itself.
+    pub(crate) fn by_walk(&mut self, filter: &TableFilter) {
+        let (source, replayed) = (self.source, self.source.host.is_replay());
+        let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
+        let opened = match few || replayed {
+            true => Ok(Program::Walk),
+            false => source.cache().open(source.host, self.parts, || source.iterator_pays(self.demand.repeated)),
+        };
+        let opened = match opened {
+            Err(error) if source.options.via != Some(Via::Bpf) => {
+                return self.walk_failed(filter, error, self.books.rows(), filter.states);
+            }
+            opened => opened,
+        };
+        // A recording may have the listeners here or among the connections.
+        let apart = if replayed { self.holds_listeners() } else { !matches!(opened, Ok(Program::Iterator)) };
+        let beside = filter.states & if apart { IN_SMALL_TABLES } else { 1 << State::BOUND_INACTIVE.0 };
+        if if replayed { apart } else { beside != 0 } {
+            self.listeners = true;
+            self.by_files_or_dumps(Via::Netlink, &TableFilter { states: beside, ..filter.clone() });
+            self.listeners = false;
+        }
+        if self.stopped || few {
+            return;
+        }
+        let rows = self.books.rows();
+        match opened.and_then(|own| self.walk_connections(filter, own, beside)) {
+            Ok(stopped) => {
+                self.stopped |= stopped;
+                self.books.used(Via::Bpf.name());
+            }
+            Err(error) => self.walk_failed(filter, error, rows, filter.states & !beside),
+        }
+    }
+
+    // Whether the recording has listeners of their own; of both families, or by one dump for each.
+    fn holds_listeners(&self) -> bool {
+        let key = |table: &Table| keys::listeners_key(*table, self.source.options.netns_id);
+        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.source.host.holds(&key(table)))
+    }
+
+    fn walk_connections(&mut self, filter: &TableFilter, own: Program, beside: u32) -> Result<bool, WalkError> {
+        let source = self.source;
+        let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
+        let ask = Ask {
+            scope: WalkScope::Own,
+            parts: self.parts,
+            // A socket that is closed leaves the table before it is called so: one that says it was just let go.
+            states: filter.states & !(1 << State::CLOSE.0) & !beside,
+            v4: filter.families.has(AF_INET),
+            v6: filter.families.has(AF_INET6),
+            sport: filter.sport,
+            dport: filter.dport,
+            key: &key,
+            note: &note,
+            netns_id: source.options.netns_id,
+        };
+        // The program has done the rest; a recording may have been made with less of a filter.
+        let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
+        let handed_out = &mut *source.handed_out().borrow_mut();
+        *handed_out = HandedOut::new(source.cache().secret(), self.is_followed());
+        let window = Window::new();
+        let rows = Rows { each: self.each, books: &mut self.books, filter: behind, window, as_sent: false, handed_out };
+        let mut rows = WalkedRows::new(rows, source.host, self.unchanged);
+        match own {
+            Program::Walk => source.cache().walk(source.host, &ask, &mut rows),
+            Program::Iterator => source.cache().iterate(source.host, &ask, &mut rows),
+        }
+    }
+
+    // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
+    fn is_followed(&self) -> bool {
+        let host = self.source.host;
+        let recorded = |table: &Table| host.holds(&self.source.key(*table, Via::Netlink));
+        match host.is_replay() {
+            true => [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(recorded),
+            false => self.source.options.via != Some(Via::Bpf),
+        }
+    }
+
+    // What is left of the sockets by netlink, unless the walk is insisted on.
+    fn walk_failed(&mut self, filter: &TableFilter, error: WalkError, rows_before: u64, states: u32) {
+        let (errno, cause): (_, Box<dyn Error + Send + Sync>) = match error {
+            WalkError::Unavailable(cause) => (None, cause),
+            WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
+        };
+        if self.books.rows() > rows_before {
+            self.books.used(Via::Bpf.name());
+            if !self.is_followed() {
+                return self.books.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+            }
+            self.books.note(format!("the rest of {} was read by netlink: {cause}", Table::Tcp.what()));
+            self.source.handed_out().borrow_mut().finish();
+            return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
+        }
+        if self.source.options.via == Some(Via::Bpf) && !self.source.host.is_replay() {
+            let fault = errno.map_or(SourceFault::Unsupported, |errno| fault_of(Some(errno)));
+            return self.fail(Table::Tcp, fault, cause);
+        }
+        if errno.is_some() {
+            self.books.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
+        }
+        self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
+    }
+}
+
+/// States of sockets that netlink finds without crossing the table of connections.
+pub(crate) const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
+
+/// True if some of `tcp_info` is wanted, and nothing of it but what the walk copies.
+pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
+    let of_info = demand.fields.iter().filter_map(|&i| Sockets::FIELDS.get(i)).filter(|f| f.need & need::TCP_INFO != 0);
+    let mut any = false;
+    let all = of_info.map(|f| f.name).all(|name| {
+        any = true;
+        COUNTED.contains(&name)
+    });
+    all && any
+}
+
+/// What the walk has to copy for these `need` bits.
+pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
+    let members = counted && demanded & need::TCP_INFO != 0;
+    // Whoever replays a recording cannot tell a counter of nothing from one that was left out.
+    let recording = host.mode() == Mode::Recording;
+    let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && recording);
+    let wanted = [
+        (demanded & need::TIMER != 0, part::TIMER),
+        (demanded & need::UNIX_QUEUES != 0, part::QUEUES),
+        (demanded & need::COUNTERS != 0 || members, part::COUNTERS),
+        (resent || members, part::RESENT),
+        (members || recording, part::PATH),
+        (demanded & need::MARK != 0 || recording, part::MARK),
+        (demanded & need::UNIX_UID != 0 || recording, part::UID),
+        (demanded & need::INODE != 0 || recording, part::INODE),
+    ];
+    wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)
+}

@@ -1,0 +1,120 @@
+//! One run through the tables: each by its backend, and by the next one where that fails.
+pub(crate) mod bpf;
+pub(crate) mod fault;
+pub(crate) mod handed_out;
+pub(crate) mod netlink;
+pub(crate) mod proc;
+pub(crate) mod rows;
+mod unix;
+pub(crate) mod window;
+
+use std::error::Error;
+
+use record::rows::Sockets;
+use record::{Accounting, Books, Demand, Each, Proto, SourceError, SourceFault, Unchanged};
+
+use self::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
+use crate::backends::fault::NotRecorded;
+use crate::backends::proc::unix_lines::UnixCounts;
+use crate::choose::Via;
+use crate::keys::{self, Table};
+use crate::pushdown::TableFilter;
+use crate::source::{PlannedTable, SocketSource};
+
+/// One run: what it has to say, where rows go, the books.
+pub(crate) struct Run<'s, 'h, 'e, 'f> {
+    source: &'s SocketSource<'h>,
+    demand: &'s Demand<Sockets>,
+    /// What the walk is to copy of each socket.
+    parts: u32,
+    each: &'e mut Each<'f, Sockets>,
+    /// Who knows rows by their bytes.
+    unchanged: Option<&'e dyn Unchanged>,
+    books: Books,
+    /// Whether it is worth a word if the table read now is one that this kernel lacks.
+    tells: bool,
+    /// What /proc/net/unix adds to the table that netlink reads.
+    unix: Option<UnixCounts>,
+    /// True while netlink reads what stands beside the walk.
+    listeners: bool,
+    stopped: bool,
+    /// The first table that gave nothing at all.
+    failure: Option<SourceError>,
+}
+
+impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
+    pub(crate) fn new(
+        source: &'s SocketSource<'h>,
+        demand: &'s Demand<Sockets>,
+        unchanged: Option<&'e dyn Unchanged>,
+        each: &'e mut Each<'f, Sockets>,
+        books: Books,
+    ) -> Run<'s, 'h, 'e, 'f> {
+        let parts = parts_of(source.host, demand.need, is_counted(demand));
+        let (tells, listeners, stopped, failure) = (true, false, false, None);
+        Run { source, demand, parts, each, unchanged, books, tells, unix: None, listeners, stopped, failure }
+    }
+
+    /// Reads `tables` one after the other, until no more rows are wanted.
+    pub(crate) fn through(mut self, tables: &[PlannedTable]) -> Result<Accounting, SourceError> {
+        for table in tables {
+            self.tells = self.source.tells(self.demand, table.filter.proto);
+            self.table(table);
+            if self.stopped {
+                break;
+            }
+        }
+        self.finish()
+    }
+
+    fn table(&mut self, planned: &PlannedTable) {
+        let filter = &planned.filter;
+        if filter.proto == Proto::Tcp && filter.states & !IN_SMALL_TABLES != 0 {
+            self.source.cache().first().set(Some(planned.choice.via));
+            self.source.cache().pass_over(planned.choice.no_walk);
+        }
+        if planned.choice.via == Via::Bpf {
+            return self.by_walk(filter);
+        }
+        self.by_files_or_dumps(planned.choice.via, filter);
+    }
+
+    fn by_files_or_dumps(&mut self, via: Via, filter: &TableFilter) {
+        if via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
+            return;
+        }
+        for table in keys::tables_of(filter.proto).iter().copied() {
+            if self.stopped || !filter.families.has(table.family()) {
+                continue;
+            }
+            match via {
+                Via::Netlink | Via::Bpf => self.by_netlink(table, filter),
+                Via::Proc => {
+                    if let Err(error) = self.by_proc(table, filter) {
+                        self.proc_failed(table, error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, table: Table, fault: SourceFault, cause: Box<dyn Error + Send + Sync>) {
+        self.books.incomplete(0, cause.to_string());
+        self.failure.get_or_insert(SourceError { what: table.what(), fault, cause });
+    }
+
+    // The run that was recorded did not ask for this table.
+    fn not_recorded(&mut self, table: Table) {
+        let cause = NotRecorded(table.what());
+        self.books.unanswered(cause.to_string());
+        let fault = SourceFault::Unsupported;
+        self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
+    }
+
+    fn finish(self) -> Result<Accounting, SourceError> {
+        match self.failure {
+            Some(error) if !self.books.has_read() && self.books.rows() == 0 => Err(error),
+            _ => Ok(self.books.close()),
+        }
+    }
+}

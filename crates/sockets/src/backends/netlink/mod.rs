@@ -1,0 +1,270 @@
+//! A table by sock_diag, and what is left to do where that fails.
+pub(crate) mod inet_diag;
+pub(crate) mod netlink_diag;
+pub(crate) mod packet_diag;
+pub(crate) mod raw_dump;
+pub(crate) mod request;
+pub(crate) mod sctp_diag;
+pub(crate) mod tipc_diag;
+pub(crate) mod unix_diag;
+pub(crate) mod vsock_diag;
+pub(crate) mod xdp_diag;
+
+use netlink::{Ask, DumpEnd, DumpError};
+use record::rows::Rare;
+use record::{Proto, SourceFault};
+use sys::{Errno, Host, SysError};
+
+use crate::backends::Run;
+use crate::backends::fault::{NoBackend, NoKernelPart, fault_of, lacks_table, option_of};
+use crate::backends::netlink::inet_diag::InetDecoder;
+use crate::backends::netlink::netlink_diag::NetlinkDecoder;
+use crate::backends::netlink::packet_diag::PacketDecoder;
+use crate::backends::netlink::request::{NETLINK_SOCK_DIAG, request_of};
+use crate::backends::netlink::sctp_diag::SctpDecoder;
+use crate::backends::netlink::tipc_diag::TipcDecoder;
+use crate::backends::netlink::unix_diag::UnixDecoder;
+use crate::backends::netlink::vsock_diag::decode_vsock;
+use crate::backends::netlink::xdp_diag::XdpDecoder;
+use crate::backends::rows::Rows;
+use crate::backends::window::Window;
+use crate::choose::{Via, lacks};
+use crate::keys::{self, Table};
+use crate::pushdown::named::is_in_every_kernel;
+use crate::pushdown::{Families, TableFilter};
+use crate::source::recorded::note_of;
+
+/// How often a dump that the kernel calls interrupted is begun again, as long as no row of it went out.
+const INTERRUPTED_RETRIES: u32 = 2;
+
+impl Run<'_, '_, '_, '_> {
+    pub(crate) fn by_netlink(&mut self, table: Table, filter: &TableFilter) {
+        let rows = self.books.rows();
+        self.unix = if table == Table::Unix { self.unix_counts() } else { None };
+        match self.dump(table, filter) {
+            // What no file lists is not looked for in one.
+            Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
+            Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
+                match self.by_proc(table, filter) {
+                    Ok(true) if !self.tells || !self.loses(table.proto()) => {}
+                    Ok(true) => {
+                        let what = table.what();
+                        self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
+                    }
+                    // A kernel without this family: neither backend can have it.
+                    Ok(false) => {}
+                    Err(proc) if !self.tells && lacks_table(proc.errno) => {}
+                    Err(proc) => {
+                        let fault = fault_of(Some(proc.errno));
+                        self.fail(table, fault, Box::new(NoBackend { netlink: error, proc }));
+                    }
+                }
+            }
+            other => {
+                self.settle(table, rows, other);
+                if let Some(counts) = self.unix.take().filter(|_| !self.stopped) {
+                    self.unix_waiting(&counts, filter);
+                }
+            }
+        }
+    }
+
+    fn has_no_other_way(&self, table: Table, error: &DumpError) -> bool {
+        !self.source.host.is_replay() && option_of(table.proto()).is_some() && self.may_fall_back(error)
+    }
+
+    fn may_fall_back(&self, error: &DumpError) -> bool {
+        error.is_unavailable() && (self.source.options.via != Some(Via::Netlink) || self.source.host.is_replay())
+    }
+
+    // True if that was all; false if each family has to be asked for.
+    pub(crate) fn both_families_at_once(&mut self, filter: &TableFilter) -> bool {
+        let host = self.source.host;
+        let possible = if host.is_replay() {
+            // It may have been made with more families than are wanted now.
+            host.holds(&self.netlink_key(Table::Tcp))
+        } else {
+            filter.families == Families::Both
+        };
+        if !possible {
+            return false;
+        }
+        let rows = self.books.rows();
+        match self.dump(Table::Tcp, filter) {
+            Err(error) if error.is_unavailable() && self.books.rows() == rows => false,
+            other => {
+                self.settle(Table::Tcp, rows, other);
+                true
+            }
+        }
+    }
+
+    fn netlink_key(&self, table: Table) -> String {
+        if self.listeners {
+            return keys::listeners_key(table, self.source.options.netns_id);
+        }
+        self.source.key(table, Via::Netlink)
+    }
+
+    // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out.
+    //
+    // The offer says that the filter is done, and the engine relies on it, so every row is tested again here, whatever
+    // the kernel was asked for: it looks at some parts of a request in some tables only (6.18: at the two ports not
+    // where bound TCP sockets stand, net/ipv4/tcp_diag.c; at the states not for raw sockets, net/ipv4/raw_diag.c), and
+    // a socket may change between its test and its message. Costs some nanoseconds for a row that the kernel let
+    // through.
+    fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
+        let netns_id = self.source.options.netns_id;
+        let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));
+        if self.source.host.is_replay() {
+            let key = if self.source.host.holds(&unfiltered) { unfiltered } else { key };
+            return self.dump_until_quiet(table, &key, filter, &[]);
+        }
+        let program = if table.proto().is_inet() { filter.code.compile() } else { None };
+        let program = program.unwrap_or_default();
+        match self.dump_until_quiet(table, &key, filter, &program) {
+            Err(DumpError::Refused { errno, .. }) if !program.is_empty() && refuses_programs(errno) => {
+                self.dump_until_quiet(table, &unfiltered, filter, &[])
+            }
+            other => other,
+        }
+    }
+
+    // An interrupted dump is begun again while that can go unnoticed: as long as no row of it is out.
+    fn dump_until_quiet(
+        &mut self,
+        table: Table,
+        key: &str,
+        filter: &TableFilter,
+        program: &[u8],
+    ) -> Result<(), DumpError> {
+        let note = note_of(filter, program);
+        let request = request_of(table, filter, program, self.demand.need, self.source.options.states);
+        let (source, what) = (self.source, table.what());
+        let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
+        let rows = self.books.rows();
+        for _ in 0..=INTERRUPTED_RETRIES {
+            let end = self.dump_once(table, &ask, filter)?;
+            self.books.used(Via::Netlink.name());
+            if !end.interrupted {
+                return Ok(());
+            }
+            if self.books.rows() > rows {
+                break;
+            }
+        }
+        let text = format!("{what} changed while they were read: some may be missing");
+        self.books.incomplete(0, text);
+        Ok(())
+    }
+
+    fn dump_once(&mut self, table: Table, ask: &Ask<'_>, filter: &TableFilter) -> Result<DumpEnd, DumpError> {
+        let netns_id = self.source.options.netns_id;
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let filter = (!filter.is_everything()).then_some(filter);
+        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window, handed_out };
+        let (host, proto) = (self.source.host, table.proto());
+        // Rows go by reference: 400 bytes are not moved for nothing.
+        let (end, unknown) = match proto {
+            Proto::Unix => {
+                let mut decoder = UnixDecoder::new(netns_id);
+                let counts = self.unix.as_ref();
+                let end = netlink::dump(host, ask, |part| {
+                    let mut row = decoder.decode(part.payload);
+                    if let (Some(counts), Ok(row)) = (counts, &mut row) {
+                        counts.complete(row);
+                    }
+                    rows.take(&row)
+                });
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Packet => {
+                let mut decoder = PacketDecoder::new(netns_id);
+                let end =
+                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Netlink => {
+                let mut decoder = NetlinkDecoder::new(netns_id);
+                let end =
+                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Raw | Proto::Mptcp => {
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.demand.need);
+                let end = netlink::dump(host, ask, |part| {
+                    rows.take(&decoder.decode_rare(part.payload, &mut Rare::default()))
+                });
+                (end, decoder.unknown_attrs)
+            }
+            Proto::Sctp => {
+                let mut decoder = SctpDecoder::new(netns_id);
+                let end = netlink::dump(host, ask, |part| {
+                    // A socket and its associations have the same cookie.
+                    rows.take_as(&decoder.decode(part.payload, &mut Rare::default()), |_| 0)
+                });
+                (end, decoder.unknown_attrs())
+            }
+            Proto::Vsock | Proto::Tipc | Proto::Xdp => dump_family(host, ask, proto, netns_id, &mut rows),
+            Proto::Tcp | Proto::Udp | Proto::UdpLite | Proto::Dccp => {
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.demand.need);
+                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                (end, decoder.unknown_attrs)
+            }
+        };
+        self.books.unknown_attrs(unknown);
+        self.stopped |= end.as_ref().is_ok_and(|end| end.stopped);
+        end
+    }
+
+    // Whether /proc lacks something that is wanted of this table. Of TCP, UDP and unix sockets it is told in any case:
+    // a kernel without netlink for them is odd.
+    fn loses(&self, proto: Proto) -> bool {
+        is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.demand.need != 0
+    }
+
+    // The books' entry for a dump that is over, one way or the other.
+    fn settle(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
+        let Err(error) = result else { return };
+        if self.books.rows() > rows_before {
+            return self.books.incomplete(0, error.to_string());
+        }
+        if !self.tells && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
+            return;
+        }
+        if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {
+            return self.not_recorded(table);
+        }
+        let fault = match &error {
+            DumpError::Malformed { .. } | DumpError::CutShort { .. } => SourceFault::Malformed,
+            error => fault_of(error.errno()),
+        };
+        self.fail(table, fault, NoKernelPart::explain(table.proto(), error.errno(), error));
+    }
+}
+
+// One dump of a family that has no IP addresses and no text of its own.
+fn dump_family(
+    host: &Host,
+    ask: &Ask<'_>,
+    proto: Proto,
+    netns_id: u64,
+    rows: &mut Rows<'_, '_>,
+) -> (Result<DumpEnd, DumpError>, u64) {
+    let (mut tipc, mut xdp) = (TipcDecoder::new(netns_id), XdpDecoder::new(netns_id));
+    let end = netlink::dump(host, ask, |part| {
+        let mut rare = Rare::default();
+        rows.take(&match proto {
+            Proto::Tipc => tipc.decode(part.payload, &mut rare),
+            Proto::Xdp => xdp.decode(part.payload, &mut rare),
+            _ => decode_vsock(part.payload, netns_id, &mut rare),
+        })
+    });
+    (end, tipc.unknown_attrs + xdp.unknown_attrs)
+}
+
+// EPERM: marks without CAP_NET_ADMIN. EINVAL: an operation that an old kernel does not have.
+fn refuses_programs(errno: Errno) -> bool {
+    matches!(errno, Errno::PERM | Errno::INVAL)
+}

@@ -1,0 +1,38 @@
+//! The kernel's messages about TCP sockets as they are, for files that other tools read.
+
+use netlink::{Ask, DumpEnd, DumpError, Part};
+use record::Proto;
+use record::rows::need;
+use std::ops::ControlFlow;
+use sys::Host;
+
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6, Wanted, ext_of};
+
+/// NETLINK_SOCK_DIAG, include/uapi/linux/netlink.h.
+const PROTOCOL: i32 = 4;
+/// `INET_DIAG_MEMINFO`, the older form of `SKMEMINFO`: tools that ask for one ask for both.
+const MEMINFO: u8 = 1;
+
+/// Hands every message about the TCP sockets of one family (IPv6 if `six`) to `each`, of the calling thread's
+/// namespace, whose inode is `netns_id`. `states` is the kernel's mask, `demanded` the `need` bits whose attributes
+/// shall be there.
+pub fn dump_tcp(
+    host: &Host,
+    netns_id: u64,
+    six: bool,
+    states: u32,
+    demanded: u64,
+    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, DumpError> {
+    let meminfo = if demanded & need::SKMEM != 0 { MEMINFO } else { 0 };
+    let ext = ext_of(demanded) | meminfo;
+    let wanted = Wanted { ext, states, sport: 0, dport: 0, bytecode: &[], storages: false };
+    let request = wanted.by_family(if six { AF_INET6 } else { AF_INET }, Proto::Tcp);
+    let family = if six { "6" } else { "4" };
+    let key = format!("raw tcp{family} states {states:x} ext {ext:x}@{netns_id}");
+    netlink::dump(
+        host,
+        &Ask { what: "tcp sockets", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: None },
+        each,
+    )
+}

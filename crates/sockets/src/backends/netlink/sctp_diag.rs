@@ -1,0 +1,82 @@
+//! sctp_diag: messages of inet_diag with attributes of their own.
+//!
+//! A socket and each of its associations are a message each, with the same inode. That of an association has the
+//! peer's addresses, and in the place of a state the association's own (net/sctp/diag.c).
+use netlink::{Attrs, DecodeError};
+use record::rows::{Rare, SctpNumbers, SctpPart, SctpState, Socket, sctp_addrs};
+use record::text::put_addr;
+use record::{Proto, State};
+
+use crate::backends::netlink::inet_diag::{self, InetDecoder};
+
+/// Makes rows of `inet_diag_msg`s. Allocates nothing once its texts have the length of the longest list of addresses.
+#[derive(Debug)]
+pub struct SctpDecoder {
+    inner: InetDecoder,
+    /// Addresses of the newest row.
+    locals: Vec<u8>,
+    peers: Vec<u8>,
+}
+
+impl SctpDecoder {
+    /// A decoder for the answers in namespace `netns_id`.
+    pub fn new(netns_id: u64) -> SctpDecoder {
+        SctpDecoder { inner: InetDecoder::new(Proto::Sctp, netns_id), locals: Vec::new(), peers: Vec::new() }
+    }
+
+    /// Attributes of a newer kernel that were skipped so far.
+    pub fn unknown_attrs(&self) -> u64 {
+        self.inner.unknown_attrs
+    }
+
+    /// One message's payload as a row that borrows it, and `rare` for what only SCTP sockets have.
+    ///
+    /// Fails if the payload is shorter than the struct or an attribute does not fit.
+    pub fn decode<'b>(&'b mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+        let mut row = self.inner.decode(payload)?;
+        let mut part = SctpPart::default();
+        let attrs = payload.get(inet_diag::MSG..).unwrap_or_default();
+        for attr in Attrs::new(attrs).map_while(Result::ok) {
+            match attr.kind {
+                inet_diag::INFO => part.numbers = Some(SctpNumbers::new(attr.payload)),
+                inet_diag::LOCALS => part.locals = Some(attr.payload),
+                inet_diag::PEERS => part.peers = Some(attr.payload),
+                _ => {}
+            }
+        }
+        if part.peers.is_some() {
+            part.state = Some(SctpState(row.state.0));
+            row.state = nearest(row.state.0);
+        }
+        put_addrs(&mut self.locals, part.locals.unwrap_or_default());
+        put_addrs(&mut self.peers, part.peers.unwrap_or_default());
+        (part.locals_text, part.peers_text) = (&self.locals, &self.peers);
+        *rare = Rare { sctp: Some(part), ..Rare::EMPTY };
+        row.rare = Some(rare);
+        Ok(row)
+    }
+}
+
+/// The state of TCP that says most of what an association's says.
+fn nearest(state: u8) -> State {
+    match state {
+        0 => State::CLOSE,
+        1 | 2 => State::SYN_SENT,
+        3 => State::ESTABLISHED,
+        4 => State::FIN_WAIT1,
+        5 => State::FIN_WAIT2,
+        6 => State::CLOSE_WAIT,
+        7 => State::LAST_ACK,
+        _ => State(0),
+    }
+}
+
+fn put_addrs(out: &mut Vec<u8>, array: &[u8]) {
+    out.clear();
+    for addr in sctp_addrs(array) {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        put_addr(out, addr);
+    }
+}

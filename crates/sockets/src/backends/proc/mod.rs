@@ -1,0 +1,75 @@
+//! A table by its file in /proc/net.
+pub(crate) mod file;
+mod line;
+pub(crate) mod packet;
+pub(crate) mod tcp;
+pub(crate) mod unix;
+pub(crate) mod unix_lines;
+
+use record::rows::Rare;
+use record::{Proto, SourceFault};
+use sys::{Errno, SysError};
+
+use crate::backends::Run;
+use crate::backends::fault::{NoKernelPart, fault_of, lacks_table};
+use crate::backends::netlink::inet_diag::AF_INET6;
+use crate::backends::proc::file::ProcFile;
+use crate::backends::proc::packet::{parse_proc_netlink_line, parse_proc_packet_line};
+use crate::backends::proc::tcp::parse_proc_line;
+use crate::backends::rows::Rows;
+use crate::backends::window::Window;
+use crate::choose::Via;
+use crate::keys::Table;
+use crate::pushdown::TableFilter;
+
+impl Run<'_, '_, '_, '_> {
+    // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
+    pub(crate) fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
+        if table == Table::Unix {
+            return self.unix_by_proc(filter);
+        }
+        let source = self.source;
+        let netns_id = source.options.netns_id;
+        let filter = (!filter.is_everything()).then_some(filter);
+        let rows_before = self.books.rows();
+        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let handed_out = &mut *source.handed_out().borrow_mut();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window, handed_out };
+        let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
+        let mut text = Vec::new();
+        let end = file.read(|line| {
+            let mut rare = Rare::default();
+            rows.take_line(match table.proto() {
+                Proto::Packet => parse_proc_packet_line(line, netns_id, &mut rare),
+                Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut rare, &mut text),
+                proto => parse_proc_line(line, proto, netns_id),
+            })
+        });
+        match end {
+            Ok(stopped) => {
+                self.stopped |= stopped;
+                self.books.used(Via::Proc.name());
+                Ok(true)
+            }
+            Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => Ok(false),
+            Err(error) if self.books.rows() > rows_before => {
+                self.books.used(Via::Proc.name());
+                self.books.incomplete(0, format!("{} are incomplete: {error}", table.what()));
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn proc_failed(&mut self, table: Table, error: SysError) {
+        match error.errno {
+            errno if !self.tells && lacks_table(errno) => {}
+            Errno::NOT_RECORDED => self.not_recorded(table),
+            Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
+            errno => {
+                let cause = NoKernelPart::explain(table.proto(), Some(errno), error);
+                self.fail(table, fault_of(Some(errno)), cause);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Unix sockets where /proc/net/unix has a part in it: beside netlink, or in its place.
+use std::ops::ControlFlow;
+
+use netlink::{Ask, DumpError};
+use record::{Proto, State};
+use sys::SysError;
+
+use crate::backends::Run;
+use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
+use crate::backends::netlink::unix_diag::{UnixDecoder, request_names};
+use crate::backends::proc::file::ProcFile;
+use crate::backends::proc::unix::{parse_proc_unix_line, restore_abstract};
+use crate::backends::proc::unix_lines::{LEFT_OUT, Lines, Names, UnixCounts, has_paths, kernel_lines};
+use crate::backends::rows::Rows;
+use crate::backends::window::Window;
+use crate::choose::Via;
+use crate::keys::{self, Table};
+use crate::pushdown::{Families, TableFilter};
+
+/// How often the file and the names are read anew while sockets come and go between the two.
+const ATTEMPTS: u32 = 3;
+
+/// What is said where lines cannot be told from parts of paths.
+const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix shows paths as they are, \
+                        and one with a line break in it imitates rows; only netlink tells them apart";
+
+impl Run<'_, '_, '_, '_> {
+    /// Reads /proc/net/unix for what netlink lacks; `None` if that is not wanted, not here, or not recorded.
+    pub(crate) fn unix_counts(&mut self) -> Option<UnixCounts> {
+        let source = self.source;
+        let lacks = source.choose(self.demand, &TableFilter::all(Proto::Unix, Families::Both)).lacks;
+        let wants = record::rows::need::UNIX_REFS;
+        if self.demand.need & wants == 0 || lacks & wants != 0 {
+            return None;
+        }
+        let mut text = Vec::new();
+        match self.unix_text(&mut text) {
+            Ok(()) => self.books.used(Via::Proc.name()),
+            Err(error) => {
+                self.books.note(format!("reference counts and flags of unix sockets are unknown: {error}"));
+                return None;
+            }
+        }
+        if let Lines::Plain(counts) = UnixCounts::plain(&text) {
+            return Some(counts);
+        }
+        match self.unix_names() {
+            Ok(names) => {
+                let counts = UnixCounts::proven(&text, &names);
+                if counts.left_out > 0 {
+                    self.books.note(format!("{} {LEFT_OUT}", counts.left_out));
+                }
+                Some(counts)
+            }
+            // The dump of the sockets themselves will tell.
+            Err(_) => None,
+        }
+    }
+
+    /// Hands out the connections that wait for accept: netlink does not have them, because they have no inode.
+    pub(crate) fn unix_waiting(&mut self, counts: &UnixCounts, filter: &TableFilter) {
+        let netns_id = self.source.options.netns_id;
+        let filter = (!filter.is_everything()).then_some(filter);
+        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let window = Window::new();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window, handed_out };
+        for line in counts.waiting() {
+            let mut line = line.clone();
+            if unix_row(&mut rows, &mut line, netns_id).is_break() {
+                self.stopped = true;
+                return;
+            }
+        }
+    }
+
+    /// The table by its file, each line compared with what netlink has. Where netlink has nothing to say, every row of
+    /// a file with paths is uncertain, which costs the run its completeness.
+    pub(crate) fn unix_by_proc(&mut self, filter: &TableFilter) -> Result<bool, SysError> {
+        let mut text = Vec::new();
+        for attempt in 1.. {
+            self.unix_text(&mut text)?;
+            self.books.used(Via::Proc.name());
+            let Ok(names) = self.unix_names() else {
+                self.unix_unproven(&text, filter);
+                break;
+            };
+            let left_out = kernel_lines(&text, &names, &mut |_| true);
+            if left_out > 0 && attempt < ATTEMPTS {
+                continue;
+            }
+            if left_out > 0 {
+                self.books.incomplete(left_out, LEFT_OUT);
+            }
+            self.unix_rows(filter, |each| {
+                kernel_lines(&text, &names, each);
+            });
+            break;
+        }
+        Ok(true)
+    }
+
+    fn unix_unproven(&mut self, text: &[u8], filter: &TableFilter) {
+        if has_paths(text) {
+            self.books.incomplete(0, UNPROVEN);
+        }
+        self.unix_rows(filter, |each| {
+            let lines = text.split(|&byte| byte == b'\n').skip(1).filter(|line| !line.is_empty());
+            let _ = lines.map_while(|line| each(line).then_some(())).count();
+        });
+    }
+
+    /// Hands out the lines that `lines` gives, as long as its callback says that more are wanted.
+    fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
+        let netns_id = self.source.options.netns_id;
+        let filter = (!filter.is_everything()).then_some(filter);
+        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let window = Window::new();
+        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window, handed_out };
+        let (mut line, mut stopped) = (Vec::new(), false);
+        lines(&mut |text| {
+            line.clear();
+            line.extend_from_slice(text);
+            stopped = unix_row(&mut rows, &mut line, netns_id).is_break();
+            !stopped
+        });
+        self.stopped |= stopped;
+    }
+
+    fn unix_text(&mut self, into: &mut Vec<u8>) -> Result<(), SysError> {
+        let source = self.source;
+        let key = source.key(Table::Unix, Via::Proc);
+        let file = ProcFile { host: source.host, netns: source.netns, table: Table::Unix, key };
+        match file.text(into) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.books.incomplete(0, "unix sockets are incomplete: only 256 MiB of /proc/net/unix are read");
+                Ok(())
+            }
+            Err(error) if into.is_empty() => Err(error),
+            Err(error) => {
+                self.books.incomplete(0, format!("{} are incomplete: {error}", Table::Unix.what()));
+                Ok(())
+            }
+        }
+    }
+
+    fn unix_names(&mut self) -> Result<Names, DumpError> {
+        let source = self.source;
+        let (key, request) = (keys::unix_names_key(source.options.netns_id), request_names());
+        let ask = Ask {
+            what: Table::Unix.what(),
+            protocol: NETLINK_SOCK_DIAG,
+            request: &request,
+            key: &key,
+            note: "",
+            netns: source.netns,
+        };
+        let (mut names, mut decoder) = (Names::default(), UnixDecoder::new(0));
+        netlink::dump(source.host, &ask, |part| {
+            if let Ok(row) = decoder.decode(part.payload) {
+                names.add(row.inode, row.unix.and_then(|part| part.path), row.state == State::LISTEN);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(names)
+    }
+}
+
+/// Unix sockets have no key in this file: two with the same inode are two sockets.
+fn unix_row(rows: &mut Rows<'_, '_>, line: &mut [u8], netns_id: u64) -> ControlFlow<()> {
+    restore_abstract(line);
+    rows.take_line(parse_proc_unix_line(line, netns_id))
+}

@@ -1,0 +1,119 @@
+//! One event of the BPF program as a row.
+use netlink::DecodeError;
+use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
+use record::rows::{Direction, Endpoint, Happening, Holder, Reason, SocketEvent};
+use record::{Addr, Comm, State};
+
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+
+/// `struct event` in crates/bpf/c/sockets_events.bpf.c, in the machine's byte order.
+pub(crate) const EVENT: usize = 120;
+/// `struct event6`: the same with the addresses of IPv6.
+pub(crate) const EVENT6: usize = 184;
+/// Where they are.
+const LOCAL6: usize = EVENT;
+const PEER6: usize = EVENT + 16;
+
+/// One event: at least [`EVENT`] bytes, [`EVENT6`] if its family is inet6.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Event<'b>(&'b [u8]);
+
+impl<'b> Event<'b> {
+    /// The first of `events` and what is behind it; what is left, if it is too short for one.
+    pub(crate) fn first(events: &'b [u8]) -> Result<(Event<'b>, &'b [u8]), &'b [u8]> {
+        let bytes = if events.get(FAMILY) == Some(&AF_INET6) { EVENT6 } else { EVENT };
+        events.split_at_checked(bytes).map(|(event, rest)| (Event(event), rest)).ok_or(events)
+    }
+}
+
+const FAMILY: usize = 89;
+
+const KIND_OPEN: u8 = 1;
+const KIND_CLOSE: u8 = 2;
+const DIRECTION_IN: u8 = 1;
+const DIRECTION_OUT: u8 = 2;
+
+// errno as sk_err holds it (include/uapi/asm-generic/errno.h).
+const EPIPE: u32 = 32;
+const ECONNABORTED: u32 = 103;
+const ECONNRESET: u32 = 104;
+const ETIMEDOUT: u32 = 110;
+
+/// When an event happened, by the kernel's monotonic clock.
+pub(crate) fn happened_ns(event: Event<'_>) -> u64 {
+    u64_at(event.0, 0).unwrap_or(0)
+}
+
+/// The row of an event that happened at the moment `time` says.
+pub(crate) fn decode<'b>(event: Event<'_>, time: &'b [u8]) -> Result<SocketEvent<'b>, DecodeError> {
+    let event = event.0;
+    // Every offset lies inside the event: the fallbacks are never taken.
+    let (wide, word) = (|at| u64_at(event, at).unwrap_or(0), |at| u32_at(event, at).unwrap_or(0));
+    let byte = |at: usize| event.get(at).copied().unwrap_or(0);
+    let happening = match byte(88) {
+        KIND_OPEN => Happening::Open,
+        KIND_CLOSE => Happening::Close,
+        _ => return Err(DecodeError::Word("kind")),
+    };
+    let (family, state) = (byte(FAMILY), State(byte(91)));
+    let end = |addr, addr6, port| -> Result<Endpoint, DecodeError> {
+        let addr = match family {
+            AF_INET => Addr::V4(array_at(event, addr).unwrap_or([0; 4])),
+            AF_INET6 => Addr::V6(array_at(event, addr6).unwrap_or([0; 16])),
+            other => return Err(DecodeError::Family(other)),
+        };
+        Ok(Endpoint { addr, port: u16_at(event, port).unwrap_or(0) })
+    };
+    let opened_ns = wide(8);
+    let lasted_us = wide(0).saturating_sub(opened_ns) / 1000;
+    let is_close = happening == Happening::Close;
+    let holder = (word(52) != 0).then(|| holder_of(event));
+    Ok(SocketEvent {
+        happening,
+        time,
+        duration_us: (is_close && opened_ns != 0).then_some(lasted_us),
+        netns_id: word(48).into(),
+        family,
+        direction: match byte(90) {
+            DIRECTION_IN => Direction::In,
+            DIRECTION_OUT => Direction::Out,
+            _ => Direction::Unknown,
+        },
+        local: end(76, LOCAL6, 84)?,
+        peer: end(80, PEER6, 86)?,
+        uid: holder.is_some().then(|| word(56)),
+        holder,
+        bytes_in: Some(wide(32)),
+        bytes_out: Some(wide(40)),
+        rtt_us: Some(word(60)),
+        retrans_total: Some(word(64)),
+        segs_in: Some(word(68)),
+        segs_out: Some(word(72)),
+        state,
+        reason: is_close.then(|| reason_of(word(92), state)),
+        cookie: wide(16),
+        ..SocketEvent::EMPTY
+    })
+}
+
+fn holder_of(event: &[u8]) -> Holder {
+    Holder {
+        pid: u32_at(event, 52).unwrap_or(0),
+        process: Comm::new(event.get(96..112).unwrap_or_default()),
+        cgroup_id: u64_at(event, 24),
+    }
+}
+
+/// From the socket's error and the state that the close ended.
+fn reason_of(error: u32, state: State) -> Reason {
+    match error {
+        ECONNRESET | EPIPE => Reason::Reset,
+        ETIMEDOUT => Reason::Timeout,
+        ECONNABORTED => Reason::Killed,
+        0 => match state {
+            State::FIN_WAIT2 | State::TIME_WAIT | State::LAST_ACK | State::CLOSING => Reason::Fin,
+            _ => Reason::Abort,
+        },
+        _ => Reason::Error,
+    }
+}

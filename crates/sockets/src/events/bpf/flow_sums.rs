@@ -1,0 +1,116 @@
+//! Flows as the BPF program adds them up: two maps in turn, one is filled while the other is read.
+use bpf::{BpfError, KernelTypes, Link, Loaded, Spec, load_with};
+use std::time::Duration;
+use sys::{Blocks, Host, SysError, clock};
+
+use super::programs::{OBJECT, Room, into_sys, only_netns, wall_ns};
+use super::{HEAD, Head};
+use crate::events::Follow;
+use crate::events::flow_sums::{KEY, SPAN, SUM};
+
+/// The two maps, by the number in `turn`.
+const MAPS: [&str; 2] = ["flows_even", "flows_odd"];
+/// A program that has just looked whose turn it is has long finished after this.
+const SETTLE: Duration = Duration::from_millis(2);
+/// Between two looks whether the run shall end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The attached program and its maps.
+pub(crate) struct KernelSums<'h> {
+    loaded: Loaded,
+    _link: Link,
+    interval_ns: u64,
+    began_ns: u64,
+    due_ns: u64,
+    turn: usize,
+    block: Vec<u8>,
+    keys: Vec<[u8; KEY]>,
+    stop: &'h dyn Fn() -> bool,
+    ended: bool,
+}
+
+impl<'h> KernelSums<'h> {
+    pub(crate) fn open(host: &Host, follow: &Follow<'h>, interval: Duration) -> Result<KernelSums<'h>, BpfError> {
+        let room = Room::of(host);
+        let constants: [(&str, &[u8]); 2] =
+            [("only_netns", &only_netns(follow).to_ne_bytes()), ("slots", &room.slots.to_ne_bytes())];
+        let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &room.entries() };
+        let loaded = load_with(&KernelTypes::read(host)?, &spec)?;
+        let link = loaded.program("on_sums")?.attach()?;
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        let began_ns = clock::monotonic_ns();
+        Ok(KernelSums {
+            loaded,
+            _link: link,
+            interval_ns,
+            began_ns,
+            due_ns: began_ns.saturating_add(interval_ns),
+            turn: 0,
+            block: Vec::new(),
+            keys: Vec::new(),
+            stop: follow.stop,
+            ended: false,
+        })
+    }
+
+    /// Turns to the other map and takes everything out of this one.
+    fn take(&mut self) -> Result<(), BpfError> {
+        let now_ns = clock::monotonic_ns();
+        let span_ns = now_ns.saturating_sub(self.began_ns);
+        (self.began_ns, self.due_ns) = (now_ns, self.due_ns.saturating_add(self.interval_ns).max(now_ns));
+        let full = self.turn & 1;
+        self.turn = full ^ 1;
+        let next = u32::try_from(self.turn).unwrap_or(0);
+        self.loaded.map("turn")?.put(&0u32.to_ne_bytes(), &next.to_ne_bytes())?;
+        std::thread::sleep(SETTLE);
+        let map = self.loaded.map(MAPS.get(full).copied().unwrap_or("flows_even"))?;
+        let (block, keys) = (&mut self.block, &mut self.keys);
+        block.clear();
+        block.resize(HEAD + SPAN, 0);
+        keys.clear();
+        map.each(|key, sum| {
+            let (Ok(key), true) = (<[u8; KEY]>::try_from(key), sum.len() == SUM) else { return };
+            block.extend_from_slice(&key);
+            block.extend_from_slice(sum);
+            keys.push(key);
+        })?;
+        for key in keys {
+            map.remove(key)?;
+        }
+        let count = |name| self.loaded.counter(name);
+        let head = Head {
+            // Of the rows only the moment is shown, so this one is not the clock's beginning but the time itself.
+            epoch_ns: wall_ns(),
+            lost_ring: count("lost_flows")?,
+            lost_map: count("lost_map")?,
+            failed: count("failed")?,
+            waiting: 0,
+            missed: self.loaded.program("on_sums")?.missed_runs()?,
+        };
+        let mut bytes = Vec::with_capacity(HEAD + SPAN);
+        head.put(&mut bytes);
+        bytes.extend_from_slice(&span_ns.to_ne_bytes());
+        self.block.iter_mut().zip(&bytes).for_each(|(to, from)| *to = *from);
+        Ok(())
+    }
+}
+
+impl Blocks for KernelSums<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        if self.ended {
+            return Ok(None);
+        }
+        while clock::monotonic_ns() < self.due_ns {
+            if (self.stop)() {
+                // What was added up since the last block is shown.
+                self.ended = true;
+                break;
+            }
+            let left = Duration::from_nanos(self.due_ns.saturating_sub(clock::monotonic_ns()));
+            std::thread::sleep(left.min(LOOK));
+        }
+        self.ended |= (self.stop)();
+        self.take().map_err(into_sys)?;
+        Ok(Some(&self.block))
+    }
+}

@@ -1,0 +1,302 @@
+//! Connections as the BPF program tells of them.
+//!
+//! A block is a head of numbers and then events; [`programs`] makes them, a recording holds them.
+mod event;
+#[cfg(feature = "bpf")]
+pub(crate) mod flow_sums;
+#[cfg(feature = "bpf")]
+pub(crate) mod programs;
+
+use netlink::DecodeError;
+use netlink::prefix::u64_at;
+use record::rows::{Happening, SocketEvents};
+use record::{Accounting, Books, Each, Next, SourceError, Tide};
+use sys::clock::Moments;
+use sys::{Blocks, SysError};
+
+use self::event::{EVENT, Event, decode, happened_ns};
+use crate::events::{BPF, error_of};
+
+/// What stands before the events of a block, in the machine's byte order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// What must be added to the kernel's monotonic clock for the time since 1970, in ns.
+    pub(crate) epoch_ns: u64,
+    /// Events that found the ring full, so far.
+    pub(crate) lost_ring: u64,
+    /// Connections that the table of connections had no room for, so far.
+    pub(crate) lost_map: u64,
+    /// Attempts to connect that came to nothing, so far.
+    pub(crate) failed: u64,
+    /// Connections that are established and not accepted now.
+    pub(crate) waiting: u64,
+    /// Changes of state that found the program at work on their CPU, so far: the kernel then leaves it out.
+    pub(crate) missed: u64,
+}
+
+/// Bytes of a head.
+pub(crate) const HEAD: usize = 6 * 8;
+
+impl Head {
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    pub(crate) fn put(&self, into: &mut Vec<u8>) {
+        let Head { epoch_ns, lost_ring, lost_map, failed, waiting, missed } = *self;
+        [epoch_ns, lost_ring, lost_map, failed, waiting, missed]
+            .iter()
+            .for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Head> {
+        let number = |index: usize| u64_at(bytes, index * 8);
+        Some(Head {
+            epoch_ns: number(0)?,
+            lost_ring: number(1)?,
+            lost_map: number(2)?,
+            failed: number(3)?,
+            waiting: number(4)?,
+            missed: number(5)?,
+        })
+    }
+}
+
+/// The events of one run.
+pub(crate) struct BpfEvents<'h> {
+    blocks: Box<dyn Blocks + 'h>,
+    moments: Moments,
+    books: Books,
+    last: Head,
+    wall_ns: u64,
+    opened: u64,
+    closed: u64,
+}
+
+impl<'h> BpfEvents<'h> {
+    pub(crate) fn new(blocks: Box<dyn Blocks + 'h>) -> BpfEvents<'h> {
+        BpfEvents {
+            blocks,
+            moments: Moments::new(),
+            books: Books::default(),
+            last: Head::default(),
+            wall_ns: 0,
+            opened: 0,
+            closed: 0,
+        }
+    }
+
+    pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+        let Some(block) = self.blocks.next().map_err(failed)? else { return Ok(Tide::Out) };
+        self.books.used(BPF);
+        let Some(head) = Head::parse(block) else {
+            self.books.arrived(1);
+            self.books.failed(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
+            return Ok(Tide::In);
+        };
+        self.last = head;
+        let mut events = block.get(HEAD..).unwrap_or_default();
+        while !events.is_empty() {
+            self.books.arrived(1);
+            let event = match Event::first(events) {
+                Ok((event, rest)) => {
+                    events = rest;
+                    event
+                }
+                Err(short) => {
+                    self.books.failed(DecodeError::Short { what: "event", claims: EVENT, has: short.len() });
+                    break;
+                }
+            };
+            let time = {
+                self.wall_ns = happened_ns(event).wrapping_add(head.epoch_ns);
+                self.moments.text(self.wall_ns)
+            };
+            match &decode(event, time) {
+                Ok(row) => {
+                    self.opened += u64::from(row.happening == Happening::Open);
+                    self.closed += u64::from(row.happening == Happening::Close);
+                    self.books.row();
+                    if each(row) == Next::Stop {
+                        break;
+                    }
+                }
+                Err(error) => self.books.failed(*error),
+            }
+        }
+        Ok(Tide::In)
+    }
+
+    /// When the last event happened.
+    pub(crate) fn wall_ns(&self) -> u64 {
+        self.wall_ns
+    }
+
+    pub(crate) fn close(&mut self) -> Accounting {
+        let (mut books, last) = (std::mem::take(&mut self.books), self.last);
+        if last.lost_map > 0 {
+            let text = "connections that the kernel's table had no room for: their owners are missing";
+            books.incomplete(last.lost_map, text);
+        }
+        if last.missed > 0 {
+            books.incomplete(last.missed, MISSED);
+        }
+        if last.waiting > 0 {
+            books.note(format!("{} connections were established but not yet accepted, and not shown", last.waiting));
+        }
+        let mut books = books.close();
+        books.lost += last.lost_ring;
+        if last.lost_ring > 0 {
+            books.because(last.lost_ring, "events lost because they came faster than they were read");
+        }
+        books.because(0, totals(self.opened, self.closed, last.failed));
+        books
+    }
+}
+
+/// What [`Head::missed`] means for the rows.
+pub(crate) const MISSED: &str =
+    "changes of state came while the program was at work on their CPU: openings or closings may be missing";
+
+/// The line that ends a run.
+pub(crate) fn totals(opened: u64, closed: u64, failed: u64) -> String {
+    format!("{opened} connections opened, {closed} closed, {failed} attempts came to nothing")
+}
+
+fn failed(error: SysError) -> SourceError {
+    error_of(error)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::{Direction, Reason};
+    use record::{Addr, State};
+
+    struct Given(Vec<Vec<u8>>, Vec<u8>);
+
+    impl Blocks for Given {
+        fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+            if self.0.is_empty() {
+                return Ok(None);
+            }
+            self.1 = self.0.remove(0);
+            Ok(Some(&self.1))
+        }
+    }
+
+    fn event(kind: u8, state: u8, error: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        [3_000_000u64, 1_000_000, 77, 5, 10, 20].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        [4_026_531_840u32, 812, 33, 150, 1, 6, 7].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes.extend(80u16.to_ne_bytes());
+        bytes.extend(40_000u16.to_ne_bytes());
+        bytes.extend([kind, 2, 1, state]);
+        bytes.extend(error.to_ne_bytes());
+        bytes.extend(b"nginx\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend([0; 8]);
+        bytes
+    }
+
+    fn event6(kind: u8) -> Vec<u8> {
+        let mut bytes = event(kind, 1, 0);
+        bytes[89] = 10;
+        bytes.extend([0; 15].iter().chain(&[1]));
+        bytes.extend([0; 15].iter().chain(&[2]));
+        bytes.extend([0; 32]);
+        bytes
+    }
+
+    fn read(blocks: Vec<Vec<u8>>) -> (Vec<String>, Accounting) {
+        let mut told = BpfEvents::new(Box::new(Given(blocks, Vec::new())));
+        let mut rows = Vec::new();
+        while told
+            .next(&mut |row| {
+                rows.push(format!("{row:?}"));
+                if row.happening == Happening::Close {
+                    assert_eq!(row.duration_us, Some(2000));
+                    assert_eq!(row.time, b"1970-01-01T00:00:01.003000000Z");
+                    assert_eq!((row.direction, row.local.port, row.peer.port), (Direction::In, 80, 40_000));
+                    assert_eq!(row.peer.addr, Addr::V4([10, 0, 0, 2]));
+                    let holder = row.holder.unwrap();
+                    assert_eq!((holder.pid, holder.process.as_bytes()), (812, &b"nginx"[..]));
+                    assert_eq!(
+                        (row.uid, row.bytes_in, row.bytes_out, row.rtt_us),
+                        (Some(33), Some(10), Some(20), Some(150))
+                    );
+                    assert_eq!(
+                        (row.retrans_total, row.segs_in, row.segs_out, row.cookie),
+                        (Some(1), Some(6), Some(7), 77)
+                    );
+                }
+                Next::More
+            })
+            .unwrap()
+            == Tide::In
+        {}
+        (rows, told.close())
+    }
+
+    fn block(head: Head, events: &[Vec<u8>]) -> Vec<u8> {
+        let mut block = Vec::new();
+        head.put(&mut block);
+        events.iter().for_each(|event| block.extend(event));
+        block
+    }
+
+    #[test]
+    fn events_become_rows_and_the_books_balance() {
+        let head = Head { epoch_ns: 1_000_000_000, ..Head::default() };
+        let (rows, books) =
+            read(vec![block(head, &[event(1, 1, 0), event(2, State::LAST_ACK.0, 0)]), block(head, &[])]);
+        assert_eq!(rows.len(), 2);
+        assert!(rows[1].contains(&format!("{:?}", Reason::Fin)), "{}", rows[1]);
+        assert_eq!((books.seen, books.failed, books.is_partial()), (2, 0, false));
+    }
+
+    #[test]
+    fn both_families_in_one_block() {
+        let head = Head { epoch_ns: 1_000_000_000, ..Head::default() };
+        let (rows, books) = read(vec![block(head, &[event6(1), event(1, 1, 0), event6(1), event(2, 4, 0)])]);
+        assert_eq!((rows.len(), books.failed), (4, 0));
+        assert!(rows[0].contains("V6") && rows[2].contains("V6") && !rows[1].contains("V6"), "{rows:?}");
+    }
+
+    #[test]
+    fn what_was_lost_is_told() {
+        let head = Head { lost_ring: 3, lost_map: 2, waiting: 1, missed: 4, ..Head::default() };
+        let (_, books) = read(vec![block(head, &[])]);
+        assert_eq!(books.lost, 3);
+        assert!(books.is_partial() && books.why.len() == 5, "{books:?}");
+        let (_, missed) = read(vec![block(Head { missed: 1, ..Head::default() }, &[])]);
+        assert!(missed.is_partial() && missed.why.len() == 2, "{missed:?}");
+    }
+
+    #[test]
+    fn garbled_blocks_cost_their_rows_only() {
+        let mut unknown_kind = event(9, 1, 0);
+        let mut family = event(1, 1, 0);
+        family[89] = 7;
+        unknown_kind.truncate(EVENT);
+        let cut = event(1, 1, 0)[..50].to_vec();
+        let head = Head::default();
+        let (rows, books) = read(vec![vec![1, 2, 3], block(head, &[unknown_kind, family, event(1, 1, 0), cut])]);
+        assert_eq!((rows.len(), books.failed), (1, 4));
+    }
+
+    #[test]
+    fn ends_have_reasons() {
+        for (state, error, reason) in [
+            (State::FIN_WAIT2, 0, Reason::Fin),
+            (State::ESTABLISHED, 0, Reason::Abort),
+            (State::ESTABLISHED, 104, Reason::Reset),
+            (State::CLOSE_WAIT, 32, Reason::Reset),
+            (State::FIN_WAIT1, 110, Reason::Timeout),
+            (State::ESTABLISHED, 103, Reason::Killed),
+            (State::ESTABLISHED, 113, Reason::Error),
+        ] {
+            let (rows, _) =
+                read(vec![block(Head { epoch_ns: 1_000_000_000, ..Head::default() }, &[event(2, state.0, error)])]);
+            assert!(rows[0].contains(&format!("reason: Some({reason:?})")), "{}", rows[0]);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Connections added up per flow and interval: what `flows --follow` shows.
+//!
+//! By BPF the kernel adds up, and every interval costs a reading of the flows that changed. Without it the events of
+//! the other backend are added up here. Start reading at [`FlowSums`].
+use netlink::DecodeError;
+use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
+use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, SocketEvents};
+use record::{Accounting, Addr, Books, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
+use std::collections::HashMap;
+use std::time::Duration;
+use sys::clock::Moments;
+use sys::{Blocks, Host};
+
+use super::bpf::{HEAD, Head, MISSED, totals};
+use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
+use crate::Via;
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+
+/// `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; `struct flow_sum`: six u64.
+pub(crate) const KEY: usize = 40;
+pub(crate) const SUM: usize = 6 * 8;
+/// Flows of one interval; more are counted as lost. The kernel's maps have the same bound.
+const FLOWS_MAX: usize = 1 << 16;
+/// Behind the head of a block: how long the interval was, in ns; then keys and sums.
+pub(crate) const SPAN: usize = 8;
+
+const DIRECTION_IN: u8 = 1;
+const DIRECTION_OUT: u8 = 2;
+const DIRECTION_UNKNOWN: u8 = 3;
+
+/// What is added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    opened: u64,
+    closed: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    retrans: u64,
+    lasted_ns: u64,
+}
+
+/// Flows of one namespace, or of all, interval by interval.
+pub struct FlowSums<'h> {
+    backend: Backend<'h>,
+    interval: Duration,
+    moments: Moments,
+    books: Books,
+    /// Why the better backend is shut.
+    shut: Option<String>,
+    opened: u64,
+    closed: u64,
+}
+
+enum Backend<'h> {
+    /// Blocks of what the kernel has added up.
+    Kernel { blocks: Box<dyn Blocks + 'h>, last: Head },
+    /// Events, added up here.
+    Events(Box<Added<'h>>),
+}
+
+/// Events of the other backend, as far as they are added up.
+struct Added<'h> {
+    live: LiveConnections<'h>,
+    sums: HashMap<[u8; KEY], Sums>,
+    /// When the interval began; 0 before the first.
+    began_ns: u64,
+    grouped: u64,
+    lost: u64,
+}
+
+impl<'h> FlowSums<'h> {
+    /// Begins to follow. Fails if no backend opens, see [`LiveConnections::open`].
+    pub fn open(host: &'h Host, follow: Follow<'h>, interval: Duration) -> Result<FlowSums<'h>, SourceError> {
+        let of = |backend, shut| FlowSums {
+            backend,
+            interval,
+            moments: Moments::new(),
+            books: Books::default(),
+            shut,
+            opened: 0,
+            closed: 0,
+        };
+        let key = key(&follow);
+        let mut shut = None;
+        if host.is_replay() && host.holds(&key) {
+            let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
+            return Ok(of(Backend::Kernel { blocks, last: Head::default() }, None));
+        }
+        if !host.is_replay() && follow.via != Some(Via::Netlink) {
+            match open_bpf(host, &follow, interval) {
+                Ok(blocks) => {
+                    let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
+                    return Ok(of(Backend::Kernel { blocks, last: Head::default() }, None));
+                }
+                Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
+                Err(cause) => shut = Some(cause.to_string()),
+            }
+        }
+        let via = if host.is_replay() { follow.via } else { Some(Via::Netlink) };
+        let live = LiveConnections::open(host, Follow { via, ..follow })?;
+        Ok(of(Backend::Events(Box::new(Added { live, sums: HashMap::new(), began_ns: 0, grouped: 0, lost: 0 })), shut))
+    }
+
+    /// What the backend may miss, for the user to know from the start; `None` if nothing.
+    pub fn caveat(&self) -> Option<String> {
+        match &self.backend {
+            Backend::Kernel { .. } => None,
+            Backend::Events(added) => match (&self.shut, added.live.caveat()) {
+                (Some(why), Some(caveat)) => Some(format!("{why}; {caveat}")),
+                (_, caveat) => caveat,
+            },
+        }
+    }
+
+    fn by_kernel(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
+        let Backend::Kernel { blocks, last } = &mut self.backend else { return Ok(Tide::Out) };
+        let Some(block) = blocks.next().map_err(error_of)? else { return Ok(Tide::Out) };
+        self.books.used(BPF);
+        let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEAD)) else {
+            self.books.arrived(1);
+            self.books.failed(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
+            return Ok(Tide::In);
+        };
+        *last = head;
+        let time = self.moments.text(head.epoch_ns);
+        for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(KEY + SUM) {
+            self.books.arrived(1);
+            let (Some(key), Some(sums)) = (array_at::<KEY>(entry, 0), Sums::at(entry, KEY)) else {
+                self.books.failed(DecodeError::Short { what: "flow", claims: KEY + SUM, has: entry.len() });
+                continue;
+            };
+            match row(&key, &sums, time, span_ns) {
+                Ok(row) => {
+                    self.opened += row.opened;
+                    self.closed += row.closed;
+                    self.books.row();
+                    if each(&row) == Next::Stop {
+                        break;
+                    }
+                }
+                Err(error) => self.books.failed(error),
+            }
+        }
+        Ok(Tide::In)
+    }
+
+    fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
+        let Backend::Events(added) = &mut self.backend else { return Ok(Tide::Out) };
+        let Added { live, sums, began_ns, grouped, lost } = &mut **added;
+        let nothing = Demand::<SocketEvents>::new(&[], Vec::new());
+        let tide = live.next(&nothing, &mut |event| {
+            let key = key_of(event);
+            if sums.len() < FLOWS_MAX || sums.contains_key(&key) {
+                sums.entry(key).or_default().add(event);
+                *grouped += 1;
+            } else {
+                *lost += 1;
+            }
+            Next::More
+        })?;
+        let now_ns = live.wall_ns();
+        if *began_ns == 0 {
+            *began_ns = now_ns;
+        }
+        let span_ns = now_ns.saturating_sub(*began_ns);
+        if tide == Tide::In && u128::from(span_ns) < self.interval.as_nanos() {
+            return Ok(tide);
+        }
+        *began_ns = now_ns;
+        let time = self.moments.text(now_ns);
+        // In an order that a replay gives again.
+        let mut flows: Vec<([u8; KEY], Sums)> = sums.drain().collect();
+        flows.sort_unstable_by_key(|(key, _)| *key);
+        for (key, sums) in &flows {
+            self.books.arrived(1);
+            match row(key, sums, time, span_ns) {
+                Ok(row) => {
+                    self.books.row();
+                    if each(&row) == Next::Stop {
+                        break;
+                    }
+                }
+                Err(error) => self.books.failed(error),
+            }
+        }
+        Ok(tide)
+    }
+}
+
+fn key(follow: &Follow<'_>) -> String {
+    if follow.all_netns { "flows/bpf".into() } else { format!("flows/bpf@{}", follow.netns_id) }
+}
+
+#[cfg(feature = "bpf")]
+fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
+    Ok(Box::new(super::bpf::flow_sums::KernelSums::open(host, follow, interval)?))
+}
+
+#[cfg(not(feature = "bpf"))]
+fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
+    Err(crate::backends::bpf::cache::WITHOUT_BPF.into())
+}
+
+impl Stream<FlowEvents> for FlowSums<'_> {
+    fn offer(&self, _: &Demand<FlowEvents>) -> Offer {
+        let (door, line) = match &self.backend {
+            Backend::Kernel { .. } => (BPF, "flows by bpf: added up in the kernel, read every interval"),
+            Backend::Events(_) => (Via::Netlink.name(), "flows by netlink: closings as told, openings by polling"),
+        };
+        Offer { door, explain: vec![line.into()], ..Offer::default() }
+    }
+
+    fn next(&mut self, _: &Demand<FlowEvents>, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
+        match self.backend {
+            Backend::Kernel { .. } => self.by_kernel(each),
+            Backend::Events(_) => self.by_events(each),
+        }
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut books = std::mem::take(&mut self.books);
+        match &mut self.backend {
+            Backend::Kernel { last, .. } => {
+                if last.lost_map > 0 {
+                    let text = "connections that the kernel's table had no room for: their direction is unknown";
+                    books.incomplete(last.lost_map, text);
+                }
+                if last.missed > 0 {
+                    books.incomplete(last.missed, MISSED);
+                }
+                let mut books = books.close();
+                books.lost += last.lost_ring;
+                if last.lost_ring > 0 {
+                    let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
+                    books.because(last.lost_ring, text);
+                }
+                books.because(0, totals(self.opened, self.closed, last.failed));
+                books
+            }
+            Backend::Events(added) => {
+                let Added { live, grouped, lost, .. } = &mut **added;
+                let mut books = books.close();
+                let of_events = live.close();
+                // Its rows were added up: they stand in our rows. Those that had no room stand beside, as lost.
+                let seen = of_events.seen.saturating_sub(*lost);
+                books.add(&Accounting { seen, grouped: *grouped, ..of_events });
+                books.lost += *lost;
+                if *lost > 0 {
+                    let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
+                    books.because(*lost, text);
+                }
+                books
+            }
+        }
+    }
+}
+
+impl Sums {
+    fn at(bytes: &[u8], at: usize) -> Option<Sums> {
+        let number = |index: usize| u64_at(bytes, at + index * 8);
+        Some(Sums {
+            opened: number(0)?,
+            closed: number(1)?,
+            bytes_in: number(2)?,
+            bytes_out: number(3)?,
+            retrans: number(4)?,
+            lasted_ns: number(5)?,
+        })
+    }
+
+    fn add(&mut self, event: &SocketEvent<'_>) {
+        if event.happening == Happening::Open {
+            self.opened += 1;
+            return;
+        }
+        self.closed += 1;
+        self.bytes_in = self.bytes_in.saturating_add(event.bytes_in.unwrap_or(0));
+        self.bytes_out = self.bytes_out.saturating_add(event.bytes_out.unwrap_or(0));
+        self.retrans += u64::from(event.retrans_total.unwrap_or(0));
+        self.lasted_ns = self.lasted_ns.saturating_add(event.duration_us.unwrap_or(0).saturating_mul(1000));
+    }
+}
+
+/// The kernel's key of the flow that an event belongs to.
+fn key_of(event: &SocketEvent<'_>) -> [u8; KEY] {
+    let (direction, port) = match event.direction {
+        Direction::In => (DIRECTION_IN, event.local.port),
+        Direction::Out => (DIRECTION_OUT, event.peer.port),
+        Direction::Unknown => (DIRECTION_UNKNOWN, 0),
+    };
+    let mut key = [0; KEY];
+    let netns = u32::try_from(event.netns_id).unwrap_or(0).to_ne_bytes();
+    let port = port.to_ne_bytes();
+    let rest = [event.family, direction];
+    let parts = netns.iter().chain(&rest).chain(&port);
+    key.iter_mut().zip(parts).for_each(|(to, from)| *to = *from);
+    for (addr, at) in [(event.local.addr, 8), (event.peer.addr, 24)] {
+        key.iter_mut().skip(at).zip(addr.octets()).for_each(|(to, from)| *to = *from);
+    }
+    key
+}
+
+fn row<'b>(key: &[u8; KEY], sums: &Sums, time: &'b [u8], span_ns: u64) -> Result<FlowEvent<'b>, DecodeError> {
+    let family = key.get(4).copied().unwrap_or(0);
+    let addr = |at| match family {
+        AF_INET => Ok(Addr::V4(array_at(key, at).unwrap_or([0; 4]))),
+        AF_INET6 => Ok(Addr::V6(array_at(key, at).unwrap_or([0; 16]))),
+        other => Err(DecodeError::Family(other)),
+    };
+    let port = u16_at(key, 6);
+    let (direction, local_port, peer_port) = match key.get(5) {
+        Some(&DIRECTION_IN) => (Direction::In, port, None),
+        Some(&DIRECTION_OUT) => (Direction::Out, None, port),
+        _ => (Direction::Unknown, None, None),
+    };
+    Ok(FlowEvent {
+        time,
+        interval_us: span_ns / 1000,
+        netns_id: u32_at(key, 0).unwrap_or(0).into(),
+        proto: Proto::Tcp,
+        family,
+        direction,
+        local_addr: addr(8)?,
+        local_port,
+        peer_addr: addr(24)?,
+        peer_port,
+        opened: sums.opened,
+        closed: sums.closed,
+        bytes_in: Some(sums.bytes_in),
+        bytes_out: Some(sums.bytes_out),
+        retrans_total: Some(sums.retrans),
+        lasted_us: sums.lasted_ns / 1000,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::rows::Endpoint;
+
+    #[test]
+    fn a_flow_is_its_service_and_its_hosts() {
+        let end = |last, port| Endpoint { addr: Addr::V4([10, 0, 0, last]), port };
+        let event = SocketEvent {
+            netns_id: 7,
+            direction: Direction::In,
+            local: end(1, 443),
+            peer: end(2, 40_000),
+            ..SocketEvent::EMPTY
+        };
+        let other = SocketEvent { peer: end(2, 40_001), ..event };
+        assert_eq!(key_of(&event), key_of(&other));
+        let mut sums = Sums::default();
+        sums.add(&event);
+        sums.add(&SocketEvent {
+            happening: Happening::Close,
+            bytes_in: Some(5),
+            bytes_out: Some(6),
+            duration_us: Some(9),
+            ..event
+        });
+        let row = row(&key_of(&event), &sums, b"now", 2_000).unwrap();
+        assert_eq!((row.netns_id, row.direction, row.local_port, row.peer_port), (7, Direction::In, Some(443), None));
+        assert_eq!((row.local_addr, row.peer_addr), (event.local.addr, event.peer.addr));
+        assert_eq!((row.opened, row.closed, row.bytes_in, row.lasted_us, row.interval_us), (1, 1, Some(5), 9, 2));
+        let out = SocketEvent { direction: Direction::Out, ..event };
+        let key = key_of(&out);
+        assert_ne!(key, key_of(&event));
+        assert_eq!(super::row(&key, &sums, b"", 0).unwrap().peer_port, Some(40_000));
+        let mut unknown = key;
+        unknown[4] = 99;
+        assert_eq!(super::row(&unknown, &sums, b"", 0).unwrap_err(), DecodeError::Family(99));
+    }
+}

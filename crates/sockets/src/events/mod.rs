@@ -1,0 +1,243 @@
+//! Connections as they open and close: what `sockets --follow` shows.
+//!
+//! Two backends. The BPF program tells of every opening and closing with its owner and misses none. Without it the
+//! kernel's word of destroyed sockets gives the closings, and looking at the table again and again the openings: then
+//! short connections show only their end, and nobody tells who held them. Start reading at [`LiveConnections`].
+mod bpf;
+mod flow_sums;
+pub(crate) mod netlink;
+
+use record::rows::{Direction, Happening, SocketEvent, SocketEvents};
+use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, Tide};
+use sys::{Host, SysError};
+
+use crate::choose::Via;
+pub use flow_sums::FlowSums;
+
+use self::bpf::BpfEvents;
+use self::netlink::NetlinkEvents;
+
+/// Name of the backend in the books.
+const BPF: &str = "bpf";
+/// What is read, in messages.
+const WHAT: &str = "connections";
+
+/// What a [`LiveConnections`] follows.
+#[derive(Clone, Copy)]
+pub struct Follow<'h> {
+    /// The backend; `None` chooses. `Via::Proc` has nothing to follow and chooses, too.
+    pub via: Option<Via>,
+    /// Inode of the network namespace that the calling thread is in.
+    pub netns_id: u64,
+    /// True for every namespace of the host: only by BPF.
+    pub all_netns: bool,
+    /// True if programs may be attached to the root cgroup, see [`probe_following`] for what that keeps others from.
+    pub hooks: bool,
+    /// True once the run shall end. Asked some twenty times a second.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+impl Follow<'_> {
+    /// True if no other backend may be tried: it was asked for, or all namespaces are followed at once.
+    fn only_bpf(&self) -> bool {
+        self.all_netns || self.via == Some(Via::Bpf)
+    }
+}
+
+/// Connections of one namespace, or of all, from now on.
+pub struct LiveConnections<'h> {
+    backend: Backend<'h>,
+    /// Why the better backend is shut.
+    shut: Option<String>,
+    /// What the better backend does without here.
+    left_out: Vec<String>,
+    /// Connections that came in and were told of without a process; `None` where hooks could have told.
+    nameless: Option<u64>,
+}
+
+enum Backend<'h> {
+    BpfEvents(Box<BpfEvents<'h>>),
+    NetlinkEvents(Box<NetlinkEvents<'h>>),
+}
+
+impl<'h> LiveConnections<'h> {
+    /// Begins to follow. Everything that happens after this returns is seen, as far as the backend sees it.
+    ///
+    /// Fails if no backend opens: BPF needs CAP_BPF and CAP_PERFMON, the other way nothing but sock_diag.
+    pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<LiveConnections<'h>, SourceError> {
+        let mut shut = None;
+        let key = key(&follow);
+        if host.is_replay() && host.holds(&key) {
+            let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
+            let backend = Backend::BpfEvents(Box::new(BpfEvents::new(blocks)));
+            return Ok(LiveConnections { backend, shut, left_out: Vec::new(), nameless: None });
+        }
+        if !host.is_replay() && follow.via != Some(Via::Netlink) {
+            match open_bpf(host, &follow) {
+                Ok((blocks, left_out)) => {
+                    let blocks = host.stream(&key, "", || Ok(blocks)).map_err(error_of)?;
+                    let (backend, nameless) =
+                        (Backend::BpfEvents(Box::new(BpfEvents::new(blocks))), (!follow.hooks).then_some(0));
+                    return Ok(LiveConnections { backend, shut, left_out, nameless });
+                }
+                Err(cause) if follow.only_bpf() => return Err(shut_out(cause)),
+                Err(cause) => shut = Some(cause.to_string()),
+            }
+        }
+        if follow.all_netns && !host.is_replay() {
+            return Err(shut_out("every network namespace at once can be followed by BPF only".into()));
+        }
+        let polled = NetlinkEvents::open(host, &follow)?;
+        Ok(LiveConnections {
+            backend: Backend::NetlinkEvents(Box::new(polled)),
+            shut,
+            left_out: Vec::new(),
+            nameless: None,
+        })
+    }
+
+    /// What the BPF backend does without on this kernel and with these rights: owners come later, none is missed.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// True if processes are told of with their connections.
+    pub fn knows_owners(&self) -> bool {
+        matches!(self.backend, Backend::BpfEvents(_))
+    }
+
+    /// What the backend may miss, for the user to know from the start; `None` if nothing.
+    pub fn caveat(&self) -> Option<String> {
+        match &self.backend {
+            Backend::BpfEvents(_) => None,
+            Backend::NetlinkEvents(polled) => Some(match &self.shut {
+                None => polled.caveat(),
+                Some(why) => format!("{why}; {}", polled.caveat()),
+            }),
+        }
+    }
+}
+
+impl LiveConnections<'_> {
+    /// When the last event happened or the last look was, in ns since 1970.
+    fn wall_ns(&self) -> u64 {
+        match &self.backend {
+            Backend::BpfEvents(told) => told.wall_ns(),
+            Backend::NetlinkEvents(polled) => polled.wall_ns(),
+        }
+    }
+}
+
+fn key(follow: &Follow<'_>) -> String {
+    if follow.all_netns { "connections/bpf".into() } else { format!("connections/bpf@{}", follow.netns_id) }
+}
+
+/// Why the BPF backend did not open.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// The opened backend, and what it does without.
+type Opened<'h> = (Box<dyn sys::Blocks + 'h>, Vec<String>);
+
+#[cfg(feature = "bpf")]
+fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Opened<'h>, Cause> {
+    let (kernel, left_out) = self::bpf::programs::Kernel::open(host, follow)?;
+    Ok((Box::new(kernel), left_out))
+}
+
+#[cfg(not(feature = "bpf"))]
+fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
+    Err(crate::backends::bpf::cache::WITHOUT_BPF.into())
+}
+
+/// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
+/// (kernel/bpf/cgroup.c), and a cgroup that has one takes no program without that flag.
+const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from attaching \
+                             there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
+
+/// The footer's sentence where hooks would have told more.
+const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
+                        what tells it in time";
+
+/// How connections would be followed here, for `netwren support`: true if none would be missed. With BPF all programs
+/// are loaded, those that exclude nobody attached, and let go of: some 10 ms.
+pub fn probe_following(host: &Host) -> (bool, String) {
+    #[cfg(feature = "bpf")]
+    let missing = self::bpf::programs::probe(host).map_err(|error| error.to_string());
+    #[cfg(not(feature = "bpf"))]
+    let missing: Result<(Vec<String>, bool), String> = Err(crate::backends::bpf::cache::WITHOUT_BPF.to_owned());
+    let _ = host;
+    match missing {
+        Ok((mut words, hooks)) => {
+            if words.is_empty() {
+                words.push("owners from connect, accept, first use and close".to_owned());
+            }
+            words.extend(hooks.then(|| HOOKS_EXCLUDE.to_owned()));
+            (true, format!("by bpf: every change of state; {}", words.join("; ")))
+        }
+        Err(why) => (false, format!("by netlink: no owners, openings of short connections are missed: {why}")),
+    }
+}
+
+/// A replay never opens what is live.
+fn not_live() -> SysError {
+    SysError::new("replay", WHAT, sys::Errno::NOT_RECORDED)
+}
+
+/// There is no other backend.
+fn shut_out(cause: Cause) -> SourceError {
+    SourceError { what: "connections by BPF", fault: SourceFault::Unsupported, cause }
+}
+
+impl Stream<SocketEvents> for LiveConnections<'_> {
+    fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
+        let (door, line) = match &self.backend {
+            Backend::BpfEvents(_) => {
+                (BPF, "connections by bpf: every change of state, owners from connect, accept, close")
+            }
+            Backend::NetlinkEvents(_) => {
+                (Via::Netlink.name(), "connections by netlink: closings as told, openings by polling")
+            }
+        };
+        Offer { door, explain: vec![line.into()], ..Offer::default() }
+    }
+
+    fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+        match &mut self.backend {
+            Backend::BpfEvents(told) => match &mut self.nameless {
+                None => told.next(each),
+                Some(nameless) => told.next(&mut |row| {
+                    *nameless += u64::from(is_nameless(row));
+                    each(row)
+                }),
+            },
+            Backend::NetlinkEvents(polled) => polled.next(each),
+        }
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut books = match &mut self.backend {
+            Backend::BpfEvents(told) => told.close(),
+            Backend::NetlinkEvents(polled) => polled.close(),
+        };
+        if let Some(nameless) = self.nameless.filter(|&nameless| nameless > 0) {
+            books.incomplete = true;
+            books.because(nameless, NAMELESS);
+        }
+        books
+    }
+}
+
+/// True for the opening of a connection that came in, without its process.
+fn is_nameless(row: &SocketEvent<'_>) -> bool {
+    row.happening == Happening::Open && row.direction == Direction::In && row.holder.is_none()
+}
+
+fn error_of(error: SysError) -> SourceError {
+    let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+    if error.errno == sys::Errno::NOT_RECORDED {
+        return SourceError { what: WHAT, fault: SourceFault::Unsupported, cause: NOT_RECORDED.into() };
+    }
+    SourceError { what: WHAT, fault, cause: Box::new(error) }
+}
+
+const NOT_RECORDED: &str = "not in the recording (`--follow` with `--record FILE` records them)";

@@ -1,0 +1,187 @@
+//! Sockets that were destroyed, as the kernel tells of them: the multicast groups of sock_diag.
+//!
+//! Each message is an ordinary inet_diag one, with `tcp_info`, sent when the last reference to a socket goes
+//! (net/core/sock.c, `__sk_free`). A socket that leaves a time-wait behind is told of when that begins. Needs
+//! CAP_NET_ADMIN on most kernels. Start reading at [`Destroyed::next`].
+use netlink::{DecodeError, Messages, SocketBlocks};
+use record::rows::Socket;
+use record::{Accounting, Books, Next, Proto, State, Tide};
+use sys::{Blocks, Errno, Host, NetlinkSocket, SysError, clock};
+
+use crate::backends::netlink::inet_diag::{InetDecoder, SOCK_DIAG_BY_FAMILY};
+use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
+
+// `enum sknetlink_groups` (include/uapi/linux/sock_diag.h) as bits.
+const TCP4: u32 = 1 << 0;
+const UDP4: u32 = 1 << 1;
+const TCP6: u32 = 1 << 2;
+const UDP6: u32 = 1 << 3;
+
+/// Room for what comes while rows are written: some 12,000 messages of 330 bytes (700 with the kernel's own part).
+const ROOM: i32 = 8 << 20;
+/// Between two looks whether the run shall end.
+const LOOK_MS: i32 = 50;
+/// `INET_DIAG_PROTOCOL`: the protocol's number, a byte.
+const INET_DIAG_PROTOCOL: u16 = 10;
+
+/// A listener to the destruction of TCP and UDP sockets in the calling thread's namespace.
+pub struct Destroyed<'h> {
+    blocks: Box<dyn Blocks + 'h>,
+    books: Books,
+    netns_id: u64,
+    unknown_attrs: u64,
+    wall_ns: u64,
+}
+
+impl<'h> Destroyed<'h> {
+    /// Begins to listen; what happens from now on is not missed. Without `protos` there are only ticks.
+    ///
+    /// [`Destroyed::next`] comes back every `tick_ms` even if nothing has happened (for a caller with something to
+    /// do at times); 0: only when there is something. `stop` is asked some twenty times a second.
+    pub fn open(
+        host: &'h Host,
+        netns_id: u64,
+        protos: &[Proto],
+        tick_ms: u64,
+        stop: &'h dyn Fn() -> bool,
+    ) -> Result<Destroyed<'h>, SysError> {
+        let groups = protos.iter().fold(0, |groups, proto| match proto {
+            Proto::Tcp => groups | TCP4 | TCP6,
+            Proto::Udp => groups | UDP4 | UDP6,
+            // sock_diag has no group for any other: net/core/sock_diag.c.
+            _ => groups,
+        });
+        let blocks = host.stream(&format!("sockets/destroyed@{netns_id}"), "", || {
+            let socket = NetlinkSocket::open(NETLINK_SOCK_DIAG)?;
+            socket.make_room(ROOM);
+            if groups != 0 {
+                socket.join(groups)?;
+            }
+            let buffer = vec![0; HEAD + SocketBlocks::BUFFER].into_boxed_slice();
+            Ok(Box::new(Live { socket, buffer, tick_ms, stop, after_stop: 0 }))
+        })?;
+        Ok(Destroyed { blocks, books: Books::default(), netns_id, unknown_attrs: 0, wall_ns: 0 })
+    }
+
+    /// Waits for the next sockets, or a tick, and hands them to `each` in their last state.
+    pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<Tide, SysError> {
+        let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
+        self.books.used("netlink");
+        let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEAD>() else {
+            return Ok(Tide::In);
+        };
+        self.wall_ns = u64::from_le_bytes(*time);
+        if overrun != 0 {
+            // ENOBUFS tells that messages are missing, not how many.
+            let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
+            self.books.incomplete(1, text);
+        }
+        for message in Messages::new(messages) {
+            let payload = match message {
+                Ok(message) if message.kind == SOCK_DIAG_BY_FAMILY => message.payload,
+                Ok(_) => continue,
+                Err(error) => {
+                    self.books.arrived(1);
+                    let error = DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has };
+                    self.books.failed(error);
+                    break;
+                }
+            };
+            self.books.arrived(1);
+            let mut decoder = InetDecoder::new(proto_of(payload), self.netns_id);
+            match &mut decoder.decode(payload) {
+                Ok(row) => {
+                    // In a dump this state would mean a socket that is bound and nothing else.
+                    if row.state == State::BOUND_INACTIVE {
+                        row.state = State::CLOSE;
+                    }
+                    self.books.row();
+                    if each(row) == Next::Stop {
+                        return Ok(Tide::In);
+                    }
+                }
+                Err(error) => self.books.failed(*error),
+            }
+            self.unknown_attrs += decoder.unknown_attrs;
+        }
+        Ok(Tide::In)
+    }
+
+    /// When the last block was received: nanoseconds since 1970, UTC.
+    pub fn wall_ns(&self) -> u64 {
+        self.wall_ns
+    }
+
+    /// What became of every message.
+    pub fn close(self) -> Accounting {
+        let mut books = self.books;
+        books.unknown_attrs(self.unknown_attrs);
+        books.close()
+    }
+}
+
+/// The protocol stands in an attribute behind the fixed part.
+fn proto_of(payload: &[u8]) -> Proto {
+    const MSG: usize = 72;
+    const IPPROTO_UDP: u8 = 17;
+    let attrs = netlink::Attrs::new(payload.get(MSG..).unwrap_or_default());
+    let number = attrs.flatten().find(|attr| attr.kind == INET_DIAG_PROTOCOL).and_then(|attr| attr.u8().ok());
+    if number == Some(IPPROTO_UDP) { Proto::Udp } else { Proto::Tcp }
+}
+
+/// Before the messages of a block: whether messages were lost before it (u8), the wall clock in ns (u64, LE).
+const HEAD: usize = 9;
+
+/// Blocks of the live socket.
+struct Live<'h> {
+    socket: NetlinkSocket,
+    buffer: Box<[u8]>,
+    tick_ms: u64,
+    stop: &'h dyn Fn() -> bool,
+    /// Blocks handed out since the end was asked for.
+    after_stop: u32,
+}
+
+/// What was on its way when the run was to end still comes; more than this would be a stream that never dries.
+const BLOCKS_AFTER_STOP: u32 = 4096;
+
+impl Blocks for Live<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        let due = clock::monotonic_ns().saturating_add(self.tick_ms.saturating_mul(1_000_000));
+        let mut overrun = 0;
+        let stopped = (self.stop)();
+        self.after_stop += u32::from(stopped);
+        if self.after_stop > BLOCKS_AFTER_STOP {
+            return Ok(None);
+        }
+        loop {
+            let left_ms = due.saturating_sub(clock::monotonic_ns()) / 1_000_000;
+            let patience = if self.tick_ms == 0 { LOOK_MS } else { i32::try_from(left_ms).unwrap_or(0).min(LOOK_MS) };
+            if self.socket.wait(if stopped { 0 } else { patience })? {
+                match self.socket.recv(self.buffer.get_mut(HEAD..).unwrap_or_default()) {
+                    Ok(got) => return Ok(self.block(overrun, got)),
+                    Err(error) if error.errno == Errno::NOBUFS => overrun = 1,
+                    Err(error) => return Err(error),
+                }
+                continue;
+            }
+            if (self.stop)() {
+                return Ok(None);
+            }
+            if overrun != 0 || (self.tick_ms > 0 && left_ms == 0) {
+                return Ok(self.block(overrun, 0));
+            }
+        }
+    }
+}
+
+impl Live<'_> {
+    fn block(&mut self, overrun: u8, got: usize) -> Option<&[u8]> {
+        let now = clock::wall();
+        let ns = now.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
+        let (head, _) = self.buffer.split_first_chunk_mut::<HEAD>()?;
+        let [lost, time @ ..] = head;
+        (*lost, *time) = (overrun, ns.to_le_bytes());
+        self.buffer.get(..HEAD + got)
+    }
+}

@@ -1,0 +1,432 @@
+//! Connections without BPF: the kernel's word of destroyed sockets, and a look at the table now and then.
+//!
+//! What the two together miss: the opening of a connection that is shorter than the time between two looks (its
+//! closing is told of all the same), the exact moment of an opening, who held the connection. Where the kernel does
+//! not let us listen, a connection that is gone at the next look has closed some time before.
+pub(crate) mod destroyed;
+
+use record::rows::{Direction, Endpoint, Happening, Socket, SocketEvent, SocketEvents, TcpInfo, need};
+use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, Tide};
+use std::collections::{HashMap, HashSet};
+use sys::Host;
+use sys::clock::Moments;
+
+use super::{Follow, error_of};
+use crate::Via;
+use crate::events::netlink::destroyed::Destroyed;
+use crate::options::Options;
+use crate::source::SocketSource;
+
+/// The shortest time between two looks.
+const LOOK_MS: u64 = 250;
+/// Looking may take this part of the time: a large table is looked at less often.
+const SHARE_OF_TIME: u64 = 10;
+/// Connections that are remembered at most, some 100 bytes each; later ones show no opening.
+const KNOWN_MAX: usize = 1 << 20;
+
+/// What is remembered of a connection while it is open.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// When it was first seen; `None` if it was there before us.
+    opened_ns: Option<u64>,
+    family: u8,
+    direction: Direction,
+    local: Endpoint,
+    peer: Endpoint,
+    uid: Option<u32>,
+    state: State,
+    /// The look that saw it last.
+    look: u64,
+}
+
+/// Connections of one namespace by sock_diag.
+pub(crate) struct NetlinkEvents<'h> {
+    host: &'h Host,
+    netns_id: u64,
+    destroyed: Option<Destroyed<'h>>,
+    /// Why closings are not told of.
+    deaf: Option<String>,
+    known: HashMap<u64, Known>,
+    /// Addresses and ports that are listened on: connections to them came in.
+    listeners: Listeners,
+    looks: u64,
+    next_look_ns: u64,
+    moments: Moments,
+    books: Accounting,
+    rows: u64,
+    unseen_openings: u64,
+}
+
+impl<'h> NetlinkEvents<'h> {
+    pub(crate) fn open(host: &'h Host, follow: &Follow<'h>) -> Result<NetlinkEvents<'h>, SourceError> {
+        let listen = |protos| Destroyed::open(host, follow.netns_id, protos, LOOK_MS, follow.stop);
+        let (destroyed, deaf) = match listen(&[Proto::Tcp]) {
+            Ok(destroyed) => (destroyed, None),
+            Err(error) => (listen(&[]).map_err(error_of)?, Some(error.to_string())),
+        };
+        let mut polled = NetlinkEvents {
+            host,
+            netns_id: follow.netns_id,
+            destroyed: Some(destroyed),
+            deaf,
+            known: HashMap::new(),
+            listeners: Listeners::default(),
+            looks: 0,
+            next_look_ns: 0,
+            moments: Moments::new(),
+            books: Accounting::default(),
+            rows: 0,
+            unseen_openings: 0,
+        };
+        polled.look(0, &mut |_| Next::More)?;
+        Ok(polled)
+    }
+
+    pub(crate) fn caveat(&self) -> String {
+        let closings = match &self.deaf {
+            None => String::new(),
+            Some(why) => format!("; closings are seen only by looking, too ({why})"),
+        };
+        format!(
+            "without BPF owners are not known, the opening of a connection shorter than {LOOK_MS} ms may be missed, and \
+             bytes_in may be one too large, by the peer's FIN{closings}"
+        )
+    }
+
+    pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+        let Some(destroyed) = &mut self.destroyed else { return Ok(Tide::Out) };
+        let mut ended = Vec::new();
+        let tide = destroyed.next(&mut |socket| {
+            if is_connection(socket) {
+                ended.push(Ended::of(socket));
+            }
+            Next::More
+        });
+        let now_ns = destroyed.wall_ns();
+        for ended in &ended {
+            if self.closed(ended, now_ns, each) == Next::Stop {
+                return Ok(Tide::In);
+            }
+        }
+        let tide = tide.map_err(error_of)?;
+        if tide == Tide::In && now_ns >= self.next_look_ns {
+            self.look(now_ns, each)?;
+        }
+        Ok(tide)
+    }
+
+    /// When the last block came.
+    pub(crate) fn wall_ns(&self) -> u64 {
+        self.destroyed.as_ref().map_or(0, Destroyed::wall_ns)
+    }
+
+    /// A socket that the kernel told us is no more.
+    fn closed(&mut self, ended: &Ended, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Next {
+        let known = self.known.remove(&ended.cookie);
+        if known.is_none() {
+            self.unseen_openings += 1;
+        }
+        let opened_ns = known.and_then(|known| known.opened_ns);
+        let row = SocketEvent {
+            happening: Happening::Close,
+            time: self.moments.text(now_ns),
+            duration_us: opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000),
+            netns_id: self.netns_id,
+            family: ended.family,
+            direction: known
+                .map_or_else(|| direction_of(&self.listeners, ended.local, ended.peer), |known| known.direction),
+            local: ended.local,
+            peer: ended.peer,
+            uid: known.and_then(|known| known.uid),
+            bytes_in: ended.bytes_in(known.map(|known| known.state)),
+            bytes_out: ended.bytes_out,
+            rtt_us: ended.rtt_us,
+            retrans_total: ended.retrans_total,
+            segs_in: ended.segs_in,
+            segs_out: ended.segs_out,
+            state: known.map_or(State::CLOSE, |known| known.state),
+            cookie: ended.cookie,
+            ..SocketEvent::EMPTY
+        };
+        self.rows += 1;
+        each(&row)
+    }
+
+    /// Looks at the table: what is new has opened, what is gone has closed if nobody tells us of closings.
+    fn look(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
+        let is_first = self.looks == 0;
+        self.looks += 1;
+        let mut source = SocketSource::new(
+            self.host,
+            Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..Options::new(self.netns_id) },
+        );
+        let mut demand = Demand::new(&[], Vec::new());
+        demand.need = need::COOKIE;
+        let mut fresh = Vec::new();
+        self.listeners.begin_look();
+        let (known, listeners, look) = (&mut self.known, &mut self.listeners, self.looks);
+        let mut full = 0;
+        let books = source.run(&demand, &mut |socket| {
+            if socket.is_listener() {
+                listeners.now.insert((socket.local.addr.unmapped(), socket.local.port));
+            } else if is_open(socket) {
+                if let Some(known) = known.get_mut(&socket.cookie) {
+                    (known.look, known.state) = (look, socket.state);
+                } else if known.len() < KNOWN_MAX {
+                    known.insert(socket.cookie, Known::of(socket, look));
+                    fresh.push(socket.cookie);
+                } else {
+                    full += 1;
+                }
+            }
+            Next::More
+        })?;
+        self.books.incomplete |= books.incomplete;
+        books.why.into_iter().for_each(|why| self.books.because(why.count, why.text));
+        if full > 0 {
+            self.books.incomplete = true;
+            self.books.because(full, "connections beyond the first 1048576 were not followed");
+        }
+        self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
+        // Listeners come after connections in some dumps, so only now every one is known.
+        if self.announce(&fresh, now_ns, is_first, each) == Next::More && self.deaf.is_some() {
+            self.miss(now_ns, each);
+        }
+        Ok(())
+    }
+
+    fn announce(&mut self, fresh: &[u64], now_ns: u64, is_first: bool, each: &mut Each<'_, SocketEvents>) -> Next {
+        for cookie in fresh {
+            let Some(known) = self.known.get_mut(cookie) else { continue };
+            known.direction = direction_of(&self.listeners, known.local, known.peer);
+            if is_first {
+                continue;
+            }
+            known.opened_ns = Some(now_ns);
+            self.rows += 1;
+            let time = self.moments.text(now_ns);
+            if each(&known.row(Happening::Open, *cookie, self.netns_id, time)) == Next::Stop {
+                return Next::Stop;
+            }
+        }
+        Next::More
+    }
+
+    /// Closings that nobody tells of: connections that the last look did not find.
+    fn miss(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
+        let look = self.looks;
+        let gone: Vec<(u64, Known)> = self
+            .known
+            .iter()
+            .filter(|(_, known)| known.look != look)
+            .map(|(cookie, known)| (*cookie, *known))
+            .collect();
+        for (cookie, known) in gone {
+            self.known.remove(&cookie);
+            self.rows += 1;
+            let duration_us = known.opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000);
+            let time = self.moments.text(now_ns);
+            let row = SocketEvent { duration_us, ..known.row(Happening::Close, cookie, self.netns_id, time) };
+            if each(&row) == Next::Stop {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self) -> Accounting {
+        let mut books = std::mem::take(&mut self.books);
+        if let Some(destroyed) = self.destroyed.take() {
+            let told = destroyed.close();
+            // Its rows are ours only where they were connections.
+            books.add(&Accounting { seen: 0, ..told });
+        }
+        books.used(Via::Netlink.name());
+        books.seen = self.rows + books.failed;
+        if self.unseen_openings > 0 {
+            books.incomplete = true;
+            books.because(self.unseen_openings, "connections whose opening was not seen: they were too short");
+        }
+        if self.deaf.is_some() {
+            books.incomplete = true;
+        }
+        books
+    }
+}
+
+/// CPU time of a look for each connection, about.
+const LOOK_NS_EACH: u64 = 1000;
+
+/// The last word of a connection.
+struct Ended {
+    cookie: u64,
+    family: u8,
+    local: Endpoint,
+    peer: Endpoint,
+    /// With the peer's FIN, if it came.
+    received: Option<u64>,
+    data_segs_in: Option<u32>,
+    bytes_out: Option<u64>,
+    rtt_us: Option<u32>,
+    retrans_total: Option<u32>,
+    segs_in: Option<u32>,
+    segs_out: Option<u32>,
+}
+
+impl Ended {
+    fn of(socket: &Socket<'_>) -> Ended {
+        let info = socket.tcp_info.as_ref();
+        Ended {
+            cookie: socket.cookie,
+            family: socket.family,
+            local: socket.local,
+            peer: socket.peer,
+            received: info.and_then(TcpInfo::bytes_received),
+            data_segs_in: info.and_then(TcpInfo::data_segs_in),
+            bytes_out: info.and_then(TcpInfo::bytes_sent),
+            rtt_us: info.and_then(TcpInfo::rtt_us),
+            retrans_total: info.and_then(TcpInfo::total_retrans),
+            segs_in: info.and_then(TcpInfo::segs_in),
+            segs_out: info.and_then(TcpInfo::segs_out),
+        }
+    }
+
+    /// Bytes received. The kernel counts the peer's FIN as one, and its message does not say whether a FIN came: it is
+    /// taken away where that is sure, because no segment carried data or because the last look, which found the
+    /// connection in state `last`, saw it.
+    fn bytes_in(&self, last: Option<State>) -> Option<u64> {
+        const AFTER_FIN: [State; 3] = [State::CLOSE_WAIT, State::LAST_ACK, State::CLOSING];
+        let received = self.received?;
+        if self.data_segs_in == Some(0) {
+            return Some(0);
+        }
+        let fin = last.is_some_and(|state| AFTER_FIN.contains(&state));
+        Some(received.saturating_sub(fin.into()))
+    }
+}
+
+impl Known {
+    fn of(socket: &Socket<'_>, look: u64) -> Known {
+        Known {
+            opened_ns: None,
+            family: socket.family,
+            direction: Direction::Unknown,
+            local: socket.local,
+            peer: socket.peer,
+            uid: socket.uid,
+            state: socket.state,
+            look,
+        }
+    }
+
+    fn row<'b>(&self, happening: Happening, cookie: u64, netns_id: u64, time: &'b [u8]) -> SocketEvent<'b> {
+        SocketEvent {
+            happening,
+            time,
+            netns_id,
+            family: self.family,
+            direction: self.direction,
+            local: self.local,
+            peer: self.peer,
+            uid: self.uid,
+            state: self.state,
+            cookie,
+            ..SocketEvent::EMPTY
+        }
+    }
+}
+
+/// Where listeners were at the last look and the one before it: one that has closed since may still have given a
+/// connection that is new. Memory is that of the listeners of two looks, however many come and go.
+#[derive(Debug, Default)]
+struct Listeners {
+    now: HashSet<(Addr, u16)>,
+    before: HashSet<(Addr, u16)>,
+}
+
+impl Listeners {
+    fn begin_look(&mut self) {
+        std::mem::swap(&mut self.now, &mut self.before);
+        self.now.clear();
+    }
+
+    fn cover(&self, end: Endpoint) -> bool {
+        let addr = end.addr.unmapped();
+        let any = if matches!(addr, Addr::V4(_)) { &[Addr::ANY4, Addr::ANY6][..] } else { &[Addr::ANY6] };
+        let has = |addr: &Addr| {
+            let key = (*addr, end.port);
+            self.now.contains(&key) || self.before.contains(&key)
+        };
+        any.iter().chain([&addr]).any(has)
+    }
+}
+
+/// What a listener covers came in, anything else was opened from here, whatever the ports. Where both ends are on this
+/// host and neither has a listener, there was one that lived too shortly to be seen, and nothing tells at which end.
+fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint) -> Direction {
+    let here = peer.addr.is_loopback() || peer.addr == local.addr;
+    match (listeners.cover(local), here && listeners.cover(peer)) {
+        (true, false) => Direction::In,
+        (false, true) => Direction::Out,
+        (false, false) if !here => Direction::Out,
+        _ => Direction::Unknown,
+    }
+}
+
+/// True in the states that a connection has between its opening and its closing, as the BPF backend sees them.
+fn is_open(socket: &Socket<'_>) -> bool {
+    const OPEN: [State; 6] =
+        [State::ESTABLISHED, State::FIN_WAIT1, State::FIN_WAIT2, State::CLOSE_WAIT, State::LAST_ACK, State::CLOSING];
+    // A time-wait is in FIN_WAIT2 too, without an owner.
+    OPEN.contains(&socket.state) && socket.cookie != 0 && socket.uid.is_some()
+}
+
+/// True for a destroyed socket that had been connected. An attempt that failed has measured no round trip.
+fn is_connection(socket: &Socket<'_>) -> bool {
+    let Some(info) = &socket.tcp_info else { return false };
+    let measured = [info.rtt_us().map(u64::from), info.bytes_acked(), info.bytes_received()];
+    socket.proto == Proto::Tcp && socket.peer.port != 0 && measured.iter().flatten().any(|n| *n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn end(text: &str) -> Endpoint {
+        let addr: std::net::SocketAddr = text.parse().unwrap();
+        Endpoint { addr: addr.ip().to_string().parse().unwrap(), port: addr.port() }
+    }
+
+    #[test]
+    fn issue_10_no_fin_is_a_byte_where_it_is_known() {
+        let mut bytes = [0u8; 280];
+        let mut ended = |received: u8, data_segs: u8| {
+            bytes[128] = received;
+            bytes[152] = data_segs;
+            let info = Some(TcpInfo::new(&bytes));
+            let ended = Ended::of(&Socket { tcp_info: info, ..Socket::EMPTY });
+            [None, Some(State::ESTABLISHED), Some(State::CLOSE_WAIT), Some(State::LAST_ACK)].map(|s| ended.bytes_in(s))
+        };
+        assert_eq!(ended(1, 0), [Some(0); 4], "nothing but the FIN");
+        assert_eq!(ended(0, 0), [Some(0); 4]);
+        assert_eq!(ended(13, 1), [Some(13), Some(13), Some(12), Some(12)]);
+        assert_eq!(Ended::of(&Socket::EMPTY).bytes_in(None), None);
+    }
+
+    #[test]
+    fn issue_10_listeners_tell_the_direction() {
+        let set = |ends: &[&str]| ends.iter().map(|text| end(text)).map(|end| (end.addr, end.port)).collect();
+        let listeners = Listeners { now: set(&["127.0.0.1:40000", "0.0.0.0:80"]), before: set(&["[::]:443"]) };
+        for (local, peer, expected) in [
+            ("10.9.1.2:40000", "10.9.1.3:60998", Direction::Out),
+            ("10.9.1.2:80", "10.9.1.3:79", Direction::In),
+            ("10.9.1.2:443", "10.9.1.3:79", Direction::In),
+            ("[2001:db8::1]:80", "[2001:db8::2]:79", Direction::Out),
+            ("127.0.0.1:50000", "127.0.0.1:40000", Direction::Out),
+            ("127.0.0.1:40000", "127.0.0.1:50000", Direction::In),
+            ("127.0.0.1:8081", "127.0.0.1:50000", Direction::Unknown),
+        ] {
+            assert_eq!(direction_of(&listeners, end(local), end(peer)), expected, "{local} {peer}");
+        }
+    }
+}

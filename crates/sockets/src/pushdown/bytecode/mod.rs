@@ -1,0 +1,356 @@
+//! Filters that the kernel runs: a small condition tree, compiled to INET_DIAG bytecode.
+//!
+//! Bytecode is a list of conditional jumps forward (net/ipv4/inet_diag.c, inet_diag_bc_run): each operation has a
+//! `yes` distance of one byte, which here is always its own length, and a `no` distance of two bytes. To arrive at
+//! the very end is to accept; four bytes behind it is to reject. So a condition that holds falls through, one that
+//! fails jumps, and `and`, `or`, `not` are only a matter of where to.
+//!
+//! Knows no field, no operator, no user's word: `pushdown` turns those into a [`Code`].
+use std::fmt;
+
+use record::rows::Socket;
+use record::{Addr, Prefix};
+
+use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+
+#[cfg(test)]
+mod kernel;
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// A longer program is not worth its audit: the kernel looks at every jump with a loop over the whole.
+pub(crate) const PROGRAM_BYTES_MAX: usize = 16 << 10;
+
+// Operations, `INET_DIAG_BC_…`.
+pub(crate) const JMP: u8 = 1;
+pub(crate) const S_GE: u8 = 2;
+pub(crate) const S_LE: u8 = 3;
+pub(crate) const D_GE: u8 = 4;
+pub(crate) const D_LE: u8 = 5;
+pub(crate) const AUTO: u8 = 6;
+pub(crate) const S_COND: u8 = 7;
+pub(crate) const D_COND: u8 = 8;
+pub(crate) const DEV_COND: u8 = 9;
+/// Needs CAP_NET_ADMIN, else the kernel refuses the whole request with EPERM.
+pub(crate) const MARK_COND: u8 = 10;
+/// 4.16
+pub(crate) const S_EQ: u8 = 11;
+/// 4.16
+pub(crate) const D_EQ: u8 = 12;
+/// 5.8
+pub(crate) const CGROUP_COND: u8 = 13;
+
+/// Which end of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Local,
+    Peer,
+}
+
+/// What the kernel can ask of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cond {
+    /// The port lies in this range, both ends included.
+    Port { side: Side, low: u16, high: u16 },
+    /// The address lies in the prefix and, if given, the port is this one. An IPv4 prefix also holds IPv4-mapped
+    /// addresses; an IPv6 prefix never holds the address of an AF_INET socket, not even `::/0`.
+    Host { side: Side, prefix: Prefix, port: Option<u16> },
+    /// Bound to this interface; 0 is to none.
+    Iface(u32),
+    /// The mark under the mask is this value.
+    Mark { value: u32, mask: u32 },
+    /// Made in the cgroup of this id; 0 for minisocks.
+    Cgroup(u64),
+    /// Its port was not asked for by bind(2). No row tells.
+    Auto,
+}
+
+/// A condition tree. Build it with [`Code::and`], [`Code::or`], [`Code::not`]: they fold what is constant.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Code {
+    True,
+    False,
+    Cond(Cond),
+    And(Vec<Code>),
+    Or(Vec<Code>),
+    Not(Box<Code>),
+}
+
+impl Code {
+    pub(crate) fn and(parts: impl IntoIterator<Item = Code>) -> Code {
+        let mut kept = Vec::new();
+        for part in parts {
+            match part {
+                Code::True => {}
+                Code::False => return Code::False,
+                Code::And(inner) => kept.extend(inner),
+                other => kept.push(other),
+            }
+        }
+        match (kept.len(), kept.pop()) {
+            (_, None) => Code::True,
+            (1, Some(only)) => only,
+            (_, Some(last)) => {
+                kept.push(last);
+                Code::And(kept)
+            }
+        }
+    }
+
+    pub(crate) fn or(parts: impl IntoIterator<Item = Code>) -> Code {
+        let mut kept = Vec::new();
+        for part in parts {
+            match part {
+                Code::False => {}
+                Code::True => return Code::True,
+                Code::Or(inner) => kept.extend(inner),
+                other => kept.push(other),
+            }
+        }
+        match (kept.len(), kept.pop()) {
+            (_, None) => Code::False,
+            (1, Some(only)) => only,
+            (_, Some(last)) => {
+                kept.push(last);
+                Code::Or(kept)
+            }
+        }
+    }
+
+    pub(crate) fn not(part: Code) -> Code {
+        match part {
+            Code::True => Code::False,
+            Code::False => Code::True,
+            Code::Not(inner) => *inner,
+            other => Code::Not(Box::new(other)),
+        }
+    }
+
+    /// Whether a row passes: what the kernel would have said, and yes where no row tells. For backends that cannot filter.
+    pub(crate) fn holds(&self, row: &Socket<'_>) -> bool {
+        self.may_hold(row, true)
+    }
+
+    // `unknown`: the answer where no row tells; the other one below a `not`.
+    fn may_hold(&self, row: &Socket<'_>, unknown: bool) -> bool {
+        match self {
+            Code::True => true,
+            Code::False => false,
+            Code::Cond(Cond::Auto) => unknown,
+            Code::Cond(cond) => cond.holds(row),
+            Code::And(parts) => parts.iter().all(|part| part.may_hold(row, unknown)),
+            Code::Or(parts) => parts.iter().any(|part| part.may_hold(row, unknown)),
+            Code::Not(part) => !part.may_hold(row, !unknown),
+        }
+    }
+
+    /// The program; empty for [`Code::True`], `None` if it would be longer than [`PROGRAM_BYTES_MAX`].
+    pub(crate) fn compile(&self) -> Option<Vec<u8>> {
+        let mut assembler = Assembler::default();
+        assembler.emit(self, REJECT);
+        assembler.finish()
+    }
+}
+
+impl Cond {
+    fn holds(&self, row: &Socket<'_>) -> bool {
+        match *self {
+            Cond::Port { side, low, high } => (low..=high).contains(&end(row, side).port),
+            Cond::Host { side, prefix, port } => {
+                let end = end(row, side);
+                port.is_none_or(|port| port == end.port) && prefix.contains(end.addr)
+            }
+            Cond::Iface(index) => row.ifindex == index,
+            Cond::Mark { value, mask } => row.mark.unwrap_or(0) & mask == value,
+            Cond::Cgroup(id) => row.cgroup_id.unwrap_or(0) == id,
+            // Answered above.
+            Cond::Auto => true,
+        }
+    }
+}
+
+fn end(row: &Socket<'_>, side: Side) -> record::rows::Endpoint {
+    match side {
+        Side::Local => row.local,
+        Side::Peer => row.peer,
+    }
+}
+
+/// A place in the program that is known later.
+type Label = usize;
+
+/// The label of rejection: four bytes behind the end.
+const REJECT: Label = 0;
+
+/// Writes operations and fills in the distances when all places are known.
+#[derive(Debug)]
+struct Assembler {
+    program: Vec<u8>,
+    /// Where an operation starts, and where it goes when its condition does not hold.
+    jumps: Vec<(usize, Label)>,
+    /// Places of the labels; 0 until bound (nothing jumps to the start).
+    places: Vec<usize>,
+}
+
+impl Default for Assembler {
+    fn default() -> Assembler {
+        Assembler { program: Vec::new(), jumps: Vec::new(), places: vec![0] }
+    }
+}
+
+impl Assembler {
+    // Code that falls through if the tree holds and goes to `fail` if it does not.
+    fn emit(&mut self, code: &Code, fail: Label) {
+        match code {
+            Code::True => {}
+            Code::False => self.op(JMP, &[], fail),
+            Code::Cond(cond) => self.cond(cond, fail),
+            Code::And(parts) => parts.iter().for_each(|part| self.emit(part, fail)),
+            Code::Or(parts) => self.any_of(parts, fail),
+            Code::Not(part) => {
+                let holds_not = self.label();
+                self.emit(part, holds_not);
+                self.op(JMP, &[], fail);
+                self.bind(holds_not);
+            }
+        }
+    }
+
+    fn any_of(&mut self, parts: &[Code], fail: Label) {
+        let Some((last, first)) = parts.split_last() else { return self.op(JMP, &[], fail) };
+        let holds = self.label();
+        for part in first {
+            let next = self.label();
+            self.emit(part, next);
+            self.op(JMP, &[], holds);
+            self.bind(next);
+        }
+        self.emit(last, fail);
+        self.bind(holds);
+    }
+
+    fn cond(&mut self, cond: &Cond, fail: Label) {
+        match *cond {
+            Cond::Port { side, low, high } => self.port(side, low, high, fail),
+            Cond::Host { side, prefix, port } => self.host(side, prefix, port, fail),
+            Cond::Iface(index) => self.op(DEV_COND, &index.to_ne_bytes(), fail),
+            Cond::Mark { value, mask } => {
+                // struct inet_diag_markcond
+                let [a, b, c, d] = value.to_ne_bytes();
+                let [e, f, g, h] = mask.to_ne_bytes();
+                self.op(MARK_COND, &[a, b, c, d, e, f, g, h], fail);
+            }
+            Cond::Cgroup(id) => self.op(CGROUP_COND, &id.to_ne_bytes(), fail),
+            Cond::Auto => self.op(AUTO, &[], fail),
+        }
+    }
+
+    fn port(&mut self, side: Side, low: u16, high: u16, fail: Label) {
+        let (equal, at_least, at_most) = match side {
+            Side::Local => (S_EQ, S_GE, S_LE),
+            Side::Peer => (D_EQ, D_GE, D_LE),
+        };
+        // The port stands in the `no` field of an operation of its own, in the machine's byte order.
+        let operand = |port: u16| {
+            let [a, b] = port.to_ne_bytes();
+            [0, 0, a, b]
+        };
+        if low == high {
+            return self.op(equal, &operand(low), fail);
+        }
+        if low > 0 {
+            self.op(at_least, &operand(low), fail);
+        }
+        if high < u16::MAX {
+            self.op(at_most, &operand(high), fail);
+        }
+    }
+
+    fn host(&mut self, side: Side, prefix: Prefix, port: Option<u16>, fail: Label) {
+        let code = if side == Side::Local { S_COND } else { D_COND };
+        let family = if matches!(prefix.addr(), Addr::V4(_)) { AF_INET } else { AF_INET6 };
+        // struct inet_diag_hostcond: family, prefix_len, two bytes of padding, port s32 (-1 any), address
+        let mut cond = [0; 24];
+        (cond[0], cond[1]) = (family, prefix.len());
+        cond[4..8].copy_from_slice(&port.map_or(-1, i32::from).to_ne_bytes());
+        let addr = prefix.addr();
+        let octets = addr.octets();
+        let end = 8 + octets.len();
+        cond[8..end].copy_from_slice(octets);
+        self.op(code, &cond[..end], fail);
+    }
+
+    // One operation: struct inet_diag_bc_op (code u8, yes u8, no u16) and its operand.
+    fn op(&mut self, code: u8, operand: &[u8], fail: Label) {
+        self.jumps.push((self.program.len(), fail));
+        // The longest operand has 24 bytes.
+        self.program.extend_from_slice(&[code, 4 + operand.len() as u8, 0, 0]);
+        self.program.extend_from_slice(operand);
+    }
+
+    fn label(&mut self) -> Label {
+        self.places.push(0);
+        self.places.len() - 1
+    }
+
+    fn bind(&mut self, label: Label) {
+        if let Some(place) = self.places.get_mut(label) {
+            *place = self.program.len();
+        }
+    }
+
+    fn finish(mut self) -> Option<Vec<u8>> {
+        if self.program.len() > PROGRAM_BYTES_MAX {
+            return None;
+        }
+        let reject = self.program.len() + 4;
+        for (at, label) in self.jumps {
+            let to = if label == REJECT { reject } else { *self.places.get(label)? };
+            let distance = u16::try_from(to.checked_sub(at)?).ok()?;
+            self.program.get_mut(at + 2..at + 4)?.copy_from_slice(&distance.to_ne_bytes());
+        }
+        Some(self.program)
+    }
+}
+
+impl fmt::Display for Cond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |side| if side == Side::Local { "local" } else { "peer" };
+        match self {
+            Cond::Port { side, low, high } if low == high => write!(f, "{}_port = {low}", word(*side)),
+            Cond::Port { side, low, high } => write!(f, "{}_port in {low}-{high}", word(*side)),
+            Cond::Host { side, prefix, port } => {
+                write!(f, "{} in {prefix}", word(*side))?;
+                port.map_or(Ok(()), |port| write!(f, " with port {port}"))
+            }
+            Cond::Iface(index) => write!(f, "interface {index}"),
+            Cond::Mark { value, mask: u32::MAX } => write!(f, "mark = {value:#x}"),
+            Cond::Mark { value, mask } => write!(f, "mark = {value:#x}/{mask:#x}"),
+            Cond::Cgroup(id) => write!(f, "cgroup_id = {id}"),
+            Cond::Auto => f.write_str("autobound"),
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut fmt::Formatter<'_>, parts: &[Code], word: &str| {
+            for (i, part) in parts.iter().enumerate() {
+                let between = if i > 0 { word } else { "" };
+                match part {
+                    Code::And(_) | Code::Or(_) => write!(f, "{between}({part})")?,
+                    part => write!(f, "{between}{part}")?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Code::True => f.write_str("everything"),
+            Code::False => f.write_str("nothing"),
+            Code::Cond(cond) => cond.fmt(f),
+            Code::And(parts) => joined(f, parts, " and "),
+            Code::Or(parts) => joined(f, parts, " or "),
+            Code::Not(part) => write!(f, "not ({part})"),
+        }
+    }
+}

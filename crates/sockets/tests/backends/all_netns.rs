@@ -1,0 +1,202 @@
+//! Several namespaces as one table: what is missing costs its own rows, and is said.
+
+use crate::rows::{demand, is, test};
+use record::rows::Socket;
+use record::{Next, Op, Operand, Proto, Push, Source, SourceFault};
+use sockets::{AllNetnsSockets, BackendCache, Options, Via};
+use std::path::Path;
+use sys::{Host, NetNs, Way};
+use testkit::netns::Lab;
+
+fn place(lab: &Lab) -> (u64, std::path::PathBuf) {
+    (NetNs::open_path(&lab.path()).unwrap().inode(), lab.path())
+}
+
+fn tcp() -> Options {
+    Options { order: vec![Proto::Tcp], via: Some(Via::Netlink), ..Options::new(0) }
+}
+
+/// Namespaces of the rows, with how many each has, and the footer.
+fn read(host: &Host, ways: Vec<Way<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+    read_by(host, tcp(), ways)
+}
+
+fn read_by(host: &Host, options: Options, ways: Vec<Way<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+    let cache = BackendCache::new();
+    let mut counts: Vec<(u64, usize)> = Vec::new();
+    let books = AllNetnsSockets::new(host, options, ways, &cache)
+        .run(&demand(0, Vec::new()), &mut |row: &Socket<'_>| {
+            match counts.iter_mut().find(|count| count.0 == row.netns_id) {
+                Some(count) => count.1 += 1,
+                None => counts.push((row.netns_id, 1)),
+            }
+            Next::More
+        })
+        .unwrap();
+    assert_eq!(books.seen, counts.iter().map(|count| count.1 as u64).sum::<u64>());
+    (counts, books.why.iter().map(|why| format!("{} {}", why.count, why.text)).collect(), books.incomplete)
+}
+
+#[test]
+fn root_one_after_the_other_and_back_home() {
+    testkit::require_root!();
+    let labs = [Lab::new("every"), Lab::new("every")];
+    labs[0].connect_v4(2);
+    labs[1].connect_v4(3);
+    let home = sys::netns::current_inode().unwrap();
+    let [a, b] = labs.each_ref().map(place);
+    let by_path = Way { netns_id: a.0, is_here: false, path: Some(&a.1), pid: None };
+    // The file has become something else: the process leads there.
+    let pid = labs[1].spawn("sleep", &["60"]);
+    let by_pid = Way { netns_id: b.0, is_here: false, path: Some(Path::new("/dev/null")), pid: Some(pid) };
+    let (rows, why, incomplete) = read(&Host::live(), vec![by_path, by_pid]);
+    assert_eq!(rows, [(a.0, 5), (b.0, 7)]);
+    assert!(why.is_empty() && !incomplete, "{why:?}");
+    assert_eq!(sys::netns::current_inode().unwrap(), home);
+}
+
+#[test]
+fn root_what_has_gone_is_counted() {
+    testkit::require_root!();
+    let stays = Lab::new("stays");
+    stays.connect_v4(1);
+    let (inode, path) = place(&stays);
+    let gone = Lab::new("gone");
+    let (gone_inode, gone_path) = place(&gone);
+    drop(gone);
+    let here = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
+    let deleted = Way { netns_id: gone_inode, is_here: false, path: Some(&gone_path), pid: None };
+    // Its name is another namespace's now.
+    let renamed = Way { netns_id: gone_inode, path: Some(&path), ..deleted };
+    let host = Host::live();
+    let (rows, why, incomplete) = read(&host, vec![deleted, here, renamed]);
+    assert_eq!(rows, [(inode, 3)]);
+    assert_eq!(why, ["2 a network namespace went away before it was read"]);
+    assert!(!incomplete);
+}
+
+/// A run that was recorded fails and succeeds again where it did.
+#[test]
+fn root_on_tape() {
+    testkit::require_root!();
+    let lab = Lab::new("everytape");
+    lab.connect_v4(1);
+    let (inode, path) = place(&lab);
+    let tmp = tempfile::tempdir().unwrap();
+    let tape = tmp.path().join("tape");
+    let there = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
+    let never = Way { netns_id: 7, is_here: false, path: None, pid: None };
+    // Without BPF nobody asks the kernel about one that is known by its number alone.
+    let ways = || if cfg!(feature = "bpf") { vec![there, never] } else { vec![there] };
+    let host = Host::live().recording(&tape).unwrap();
+    let live = read(&host, ways());
+    host.finish().unwrap();
+    drop(lab);
+    assert_eq!(live.0, [(inode, 3)]);
+    assert_eq!(read(&Host::replaying(&tape).unwrap(), ways()), live);
+}
+
+#[test]
+fn a_namespace_that_has_gone_is_no_error() {
+    let host = Host::live();
+    let closed = tempfile::tempdir().unwrap();
+    let missing = closed.path().join("missing");
+    let gone = Way { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
+    let cache = BackendCache::new();
+    let books = AllNetnsSockets::new(&host, tcp(), vec![gone], &cache)
+        .run(&demand(0, Vec::new()), &mut |_| Next::More)
+        .unwrap();
+    assert_eq!((books.seen, books.why.len()), (0, 1));
+}
+
+/// An interface's number is another one elsewhere: its name is left to the engine.
+#[test]
+fn names_of_interfaces_are_not_pushed_down() {
+    let host = Host::live();
+    let own = NetNs::current().unwrap().inode();
+    let ways = vec![Way::here(own)];
+    let cache = BackendCache::new();
+    let every = AllNetnsSockets::new(&host, tcp(), ways, &cache);
+    let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
+    let offer = every.offer(&demand);
+    assert_eq!(offer.pushed, [Push::No, Push::Exact]);
+    assert!(offer.explain.last().is_some_and(|line| line.contains("each of 1 network namespaces")), "{offer:?}");
+    let none = AllNetnsSockets::new(&host, tcp(), Vec::new(), &cache).offer(&demand);
+    assert!(none.pushed.is_empty() && none.explain.is_empty());
+}
+
+#[test]
+fn root_without_the_right_the_names_are_told() {
+    testkit::require_root!();
+    let labs: Vec<Lab> = (0..4).map(|_| Lab::new("denied")).collect();
+    let known: Vec<_> = labs.iter().map(place).collect();
+    let ways = || known.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    // A thread has capabilities of its own.
+    let text = std::thread::scope(|scope| {
+        let run = || {
+            sys::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
+            let host = Host::live();
+            let cache = BackendCache::new();
+            let error = AllNetnsSockets::new(&host, tcp(), ways().collect(), &cache)
+                .run(&demand(0, Vec::new()), &mut |_| Next::More)
+                .unwrap_err();
+            assert_eq!(error.fault, SourceFault::Denied);
+            error.to_string()
+        };
+        scope.spawn(run).join().unwrap()
+    });
+    assert!(text.starts_with("cannot read network namespaces: 4 network namespaces were not read ("), "{text}");
+    assert!(text.contains(labs[2].name()) && !text.contains(labs[3].name()), "{text}");
+    assert!(text.ends_with(", …): operation not permitted (needs CAP_SYS_ADMIN)"), "{text}");
+}
+
+/// The walk of all and a dump of each: the same rows of quiet namespaces, one with a table of its own among them, and of
+/// one that nothing leads to any more.
+#[cfg(feature = "bpf")]
+#[test]
+fn root_one_pass_has_what_each_has() {
+    testkit::require_root!();
+    let labs: Vec<Lab> = (0..3).map(|_| Lab::new("onepass")).collect();
+    // Children of a namespace with this setting have a table of their own.
+    let child = {
+        let _inside = labs[0].enter();
+        std::fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", "4096").unwrap();
+        Lab::new("owntable")
+    };
+    for lab in labs.iter().chain([&child]) {
+        lab.connect_v4(3);
+        lab.connect_v6(2);
+        lab.time_wait(1);
+        lab.unaccepted(1);
+    }
+    let known: Vec<_> = labs.iter().chain([&child]).map(place).collect();
+    let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
+    let kept: Vec<_> = known.iter().map(place_of).collect();
+    let ways = || kept.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    use record::rows::need;
+    const NEEDS: u64 = need::V6ONLY | need::UNIX_QUEUES | need::INODE;
+    let rows = |via, ways: Vec<Way<'_>>| {
+        let host = Host::live();
+        let cache = BackendCache::new();
+        let mut rows = Vec::new();
+        let options = Options { via: Some(via), ..tcp() };
+        AllNetnsSockets::new(&host, options, ways, &cache)
+            .run(&demand(NEEDS, Vec::new()), &mut |row: &Socket<'_>| {
+                if kept.iter().any(|(id, _)| *id == row.netns_id) {
+                    rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue));
+                }
+                Next::More
+            })
+            .unwrap();
+        rows.sort_unstable_by_key(|row| (row.0, row.1, row.2.0, row.3, row.4));
+        rows
+    };
+    let each = rows(Via::Netlink, ways().collect());
+    assert_eq!(rows(Via::Bpf, ways().collect()), each);
+    assert!(each.iter().filter(|row| row.0 == kept[3].0).count() > 10, "{each:?}");
+    // Without a way in, the others are read by netlink and this one by its number.
+    let lost = |place: Way<'static>| place;
+    let lost = lost(Way { netns_id: kept[3].0, is_here: false, path: None, pid: None });
+    let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).copied().collect();
+    assert_eq!(rows(Via::Netlink, vec![lost]), own);
+}

@@ -1,0 +1,300 @@
+//! Both backends say the same of the same sockets, field by field, where both have the field.
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+
+use record::rows::need;
+use record::{Proto, Source, State};
+use sockets::Via;
+use testkit::netns::Lab;
+
+use crate::odd_sockets;
+use crate::rows::{ATTRIBUTES, Kept, live};
+
+/// Connections whose ends are in FIN_WAIT1 (client) and LAST_ACK (server): closed when no packet gets through.
+pub(crate) fn last_words(lab: &Lab) {
+    lab.inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let at = listener.local_addr().unwrap();
+        let pair = || (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0);
+        let (closing, kept) = pair();
+        let (half, server) = pair();
+        // Closed for good by one side only: a minisock in FIN_WAIT2.
+        let (gone, open) = pair();
+        drop(gone);
+        assert_eq!(std::io::Read::read(&mut &open, &mut [0]).unwrap(), 0);
+        half.shutdown(std::net::Shutdown::Write).unwrap();
+        let arrived = std::io::Read::read(&mut &server, &mut [0]).unwrap();
+        assert_eq!(arrived, 0);
+        // The answer to its FIN may be delayed: without it, it would stay in FIN_WAIT1.
+        let minisock = |row: &Kept| row.timer == 3 && row.state == State::FIN_WAIT2;
+        lab.wait_until("a minisock in FIN_WAIT2", || live(Proto::Tcp, None, 0).iter().any(minisock));
+        lab.ip(&["link", "set", "lo", "down"]);
+        // Both are orphans now, whose FIN is not answered.
+        drop((closing, server));
+        // Held as long as the process.
+        std::mem::forget((kept, half, open));
+    });
+}
+
+// Fields that /proc has not; times that run.
+fn common(rows: &[Kept]) -> Vec<Kept> {
+    let of_both = |row: &Kept| {
+        let request = row.state == State::SYN_RECV;
+        Kept {
+            cookie: 0,
+            ifindex: 0,
+            mark: None,
+            cgroup_id: None,
+            timer_ms: 0,
+            wqueue: if row.state == State::LISTEN { None } else { row.wqueue },
+            // /proc tells the listener's uid, sock_diag 0.
+            uid: if request { None } else { row.uid },
+            // /proc counts how often its timer ran out, sock_diag what was sent again: a listener that waits for data
+            // sends nothing (inet_csk_reqsk_queue_timer, reqsk_timer_handler).
+            retrans: if request { 0 } else { row.retrans },
+            ..row.clone()
+        }
+    };
+    let mut rows: Vec<Kept> = rows.iter().map(of_both).collect();
+    rows.sort();
+    rows
+}
+
+// Timers run down between two reads, and may be set anew: each is near what it was before or after.
+fn timers_agree(quiet: &Quiet) {
+    let key = |row: &Kept| (row.local, row.peer, row.inode, row.state);
+    for row in &quiet.by_proc {
+        let near = |twin: &Kept| row.timer_ms.abs_diff(twin.timer_ms) <= 5_000;
+        let mut twins = quiet.by_netlink.iter().chain(&quiet.after).filter(|other| key(other) == key(row));
+        assert!(twins.any(near), "{row:?}");
+    }
+}
+
+/// What /proc said between two equal answers of netlink: nothing moved meanwhile.
+struct Quiet {
+    by_netlink: Vec<Kept>,
+    by_proc: Vec<Kept>,
+    after: Vec<Kept>,
+}
+
+fn quiet(proto: Proto) -> Quiet {
+    for _ in 0..50 {
+        let by_netlink = live(proto, Some(Via::Netlink), need::UNIX_NAME | ATTRIBUTES);
+        let by_proc = live(proto, Some(Via::Proc), 0);
+        let after = live(proto, Some(Via::Netlink), need::UNIX_NAME | ATTRIBUTES);
+        if common(&by_netlink) == common(&after) {
+            return Quiet { by_netlink, by_proc, after };
+        }
+    }
+    panic!("the table never rests");
+}
+
+fn same(a: &[Kept], b: &[Kept]) {
+    let (a, b) = (common(a), common(b));
+    let set = |rows: &[Kept]| rows.iter().cloned().collect::<BTreeSet<Kept>>();
+    let (only_a, only_b) = (&set(&a) - &set(&b), &set(&b) - &set(&a));
+    assert!(only_a.is_empty() && only_b.is_empty(), "netlink only: {only_a:#?}\nproc only: {only_b:#?}");
+    assert_eq!(a.len(), b.len());
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_tcp() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("agree");
+    let _ = (lab.connect_v4(200), lab.connect_v6(200), lab.connect_mapped(150), lab.connect_link_local(5));
+    let _ = (lab.listen_tcp(60), lab.time_wait(20), lab.half_closed(10), lab.unaccepted(5), lab.syn_sent());
+    odd_sockets::open(&lab);
+    last_words(&lab);
+    lab.inside(|| {
+        let quiet = quiet(Proto::Tcp);
+        timers_agree(&quiet);
+        let Quiet { by_netlink, by_proc, .. } = quiet;
+        same(&by_netlink, &by_proc);
+        let states: BTreeSet<u8> = by_netlink.iter().map(|row| row.state.0).collect();
+        // CLOSING needs two FINs that cross, CLOSE is no state of a table.
+        assert_eq!(states, BTreeSet::from([1, 2, 3, 4, 5, 6, 8, 9, 10]));
+        assert!(by_netlink.len() >= 1000, "{}", by_netlink.len());
+        assert!(by_netlink.iter().all(|row| row.cookie != 0));
+        let families: BTreeSet<u8> = by_netlink.iter().map(|row| row.family).collect();
+        assert_eq!(families, BTreeSet::from([2, 10]));
+        // Time-wait sockets have no owner, whatever the kernel writes there.
+        let minisocks: BTreeSet<u8> = by_netlink.iter().filter(|row| row.timer == 3).map(|row| row.state.0).collect();
+        assert_eq!(minisocks, BTreeSet::from([5, 6]));
+        assert!(by_netlink.iter().filter(|row| row.timer == 3).all(|row| row.uid.is_none() && row.inode == 0));
+        assert!(by_netlink.iter().any(|row| row.mark == Some(7)) && by_netlink.iter().any(|row| row.ifindex == 1));
+    });
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_udp() {
+    testkit::require_root!();
+    let lab = Lab::new("agreeudp");
+    for _ in 0..50 {
+        lab.udp((Ipv4Addr::UNSPECIFIED, 0).into());
+        lab.udp((Ipv6Addr::LOCALHOST, 0).into());
+        lab.udp_pair();
+    }
+    lab.inside(|| {
+        let Quiet { by_netlink, by_proc, .. } = quiet(Proto::Udp);
+        same(&by_netlink, &by_proc);
+        assert_eq!(by_netlink.len(), 200);
+        assert_eq!(by_netlink.iter().filter(|row| row.state == State::ESTABLISHED).count(), 100);
+    });
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_unix() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let lab = Lab::new("agreeunix");
+    lab.unix_stream("stream", 5);
+    lab.unix_abstract("abstract", 3);
+    lab.unix_datagram("datagram");
+    for _ in 0..20 {
+        lab.unix_pair();
+    }
+    odd_sockets::open(&lab);
+    lab.inside(|| {
+        let Quiet { by_netlink, by_proc, .. } = quiet(Proto::Unix);
+        // What nobody accepted has no inode and is in /proc only; queues, peers and uids in netlink only.
+        let by_proc: Vec<Kept> = by_proc.into_iter().filter(|row| row.inode != 0).collect();
+        let bare = |rows: &[Kept]| -> Vec<Kept> {
+            rows.iter()
+                .map(|row| Kept { wqueue: None, rqueue: 0, uid: None, peer_inode: None, ..row.clone() })
+                .collect()
+        };
+        same(&bare(&by_netlink), &bare(&by_proc));
+        assert!(by_netlink.iter().any(|row| row.path.as_deref() == Some(b"\0abstract")));
+        let kinds: BTreeSet<u8> = by_netlink.iter().map(|row| row.unix_type).collect();
+        assert_eq!(kinds, BTreeSet::from([1, 2, 5]));
+    });
+}
+
+/// One dump for both families is the same as one for each.
+#[test]
+fn root_the_legacy_dump_is_the_sum_of_both() {
+    testkit::require_root!();
+    let lab = Lab::new("legacy");
+    let _ = (lab.connect_v4(20), lab.connect_v6(20), lab.connect_mapped(20), lab.time_wait(3));
+    lab.inside(|| {
+        let of = |families| {
+            let options = sockets::Options { families, order: vec![Proto::Tcp], ..crate::rows::here() };
+            crate::rows::read(&sys::Host::live(), options, &crate::rows::demand(need::IFACE_MARK, Vec::new())).0
+        };
+        let both = of(sockets::Families::Both);
+        let mut each = of(sockets::Families::Only4);
+        each.extend(of(sockets::Families::Only6));
+        each.sort();
+        assert_eq!(common(&both), common(&each));
+    });
+}
+
+/// What the file of packet sockets has is the same by netlink; of rings and filters it tells nothing.
+#[test]
+fn root_netlink_and_proc_agree_on_packet_sockets() {
+    testkit::require_root!();
+    let lab = Lab::new("agreepacket");
+    lab.ip(&["link", "set", "lo", "up"]);
+    for _ in 0..20 {
+        lab.packet_sockets();
+    }
+    let wanted = need::UNIX_QUEUES | need::PACKET;
+    lab.inside(|| {
+        let (by_netlink, by_proc) =
+            (live(Proto::Packet, Some(Via::Netlink), wanted), live(Proto::Packet, Some(Via::Proc), 0));
+        same(&by_netlink, &by_proc);
+        assert_eq!(by_netlink.len(), 100);
+        assert!(by_netlink.iter().all(|row| row.cookie != 0 && row.inode != 0 && row.uid == Some(0)));
+        assert_eq!(by_netlink.iter().filter(|row| row.ifindex == 1).count(), 40);
+        assert!(
+            words(Proto::Packet, Via::Netlink, wanted, IN_FILE) == words(Proto::Packet, Via::Proc, wanted, IN_FILE)
+        );
+        let rings =
+            words(Proto::Packet, Via::Netlink, wanted, &["rx_blocks", "tx_blocks", "fanout_id", "packet_version"]);
+        assert_eq!(rings.iter().filter(|row| row.contains("rx_blocks=4") && row.contains("fanout_id=7")).count(), 20);
+        assert_eq!(rings.iter().filter(|row| row.contains("tx_blocks=2")).count(), 20);
+    });
+}
+
+/// Fields of packet and netlink sockets that both backends tell.
+const IN_FILE: &[&str] =
+    &["inode", "packet_type", "ethertype", "running", "netlink_protocol", "portid", "groups", "dump_running"];
+
+fn words(proto: Proto, via: Via, need: u64, names: &[&str]) -> Vec<String> {
+    let options = sockets::Options { via: Some(via), order: vec![proto], if_named: &[], ..crate::rows::here() };
+    let mut rows = Vec::new();
+    let demand = crate::rows::demand(need, Vec::new());
+    let told = sockets::SocketSource::new(&sys::Host::live(), options).run(&demand, &mut |row| {
+        let all = crate::rows::cells(row);
+        let kept = |word: &&str| names.iter().any(|name| word.split_once('=').is_some_and(|(n, _)| n == *name));
+        rows.push(all.split(' ').filter(kept).collect::<Vec<_>>().join(" "));
+        record::Next::More
+    });
+    assert!(told.is_ok_and(|books| !books.is_partial()));
+    rows.sort();
+    rows
+}
+
+#[test]
+fn root_netlink_and_proc_agree_on_netlink_sockets() {
+    testkit::require_root!();
+    let lab = Lab::new("agreenetlink");
+    for _ in 0..20 {
+        lab.netlink_sockets();
+    }
+    let wanted = need::UNIX_QUEUES | need::NETLINK;
+    lab.inside(|| {
+        // The socket that is read by is a row of both; and of groups beyond 32 the file tells nothing.
+        let read = |via| -> Vec<String> {
+            let rows = words(Proto::Netlink, via, wanted, IN_FILE);
+            rows.into_iter().filter(|row| !row.contains("sock_diag")).map(|row| row.replace("1,5,33", "1,5")).collect()
+        };
+        // The kernel keeps the netlink sockets of all namespaces in one table a protocol, and the file leaves out rows of
+        // one that grows or shrinks meanwhile.
+        let mut by_netlink = Vec::new();
+        lab.wait_until("the same rows by netlink and from the file", || {
+            by_netlink = read(Via::Netlink);
+            by_netlink == read(Via::Proc)
+        });
+        // A socket of groups stands in two of the kernel's lists and is one row.
+        assert_eq!(by_netlink.iter().filter(|row| row.contains("groups=1,5")).count(), 20);
+    });
+}
+
+/// By netlink where the kernel can, from the file where not: the rows are the same.
+#[test]
+fn root_raw_sockets_have_a_protocol_and_no_port() {
+    testkit::require_root!();
+    let lab = Lab::new("agreeraw");
+    lab.ip(&["link", "set", "lo", "up"]);
+    lab.raw_sockets();
+    lab.inside(|| {
+        let by_proc = live(Proto::Raw, Some(Via::Proc), 0);
+        same(&live(Proto::Raw, None, ATTRIBUTES), &by_proc);
+        let told = words(Proto::Raw, Via::Proc, 0, &["ip_protocol", "local_port", "peer_addr"]);
+        assert_eq!(told, ["ip_protocol=1", "ip_protocol=255", "ip_protocol=58", "peer_addr=127.0.0.2 ip_protocol=89"]);
+    });
+}
+
+/// Of an MPTCP connection the subflows are TCP sockets with the same token.
+#[test]
+fn root_mptcp_and_its_subflows_share_a_token() {
+    testkit::require_root!();
+    let lab = Lab::new("mptcp");
+    lab.ip(&["link", "set", "lo", "up"]);
+    if !lab.mptcp_connection() {
+        return eprintln!("this kernel has no MPTCP");
+    }
+    lab.inside(|| {
+        let token = |proto| -> BTreeSet<String> {
+            let rows = words(proto, Via::Netlink, need::ULP, &["mptcp_token"]);
+            rows.into_iter().filter(|row| !row.is_empty() && row != "mptcp_token=0").collect()
+        };
+        assert_eq!(token(Proto::Mptcp).len(), 2);
+        assert_eq!(token(Proto::Mptcp), token(Proto::Tcp));
+        let (by_mptcp, by_tcp) = (live(Proto::Mptcp, None, need::ULP), live(Proto::Tcp, None, ATTRIBUTES));
+        assert_eq!(by_mptcp.len(), 3);
+        assert!(by_mptcp.iter().all(|row| by_tcp.iter().any(|tcp| tcp.local == row.local && tcp.state == row.state)));
+    });
+}

@@ -1,0 +1,111 @@
+//! The kernel's iterator over TCP sockets, which stands in for the walk. That it says what netlink says is in `walk.rs`.
+use record::rows::need;
+use record::{Expr, Next, Op, Operand, Proto, Source, State};
+use sockets::{BackendCache, Options, SocketSource, Via};
+use sys::fault::{Fault, arm, disarm_all};
+use sys::{Errno, Host};
+use testkit::netns::Lab;
+
+use crate::rows::{Kept, demand, here, is, read, read_with_cache, test};
+
+const FIELDS: u64 =
+    need::V6ONLY | need::IFACE_MARK | need::TIMER | need::UNIX_QUEUES | need::INODE | need::UNIX_UID | need::MARK;
+
+fn tcp(via: Option<Via>) -> Options {
+    Options { via, order: vec![Proto::Tcp], ..here() }
+}
+
+/// Listeners come with it: nobody else is asked, and one load serves many rounds.
+#[test]
+fn root_it_needs_no_netlink() {
+    testkit::require_root!();
+    let lab = Lab::new("iterator");
+    let _ = (lab.connect_v4(5), lab.listen_tcp(3));
+    lab.inside(|| {
+        let cache = BackendCache::without_walk();
+        for round in 0..3 {
+            if round > 0 {
+                // Loading it again would fail; what is asked of it is a call of the same name.
+                arm("bpf", 2, 1000, Fault::Fails(Errno::PERM));
+            }
+            let (rows, books) =
+                read_with_cache(&Host::live(), &cache, tcp(Some(Via::Bpf)), &demand(FIELDS, Vec::new()));
+            disarm_all();
+            assert_eq!((rows.len(), &books.via[..]), (14, &["bpf"][..]), "{books:?}");
+            assert_eq!(rows.iter().filter(|row| row.state == State::LISTEN).count(), 4);
+        }
+        assert!(cache.refused().is_none() && cache.passed_over().is_none());
+    });
+}
+
+/// It is taken by itself where it pays, and else netlink is.
+#[test]
+fn root_it_is_chosen_by_size() {
+    testkit::require_root!();
+    let lab = Lab::new("iteratorsize");
+    let _ = lab.connect_v4(10);
+    lab.inside(|| {
+        for (from, door) in [(5, "bpf"), (5_000, "netlink")] {
+            let (host, cache) = (Host::live(), BackendCache::without_walk());
+            let options = Options { walk_from: Some(from), ..tcp(None) };
+            let (rows, books) = read_with_cache(&host, &cache, options.clone(), &demand(0, Vec::new()));
+            assert_eq!((rows.len(), &books.via[..]), (21, &[door][..]), "{books:?}");
+            let explain = SocketSource::new(&host, options).with_cache(&cache).offer(&demand(0, Vec::new())).explain;
+            assert!(explain[0].starts_with(&format!("tcp sockets by {door} (")), "{explain:?}");
+        }
+        // What was measured says netlink for so few.
+        let (_, books) =
+            read_with_cache(&Host::live(), &BackendCache::without_walk(), tcp(None), &demand(0, Vec::new()));
+        assert_eq!(books.via, ["netlink"]);
+    });
+}
+
+/// A kernel that takes neither program.
+#[test]
+fn root_netlink_is_left() {
+    testkit::require_root!();
+    let lab = Lab::new("iteratornone");
+    let _ = lab.connect_v4(10);
+    lab.inside(|| {
+        let (host, cache) = (Host::live(), BackendCache::without_walk());
+        arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
+        let options = Options { walk_from: Some(1), ..tcp(None) };
+        let (rows, books) = read_with_cache(&host, &cache, options, &demand(0, Vec::new()));
+        let insisting = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&demand(0, Vec::new()), &mut |_| Next::More);
+        disarm_all();
+        assert_eq!((rows.len(), &books.via[..], books.is_partial()), (21, &["netlink"][..], false), "{books:?}");
+        assert!(cache.refused().is_some() && cache.passed_over().is_some());
+        // The listener by netlink, and why that is all.
+        let books = insisting.unwrap();
+        assert!(books.seen == 1 && books.is_partial() && books.why[0].text.contains("BPF"), "{books:?}");
+    });
+}
+
+#[test]
+fn root_a_recorded_iterator_is_replayed() {
+    testkit::require_root!();
+    let lab = Lab::new("iteratortape");
+    let _ = (lab.connect_v4(40), lab.connect_v6(40), lab.listen_tcp(7), lab.time_wait(3));
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("tape");
+    let (options, live) = lab.inside(|| {
+        let host = Host::live().recording(&tape).unwrap();
+        let cache = BackendCache::without_walk();
+        let (rows, _) = read_with_cache(&host, &cache, tcp(Some(Via::Bpf)), &demand(FIELDS, Vec::new()));
+        host.finish().unwrap();
+        (tcp(None), rows)
+    });
+    let replayed = |filter: Vec<Expr>| read(&Host::replaying(&tape).unwrap(), options.clone(), &demand(FIELDS, filter));
+    let (rows, books) = replayed(Vec::new());
+    assert_eq!(rows, live);
+    assert_eq!((&books.via[..], books.is_partial(), books.why.len()), (&["bpf"][..], false, 0), "{books:?}");
+    for (word, state) in [("listen", State::LISTEN), ("time_wait", State::TIME_WAIT)] {
+        let of_state = |rows: &[Kept]| rows.iter().filter(|row| row.state == state).count();
+        let (rows, books) = replayed(vec![is("state", word)]);
+        assert_eq!(of_state(&rows), of_state(&live), "{books:?}");
+        assert!(of_state(&rows) >= 3);
+    }
+    let port = live.iter().find(|row| row.state == State::LISTEN).unwrap().local.1;
+    let (rows, _) = replayed(vec![test("local_port", Op::Eq, Operand::Number(port.into()))]);
+    assert!(rows.iter().any(|row| row.local.1 == port));
+}

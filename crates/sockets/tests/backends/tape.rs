@@ -1,0 +1,136 @@
+//! Recording and replaying.
+use record::rows::need;
+use record::{Accounting, Next, Op, Operand, Proto, Push, Source};
+use sockets::{Families, Options, SocketSource, Via};
+use sys::Host;
+
+use crate::rows::{demand, here, is, read, test};
+
+fn recorded(file: &std::path::Path, options: &Options, filter: Vec<record::Expr>) -> Vec<crate::rows::Kept> {
+    let host = Host::live().recording(file).unwrap();
+    let (rows, books) = read(&host, options.clone(), &demand(need::UNIX_NAME, filter));
+    assert!(!books.is_partial());
+    host.finish().unwrap();
+    rows
+}
+
+#[test]
+fn a_replay_gives_what_was_there() {
+    let _here = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), std::os::unix::net::UnixStream::pair().unwrap());
+    let _udp = std::net::UdpSocket::bind("[::]:0").or_else(|_| std::net::UdpSocket::bind("0.0.0.0:0")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for via in [Via::Netlink, Via::Proc] {
+        let file = folder.path().join(via.name());
+        let options = Options { via: Some(via), ..here() };
+        let rows = recorded(&file, &options, Vec::new());
+        let host = Host::replaying(&file).unwrap();
+        // The backend is the one of the recording, whatever is wanted now.
+        for wanted in [None, Some(Via::Netlink), Some(Via::Proc)] {
+            let options = Options { via: wanted, ..options.clone() };
+            let (again, books) = read(&host, options, &demand(0, Vec::new()));
+            assert_eq!(again, rows);
+            assert_eq!((&books.via[..], books.why.len()), (&[via.name()][..], 0), "{books:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_pushed_down_in_a_replay() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tape");
+    let options = Options { order: vec![Proto::Tcp], ..here() };
+    let all = recorded(&file, &options, Vec::new());
+    let host = Host::replaying(&file).unwrap();
+    let port = Operand::Number(listener.local_addr().unwrap().port().into());
+    let port = test("local_port", Op::Eq, port);
+    let offer = SocketSource::new(&host, options.clone()).offer(&demand(0, vec![port.clone()]));
+    assert_eq!(offer.pushed, [Push::No]);
+    assert_eq!(read(&host, options.clone(), &demand(0, vec![port.clone()])).0, all);
+    // A table that cannot have such rows is not looked for.
+    let udp = read(&host, options.clone(), &demand(0, vec![port, is("proto", "udp")]));
+    assert!(udp.0.is_empty() && udp.1.why.is_empty());
+    // Families are no filter but an order: what is not wanted is left out, also of a dump that has both.
+    let only6 = Options { families: Families::Only6, ..options };
+    assert!(read(&host, only6, &demand(0, Vec::new())).0.iter().all(|row| row.family == 10));
+}
+
+#[test]
+fn a_recording_says_what_the_kernel_left_out() {
+    let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tape");
+    let options = Options { order: vec![Proto::Tcp], ..here() };
+    recorded(&file, &options, vec![is("state", "listen")]);
+    let host = Host::replaying(&file).unwrap();
+    let offer = SocketSource::new(&host, options.clone()).offer(&demand(0, Vec::new()));
+    let says = "recorded with a kernel filter: state in (listen)";
+    assert!(offer.explain.iter().any(|line| line == says), "{:?}", offer.explain);
+    let books = read(&host, options, &demand(0, Vec::new())).1;
+    let says = "the recording was made with a kernel filter: state in (listen): other sockets are missing";
+    assert_eq!((books.why.len(), &*books.why[0].text, books.is_partial()), (1, says, true));
+}
+
+#[test]
+fn tables_that_were_not_recorded_are_named() {
+    let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tape");
+    recorded(&file, &Options { order: vec![Proto::Tcp], ..here() }, Vec::new());
+    let host = Host::replaying(&file).unwrap();
+    let (rows, books) = read(&host, here(), &demand(0, Vec::new()));
+    assert!(!rows.is_empty() && books.is_partial());
+    let says = "the recording holds no unix sockets (`netwren record FILE` records everything)";
+    assert!(books.why.iter().any(|why| why.text == says), "{books:?}");
+    let unix = Options { order: vec![Proto::Unix], ..here() };
+    let error = SocketSource::new(&host, unix).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot read unix sockets: {says}"));
+}
+
+/// Cut at any byte: every row before is there, and it is never called whole.
+#[test]
+fn a_recording_cut_anywhere_is_no_success() {
+    let _listeners = ["127.0.0.1:0", "[::1]:0"].map(|at| std::net::TcpListener::bind(at).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    for via in [Via::Netlink, Via::Proc] {
+        let file = folder.path().join(via.name());
+        let options = Options { via: Some(via), order: vec![Proto::Tcp], ..here() };
+        let rows = recorded(&file, &options, Vec::new());
+        let whole = std::fs::read(&file).unwrap();
+        let cut_file = folder.path().join("cut");
+        let step = (whole.len() / 500).max(1);
+        for end in (0..whole.len()).step_by(step) {
+            std::fs::write(&cut_file, &whole[..end]).unwrap();
+            let Ok(host) = Host::replaying(&cut_file) else { continue };
+            let mut count = 0;
+            let run = SocketSource::new(&host, options.clone()).run(&demand(0, Vec::new()), &mut |_| {
+                count += 1;
+                Next::More
+            });
+            let absent = |books: &Accounting| books.why.iter().any(|why| why.text.contains("the recording holds no"));
+            let named = run.as_ref().is_ok_and(absent);
+            let told = run.is_err() || run.is_ok_and(|books| books.is_partial());
+            // The trailer alone may be missing: then the rows are all there, and `finish` tells. It also does if the
+            // second table is missing whole, which is told as for a run that did not ask for it.
+            let ended = (count == rows.len() || named) && host.finish().is_err();
+            assert!(told || ended, "cut at {end} of {}: {count} rows of {}", whole.len(), rows.len());
+        }
+    }
+}
+
+/// Garbage in the middle of a block costs rows, not the run.
+#[test]
+fn rows_that_make_no_sense_are_counted() {
+    let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let proc = folder.path().join("proc");
+    std::fs::create_dir_all(proc.join("thread-self/net")).unwrap();
+    let lines = "heading\n garbage\n 0: 0100007F:0016 00000000:0000 0A 0:0 0:0 0 0 0 5\n 1: 0100007F:0016\n 2: x\n";
+    std::fs::write(proc.join("thread-self/net/tcp"), lines).unwrap();
+    let host = Host::with_roots(proc, "/sys".into(), "/etc".into());
+    let options = Options { via: Some(Via::Proc), order: vec![Proto::Tcp], ..here() };
+    let (rows, books) = read(&host, options, &demand(0, Vec::new()));
+    assert_eq!((rows.len(), books.failed, books.seen), (1, 3, 4));
+    assert!(books.is_partial());
+    assert!(books.why.iter().all(|why| why.text.ends_with(" is missing or no number")), "{books:?}");
+}

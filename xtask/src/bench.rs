@@ -19,7 +19,7 @@ pub(crate) mod worker;
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
-use contestants::Contestant;
+use contestants::{Binaries, Contestant};
 use generator::{Load, Running};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub(crate) struct Options {
     pub(crate) rows: Vec<u64>,
     /// Rounds; None: as the task and the size ask for.
     pub(crate) runs: Option<u32>,
+    /// Another netwren to compare with in place of the peers: what a change costs.
+    pub(crate) against: Option<PathBuf>,
     /// Percent of IPv6 connections.
     pub(crate) v6: u64,
     /// A smoke test: nothing is written.
@@ -72,7 +74,12 @@ struct Outcome<'t> {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(testkit::root::have(), "bench needs root: it makes a namespace with its own sockets");
     let binary = binary()?;
+    let binaries = Binaries { ours: binary.clone(), before: options.against.clone() };
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
+        if options.against.is_some() && matches!(*name, "live" | "nat-events") {
+            println!("bench {name}: --against is for whole runs and for refreshes");
+            continue;
+        }
         if *name == "live" {
             live::run(options, &binary)?;
             continue;
@@ -82,8 +89,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             continue;
         }
         if *name == "nat" {
-            let outcomes = nat::run(options, &binary)?;
-            report::write(name, &outcomes, &machine::describe(&binary)?, !options.quick)?;
+            let outcomes = nat::run(options, &binaries)?;
+            write(name, &outcomes, &binaries, !options.quick)?;
             continue;
         }
         let mut outcomes = Vec::new();
@@ -97,16 +104,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             crowds.dedup();
             for idle in crowds {
                 let these: Vec<&Task> = now.iter().copied().filter(|task| task.idle == idle).collect();
-                outcomes.extend(at_size(&these, *rows, options, &binary)?);
+                outcomes.extend(at_size(&these, *rows, options, &binaries)?);
             }
         }
         if outcomes.is_empty() {
             println!("bench {name}: no task at these sizes");
             continue;
         }
-        report::write(name, &outcomes, &machine::describe(&binary)?, !options.quick)?;
+        write(name, &outcomes, &binaries, !options.quick)?;
     }
     Ok(())
+}
+
+/// Prints the table and, if it is to be kept, writes its files; those of a comparison with another netwren bear both
+/// versions and a name of their own.
+fn write(name: &str, outcomes: &[Outcome<'_>], binaries: &Binaries, keep: bool) -> Result<()> {
+    let mut about = machine::describe(&binaries.ours)?;
+    let Some(before) = &binaries.before else { return report::write(name, outcomes, &about, keep) };
+    about["versions"]["before"] = machine::version(before).into();
+    report::write(&format!("{name}-before-and-after"), outcomes, &about, keep)
 }
 
 /// The static release binary: `NETWREN_BIN`, or where `./netwren.sh build` leaves it.
@@ -121,7 +137,7 @@ pub(crate) fn binary() -> Result<PathBuf> {
 const IDLE_FILES: u64 = 20;
 
 /// Opens the sockets once and runs all tasks of that size on them.
-fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::path::Path) -> Result<Vec<Outcome<'t>>> {
+fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binaries: &Binaries) -> Result<Vec<Outcome<'t>>> {
     let count = tasks.iter().map(|task| task.namespaces).max().unwrap_or(1);
     let labs: Vec<Lab> = (0..count).map(|_| Lab::new("bench")).collect();
     let lab = labs.first().context("a task has a namespace")?;
@@ -135,7 +151,7 @@ fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binary: &std::p
     let running = labs.iter().map(|lab| lab.inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));
-        one(lab, task, rows, runs, &load.json(), binary).with_context(|| format!("{} at {rows} rows", task.id))
+        one(lab, task, rows, runs, &load.json(), binaries).with_context(|| format!("{} at {rows} rows", task.id))
     });
     let outcomes = outcomes.collect::<Result<Vec<_>>>();
     drop(running);
@@ -150,15 +166,8 @@ fn load(rows: u64, count: u64, idle: u64, options: &Options) -> Load {
     if count > 1 { Load { processes: 1, listeners: 1, ..load } } else { load }.filled()
 }
 
-fn one<'t>(
-    lab: &Lab,
-    task: &'t Task,
-    rows: u64,
-    runs: u32,
-    load: &Value,
-    binary: &std::path::Path,
-) -> Result<Outcome<'t>> {
-    let (here, skipped) = contestants::present(task, rows, binary);
+fn one<'t>(lab: &Lab, task: &'t Task, rows: u64, runs: u32, load: &Value, binaries: &Binaries) -> Result<Outcome<'t>> {
+    let (here, skipped) = contestants::present(task, rows, binaries);
     skipped.iter().for_each(|line| println!("bench: {line}"));
     ensure!(here.iter().any(|c| c.peer) && here.iter().any(|c| !c.peer), "{}: nobody to compare with", task.id);
     let agreed = equal::check(task, &here, |contestant| output(lab, contestant))?;
@@ -204,7 +213,7 @@ fn run_once(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
     let [status, user_us, system_us, rss_kib, wall_us, bytes] = numbers[..] else { bail!("the scale says {text}") };
     // Ours says 3 when a process of the machine would not be read, even by root; the peers
     // keep silent about it. That nothing of ours is missing, the equality check has shown.
-    let partial = !contestant.peer && status >> 8 == 3;
+    let partial = (!contestant.peer || contestant.is_before) && status >> 8 == 3;
     ensure!(status == 0 || partial, "{}: exit {}", contestant.shown(), status >> 8);
     Ok(Weight { cpu_us: user_us + system_us, user_us, wall_us, rss_kib, bytes })
 }

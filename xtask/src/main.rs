@@ -141,6 +141,13 @@ fn bench_command() -> Command {
                 .value_parser(value_parser!(u32).range(1..))
                 .help("default 9; 3 from 1000000 rows on"),
         )
+        .arg(
+            Arg::new("against")
+                .long("against")
+                .value_name("NETWREN")
+                .value_parser(value_parser!(std::path::PathBuf))
+                .help("another netwren in the peers' place: what a change costs"),
+        )
         .arg(Arg::new("quick").long("quick").num_args(0).help("3 runs, up to 10000 rows, no files: a smoke test"))
         .arg(
             Arg::new("v6").long("v6").value_parser(value_parser!(u64).range(..=100)).help("percent of IPv6; default 0"),
@@ -175,5 +182,6 @@ fn bench_options(args: &ArgMatches) -> Result<bench::Options> {
     let usual = || if quick { vec![10, 1_000, 10_000] } else { vec![10, 1_000, 10_000, 100_000, 250_000, 1_000_000] };
     let runs = args.get_one("runs").copied().or(quick.then_some(3));
     let v6 = args.get_one("v6").copied().unwrap_or(0);
-    Ok(bench::Options { names: strings(args, "name"), rows: rows.unwrap_or_else(usual), runs, v6, quick })
+    let against = args.get_one::<std::path::PathBuf>("against").map(|file| file.canonicalize()).transpose()?;
+    Ok(bench::Options { names: strings(args, "name"), rows: rows.unwrap_or_else(usual), runs, against, v6, quick })
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Contestant {
     pub(super) label: &'static str,
     pub(super) peer: bool,
+    /// Another netwren in a peer's place: it is compared with ours by the same command only.
+    pub(super) is_before: bool,
     pub(super) program: PathBuf,
     pub(super) args: Vec<&'static str>,
     pub(super) env: Vec<(&'static str, &'static str)>,
@@ -26,8 +28,21 @@ impl Contestant {
     }
 }
 
-/// The peers, then ours; and one line for each that is missing.
-pub(super) fn present(task: &Task, rows: u64, binary: &Path) -> (Vec<Contestant>, Vec<String>) {
+/// The binaries of netwren that take part.
+pub(crate) struct Binaries {
+    pub(crate) ours: PathBuf,
+    /// From before a change; takes the peers' place.
+    pub(crate) before: Option<PathBuf>,
+}
+
+/// The peers (or the netwren of before), then ours; and one line for each that is missing.
+pub(super) fn present(task: &Task, rows: u64, binaries: &Binaries) -> (Vec<Contestant>, Vec<String>) {
+    let binary = &binaries.ours;
+    if let Some(before) = &binaries.before {
+        let old = |entry| Contestant { peer: true, is_before: true, ..contestant(entry, false, before.clone()) };
+        let new = task.ours.iter().map(|entry| contestant(entry, false, binary.clone()));
+        return (task.ours.iter().map(old).chain(new).collect(), Vec::new());
+    }
     let mut here = Vec::new();
     let mut skipped = Vec::new();
     for (entry, is_peer) in task.peers.iter().map(|e| (e, true)).chain(task.ours.iter().map(|e| (e, false))) {
@@ -46,6 +61,7 @@ fn contestant(entry: &Entry, peer: bool, program: PathBuf) -> Contestant {
     Contestant {
         label: entry.label,
         peer,
+        is_before: false,
         program,
         args: split(entry.args),
         env,

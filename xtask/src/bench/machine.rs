@@ -21,7 +21,7 @@ pub(crate) fn describe(binary: &Path) -> Result<Value> {
             "tcp_hash_buckets": line("/proc/sys/net/ipv4/tcp_ehash_entries"),
         },
         "versions": {
-            "netwren": says(binary, &["--version"]),
+            "netwren": version(binary),
             "commit": commit.trim(),
             "ss": tool("ss", &["-V"]),
             "netstat": tool("netstat", &["--version"]),
@@ -31,6 +31,11 @@ pub(crate) fn describe(binary: &Path) -> Result<Value> {
         },
         "binary_bytes": std::fs::metadata(binary)?.len(),
     }))
+}
+
+/// What a netwren says of itself.
+pub(crate) fn version(binary: &Path) -> String {
+    says(binary, &["--version"])
 }
 
 fn tool(name: &str, args: &[&str]) -> String {

@@ -1,11 +1,11 @@
 //! The tables of connection tracking that `bench nat` measures on, and the tasks.
 
+use super::contestants::Binaries;
 use super::tasks::{Entry as Program, Shape, Task, ours, peer, refresh};
 use super::{Options, Outcome, one};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
 use testkit::conntrack::{self, Entry, status};
 use testkit::knob::HostKnob;
 use testkit::netns::Lab;
@@ -15,7 +15,7 @@ const SIZES: [u64; 3] = [10_000, 100_000, 1_000_000];
 const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
 /// Fills a table of every size and runs the tasks on it.
-pub(super) fn run(options: &Options, binary: &Path) -> Result<Vec<Outcome<'static>>> {
+pub(super) fn run(options: &Options, binaries: &Binaries) -> Result<Vec<Outcome<'static>>> {
     ensure!(testkit::tool::have("conntrack"), "bench nat needs conntrack: ./netwren.sh bench installs it");
     let mut outcomes = Vec::new();
     for rows in SIZES.into_iter().filter(|rows| options.rows.contains(rows)) {
@@ -28,7 +28,7 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<Vec<Outcome<'stati
         let load = json!({"entries": made, "buckets": buckets.trim(), "sources": CLIENTS});
         for task in TASKS.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(&rows)) {
             let runs = options.runs.unwrap_or_else(|| task.runs(rows));
-            outcomes.push(one(&lab, task, rows, runs, &load, binary)?);
+            outcomes.push(one(&lab, task, rows, runs, &load, binaries)?);
         }
     }
     Ok(outcomes)

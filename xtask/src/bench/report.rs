@@ -74,7 +74,8 @@ fn rss(weights: &[Weight]) -> Spread {
 
 /// Round by round: the peer's CPU over ours.
 fn ratios(outcome: &Outcome<'_>, ours: &Contestant, weights: &[Weight]) -> Vec<Ratio> {
-    let peers = outcome.weights.iter().filter(|(contestant, _)| contestant.peer && !ours.peer);
+    let is_peer = |other: &Contestant| other.peer && (!other.is_before || other.label == ours.label);
+    let peers = outcome.weights.iter().filter(|(other, _)| is_peer(other) && !ours.peer);
     peers
         .map(|(peer, theirs)| {
             let pairs = theirs.iter().zip(weights);
@@ -83,7 +84,7 @@ fn ratios(outcome: &Outcome<'_>, ours: &Contestant, weights: &[Weight]) -> Vec<R
             let goals = outcome.task.ratios.iter();
             let goal =
                 goals.filter(|g| g.0 == ours.label && g.1 == peer.label && g.2 == outcome.rows).map(|g| g.3).next();
-            Ratio { peer: peer.label, spread, at_least: goal }
+            Ratio { peer: if peer.is_before { "before" } else { peer.label }, spread, at_least: goal }
         })
         .collect()
 }

@@ -5,7 +5,7 @@
 //! size, and waits for a change of size that is under way.
 //!
 //! That reading stops at the first entry of one's own, so where there is hardly one it goes through the whole table.
-//! [`Witness`] does the same by two cheap calls, but does not tell the address.
+//! [`ResizeProbe`] does the same by two cheap calls, but does not tell the address.
 use std::os::fd::AsRawFd;
 
 use sys::clock::thread_cpu_ns;
@@ -106,17 +106,17 @@ const ERROR_AT: usize = 16;
 /// A look-up waits for the end of a change (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and then the sysctl
 /// tells the new size. Needs CAP_NET_ADMIN and ctnetlink.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct ResizeProbe {
     socket: NetlinkSocket,
     size: Fd,
 }
 
-impl Witness {
+impl ResizeProbe {
     /// `None` where it cannot be had.
-    pub(crate) fn open(host: &Host) -> Option<Witness> {
+    pub(crate) fn open(host: &Host) -> Option<ResizeProbe> {
         let size = fs::open(&host.proc_path("sys/net/netfilter/nf_conntrack_buckets")).ok()?;
-        let witness = Witness { socket: NetlinkSocket::open(NETFILTER).ok()?, size };
-        witness.buckets().map(|_| witness)
+        let resize_probe = ResizeProbe { socket: NetlinkSocket::open(NETFILTER).ok()?, size };
+        resize_probe.buckets().map(|_| resize_probe)
     }
 
     /// Buckets of the table. Four system calls.
@@ -146,9 +146,9 @@ mod tests {
         let lab = testkit::netns::Lab::new("witness");
         lab.inside(|| {
             let host = Host::live();
-            let witness = Witness::open(&host).unwrap();
+            let resize_probe = ResizeProbe::open(&host).unwrap();
             for _ in 0..5 {
-                let buckets = witness.buckets().unwrap();
+                let buckets = resize_probe.buckets().unwrap();
                 assert!(buckets >= 512 && buckets % 512 == 0);
             }
             let mut reader = Reader::open(&host).unwrap();
@@ -162,7 +162,7 @@ mod tests {
         testkit::require_root!();
         let refused = std::thread::spawn(|| {
             sys::sandbox::drop_caps(&[Cap::NetAdmin]).unwrap();
-            Witness::open(&Host::live()).is_none()
+            ResizeProbe::open(&Host::live()).is_none()
         });
         assert!(refused.join().unwrap());
     }

@@ -7,8 +7,8 @@
 //!
 //! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.
 mod context;
+mod position;
 mod rows;
-mod share;
 mod walking;
 mod wanted;
 

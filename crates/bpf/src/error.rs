@@ -25,8 +25,8 @@ pub enum BpfError {
     NoTypes(SysError),
     /// This kernel has not got something that the program needs.
     Missing {
-        /// What sort of thing: `function`, `field`, `type`, `iterator`, `tracepoint`, `instruction`, `helper`.
-        sort: &'static str,
+        /// What is missing: `function`, `field`, `type`, `iterator`, `tracepoint`, `instruction`, `helper`.
+        kind: &'static str,
         /// Its name.
         name: Box<str>,
         /// The kernel that brought it, as far as we know.
@@ -60,10 +60,10 @@ pub enum BpfError {
         /// What is wrong.
         why: &'static str,
     },
-    /// The object has no program, map or variable of that name, or not one of that sort.
+    /// The object has no program, map or variable of that name, or not one of that kind.
     NoSuch {
         /// `program`, `map`, `variable`.
-        sort: &'static str,
+        kind: &'static str,
         /// The name.
         name: Box<str>,
     },
@@ -117,10 +117,10 @@ impl fmt::Display for BpfError {
                 write!(f, "{error}: this kernel was built without CONFIG_DEBUG_INFO_BTF")
             }
             BpfError::NoTypes(error) => write!(f, "{error}"),
-            BpfError::Missing { sort, name, since: Some(since) } => {
-                write!(f, "this kernel has no {sort} {name} (Linux {since} has)")
+            BpfError::Missing { kind, name, since: Some(since) } => {
+                write!(f, "this kernel has no {kind} {name} (Linux {since} has)")
             }
-            BpfError::Missing { sort, name, since: None } => write!(f, "this kernel has no {sort} {name}"),
+            BpfError::Missing { kind, name, since: None } => write!(f, "this kernel has no {kind} {name}"),
             BpfError::Refused { program, errno, log } => {
                 write!(f, "the kernel refused BPF program {program}: {errno}: {log}")
             }
@@ -129,7 +129,7 @@ impl fmt::Display for BpfError {
             }
             BpfError::Full { map } => write!(f, "BPF map {map} is full"),
             BpfError::Malformed { what, why } => write!(f, "cannot read {what}: {why}"),
-            BpfError::NoSuch { sort, name } => write!(f, "the BPF object has no {sort} {name}"),
+            BpfError::NoSuch { kind, name } => write!(f, "the BPF object has no {kind} {name}"),
             BpfError::Io(error) => write!(f, "{error}"),
         }
     }

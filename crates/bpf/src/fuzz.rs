@@ -2,11 +2,11 @@
 use std::hint::black_box;
 
 use crate::btf::{Kind, Types};
-use crate::fit::{answer, describe};
 use crate::kernel_types::{Wanted, kinds};
-use crate::load::{draft, own_types};
+use crate::load::{ProgramBuilder, own_types};
 use crate::maps::declared;
 use crate::object::{Object, SymbolKind};
+use crate::relocate::{describe, resolve};
 
 /// Types that are walked one by one at most: each costs its members.
 const TYPES_MAX: u32 = 2_000;
@@ -19,11 +19,11 @@ pub fn fuzz_object(data: &[u8]) {
     let names = object.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Function).map(|symbol| symbol.name);
     for name in names.take(16) {
         let mut wanted = Wanted::new();
-        let Ok(mut draft) = draft(&object, &own, name, &mut wanted) else { continue };
+        let Ok(mut builder) = ProgramBuilder::new(&object, &own, name, &mut wanted) else { continue };
         let Some((_, section)) = object.section(".BTF") else { continue };
         let Ok(mut kernel) = Types::parse(section.bytes) else { continue };
         _ = wanted.meet_all(&mut kernel);
-        _ = black_box(draft.fit(&own, &kernel, &wanted));
+        _ = black_box(builder.relocate(&own, &kernel, &wanted));
     }
 }
 
@@ -39,12 +39,12 @@ pub fn fuzz_btf(data: &[u8]) {
         look_at_each(&more);
     }
     for path in ["0", "0:0", "0:1:0", "4:0:0:0"] {
-        for question in crate::core_notes::ALL {
+        for kind in crate::core_relocations::ALL {
             for type_id in 1..20 {
-                let note = crate::core_notes::Note { offset: 0, type_id, path, question };
+                let relocation = crate::core_relocations::Relocation { offset: 0, type_id, path, kind };
                 let candidates = [(type_id, Kind::STRUCT), (type_id + 1, Kind::STRUCT)];
-                _ = black_box(answer(&note, &types, &types, &candidates));
-                black_box(describe(&note, &types));
+                _ = black_box(resolve(&relocation, &types, &types, &candidates));
+                black_box(describe(&relocation, &types));
             }
         }
     }
@@ -100,12 +100,12 @@ mod tests {
         let own = own_types(&object).unwrap();
         for name in ["tasks", "changed", "fill"] {
             let mut wanted = Wanted::new();
-            let mut draft = draft(&object, &own, name, &mut wanted).unwrap();
-            let before = format!("{draft:?}");
+            let mut builder = ProgramBuilder::new(&object, &own, name, &mut wanted).unwrap();
+            let before = format!("{builder:?}");
             let mut kernel = own.clone();
             wanted.meet_all(&mut kernel).unwrap();
-            draft.fit(&own, &kernel, &wanted).unwrap();
-            assert_eq!(format!("{draft:?}"), before);
+            builder.relocate(&own, &kernel, &wanted).unwrap();
+            assert_eq!(format!("{builder:?}"), before);
         }
     }
 }

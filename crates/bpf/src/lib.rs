@@ -7,16 +7,15 @@
 //! Start reading at [`load()`].
 //!
 //! Not here, because nothing needs it: functions called inside a program, callbacks, kernel configuration symbols,
-//! types of modules, other sorts of programs than those in `program.rs`.
+//! types of modules, other program types than those in `program.rs`.
 #![forbid(unsafe_code)]
 
 mod btf;
 pub mod conntrack_new;
 mod conntrack_table;
 pub mod conntrack_walk;
-mod core_notes;
+mod core_relocations;
 mod error;
-mod fit;
 mod fuzz;
 mod kernel_types;
 mod link;
@@ -30,6 +29,7 @@ mod patch;
 mod portion;
 mod probe;
 mod program;
+mod relocate;
 pub mod sockets_iter;
 pub mod sockets_walk;
 

@@ -19,7 +19,7 @@ impl Link {
     /// Starts a pass of an iterator. Each pass is one; begin another for the next.
     pub fn iterate(&self) -> Result<IterRows, BpfError> {
         if !self.iterates {
-            return Err(BpfError::NoSuch { sort: "iter program", name: self.program.clone() });
+            return Err(BpfError::NoSuch { kind: "iter program", name: self.program.clone() });
         }
         let shown = || format!("BPF iterator {}", self.program);
         let fd = bpf::open_iterator(&self.fd).map_err(|errno| SysError::new("bpf_iter_create", shown(), errno))?;

@@ -7,14 +7,14 @@ use sys::caps::{self, Cap};
 use sys::{Errno, Host, sandbox};
 
 use crate::btf::{Kind, Types, essential};
-use crate::core_notes::{Note, Question, notes};
+use crate::core_relocations::{self, Relocation, RelocationKind};
 use crate::error::BpfError;
-use crate::fit::{answer, describe};
 use crate::kernel_types::{KernelTypes, Wanted, kinds};
 use crate::maps::{Declared, Map, declared};
-use crate::object::{Object, Relocation, SymbolKind};
+use crate::object::{ElfRelocation, Object, SymbolKind};
 use crate::patch::{CALL, Code, POISON};
-use crate::program::{Program, Sort};
+use crate::program::{Program, ProgramType};
+use crate::relocate::{describe, resolve};
 
 /// `R_BPF_64_64`: an address in a 64-bit constant. `R_BPF_64_32`: a call.
 const ADDRESS: u32 = 1;
@@ -64,16 +64,16 @@ pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfErro
     let object = Object::parse(spec.object)?;
     let own = own_types(&object)?;
     let mut wanted = Wanted::new();
-    let drafts = spec.programs.iter().map(|name| draft(&object, &own, name, &mut wanted));
-    let mut drafts = drafts.collect::<Result<Vec<_>, _>>()?;
+    let builders = spec.programs.iter().map(|name| ProgramBuilder::new(&object, &own, name, &mut wanted));
+    let mut builders = builders.collect::<Result<Vec<_>, _>>()?;
     let kernel = types.find(&mut wanted)?;
     let mut tables = Tables { object: &object, declared: declared(&object, &own)?, spec, open: Vec::new() };
-    for draft in &mut drafts {
-        draft.fit(&own, &kernel, &wanted)?;
-        draft.link(&mut tables, &wanted)?;
+    for builder in &mut builders {
+        builder.relocate(&own, &kernel, &wanted)?;
+        builder.link(&mut tables, &wanted)?;
     }
     let licence = CString::new(object.licence()).unwrap_or_default();
-    let programs = drafts.iter().map(|draft| draft.load(&licence, &wanted));
+    let programs = builders.iter().map(|builder| builder.load(&licence, &wanted));
     let programs = programs.collect::<Result<Vec<_>, _>>()?;
     let variables = tables.variables();
     Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables })
@@ -83,18 +83,18 @@ impl Loaded {
     /// A program by its function's name.
     pub fn program(&self, name: &str) -> Result<&Program, BpfError> {
         let found = self.programs.iter().find(|program| program.name() == name);
-        found.ok_or_else(|| BpfError::NoSuch { sort: "program", name: name.into() })
+        found.ok_or_else(|| BpfError::NoSuch { kind: "program", name: name.into() })
     }
 
     /// A map by its name; only those that a loaded program uses are there.
     pub fn map(&self, name: &str) -> Result<&Map, BpfError> {
         let found = self.maps.iter().find(|map| map.name() == name);
-        found.ok_or_else(|| BpfError::NoSuch { sort: "map", name: name.into() })
+        found.ok_or_else(|| BpfError::NoSuch { kind: "map", name: name.into() })
     }
 
     /// The value of a global u64 or u32 that the programs count in. One call.
     pub fn counter(&self, global: &str) -> Result<u64, BpfError> {
-        let missing = || BpfError::NoSuch { sort: "variable", name: global.into() };
+        let missing = || BpfError::NoSuch { kind: "variable", name: global.into() };
         let variable = self.variables.iter().find(|variable| &*variable.name == global).ok_or_else(missing)?;
         let map = self.maps.get(variable.map).ok_or_else(missing)?;
         let mut all = vec![0; map.value_bytes()];
@@ -121,80 +121,90 @@ fn wrong(why: &'static str) -> BpfError {
 
 /// A program on its way into the kernel.
 #[derive(Debug)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct ProgramBuilder<'a> {
     name: &'a str,
-    sort: Sort<'a>,
+    program_type: ProgramType<'a>,
     code: Code,
     /// Places to link, and notes to answer with their wanted name; offsets count from the program's start.
-    places: Vec<(Relocation, Callee)>,
-    notes: Vec<(Note<'a>, usize)>,
+    places: Vec<(ElfRelocation, Callee)>,
+    relocations: Vec<(Relocation<'a>, usize)>,
     /// The wanted name of its target.
     target: Option<usize>,
-    /// What is missing, by the number in the poison: (sort, name).
+    /// What is missing, by the number in the poison: (kind, name).
     missing: Vec<(&'static str, Box<str>)>,
 }
 
 /// What a place refers to, if that is outside the object: the wanted name of a kernel function.
 type Callee = Option<usize>;
 
-/// Cuts a program out of its section, and adds to `wanted` what must be known of the kernel.
-pub(crate) fn draft<'a>(
-    object: &Object<'a>,
-    own: &Types<'a>,
-    name: &str,
-    wanted: &mut Wanted,
-) -> Result<Draft<'a>, BpfError> {
-    let missing = || BpfError::NoSuch { sort: "program", name: name.into() };
-    let function = |s: &&crate::object::Symbol<'_>| s.kind == SymbolKind::Function && s.name == name && s.section != 0;
-    let symbol = object.symbols.iter().find(function).ok_or_else(missing)?;
-    let section = object.sections.get(symbol.section).ok_or_else(missing)?;
-    let sort = Sort::of_section(section.name).ok_or(wrong("a program of a sort that we do not know"))?;
-    let code = crate::object::slice(section.bytes, symbol.offset, symbol.size).ok_or(wrong("a program cut short"))?;
-    if code.len() % 8 != 0 || code.is_empty() {
-        return Err(wrong("a program of broken instructions"));
-    }
-    let within = |offset: usize| offset.checked_sub(symbol.offset).filter(|offset| *offset < symbol.size);
-    let mut places = Vec::new();
-    for place in object.relocations(symbol.section)? {
-        let Some(offset) = within(place.offset) else { continue };
-        let target = object.symbols.get(place.symbol);
-        let outside = target.filter(|target| target.section == 0);
-        let callee = outside.map(|target| wanted.add(target.name, kinds(&[Kind::FUNCTION])));
-        places.push((Relocation { offset, ..place }, callee));
-    }
-    let ext = object.section(".BTF.ext").map_or(&[][..], |(_, section)| section.bytes);
-    let mut found = Vec::new();
-    for note in if ext.is_empty() { Vec::new() } else { notes(ext, own, section.name)? } {
-        let Some(offset) = within(note.offset) else { continue };
-        found.push((Note { offset, ..note }, want_type(own, &note, wanted)));
-    }
-    let target = sort.target().map(|(name, kind, ..)| wanted.add(&name, kinds(&[kind])));
-    Ok(Draft { name: symbol.name, sort, code: Code::new(code), places, notes: found, target, missing: Vec::new() })
-}
-
 /// Adds the type that a note is about, by name and kind.
-fn want_type(own: &Types<'_>, note: &Note<'_>, wanted: &mut Wanted) -> usize {
-    let Some(root) = own.get(note.type_id) else { return usize::MAX };
+fn want_type(own: &Types<'_>, relocation: &Relocation<'_>, wanted: &mut Wanted) -> usize {
+    let Some(root) = own.get(relocation.type_id) else { return usize::MAX };
     let name = essential(own.name(root.name));
-    if name.is_empty() || note.question == Question::LocalTypeId {
+    if name.is_empty() || relocation.kind == RelocationKind::LocalTypeId {
         return usize::MAX;
     }
     let kinds = if root.kind.is_enum() { kinds(&[Kind::ENUM, Kind::ENUM64]) } else { kinds(&[root.kind]) };
     wanted.add(name, kinds)
 }
 
-impl Draft<'_> {
+impl<'a> ProgramBuilder<'a> {
+    /// Cuts a program out of its section, and adds to `wanted` what must be known of the kernel.
+    pub(crate) fn new(
+        object: &Object<'a>,
+        own: &Types<'a>,
+        name: &str,
+        wanted: &mut Wanted,
+    ) -> Result<ProgramBuilder<'a>, BpfError> {
+        let missing = || BpfError::NoSuch { kind: "program", name: name.into() };
+        let function =
+            |s: &&crate::object::Symbol<'_>| s.kind == SymbolKind::Function && s.name == name && s.section != 0;
+        let symbol = object.symbols.iter().find(function).ok_or_else(missing)?;
+        let section = object.sections.get(symbol.section).ok_or_else(missing)?;
+        let program_type = ProgramType::of_section(section.name).ok_or(wrong("a program of an unknown type"))?;
+        let code =
+            crate::object::slice(section.bytes, symbol.offset, symbol.size).ok_or(wrong("a program cut short"))?;
+        if code.len() % 8 != 0 || code.is_empty() {
+            return Err(wrong("a program of broken instructions"));
+        }
+        let within = |offset: usize| offset.checked_sub(symbol.offset).filter(|offset| *offset < symbol.size);
+        let mut places = Vec::new();
+        for place in object.relocations(symbol.section)? {
+            let Some(offset) = within(place.offset) else { continue };
+            let target = object.symbols.get(place.symbol);
+            let outside = target.filter(|target| target.section == 0);
+            let callee = outside.map(|target| wanted.add(target.name, kinds(&[Kind::FUNCTION])));
+            places.push((ElfRelocation { offset, ..place }, callee));
+        }
+        let ext = object.section(".BTF.ext").map_or(&[][..], |(_, section)| section.bytes);
+        let mut found = Vec::new();
+        for relocation in if ext.is_empty() { Vec::new() } else { core_relocations::parse(ext, own, section.name)? } {
+            let Some(offset) = within(relocation.offset) else { continue };
+            found.push((Relocation { offset, ..relocation }, want_type(own, &relocation, wanted)));
+        }
+        let target = program_type.target().map(|(name, kind, ..)| wanted.add(&name, kinds(&[kind])));
+        Ok(ProgramBuilder {
+            name: symbol.name,
+            program_type,
+            code: Code::new(code),
+            places,
+            relocations: found,
+            target,
+            missing: Vec::new(),
+        })
+    }
+
     /// Writes the kernel's offsets, sizes and numbers into the instructions.
-    pub(crate) fn fit(&mut self, own: &Types<'_>, kernel: &Types<'_>, wanted: &Wanted) -> Result<(), BpfError> {
-        for (note, name) in &self.notes {
-            let answer = answer(note, own, kernel, wanted.found(*name))?;
-            let nothing = note.question == Question::TypeId && wanted.found(*name).is_empty();
-            let fits = self.code.fit(note.offset, &answer)?;
+    pub(crate) fn relocate(&mut self, own: &Types<'_>, kernel: &Types<'_>, wanted: &Wanted) -> Result<(), BpfError> {
+        for (relocation, name) in &self.relocations {
+            let resolution = resolve(relocation, own, kernel, wanted.found(*name))?;
+            let nothing = relocation.kind == RelocationKind::TypeId && wanted.found(*name).is_empty();
+            let fits = self.code.relocate(relocation.offset, &resolution)?;
             if !fits || nothing {
-                self.missing.push(describe(note, own));
+                self.missing.push(describe(relocation, own));
             }
             if !fits {
-                self.code.poison(note.offset, self.missing.len() as u32 - 1)?;
+                self.code.poison(relocation.offset, self.missing.len() as u32 - 1)?;
             }
         }
         Ok(())
@@ -223,39 +233,39 @@ impl Draft<'_> {
                 (CALLED, None) if self.code.operation(at) == Some(CALL) => {
                     return Err(wrong("a call of a function inside the program"));
                 }
-                _ => return Err(wrong("a place of a sort that we do not know")),
+                _ => return Err(wrong("a place of an unknown kind")),
             }
         }
         Ok(())
     }
 
     fn load(&self, licence: &std::ffi::CStr, wanted: &Wanted) -> Result<Program, BpfError> {
-        let (kind, attach, flags) = self.sort.numbers();
-        let target = match (self.target, self.sort.target()) {
-            (Some(number), Some((_, _, sort, name))) => {
+        let (kind, attach, flags) = self.program_type.numbers();
+        let target = match (self.target, self.program_type.target()) {
+            (Some(number), Some((_, _, kind, name))) => {
                 let found = wanted.found(number).first().map(|(id, _)| *id);
-                found.ok_or_else(|| BpfError::Missing { sort, name: name.into(), since: since(name) })?
+                found.ok_or_else(|| BpfError::Missing { kind, name: name.into(), since: since(name) })?
             }
             _ => 0,
         };
         let instructions = self.code.bytes();
         let shape = ProgramShape { name: self.name, kind, attach, flags, target, instructions, licence };
         let mut loaded = load_program(&shape, &mut []);
-        if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.sort) {
+        if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.program_type) {
             // The one other meaning of EPERM, before 5.11: the limit of locked memory.
             if sys::Kernel::running().version() < COUNTED_OTHERWISE && sandbox::raise_locked_memory().is_ok() {
                 loaded = load_program(&shape, &mut []);
             }
         }
         match loaded {
-            Ok(fd) => Ok(Program::new(self.name, fd, self.sort)),
-            Err(error) if error.errno.is_denied() && !has_rights(self.sort) => Err(self.denied(error.errno)),
+            Ok(fd) => Ok(Program::new(self.name, fd, self.program_type)),
+            Err(error) if error.errno.is_denied() && !has_rights(self.program_type) => Err(self.denied(error.errno)),
             Err(error) => Err(self.refused(&shape, error.errno)),
         }
     }
 
     fn denied(&self, errno: Errno) -> BpfError {
-        BpfError::Denied { what: format!("BPF program {}", self.name).into(), needs: self.sort.rights(), errno }
+        BpfError::Denied { what: format!("BPF program {}", self.name).into(), needs: self.program_type.rights(), errno }
     }
 
     /// Asks the verifier again, for its words this time.
@@ -268,9 +278,9 @@ impl Draft<'_> {
         }
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
         if end == 0 && errno == Errno::INVAL {
-            // Turned away at the door, before the verifier: a sort that is not known.
-            let (name, since) = self.sort.named();
-            return BpfError::Missing { sort: "sort of program", name: name.into(), since: Some(since) };
+            // The kernel refused before the verifier ran: it does not know the program type.
+            let (name, since) = self.program_type.named();
+            return BpfError::Missing { kind: "program type", name: name.into(), since: Some(since) };
         }
         explain(self.name, &self.missing, errno, log.get(..end).unwrap_or_default())
     }
@@ -283,35 +293,35 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
     let digits = number.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
     if let Some(number) = digits.and_then(|digits| digits.parse::<u32>().ok()) {
         let of_ours = number.checked_sub(POISON).and_then(|index| missing.get(index as usize));
-        let (sort, name) = match of_ours {
-            Some((sort, name)) => (*sort, name.clone()),
+        let (kind, name) = match of_ours {
+            Some((kind, name)) => (*kind, name.clone()),
             None => ("helper", format!("number {number}").into()),
         };
         let since = since(&name);
-        return BpfError::Missing { sort, name, since };
+        return BpfError::Missing { kind, name, since };
     }
-    if let Some(name) = not_for_this_sort(&text) {
-        return BpfError::Missing { sort: "helper for this program:", name: name.into(), since: since(name) };
+    if let Some(name) = not_for_this_program_type(&text) {
+        return BpfError::Missing { kind: "helper for this program:", name: name.into(), since: since(name) };
     }
     if text.contains("unknown opcode e5") {
-        return BpfError::Missing { sort: "instruction", name: "may_goto".into(), since: since("may_goto") };
+        return BpfError::Missing { kind: "instruction", name: "may_goto".into(), since: since("may_goto") };
     }
     // Before 5.12 the one atomic instruction was an addition without an answer.
     if text.contains("BPF_STX uses reserved fields") {
-        return BpfError::Missing { sort: "instruction", name: "cmpxchg".into(), since: since("cmpxchg") };
+        return BpfError::Missing { kind: "instruction", name: "cmpxchg".into(), since: since("cmpxchg") };
     }
     // What matters is at the end; the very last lines are statistics.
     let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("processed "));
     let told: Vec<&str> = told.collect();
     let last = told.get(told.len().saturating_sub(3)..).unwrap_or_default().join("; ");
-    let absent: String = missing.iter().map(|(sort, name)| format!(" [absent here: {sort} {name}]")).collect();
+    let absent: String = missing.iter().map(|(kind, name)| format!(" [absent here: {kind} {name}]")).collect();
     let log = sys::escaped(format!("{last}{absent}").as_bytes());
     BpfError::Refused { program: program.into(), errno, log }
 }
 
-// A helper that the kernel has, but not for programs of this sort: `unknown func bpf_NAME#46`, since 6.10 `program of
+// A helper that the kernel has, but not for programs of this type: `unknown func bpf_NAME#46`, since 6.10 `program of
 // this type cannot use helper bpf_NAME#46`.
-fn not_for_this_sort(log: &str) -> Option<&str> {
+fn not_for_this_program_type(log: &str) -> Option<&str> {
     let rest = ["unknown func ", "cannot use helper "].iter().find_map(|words| log.rsplit_once(words))?.1;
     let (name, _) = rest.split_once('#')?;
     let is_name = name.starts_with("bpf_") && name.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
@@ -339,15 +349,15 @@ fn since(name: &str) -> Option<&'static str> {
     YOUNG.iter().find(|(young, _)| *young == name).map(|(_, since)| *since)
 }
 
-fn has_rights(sort: Sort<'_>) -> bool {
+fn has_rights(program_type: ProgramType<'_>) -> bool {
     let held = caps::effective().unwrap_or_default();
-    let more: &[Cap] = match sort {
-        Sort::Cgroup(_) | Sort::PeerName(_) => &[Cap::NetAdmin],
+    let more: &[Cap] = match program_type {
+        ProgramType::Cgroup(_) | ProgramType::PeerName(_) => &[Cap::NetAdmin],
         // To be loaded it needs the first, to read the kernel's memory the second.
-        Sort::Netfilter => &[Cap::NetAdmin, Cap::Perfmon],
+        ProgramType::Netfilter => &[Cap::NetAdmin, Cap::Perfmon],
         _ => &[Cap::Perfmon],
     };
-    let is_network_admin = sort != Sort::Netfilter || held.has(Cap::NetAdmin);
+    let is_network_admin = program_type != ProgramType::Netfilter || held.has(Cap::NetAdmin);
     held.has(Cap::SysAdmin) && is_network_admin || held.has(Cap::Bpf) && more.iter().all(|cap| held.has(*cap))
 }
 
@@ -421,7 +431,7 @@ impl Tables<'_, '_> {
             let place = symbol.offset.checked_add(symbol.size).and_then(|end| value.get_mut(symbol.offset..end));
             match place {
                 Some(place) if place.len() == set.len() => place.copy_from_slice(set),
-                _ => return Err(BpfError::NoSuch { sort: "constant of that size", name: symbol.name.into() }),
+                _ => return Err(BpfError::NoSuch { kind: "constant of that size", name: symbol.name.into() }),
             }
         }
         Ok(())

@@ -57,7 +57,7 @@ pub(crate) struct Symbol<'a> {
 
 /// A place in a section that must be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Relocation {
+pub(crate) struct ElfRelocation {
     pub(crate) offset: usize,
     /// Index into [`Object::symbols`].
     pub(crate) symbol: usize,
@@ -108,7 +108,7 @@ impl<'a> Object<'a> {
     }
 
     /// The relocations that apply to section number `to`.
-    pub(crate) fn relocations(&self, to: usize) -> Result<Vec<Relocation>, BpfError> {
+    pub(crate) fn relocations(&self, to: usize) -> Result<Vec<ElfRelocation>, BpfError> {
         let mut found = Vec::new();
         for section in self.sections.iter().filter(|section| section.kind == SHT_REL && section.info == to) {
             let raw = section.bytes.chunks_exact(RELOCATION_BYTES);
@@ -118,7 +118,7 @@ impl<'a> Object<'a> {
             found.extend(raw.filter_map(|raw| {
                 let info = u64_at(raw, 8)?;
                 let offset = usize::try_from(u64_at(raw, 0)?).ok()?;
-                Some(Relocation { offset, symbol: (info >> 32) as usize, kind: info as u32 })
+                Some(ElfRelocation { offset, symbol: (info >> 32) as usize, kind: info as u32 })
             }));
         }
         if found.iter().any(|relocation| relocation.symbol >= self.symbols.len()) {

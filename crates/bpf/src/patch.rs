@@ -3,8 +3,8 @@
 //! An instruction is 8 bytes: operation, registers (destination low, source high), offset s16, immediate s32. A 64-bit
 //! constant takes two, the second holding the upper half.
 use crate::error::BpfError;
-use crate::fit::{Answer, Stretch};
 use crate::object::{u16_at, u32_at};
+use crate::relocate::{Resolution, Widening};
 
 /// `BPF_LD | BPF_IMM | BPF_DW`: the 64-bit constant.
 const WIDE: u8 = 0x18;
@@ -102,27 +102,27 @@ impl Code {
     }
 
     /// Writes the kernel's number over the object's. False: the instruction cannot express it, and must be poisoned.
-    pub(crate) fn fit(&mut self, at: usize, answer: &Answer) -> Result<bool, BpfError> {
+    pub(crate) fn relocate(&mut self, at: usize, resolution: &Resolution) -> Result<bool, BpfError> {
         let operation = self.operation(at).ok_or(wrong("a note behind the end"))?;
-        let Some(kernel) = answer.kernel else { return Ok(false) };
+        let Some(kernel) = resolution.kernel else { return Ok(false) };
         match operation & 7 {
             // ALU, ALU64 with a constant.
             4 | 7 if operation & 8 == 0 => {
-                self.compare(answer, self.immediate(at).into())?;
+                self.compare(resolution, self.immediate(at).into())?;
                 let Ok(number) = u32::try_from(kernel.number) else { return Ok(false) };
                 self.put(at + 4, &number.to_le_bytes())?;
             }
             // LDX, ST, STX: the offset, and the width.
             1..=3 => {
-                self.compare(answer, u16_at(&self.0, at + 2).unwrap_or(0).into())?;
+                self.compare(resolution, u16_at(&self.0, at + 2).unwrap_or(0).into())?;
                 let Ok(number) = i16::try_from(kernel.number) else { return Ok(false) };
-                let Some(operation) = stretched(operation, answer) else { return Ok(false) };
+                let Some(operation) = widened(operation, resolution) else { return Ok(false) };
                 self.put(at + 2, &number.to_le_bytes())?;
                 self.put(at, &[operation])?;
             }
             _ if operation == WIDE => {
                 let now = u64::from(self.immediate(at)) | u64::from(self.immediate(at + 8)) << 32;
-                self.compare(answer, now)?;
+                self.compare(resolution, now)?;
                 self.put_number(at, kernel.number)?;
             }
             _ => return Err(wrong("a note at an instruction without a number")),
@@ -130,8 +130,8 @@ impl Code {
         Ok(true)
     }
 
-    fn compare(&self, answer: &Answer, now: u64) -> Result<(), BpfError> {
-        if answer.local.exact && answer.local.number != now {
+    fn compare(&self, resolution: &Resolution, now: u64) -> Result<(), BpfError> {
+        if resolution.local.exact && resolution.local.number != now {
             return Err(wrong("a note that does not fit its instruction"));
         }
         Ok(())
@@ -143,15 +143,16 @@ impl Code {
 }
 
 /// The operation with the width of the kernel's member; None if it would not mean the same.
-fn stretched(operation: u8, answer: &Answer) -> Option<u8> {
-    let (Some((own, of)), Some((theirs, to))) = (answer.local.width, answer.kernel.and_then(|kernel| kernel.width))
+fn widened(operation: u8, resolution: &Resolution) -> Option<u8> {
+    let (Some((own, of)), Some((theirs, to))) =
+        (resolution.local.width, resolution.kernel.and_then(|kernel| kernel.width))
     else {
         return Some(operation);
     };
     if own == theirs {
         return Some(operation);
     }
-    if of != to || of == Stretch::Fixed {
+    if of != to || of == Widening::Fixed {
         return None;
     }
     // BPF_W, BPF_H, BPF_B, BPF_DW
@@ -169,14 +170,14 @@ fn stretched(operation: u8, answer: &Answer) -> Option<u8> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::fit::Reading;
+    use crate::relocate::Operand;
 
-    fn reading(number: u64, width: Option<(u32, Stretch)>) -> Reading {
-        Reading { number, width, exact: true }
+    fn operand(number: u64, width: Option<(u32, Widening)>) -> Operand {
+        Operand { number, width, exact: true }
     }
 
-    fn answer(local: u64, kernel: u64) -> Answer {
-        Answer { local: reading(local, None), kernel: Some(reading(kernel, None)) }
+    fn resolution(local: u64, kernel: u64) -> Resolution {
+        Resolution { local: operand(local, None), kernel: Some(operand(kernel, None)) }
     }
 
     #[test]
@@ -184,19 +185,22 @@ mod tests {
         // r0 = *(u32 *)(r1 + 8)
         let load = [0x61, 0x10, 8, 0, 0, 0, 0, 0];
         let mut code = Code::new(&load);
-        assert!(code.fit(0, &answer(8, 0x1234)).unwrap());
+        assert!(code.relocate(0, &resolution(8, 0x1234)).unwrap());
         assert_eq!(code.bytes(), [0x61, 0x10, 0x34, 0x12, 0, 0, 0, 0]);
-        let widths = |own, theirs| Answer { local: reading(8, Some(own)), kernel: Some(reading(16, Some(theirs))) };
-        let number = Stretch::Number;
+        let widths = |own, theirs| Resolution { local: operand(8, Some(own)), kernel: Some(operand(16, Some(theirs))) };
+        let number = Widening::Number;
         for (bytes, operation) in [(1, 0x71), (2, 0x69), (4, 0x61), (8, 0x79)] {
             let mut code = Code::new(&load);
-            assert!(code.fit(0, &widths((4, number), (bytes, number))).unwrap());
+            assert!(code.relocate(0, &widths((4, number), (bytes, number))).unwrap());
             assert_eq!(code.operation(0), Some(operation), "{bytes} bytes");
         }
-        let refused =
-            [widths((4, number), (3, number)), widths((4, Stretch::Fixed), (8, Stretch::Fixed)), answer(8, 40_000)];
-        for answer in refused {
-            assert!(!Code::new(&load).fit(0, &answer).unwrap(), "{answer:?}");
+        let refused = [
+            widths((4, number), (3, number)),
+            widths((4, Widening::Fixed), (8, Widening::Fixed)),
+            resolution(8, 40_000),
+        ];
+        for resolution in refused {
+            assert!(!Code::new(&load).relocate(0, &resolution).unwrap(), "{resolution:?}");
         }
     }
 
@@ -204,25 +208,25 @@ mod tests {
     fn constants_short_and_wide() {
         // r1 += 8
         let mut code = Code::new(&[0x07, 1, 0, 0, 8, 0, 0, 0]);
-        assert!(code.fit(0, &answer(8, 70_000)).unwrap());
+        assert!(code.relocate(0, &resolution(8, 70_000)).unwrap());
         assert_eq!(code.bytes()[4..], 70_000u32.to_le_bytes());
         let mut wide = Code::new(&[0x18, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert!(wide.fit(0, &answer(8, 5 << 32 | 6)).unwrap());
+        assert!(wide.relocate(0, &resolution(8, 5 << 32 | 6)).unwrap());
         assert_eq!((wide.immediate(0), wide.immediate(8)), (6, 5));
     }
 
     #[test]
     fn a_note_must_fit_its_instruction() {
         let load = [0x61, 0x10, 8, 0, 0, 0, 0, 0];
-        assert!(Code::new(&load).fit(0, &answer(9, 16)).is_err());
-        assert!(Code::new(&load).fit(8, &answer(8, 16)).is_err());
-        assert!(Code::new(&load).fit(4, &answer(8, 16)).is_err(), "not at an instruction");
+        assert!(Code::new(&load).relocate(0, &resolution(9, 16)).is_err());
+        assert!(Code::new(&load).relocate(8, &resolution(8, 16)).is_err());
+        assert!(Code::new(&load).relocate(4, &resolution(8, 16)).is_err(), "not at an instruction");
         // r0 = r1; exit
-        assert!(Code::new(&[0xbf, 0x10, 0, 0, 0, 0, 0, 0]).fit(0, &answer(0, 1)).is_err());
-        assert!(Code::new(&[0x95, 0, 0, 0, 0, 0, 0, 0]).fit(0, &answer(0, 1)).is_err());
-        let mut loose = answer(9, 16);
+        assert!(Code::new(&[0xbf, 0x10, 0, 0, 0, 0, 0, 0]).relocate(0, &resolution(0, 1)).is_err());
+        assert!(Code::new(&[0x95, 0, 0, 0, 0, 0, 0, 0]).relocate(0, &resolution(0, 1)).is_err());
+        let mut loose = resolution(9, 16);
         loose.local.exact = false;
-        assert!(Code::new(&load).fit(0, &loose).unwrap());
+        assert!(Code::new(&load).relocate(0, &loose).unwrap());
     }
 
     #[test]

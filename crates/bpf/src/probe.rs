@@ -7,7 +7,7 @@ use sys::bpf::{ProgramShape, load_program};
 use crate::btf::Kind;
 use crate::error::BpfError;
 use crate::kernel_types::{KernelTypes, Wanted, kinds};
-use crate::program::Sort;
+use crate::program::ProgramType;
 
 /// Something that our programs need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub struct Probe {
     pub error: Option<BpfError>,
 }
 
-/// `r0 = 1; exit`: the smallest program that every sort takes.
+/// `r0 = 1; exit`: the smallest program that every program type accepts.
 const SMALLEST: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 1, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
 /// The same with a `may_goto` over one instruction; 6.12 refuses one that goes nowhere.
 const LOOP: [[u8; 8]; 4] = [SMALLEST[0], [0xe5, 0, 1, 0, 0, 0, 0, 0], SMALLEST[0], SMALLEST[1]];
@@ -116,17 +116,17 @@ pub fn probe(host: &Host) -> Vec<Probe> {
         None if numbers.iter().all(|number| !wanted.found(*number).is_empty()) => None,
         None => Some(lacks(ability)),
     };
-    let programs = small(Ability::Programs, Sort::Called, &SMALLEST, 0);
-    let loops = || small(Ability::Loops, Sort::Called, &LOOP, 0);
+    let programs = small(Ability::Programs, ProgramType::Called, &SMALLEST, 0);
+    let loops = || small(Ability::Loops, ProgramType::Called, &LOOP, 0);
     let traced = || {
         let target = wanted.found(tracepoint).first().map_or(0, |(id, _)| *id);
-        small(Ability::Tracepoints, Sort::Tracepoint("inet_sock_set_state"), &SMALLEST, target)
+        small(Ability::Tracepoints, ProgramType::Tracepoint("inet_sock_set_state"), &SMALLEST, target)
     };
     let iterated = || {
         let target = wanted.found(sockets[0]).first().map_or(0, |(id, _)| *id);
-        small(Ability::SocketIterators, Sort::Iterator("tcp"), &SMALLEST, target)
+        small(Ability::SocketIterators, ProgramType::Iterator("tcp"), &SMALLEST, target)
     };
-    let created = || small(Ability::AcceptHooks, Sort::ACCEPT, &SMALLEST, 0);
+    let created = || small(Ability::AcceptHooks, ProgramType::ACCEPT, &SMALLEST, 0);
     let error = |ability| match ability {
         Ability::Types => types.clone(),
         Ability::Programs => programs.clone(),
@@ -142,16 +142,16 @@ pub fn probe(host: &Host) -> Vec<Probe> {
 }
 
 fn lacks(ability: Ability) -> BpfError {
-    BpfError::Missing { sort: "BPF feature", name: ability.name().into(), since: Some(ability.since()) }
+    BpfError::Missing { kind: "BPF feature", name: ability.name().into(), since: Some(ability.since()) }
 }
 
-fn small(ability: Ability, sort: Sort<'_>, code: &[[u8; 8]], target: u32) -> Option<BpfError> {
-    let (kind, attach, flags) = sort.numbers();
+fn small(ability: Ability, program_type: ProgramType<'_>, code: &[[u8; 8]], target: u32) -> Option<BpfError> {
+    let (kind, attach, flags) = program_type.numbers();
     let instructions = code.as_flattened();
     let shape = ProgramShape { name: "nw_probe", kind, attach, flags, target, instructions, licence: LICENCE };
     let error = load_program(&shape, &mut []).err()?;
     if error.errno.is_denied() {
-        return Some(BpfError::Denied { what: error.object, needs: sort.rights(), errno: error.errno });
+        return Some(BpfError::Denied { what: error.object, needs: program_type.rights(), errno: error.errno });
     }
     Some(lacks(ability))
 }

@@ -1,4 +1,4 @@
-//! Programs: their sorts, running them, attaching them.
+//! Programs: their types, running them, attaching them.
 use sys::bpf::NetfilterPlace;
 use sys::{Errno, Fd, SysError, bpf};
 
@@ -8,7 +8,7 @@ use crate::link::Link;
 
 /// What a program hangs on, as its section's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort<'a> {
+pub(crate) enum ProgramType<'a> {
     /// `syscall`: run by us.
     Called,
     /// `tp_btf/NAME`: a tracepoint with typed arguments.
@@ -34,62 +34,62 @@ const GETPEERNAME6: u32 = 30;
 /// `BPF_NETFILTER` (Linux 6.4)
 const NETFILTER: u32 = 45;
 
-impl<'a> Sort<'a> {
-    pub(crate) const ACCEPT: Sort<'static> = Sort::PeerName(GETPEERNAME4);
+impl<'a> ProgramType<'a> {
+    pub(crate) const ACCEPT: ProgramType<'static> = ProgramType::PeerName(GETPEERNAME4);
 
-    pub(crate) fn of_section(section: &'a str) -> Option<Sort<'a>> {
-        let sort = match section.split_once('/') {
-            None if section == "syscall" => Sort::Called,
-            None if section == "netfilter" => Sort::Netfilter,
-            Some(("tp_btf", name)) => Sort::Tracepoint(name),
-            Some(("iter", name)) => Sort::Iterator(name),
-            Some(("cgroup", "sock_create")) => Sort::Cgroup(SOCK_CREATE),
-            Some(("cgroup", "sock_release")) => Sort::Cgroup(SOCK_RELEASE),
-            Some(("cgroup", "getpeername4")) => Sort::PeerName(GETPEERNAME4),
-            Some(("cgroup", "getpeername6")) => Sort::PeerName(GETPEERNAME6),
+    pub(crate) fn of_section(section: &'a str) -> Option<ProgramType<'a>> {
+        let program_type = match section.split_once('/') {
+            None if section == "syscall" => ProgramType::Called,
+            None if section == "netfilter" => ProgramType::Netfilter,
+            Some(("tp_btf", name)) => ProgramType::Tracepoint(name),
+            Some(("iter", name)) => ProgramType::Iterator(name),
+            Some(("cgroup", "sock_create")) => ProgramType::Cgroup(SOCK_CREATE),
+            Some(("cgroup", "sock_release")) => ProgramType::Cgroup(SOCK_RELEASE),
+            Some(("cgroup", "getpeername4")) => ProgramType::PeerName(GETPEERNAME4),
+            Some(("cgroup", "getpeername6")) => ProgramType::PeerName(GETPEERNAME6),
             _ => return None,
         };
-        Some(sort)
+        Some(program_type)
     }
 
     /// (`enum bpf_prog_type`, `enum bpf_attach_type`, flags).
     pub(crate) fn numbers(self) -> (u32, u32, u32) {
         match self {
-            Sort::Called => (31, 0, SLEEPABLE),
-            Sort::Tracepoint(_) => (26, 23, 0),
-            Sort::Iterator(_) => (26, 28, 0),
-            Sort::Cgroup(attach) => (9, attach, 0),
-            Sort::PeerName(attach) => (18, attach, 0),
-            Sort::Netfilter => (32, NETFILTER, 0),
+            ProgramType::Called => (31, 0, SLEEPABLE),
+            ProgramType::Tracepoint(_) => (26, 23, 0),
+            ProgramType::Iterator(_) => (26, 28, 0),
+            ProgramType::Cgroup(attach) => (9, attach, 0),
+            ProgramType::PeerName(attach) => (18, attach, 0),
+            ProgramType::Netfilter => (32, NETFILTER, 0),
         }
     }
 
     /// Name and kind of the kernel's type that stands for the target, and what to call the target in an error.
     pub(crate) fn target(self) -> Option<(String, Kind, &'static str, &'a str)> {
         match self {
-            Sort::Tracepoint(name) => Some((format!("btf_trace_{name}"), Kind::TYPEDEF, "tracepoint", name)),
-            Sort::Iterator(name) => Some((format!("bpf_iter_{name}"), Kind::FUNCTION, "iterator", name)),
-            Sort::Called | Sort::Cgroup(_) | Sort::PeerName(_) | Sort::Netfilter => None,
+            ProgramType::Tracepoint(name) => Some((format!("btf_trace_{name}"), Kind::TYPEDEF, "tracepoint", name)),
+            ProgramType::Iterator(name) => Some((format!("bpf_iter_{name}"), Kind::FUNCTION, "iterator", name)),
+            ProgramType::Called | ProgramType::Cgroup(_) | ProgramType::PeerName(_) | ProgramType::Netfilter => None,
         }
     }
 
     /// What it is called, and the kernel that brought it.
     pub(crate) fn named(self) -> (&'static str, &'static str) {
         match self {
-            Sort::Called => ("syscall", "5.14"),
-            Sort::Tracepoint(_) => ("tp_btf", "5.5"),
-            Sort::Iterator(_) => ("iter", "5.8"),
-            Sort::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
-            Sort::Cgroup(_) => ("cgroup/sock_create", "4.10"),
-            Sort::PeerName(_) => ("cgroup/getpeername", "5.8"),
-            Sort::Netfilter => ("netfilter", "6.4"),
+            ProgramType::Called => ("syscall", "5.14"),
+            ProgramType::Tracepoint(_) => ("tp_btf", "5.5"),
+            ProgramType::Iterator(_) => ("iter", "5.8"),
+            ProgramType::Cgroup(SOCK_RELEASE) => ("cgroup/sock_release", "5.9"),
+            ProgramType::Cgroup(_) => ("cgroup/sock_create", "4.10"),
+            ProgramType::PeerName(_) => ("cgroup/getpeername", "5.8"),
+            ProgramType::Netfilter => ("netfilter", "6.4"),
         }
     }
 
     pub(crate) fn rights(self) -> &'static str {
         match self {
-            Sort::Cgroup(_) | Sort::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
-            Sort::Netfilter => "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
+            ProgramType::Cgroup(_) | ProgramType::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
+            ProgramType::Netfilter => "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
             _ => "CAP_BPF and CAP_PERFMON",
         }
     }
@@ -113,14 +113,14 @@ enum Attach {
 }
 
 impl Program {
-    pub(crate) fn new(name: &str, fd: Fd, sort: Sort<'_>) -> Program {
-        let (_, number, _) = sort.numbers();
-        let attach = match sort {
-            Sort::Called => Attach::None,
-            Sort::Tracepoint(_) => Attach::Tracepoint,
-            Sort::Iterator(_) => Attach::Iterator(number),
-            Sort::Cgroup(_) | Sort::PeerName(_) => Attach::Cgroup(number),
-            Sort::Netfilter => Attach::Netfilter,
+    pub(crate) fn new(name: &str, fd: Fd, program_type: ProgramType<'_>) -> Program {
+        let (_, number, _) = program_type.numbers();
+        let attach = match program_type {
+            ProgramType::Called => Attach::None,
+            ProgramType::Tracepoint(_) => Attach::Tracepoint,
+            ProgramType::Iterator(_) => Attach::Iterator(number),
+            ProgramType::Cgroup(_) | ProgramType::PeerName(_) => Attach::Cgroup(number),
+            ProgramType::Netfilter => Attach::Netfilter,
         };
         Program { name: name.into(), fd, attach }
     }
@@ -188,8 +188,8 @@ impl Program {
         }
     }
 
-    fn not(&self, sort: &'static str) -> BpfError {
-        BpfError::NoSuch { sort, name: self.name.clone() }
+    fn not(&self, kind: &'static str) -> BpfError {
+        BpfError::NoSuch { kind, name: self.name.clone() }
     }
 
     fn failed(&self, call: &'static str, errno: Errno) -> BpfError {

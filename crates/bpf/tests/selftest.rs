@@ -58,7 +58,7 @@ fn root_a_program_sees_its_caller() {
     assert_eq!(loaded.counter("runs").unwrap(), 15);
     assert_eq!(loaded.counter("begin").unwrap(), 44);
     assert!(matches!(loaded.counter("lost"), Ok(0)));
-    assert!(matches!(loaded.counter("none"), Err(BpfError::NoSuch { sort: "variable", .. })));
+    assert!(matches!(loaded.counter("none"), Err(BpfError::NoSuch { kind: "variable", .. })));
     let seen = loaded.map("seen").unwrap();
     let mut rows = Vec::new();
     seen.each(|key, value| rows.push((u32_at(key, 0), u64_at(value, 0)))).unwrap();

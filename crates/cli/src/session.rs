@@ -5,7 +5,7 @@
 
 use crate::asked::{self, Asked};
 use crate::exit::Exit;
-use host::{Glance, Namespaces, OwnersReader, Resolver};
+use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
 use record::rows::Sockets;
 use record::{Accounting, Source};
 use sockets::{AllNetnsSockets, SocketSource, Via};
@@ -40,7 +40,7 @@ pub(crate) struct Place<'a> {
     /// True if names of hosts will be asked for.
     pub(crate) resolve: bool,
     /// How owners are found; none: the cheaper way.
-    pub(crate) owners_via: Option<host::Door>,
+    pub(crate) owners_via: Option<host::OwnersBackend>,
 }
 
 /// An opened place.
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     netns_id: u64,
     everywhere: Option<RefCell<Rc<Namespaces>>>,
     /// What the namespaces were found from.
-    fingerprint: RefCell<Option<Glance>>,
+    fingerprint: RefCell<Option<NetnsFingerprint>>,
     /// The handlers of signals; the error where they could not be installed.
     interrupt: Result<Interrupt, SysError>,
     /// Why a wait between rounds failed, see [`Session::wait_failure`].
@@ -122,9 +122,9 @@ impl Session {
         let all = if ask_the_kernel { self.socket_cache.every_namespace(&self.host) } else { None };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
         let before = self.fingerprint.take();
-        let fingerprint = all.clone().and_then(|all| Glance::take(&self.host, all, before.as_ref()));
+        let fingerprint = all.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
         let same =
-            before.is_some_and(|before| fingerprint.as_ref().is_some_and(|fingerprint| fingerprint.is_as(&before)));
+            before.is_some_and(|before| fingerprint.as_ref().is_some_and(|fingerprint| fingerprint.matches(&before)));
         self.fingerprint.replace(fingerprint);
         if same && everywhere.borrow().are_settled(&self.host) {
             return;

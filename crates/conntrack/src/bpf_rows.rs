@@ -119,7 +119,7 @@ impl Head {
         let times = place(part::TIMES, TIMES);
         let labels = place(part::LABELS, LABELS);
         let helper = place(part::HELPER, HELPER);
-        let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?).max(1);
+        let hz = sys::clock::jiffies_per_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?).max(1);
         let (has_netns, layout) = (parts & part::NETNS != 0, u64::from(parts) << 32 | u64::from(hz));
         Ok(Head { reply, counters, times, labels, helper, has_netns, tracks_dccp, addresses: at, hz, layout })
     }

@@ -43,7 +43,7 @@ impl CtTable {
         }
     }
 
-    /// Names its reader in a recording, see [`sys::Way::enter_for`].
+    /// Names its reader in a recording, see [`sys::NetnsTarget::enter_for`].
     pub fn purpose(self) -> &'static str {
         match self {
             CtTable::Conntrack => "/conntrack",

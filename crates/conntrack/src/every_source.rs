@@ -3,7 +3,7 @@ use std::cell::RefCell;
 
 use record::rows::Nat;
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, Unchanged};
-use sys::{Host, Way};
+use sys::{Host, NetnsTarget};
 
 use crate::bpf_door::{self, Doors};
 use crate::chains::Chains;
@@ -18,7 +18,7 @@ use crate::source::{CtSource, Options};
 pub struct EveryCt<'h> {
     host: &'h Host,
     options: Options,
-    ways: Vec<Way<'h>>,
+    ways: Vec<NetnsTarget<'h>>,
     doors: Option<&'h Doors>,
     /// What the last run met.
     chains: Option<Chains>,
@@ -27,7 +27,7 @@ pub struct EveryCt<'h> {
 impl<'h> EveryCt<'h> {
     /// Entries of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs
     /// CAP_SYS_ADMIN.
-    pub fn new(host: &'h Host, options: Options, ways: Vec<Way<'h>>) -> EveryCt<'h> {
+    pub fn new(host: &'h Host, options: Options, ways: Vec<NetnsTarget<'h>>) -> EveryCt<'h> {
         EveryCt { host, options, ways, doors: None, chains: None }
     }
 

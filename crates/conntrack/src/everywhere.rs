@@ -3,7 +3,7 @@
 //! ctnetlink and /proc answer for the namespace of whoever asks. One namespace that cannot be entered or that has gone
 //! costs its own rows and a line, not the run. Knows nothing of how namespaces are found.
 use record::{Accounting, ManyBooks, Next, SourceError};
-use sys::{Host, NotEntered, Way};
+use sys::{Host, NetnsTarget, NotEntered};
 
 /// What is done inside a namespace, known by its inode: whether to go on with the next one. An error costs this one only.
 pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
@@ -11,14 +11,14 @@ pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError
 /// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it wants no more. What could
 /// not be entered or read stands in the books; the error is the first one, if nothing at all was read. Entering needs
 /// CAP_SYS_ADMIN.
-pub fn in_each(host: &Host, ways: &[Way<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
+pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
     in_each_for(host, ways, "", visit)
 }
 
-/// The same for one of several readers of a recording ([`Way::enter_for`]).
+/// The same for one of several readers of a recording ([`NetnsTarget::enter_for`]).
 pub fn in_each_for(
     host: &Host,
-    ways: &[Way<'_>],
+    ways: &[NetnsTarget<'_>],
     purpose: &str,
     visit: &mut Visit<'_>,
 ) -> Result<Accounting, SourceError> {

@@ -11,7 +11,7 @@ use testkit::conntrack::mixed;
 use testkit::netns::Lab;
 
 #[global_allocator]
-static HEAP: testkit::heap::Counting = testkit::heap::Counting;
+static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
 
 // Allocations of a run in the calling thread's namespace.
 fn run(via: Via, rows: u64) -> u64 {
@@ -19,12 +19,12 @@ fn run(via: Via, rows: u64) -> u64 {
     let options = Options { via: Some(via), ..Options::new(sys::netns::current_inode().unwrap()) };
     let mut demand = Demand::<Nat>::new(&[], Vec::new());
     demand.need |= nat_need::LABELS;
-    let before = testkit::heap::allocations();
+    let before = testkit::allocator::allocations();
     let books = CtSource::new(&host, options).run(&demand, &mut |row| {
         std::hint::black_box(row);
         Next::More
     });
-    let count = testkit::heap::allocations() - before;
+    let count = testkit::allocator::allocations() - before;
     assert_eq!(books.unwrap().seen, rows);
     count
 }

@@ -17,7 +17,7 @@ use record::{
 };
 use sys::caps::Cap;
 use sys::fault::{Fault, arm, disarm_all};
-use sys::{Errno, Host, NetNs, Way};
+use sys::{Errno, Host, NetNs, NetnsTarget};
 use testkit::conntrack::{Entry, insert, mixed, remove};
 use testkit::netns::Lab;
 use testkit::tables::{Alone, Together};
@@ -313,7 +313,7 @@ fn root_all_namespaces_in_one_pass() {
     }
     let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
-    let way = |n: usize| Way { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
+    let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
     let (host, doors) = (Host::live(), Doors::new());
     let mut found: HashMap<u64, u32> = HashMap::new();
     let mut each = |row: &Conntrack<'_>| {
@@ -383,7 +383,7 @@ fn missing_and_double(doors: &Doors, fixed: &Fixed) -> (usize, usize) {
 fn missing_and_double_of_all(doors: &Doors, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
     let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
     let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
-    let way = Way { netns_id, is_here: false, path: None, pid: None };
+    let way = NetnsTarget { netns_id, is_here: false, path: None, pid: None };
     let mut source = EveryCt::new(&host, options, vec![way]).through(doors);
     let books = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
         if row.netns_id == netns_id {
@@ -592,7 +592,7 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     labs.iter().for_each(|lab| drop(lab.inside(|| fixed(15_000))));
     let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
-    let way = |n: usize| Way { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
+    let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
     let (host, doors) = (Host::live(), Doors::new());
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     let read = || {

@@ -10,7 +10,7 @@ use record::{
 };
 
 #[global_allocator]
-static HEAP: sys::heap::Counting = sys::heap::Counting;
+static HEAP: sys::allocator::Counting = sys::allocator::Counting;
 
 /// A source that hands out rows from memory.
 #[derive(Default)]

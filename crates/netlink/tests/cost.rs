@@ -7,7 +7,7 @@ use netlink::{Ask, Attrs, DumpEnd, Request, dump};
 use sys::Host;
 
 #[global_allocator]
-static HEAP: sys::heap::Counting = sys::heap::Counting;
+static HEAP: sys::allocator::Counting = sys::allocator::Counting;
 
 /// Allocations and system calls of one dump of all TCP sockets over IPv4.
 fn cost(host: &Host) -> (u64, u64, DumpEnd) {
@@ -17,12 +17,12 @@ fn cost(host: &Host) -> (u64, u64, DumpEnd) {
     let mut request = Request::dump(20);
     request.body(&body);
     let ask = Ask { what: "tcp sockets", protocol: 4, request: &request, key: "tcp", note: "", netns: None };
-    let (heap, calls) = (sys::heap::allocations(), sys::cost::syscalls());
+    let (heap, calls) = (sys::allocator::allocations(), sys::cost::syscalls());
     let end = dump(host, &ask, |part| {
         assert!(Attrs::new(&part.payload[72..]).all(|attr| attr.is_ok()));
         ControlFlow::Continue(())
     });
-    (sys::heap::allocations() - heap, sys::cost::syscalls() - calls, end.unwrap())
+    (sys::allocator::allocations() - heap, sys::cost::syscalls() - calls, end.unwrap())
 }
 
 // One test, so that nobody else in this process makes system calls.

@@ -9,7 +9,7 @@ use sinks::{Csv, Json, Options, Out, Table, Text};
 use std::io::{self, Write};
 
 #[global_allocator]
-static HEAP: testkit::heap::Counting = testkit::heap::Counting;
+static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
 
 /// Counts the calls that would be system calls.
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
     let path = [b"/run/".as_slice(), &[b'x'; 100], b"\x1b\xe2\x80\xae,\"\\"].concat();
     let round = |sink: &mut dyn Sink| {
         sink.begin(&columns(), None).unwrap();
-        let before = testkit::heap::allocations();
+        let before = testkit::allocator::allocations();
         for n in 0..rows {
             let text: &[u8] = if n % 10 == 0 { &path } else { b"python3" };
             let cells = [
@@ -72,7 +72,7 @@ fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
             ];
             assert_eq!(sink.row(&cells).unwrap(), Next::More);
         }
-        let asked = testkit::heap::allocations() - before;
+        let asked = testkit::allocator::allocations() - before;
         sink.end(&Accounting::default()).unwrap();
         asked
     };
@@ -151,11 +151,11 @@ fn a_line_of_netstat_allocates_nothing() {
     let four = Socket { family: 2, local: short, peer: short, ..Socket::EMPTY };
     let mut round = || {
         writer.begin().unwrap();
-        let before = testkit::heap::allocations();
+        let before = testkit::allocator::allocations();
         for n in 0..ROWS {
             writer.row(if n % 4 == 0 { &six } else { &four }, &Lookups::none()).unwrap();
         }
-        let asked = testkit::heap::allocations() - before;
+        let asked = testkit::allocator::allocations() - before;
         writer.end().unwrap();
         asked
     };

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Demand, Each, ManyBooks, Next, Offer, Proto, Push, Source, SourceError, Table, Unchanged};
 use sys::caps::{self, Cap};
-use sys::{Host, NotEntered, Way};
+use sys::{Host, NetnsTarget, NotEntered};
 
 use self::walk::Walked;
 use crate::backends::bpf::cache::BackendCache;
@@ -30,14 +30,19 @@ const UNREACHABLE: &str = "nothing leads into a network namespace: of its socket
 pub struct AllNetnsSockets<'h> {
     host: &'h Host,
     options: Options,
-    ways: Vec<Way<'h>>,
+    ways: Vec<NetnsTarget<'h>>,
     cache: &'h BackendCache,
 }
 
 impl<'h> AllNetnsSockets<'h> {
     /// Sockets of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs CAP_SYS_ADMIN. What is
     /// dear to open is kept in `cache`.
-    pub fn new(host: &'h Host, options: Options, ways: Vec<Way<'h>>, cache: &'h BackendCache) -> AllNetnsSockets<'h> {
+    pub fn new(
+        host: &'h Host,
+        options: Options,
+        ways: Vec<NetnsTarget<'h>>,
+        cache: &'h BackendCache,
+    ) -> AllNetnsSockets<'h> {
         AllNetnsSockets { host, options, ways, cache }
     }
 
@@ -164,13 +169,13 @@ impl AllNetnsSockets<'_> {
 
     fn read_one(
         &self,
-        way: &Way<'_>,
+        way: &NetnsTarget<'_>,
         rest: &Rest<'_>,
         options: &Options,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) {
-        if !way.leads_in() {
+        if !way.can_be_entered() {
             return self.without_a_way(way, rest, options, each, round);
         }
         match way.enter_for(self.host, "/sockets") {

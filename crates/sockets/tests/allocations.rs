@@ -11,12 +11,12 @@ use sys::Host;
 use testkit::netns::Lab;
 
 #[global_allocator]
-static HEAP: testkit::heap::Counting = testkit::heap::Counting;
+static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
 
 fn allocations(work: impl FnOnce()) -> u64 {
-    let before = testkit::heap::allocations();
+    let before = testkit::allocator::allocations();
     work();
-    testkit::heap::allocations() - before
+    testkit::allocator::allocations() - before
 }
 
 // Allocations and rows of one run in the calling thread's namespace.

@@ -1,9 +1,11 @@
 //! Clocks: monotonic, wall, broken-down local time, RFC 3339 text.
-mod moments;
+mod jiffies;
+mod timestamp;
 
 use std::fmt;
 
-pub use moments::Moments;
+pub use jiffies::jiffies_per_second;
+pub use timestamp::TimestampWriter;
 
 /// Nanoseconds of CLOCK_MONOTONIC. No system call where the vDSO works.
 pub fn monotonic_ns() -> u64 {

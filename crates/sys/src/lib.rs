@@ -3,6 +3,7 @@
 //! The one crate with `unsafe` in it: each wrapper is a few lines with its reason.
 //! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
 //! that a run reads goes through it.
+pub mod allocator;
 pub mod bpf;
 pub mod caps;
 pub mod clock;
@@ -11,12 +12,12 @@ mod errno;
 pub mod fault;
 mod fd;
 pub mod fs;
-pub mod heap;
 mod host;
 mod kernel;
 mod modules;
 mod netlink;
 pub mod netns;
+mod netns_targets;
 pub mod out;
 pub mod pidns;
 pub mod sandbox;
@@ -25,8 +26,6 @@ pub mod socket;
 mod syscall;
 mod tape;
 pub mod term;
-pub mod ticks;
-mod ways;
 
 pub use errno::{Errno, SysError, escaped};
 pub use fd::Fd;
@@ -36,7 +35,7 @@ pub use kernel::{Kernel, page_bytes};
 pub use modules::{Modules, Part, Presence};
 pub use netlink::{NetlinkSocket, Received, wait_any};
 pub use netns::NetNs;
+pub use netns_targets::{NetnsTarget, NotEntered, Unreadable};
 pub use out::{Out, OutError};
 pub use signal::Interrupt;
 pub use tape::{Header, Integrity, TapeError};
-pub use ways::{NotEntered, Unreadable, Way};

@@ -25,7 +25,7 @@ mod watchdog;
 
 pub use knob::HostKnob;
 /// The allocator that counts, for crates that may not name `sys`.
-pub use sys::heap;
+pub use sys::allocator;
 pub use traffic::{Listener, Pair};
 pub use wait::{until_equal, wait_until};
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const LINES_MAX: usize = 70;
 
 /// Where `unsafe` may stand, with SAFETY comments; everything else forbids it. Tests that count allocations need none
-/// of their own: `testkit::heap::Counting`.
+/// of their own: `testkit::allocator::Counting`.
 const UNSAFE_HERE: &[&str] = &["crates/sys/"];
 
 pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {

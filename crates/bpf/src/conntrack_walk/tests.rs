@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::context::Context;
+use super::position::TablePosition;
 use super::rows::{ADDRESSES_AT, HEAD, rows, telling};
-use super::share::Share;
 use super::walking::AT_ONCE;
 use super::wanted::{ANSWER, STATES};
 use super::*;
@@ -33,9 +33,9 @@ fn conditions_are_what_was_said() {
 
 #[test]
 fn a_share_is_one_of_any_size() {
-    let third = Share { bucket: 1000, of: 3000 };
-    assert!(!third.is_before(Share { bucket: 1, of: 3 }) && Share::NOTHING.is_before(third));
-    assert!(Share { bucket: 999, of: 3000 }.is_before(third));
+    let third = TablePosition { bucket: 1000, of: 3000 };
+    assert!(!third.is_before(TablePosition { bucket: 1, of: 3 }) && TablePosition::NOTHING.is_before(third));
+    assert!(TablePosition { bucket: 999, of: 3000 }.is_before(third));
     assert_eq!((third.in_table(600), third.in_table(601), third.in_table(u32::MAX)), (200, 200, 0x5555_5555));
 }
 

@@ -5,11 +5,11 @@ use sys::bpf::Mapped;
 use sys::{Blocks, Errno, Host, SysError};
 
 use super::context::Context;
+use super::position::TablePosition;
 use super::rows::{HEAD, rows, telling};
-use super::share::Share;
 use super::wanted::Wanted;
 use super::{Counts, NAME, Walk};
-use crate::conntrack_table::{Reader, Table, Witness};
+use crate::conntrack_table::{Reader, ResizeProbe, Table};
 use crate::portion::Portion;
 use crate::{BpfError, Program};
 
@@ -33,7 +33,7 @@ const RECENT_BYTES: usize = 128 << 10;
 /// The block that was handed out last, from which bucket on, of a table of how many.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
-    from: Share,
+    from: TablePosition,
     region: u32,
     filled: usize,
 }
@@ -46,14 +46,14 @@ pub struct Walking<'w> {
     wanted: Wanted,
     reader: Reader,
     /// Where it can be had: cheaper than reading the file again.
-    witness: Option<Witness>,
+    resize_probe: Option<ResizeProbe>,
     table: Table,
     /// The namespace that the calling thread was in at the beginning, as the program knows it.
     net: u64,
     /// All buckets before this one are out.
     next: u32,
     /// Rows up to here may be out, if the table's size changed: they are in the newest block, or in `recent`.
-    out_until: Share,
+    out_until: TablePosition,
     newest: Newest,
     /// What followed the newest block since, if it was little or the table's size changed: that block, and the rows.
     recent: Vec<u8>,
@@ -70,19 +70,19 @@ pub struct Walking<'w> {
 
 impl<'w> Walking<'w> {
     pub(super) fn begin(walk: &'w Walk, host: &'w Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
-        let (reader, witness) = (Reader::open(host)?, Witness::open(host));
+        let (reader, resize_probe) = (Reader::open(host)?, ResizeProbe::open(host));
         walk.whole.set(None);
         let mut walking = Walking {
             walk,
             host,
             wanted,
             reader,
-            witness,
+            resize_probe,
             table: Table::default(),
             net: 0,
             next: 0,
-            out_until: Share::NOTHING,
-            newest: Newest { from: Share::NOTHING, region: 0, filled: 0 },
+            out_until: TablePosition::NOTHING,
+            newest: Newest { from: TablePosition::NOTHING, region: 0, filled: 0 },
             recent: Vec::new(),
             passed: Vec::new(),
             portions: Vec::new(),
@@ -157,11 +157,12 @@ impl<'w> Walking<'w> {
 
     /// Whether the table is still the one that was walked; the other, if not. What cannot be said now stays unproved.
     fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<Table>, SysError> {
-        let same_size = self.witness.as_ref().is_some_and(|witness| witness.buckets() == Some(self.table.buckets));
+        let same_size =
+            self.resize_probe.as_ref().is_some_and(|resize_probe| resize_probe.buckets() == Some(self.table.buckets));
         // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where that
         // is dear it is not: both changes would have to fall between a call and the look behind it.
-        let for_sure = is_odd || (is_last && (self.reader.is_cheap() || self.witness.is_none()));
-        if !for_sure && (same_size || (self.witness.is_none() && !self.reader.is_due())) {
+        let for_sure = is_odd || (is_last && (self.reader.is_cheap() || self.resize_probe.is_none()));
+        if !for_sure && (same_size || (self.resize_probe.is_none() && !self.reader.is_due())) {
             self.unproved |= !same_size;
             return Ok(None);
         }
@@ -173,8 +174,8 @@ impl<'w> Walking<'w> {
         Ok(None)
     }
 
-    fn done(&self) -> Share {
-        Share { bucket: self.next, of: self.table.buckets }
+    fn done(&self) -> TablePosition {
+        TablePosition { bucket: self.next, of: self.table.buckets }
     }
 
     /// What a call's end means for the next.

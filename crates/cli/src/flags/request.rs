@@ -74,7 +74,7 @@ pub(crate) struct Request {
     /// `--via`
     pub(crate) via: Option<record::Via>,
     /// `--owners-via`
-    pub(crate) owners_via: Option<host::Door>,
+    pub(crate) owners_via: Option<host::OwnersBackend>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
     /// `--replay`
@@ -142,8 +142,8 @@ pub(super) fn grouped_by(matches: &ArgMatches, by: Option<String>) -> Result<Req
             _ => None,
         }),
         owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {
-            "bpf" => Some(host::Door::Bpf),
-            "proc" => Some(host::Door::Proc),
+            "bpf" => Some(host::OwnersBackend::Bpf),
+            "proc" => Some(host::OwnersBackend::Proc),
             _ => None,
         }),
         record: text(matches, "record").map(PathBuf::from),

@@ -7,7 +7,7 @@ use record::rows::{Conntrack, CtTuple};
 /// Entries remembered at most, some 40 bytes each; later ones have no duration.
 pub(super) const MAX: usize = 1 << 20;
 
-/// Moments of beginning, ns since 1970.
+/// TimestampWriter of beginning, ns since 1970.
 #[derive(Debug, Default)]
 pub(super) struct Births {
     began: HashMap<u64, u64>,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use netlink::DumpError;
 use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
 use record::{Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide};
-use sys::clock::Moments;
+use sys::clock::TimestampWriter;
 use sys::{Errno, Host, Modules, SysError};
 
 use super::births::{self, Births};
@@ -70,7 +70,7 @@ pub struct NatEventStream<'h> {
     wanted: Wanted,
     births: Option<Births>,
     whose: Option<Whose<'h>>,
-    moments: Moments,
+    moments: TimestampWriter,
     resync: Option<Resync>,
     settings: Settings,
     counts: Counts,
@@ -191,7 +191,7 @@ impl<'h> NatEventStream<'h> {
             wanted,
             births: timed.then(Births::default),
             whose: holders.map(|holders| Whose::new(holders, ends)),
-            moments: Moments::new(),
+            moments: TimestampWriter::new(),
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
             counts: Counts::default(),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use record::rows::{Change, NatStat, NatStats, stat_need};
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault, Unchanged};
 use sys::caps::{self, Cap};
-use sys::{Host, Way};
+use sys::{Host, NetnsTarget};
 
 use super::{StatMemory, StatVia, Stats, StatsError, read};
 use crate::everywhere::in_each;
@@ -24,7 +24,7 @@ pub struct StatOptions {
 #[derive(Debug)]
 pub struct StatSource<'h> {
     host: &'h Host,
-    ways: Vec<Way<'h>>,
+    ways: Vec<NetnsTarget<'h>>,
     options: StatOptions,
     memory: Option<&'h RefCell<StatMemory>>,
 }
@@ -33,7 +33,7 @@ impl<'h> StatSource<'h> {
     /// A source for one round; `memory` holds the round before, if rounds are to be compared.
     pub fn new(
         host: &'h Host,
-        ways: Vec<Way<'h>>,
+        ways: Vec<NetnsTarget<'h>>,
         options: StatOptions,
         memory: Option<&'h RefCell<StatMemory>>,
     ) -> StatSource<'h> {

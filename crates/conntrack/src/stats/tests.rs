@@ -142,7 +142,7 @@ fn round_of(
     let line = |drop: u32| format!("0000000a 0 0 0 0 0 0 0 0 0 {drop:08x} 0\n");
     std::fs::write(stat.join("nf_conntrack"), format!("{HEAD}{}{}", line(drops[0]), line(drops[1]))).unwrap();
     let host = Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into());
-    let way = sys::Way::here(7);
+    let way = sys::NetnsTarget::here(7);
     let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
     let mut source = StatSource::new(&host, vec![way], options, Some(memory));
     let mut rows = Vec::new();

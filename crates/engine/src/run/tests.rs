@@ -251,9 +251,9 @@ fn allocations(request: &Request, n: usize) -> u64 {
     let table = Known { owners: vec![(22, vec![owner(7, "sshd")])], ..Known::default() };
     let plan = plan(request.clone());
     let mut sink = Bare::default();
-    let before = sys::heap::allocations();
+    let before = sys::allocator::allocations();
     plan.run(&mut source, &table.lookups(), &mut sink, None, &never).unwrap();
-    let taken = sys::heap::allocations() - before;
+    let taken = sys::allocator::allocations() - before;
     assert!(sink.rows > 0);
     taken
 }

@@ -7,7 +7,7 @@
 //!
 //! Knows nothing of sockets. The search is in `find`, what it leaves on a tape in `tape`.
 mod find;
-mod glance;
+mod fingerprint;
 mod tape;
 
 use std::ffi::OsStr;
@@ -15,11 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use record::text::put_u64;
-use sys::{Errno, Host, NetNs, Way};
+use sys::{Errno, Host, NetNs, NetnsTarget};
 
 use crate::HostError;
 
-pub use glance::Glance;
+pub use fingerprint::NetnsFingerprint;
 
 /// `NET_NS_INIT_INO` of include/uapi/linux/nsfs.h: the first namespace's inode since 6.18. Before, one had to be
 /// allowed to look at process 1.
@@ -59,8 +59,8 @@ impl Namespace {
     }
 
     /// The ways into it for whoever is in the namespace `own`.
-    pub fn way(&self, own: u64) -> Way<'_> {
-        Way { netns_id: self.inode, is_here: self.inode == own, path: self.path(), pid: self.pid }
+    pub fn way(&self, own: u64) -> NetnsTarget<'_> {
+        NetnsTarget { netns_id: self.inode, is_here: self.inode == own, path: self.path(), pid: self.pid }
     }
 
     /// The namespace, to be entered; `None` if nothing needs to be: it is the caller's (`own`), or this is a replay.

@@ -7,7 +7,7 @@ use crate::HostError;
 
 /// An interface that tells who holds which socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Door {
+pub enum OwnersBackend {
     /// The iterator over all open files: `iter/task_file`.
     Bpf,
     /// /proc/PID/fd of every process.
@@ -15,24 +15,24 @@ pub enum Door {
     Proc,
 }
 
-impl Door {
+impl OwnersBackend {
     /// Name of its stream on a recording, and in `--cost`.
     pub fn stream(self) -> &'static str {
         match self {
-            Door::Bpf => "owners@bpf",
-            Door::Proc => "owners@proc",
+            OwnersBackend::Bpf => "owners@bpf",
+            OwnersBackend::Proc => "owners@proc",
         }
     }
 }
 
 /// What the choice is made by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Clues {
+pub(super) struct Facts {
     /// Open files on the host; what is open in two processes counts once.
     pub(super) files: u64,
     /// Processes on the host.
     pub(super) processes: u64,
-    /// True if the BPF door is built in, our rights suffice and /proc is that of this kernel.
+    /// True if the BPF backend is built in, our rights suffice and /proc is that of this kernel.
     pub(super) may_bpf: bool,
     /// True if /proc does not show us the files of process 1: then it will not be the only one.
     pub(super) is_refused: bool,
@@ -45,11 +45,11 @@ const FILE_NS: u64 = 2_600;
 const FILE_BPF_NS: u64 = 300;
 const LOAD_NS: u64 = 5_000_000;
 
-/// The cheaper door; BPF, too, if /proc is known not to tell all.
-pub(super) fn choose(clues: &Clues) -> Door {
-    let by_proc = clues.processes.saturating_mul(PROCESS_NS).saturating_add(clues.files.saturating_mul(FILE_NS));
-    let by_bpf = clues.files.saturating_mul(FILE_BPF_NS).saturating_add(LOAD_NS);
-    if clues.may_bpf && (clues.is_refused || by_bpf < by_proc) { Door::Bpf } else { Door::Proc }
+/// The cheaper backend; BPF, too, if /proc is known not to tell all.
+pub(super) fn choose(facts: &Facts) -> OwnersBackend {
+    let by_proc = facts.processes.saturating_mul(PROCESS_NS).saturating_add(facts.files.saturating_mul(FILE_NS));
+    let by_bpf = facts.files.saturating_mul(FILE_BPF_NS).saturating_add(LOAD_NS);
+    if facts.may_bpf && (facts.is_refused || by_bpf < by_proc) { OwnersBackend::Bpf } else { OwnersBackend::Proc }
 }
 
 /// Key on a recording.
@@ -62,28 +62,28 @@ const BYTES: usize = 18;
 /// /proc has another.
 pub(super) const PROC_ROOT_INODE: u64 = 1;
 
-impl Clues {
-    /// Four system calls. A replay without clues chooses by what it holds.
-    pub(super) fn read(host: &Host) -> Result<Clues, HostError> {
+impl Facts {
+    /// Four system calls. A replay without facts chooses by what it holds.
+    pub(super) fn read(host: &Host) -> Result<Facts, HostError> {
         if !host.holds(KEY) {
-            let may_bpf = host.holds(Door::Bpf.stream());
-            return Ok(Clues { may_bpf, is_refused: may_bpf, ..Clues::default() });
+            let may_bpf = host.holds(OwnersBackend::Bpf.stream());
+            return Ok(Facts { may_bpf, is_refused: may_bpf, ..Facts::default() });
         }
         let mut bytes = Vec::new();
         host.bytes(KEY, "", &mut bytes, |into| {
-            into.extend_from_slice(&Clues::look(host).to_bytes());
+            into.extend_from_slice(&Facts::look(host).to_bytes());
             Ok(())
         })?;
-        Clues::from_bytes(&bytes).ok_or(HostError::Garbled { what: "clues to owners", at: 0 })
+        Facts::from_bytes(&bytes).ok_or(HostError::Garbled { what: "clues to owners", at: 0 })
     }
 
     // What cannot be read counts as nothing: then /proc is read, which tells what is wrong.
-    fn look(host: &Host) -> Clues {
+    fn look(host: &Host) -> Facts {
         let root = fs::stat(&host.proc_path(""));
         let is_procfs = root.as_ref().is_ok_and(|stat| stat.inode == PROC_ROOT_INODE);
         // The folder opens with CAP_DAC_READ_SEARCH; only a link in it tells whether one may look.
         let first = fs::read_link(&host.proc_path("1/fd/0"), &mut Vec::new()).map_err(|error| error.errno);
-        Clues {
+        Facts {
             files: open_files(host).unwrap_or(0),
             processes: root.as_ref().map_or(0, processes),
             may_bpf: cfg!(feature = "bpf") && is_procfs && has_rights(),
@@ -99,11 +99,11 @@ impl Clues {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Clues> {
+    fn from_bytes(bytes: &[u8]) -> Option<Facts> {
         let (files, rest) = bytes.split_first_chunk()?;
         let (processes, rest) = rest.split_first_chunk()?;
         let [may_bpf, is_refused] = *rest.first_chunk()?;
-        Some(Clues {
+        Some(Facts {
             files: u64::from_le_bytes(*files),
             processes: u64::from_le_bytes(*processes),
             may_bpf: may_bpf != 0,
@@ -136,37 +136,37 @@ mod tests {
 
     #[test]
     fn few_files_by_proc_many_by_bpf() {
-        let clues = |files, processes| Clues { files, processes, may_bpf: true, is_refused: false };
+        let facts = |files, processes| Facts { files, processes, may_bpf: true, is_refused: false };
         for (files, processes, expected) in [
-            (0, 0, Door::Proc),
-            (500, 60, Door::Proc),
-            (1_000, 100, Door::Proc),
-            (5_000, 100, Door::Bpf),
-            (2_000, 3_000, Door::Bpf),
-            (u64::MAX, u64::MAX, Door::Proc),
-            (100_000, 20, Door::Bpf),
+            (0, 0, OwnersBackend::Proc),
+            (500, 60, OwnersBackend::Proc),
+            (1_000, 100, OwnersBackend::Proc),
+            (5_000, 100, OwnersBackend::Bpf),
+            (2_000, 3_000, OwnersBackend::Bpf),
+            (u64::MAX, u64::MAX, OwnersBackend::Proc),
+            (100_000, 20, OwnersBackend::Bpf),
         ] {
-            assert_eq!(choose(&clues(files, processes)), expected, "{files} files, {processes} processes");
-            assert_eq!(choose(&Clues { may_bpf: false, ..clues(files, processes) }), Door::Proc);
+            assert_eq!(choose(&facts(files, processes)), expected, "{files} files, {processes} processes");
+            assert_eq!(choose(&Facts { may_bpf: false, ..facts(files, processes) }), OwnersBackend::Proc);
         }
-        assert_eq!(choose(&Clues { is_refused: true, ..clues(1, 1) }), Door::Bpf);
+        assert_eq!(choose(&Facts { is_refused: true, ..facts(1, 1) }), OwnersBackend::Bpf);
     }
 
     #[test]
     fn this_host_has_files_and_processes() {
-        let clues = Clues::read(&Host::live()).unwrap();
-        assert!(clues.files > 0 && clues.processes > 1, "{clues:?}");
+        let facts = Facts::read(&Host::live()).unwrap();
+        assert!(facts.files > 0 && facts.processes > 1, "{facts:?}");
         let tmp = tempfile::tempdir().unwrap();
         let fake = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
-        assert!(!Clues::read(&fake).unwrap().may_bpf, "BPF knows nothing of a tree of files");
+        assert!(!Facts::read(&fake).unwrap().may_bpf, "BPF knows nothing of a tree of files");
     }
 
     proptest! {
         #[test]
         fn clues_travel(files: u64, processes: u64, may_bpf: bool, is_refused: bool) {
-            let clues = Clues { files, processes, may_bpf, is_refused };
-            prop_assert_eq!(Clues::from_bytes(&clues.to_bytes()), Some(clues));
-            prop_assert_eq!(Clues::from_bytes(&clues.to_bytes()[1..]), None);
+            let facts = Facts { files, processes, may_bpf, is_refused };
+            prop_assert_eq!(Facts::from_bytes(&facts.to_bytes()), Some(facts));
+            prop_assert_eq!(Facts::from_bytes(&facts.to_bytes()[1..]), None);
         }
     }
 }

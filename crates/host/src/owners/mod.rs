@@ -4,10 +4,10 @@
 //! the leader's table. Start reading at [`OwnersReader::read`].
 mod block;
 #[cfg(feature = "bpf")]
-mod bpf_door;
+mod bpf_backend;
 #[cfg(not(feature = "bpf"))]
-#[path = "no_bpf_door.rs"]
-mod bpf_door;
+#[path = "no_bpf_backend.rs"]
+mod bpf_backend;
 mod choose;
 mod hidden;
 mod index;
@@ -21,9 +21,9 @@ use sys::{Errno, Host, SysError};
 
 use crate::HostError;
 use block::Part;
-use bpf_door::BpfDoor;
-pub use choose::Door;
-use choose::{Clues, choose};
+use bpf_backend::BpfBackend;
+pub use choose::OwnersBackend;
+use choose::{Facts, choose};
 use index::{Gather, Index};
 pub use report::OwnersReport;
 use rows::Row;
@@ -32,34 +32,34 @@ use walk::Walk;
 /// Reads owners, again and again if need be: a BPF program that was loaded for it stays loaded.
 #[derive(Default)]
 pub struct OwnersReader {
-    via: Option<Door>,
-    bpf: BpfDoor,
+    via: Option<OwnersBackend>,
+    bpf: BpfBackend,
 }
 
 impl OwnersReader {
-    /// Through this door, or through the cheaper one.
-    pub fn new(via: Option<Door>) -> OwnersReader {
-        OwnersReader { via, bpf: BpfDoor::default() }
+    /// Through this backend, or through the cheaper one.
+    pub fn new(via: Option<OwnersBackend>) -> OwnersReader {
+        OwnersReader { via, bpf: BpfBackend::default() }
     }
 
     /// Reads the descriptors of every process that is seen.
     ///
     /// /proc costs about 3 µs a descriptor, BPF 0.3 µs and 5 ms at the first time; a socket takes 28 bytes. If BPF is
-    /// refused, /proc is read instead and the report says so. Fails only if the door that was asked for cannot be
+    /// refused, /proc is read instead and the report says so. Fails only if the backend that was asked for cannot be
     /// opened, or a recording holds no owners or garbled ones; whatever one process refuses is counted in the report.
     pub fn read(&self, host: &Host) -> Result<Owners, HostError> {
-        let door = match self.via {
-            Some(door) => door,
-            None => choose(&Clues::read(host)?),
+        let backend = match self.via {
+            Some(backend) => backend,
+            None => choose(&Facts::read(host)?),
         };
-        match (door, self.via) {
-            (Door::Bpf, None) => self.read_by_bpf_or_proc(host),
-            (door, _) => self.read_by(host, door),
+        match (backend, self.via) {
+            (OwnersBackend::Bpf, None) => self.read_by_bpf_or_proc(host),
+            (backend, _) => self.read_by(host, backend),
         }
     }
 
     fn read_by_bpf_or_proc(&self, host: &Host) -> Result<Owners, HostError> {
-        let read = self.read_by(host, Door::Bpf);
+        let read = self.read_by(host, OwnersBackend::Bpf);
         let why = match &read {
             Ok(owners) => match &owners.report.ended {
                 None => return read,
@@ -67,7 +67,7 @@ impl OwnersReader {
             },
             Err(error) => error.to_string(),
         };
-        match self.read_by(host, Door::Proc) {
+        match self.read_by(host, OwnersBackend::Proc) {
             Ok(mut owners) => {
                 owners.report.refused = Some(why.into());
                 Ok(owners)
@@ -77,19 +77,19 @@ impl OwnersReader {
         }
     }
 
-    fn read_by(&self, host: &Host, door: Door) -> Result<Owners, HostError> {
-        let mut blocks = host.stream(door.stream(), "", || match door {
-            Door::Bpf => self.bpf.open(host),
-            Door::Proc => Ok(Box::new(Walk::open(host)?)),
+    fn read_by(&self, host: &Host, backend: OwnersBackend) -> Result<Owners, HostError> {
+        let mut blocks = host.stream(backend.stream(), "", || match backend {
+            OwnersBackend::Bpf => self.bpf.open(host),
+            OwnersBackend::Proc => Ok(Box::new(Walk::open(host)?)),
         })?;
         let mut gather = Gather::default();
-        let mut report = OwnersReport { door, ..OwnersReport::default() };
+        let mut report = OwnersReport { backend, ..OwnersReport::default() };
         loop {
             match blocks.next() {
-                Ok(Some(block)) => add(door, block, &mut gather, &mut report)?,
+                Ok(Some(block)) => add(backend, block, &mut gather, &mut report)?,
                 Ok(None) => {
                     // Every pass of the program closes with the number of files it saw, and our own are among them.
-                    if door == Door::Bpf && report.fds == 0 {
+                    if backend == OwnersBackend::Bpf && report.fds == 0 {
                         report.ended = Some(SysError::new("read", "owners by BPF", Errno::IO));
                     }
                     break;
@@ -119,7 +119,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Reads once, through the cheaper door; see [`OwnersReader::read`].
+    /// Reads once, through the cheaper backend; see [`OwnersReader::read`].
     pub fn read(host: &Host) -> Result<Owners, HostError> {
         OwnersReader::default().read(host)
     }
@@ -164,10 +164,10 @@ impl Lookup for Owners {
     }
 }
 
-fn add(door: Door, block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), HostError> {
-    let added = match door {
-        Door::Bpf => add_rows(block, gather, report),
-        Door::Proc => add_parts(block, gather, report),
+fn add(backend: OwnersBackend, block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), HostError> {
+    let added = match backend {
+        OwnersBackend::Bpf => add_rows(block, gather, report),
+        OwnersBackend::Proc => add_parts(block, gather, report),
     };
     added.map_err(|at| HostError::Garbled { what: "owners of sockets", at })
 }
@@ -207,12 +207,12 @@ fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Re
     Ok(())
 }
 
-/// Takes any bytes as a recorded block, of either door, and indexes what it holds. For the fuzzer: it must neither panic
+/// Takes any bytes as a recorded block, of either backend, and indexes what it holds. For the fuzzer: it must neither panic
 /// nor fail to end.
 pub fn fuzz_owners(data: &[u8]) {
-    for (door, least) in [(Door::Proc, 12), (Door::Bpf, 8)] {
+    for (backend, least) in [(OwnersBackend::Proc, 12), (OwnersBackend::Bpf, 8)] {
         let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
-        if let Err(error) = add(door, data, &mut gather, &mut report) {
+        if let Err(error) = add(backend, data, &mut gather, &mut report) {
             assert!(!error.to_string().is_empty());
         }
         let (index, over) = gather.finish();

@@ -1,13 +1,13 @@
 //! What a reading of owners saw, what it missed, and how that is said.
 use sys::{Errno, SysError};
 
-use super::Door;
+use super::OwnersBackend;
 
 /// What a reading of owners saw and missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnersReport {
     /// Where it was read.
-    pub door: Door,
+    pub backend: OwnersBackend,
     /// Why BPF was not, if it was tried.
     pub refused: Option<Box<str>>,
     /// Processes that /proc listed; by BPF those that hold sockets.
@@ -31,10 +31,10 @@ pub struct OwnersReport {
 }
 
 impl OwnersReport {
-    /// The door in a word, for `--cost`.
+    /// The backend in a word, for `--cost`.
     pub fn via(&self) -> &'static str {
-        match (self.door, &self.refused) {
-            (door, None) => door.stream(),
+        match (self.backend, &self.refused) {
+            (backend, None) => backend.stream(),
             (_, Some(_)) => "owners@proc (bpf refused)",
         }
     }

@@ -27,7 +27,7 @@ fn seen(owners: &Owners, inode: u64) -> Vec<(u32, u32)> {
 }
 
 fn by_proc(host: &Host) -> Result<Owners, HostError> {
-    OwnersReader::new(Some(Door::Proc)).read(host)
+    OwnersReader::new(Some(OwnersBackend::Proc)).read(host)
 }
 
 fn listener() -> TcpListener {
@@ -80,18 +80,21 @@ fn child() {
     }
 }
 
-/// The doors that can be opened here.
-fn doors() -> Vec<Door> {
-    let may_bpf = Clues::read(&Host::live()).unwrap().may_bpf;
+/// The backends that can be opened here.
+fn backends() -> Vec<OwnersBackend> {
+    let may_bpf = Facts::read(&Host::live()).unwrap().may_bpf;
     if !may_bpf {
         let _ = std::io::stderr().write_all(b"skipped in part: no BPF here\n");
     }
-    [Door::Proc, Door::Bpf].into_iter().filter(|door| *door == Door::Proc || may_bpf).collect()
+    [OwnersBackend::Proc, OwnersBackend::Bpf]
+        .into_iter()
+        .filter(|backend| *backend == OwnersBackend::Proc || may_bpf)
+        .collect()
 }
 
-fn read_by(door: Door) -> Owners {
-    let owners = OwnersReader::new(Some(door)).read(&Host::live()).unwrap();
-    assert!(owners.report.ended.is_none() && owners.report.door == door, "{:?}", owners.report);
+fn read_by(backend: OwnersBackend) -> Owners {
+    let owners = OwnersReader::new(Some(backend)).read(&Host::live()).unwrap();
+    assert!(owners.report.ended.is_none() && owners.report.backend == backend, "{:?}", owners.report);
     owners
 }
 
@@ -195,9 +198,9 @@ proptest::proptest! {
 #[test]
 fn garbled_blocks_are_an_error_with_a_place() {
     let (mut gather, mut report) = (Gather::default(), OwnersReport::default());
-    let error = add(Door::Proc, &[2, 0, 0], &mut gather, &mut report).unwrap_err();
+    let error = add(OwnersBackend::Proc, &[2, 0, 0], &mut gather, &mut report).unwrap_err();
     assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 0");
-    let error = add(Door::Bpf, &[1, 0, 0, 0, 3, 0, 0, 0, 9], &mut gather, &mut report).unwrap_err();
+    let error = add(OwnersBackend::Bpf, &[1, 0, 0, 0, 3, 0, 0, 0, 9], &mut gather, &mut report).unwrap_err();
     assert_eq!(error.to_string(), "the recorded owners of sockets make no sense at byte 8");
 }
 
@@ -244,10 +247,10 @@ fn root_a_hundred_thousand_descriptors_of_a_living_process() {
         let line = format!("skipped in part: only {} descriptors (CAP_SYS_RESOURCE is missing)\n", numbers[1]);
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
-    for door in doors() {
-        let owners = read_by(door);
+    for backend in backends() {
+        let owners = read_by(backend);
         let found = owners.of(numbers[0]);
-        assert_eq!(found.len() as u64, numbers[1], "{door:?}");
+        assert_eq!(found.len() as u64, numbers[1], "{backend:?}");
         assert!(found.iter().all(|owner| owner.pid == child.id()));
         assert!(found.windows(2).all(|pair| pair[0].fd < pair[1].fd));
     }
@@ -336,10 +339,10 @@ fn root_the_same_owners_as_ss() {
     let _ = lab.connect_v4(20);
     lab.unaccepted(2);
     lab.time_wait(2);
-    for door in doors() {
+    for backend in backends() {
         let text = lab.output("ss", &["-Htanpe"]);
-        let compared = compare_with_ss(&text, &read_by(door));
-        assert!(compared >= 90, "{compared} owners by {door:?} in {text}");
+        let compared = compare_with_ss(&text, &read_by(backend));
+        assert!(compared >= 90, "{compared} owners by {backend:?} in {text}");
     }
 }
 
@@ -393,14 +396,14 @@ os.wait(), os.wait()
 ";
 
 #[test]
-fn root_every_holder_of_a_socket_by_every_door() {
+fn root_every_holder_of_a_socket_by_every_backend() {
     testkit::require_root!();
     testkit::require_tool!("python3");
     let (child, numbers) = script(HANDED_ON);
     let mut expected: Vec<_> = numbers[1..].chunks(2).map(|pair| (pair[0] as u32, pair[1] as u32)).collect();
     expected.sort_unstable();
-    for door in doors() {
-        assert_eq!(seen(&read_by(door), numbers[0]), expected, "{door:?}");
+    for backend in backends() {
+        assert_eq!(seen(&read_by(backend), numbers[0]), expected, "{backend:?}");
     }
     end(child);
 }
@@ -427,9 +430,9 @@ fn root_a_thread_with_its_own_descriptors() {
     testkit::require_tool!("python3");
     let (child, numbers) = script(OWN_TABLE);
     let (inode, pid, tid, fd) = (numbers[0], numbers[1] as u32, numbers[2], numbers[3] as u32);
-    for door in doors() {
-        let owners = read_by(door);
-        if door == Door::Proc {
+    for backend in backends() {
+        let owners = read_by(backend);
+        if backend == OwnersBackend::Proc {
             assert_eq!(seen(&owners, inode), [], "/proc/PID/fd is the leader's table");
             continue;
         }
@@ -450,16 +453,16 @@ fn root_processes_in_pid_namespaces_have_two_numbers() {
     let mut child = command.stdin(OwnedFd::from(socket.try_clone().unwrap())).spawn().unwrap();
     drop(command);
     assert_eq!(line_of(&mut child, "ready"), "ready");
-    for door in doors() {
+    for backend in backends() {
         // Children of other tests hold every descriptor of ours until their exec closes it.
-        let holders = || -> Vec<(Vec<u8>, u32)> {
-            let owners = read_by(door);
+        let owners = || -> Vec<(Vec<u8>, u32)> {
+            let owners = read_by(backend);
             let others = owners.of(inode(&socket)).iter().filter(|o| o.pid != std::process::id());
             others.map(|owner| (owner.process.as_bytes().to_vec(), owner.pid)).collect()
         };
         let mut found = Vec::new();
-        testkit::wait_until("unshare and sh are the only holders", || {
-            found = holders();
+        testkit::wait_until("unshare and sh are the only owners", || {
+            found = owners();
             found.iter().map(|(name, _)| name.as_slice()).eq([b"unshare".as_slice(), b"sh"])
         });
         assert_eq!(found[0].1, child.id());
@@ -482,8 +485,8 @@ fn root_the_last_batch_may_be_as_full_as_it_likes() {
     let mut sockets = Vec::new();
     for _ in 0..70 {
         sockets.push(UnixStream::pair().unwrap().0);
-        for door in doors() {
-            let owners = read_by(door);
+        for backend in backends() {
+            let owners = read_by(backend);
             let us = |socket: &UnixStream| owners.of(inode(socket)).iter().any(|o| o.pid == std::process::id());
             assert!(owners.report.fds > 0 && sockets.iter().all(us), "{}: {:?}", sockets.len(), owners.report);
         }
@@ -500,13 +503,13 @@ fn root_a_pid_that_is_used_again() {
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir("/");
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("reused by every door"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("reused by every backend"), "{text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// In a pid namespace of our own, where the next pid can be chosen.
 fn pid_reuse() {
-    for door in doors() {
-        let reader = OwnersReader::new(Some(door));
+    for backend in backends() {
+        let reader = OwnersReader::new(Some(backend));
         let spawn = |program: &str, socket: &UnixStream| {
             let stdin = OwnedFd::from(socket.try_clone().unwrap());
             Command::new(program).arg("-").stdin(stdin).stdout(Stdio::null()).spawn().unwrap()
@@ -527,22 +530,22 @@ fn pid_reuse() {
         let mut two = spawn("tail", &second);
         assert_eq!(two.id(), pid, "the pid was to be used again");
         testkit::wait_until("tail has begun", || held(&second) == [(pid, b"tail".to_vec())]);
-        assert_eq!(held(&first), [], "{door:?}");
+        assert_eq!(held(&first), [], "{backend:?}");
         two.kill().unwrap();
         two.wait().unwrap();
         drop((first_end, second_end));
     }
-    println!("\nreused by every door");
+    println!("\nreused by every backend");
 }
 
 #[test]
 fn root_nobody_is_unreadable_by_bpf() {
     testkit::require_root!();
-    if !doors().contains(&Door::Bpf) {
+    if !backends().contains(&OwnersBackend::Bpf) {
         return;
     }
     let socket = listener();
-    let owners = read_by(Door::Bpf);
+    let owners = read_by(OwnersBackend::Bpf);
     // Other tests fork: their children have it, too, until they exec.
     assert!(seen(&owners, inode(&socket)).contains(&(std::process::id(), socket.as_raw_fd() as u32)));
     assert!(owners.report.lines().is_empty() && !owners.report.is_partial(), "{:?}", owners.report);
@@ -552,7 +555,7 @@ fn root_nobody_is_unreadable_by_bpf() {
 #[test]
 fn root_refused_bpf_means_proc_and_is_told() {
     testkit::require_root!();
-    if !doors().contains(&Door::Bpf) {
+    if !backends().contains(&OwnersBackend::Bpf) {
         return;
     }
     let socket = listener();
@@ -561,16 +564,16 @@ fn root_refused_bpf_means_proc_and_is_told() {
     let owners = reader.read_by_bpf_or_proc(&Host::live()).unwrap();
     disarm_all();
     assert!(seen(&owners, inode(&socket)).contains(&(std::process::id(), socket.as_raw_fd() as u32)));
-    assert_eq!((owners.report.door, owners.report.via()), (Door::Proc, "owners@proc (bpf refused)"));
+    assert_eq!((owners.report.backend, owners.report.via()), (OwnersBackend::Proc, "owners@proc (bpf refused)"));
     assert!(owners.report.refused.as_ref().unwrap().contains("operation not permitted"), "{:?}", owners.report);
     assert!(!owners.report.lines().iter().any(|line| line.contains("bpf")), "silently");
     // Asked for by name it is an error.
     arm("bpf", 0, 1_000, Fault::Fails(Errno::PERM));
-    let refused = OwnersReader::new(Some(Door::Bpf)).read(&Host::live()).map(drop);
+    let refused = OwnersReader::new(Some(OwnersBackend::Bpf)).read(&Host::live()).map(drop);
     disarm_all();
     assert!(refused.unwrap_err().to_string().contains("operation not permitted"));
     // A reader that was refused does not try again, round by round.
-    assert_eq!(reader.read_by_bpf_or_proc(&Host::live()).unwrap().report.door, Door::Proc);
+    assert_eq!(reader.read_by_bpf_or_proc(&Host::live()).unwrap().report.backend, OwnersBackend::Proc);
 }
 
 #[test]
@@ -578,17 +581,17 @@ fn root_a_recording_of_every_door_is_replayed_without_a_kernel() {
     testkit::require_root!();
     let socket = listener();
     let tmp = tempfile::tempdir().unwrap();
-    for door in doors() {
-        let tape = tmp.path().join(door.stream());
+    for backend in backends() {
+        let tape = tmp.path().join(backend.stream());
         let host = Host::live().recording(&tape).unwrap();
-        let reader = OwnersReader::new(Some(door));
+        let reader = OwnersReader::new(Some(backend));
         let (first, second) = (reader.read(&host).unwrap(), reader.read(&host).unwrap());
         host.finish().unwrap();
         let replay = Host::replaying(&tape).unwrap();
         let reader = OwnersReader::default();
         for live in [first, second] {
             let again = reader.read(&replay).unwrap();
-            assert_eq!(again.report, live.report, "{door:?}");
+            assert_eq!(again.report, live.report, "{backend:?}");
             assert_eq!(again.of(inode(&socket)), live.of(inode(&socket)));
             assert_eq!(again.pids(), live.pids());
         }
@@ -607,9 +610,9 @@ fn root_hundreds_of_idle_processes() {
     let mut expected: Vec<_> = children.iter().map(|child| (child.id(), 0)).collect();
     expected.push((std::process::id(), socket.as_raw_fd() as u32));
     expected.sort_unstable();
-    for door in doors() {
-        let owners = read_by(door);
-        assert_eq!(seen(&owners, inode(&socket)), expected, "{door:?}");
+    for backend in backends() {
+        let owners = read_by(backend);
+        assert_eq!(seen(&owners, inode(&socket)), expected, "{backend:?}");
         assert!(owners.pids().len() >= 301);
     }
     children.iter_mut().for_each(|child| child.kill().unwrap());

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use record::rows::{Sockets, need};
 use record::{Books, Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
-use sys::{Errno, Way};
+use sys::{Errno, NetnsTarget};
 
 use super::{AllNetnsSockets, Rest, Round};
 use crate::backends::bpf::cache::{Ask, WalkError, WalkScope};
@@ -85,7 +85,7 @@ impl AllNetnsSockets<'_> {
 
     // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
     fn is_followed(&self) -> bool {
-        let recorded = |way: &Way<'_>| {
+        let recorded = |way: &NetnsTarget<'_>| {
             let tables = [Table::Tcp, Table::Tcp4, Table::Tcp6];
             tables.iter().any(|table| self.host.holds(&keys::key(*table, Via::Netlink, way.netns_id)))
         };
@@ -135,7 +135,7 @@ impl AllNetnsSockets<'_> {
     /// A namespace that nothing leads to: its TCP sockets by its number, unless they have been read.
     pub(super) fn without_a_way(
         &self,
-        way: &Way<'_>,
+        way: &NetnsTarget<'_>,
         rest: &Rest<'_>,
         options: &Options,
         each: &mut Each<'_, Sockets>,

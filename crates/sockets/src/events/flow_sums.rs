@@ -8,7 +8,7 @@ use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, Soc
 use record::{Accounting, Addr, Books, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
 use std::collections::HashMap;
 use std::time::Duration;
-use sys::clock::Moments;
+use sys::clock::TimestampWriter;
 use sys::{Blocks, Host};
 
 use super::bpf::{HEAD, Head, MISSED, totals};
@@ -43,7 +43,7 @@ struct Sums {
 pub struct FlowSums<'h> {
     backend: Backend<'h>,
     interval: Duration,
-    moments: Moments,
+    moments: TimestampWriter,
     books: Books,
     /// Why the better backend is shut.
     shut: Option<String>,
@@ -74,7 +74,7 @@ impl<'h> FlowSums<'h> {
         let of = |backend, shut| FlowSums {
             backend,
             interval,
-            moments: Moments::new(),
+            moments: TimestampWriter::new(),
             books: Books::default(),
             shut,
             opened: 0,

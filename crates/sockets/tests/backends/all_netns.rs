@@ -5,7 +5,7 @@ use record::rows::Socket;
 use record::{Next, Op, Operand, Proto, Push, Source, SourceFault};
 use sockets::{AllNetnsSockets, BackendCache, Options, Via};
 use std::path::Path;
-use sys::{Host, NetNs, Way};
+use sys::{Host, NetNs, NetnsTarget};
 use testkit::netns::Lab;
 
 fn place(lab: &Lab) -> (u64, std::path::PathBuf) {
@@ -17,11 +17,11 @@ fn tcp() -> Options {
 }
 
 /// Namespaces of the rows, with how many each has, and the footer.
-fn read(host: &Host, ways: Vec<Way<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+fn read(host: &Host, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     read_by(host, tcp(), ways)
 }
 
-fn read_by(host: &Host, options: Options, ways: Vec<Way<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+fn read_by(host: &Host, options: Options, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     let cache = BackendCache::new();
     let mut counts: Vec<(u64, usize)> = Vec::new();
     let books = AllNetnsSockets::new(host, options, ways, &cache)
@@ -45,10 +45,10 @@ fn root_one_after_the_other_and_back_home() {
     labs[1].connect_v4(3);
     let home = sys::netns::current_inode().unwrap();
     let [a, b] = labs.each_ref().map(place);
-    let by_path = Way { netns_id: a.0, is_here: false, path: Some(&a.1), pid: None };
+    let by_path = NetnsTarget { netns_id: a.0, is_here: false, path: Some(&a.1), pid: None };
     // The file has become something else: the process leads there.
     let pid = labs[1].spawn("sleep", &["60"]);
-    let by_pid = Way { netns_id: b.0, is_here: false, path: Some(Path::new("/dev/null")), pid: Some(pid) };
+    let by_pid = NetnsTarget { netns_id: b.0, is_here: false, path: Some(Path::new("/dev/null")), pid: Some(pid) };
     let (rows, why, incomplete) = read(&Host::live(), vec![by_path, by_pid]);
     assert_eq!(rows, [(a.0, 5), (b.0, 7)]);
     assert!(why.is_empty() && !incomplete, "{why:?}");
@@ -64,10 +64,10 @@ fn root_what_has_gone_is_counted() {
     let gone = Lab::new("gone");
     let (gone_inode, gone_path) = place(&gone);
     drop(gone);
-    let here = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
-    let deleted = Way { netns_id: gone_inode, is_here: false, path: Some(&gone_path), pid: None };
+    let here = NetnsTarget { netns_id: inode, is_here: false, path: Some(&path), pid: None };
+    let deleted = NetnsTarget { netns_id: gone_inode, is_here: false, path: Some(&gone_path), pid: None };
     // Its name is another namespace's now.
-    let renamed = Way { netns_id: gone_inode, path: Some(&path), ..deleted };
+    let renamed = NetnsTarget { netns_id: gone_inode, path: Some(&path), ..deleted };
     let host = Host::live();
     let (rows, why, incomplete) = read(&host, vec![deleted, here, renamed]);
     assert_eq!(rows, [(inode, 3)]);
@@ -84,8 +84,8 @@ fn root_on_tape() {
     let (inode, path) = place(&lab);
     let tmp = tempfile::tempdir().unwrap();
     let tape = tmp.path().join("tape");
-    let there = Way { netns_id: inode, is_here: false, path: Some(&path), pid: None };
-    let never = Way { netns_id: 7, is_here: false, path: None, pid: None };
+    let there = NetnsTarget { netns_id: inode, is_here: false, path: Some(&path), pid: None };
+    let never = NetnsTarget { netns_id: 7, is_here: false, path: None, pid: None };
     // Without BPF nobody asks the kernel about one that is known by its number alone.
     let ways = || if cfg!(feature = "bpf") { vec![there, never] } else { vec![there] };
     let host = Host::live().recording(&tape).unwrap();
@@ -101,7 +101,7 @@ fn a_namespace_that_has_gone_is_no_error() {
     let host = Host::live();
     let closed = tempfile::tempdir().unwrap();
     let missing = closed.path().join("missing");
-    let gone = Way { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
+    let gone = NetnsTarget { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
     let cache = BackendCache::new();
     let books = AllNetnsSockets::new(&host, tcp(), vec![gone], &cache)
         .run(&demand(0, Vec::new()), &mut |_| Next::More)
@@ -114,7 +114,7 @@ fn a_namespace_that_has_gone_is_no_error() {
 fn names_of_interfaces_are_not_pushed_down() {
     let host = Host::live();
     let own = NetNs::current().unwrap().inode();
-    let ways = vec![Way::here(own)];
+    let ways = vec![NetnsTarget::here(own)];
     let cache = BackendCache::new();
     let every = AllNetnsSockets::new(&host, tcp(), ways, &cache);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
@@ -130,7 +130,8 @@ fn root_without_the_right_the_names_are_told() {
     testkit::require_root!();
     let labs: Vec<Lab> = (0..4).map(|_| Lab::new("denied")).collect();
     let known: Vec<_> = labs.iter().map(place).collect();
-    let ways = || known.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    let ways =
+        || known.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
     // A thread has capabilities of its own.
     let text = std::thread::scope(|scope| {
         let run = || {
@@ -172,10 +173,11 @@ fn root_one_pass_has_what_each_has() {
     let known: Vec<_> = labs.iter().chain([&child]).map(place).collect();
     let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = known.iter().map(place_of).collect();
-    let ways = || kept.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    let ways =
+        || kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
     use record::rows::need;
     const NEEDS: u64 = need::V6ONLY | need::UNIX_QUEUES | need::INODE;
-    let rows = |via, ways: Vec<Way<'_>>| {
+    let rows = |via, ways: Vec<NetnsTarget<'_>>| {
         let host = Host::live();
         let cache = BackendCache::new();
         let mut rows = Vec::new();
@@ -195,8 +197,8 @@ fn root_one_pass_has_what_each_has() {
     assert_eq!(rows(Via::Bpf, ways().collect()), each);
     assert!(each.iter().filter(|row| row.0 == kept[3].0).count() > 10, "{each:?}");
     // Without a way in, the others are read by netlink and this one by its number.
-    let lost = |place: Way<'static>| place;
-    let lost = lost(Way { netns_id: kept[3].0, is_here: false, path: None, pid: None });
+    let lost = |place: NetnsTarget<'static>| place;
+    let lost = lost(NetnsTarget { netns_id: kept[3].0, is_here: false, path: None, pid: None });
     let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).copied().collect();
     assert_eq!(rows(Via::Netlink, vec![lost]), own);
 }

@@ -6,7 +6,7 @@ use record::rows::{Socket, need};
 use record::{Accounting, Next, Proto, Source};
 use sockets::{AllNetnsSockets, BackendCache, Options, SocketSource, Via};
 use sys::socket::{SOCK_DGRAM, SOCK_STREAM};
-use sys::{Host, NetNs, Way};
+use sys::{Host, NetNs, NetnsTarget};
 use testkit::netns::Lab;
 
 use crate::rows::demand;
@@ -32,7 +32,7 @@ fn of_all(
     let paths: Vec<_> = labs.iter().map(|lab| (NetNs::open_path(&lab.path()).unwrap().inode(), lab.path())).collect();
     let way = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = paths.iter().map(way).collect();
-    let ways = kept.iter().map(|(id, path)| Way { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    let ways = kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
     let mut source = AllNetnsSockets::new(host, options(proto, via, 0), ways.collect(), cache);
     collected(&mut source, |row| kept.iter().any(|(id, _)| *id == row.netns_id))
 }
@@ -189,7 +189,7 @@ fn root_issue_10_a_broken_walk_that_is_insisted_on_is_not_whole() {
     let lab = Lab::new("insisted");
     let _ = lab.connect_v4(200);
     let (id, path) = (NetNs::open_path(&lab.path()).unwrap().inode(), lab.path());
-    let way = Way { netns_id: id, is_here: false, path: Some(&path), pid: None };
+    let way = NetnsTarget { netns_id: id, is_here: false, path: Some(&path), pid: None };
     let (host, cache) = (Host::live(), BackendCache::breaking_off_after(5));
     let options = options(Proto::Tcp, Some(Via::Bpf), 0);
     let books =

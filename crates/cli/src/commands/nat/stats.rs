@@ -15,7 +15,7 @@ use record::rows::NatStats;
 use record::{Accounting, LookupId, Lookups, Source};
 use std::cell::RefCell;
 use std::ffi::OsString;
-use sys::{Mode, Way};
+use sys::{Mode, NetnsTarget};
 
 /// Runs the command with the words behind `nat stats`.
 pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
@@ -73,10 +73,10 @@ impl SourceProvider<NatStats> for Reading {
 }
 
 /// The ways into the namespaces of the session: of all, or the one it is in.
-pub(super) fn ways<'n>(session: &Session, namespaces: Option<&'n host::Namespaces>) -> Vec<Way<'n>> {
+pub(super) fn ways<'n>(session: &Session, namespaces: Option<&'n host::Namespaces>) -> Vec<NetnsTarget<'n>> {
     let own = session.netns_id();
     match namespaces {
-        None => vec![Way::here(own)],
+        None => vec![NetnsTarget::here(own)],
         Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(own)).collect(),
     }
 }

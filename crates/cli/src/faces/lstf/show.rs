@@ -149,7 +149,7 @@ impl Face<'_> {
     /// Owners below `PROC_ROOT`. The kernel's own list of open files knows no such place: each process is looked into.
     fn owners_elsewhere(&self, books: &mut Accounting) -> Result<Option<Owners>, Failure> {
         let Some(host) = self.processes.filter(|_| self.switches.processes) else { return Ok(None) };
-        let owners = OwnersReader::new(Some(host::Door::Proc)).read(host).map_err(Failure::Owners)?;
+        let owners = OwnersReader::new(Some(host::OwnersBackend::Proc)).read(host).map_err(Failure::Owners)?;
         owners.report().lines().into_iter().for_each(|line| books.because(1, line));
         Ok(Some(owners))
     }

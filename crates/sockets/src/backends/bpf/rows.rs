@@ -130,7 +130,7 @@ impl Head {
         let counters = place(part::COUNTERS, COUNTERS);
         let netns = place(part::NETNS, NETNS);
         let identity = place(part::IDENTITY, IDENTITY);
-        let hz = sys::ticks::a_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
+        let hz = sys::clock::jiffies_per_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
         let layout = u64::from(parts) << 32 | u64::from(hz);
         let [queues, uid, mark] = [part::QUEUES, part::UID, part::MARK].map(|bit| parts & bit != 0);
         Ok(Head { timer, counters, netns, identity, bound, queues, uid, mark, parts: at, hz, layout })

@@ -11,7 +11,7 @@ use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::{Happening, SocketEvents};
 use record::{Accounting, Books, Each, Next, SourceError, Tide};
-use sys::clock::Moments;
+use sys::clock::TimestampWriter;
 use sys::{Blocks, SysError};
 
 use self::event::{EVENT, Event, decode, happened_ns};
@@ -62,7 +62,7 @@ impl Head {
 /// The events of one run.
 pub(crate) struct BpfEvents<'h> {
     blocks: Box<dyn Blocks + 'h>,
-    moments: Moments,
+    moments: TimestampWriter,
     books: Books,
     last: Head,
     wall_ns: u64,
@@ -74,7 +74,7 @@ impl<'h> BpfEvents<'h> {
     pub(crate) fn new(blocks: Box<dyn Blocks + 'h>) -> BpfEvents<'h> {
         BpfEvents {
             blocks,
-            moments: Moments::new(),
+            moments: TimestampWriter::new(),
             books: Books::default(),
             last: Head::default(),
             wall_ns: 0,

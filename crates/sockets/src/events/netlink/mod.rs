@@ -9,7 +9,7 @@ use record::rows::{Direction, Endpoint, Happening, Socket, SocketEvent, SocketEv
 use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, Tide};
 use std::collections::{HashMap, HashSet};
 use sys::Host;
-use sys::clock::Moments;
+use sys::clock::TimestampWriter;
 
 use super::{Follow, error_of};
 use crate::Via;
@@ -51,7 +51,7 @@ pub(crate) struct NetlinkEvents<'h> {
     listeners: Listeners,
     looks: u64,
     next_look_ns: u64,
-    moments: Moments,
+    moments: TimestampWriter,
     books: Accounting,
     rows: u64,
     unseen_openings: u64,
@@ -73,7 +73,7 @@ impl<'h> NetlinkEvents<'h> {
             listeners: Listeners::default(),
             looks: 0,
             next_look_ns: 0,
-            moments: Moments::new(),
+            moments: TimestampWriter::new(),
             books: Accounting::default(),
             rows: 0,
             unseen_openings: 0,

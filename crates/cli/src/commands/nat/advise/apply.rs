@@ -18,7 +18,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
-use sys::Way;
+use sys::NetnsTarget;
 
 const OUT_OF_REACH: &str = "limit and buckets cannot be set from here: they are the host's, and only its first network \
                             namespace may (or the right is missing, CAP_NET_ADMIN)";
@@ -185,7 +185,7 @@ impl Work<'_> {
     }
 
     /// Sets it in a namespace. One that has gone since needs no setting.
-    fn set_inside(&mut self, way: &Way<'_>, setting: &Setting, place: &str) -> Result<(), Failed> {
+    fn set_inside(&mut self, way: &NetnsTarget<'_>, setting: &Setting, place: &str) -> Result<(), Failed> {
         let mut result = None;
         let entered = in_each(self.session.host(), std::slice::from_ref(way), &mut |_, _| {
             result = Some(self.set(setting));
@@ -228,7 +228,7 @@ impl Work<'_> {
 
 /// The words before a command that is to run in a namespace, for a shell. A name that cannot be shown on a terminal as it
 /// is gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
-fn entering(way: &Way<'_>) -> String {
+fn entering(way: &NetnsTarget<'_>) -> String {
     let shown = |path: &Path| sys::escaped(path.as_os_str().as_encoded_bytes());
     let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));
     let path = match (way.is_here, way.path, way.pid) {
@@ -263,7 +263,7 @@ mod tests {
         let lab = testkit::netns::Lab::new("applyinside");
         let session = Session::open(Place::default()).ok().unwrap();
         let (path, netns_id) = (lab.path(), lab.inside(|| sys::netns::current_inode().unwrap()));
-        let way = Way { netns_id, is_here: false, path: Some(&path), pid: None };
+        let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
         let read = || fs::read_to_string(format!("{SETTINGS_DIR}/nf_conntrack_udp_timeout")).unwrap();
         let (own, was) = (read(), lab.inside(read).trim().parse().unwrap());
         let setting = Setting { file: "nf_conntrack_udp_timeout", was, becomes: 17 };
@@ -277,13 +277,13 @@ mod tests {
 
     #[test]
     fn a_name_is_one_word_for_the_shell() {
-        let way = |is_here, path| Way { netns_id: 1, is_here, path, pid: Some(7) };
+        let way = |is_here, path| NetnsTarget { netns_id: 1, is_here, path, pid: Some(7) };
         assert_eq!(entering(&way(false, Some(std::path::Path::new("/a 'b")))), "nsenter --net='/a '\\''b' ");
         assert_eq!(entering(&way(false, None)), "nsenter --net='/proc/7/ns/net' ");
         assert_eq!(entering(&way(true, None)), "");
         let hostile = Some(std::path::Path::new("/a\n\u{1b}[1m"));
         assert_eq!(entering(&way(false, hostile)), "nsenter --net='/proc/7/ns/net' ");
-        let alone = Way { pid: None, ..way(false, hostile) };
+        let alone = NetnsTarget { pid: None, ..way(false, hostile) };
         assert_eq!(entering(&alone), "nsenter --net='/a\\n\\u{1b}[1m' ");
     }
 }

@@ -11,7 +11,7 @@ use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
 use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
-use sys::{Host, Way};
+use sys::{Host, NetnsTarget};
 
 /// Everything about the namespaces of the session, in their order. Takes as long as the samples do.
 pub(super) fn gather(
@@ -27,7 +27,7 @@ pub(super) fn gather(
     let host = session.host();
     let machine = Machine::read(host, asked.memory_bytes, books);
     let mut found = BTreeMap::new();
-    let alive: Vec<Way<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
+    let alive: Vec<NetnsTarget<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is
     // counted.
     let mut pass = namespaces.is_some().then(|| Pass::over(session, &sampled, &alive, books));
@@ -111,7 +111,12 @@ impl Counted {
 
 impl Sampled {
     /// Reads all namespaces as often as asked; the books are those of the last time.
-    fn take_all(&mut self, session: &Session, asked: &NatAdvise, ways: &[Way<'_>]) -> Result<Accounting, SourceError> {
+    fn take_all(
+        &mut self,
+        session: &Session,
+        asked: &NatAdvise,
+        ways: &[NetnsTarget<'_>],
+    ) -> Result<Accounting, SourceError> {
         let interval_ns = u64::try_from(asked.interval.as_nanos()).unwrap_or(u64::MAX);
         let mut books = Accounting::default();
         while self.round < asked.samples && session.host().begin_round() {
@@ -129,7 +134,7 @@ impl Sampled {
         Ok(books)
     }
 
-    fn take(&mut self, session: &Session, ways: &[Way<'_>]) -> Result<Accounting, SourceError> {
+    fn take(&mut self, session: &Session, ways: &[NetnsTarget<'_>]) -> Result<Accounting, SourceError> {
         self.round += 1;
         let (of, round) = (&mut self.of, self.round);
         in_each(session.host(), ways, &mut |netns_id, books| {
@@ -253,10 +258,10 @@ struct Pass {
 
 impl Pass {
     /// Reads the namespaces of `alive` that have entries.
-    fn over(session: &Session, sampled: &Sampled, alive: &[Way<'_>], books: &mut Accounting) -> Pass {
-        let counted = |way: &Way<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
-        let filled: Vec<Way<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
-        let settings = |way: &Way<'_>| counted(way).and_then(|of| of.last.settings).unwrap_or_default();
+    fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], books: &mut Accounting) -> Pass {
+        let counted = |way: &NetnsTarget<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
+        let filled: Vec<NetnsTarget<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
+        let settings = |way: &NetnsTarget<'_>| counted(way).and_then(|of| of.last.settings).unwrap_or_default();
         let mut pass = Pass::default();
         if filled.is_empty() {
             return pass;

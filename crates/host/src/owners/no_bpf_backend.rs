@@ -1,10 +1,10 @@
-//! What stands in the BPF door's place when it is not built in.
+//! What stands in the BPF backend's place when it is not built in.
 use sys::{Blocks, Errno, Host, SysError};
 
 #[derive(Default)]
-pub(super) struct BpfDoor;
+pub(super) struct BpfBackend;
 
-impl BpfDoor {
+impl BpfBackend {
     pub(super) fn open<'a>(&'a self, _: &'a Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
         Err(SysError::new("read", "owners by BPF: it is not built in", Errno::NOSYS))
     }

@@ -5,7 +5,7 @@ use crate::object::{slice, u16_at, u32_at};
 
 /// `enum bpf_core_relo_kind`: what is asked about the kernel's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum RelocationKind {
     ByteOffset,
     ByteSize,
     FieldExists,
@@ -21,49 +21,49 @@ pub(crate) enum Question {
 }
 
 /// In the order of their numbers.
-pub(crate) const ALL: [Question; 12] = [
-    Question::ByteOffset,
-    Question::ByteSize,
-    Question::FieldExists,
-    Question::Signed,
-    Question::LeftShift,
-    Question::RightShift,
-    Question::LocalTypeId,
-    Question::TypeId,
-    Question::TypeExists,
-    Question::TypeSize,
-    Question::ValueExists,
-    Question::Value,
+pub(crate) const ALL: [RelocationKind; 12] = [
+    RelocationKind::ByteOffset,
+    RelocationKind::ByteSize,
+    RelocationKind::FieldExists,
+    RelocationKind::Signed,
+    RelocationKind::LeftShift,
+    RelocationKind::RightShift,
+    RelocationKind::LocalTypeId,
+    RelocationKind::TypeId,
+    RelocationKind::TypeExists,
+    RelocationKind::TypeSize,
+    RelocationKind::ValueExists,
+    RelocationKind::Value,
 ];
 
-impl Question {
-    fn of(number: u32) -> Option<Question> {
+impl RelocationKind {
+    fn of(number: u32) -> Option<RelocationKind> {
         ALL.get(number as usize).copied()
     }
 
     /// About a member, not about the type itself or a constant of an enum.
     pub(crate) fn is_about_field(self) -> bool {
-        use Question::*;
+        use RelocationKind::*;
         matches!(self, ByteOffset | ByteSize | FieldExists | Signed | LeftShift | RightShift)
     }
 }
 
-/// One note: the instruction at `offset` of its section holds a number that depends on the kernel.
+/// One relocation: the instruction at `offset` of its section holds a number that depends on the kernel.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Note<'a> {
+pub(crate) struct Relocation<'a> {
     pub(crate) offset: usize,
     /// The type in the object's own types.
     pub(crate) type_id: u32,
     /// The way into it: `0:3:1` are indexes of members and elements.
     pub(crate) path: &'a str,
-    pub(crate) question: Question,
+    pub(crate) kind: RelocationKind,
 }
 
 /// Bytes of a `struct bpf_core_relo`; newer compilers may append.
-const NOTE_BYTES: usize = 16;
+const RELOCATION_BYTES: usize = 16;
 
 /// The notes for the section named `section`.
-pub(crate) fn notes<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<Vec<Note<'a>>, BpfError> {
+pub(crate) fn parse<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<Vec<Relocation<'a>>, BpfError> {
     let head = |at| u32_at(ext, at).map(|number| number as usize);
     if u16_at(ext, 0) != Some(0xeb9f) {
         return Err(wrong("no extension in this byte order"));
@@ -73,18 +73,18 @@ pub(crate) fn notes<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<
         return Ok(Vec::new());
     };
     let all = slice(ext, header.saturating_add(at), length).ok_or(wrong("notes behind the end"))?;
-    let Some(note_bytes) = u32_at(all, 0).map(|bytes| bytes as usize) else { return Ok(Vec::new()) };
-    if note_bytes < NOTE_BYTES {
+    let Some(entry_bytes) = u32_at(all, 0).map(|bytes| bytes as usize) else { return Ok(Vec::new()) };
+    if entry_bytes < RELOCATION_BYTES {
         return Err(wrong("notes too short"));
     }
     let mut found = Vec::new();
     let mut rest = all.get(4..).unwrap_or_default();
     while let (Some(name), Some(count)) = (u32_at(rest, 0), u32_at(rest, 4)) {
-        let length = (count as usize).checked_mul(note_bytes).ok_or(wrong("too many notes"))?;
+        let length = (count as usize).checked_mul(entry_bytes).ok_or(wrong("too many notes"))?;
         let body = slice(rest, 8, length).ok_or(wrong("notes behind the end"))?;
         if types.is_named(name, section) {
-            for raw in body.chunks_exact(note_bytes) {
-                found.push(note(raw, types).ok_or(wrong("a note we do not know"))?);
+            for raw in body.chunks_exact(entry_bytes) {
+                found.push(relocation(raw, types).ok_or(wrong("a note we do not know"))?);
             }
         }
         rest = rest.get(8 + length..).unwrap_or_default();
@@ -92,11 +92,11 @@ pub(crate) fn notes<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<
     Ok(found)
 }
 
-fn note<'a>(raw: &[u8], types: &Types<'a>) -> Option<Note<'a>> {
-    Some(Note {
+fn relocation<'a>(raw: &[u8], types: &Types<'a>) -> Option<Relocation<'a>> {
+    Some(Relocation {
         offset: u32_at(raw, 0)? as usize,
         type_id: u32_at(raw, 4)?,
         path: types.name(u32_at(raw, 8)?),
-        question: Question::of(u32_at(raw, 12)?)?,
+        kind: RelocationKind::of(u32_at(raw, 12)?)?,
     })
 }

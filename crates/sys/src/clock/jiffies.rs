@@ -7,7 +7,7 @@ const RATES: [u32; 10] = [100, 250, 300, 1000, 128, 256, 1024, 24, 48, 1200];
 ///
 /// Ticks start 300 seconds before they overflow 32 bits (INITIAL_JIFFIES, include/linux/jiffies.h), and they and the
 /// monotonic clock stand still together.
-pub fn a_second(jiffies: u64, monotonic_ns: u64) -> u32 {
+pub fn jiffies_per_second(jiffies: u64, monotonic_ns: u64) -> u32 {
     let ticks = jiffies as f64 - (1u64 << 32) as f64;
     let seconds = monotonic_ns as f64 / 1e9 - 300.0;
     let off = |rate: u32| (seconds * f64::from(rate) - ticks).abs();
@@ -23,9 +23,9 @@ mod tests {
         for hz in [100u32, 250, 300, 1000] {
             for seconds in [1u64, 200, 400, 86_400, 40_000_000] {
                 let ticks = (1 << 32) - 300 * u64::from(hz) + u64::from(hz) * seconds;
-                assert_eq!(a_second(ticks, seconds * 1_000_000_000 + 3_000_000), hz, "{hz} Hz, {seconds} s");
+                assert_eq!(jiffies_per_second(ticks, seconds * 1_000_000_000 + 3_000_000), hz, "{hz} Hz, {seconds} s");
             }
         }
-        let _ = a_second(u64::MAX, u64::MAX);
+        let _ = jiffies_per_second(u64::MAX, u64::MAX);
     }
 }

@@ -10,11 +10,11 @@ use crate::host::{Host, Mode};
 use crate::netns::{Inside, NetNs};
 
 /// Names told of namespaces that could not be entered; the others are counted.
-const NAMES_TOLD: usize = 3;
+const NAMES_SHOWN: usize = 3;
 
-/// A network namespace and the ways into it.
+/// A network namespace and the targets into it.
 #[derive(Debug, Clone, Copy)]
-pub struct Way<'p> {
+pub struct NetnsTarget<'p> {
     /// Its inode: it goes into every row and names the recording's streams.
     pub netns_id: u64,
     /// True for the namespace that the calling thread is in: nothing needs to be entered.
@@ -25,14 +25,14 @@ pub struct Way<'p> {
     pub pid: Option<u32>,
 }
 
-impl Way<'_> {
+impl NetnsTarget<'_> {
     /// The way to the calling thread's own namespace, which needs no file and no process.
-    pub fn here(netns_id: u64) -> Way<'static> {
-        Way { netns_id, is_here: true, path: None, pid: None }
+    pub fn here(netns_id: u64) -> NetnsTarget<'static> {
+        NetnsTarget { netns_id, is_here: true, path: None, pid: None }
     }
 
     /// False for a namespace that is known by its number alone: it cannot be entered.
-    pub fn leads_in(&self) -> bool {
+    pub fn can_be_entered(&self) -> bool {
         self.is_here || self.path.is_some() || self.pid.is_some()
     }
 
@@ -82,20 +82,20 @@ pub struct NotEntered {
 }
 
 impl NotEntered {
-    /// Counts one, with the error of [`Way::enter`].
-    pub fn add(&mut self, way: &Way<'_>, error: SysError) {
-        if error.errno.is_gone() && way.leads_in() {
+    /// Counts one, with the error of [`NetnsTarget::enter`].
+    pub fn add(&mut self, target: &NetnsTarget<'_>, error: SysError) {
+        if error.errno.is_gone() && target.can_be_entered() {
             self.gone += 1;
             return;
         }
         match self.unreadable.iter_mut().find(|known| known.error.errno == error.errno) {
             Some(known) => {
                 known.count += 1;
-                if known.names.len() < NAMES_TOLD {
-                    known.names.push(way.name());
+                if known.names.len() < NAMES_SHOWN {
+                    known.names.push(target.name());
                 }
             }
-            None => self.unreadable.push(Unreadable { error, names: vec![way.name()], count: 1 }),
+            None => self.unreadable.push(Unreadable { error, names: vec![target.name()], count: 1 }),
         }
     }
 }
@@ -136,10 +136,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn told(ways: &[Way<'_>], errno: Errno) -> (u64, Vec<String>) {
+    fn told(targets: &[NetnsTarget<'_>], errno: Errno) -> (u64, Vec<String>) {
         let mut not_entered = NotEntered::default();
-        for way in ways {
-            not_entered.add(way, SysError::new("setns", "it", errno));
+        for target in targets {
+            not_entered.add(target, SysError::new("setns", "it", errno));
         }
         (not_entered.gone, not_entered.unreadable.iter().map(Unreadable::to_string).collect())
     }
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn what_has_gone_is_counted_and_the_rest_is_named() {
         let path = Path::new("/run/netns/a\n\x1b[1mb");
-        let by_path = Way { netns_id: 7, is_here: false, path: Some(path), pid: Some(1) };
-        let by_pid = Way { path: None, ..by_path };
-        let by_number = Way { pid: None, ..by_pid };
+        let by_path = NetnsTarget { netns_id: 7, is_here: false, path: Some(path), pid: Some(1) };
+        let by_pid = NetnsTarget { path: None, ..by_path };
+        let by_number = NetnsTarget { pid: None, ..by_pid };
         assert_eq!(
             told(&[by_path, by_pid, by_number], Errno::NOENT),
             (2, vec!["one network namespace was not read (net:[7]): nothing leads into it".to_owned()])
@@ -177,10 +177,10 @@ mod tests {
     #[test]
     fn ones_own_needs_no_entering() {
         let host = Host::live();
-        assert!(Way::here(7).enter(&host).unwrap().is_none());
-        assert!(Way::here(7).leads_in());
-        let number_alone = Way { is_here: false, ..Way::here(7) };
-        assert!(!number_alone.leads_in());
+        assert!(NetnsTarget::here(7).enter(&host).unwrap().is_none());
+        assert!(NetnsTarget::here(7).can_be_entered());
+        let number_alone = NetnsTarget { is_here: false, ..NetnsTarget::here(7) };
+        assert!(!number_alone.can_be_entered());
         assert_eq!(number_alone.enter(&host).unwrap_err().errno, Errno::NOENT);
     }
 }

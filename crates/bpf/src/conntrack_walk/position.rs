@@ -3,15 +3,15 @@
 /// How far into a table: buckets before it, of so many. Entries stand in the order of their hash in a table of any size,
 /// so that a share of one is the same share of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct TablePosition {
     pub(super) bucket: u32,
     pub(super) of: u32,
 }
 
-impl Share {
-    pub(super) const NOTHING: Share = Share { bucket: 0, of: 1 };
+impl TablePosition {
+    pub(super) const NOTHING: TablePosition = TablePosition { bucket: 0, of: 1 };
 
-    pub(super) fn is_before(self, other: Share) -> bool {
+    pub(super) fn is_before(self, other: TablePosition) -> bool {
         u64::from(self.bucket) * u64::from(other.of) < u64::from(other.bucket) * u64::from(self.of)
     }
 

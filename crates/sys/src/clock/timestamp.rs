@@ -1,26 +1,26 @@
-//! Moments as text: RFC 3339 with nanoseconds, written once a second and patched in between.
+//! TimestampWriter as text: RFC 3339 with nanoseconds, written once a second and patched in between.
 use super::WallTime;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Writes moments of a stream, `2026-11-21T14:45:52.123456789Z`.
 #[derive(Debug)]
-pub struct Moments {
+pub struct TimestampWriter {
     /// The second that `text` is about.
     second: u64,
     text: Vec<u8>,
 }
 
-impl Default for Moments {
-    fn default() -> Moments {
-        Moments::new()
+impl Default for TimestampWriter {
+    fn default() -> TimestampWriter {
+        TimestampWriter::new()
     }
 }
 
-impl Moments {
+impl TimestampWriter {
     /// Nothing written yet.
-    pub fn new() -> Moments {
-        Moments { second: u64::MAX, text: Vec::with_capacity(32) }
+    pub fn new() -> TimestampWriter {
+        TimestampWriter { second: u64::MAX, text: Vec::with_capacity(32) }
     }
 
     /// The text of `ns` nanoseconds since 1970.
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_clock() {
-        let mut moments = Moments::new();
+        let mut moments = TimestampWriter::new();
         for (seconds, nanos) in [(1_700_000_000, 1), (1_700_000_000, 999_999_999), (1_700_000_061, 0), (0, 5)] {
             let expected = WallTime { seconds, nanos }.rfc3339().to_string();
             let ns = seconds as u64 * NANOS_PER_SECOND + u64::from(nanos);

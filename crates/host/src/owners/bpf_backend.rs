@@ -9,11 +9,11 @@ const BLOCK_BYTES: usize = 64 << 10;
 
 /// The program, loaded when it is first needed. Refused once, it is not tried again.
 #[derive(Default)]
-pub(super) struct BpfDoor {
+pub(super) struct BpfBackend {
     loaded: OnceCell<Result<OwnersFiles, BpfError>>,
 }
 
-impl BpfDoor {
+impl BpfBackend {
     /// Begins a pass.
     pub(super) fn open<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
         let files = self.loaded.get_or_init(|| OwnersFiles::load(host)).as_ref().map_err(failed)?;

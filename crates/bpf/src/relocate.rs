@@ -1,9 +1,9 @@
-//! Answers a note: what number does the running kernel have where the compiler put the object's?
+//! Answers a relocation: what number does the running kernel have where the compiler put the object's?
 //!
 //! The object's types are a selection of the kernel's: the same names, fewer members, other offsets. A way through them
 //! (`sock`, member `__sk_common`, member `skc_net`, …) is walked again in the kernel's types by names.
 use crate::btf::{Kind, Member, Types, essential};
-use crate::core_notes::{Note, Question};
+use crate::core_relocations::{Relocation, RelocationKind};
 use crate::error::BpfError;
 
 /// Anonymous structs inside anonymous unions inside …: the kernel has four levels.
@@ -13,28 +13,28 @@ const LOOKS_MAX: u32 = 10_000;
 
 /// A number with what must be known to write it into an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct Operand {
     pub(crate) number: u64,
     /// Bytes that an instruction with this offset reads, and whether they may become more or fewer: only unsigned
     /// integers and pointers mean the same when read wider.
-    pub(crate) width: Option<(u32, Stretch)>,
+    pub(crate) width: Option<(u32, Widening)>,
     /// The instruction must hold this number now. Bit fields are read in ways that the compiler chooses.
     pub(crate) exact: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stretch {
+pub(crate) enum Widening {
     Number,
     Pointer,
     Fixed,
 }
 
-/// Both sides of a note.
+/// Both sides of a relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) local: Reading,
+pub(crate) struct Resolution {
+    pub(crate) local: Operand,
     /// None: the kernel has no such thing, and no number stands for that.
-    pub(crate) kernel: Option<Reading>,
+    pub(crate) kernel: Option<Operand>,
 }
 
 /// One step of a way.
@@ -47,7 +47,7 @@ enum Step<'a> {
 
 /// The end of a way.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Location {
     bit_offset: u64,
     type_id: u32,
     /// Width of the bit field; 0: none.
@@ -61,46 +61,46 @@ fn wrong(why: &'static str) -> BpfError {
 }
 
 /// `candidates`: the kernel's types with the name and kind of the note's type.
-pub(crate) fn answer(
-    note: &Note<'_>,
+pub(crate) fn resolve(
+    relocation: &Relocation<'_>,
     local: &Types<'_>,
     kernel: &Types<'_>,
     candidates: &[(u32, Kind)],
-) -> Result<Answer, BpfError> {
-    let (own, steps) = own_reading(note, local).ok_or(wrong("a way that does not fit its type"))?;
-    let mut found: Option<Reading> = None;
+) -> Result<Resolution, BpfError> {
+    let (own, steps) = own_operand(relocation, local).ok_or(wrong("a way that does not fit its type"))?;
+    let mut found: Option<Operand> = None;
     // The kernel has second shapes of its own types, too (`nf_conn___init`): they have the members where the first has
     // them, or not at all, but another number.
-    let whole = matches!(note.question, Question::TypeId | Question::TypeSize);
+    let whole = matches!(relocation.kind, RelocationKind::TypeId | RelocationKind::TypeSize);
     let has_first = candidates.iter().any(|(id, _)| !is_second_shape(kernel, *id));
     for (id, _) in candidates {
         if whole && has_first && is_second_shape(kernel, *id) {
             continue;
         }
         // A number is for the verifier, which looks among the kernel's own types.
-        if note.question == Question::TypeId && !kernel.is_of_kernel(*id) {
+        if relocation.kind == RelocationKind::TypeId && !kernel.is_of_kernel(*id) {
             continue;
         }
-        let Some(reading) = kernel_reading(note, local, &steps, kernel, *id) else { continue };
+        let Some(operand) = kernel_operand(relocation, local, &steps, kernel, *id) else { continue };
         // Two types of one name that differ where we look: neither may be guessed.
-        if found.is_some_and(|found| found != reading) {
-            let name = describe(note, local).1;
-            return Err(BpfError::Missing { sort: "unambiguous type", name, since: None });
+        if found.is_some_and(|found| found != operand) {
+            let name = describe(relocation, local).1;
+            return Err(BpfError::Missing { kind: "unambiguous type", name, since: None });
         }
-        found = Some(reading);
+        found = Some(operand);
     }
-    let none = |number| Reading { number, width: None, exact: true };
-    let kernel = match note.question {
-        Question::LocalTypeId => Some(own),
+    let none = |number| Operand { number, width: None, exact: true };
+    let kernel = match relocation.kind {
+        RelocationKind::LocalTypeId => Some(own),
         // No, it does not exist; a type that is not there has the size and the number 0.
-        Question::FieldExists
-        | Question::TypeExists
-        | Question::ValueExists
-        | Question::TypeId
-        | Question::TypeSize => Some(found.unwrap_or(none(0))),
+        RelocationKind::FieldExists
+        | RelocationKind::TypeExists
+        | RelocationKind::ValueExists
+        | RelocationKind::TypeId
+        | RelocationKind::TypeSize => Some(found.unwrap_or(none(0))),
         _ => found,
     };
-    Ok(Answer { local: own, kernel })
+    Ok(Resolution { local: own, kernel })
 }
 
 fn is_second_shape(types: &Types<'_>, id: u32) -> bool {
@@ -108,11 +108,11 @@ fn is_second_shape(types: &Types<'_>, id: u32) -> bool {
 }
 
 /// What a note asks for, in words: (`field`, `sock.sk_ino`).
-pub(crate) fn describe(note: &Note<'_>, local: &Types<'_>) -> (&'static str, Box<str>) {
-    let root = local.get(note.type_id).map_or("", |root| essential(local.name(root.name)));
-    if note.question.is_about_field() {
+pub(crate) fn describe(relocation: &Relocation<'_>, local: &Types<'_>) -> (&'static str, Box<str>) {
+    let root = local.get(relocation.type_id).map_or("", |root| essential(local.name(root.name)));
+    if relocation.kind.is_about_field() {
         let mut text = String::from(root);
-        for step in walk_own(note, local).map(|(_, steps)| steps).unwrap_or_default() {
+        for step in locate_own(relocation, local).map(|(_, steps)| steps).unwrap_or_default() {
             if let Step::Member(name, _) = step {
                 text.push('.');
                 text.push_str(name);
@@ -120,123 +120,123 @@ pub(crate) fn describe(note: &Note<'_>, local: &Types<'_>) -> (&'static str, Box
         }
         return ("field", text.into());
     }
-    match note.question {
-        Question::Value | Question::ValueExists => {
-            let value = own_value(note, local).map_or("", |(name, _)| name);
+    match relocation.kind {
+        RelocationKind::Value | RelocationKind::ValueExists => {
+            let value = own_value(relocation, local).map_or("", |(name, _)| name);
             ("constant", format!("{root}.{value}").into())
         }
         _ => ("type", root.into()),
     }
 }
 
-fn own_reading<'a>(note: &Note<'_>, local: &Types<'a>) -> Option<(Reading, Vec<Step<'a>>)> {
-    let plain = |number| Reading { number, width: None, exact: true };
-    Some(match note.question {
-        Question::LocalTypeId | Question::TypeId => (plain(note.type_id.into()), Vec::new()),
-        Question::TypeExists => (plain(1), Vec::new()),
+fn own_operand<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(Operand, Vec<Step<'a>>)> {
+    let plain = |number| Operand { number, width: None, exact: true };
+    Some(match relocation.kind {
+        RelocationKind::LocalTypeId | RelocationKind::TypeId => (plain(relocation.type_id.into()), Vec::new()),
+        RelocationKind::TypeExists => (plain(1), Vec::new()),
         // The compiler writes the size of what may be incomplete here: not compared.
-        Question::TypeSize => (Reading { exact: false, ..plain(0) }, Vec::new()),
-        Question::ValueExists => (plain(1), Vec::new()),
-        Question::Value => (plain(own_value(note, local)?.1), Vec::new()),
-        question => {
-            let (place, steps) = walk_own(note, local)?;
-            (read_place(local, &place, question)?, steps)
+        RelocationKind::TypeSize => (Operand { exact: false, ..plain(0) }, Vec::new()),
+        RelocationKind::ValueExists => (plain(1), Vec::new()),
+        RelocationKind::Value => (plain(own_value(relocation, local)?.1), Vec::new()),
+        kind => {
+            let (location, steps) = locate_own(relocation, local)?;
+            (operand_at(local, &location, kind)?, steps)
         }
     })
 }
 
-fn kernel_reading(
-    note: &Note<'_>,
+fn kernel_operand(
+    relocation: &Relocation<'_>,
     local: &Types<'_>,
     steps: &[Step<'_>],
     kernel: &Types<'_>,
     id: u32,
-) -> Option<Reading> {
-    let plain = |number| Reading { number, width: None, exact: true };
-    Some(match note.question {
-        Question::LocalTypeId => return None,
-        Question::TypeId => plain(id.into()),
-        Question::TypeExists => plain(1),
-        Question::TypeSize => plain(kernel.size(id)?.into()),
-        Question::ValueExists | Question::Value => {
-            let (wanted, _) = own_value(note, local)?;
+) -> Option<Operand> {
+    let plain = |number| Operand { number, width: None, exact: true };
+    Some(match relocation.kind {
+        RelocationKind::LocalTypeId => return None,
+        RelocationKind::TypeId => plain(id.into()),
+        RelocationKind::TypeExists => plain(1),
+        RelocationKind::TypeSize => plain(kernel.size(id)?.into()),
+        RelocationKind::ValueExists | RelocationKind::Value => {
+            let (wanted, _) = own_value(relocation, local)?;
             let constants = kernel.get(id)?;
             let (_, value) = constants.values().find(|(name, _)| essential(kernel.name(*name)) == essential(wanted))?;
-            plain(if note.question == Question::Value { value } else { 1 })
+            plain(if relocation.kind == RelocationKind::Value { value } else { 1 })
         }
-        question => {
-            let place = walk_kernel(local, steps, kernel, id)?;
-            read_place(kernel, &place, question)?
+        kind => {
+            let location = locate_in_kernel(local, steps, kernel, id)?;
+            operand_at(kernel, &location, kind)?
         }
     })
 }
 
 /// Name and value of the constant that a note names.
-fn own_value<'a>(note: &Note<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
-    let index: usize = note.path.parse().ok()?;
-    let (_, constants) = local.bare(note.type_id)?;
+fn own_value<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
+    let index: usize = relocation.path.parse().ok()?;
+    let (_, constants) = local.bare(relocation.type_id)?;
     let (name, value) = constants.values().nth(index)?;
     Some((local.name(name), value))
 }
 
-/// Follows the indexes of a note.
-fn walk_own<'a>(note: &Note<'_>, types: &Types<'a>) -> Option<(Place, Vec<Step<'a>>)> {
-    let mut path = note.path.split(':').map(|index| index.parse::<u32>().ok());
+/// Follows the indexes of a relocation.
+fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Location, Vec<Step<'a>>)> {
+    let mut path = relocation.path.split(':').map(|index| index.parse::<u32>().ok());
     let first = path.next()??;
-    let mut place = Place { bit_offset: 0, type_id: note.type_id, bits: 0, element: true };
-    place.bit_offset += element_bits(types, place.type_id, first)?;
+    let mut location = Location { bit_offset: 0, type_id: relocation.type_id, bits: 0, element: true };
+    location.bit_offset += element_bits(types, location.type_id, first)?;
     let mut steps = vec![Step::Element(first)];
     for index in path {
         let index = index?;
-        let (_, here) = types.bare(place.type_id)?;
+        let (_, here) = types.bare(location.type_id)?;
         if let Some((element, _)) = here.array() {
-            place.bit_offset += element_bits(types, element, index)?;
-            place = Place { type_id: element, bits: 0, element: true, ..place };
+            location.bit_offset += element_bits(types, element, index)?;
+            location = Location { type_id: element, bits: 0, element: true, ..location };
             steps.push(Step::Element(index));
             continue;
         }
         let member = here.members().nth(index as usize)?;
-        place = into(&place, &member);
+        location = into(&location, &member);
         // Anonymous ones are not steps: the kernel may nest them in another way.
         if member.name != 0 {
             steps.push(Step::Member(types.name(member.name), member.type_id));
         }
     }
-    Some((place, steps))
+    Some((location, steps))
 }
 
 /// Goes the same way by names.
-fn walk_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, id: u32) -> Option<Place> {
-    let mut place = Place { bit_offset: 0, type_id: id, bits: 0, element: true };
+fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, id: u32) -> Option<Location> {
+    let mut location = Location { bit_offset: 0, type_id: id, bits: 0, element: true };
     for (number, step) in steps.iter().enumerate() {
         match *step {
-            Step::Element(index) if number == 0 => place.bit_offset += element_bits(kernel, id, index)?,
+            Step::Element(index) if number == 0 => location.bit_offset += element_bits(kernel, id, index)?,
             Step::Element(index) => {
-                let (element, count) = kernel.bare(place.type_id)?.1.array()?;
+                let (element, count) = kernel.bare(location.type_id)?.1.array()?;
                 // An array of 0 elements is one without a bound, at the end of a struct.
                 if count != 0 && index >= count {
                     return None;
                 }
-                place.bit_offset += element_bits(kernel, element, index)?;
-                place = Place { type_id: element, bits: 0, element: true, ..place };
+                location.bit_offset += element_bits(kernel, element, index)?;
+                location = Location { type_id: element, bits: 0, element: true, ..location };
             }
             Step::Member(name, type_id) => {
                 let mut looks = LOOKS_MAX;
-                let found = find_member(kernel, place.type_id, name, NESTING_MAX, &mut looks)?;
+                let found = find_member(kernel, location.type_id, name, NESTING_MAX, &mut looks)?;
                 if !alike(local, type_id, kernel, found.type_id) {
                     return None;
                 }
-                place = Place { bit_offset: place.bit_offset + found.bit_offset, ..found };
+                location = Location { bit_offset: location.bit_offset + found.bit_offset, ..found };
             }
         }
     }
-    Some(place)
+    Some(location)
 }
 
 /// The member `name` of `id` or of an anonymous struct or union in it; its offset counts from `id`.
-fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut u32) -> Option<Place> {
+fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut u32) -> Option<Location> {
     let (_, here) = types.bare(id)?;
-    let start = Place { bit_offset: 0, type_id: id, bits: 0, element: false };
+    let start = Location { bit_offset: 0, type_id: id, bits: 0, element: false };
     for member in here.members() {
         *looks = looks.checked_sub(1)?;
         if member.name != 0 {
@@ -249,15 +249,15 @@ fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut
             continue;
         }
         if let Some(found) = find_member(types, member.type_id, name, depth - 1, looks) {
-            return Some(Place { bit_offset: found.bit_offset + u64::from(member.bit_offset), ..found });
+            return Some(Location { bit_offset: found.bit_offset + u64::from(member.bit_offset), ..found });
         }
     }
     None
 }
 
-fn into(place: &Place, member: &Member) -> Place {
-    let bit_offset = place.bit_offset + u64::from(member.bit_offset);
-    Place { bit_offset, type_id: member.type_id, bits: member.bits, element: false }
+fn into(location: &Location, member: &Member) -> Location {
+    let bit_offset = location.bit_offset + u64::from(member.bit_offset);
+    Location { bit_offset, type_id: member.type_id, bits: member.bits, element: false }
 }
 
 fn element_bits(types: &Types<'_>, id: u32, index: u32) -> Option<u64> {
@@ -293,51 +293,53 @@ fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -
     false
 }
 
-fn read_place(types: &Types<'_>, place: &Place, question: Question) -> Option<Reading> {
-    let plain = |number| Some(Reading { number, width: None, exact: true });
-    if question == Question::FieldExists {
+fn operand_at(types: &Types<'_>, location: &Location, kind: RelocationKind) -> Option<Operand> {
+    let plain = |number| Some(Operand { number, width: None, exact: true });
+    if kind == RelocationKind::FieldExists {
         return plain(1);
     }
-    let (_, bare) = types.bare(place.type_id)?;
-    let is_field = place.bits > 0;
+    let (_, bare) = types.bare(location.type_id)?;
+    let is_field = location.bits > 0;
     let (byte, bytes) =
-        if is_field { storage(types, place)? } else { (place.bit_offset / 8, size_of_place(types, place)?) };
-    let bits = if is_field { u64::from(place.bits) } else { u64::from(bytes) * 8 };
+        if is_field { storage(types, location)? } else { (location.bit_offset / 8, size_at(types, location)?) };
+    let bits = if is_field { u64::from(location.bits) } else { u64::from(bytes) * 8 };
     // Instructions that read bit fields are not compared: the compiler shifts as it likes.
-    let loose = |number| Some(Reading { number, width: None, exact: false });
-    match question {
-        Question::ByteOffset if is_field => loose(byte),
-        Question::ByteOffset => {
-            let stretch = match bare.kind {
-                Kind::PTR => Stretch::Pointer,
-                Kind::INT if !bare.is_signed() => Stretch::Number,
-                _ => Stretch::Fixed,
+    let loose = |number| Some(Operand { number, width: None, exact: false });
+    match kind {
+        RelocationKind::ByteOffset if is_field => loose(byte),
+        RelocationKind::ByteOffset => {
+            let widening = match bare.kind {
+                Kind::PTR => Widening::Pointer,
+                Kind::INT if !bare.is_signed() => Widening::Number,
+                _ => Widening::Fixed,
             };
-            let width = (!place.element).then_some((bytes, stretch));
-            Some(Reading { number: byte, width, exact: true })
+            let width = (!location.element).then_some((bytes, widening));
+            Some(Operand { number: byte, width, exact: true })
         }
-        Question::ByteSize if is_field => loose(bytes.into()),
-        Question::ByteSize => plain(bytes.into()),
-        Question::Signed => loose(bare.is_signed().into()),
+        RelocationKind::ByteSize if is_field => loose(bytes.into()),
+        RelocationKind::ByteSize => plain(bytes.into()),
+        RelocationKind::Signed => loose(bare.is_signed().into()),
         // A word as loaded on a little-endian machine: left until the top bit of the field is the top bit of 64, then
         // right until its lowest is the lowest.
-        Question::LeftShift => loose(64u64.checked_sub(place.bit_offset.checked_add(bits)?.checked_sub(byte * 8)?)?),
-        Question::RightShift => loose(64u64.checked_sub(bits)?),
+        RelocationKind::LeftShift => {
+            loose(64u64.checked_sub(location.bit_offset.checked_add(bits)?.checked_sub(byte * 8)?)?)
+        }
+        RelocationKind::RightShift => loose(64u64.checked_sub(bits)?),
         _ => None,
     }
 }
 
 /// Size of what lies there. A struct that is only read through has none that matters.
-fn size_of_place(types: &Types<'_>, place: &Place) -> Option<u32> {
-    types.size(place.type_id)
+fn size_at(types: &Types<'_>, location: &Location) -> Option<u32> {
+    types.size(location.type_id)
 }
 
 /// The aligned word around a bit field: (byte offset, bytes).
-fn storage(types: &Types<'_>, place: &Place) -> Option<(u64, u32)> {
-    let mut bytes = types.size(place.type_id)?;
+fn storage(types: &Types<'_>, location: &Location) -> Option<(u64, u32)> {
+    let mut bytes = types.size(location.type_id)?;
     loop {
-        let byte = (place.bit_offset / 8).checked_div(bytes.into())? * u64::from(bytes);
-        if place.bit_offset + u64::from(place.bits) <= (byte + u64::from(bytes)) * 8 {
+        let byte = (location.bit_offset / 8).checked_div(bytes.into())? * u64::from(bytes);
+        if location.bit_offset + u64::from(location.bits) <= (byte + u64::from(bytes)) * 8 {
             return Some((byte, bytes));
         }
         if bytes >= 8 {
@@ -355,8 +357,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// Asks about `path` of `type_id` of `local`, where the kernel's candidates are `theirs`.
-    fn ask(local: &Made, type_id: u32, path: &str, kernel: &Made, theirs: &[u32], question: Question) -> Answer {
-        try_ask(local, type_id, path, kernel, theirs, question).unwrap()
+    fn ask(local: &Made, type_id: u32, path: &str, kernel: &Made, theirs: &[u32], kind: RelocationKind) -> Resolution {
+        try_ask(local, type_id, path, kernel, theirs, kind).unwrap()
     }
 
     fn try_ask(
@@ -365,16 +367,16 @@ mod tests {
         path: &str,
         kernel: &Made,
         theirs: &[u32],
-        question: Question,
-    ) -> Result<Answer, BpfError> {
+        kind: RelocationKind,
+    ) -> Result<Resolution, BpfError> {
         let (own, their) = (local.bytes(), kernel.bytes());
         let (own, their) = (Types::parse_all(&own).unwrap(), Types::parse_all(&their).unwrap());
         let candidates: Vec<_> = theirs.iter().map(|id| (*id, their.get(*id).unwrap().kind)).collect();
-        answer(&Note { offset: 0, type_id, path, question }, &own, &their, &candidates)
+        resolve(&Relocation { offset: 0, type_id, path, kind }, &own, &their, &candidates)
     }
 
-    fn number(answer: Answer) -> Option<u64> {
-        answer.kernel.map(|reading| reading.number)
+    fn number(resolution: Resolution) -> Option<u64> {
+        resolution.kernel.map(|operand| operand.number)
     }
 
     /// Where a module's fields lie can be known; read through by its number a type of a module cannot be.
@@ -389,12 +391,12 @@ mod tests {
         let local = Types::parse_all(&local).unwrap();
         let mut kernel = Types::parse_over(&module, Types::parse_all(&base).unwrap()).unwrap();
         kernel.walk(|_, _, _| {}).unwrap();
-        let ask = |path, question| {
-            let note = Note { offset: 0, type_id: own, path, question };
-            number(answer(&note, &local, &kernel, &[(theirs, Kind::STRUCT)]).unwrap())
+        let ask = |path, kind| {
+            let relocation = Relocation { offset: 0, type_id: own, path, kind };
+            number(resolve(&relocation, &local, &kernel, &[(theirs, Kind::STRUCT)]).unwrap())
         };
-        assert_eq!((ask("0:0", Question::ByteOffset), ask("0", Question::TypeSize)), (Some(32), Some(64)));
-        assert_eq!((ask("0", Question::TypeExists), ask("0", Question::TypeId)), (Some(1), Some(0)));
+        assert_eq!((ask("0:0", RelocationKind::ByteOffset), ask("0", RelocationKind::TypeSize)), (Some(32), Some(64)));
+        assert_eq!((ask("0", RelocationKind::TypeExists), ask("0", RelocationKind::TypeId)), (Some(1), Some(0)));
     }
 
     /// `struct thing` with these members, on both sides; the first id is u32's, the second u64's, the third s32's.
@@ -415,35 +417,35 @@ mod tests {
     fn a_member_that_moved() {
         let (local, own, kernel, theirs) =
             pair(&[("a", 1, 0, 0), ("b", 1, 32, 0)], &[("b", 1, 160, 0), ("x", 1, 192, 0), ("a", 1, 8, 0)]);
-        let answer = ask(&local, own, "0:1", &kernel, &[theirs], Question::ByteOffset);
-        assert_eq!((answer.local.number, number(answer)), (4, Some(20)));
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(1));
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteSize)), Some(4));
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::Signed)), Some(0));
+        let resolution = ask(&local, own, "0:1", &kernel, &[theirs], RelocationKind::ByteOffset);
+        assert_eq!((resolution.local.number, number(resolution)), (4, Some(20)));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::FieldExists)), Some(1));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::ByteSize)), Some(4));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::Signed)), Some(0));
     }
 
     #[test]
     fn a_member_that_is_gone_or_renamed() {
         let (local, own, kernel, theirs) = pair(&[("old_name", 1, 0, 0)], &[("new_name", 1, 0, 0)]);
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset)), None);
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(0));
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[], Question::FieldExists)), Some(0), "no such type");
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::ByteOffset)), None);
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::FieldExists)), Some(0));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[], RelocationKind::FieldExists)), Some(0), "no such type");
         let bytes = local.bytes();
-        let note = Note { offset: 0, type_id: own, path: "0:0", question: Question::ByteOffset };
-        assert_eq!(describe(&note, &Types::parse_all(&bytes).unwrap()), ("field", "thing.old_name".into()));
+        let relocation = Relocation { offset: 0, type_id: own, path: "0:0", kind: RelocationKind::ByteOffset };
+        assert_eq!(describe(&relocation, &Types::parse_all(&bytes).unwrap()), ("field", "thing.old_name".into()));
     }
 
     #[test]
-    fn a_member_that_became_another_sort_of_thing() {
+    fn a_member_that_became_another_kind_of_type() {
         let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 4, 0, 0)]);
-        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], Question::FieldExists)), Some(0));
+        assert_eq!(number(ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::FieldExists)), Some(0));
         let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 2, 64, 0)]);
-        let wider = ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset);
-        assert_eq!(wider.local.width, Some((4, Stretch::Number)));
-        assert_eq!(wider.kernel.unwrap().width, Some((8, Stretch::Number)));
+        let wider = ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::ByteOffset);
+        assert_eq!(wider.local.width, Some((4, Widening::Number)));
+        assert_eq!(wider.kernel.unwrap().width, Some((8, Widening::Number)));
         let (local, own, kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 3, 0, 0)]);
-        let signed = ask(&local, own, "0:0", &kernel, &[theirs], Question::ByteOffset);
-        assert_eq!(signed.kernel.unwrap().width, Some((4, Stretch::Fixed)));
+        let signed = ask(&local, own, "0:0", &kernel, &[theirs], RelocationKind::ByteOffset);
+        assert_eq!(signed.kernel.unwrap().width, Some((4, Widening::Fixed)));
     }
 
     #[test]
@@ -458,7 +460,7 @@ mod tests {
         let hashes = kernel.union("", 4, &[("skc_hash", int, 0, 0)]);
         let theirs =
             kernel.structure("sock_common", 32, &[("pad", int, 0, 0), ("", union, 64, 0), ("", hashes, 128, 0)]);
-        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], Question::ByteOffset));
+        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], RelocationKind::ByteOffset));
         assert_eq!((offset("0:0"), offset("0:1")), (Some(8), Some(16)));
     }
 
@@ -471,7 +473,7 @@ mod tests {
         let mut kernel = Made::new();
         let int = kernel.int("u32", 4, false);
         let theirs = kernel.structure("in6_addr", 8, &[("x", int, 0, 0), ("u6_addr32", int, 32, 0)]);
-        assert_eq!(number(ask(&local, own, "0:0:0", &kernel, &[theirs], Question::ByteOffset)), Some(4));
+        assert_eq!(number(ask(&local, own, "0:0:0", &kernel, &[theirs], RelocationKind::ByteOffset)), Some(4));
     }
 
     #[test]
@@ -484,11 +486,15 @@ mod tests {
             (made, id)
         };
         let ((local, own), (kernel, theirs)) = (make(4, 0), make(3, 64));
-        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], Question::ByteOffset));
+        let offset = |path| number(ask(&local, own, path, &kernel, &[theirs], RelocationKind::ByteOffset));
         assert_eq!((offset("0:0"), offset("0:0:2"), offset("0:0:3")), (Some(8), Some(16), None));
         assert_eq!(offset("2:0:1"), Some(2 * 64 + 12), "the third thing");
         let (kernel, theirs) = make(0, 64);
-        assert_eq!(number(ask(&local, own, "0:0:3", &kernel, &[theirs], Question::ByteOffset)), Some(20), "no bound");
+        assert_eq!(
+            number(ask(&local, own, "0:0:3", &kernel, &[theirs], RelocationKind::ByteOffset)),
+            Some(20),
+            "no bound"
+        );
     }
 
     #[test]
@@ -497,16 +503,16 @@ mod tests {
             &[("reuse", 1, 0, 4), ("port", 1, 4, 1), ("s", 3, 8, 3)],
             &[("reuse", 1, 36, 4), ("port", 1, 63, 1), ("s", 3, 64, 3)],
         );
-        let ask = |path, question| number(ask(&local, own, path, &kernel, &[theirs], question)).unwrap();
-        assert_eq!((ask("0:0", Question::ByteOffset), ask("0:0", Question::ByteSize)), (4, 4));
+        let ask = |path, kind| number(ask(&local, own, path, &kernel, &[theirs], kind)).unwrap();
+        assert_eq!((ask("0:0", RelocationKind::ByteOffset), ask("0:0", RelocationKind::ByteSize)), (4, 4));
         // Value 0b1011 in bits 4 to 7 of the word at byte 4.
         let word = 0b1011u64 << 4 | 0xf;
-        let (left, right) = (ask("0:0", Question::LeftShift), ask("0:0", Question::RightShift));
+        let (left, right) = (ask("0:0", RelocationKind::LeftShift), ask("0:0", RelocationKind::RightShift));
         assert_eq!(word << left >> right, 0b1011);
-        let (left, right) = (ask("0:1", Question::LeftShift), ask("0:1", Question::RightShift));
+        let (left, right) = (ask("0:1", RelocationKind::LeftShift), ask("0:1", RelocationKind::RightShift));
         assert_eq!((1u64 << 31) << left >> right, 1);
-        assert_eq!((ask("0:2", Question::Signed), ask("0:1", Question::Signed)), (1, 0));
-        assert_eq!(ask("0:2", Question::ByteOffset), 8);
+        assert_eq!((ask("0:2", RelocationKind::Signed), ask("0:1", RelocationKind::Signed)), (1, 0));
+        assert_eq!(ask("0:2", RelocationKind::ByteOffset), 8);
     }
 
     #[test]
@@ -519,14 +525,20 @@ mod tests {
         let theirs = kernel.structure("sock", 760, &[]);
         let values = kernel.enumeration("reason", &[("X", 0), ("B", 77)]);
         let wide = kernel.wide_enumeration("reason", &[("A", 1 << 40)]);
-        let about = |question, found: &[u32]| number(ask(&local, own, "0", &kernel, found, question));
-        assert_eq!(about(Question::TypeId, &[theirs]), Some(theirs.into()));
-        assert_eq!(about(Question::TypeSize, &[theirs]), Some(760));
-        assert_eq!((about(Question::TypeExists, &[theirs]), about(Question::TypeExists, &[])), (Some(1), Some(0)));
-        let value = |path, question, found| number(ask(&local, named, path, &kernel, &[found], question));
-        assert_eq!(value("1", Question::Value, values), Some(77));
-        assert_eq!((value("0", Question::Value, values), value("0", Question::ValueExists, values)), (None, Some(0)));
-        assert_eq!(value("0", Question::Value, wide), Some(1 << 40));
+        let about = |kind, found: &[u32]| number(ask(&local, own, "0", &kernel, found, kind));
+        assert_eq!(about(RelocationKind::TypeId, &[theirs]), Some(theirs.into()));
+        assert_eq!(about(RelocationKind::TypeSize, &[theirs]), Some(760));
+        assert_eq!(
+            (about(RelocationKind::TypeExists, &[theirs]), about(RelocationKind::TypeExists, &[])),
+            (Some(1), Some(0))
+        );
+        let value = |path, kind, found| number(ask(&local, named, path, &kernel, &[found], kind));
+        assert_eq!(value("1", RelocationKind::Value, values), Some(77));
+        assert_eq!(
+            (value("0", RelocationKind::Value, values), value("0", RelocationKind::ValueExists, values)),
+            (None, Some(0))
+        );
+        assert_eq!(value("0", RelocationKind::Value, wide), Some(1 << 40));
     }
 
     #[test]
@@ -534,10 +546,10 @@ mod tests {
         let (local, own, mut kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 1, 64, 0)]);
         let same = kernel.structure("thing", 16, &[("a", 1, 64, 0)]);
         let without = kernel.structure("thing", 16, &[("b", 1, 64, 0)]);
-        let found = ask(&local, own, "0:0", &kernel, &[theirs, same, without], Question::ByteOffset);
+        let found = ask(&local, own, "0:0", &kernel, &[theirs, same, without], RelocationKind::ByteOffset);
         assert_eq!(number(found), Some(8), "they agree as far as they have it");
         let other = kernel.structure("thing", 16, &[("a", 1, 96, 0)]);
-        let error = try_ask(&local, own, "0:0", &kernel, &[theirs, other], Question::ByteOffset).unwrap_err();
+        let error = try_ask(&local, own, "0:0", &kernel, &[theirs, other], RelocationKind::ByteOffset).unwrap_err();
         assert_eq!(error.to_string(), "this kernel has no unambiguous type thing.a");
     }
 
@@ -546,14 +558,14 @@ mod tests {
         let (local, own, mut kernel, theirs) = pair(&[("a", 1, 0, 0)], &[("a", 1, 64, 0)]);
         let second = kernel.structure("thing___init", 24, &[("thing", 1, 0, 0)]);
         for candidates in [[theirs, second], [second, theirs]] {
-            let about = |question| number(ask(&local, own, "0", &kernel, &candidates, question));
-            assert_eq!(about(Question::TypeId), Some(theirs.into()));
+            let about = |kind| number(ask(&local, own, "0", &kernel, &candidates, kind));
+            assert_eq!(about(RelocationKind::TypeId), Some(theirs.into()));
             assert_eq!(
-                about(Question::TypeSize),
-                number(ask(&local, own, "0", &kernel, &[theirs], Question::TypeSize))
+                about(RelocationKind::TypeSize),
+                number(ask(&local, own, "0", &kernel, &[theirs], RelocationKind::TypeSize))
             );
         }
-        assert_eq!(number(ask(&local, own, "0", &kernel, &[second], Question::TypeId)), Some(second.into()));
+        assert_eq!(number(ask(&local, own, "0", &kernel, &[second], RelocationKind::TypeId)), Some(second.into()));
     }
 
     proptest! {
@@ -587,7 +599,7 @@ mod tests {
             let parts: Vec<_> = wanted.iter().map(|(name, _)| (name.as_str(), int, 0, 0)).collect();
             let own = local.structure("thing", 4, &parts);
             for (n, (_, offset)) in wanted.iter().enumerate() {
-                let found = ask(&local, own, &format!("0:{n}"), &kernel, &[theirs], Question::ByteOffset);
+                let found = ask(&local, own, &format!("0:{n}"), &kernel, &[theirs], RelocationKind::ByteOffset);
                 prop_assert_eq!(number(found), Some(u64::from(*offset)));
             }
         }

@@ -10,7 +10,7 @@ use super::{Namespace, Namespaces};
 /// What a search depends on and is cheap to look at: the kernel's list, the mounts, the names of `ip netns`. Two that
 /// are as each other tell of the same namespaces under the same names, if the processes do, too ([`Namespaces::are_settled`]).
 #[derive(Debug)]
-pub struct Glance {
+pub struct NetnsFingerprint {
     kernel: Vec<u64>,
     mounts: Rc<Mounts>,
     names: Vec<(Box<[u8]>, PathBuf)>,
@@ -32,11 +32,11 @@ impl Mounts {
     }
 }
 
-impl Glance {
+impl NetnsFingerprint {
     /// One look; `kernel` are the numbers that the kernel told, `before` is the look before. A directory, and a file if it
     /// has changed since, some 50 µs. `None` where a tape is written or read, which has every round whole, and where the
     /// mounts cannot be read.
-    pub fn take(host: &Host, kernel: Vec<u64>, before: Option<&Glance>) -> Option<Glance> {
+    pub fn read(host: &Host, kernel: Vec<u64>, before: Option<&NetnsFingerprint>) -> Option<NetnsFingerprint> {
         if host.mode() != Mode::Live {
             return None;
         }
@@ -46,11 +46,11 @@ impl Glance {
             None => Mounts::read(host)?,
         };
         let names = netns::named().into_iter().map(|(name, path)| (Box::from(&name[..]), path)).collect();
-        Some(Glance { kernel, mounts, names })
+        Some(NetnsFingerprint { kernel, mounts, names })
     }
 
     /// True if both tell of the same.
-    pub fn is_as(&self, other: &Glance) -> bool {
+    pub fn matches(&self, other: &NetnsFingerprint) -> bool {
         let mounts = Rc::ptr_eq(&self.mounts, &other.mounts) || self.mounts.text == other.mounts.text;
         mounts && self.kernel == other.kernel && self.names == other.names
     }
@@ -102,14 +102,16 @@ mod tests {
     #[test]
     fn a_new_namespace_is_seen() {
         let host = Host::live();
-        let glance = |kernel: &[u64], before: Option<&Glance>| Glance::take(&host, kernel.to_vec(), before).unwrap();
-        let first = glance(&[1, 2], None);
-        assert!(first.is_as(&Glance {
+        let fingerprint = |kernel: &[u64], before: Option<&NetnsFingerprint>| {
+            NetnsFingerprint::read(&host, kernel.to_vec(), before).unwrap()
+        };
+        let first = fingerprint(&[1, 2], None);
+        assert!(first.matches(&NetnsFingerprint {
             kernel: vec![1, 2],
             mounts: Rc::clone(&first.mounts),
             names: first.names.clone()
         }));
-        assert!(!glance(&[1], Some(&first)).is_as(&first));
+        assert!(!fingerprint(&[1], Some(&first)).matches(&first));
     }
 
     #[test]
@@ -117,16 +119,16 @@ mod tests {
         testkit::require_root!();
         let host = Host::live();
         // Others mount, too.
-        let mut first = Glance::take(&host, Vec::new(), None).unwrap();
+        let mut first = NetnsFingerprint::read(&host, Vec::new(), None).unwrap();
         testkit::wait_until("a moment without changes", || {
-            let next = Glance::take(&host, Vec::new(), Some(&first)).unwrap();
+            let next = NetnsFingerprint::read(&host, Vec::new(), Some(&first)).unwrap();
             let same = Rc::ptr_eq(&next.mounts, &first.mounts);
             first = next;
             same
         });
-        let lab = testkit::netns::Lab::new("glance");
-        let second = Glance::take(&host, Vec::new(), Some(&first)).unwrap();
+        let lab = testkit::netns::Lab::new("fingerprint");
+        let second = NetnsFingerprint::read(&host, Vec::new(), Some(&first)).unwrap();
         let path = format!("/{} ", lab.name());
-        assert!(String::from_utf8_lossy(&second.mounts.text).contains(&path) && !second.is_as(&first));
+        assert!(String::from_utf8_lossy(&second.mounts.text).contains(&path) && !second.matches(&first));
     }
 }

@@ -1,7 +1,7 @@
 //! Counting what is taken from the heap: how a test shows that a row costs no allocation.
 //!
 //! Not used by the program. A test binary installs it in one line, without `unsafe` of its own:
-//! `#[global_allocator] static HEAP: sys::heap::Counting = sys::heap::Counting;`
+//! `#[global_allocator] static HEAP: sys::allocator::Counting = sys::allocator::Counting;`
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

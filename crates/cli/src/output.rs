@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::flags::{Format, Request};
 use crate::stdout::Stdout;
 use record::Sink;
-use sinks::{Csv, Json, Options, Out, Table, Text};
+use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
 /// Words for null in the ports of flows: what is folded is not unknown.
 const MANY: &[(&str, &str)] = &[("local_port", "many"), ("peer_port", "many")];
@@ -23,7 +23,7 @@ pub(crate) fn sink(request: &Request, table: &str) -> Box<dyn Sink> {
     match request.format {
         Format::Json => Box::new(Json::new(out, options)),
         Format::Csv => Box::new(Csv::new(out, options)),
-        Format::Table if terminal || request.color == Some(true) => Box::new(Table::new(out, options)),
+        Format::Table if terminal || request.color == Some(true) => Box::new(TableWriter::new(out, options)),
         Format::Table => Box::new(Text::new(out, options)),
     }
 }

@@ -5,7 +5,7 @@
 use record::rows::{Endpoint, Socket};
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Lookups, Next, Owner, Proto, Sink, State, Value};
 use sinks::face::netstat;
-use sinks::{Csv, Json, Options, Out, Table, Text};
+use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 use std::io::{self, Write};
 
 #[global_allocator]
@@ -89,7 +89,7 @@ fn a_row_allocates_nothing() {
         ("text", &mut Text::new(Out::new(Calls::default()), options) as &mut dyn Sink),
         ("json", &mut Json::new(Out::new(Calls::default()), options)),
         ("csv", &mut Csv::new(Out::new(Calls::default()), options)),
-        ("table", &mut Table::new(Out::new(Calls::default()), options)),
+        ("table", &mut TableWriter::new(Out::new(Calls::default()), options)),
     ] {
         assert_eq!(allocations(sink, ROWS), 0, "{what}");
     }

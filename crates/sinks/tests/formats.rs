@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Missing, Next, Owner, Proto, Round, Sink, State, Value};
-use sinks::{Csv, Json, Options, Out, Table, Text};
+use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
 const FOLDED: &[(&str, &str)] = &[("peer_port", "many")];
 
@@ -97,7 +97,7 @@ fn as_text(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> Stri
 }
 
 fn as_table(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
-    let mut sink = Table::new(Out::new(Vec::new()), options);
+    let mut sink = TableWriter::new(Out::new(Vec::new()), options);
     fill(&mut sink, columns, rows);
     string(sink.into_out())
 }
@@ -245,7 +245,7 @@ fn wide_characters_count_as_two_columns() {
 #[test]
 fn a_longer_cell_after_the_sample_overflows() {
     let columns = columns(&[("process", Kind::Text), ("pid", Kind::Id)]);
-    let mut sink = Table::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+    let mut sink = TableWriter::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
     sink.begin(&columns, None).unwrap();
     let short: [Value<'_>; 2] = [Value::Bytes(b"abc"), Value::U64(12)];
     for _ in 0..200 {
@@ -329,7 +329,7 @@ fn rounds_are_separated() {
     let mut text = Text::new(Out::new(Vec::new()), Options::default());
     two_rounds(&mut text);
     assert_eq!(string(text.into_out()), "pid\n1\n\n2009-02-13T23:31:31Z\npid\n2\n");
-    let mut table = Table::new(Out::new(Vec::new()), Options::default());
+    let mut table = TableWriter::new(Out::new(Vec::new()), Options::default());
     two_rounds(&mut table);
     assert_eq!(string(table.into_out()), "pid\n  1\n\n2009-02-13T23:31:31Z\npid\n  2\n");
     let mut csv = Csv::new(Out::new(Vec::new()), Options::default());

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Sink, Value};
-use sinks::{Csv, Json, Options, Out, Table, Text};
+use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
 fn columns() -> Columns {
     let kinds = [("process", Kind::Text), ("n", Kind::Count), ("addr", Kind::Addr), ("owners", Kind::Owners)];
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn the_table_has_one_line_a_row_and_no_control_character(rows in proptest::collection::vec(hostile(), 0..8)) {
-        let mut sink = Table::new(Out::new(Vec::new()), Options::default());
+        let mut sink = TableWriter::new(Out::new(Vec::new()), Options::default());
         write(&mut sink, &rows);
         let text = String::from_utf8(sink.into_out().into_inner()).unwrap();
         prop_assert_eq!(text.split_terminator('\n').count(), rows.len() + 1);

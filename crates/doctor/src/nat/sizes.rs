@@ -101,7 +101,7 @@ const MEMORY_PART: u64 = 10;
 const ENTRY_BYTES_AT_MOST: u64 = 512;
 
 /// The table as it is, and what counts for its size.
-struct Table {
+struct TableSize {
     max: u64,
     buckets: u64,
     /// Buckets are made by so many.
@@ -112,10 +112,10 @@ struct Table {
     entry_bytes: u64,
 }
 
-impl Table {
-    fn of(evidence: &Evidence, peak: u64, bytes: Option<Bytes>) -> Option<Table> {
+impl TableSize {
+    fn of(evidence: &Evidence, peak: u64, bytes: Option<Bytes>) -> Option<TableSize> {
         let all = evidence.host_entries.or(evidence.chains.map(|chains| chains.nodes / 2));
-        Some(Table {
+        Some(TableSize {
             max: evidence.max?,
             buckets: evidence.buckets?,
             slots: slots_of_page(evidence.page_bytes),
@@ -168,7 +168,7 @@ pub(super) fn advise(
     timeout: Option<&TimeoutAdvice>,
 ) -> Option<Sizes> {
     let peak = trend.peak?;
-    let table = Table::of(evidence, peak, bytes)?;
+    let table = TableSize::of(evidence, peak, bytes)?;
     let (entries, is_estimate) = demand(table.max, peak, trend, timeout);
     let wanted = entries.saturating_mul(HEADROOM);
     let most = evidence.memory_bytes_max.or(evidence.host_memory_bytes.map(|memory| memory / MEMORY_PART));

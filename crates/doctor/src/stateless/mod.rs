@@ -15,6 +15,6 @@ mod ruleset;
 
 pub use impossible::Impossible;
 pub use obstacles::{Obstacle, Settings, obstacles};
-pub use plan::{Place, Plan, Rewrite, plan};
+pub use plan::{HostRoutes, Plan, Rewrite, plan};
 pub use publish::{Publish, Transport};
 pub use ruleset::{Direction, TABLE, counter_name};

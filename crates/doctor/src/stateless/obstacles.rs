@@ -401,13 +401,13 @@ fn one_of(value: &str, word: &str) -> Option<bool> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::stateless::{Place, Publish, plan};
+    use crate::stateless::{HostRoutes, Publish, plan};
 
     const OPEN: Settings = Settings { forwards_v4: Some(true), forwards_v6: Some(true), strict_rp_filter: false };
 
     fn planned() -> Plan {
         let publish: Publish = "192.0.2.1:8080:172.17.0.2:80".parse().unwrap();
-        plan(&[publish], &Place { addresses: &[], towards: &[], no_helper: false }).unwrap()
+        plan(&[publish], &HostRoutes { addresses: &[], towards: &[], no_helper: false }).unwrap()
     }
 
     /// Whether packets are dropped: for certain, perhaps, or not at all.

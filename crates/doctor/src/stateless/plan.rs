@@ -6,7 +6,7 @@ use record::{Addr, Scope};
 
 /// What must be known of the host.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'p> {
+pub struct HostRoutes<'p> {
     /// Every address of the host's interfaces.
     pub addresses: &'p [Addr],
     /// Backends, each with the host's address on the side where it is; left out are those behind the default route.
@@ -40,28 +40,28 @@ pub struct Plan {
 }
 
 /// The plan for these ports, or every reason against it.
-pub fn plan(publishes: &[Publish], place: &Place<'_>) -> Result<Plan, Vec<Impossible>> {
-    let mut reasons: Vec<Impossible> = publishes.iter().flat_map(|publish| alone(publish, place)).collect();
+pub fn plan(publishes: &[Publish], routes: &HostRoutes<'_>) -> Result<Plan, Vec<Impossible>> {
+    let mut reasons: Vec<Impossible> = publishes.iter().flat_map(|publish| alone(publish, routes)).collect();
     let rewrites: Vec<Rewrite> =
-        publishes.iter().filter_map(|publish| rewrite(publish, place).map_err(|why| reasons.push(why)).ok()).collect();
+        publishes.iter().filter_map(|publish| rewrite(publish, routes).map_err(|why| reasons.push(why)).ok()).collect();
     if reasons.is_empty() {
         reasons = together(publishes, &rewrites);
     }
     if !reasons.is_empty() {
         return Err(reasons);
     }
-    let warnings = warnings(&rewrites, place);
+    let warnings = warnings(&rewrites, routes);
     Ok(Plan { rewrites, warnings })
 }
 
 /// What speaks against one port, whatever else is published.
-fn alone(publish: &Publish, place: &Place<'_>) -> Vec<Impossible> {
+fn alone(publish: &Publish, routes: &HostRoutes<'_>) -> Vec<Impossible> {
     let mut reasons = Vec::new();
     let unroutable = |addr: Addr| addr.is_unspecified() || addr.is_loopback() || addr.is_multicast();
     if unroutable(publish.backend) {
         reasons.push(Impossible::BackendUnroutable(publish.clone()));
     }
-    if place.addresses.contains(&publish.backend) {
+    if routes.addresses.contains(&publish.backend) {
         reasons.push(Impossible::BackendIsHere(publish.clone()));
     }
     if publish.public.is_some_and(unroutable) {
@@ -69,7 +69,7 @@ fn alone(publish: &Publish, place: &Place<'_>) -> Vec<Impossible> {
     }
     let spoken = |port| HELPERS.iter().find(|helper| (helper.0, helper.1) == (publish.transport, port));
     if let Some((.., speaks)) = spoken(publish.port).or_else(|| spoken(publish.backend_port)) {
-        if !place.no_helper {
+        if !routes.no_helper {
             reasons.push(Impossible::Helper { publish: publish.clone(), speaks });
         }
     }
@@ -77,11 +77,11 @@ fn alone(publish: &Publish, place: &Place<'_>) -> Vec<Impossible> {
 }
 
 /// Fills in the address that clients use.
-fn rewrite(publish: &Publish, place: &Place<'_>) -> Result<Rewrite, Impossible> {
+fn rewrite(publish: &Publish, routes: &HostRoutes<'_>) -> Result<Rewrite, Impossible> {
     let Publish { transport, port, backend, backend_port, .. } = *publish;
     let public = match publish.public {
         Some(public) => public,
-        None => the_only_one(publish, place)?,
+        None => the_only_one(publish, routes)?,
     };
     if matches!(public, Addr::V4(_)) != matches!(backend, Addr::V4(_)) {
         return Err(Impossible::MixedFamilies(publish.clone()));
@@ -93,13 +93,13 @@ fn rewrite(publish: &Publish, place: &Place<'_>) -> Result<Rewrite, Impossible> 
 ///
 /// With state every address of the host stands for the backend, because the entry remembers which one it was. Without,
 /// the answer must be given back one address.
-fn the_only_one(publish: &Publish, place: &Place<'_>) -> Result<Addr, Impossible> {
+fn the_only_one(publish: &Publish, routes: &HostRoutes<'_>) -> Result<Addr, Impossible> {
     let v4 = matches!(publish.backend, Addr::V4(_));
     let far = |addr: &Addr| !matches!(addr.scope(), Scope::Loopback | Scope::Link);
     let mut candidates: Vec<Addr> =
-        place.addresses.iter().copied().filter(|addr| matches!(addr, Addr::V4(_)) == v4 && far(addr)).collect();
+        routes.addresses.iter().copied().filter(|addr| matches!(addr, Addr::V4(_)) == v4 && far(addr)).collect();
     // The address on the backend's side is not the one that clients use, unless there is no other.
-    let towards = |addr: &Addr| place.towards.contains(&(publish.backend, *addr));
+    let towards = |addr: &Addr| routes.towards.contains(&(publish.backend, *addr));
     if candidates.iter().any(|addr| !towards(addr)) {
         candidates.retain(|addr| !towards(addr));
     }
@@ -142,11 +142,11 @@ fn together(publishes: &[Publish], rewrites: &[Rewrite]) -> Vec<Impossible> {
     reasons
 }
 
-fn warnings(rewrites: &[Rewrite], place: &Place<'_>) -> Vec<String> {
+fn warnings(rewrites: &[Rewrite], routes: &HostRoutes<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for rewrite in rewrites {
         let Rewrite { public, backend, backend_port, .. } = rewrite;
-        if !place.addresses.contains(public) {
+        if !routes.addresses.contains(public) {
             warnings.push(format!("{public} is not an address of this host: packets to it must be routed here"));
         }
         warnings.push(format!(
@@ -185,7 +185,7 @@ mod tests {
 
     fn judged(written: &[&str], addresses: &[Addr]) -> Result<Vec<Rewrite>, Vec<String>> {
         let publishes: Vec<Publish> = written.iter().map(|text| text.parse().unwrap()).collect();
-        plan(&publishes, &Place { addresses, towards: &[], no_helper: false })
+        plan(&publishes, &HostRoutes { addresses, towards: &[], no_helper: false })
             .map(|plan| plan.rewrites)
             .map_err(|reasons| reasons.iter().map(Impossible::to_string).collect())
     }
@@ -207,7 +207,7 @@ mod tests {
         let (wan, inside, backend) = (Addr::V4([10, 1, 5, 1]), Addr::V4([10, 1, 9, 1]), Addr::V4([10, 1, 9, 2]));
         let publishes = ["8080:10.1.9.2:80".parse().unwrap()];
         let found = |addresses: &[Addr], towards: &[(Addr, Addr)]| {
-            plan(&publishes, &Place { addresses, towards, no_helper: false })
+            plan(&publishes, &HostRoutes { addresses, towards, no_helper: false })
         };
         assert_eq!(found(&[inside, wan], &[(backend, inside)]).unwrap().rewrites[0].public, wan);
         // Which one is not told, or it is the only one.
@@ -237,14 +237,16 @@ mod tests {
     #[test]
     fn a_helper_can_be_denied() {
         let publishes = ["5060:172.17.0.2:5060/udp".parse().unwrap()];
-        assert!(plan(&publishes, &Place { addresses: &[WAN], towards: &[], no_helper: true }).is_ok());
+        assert!(plan(&publishes, &HostRoutes { addresses: &[WAN], towards: &[], no_helper: true }).is_ok());
     }
 
     #[test]
     fn what_changes_is_said() {
         let publishes = ["198.51.100.9:53:172.17.0.2:53/udp".parse().unwrap()];
-        let said =
-            plan(&publishes, &Place { addresses: &[WAN], towards: &[], no_helper: false }).unwrap().warnings.join("\n");
+        let said = plan(&publishes, &HostRoutes { addresses: &[WAN], towards: &[], no_helper: false })
+            .unwrap()
+            .warnings
+            .join("\n");
         for words in ["must be routed here", "172.17.0.2:53 directly", "fragments", "untracked", "own network"] {
             assert!(said.contains(words), "{words}: {said}");
         }

@@ -143,13 +143,13 @@ impl Sides {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::stateless::{Place, Publish, plan};
+    use crate::stateless::{HostRoutes, Publish, plan};
 
     const HERE: &[Addr] = &[Addr::V4([192, 0, 2, 1])];
 
     fn planned(written: &[&str]) -> Plan {
         let publishes: Vec<Publish> = written.iter().map(|text| text.parse().unwrap()).collect();
-        plan(&publishes, &Place { addresses: HERE, towards: &[], no_helper: false }).unwrap()
+        plan(&publishes, &HostRoutes { addresses: HERE, towards: &[], no_helper: false }).unwrap()
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod text;
 
 pub use csv::Csv;
 pub use json::Json;
-pub use table::Table;
+pub use table::TableWriter;
 pub use text::Text;
 
 /// What the caller decides about a native format. What a format has no use for, it ignores.

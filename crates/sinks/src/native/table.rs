@@ -17,7 +17,7 @@ const GAP: usize = 2;
 ///
 /// Widths come from the first 200 rows (or all, if there are fewer); a longer cell later pushes its line to the
 /// right. Nothing is cut. Rows after the sample are written as they come. A flush ends the sample early.
-pub struct Table<W> {
+pub struct TableWriter<W> {
     out: Out<W>,
     options: Options,
     palette: Palette,
@@ -45,10 +45,10 @@ struct Cut {
     tone: Tone,
 }
 
-impl<W: Write> Table<W> {
+impl<W: Write> TableWriter<W> {
     /// A table into `out`.
-    pub fn new(out: Out<W>, options: Options) -> Table<W> {
-        Table {
+    pub fn new(out: Out<W>, options: Options) -> TableWriter<W> {
+        TableWriter {
             out,
             options,
             palette: Palette::new(options.color),
@@ -108,7 +108,7 @@ impl<W: Write> Table<W> {
     }
 }
 
-impl<W: Write> Sink for Table<W> {
+impl<W: Write> Sink for TableWriter<W> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         round::put_separator(self.out.buf(), round, b"\n");
         self.headings = columns.0.iter().map(heading).collect();

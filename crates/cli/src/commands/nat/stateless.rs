@@ -7,7 +7,7 @@ use crate::messages::refused;
 use crate::nft::{self, NftError};
 use crate::output;
 use crate::session::{Place, Session};
-use doctor::stateless::{Impossible, Place as Here, Plan, Publish, Settings, TABLE, obstacles, plan};
+use doctor::stateless::{HostRoutes, Impossible, Plan, Publish, Settings, TABLE, obstacles, plan};
 use record::{Addr, text};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -60,7 +60,7 @@ fn planned(session: &Session, publishes: &[String], no_helper: bool) -> Result<P
     let read = host::addresses::read(session.host(), session.netns_id(), None, &mut |addr| addresses.push(addr));
     read.map_err(|error| Outcome::because(Exit::Failed, error))?;
     let towards = towards(&wanted);
-    plan(&wanted, &Here { addresses: &addresses, towards: &towards, no_helper })
+    plan(&wanted, &HostRoutes { addresses: &addresses, towards: &towards, no_helper })
         .map_err(|reasons| refused(Exit::NoMatch, &reasons))
 }
 

@@ -19,7 +19,7 @@ impl<'s> Origins<'s> {
         let inode = inode_of(self.host, portid)?;
         let known = self.newest.as_ref().is_some_and(|(port, socket, _)| (*port, *socket) == (portid, inode));
         if !known {
-            self.newest = Some((portid, inode, holder(self.host, portid, inode)));
+            self.newest = Some((portid, inode, owner(self.host, portid, inode)));
         }
         self.newest.as_ref()?.2.as_deref()
     }
@@ -40,7 +40,7 @@ fn inode_of(host: &Host, portid: u32) -> Option<u64> {
 }
 
 /// Who holds the socket: most have their pid for a port id, of the others every process is looked at.
-fn holder(host: &Host, portid: u32, inode: u64) -> Option<Vec<u8>> {
+fn owner(host: &Host, portid: u32, inode: u64) -> Option<Vec<u8>> {
     let wanted = format!("socket:[{inode}]");
     // A process that holds the socket before its name is read and after it is one and the same.
     let name = |pid| name(host, pid).filter(|_| holds(host, pid, &wanted));

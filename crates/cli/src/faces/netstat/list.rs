@@ -201,7 +201,7 @@ impl Known {
     }
 }
 
-/// Says which holders could not be seen: in netstat's words to those who are not root, for whom they are meant.
+/// Says which owners could not be seen: in netstat's words to those who are not root, for whom they are meant.
 fn warn_of_hidden(report: &OwnersReport) {
     let euid = sys::caps::euid();
     let denied = report.unreadable > 0 && report.refusal.is_none_or(|why| why.is_denied());

@@ -4,10 +4,10 @@
 
 use super::Stop;
 use super::condition::{Condition, Side};
+use super::environment::Environment;
 use super::operand::{self, Kind};
 use super::tables::Asked;
 use super::token::{Compare, Subject, Token, split, token};
-use super::world::World;
 use crate::faces::text::printable;
 use std::collections::VecDeque;
 
@@ -16,8 +16,12 @@ use std::collections::VecDeque;
 const DEPTH_MAX: usize = 100;
 
 /// Reads the expression; None if there is none. Families that it names narrow `asked`.
-pub(super) fn parse(args: &[Vec<u8>], asked: &mut Asked, world: &dyn World) -> Result<Option<Condition>, Stop> {
-    let mut parser = Parser { words: split(args), ahead: None, kind: Kind::Address, asked, world, depth: 0 };
+pub(super) fn parse(
+    args: &[Vec<u8>],
+    asked: &mut Asked,
+    environment: &dyn Environment,
+) -> Result<Option<Condition>, Stop> {
+    let mut parser = Parser { words: split(args), ahead: None, kind: Kind::Address, asked, environment, depth: 0 };
     if parser.peek()?.is_none() {
         return Ok(None);
     }
@@ -42,7 +46,7 @@ struct Parser<'p> {
     /// What the next bare word is; a comparison's left side sets it.
     kind: Kind,
     asked: &'p mut Asked,
-    world: &'p dyn World,
+    environment: &'p dyn Environment,
     depth: usize,
 }
 
@@ -52,7 +56,7 @@ impl Parser<'_> {
             let Some(word) = self.words.pop_front() else { return Ok(None) };
             let token = token(&word);
             self.ahead = Some(match token {
-                Token::Word => Ahead::Operand(operand::read(&word, self.kind, self.asked, self.world)?),
+                Token::Word => Ahead::Operand(operand::read(&word, self.kind, self.asked, self.environment)?),
                 Token::Field(subject) => {
                     self.kind = kind_of(subject);
                     Ahead::Token(token)

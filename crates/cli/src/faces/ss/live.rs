@@ -1,6 +1,6 @@
 //! The machine's answers: services, hosts, interfaces, cgroups of the session's namespace.
 
-use super::world::World;
+use super::environment::Environment;
 use crate::session::Session;
 use host::{Ifaces, LocalPorts, PortRanges};
 use record::{Addr, Key, Lookup, Proto, Value};
@@ -53,7 +53,7 @@ impl<'s> Live<'s> {
     }
 }
 
-impl World for Live<'_> {
+impl Environment for Live<'_> {
     fn service(&self, name: &str, proto: Proto) -> Option<u16> {
         service_port(&self.read("/etc/services"), name, proto)
     }

@@ -6,6 +6,7 @@
 
 mod condition;
 mod diag_file;
+mod environment;
 mod events;
 mod families;
 mod filter_file;
@@ -28,7 +29,6 @@ mod tasks;
 mod tests;
 mod token;
 mod translate;
-mod world;
 
 use crate::session::{OpenError, Place, Session};
 use live::{LazyIfaces, Live};

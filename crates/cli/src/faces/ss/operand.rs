@@ -2,9 +2,9 @@
 
 use super::Stop;
 use super::condition::{HostCond, Hosts};
+use super::environment::Environment;
 use super::number;
 use super::tables::{Asked, Db, Family};
-use super::world::World;
 use crate::faces::text::printable;
 use record::{Addr, Prefix, Proto};
 use sinks::face::ss::{ethertype_of, netlink_protocol_of};
@@ -29,20 +29,20 @@ pub(super) enum Operand {
 }
 
 /// Reads a word. A family that it names becomes the only one that is shown.
-pub(super) fn read(word: &[u8], kind: Kind, asked: &mut Asked, world: &dyn World) -> Result<Operand, Stop> {
+pub(super) fn read(word: &[u8], kind: Kind, asked: &mut Asked, environment: &dyn Environment) -> Result<Operand, Stop> {
     match kind {
-        Kind::Address | Kind::Port => host(word, kind == Kind::Port, asked, world).map(Operand::Host),
-        Kind::Dev => dev(word, world).map(Operand::Dev),
+        Kind::Address | Kind::Port => host(word, kind == Kind::Port, asked, environment).map(Operand::Host),
+        Kind::Dev => dev(word, environment).map(Operand::Dev),
         Kind::Mark => mark(word).ok_or_else(|| Stop::cannot_parse("mark", word)),
-        Kind::Cgroup => world.cgroup(word).map(Operand::Cgroup).map_err(|says| {
+        Kind::Cgroup => environment.cgroup(word).map(Operand::Cgroup).map_err(|says| {
             let cannot = format!("Cannot parse cgroup {}.", printable(word));
             Stop::operand(&if says.is_empty() { cannot } else { format!("{says}\n{cannot}") })
         }),
     }
 }
 
-fn dev(word: &[u8], world: &dyn World) -> Result<u32, Stop> {
-    let index = world.iface_index(word).or_else(|| number::integer(word).and_then(|n| u32::try_from(n).ok()));
+fn dev(word: &[u8], environment: &dyn Environment) -> Result<u32, Stop> {
+    let index = environment.iface_index(word).or_else(|| number::integer(word).and_then(|n| u32::try_from(n).ok()));
     index.ok_or_else(|| Stop::operand("Cannot parse device."))
 }
 
@@ -66,7 +66,7 @@ const FAMILY_WORDS: &[(&[u8], Family)] = &[
     (b"inet6:", Family::Inet6),
 ];
 
-fn host(word: &[u8], is_port: bool, asked: &mut Asked, world: &dyn World) -> Result<HostCond, Stop> {
+fn host(word: &[u8], is_port: bool, asked: &mut Asked, environment: &dyn Environment) -> Result<HostCond, Stop> {
     let named = FAMILY_WORDS.iter().find_map(|(prefix, family)| Some((word.strip_prefix(*prefix)?, *family)));
     let (word, family) = match named {
         Some((rest, family)) => (rest, Some(family)),
@@ -74,8 +74,8 @@ fn host(word: &[u8], is_port: bool, asked: &mut Asked, world: &dyn World) -> Res
     };
     let cond = match family {
         Some(Family::Unix) => HostCond { port: None, hosts: Hosts::Unix(word.to_vec()) },
-        None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, world)?,
-        Some(Family::Packet) => protocol(word, ethertype, |port| world.iface_index(port).map(i64::from))?,
+        None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, environment)?,
+        Some(Family::Packet) => protocol(word, ethertype, |port| environment.iface_index(port).map(i64::from))?,
         Some(Family::Netlink) => protocol(word, netlink_protocol, |port| (port == b"kernel").then_some(0))?,
         Some(_) => return Err(Stop::later("vsock: addresses", "the table of vsock sockets")),
     };
@@ -129,7 +129,7 @@ fn inet(
     is_port: bool,
     family: Option<Family>,
     asked: &Asked,
-    world: &dyn World,
+    environment: &dyn Environment,
 ) -> Result<HostCond, Stop> {
     let (addr, mut port) = cut(word).ok_or_else(|| Stop::operand(CANNOT))?;
     if is_port {
@@ -141,12 +141,12 @@ fn inet(
     }
     let port = match port.map(|p| p.strip_prefix(b":").unwrap_or(p)) {
         None | Some([] | [b'*', ..]) => None,
-        Some(port) => port_number(port, asked, world)?,
+        Some(port) => port_number(port, asked, environment)?,
     };
     if is_port || addr.is_empty() || addr.starts_with(b"*") {
         return Ok(HostCond { port, hosts: Hosts::Any });
     }
-    Ok(HostCond { port, hosts: hosts(addr, family, world)? })
+    Ok(HostCond { port, hosts: hosts(addr, family, environment)? })
 }
 
 /// Address and port of `[ADDR]:PORT`, `*:PORT`, `ADDR/LEN:PORT`; None for a bracket that is not closed.
@@ -168,13 +168,13 @@ fn cut(word: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 /// A number, or the name of a service of the protocols that are shown. −1 stands for any port.
-fn port_number(word: &[u8], asked: &Asked, world: &dyn World) -> Result<Option<i64>, Stop> {
+fn port_number(word: &[u8], asked: &Asked, environment: &dyn Environment) -> Result<Option<i64>, Stop> {
     if let Some(number) = number::integer(word) {
         return Ok((number != -1).then_some(number));
     }
     let shown = printable(word);
     let name = std::str::from_utf8(word).unwrap_or_default();
-    let port = |db, proto| if asked.has(db) { world.service(name, proto) } else { None };
+    let port = |db, proto| if asked.has(db) { environment.service(name, proto) } else { None };
     match (port(Db::Udp, Proto::Udp), port(Db::Tcp, Proto::Tcp)) {
         (Some(udp), Some(tcp)) if udp != tcp => Err(complain(&format!("Error: ambiguous port \"{shown}\"."))),
         (Some(port), _) | (None, Some(port)) => Ok(Some(port.into())),
@@ -182,7 +182,7 @@ fn port_number(word: &[u8], asked: &Asked, world: &dyn World) -> Result<Option<i
     }
 }
 
-fn hosts(word: &[u8], family: Option<Family>, world: &dyn World) -> Result<Hosts, Stop> {
+fn hosts(word: &[u8], family: Option<Family>, environment: &dyn Environment) -> Result<Hosts, Stop> {
     match prefix(word, family) {
         Some(hosts) => return Ok(hosts),
         None => {
@@ -192,7 +192,7 @@ fn hosts(word: &[u8], family: Option<Family>, world: &dyn World) -> Result<Hosts
                 Some(Family::Inet6) => matches!(addr, Addr::V6(_)),
                 _ => true,
             };
-            let found: Vec<Prefix> = world.host(name).into_iter().filter(fits).map(Prefix::host).collect();
+            let found: Vec<Prefix> = environment.host(name).into_iter().filter(fits).map(Prefix::host).collect();
             if !found.is_empty() {
                 return Ok(Hosts::Prefixes(found));
             }

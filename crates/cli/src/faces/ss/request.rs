@@ -1,11 +1,11 @@
 //! From the command line to questions for the source.
 
 use super::condition::Condition;
+use super::environment::Environment;
 use super::flags::Flags;
 use super::stop::Stop;
 use super::tables::{Asked, Db, Family, PACKET, UNIX, VSOCK};
 use super::translate::{expr, test};
-use super::world::World;
 use super::{grammar, states};
 use record::rows::Sockets;
 use record::{Expr, Op, Operand, Proto, field_index};
@@ -81,7 +81,7 @@ const INTERNET: [(Db, Proto); 6] = [
 ];
 
 /// Reads the expression, inside the namespace that will be read, and makes the questions.
-pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
+pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Request, Stop> {
     let mut asked = flags.asked;
     if asked.tables == 0 {
         return Err(Stop::nothing("no socket tables"));
@@ -89,8 +89,8 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     if asked.states == 0 {
         return Err(Stop::nothing("no socket states"));
     }
-    let condition = grammar::parse(&flags.expression, &mut asked, world)?;
-    let without_bound = drop_bound(&mut asked, flags, world);
+    let condition = grammar::parse(&flags.expression, &mut asked, environment)?;
+    let without_bound = drop_bound(&mut asked, flags, environment);
     let options = Options { netid: asked.several_tables(), state: asked.several_states(), ..flags.options };
     let mut questions = Vec::new();
     // Sockets without a state are unconnected.
@@ -98,29 +98,29 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
     // The kernel tells of the end of TCP and UDP sockets alone.
     let lists = !flags.events;
     if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && lists {
-        questions.push(question(Proto::Netlink, &asked, condition.as_ref(), world, flags));
+        questions.push(question(Proto::Netlink, &asked, condition.as_ref(), environment, flags));
     }
     if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless && lists {
         let types = packet_types(&asked, flags.options.bug_compatible);
-        let mut packets = question(Proto::Packet, &asked, condition.as_ref(), world, flags);
+        let mut packets = question(Proto::Packet, &asked, condition.as_ref(), environment, flags);
         packets.filter.extend(types);
         questions.push(packets);
     }
     if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
-        questions.push(question(Proto::Unix, &asked, condition.as_ref(), world, flags));
+        questions.push(question(Proto::Unix, &asked, condition.as_ref(), environment, flags));
     }
     for (db, proto) in INTERNET {
         let ends = lists || !by_kernel(proto);
         if asked.has(db) && asked.inet() != (false, false) && ends {
-            questions.push(question(proto, &asked, condition.as_ref(), world, flags));
+            questions.push(question(proto, &asked, condition.as_ref(), environment, flags));
         }
     }
     if lists {
-        questions.extend(late_questions(&asked, stateless, condition.as_ref(), world, flags));
+        questions.extend(late_questions(&asked, stateless, condition.as_ref(), environment, flags));
     }
     let tcp_file = std::env::var_os("TCPDIAG_FILE").filter(|_| lists);
     if tcp_file.is_some() {
-        show_whole_file(&mut questions, condition.as_ref(), world);
+        show_whole_file(&mut questions, condition.as_ref(), environment);
     }
     let ending = || Ending {
         protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
@@ -145,16 +145,16 @@ pub(super) fn make(flags: &Flags, world: &dyn World) -> Result<Request, Stop> {
 }
 
 /// What is in a file is shown, whatever its state and family.
-fn show_whole_file(questions: &mut [Question], condition: Option<&Condition>, world: &dyn World) {
+fn show_whole_file(questions: &mut [Question], condition: Option<&Condition>, environment: &dyn Environment) {
     for question in questions.iter_mut().filter(|question| question.proto == Proto::Tcp) {
-        question.filter = condition.map(|c| expr(c, Proto::Tcp, world).into_conjuncts()).unwrap_or_default();
+        question.filter = condition.map(|c| expr(c, Proto::Tcp, environment).into_conjuncts()).unwrap_or_default();
     }
 }
 
 /// Takes the state away that nobody named and that would cost too much; true if so.
-fn drop_bound(asked: &mut Asked, flags: &Flags, world: &dyn World) -> bool {
+fn drop_bound(asked: &mut Asked, flags: &Flags, environment: &dyn Environment) -> bool {
     let asks = asked.has(Db::Tcp) && asked.states & states::BOUND != 0 && !flags.bound_is_meant && !flags.events;
-    let drops = asks && world.tcp_sockets(BOUND_MAX) >= BOUND_MAX;
+    let drops = asks && environment.tcp_sockets(BOUND_MAX) >= BOUND_MAX;
     if drops {
         asked.states &= !states::BOUND;
     }
@@ -166,12 +166,12 @@ fn late_questions(
     asked: &Asked,
     stateless: bool,
     condition: Option<&Condition>,
-    world: &dyn World,
+    environment: &dyn Environment,
     flags: &Flags,
 ) -> Vec<Question> {
     let mut questions = Vec::new();
     if asked.tables & VSOCK != 0 && asked.shows(Family::Vsock) {
-        let mut vsock = question(Proto::Vsock, asked, condition, world, flags);
+        let mut vsock = question(Proto::Vsock, asked, condition, environment, flags);
         // Those of a third type are shown with either.
         let without = [(Db::VsockStream, "stream"), (Db::VsockDatagram, "dgram")];
         for (_, word) in without.iter().filter(|(db, _)| !asked.has(*db)) {
@@ -181,10 +181,10 @@ fn late_questions(
     }
     if asked.has(Db::Tipc) && asked.shows(Family::Tipc) {
         // ss holds no condition against them.
-        questions.push(question(Proto::Tipc, asked, None, world, flags));
+        questions.push(question(Proto::Tipc, asked, None, environment, flags));
     }
     if asked.has(Db::Xdp) && asked.shows(Family::Xdp) && stateless {
-        questions.push(question(Proto::Xdp, asked, condition, world, flags));
+        questions.push(question(Proto::Xdp, asked, condition, environment, flags));
     }
     questions
 }
@@ -199,7 +199,13 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
     test(field, Op::Eq, Operand::Words(words))
 }
 
-fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &dyn World, flags: &Flags) -> Question {
+fn question(
+    proto: Proto,
+    asked: &Asked,
+    condition: Option<&Condition>,
+    environment: &dyn Environment,
+    flags: &Flags,
+) -> Question {
     let mut filter = vec![words("proto", [proto.name()])];
     // A socket ends in whatever state: with `-E` ss does not look at it.
     let has_none = flags.events || by_kernel(proto) || matches!(proto, Proto::Packet | Proto::Netlink | Proto::Xdp);
@@ -217,7 +223,7 @@ fn question(proto: Proto, asked: &Asked, condition: Option<&Condition>, world: &
         _ => {}
     }
     if let Some(condition) = condition {
-        filter.extend(expr(condition, proto, world).into_conjuncts());
+        filter.extend(expr(condition, proto, environment).into_conjuncts());
     }
     Question { proto, filter, of_netlink }
 }

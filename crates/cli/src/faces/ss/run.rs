@@ -63,7 +63,7 @@ fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> 
     let host = session.host();
     let mut around = Around::default();
     let mut noted = |error: host::HostError| books.because(1, error.to_string());
-    if options.holders() {
+    if options.owners() {
         around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
     if options.details || options.cgroup {
@@ -250,7 +250,7 @@ fn needs(proto: Proto, options: &Options) -> u64 {
     let more = [
         (options.details, details),
         (options.timers, need::TIMER),
-        (options.holders(), need::INODE),
+        (options.owners(), need::INODE),
         (options.memory, need::SKMEM),
         (
             // DCCP fills in a tcp_info too.

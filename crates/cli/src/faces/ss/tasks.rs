@@ -147,15 +147,15 @@ mod tests {
             let _ = wait.recv();
         });
         let _ = started.recv();
-        let holders = |inode| {
+        let owners = |inode| {
             let mut names = Vec::new();
             live.threads(std::process::id(), inode, &mut |_, name, fd| names.push((name, fd)));
             names
         };
-        let (holders, others) = (holders(inode), holders(u32::MAX));
+        let (owners, others) = (owners(inode), owners(u32::MAX));
         drop(ready);
         assert!(thread.is_ok_and(|thread| thread.join().is_ok()));
-        assert!(holders.contains(&(Comm::new(b"netwren-task"), fd)) && others.is_empty(), "{holders:?}");
+        assert!(owners.contains(&(Comm::new(b"netwren-task"), fd)) && others.is_empty(), "{owners:?}");
         assert_eq!(
             (socket_inode(b"socket:[12]"), socket_inode(b"pipe:[12]"), socket_inode(b"socket:[x]")),
             (Some(12), None, None)

@@ -1,9 +1,9 @@
 //! One line a switch and a production of the grammar: what the source is asked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use super::environment::TestEnvironment;
 use super::request::{Request, make};
 use super::stop::{Stop, Usage};
-use super::world::Small;
 use super::{flags, translate};
 use engine::expr_text;
 use record::rows::Sockets;
@@ -15,7 +15,7 @@ fn words(line: &str) -> Vec<Vec<u8>> {
 }
 
 fn parse(line: &str, layout: Layout) -> Result<Request, Stop> {
-    make(&flags::parse(words(line), layout, false)?, &Small)
+    make(&flags::parse(words(line), layout, false)?, &TestEnvironment)
 }
 
 /// The filters of all questions, a line each.
@@ -279,7 +279,7 @@ fn packet_sockets_by_type() {
     assert_eq!(asked("-A p_raw -a", Layout::V6_15), "proto = packet and packet_type = raw");
     assert_eq!(asked("-A p_dgr -l", Layout::V6_15), "proto = packet and packet_type = dgram");
     // ss shows whatever the kernel sends.
-    let old = make(&flags::parse(words("-A p_raw -a"), Layout::V6_1, true).unwrap(), &Small).unwrap();
+    let old = make(&flags::parse(words("-A p_raw -a"), Layout::V6_1, true).unwrap(), &TestEnvironment).unwrap();
     assert_eq!(old.questions[0].filter.len(), 1);
 }
 

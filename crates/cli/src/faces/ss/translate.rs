@@ -4,15 +4,15 @@
 //! kernel sent. Each translation says what differs.
 
 use super::condition::{Condition, HostCond, Hosts, Side};
+use super::environment::Environment;
 use super::families;
 use super::rare;
 use super::token::Compare;
-use super::world::World;
 use record::rows::Sockets;
 use record::{Addr, Expr, Op, Operand, Prefix, Proto, Test, field_index};
 
 /// The condition as a filter on rows of `proto`.
-pub(super) fn expr(condition: &Condition, proto: Proto, world: &dyn World) -> Expr {
+pub(super) fn expr(condition: &Condition, proto: Proto, environment: &dyn Environment) -> Expr {
     if matches!(proto, Proto::Vsock | Proto::Xdp) {
         if let Some(expr) = families::leaf(condition, proto) {
             return expr;
@@ -24,9 +24,9 @@ pub(super) fn expr(condition: &Condition, proto: Proto, world: &dyn World) -> Ex
         }
     }
     match condition {
-        Condition::And(parts) => Expr::And(parts.iter().map(|c| expr(c, proto, world)).collect()),
-        Condition::Or(parts) => Expr::Or(parts.iter().map(|c| expr(c, proto, world)).collect()),
-        Condition::Not(inside) => Expr::Not(Box::new(expr(inside, proto, world))),
+        Condition::And(parts) => Expr::And(parts.iter().map(|c| expr(c, proto, environment)).collect()),
+        Condition::Or(parts) => Expr::Or(parts.iter().map(|c| expr(c, proto, environment)).collect()),
+        Condition::Not(inside) => Expr::Not(Box::new(expr(inside, proto, environment))),
         Condition::Host(side, cond) if proto == Proto::Unix => unix_host(*side, cond),
         Condition::Host(side, cond) => inet_host(*side, cond, proto),
         Condition::Port(side, compare, port) => port_order(*side, *compare, *port, proto),
@@ -36,7 +36,7 @@ pub(super) fn expr(condition: &Condition, proto: Proto, world: &dyn World) -> Ex
         Condition::Cgroup(_) if proto == Proto::Unix => truth(false),
         Condition::Autobound if proto == Proto::Unix => unix_autobound(),
         Condition::Dev(0) => test("iface", Op::Eq, Operand::Null),
-        Condition::Dev(index) => match world.iface_name(*index) {
+        Condition::Dev(index) => match environment.iface_name(*index) {
             Some(name) => test("iface", Op::Eq, Operand::Words(vec![name.into()])),
             None => truth(false),
         },

@@ -1,6 +1,6 @@
 //! Times in lines: how long ago, and local dates as ctime(3) writes them.
 
-use super::pen::Pen;
+use super::line_writer::LineWriter;
 
 /// A local date and time of day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,38 +45,38 @@ pub(super) fn age_s(start_s: i64, end_s: i64, bug_compatible: bool) -> u64 {
 }
 
 /// `Sat Nov 21 12:42:50 2026`
-pub(super) fn put_ctime(pen: &mut Pen<'_>, clock: &dyn Clock, seconds: i64) {
-    let Some(at) = clock.local(seconds) else { return pen.word("?") };
+pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i64) {
+    let Some(at) = clock.local(seconds) else { return line.word("?") };
     let name = |names: &'static [&'static str], index: u8| names.get(usize::from(index)).copied().unwrap_or("???");
-    pen.word(name(&WEEKDAYS, at.weekday));
-    pen.byte(b' ');
-    pen.word(name(&MONTHS, at.month.wrapping_sub(1)));
-    pen.byte(b' ');
-    pen.padded(b' ', 2, at.day);
+    line.word(name(&WEEKDAYS, at.weekday));
+    line.byte(b' ');
+    line.word(name(&MONTHS, at.month.wrapping_sub(1)));
+    line.byte(b' ');
+    line.padded(b' ', 2, at.day);
     for (between, number) in [(b' ', at.hour), (b':', at.minute), (b':', at.second)] {
-        pen.byte(between);
-        pen.padded(b'0', 2, number);
+        line.byte(between);
+        line.padded(b'0', 2, number);
     }
-    pen.byte(b' ');
-    pen.number(u64::try_from(at.year).unwrap_or(0));
+    line.byte(b' ');
+    line.number(u64::try_from(at.year).unwrap_or(0));
 }
 
 /// The parts of a moment as elements.
-pub(super) fn put_when(pen: &mut Pen<'_>, clock: &dyn Clock) {
+pub(super) fn put_when(line: &mut LineWriter<'_>, clock: &dyn Clock) {
     let Some(at) = clock.local(clock.now_s()) else { return };
-    pen.word("<when><hour>");
-    pen.number(at.hour.into());
-    pen.word("</hour><min>");
-    pen.padded(b'0', 2, at.minute);
-    pen.word("</min><sec>");
-    pen.padded(b'0', 2, at.second);
-    pen.word("</sec><wday>");
-    pen.number(u64::from(at.weekday) + 1);
-    pen.word("</wday><day>");
-    pen.number(at.day.into());
-    pen.word("</day><month>");
-    pen.number(at.month.into());
-    pen.word("</month><year>");
-    pen.number(u64::try_from(at.year).unwrap_or(0));
-    pen.word("</year></when>");
+    line.word("<when><hour>");
+    line.number(at.hour.into());
+    line.word("</hour><min>");
+    line.padded(b'0', 2, at.minute);
+    line.word("</min><sec>");
+    line.padded(b'0', 2, at.second);
+    line.word("</sec><wday>");
+    line.number(u64::from(at.weekday) + 1);
+    line.word("</wday><day>");
+    line.number(at.day.into());
+    line.word("</day><month>");
+    line.number(at.month.into());
+    line.word("</month><year>");
+    line.number(u64::try_from(at.year).unwrap_or(0));
+    line.word("</year></when>");
 }

@@ -4,7 +4,7 @@
 //! [`Writer`]; the three forms of an entry are in `text`, `xml` and `save`.
 mod clock;
 mod expect;
-mod pen;
+mod line_writer;
 mod save;
 #[cfg(test)]
 mod tests;

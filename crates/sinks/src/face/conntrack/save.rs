@@ -1,8 +1,8 @@
 //! An entry as the command that makes it (`-o save`), which `-R` reads.
 
-use super::pen::Pen;
+use super::line_writer::LineWriter;
 use super::words::{self, DCCP_ROLES};
-use super::writer::{Change, Look};
+use super::writer::{Change, Layout};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
@@ -19,69 +19,69 @@ const SRC_NAT_DONE: u32 = 1 << 7;
 const DST_NAT_DONE: u32 = 1 << 8;
 
 /// A command without the end of its line.
-pub(super) fn put_entry(pen: &mut Pen<'_>, row: &Conntrack<'_>, change: Option<Change>, look: &Look<'_>) {
-    let mut line = Words { pen, first: true };
+pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, change: Option<Change>, layout: &Layout<'_>) {
+    let mut command = Words { line, first: true };
     match change {
-        Some(Change::New) | None => line.word("-A"),
-        Some(Change::Update) => line.word("-U"),
-        Some(Change::Destroy) => line.word("-D"),
+        Some(Change::New) | None => command.word("-A"),
+        Some(Change::Update) => command.word("-U"),
+        Some(Change::Destroy) => command.word("-D"),
         Some(Change::Unknown) => {}
     }
-    line.number("-t", row.timeout_s);
+    command.number("-t", row.timeout_s);
     if let Some(status) = row.status {
-        line.word("-u");
-        line.status(status);
+        command.word("-u");
+        command.status(status);
     }
     // The tool forgets the mark.
-    line.number("-m", row.mark.filter(|mark| *mark != 0 && !look.options.bug_compatible));
-    line.number("-w", row.zone.map(u32::from));
-    line.number("--orig-zone", row.orig.zone.map(u32::from));
-    line.number("--reply-zone", row.reply.zone.map(u32::from));
-    line.addr("-s", row.orig.src);
-    line.addr("-d", row.orig.dst);
+    command.number("-m", row.mark.filter(|mark| *mark != 0 && !layout.options.bug_compatible));
+    command.number("-w", row.zone.map(u32::from));
+    command.number("--orig-zone", row.orig.zone.map(u32::from));
+    command.number("--reply-zone", row.reply.zone.map(u32::from));
+    command.addr("-s", row.orig.src);
+    command.addr("-d", row.orig.dst);
     let rewritten = |done: u32, now: Addr, before: Addr| now != before && row.status.is_none_or(|s| s.has(done));
-    line.addr(if rewritten(DST_NAT_DONE, row.reply.src, row.orig.dst) { "-g" } else { "-r" }, row.reply.src);
-    line.addr(if rewritten(SRC_NAT_DONE, row.reply.dst, row.orig.src) { "-n" } else { "-q" }, row.reply.dst);
-    line.protocol(row, look.options.bug_compatible);
+    command.addr(if rewritten(DST_NAT_DONE, row.reply.src, row.orig.dst) { "-g" } else { "-r" }, row.reply.src);
+    command.addr(if rewritten(SRC_NAT_DONE, row.reply.dst, row.orig.src) { "-n" } else { "-q" }, row.reply.dst);
+    command.protocol(row, layout.options.bug_compatible);
 }
 
 /// Words with a blank between them.
 struct Words<'p, 'a> {
-    pen: &'p mut Pen<'a>,
+    line: &'p mut LineWriter<'a>,
     first: bool,
 }
 
 impl Words<'_, '_> {
     fn word(&mut self, word: &str) {
         if !self.first {
-            self.pen.byte(b' ');
+            self.line.byte(b' ');
         }
         self.first = false;
-        self.pen.word(word);
+        self.line.word(word);
     }
 
     fn number(&mut self, switch: &str, number: Option<u32>) {
         if let Some(number) = number {
             self.word(switch);
-            self.pen.item(" ", number.into());
+            self.line.item(" ", number.into());
         }
     }
 
     fn addr(&mut self, switch: &str, addr: Addr) {
         self.word(switch);
-        self.pen.byte(b' ');
-        self.pen.addr(addr);
+        self.line.byte(b' ');
+        self.line.addr(addr);
     }
 
     fn status(&mut self, status: CtStatus) {
         let mut between = b' ';
         for (_, name) in STATUS.iter().filter(|(bit, _)| status.has(*bit)) {
-            self.pen.byte(between);
-            self.pen.word(name);
+            self.line.byte(between);
+            self.line.word(name);
             between = b',';
         }
         if between == b' ' {
-            self.pen.word(" UNSET");
+            self.line.word(" UNSET");
         }
     }
 
@@ -89,10 +89,10 @@ impl Words<'_, '_> {
         let known = words::protocol(row.orig.proto);
         self.word("-p");
         if known == "unknown" {
-            return self.pen.item(" ", row.orig.proto.into());
+            return self.line.item(" ", row.orig.proto.into());
         }
-        self.pen.byte(b' ');
-        self.pen.word(known);
+        self.line.byte(b' ');
+        self.line.word(known);
         match row.orig.proto {
             ip_proto::ICMP => self.icmp(&row.orig, ["--icmp-type", "--icmp-code", "--icmp-id"]),
             ip_proto::ICMPV6 => self.icmp(&row.orig, ["--icmpv6-type", "--icmpv6-code", "--icmpv6-id"]),
@@ -103,10 +103,10 @@ impl Words<'_, '_> {
         }
         if let Some(state) = row.state {
             self.word("--state");
-            self.pen.byte(b' ');
+            self.line.byte(b' ');
             // The tool has no word for the youngest states of SCTP here.
             let nameless = old && matches!(state, CtState::Sctp(8..));
-            self.pen.word(if nameless { "(null)" } else { words::state(state) });
+            self.line.word(if nameless { "(null)" } else { words::state(state) });
         }
         if let Some([orig, reply]) = row.vtags {
             // Written and read by the tool in the machine's order of bytes: so is what it can load.
@@ -116,8 +116,8 @@ impl Words<'_, '_> {
         }
         if let Some(role) = row.dccp_role.and_then(|role| DCCP_ROLES.get(usize::from(role))) {
             self.word("--role");
-            self.pen.byte(b' ');
-            self.pen.word(role);
+            self.line.byte(b' ');
+            self.line.word(role);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rows in, lines out.
 
 use super::clock::Clock;
-use super::pen::Pen;
+use super::line_writer::LineWriter;
 use super::{expect, save, text, xml};
 use crate::Out;
 use record::SinkError;
@@ -78,13 +78,13 @@ pub struct Origin<'o> {
 pub type LabelNames<'l> = &'l dyn Fn(u16) -> Option<&'l [u8]>;
 
 /// What the forms look at beside the row.
-pub(super) struct Look<'l> {
+pub(super) struct Layout<'l> {
     pub(super) options: Options,
     pub(super) clock: &'l dyn Clock,
     pub(super) labels: Option<LabelNames<'l>>,
 }
 
-impl Look<'_> {
+impl Layout<'_> {
     /// Calls `each` with the name of every label that is set and has one.
     pub(super) fn each_label<'l>(&self, names: LabelNames<'l>, labels: &[u8], mut each: impl FnMut(&'l [u8])) {
         for (byte, bits) in labels.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Look<'_> {
 
 /// Writes rows as conntrack does.
 pub struct Writer<'l, W> {
-    look: Look<'l>,
+    layout: Layout<'l>,
     out: Out<W>,
     line: Line,
     /// The element that is open around the rows.
@@ -110,7 +110,7 @@ pub struct Writer<'l, W> {
 impl<'l, W: Write> Writer<'l, W> {
     /// A writer to `out`. With `labels` the names of labels are shown.
     pub fn new(options: Options, clock: &'l dyn Clock, labels: Option<LabelNames<'l>>, out: Out<W>) -> Writer<'l, W> {
-        Writer { look: Look { options, clock, labels }, out, line: Line::new(), root: None }
+        Writer { layout: Layout { options, clock, labels }, out, line: Line::new(), root: None }
     }
 
     /// An entry of a table.
@@ -121,7 +121,7 @@ impl<'l, W: Write> Writer<'l, W> {
 
     /// An entry, as the command that does `change` to it where the form is that.
     pub fn changed(&mut self, row: &Conntrack<'_>, change: Change) -> Result<(), SinkError> {
-        let change = Some(change).filter(|_| self.look.options.form == Form::Save);
+        let change = Some(change).filter(|_| self.layout.options.form == Form::Save);
         self.entry(row, change, None)
     }
 
@@ -133,13 +133,13 @@ impl<'l, W: Write> Writer<'l, W> {
         at: (i64, u32),
         origin: Option<&Origin<'_>>,
     ) -> Result<(), SinkError> {
-        let Options { form, time, .. } = self.look.options;
+        let Options { form, time, .. } = self.layout.options;
         if form == Form::Text {
-            let mut pen = Pen::new(&mut self.line, self.out.buf(), true);
+            let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
             if time {
-                put_moment(&mut pen, at, true);
+                put_moment(&mut line, at, true);
             }
-            put_tag(&mut pen, change);
+            put_tag(&mut line, change);
         }
         self.entry(row, Some(change), origin)
     }
@@ -150,26 +150,26 @@ impl<'l, W: Write> Writer<'l, W> {
         change: Option<Change>,
         origin: Option<&Origin<'_>>,
     ) -> Result<(), SinkError> {
-        let old = self.look.options.bug_compatible;
+        let old = self.layout.options.bug_compatible;
         let mut inside = None;
-        if self.look.options.form == Form::Xml {
+        if self.layout.options.form == Form::Xml {
             self.open_root("conntrack");
             inside = origin.filter(|_| !old);
         }
-        let mut pen = Pen::new(&mut self.line, self.out.buf(), old);
-        match self.look.options.form {
-            Form::Text => text::put_entry(&mut pen, row, &self.look),
-            Form::Xml => xml::put_entry(&mut pen, row, change, inside, &self.look),
-            Form::Save => save::put_entry(&mut pen, row, change, &self.look),
+        let mut line = LineWriter::new(&mut self.line, self.out.buf(), old);
+        match self.layout.options.form {
+            Form::Text => text::put_entry(&mut line, row, &self.layout),
+            Form::Xml => xml::put_entry(&mut line, row, change, inside, &self.layout),
+            Form::Save => save::put_entry(&mut line, row, change, &self.layout),
         }
         if let (Some(origin), None) = (origin, inside) {
-            pen.item(" [USERSPACE] portid=", origin.portid.into());
+            line.item(" [USERSPACE] portid=", origin.portid.into());
             if let Some(program) = origin.program {
-                pen.word(" progname=");
-                pen.outside(program);
+                line.word(" progname=");
+                line.outside(program);
             }
         }
-        pen.end();
+        line.end();
         self.out.line_done()
     }
 
@@ -180,32 +180,32 @@ impl<'l, W: Write> Writer<'l, W> {
         change: Option<Change>,
         at: (i64, u32),
     ) -> Result<(), SinkError> {
-        let Options { form, time, bug_compatible, .. } = self.look.options;
+        let Options { form, time, bug_compatible, .. } = self.layout.options;
         if form == Form::Xml {
             self.open_root("expect");
         }
-        let mut pen = Pen::new(&mut self.line, self.out.buf(), bug_compatible);
+        let mut line = LineWriter::new(&mut self.line, self.out.buf(), bug_compatible);
         if form == Form::Xml {
-            expect::put_xml(&mut pen, row, change, &self.look);
+            expect::put_xml(&mut line, row, change, &self.layout);
         } else {
             if time {
-                put_moment(&mut pen, at, !bug_compatible);
+                put_moment(&mut line, at, !bug_compatible);
             }
             if let Some(change) = change {
-                put_tag(&mut pen, change);
+                put_tag(&mut line, change);
             }
-            expect::put_text(&mut pen, row);
+            expect::put_text(&mut line, row);
         }
-        pen.end();
+        line.end();
         self.out.line_done()
     }
 
     fn open_root(&mut self, root: &'static str) {
-        if self.root.is_some() || self.look.options.bare {
+        if self.root.is_some() || self.layout.options.bare {
             return;
         }
         self.root = Some(root);
-        xml::put_head(&mut Pen::new(&mut self.line, self.out.buf(), true), root);
+        xml::put_head(&mut LineWriter::new(&mut self.line, self.out.buf(), true), root);
     }
 
     /// Writes what waits now.
@@ -216,9 +216,9 @@ impl<'l, W: Write> Writer<'l, W> {
     /// Closes what is open and writes what waits. Without a row nothing was opened: nothing is written.
     pub fn finish(&mut self) -> Result<(), SinkError> {
         if let Some(root) = self.root.take() {
-            let mut pen = Pen::new(&mut self.line, self.out.buf(), true);
-            pen.close(root);
-            pen.end();
+            let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
+            line.close(root);
+            line.end();
         }
         self.out.flush()
     }
@@ -236,8 +236,8 @@ impl<'l, W: Write> Writer<'l, W> {
 }
 
 /// `    [NEW] `: nine wide, to the right.
-fn put_tag(pen: &mut Pen<'_>, change: Change) {
-    pen.word(match change {
+fn put_tag(line: &mut LineWriter<'_>, change: Change) {
+    line.word(match change {
         Change::New => "    [NEW] ",
         Change::Update => " [UPDATE] ",
         Change::Destroy => "[DESTROY] ",
@@ -246,18 +246,18 @@ fn put_tag(pen: &mut Pen<'_>, change: Change) {
 }
 
 /// `[SECONDS.MICROSECONDS]` and a tab. In front of expectations the tool puts the digits of the fraction to the left.
-fn put_moment(pen: &mut Pen<'_>, (seconds, nanos): (i64, u32), zeros: bool) {
+fn put_moment(line: &mut LineWriter<'_>, (seconds, nanos): (i64, u32), zeros: bool) {
     let micros = u64::from(nanos / 1000);
     let (seconds, missing) = (u64::try_from(seconds).unwrap_or(0), 6 - record::text::u64_len(micros).min(6));
-    pen.byte(b'[');
-    pen.number(seconds);
-    pen.byte(b'.');
+    line.byte(b'[');
+    line.number(seconds);
+    line.byte(b'.');
     if zeros {
-        (0..missing).for_each(|_| pen.byte(b'0'));
+        (0..missing).for_each(|_| line.byte(b'0'));
     }
-    pen.number(micros);
+    line.number(micros);
     if !zeros {
-        (0..missing).for_each(|_| pen.byte(b' '));
+        (0..missing).for_each(|_| line.byte(b' '));
     }
-    pen.word("]\t");
+    line.word("]\t");
 }

@@ -1,22 +1,22 @@
 //! An entry as an element.
 
 use super::clock::{age_s, put_when, seconds};
-use super::pen::Pen;
+use super::line_writer::LineWriter;
 use super::words;
-use super::writer::{Change, Look, Origin};
+use super::writer::{Change, Layout, Origin};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtStatus, CtTuple, ip_proto};
 
 /// Declaration and root, in front of the first element.
-pub(super) fn put_head(pen: &mut Pen<'_>, root: &str) {
-    pen.word("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
-    pen.open(root);
-    pen.end();
+pub(super) fn put_head(line: &mut LineWriter<'_>, root: &str) {
+    line.word("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+    line.open(root);
+    line.end();
 }
 
 /// `<flow>`, with the kind of event if it is one.
-pub(super) fn put_flow(pen: &mut Pen<'_>, change: Option<Change>) {
-    pen.word(match change {
+pub(super) fn put_flow(line: &mut LineWriter<'_>, change: Option<Change>) {
+    line.word(match change {
         None | Some(Change::Unknown) => "<flow>",
         Some(Change::New) => "<flow type=\"new\">",
         Some(Change::Update) => "<flow type=\"update\">",
@@ -26,104 +26,104 @@ pub(super) fn put_flow(pen: &mut Pen<'_>, change: Option<Change>) {
 
 /// An entry. `origin` is whose doing the event was, where that belongs into the element.
 pub(super) fn put_entry(
-    pen: &mut Pen<'_>,
+    line: &mut LineWriter<'_>,
     row: &Conntrack<'_>,
     change: Option<Change>,
     origin: Option<&Origin<'_>>,
-    look: &Look<'_>,
+    layout: &Layout<'_>,
 ) {
-    put_flow(pen, change);
+    put_flow(line, change);
     // The tool looks at the counters of the original direction for both.
     let counted = row.counters_orig.is_some();
-    put_direction(pen, "original", &row.orig, row.family, counted.then_some(row.counters_orig), look);
-    put_direction(pen, "reply", &row.reply, row.family, counted.then_some(row.counters_reply), look);
+    put_direction(line, "original", &row.orig, row.family, counted.then_some(row.counters_orig), layout);
+    put_direction(line, "reply", &row.reply, row.family, counted.then_some(row.counters_reply), layout);
     if has_more(row) {
-        pen.word("<meta direction=\"independent\">");
-        put_more(pen, row, look);
-        pen.close("meta");
+        line.word("<meta direction=\"independent\">");
+        put_more(line, row, layout);
+        line.close("meta");
     }
-    if change.is_some() && look.options.time {
-        put_when(pen, look.clock);
+    if change.is_some() && layout.options.time {
+        put_when(line, layout.clock);
     }
     if let Some(helper) = row.helper {
-        pen.open("helper");
-        pen.outside_xml(helper);
-        pen.close("helper");
+        line.open("helper");
+        line.outside_xml(helper);
+        line.close("helper");
     }
     if let Some(origin) = origin {
-        pen.item("<userspace portid=\"", origin.portid.into());
+        line.item("<userspace portid=\"", origin.portid.into());
         if let Some(program) = origin.program {
-            pen.word("\" progname=\"");
-            pen.outside_xml(program);
+            line.word("\" progname=\"");
+            line.outside_xml(program);
         }
-        pen.word("\"/>");
+        line.word("\"/>");
     }
-    pen.close("flow");
+    line.close("flow");
 }
 
 fn put_direction(
-    pen: &mut Pen<'_>,
+    line: &mut LineWriter<'_>,
     name: &str,
     tuple: &CtTuple,
     family: u8,
     counters: Option<Option<CtCounters>>,
-    look: &Look<'_>,
+    layout: &Layout<'_>,
 ) {
-    pen.word("<meta direction=\"");
-    pen.word(name);
-    pen.word("\">");
-    put_layer(pen, "3", family, words::family(family));
-    put_addr(pen, "src", tuple.src);
-    put_addr(pen, "dst", tuple.dst);
-    pen.close("layer3");
-    put_layer(pen, "4", tuple.proto, words::protocol(tuple.proto));
-    put_parts(pen, tuple, look.options.bug_compatible);
-    pen.close("layer4");
+    line.word("<meta direction=\"");
+    line.word(name);
+    line.word("\">");
+    put_layer(line, "3", family, words::family(family));
+    put_addr(line, "src", tuple.src);
+    put_addr(line, "dst", tuple.dst);
+    line.close("layer3");
+    put_layer(line, "4", tuple.proto, words::protocol(tuple.proto));
+    put_parts(line, tuple, layout.options.bug_compatible);
+    line.close("layer4");
     if let Some(zone) = tuple.zone {
-        pen.element("zone", zone.into());
+        line.element("zone", zone.into());
     }
     if let Some(counters) = counters {
         let CtCounters { packets, bytes } = counters.unwrap_or(CtCounters { packets: 0, bytes: 0 });
-        pen.open("counters");
-        pen.element("packets", packets);
-        pen.element("bytes", bytes);
-        pen.close("counters");
+        line.open("counters");
+        line.element("packets", packets);
+        line.element("bytes", bytes);
+        line.close("counters");
     }
-    pen.close("meta");
+    line.close("meta");
 }
 
 /// `<layer3 protonum="2" protoname="ipv4">`
-pub(super) fn put_layer(pen: &mut Pen<'_>, layer: &str, number: u8, name: &str) {
-    pen.word("<layer");
-    pen.word(layer);
-    pen.item(" protonum=\"", number.into());
-    pen.word("\" protoname=\"");
-    pen.word(name);
-    pen.word("\">");
+pub(super) fn put_layer(line: &mut LineWriter<'_>, layer: &str, number: u8, name: &str) {
+    line.word("<layer");
+    line.word(layer);
+    line.item(" protonum=\"", number.into());
+    line.word("\" protoname=\"");
+    line.word(name);
+    line.word("\">");
 }
 
-pub(super) fn put_addr(pen: &mut Pen<'_>, name: &str, addr: Addr) {
-    pen.open(name);
-    pen.addr(addr);
-    pen.close(name);
+pub(super) fn put_addr(line: &mut LineWriter<'_>, name: &str, addr: Addr) {
+    line.open(name);
+    line.addr(addr);
+    line.close(name);
 }
 
 /// What the protocol has beside the addresses. The tool has nothing for ICMP.
-pub(super) fn put_parts(pen: &mut Pen<'_>, tuple: &CtTuple, bug_compatible: bool) {
+pub(super) fn put_parts(line: &mut LineWriter<'_>, tuple: &CtTuple, bug_compatible: bool) {
     if tuple.has_ports() {
-        pen.element("sport", tuple.src_part.into());
-        pen.element("dport", tuple.dst_part.into());
+        line.element("sport", tuple.src_part.into());
+        line.element("dport", tuple.dst_part.into());
     } else if tuple.proto == ip_proto::GRE {
         for (name, key) in [("srckey", tuple.src_part), ("dstkey", tuple.dst_part)] {
-            pen.open(name);
-            pen.word("0x");
-            pen.hex(key.into());
-            pen.close(name);
+            line.open(name);
+            line.word("0x");
+            line.hex(key.into());
+            line.close(name);
         }
     } else if let (Some(part), false) = (tuple.icmp(), bug_compatible) {
-        pen.element("type", part.kind.into());
-        pen.element("code", part.code.into());
-        pen.element("id", part.id.into());
+        line.element("type", part.kind.into());
+        line.element("code", part.code.into());
+        line.element("id", part.id.into());
     }
 }
 
@@ -133,63 +133,63 @@ fn has_more(row: &Conntrack<'_>) -> bool {
     numbers || times || row.state.is_some() || row.zone.is_some() || row.status.is_some() || row.labels.is_some()
 }
 
-fn put_more(pen: &mut Pen<'_>, row: &Conntrack<'_>, look: &Look<'_>) {
+fn put_more(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>) {
     if let Some(state) = row.state {
-        pen.open("state");
-        let old = look.options.bug_compatible;
-        pen.word(if old { words::state_in_old_xml(state) } else { words::state(state) });
-        pen.close("state");
+        line.open("state");
+        let old = layout.options.bug_compatible;
+        line.word(if old { words::state_in_old_xml(state) } else { words::state(state) });
+        line.close("state");
     }
-    put_number(pen, "timeout", row.timeout_s);
-    put_number(pen, "mark", row.mark);
-    if let (Some(names), Some(labels)) = (look.labels, row.labels) {
-        pen.open("labels");
-        look.each_label(names, labels, |name| {
-            pen.open("label");
-            pen.outside_xml(name);
-            pen.close("label");
+    put_number(line, "timeout", row.timeout_s);
+    put_number(line, "mark", row.mark);
+    if let (Some(names), Some(labels)) = (layout.labels, row.labels) {
+        line.open("labels");
+        layout.each_label(names, labels, |name| {
+            line.open("label");
+            line.outside_xml(name);
+            line.close("label");
         });
-        pen.close("labels");
+        line.close("labels");
     }
     if let Some(secctx) = row.secctx {
-        pen.open("secctx");
-        pen.outside_xml(secctx);
-        pen.close("secctx");
+        line.open("secctx");
+        line.outside_xml(secctx);
+        line.close("secctx");
     }
-    put_number(pen, "zone", row.zone.map(u32::from));
-    put_number(pen, "use", row.uses);
-    put_number(pen, "id", row.id);
+    put_number(line, "zone", row.zone.map(u32::from));
+    put_number(line, "use", row.uses);
+    put_number(line, "id", row.id);
     if let Some(status) = row.status {
         if status.has(CtStatus::ASSURED) {
-            pen.word("<assured/>");
+            line.word("<assured/>");
         }
         if !status.has(CtStatus::SEEN_REPLY) {
-            pen.word("<unreplied/>");
+            line.word("<unreplied/>");
         }
     }
-    put_times(pen, row, look);
+    put_times(line, row, layout);
 }
 
-fn put_number(pen: &mut Pen<'_>, name: &str, number: Option<u32>) {
+fn put_number(line: &mut LineWriter<'_>, name: &str, number: Option<u32>) {
     if let Some(number) = number {
-        pen.element(name, number.into());
+        line.element(name, number.into());
     }
 }
 
-fn put_times(pen: &mut Pen<'_>, row: &Conntrack<'_>, look: &Look<'_>) {
-    let old = look.options.bug_compatible;
-    if look.options.ktimestamp && (row.start_ns.is_some() || row.stop_ns.is_some()) {
-        pen.open("timestamp");
+fn put_times(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>) {
+    let old = layout.options.bug_compatible;
+    if layout.options.ktimestamp && (row.start_ns.is_some() || row.stop_ns.is_some()) {
+        line.open("timestamp");
         for (name, moment) in [("start", row.start_ns), ("stop", row.stop_ns)] {
             if let Some(moment) = moment {
-                pen.element(name, moment);
+                line.element(name, moment);
             }
         }
-        pen.close("timestamp");
+        line.close("timestamp");
     }
     match (row.start_ns, row.stop_ns) {
-        (Some(start), Some(stop)) => pen.element("deltatime", stop.saturating_sub(start) / 1_000_000_000),
-        (Some(start), None) => pen.element("deltatime", age_s(seconds(start), look.clock.now_s(), old)),
+        (Some(start), Some(stop)) => line.element("deltatime", stop.saturating_sub(start) / 1_000_000_000),
+        (Some(start), None) => line.element("deltatime", age_s(seconds(start), layout.clock.now_s(), old)),
         _ => {}
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn port_len(port: u16) -> usize {
 
 /// One row, decoded.
 #[derive(Clone, Copy)]
-pub(super) struct Kept<'a> {
+pub(super) struct DecodedRow<'a> {
     pub(super) netid: u8,
     pub(super) state: u8,
     pub(super) queues: (u32, u32),
@@ -160,7 +160,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Keeps a row.
-    pub(super) fn push(&mut self, row: &Kept<'_>) {
+    pub(super) fn push(&mut self, row: &DecodedRow<'_>) {
         let mut flags = 0;
         flags |= if row.queues == (0, 0) { 0 } else { QUEUES };
         flags |= if matches!(row.hosts, Hosts::Octets(..)) { OCTETS } else { 0 };
@@ -247,13 +247,13 @@ impl<'a> Rows<'a> {
 }
 
 impl<'a> Iterator for Rows<'a> {
-    type Item = Kept<'a>;
+    type Item = DecodedRow<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Kept<'a>> {
+    fn next(&mut self) -> Option<DecodedRow<'a>> {
         if let Some((&[head, OCTETS, a, b, c, d, e, f, g, h, i, j, k, l], rest)) = self.rest.split_first_chunk() {
             self.rest = rest;
-            return Some(Kept {
+            return Some(DecodedRow {
                 netid: head >> 4,
                 state: head & 15,
                 queues: (0, 0),
@@ -281,7 +281,7 @@ impl<'a> Iterator for Rows<'a> {
             _ => (self.text()?, self.text()?),
         };
         let netid = head >> 4 | flags & RARE;
-        Some(Kept { netid, state: head & 15, queues, hosts, ports, owners, extras })
+        Some(DecodedRow { netid, state: head & 15, queues, hosts, ports, owners, extras })
     }
 }
 
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn rows_come_back_as_they_were() {
         let long = vec![b'x'; 70_000];
-        let plain = Kept {
+        let plain = DecodedRow {
             netid: 1,
             state: 13,
             queues: (0, 0),
@@ -303,17 +303,17 @@ mod tests {
         };
         let rows = [
             plain,
-            Kept { queues: (0, u32::MAX), ..plain },
-            Kept { netid: 21, ..plain },
-            Kept { netid: 16, extras: b" x", ..plain },
-            Kept { hosts: Hosts::Texts(b"*", &long[..254]), ..plain },
-            Kept { hosts: Hosts::Texts(b"*", &long[..255]), ports: Ports::Texts(b"ssh", b""), ..plain },
-            Kept { extras: &long, ..plain },
-            Kept { owners: b" users", queues: (7, 0), ..plain },
+            DecodedRow { queues: (0, u32::MAX), ..plain },
+            DecodedRow { netid: 21, ..plain },
+            DecodedRow { netid: 16, extras: b" x", ..plain },
+            DecodedRow { hosts: Hosts::Texts(b"*", &long[..254]), ..plain },
+            DecodedRow { hosts: Hosts::Texts(b"*", &long[..255]), ports: Ports::Texts(b"ssh", b""), ..plain },
+            DecodedRow { extras: &long, ..plain },
+            DecodedRow { owners: b" users", queues: (7, 0), ..plain },
         ];
         let mut block = Block::default();
         rows.iter().for_each(|row| block.push(row));
-        let text = |r: &Kept<'_>| {
+        let text = |r: &DecodedRow<'_>| {
             let hosts = match r.hosts {
                 Hosts::Octets(a, b) => (a.to_vec(), b.to_vec()),
                 Hosts::Texts(a, b) => (a.to_vec(), b.to_vec()),

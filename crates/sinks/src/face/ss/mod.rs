@@ -9,7 +9,7 @@ mod chunks;
 mod extras;
 mod families;
 mod float;
-mod holders;
+mod owners;
 mod plain;
 mod rare;
 mod render;

@@ -1,6 +1,6 @@
 //! Lines from rows and widths.
 
-use super::block::{Host, Kept, Netid, Port, octets_len, port_len};
+use super::block::{DecodedRow, Host, Netid, Port, octets_len, port_len};
 use super::families::sctp_state;
 use super::template::Template;
 use super::writer::{Layout, Options, state_name};
@@ -149,7 +149,7 @@ fn stretch(cells: &mut [usize; COLUMNS], screen: usize) {
 }
 
 /// Everything about a block that is the same in all its lines.
-pub(super) struct Look {
+pub(super) struct BlockLayout {
     widths: Widths,
     options: Options,
     /// Netid and state, padded, by netid × state.
@@ -160,22 +160,23 @@ pub(super) struct Look {
     template: Option<Template>,
 }
 
-impl Look {
-    pub(super) fn new(options: &Options, widths: Widths) -> Look {
-        let mut look = Look { widths, options: *options, leads: Vec::new(), zeros: Vec::new(), template: None };
+impl BlockLayout {
+    pub(super) fn new(options: &Options, widths: Widths) -> BlockLayout {
+        let mut layout =
+            BlockLayout { widths, options: *options, leads: Vec::new(), zeros: Vec::new(), template: None };
         let lines =
             Netid::NAMES.iter().zip(0..).flat_map(|(name, netid)| (0..STATES as u8).map(move |s| (*name, netid, s)));
         let lead = |(name, netid, state): (&str, u8, u8)| match netid == Netid::Association as u8 {
-            true => look.lead(name, &format!("`- {}", sctp_state(state))),
-            false => look.lead(name, state_name(state)),
+            true => layout.lead(name, &format!("`- {}", sctp_state(state))),
+            false => layout.lead(name, state_name(state)),
         };
-        look.leads = lines.map(lead).collect();
+        layout.leads = lines.map(lead).collect();
         if options.queues {
-            put_left(&mut look.zeros, b"0", widths.recv_q, true);
-            put_left(&mut look.zeros, b"0", widths.send_q, true);
+            put_left(&mut layout.zeros, b"0", widths.recv_q, true);
+            put_left(&mut layout.zeros, b"0", widths.send_q, true);
         }
-        look.template = Template::new(options, &widths, &look.leads);
-        look
+        layout.template = Template::new(options, &widths, &layout.leads);
+        layout
     }
 
     fn lead(&self, netid: &str, state: &str) -> Vec<u8> {
@@ -211,7 +212,7 @@ impl Look {
     }
 
     #[inline]
-    pub(super) fn put_row(&self, out: &mut Vec<u8>, row: &Kept<'_>) {
+    pub(super) fn put_row(&self, out: &mut Vec<u8>, row: &DecodedRow<'_>) {
         if self.template.as_ref().is_some_and(|template| template.put(out, row)) {
             return;
         }

@@ -3,7 +3,7 @@
 //! Most lines of a big table differ in two addresses and two ports only. A copy of the line as it is for that table
 //! and state, with the blanks and an empty queue's zeros in it, and six stores cost a third of putting it together.
 
-use super::block::{Hosts, Kept, Netid, Ports, octets_len};
+use super::block::{DecodedRow, Hosts, Netid, Ports, octets_len};
 use super::render::Widths;
 use super::writer::Options;
 use record::text::{place_number, place_v4};
@@ -67,7 +67,7 @@ impl Template {
 
     /// Appends the line of a row; false if it is none of those that are prepared for.
     #[inline]
-    pub(super) fn put(&self, out: &mut Vec<u8>, row: &Kept<'_>) -> bool {
+    pub(super) fn put(&self, out: &mut Vec<u8>, row: &DecodedRow<'_>) -> bool {
         let (Hosts::Octets(here, there), Ports::Numbers(from, to)) = (row.hosts, row.ports) else { return false };
         let long = row.queues.0 >= QUEUE_MAX || row.queues.1 >= QUEUE_MAX;
         if !row.owners.is_empty() || !row.extras.is_empty() || long {

@@ -9,11 +9,11 @@ use record::rows::{
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
 
 /// Interfaces, owners and cgroups of a small world.
-struct World {
+struct TestLookup {
     owners: Vec<(u64, Vec<Owner>)>,
 }
 
-impl Lookup for World {
+impl Lookup for TestLookup {
     fn value(&self, key: Key) -> Value<'_> {
         match key {
             Key::Pair(_, 2) => Value::Bytes(b"c0"),
@@ -30,9 +30,9 @@ fn owner(name: &str, pid: u32, fd: u32) -> Owner {
     Owner { pid, fd, process: Comm::new(name.as_bytes()) }
 }
 
-fn world() -> World {
+fn test_lookup() -> TestLookup {
     let srv = |fd| owner("srv1", 10850, fd);
-    World {
+    TestLookup {
         owners: vec![
             (1164062, vec![srv(8)]),
             (1164073, vec![srv(19)]),
@@ -42,9 +42,11 @@ fn world() -> World {
 }
 
 fn print(options: Options, rows: &[Socket<'_>]) -> String {
-    let world = world();
-    let lookups =
-        Lookups::none().with(LookupId::Ifaces, &world).with(LookupId::Owners, &world).with(LookupId::Cgroups, &world);
+    let test_lookup = test_lookup();
+    let lookups = Lookups::none()
+        .with(LookupId::Ifaces, &test_lookup)
+        .with(LookupId::Owners, &test_lookup)
+        .with(LookupId::Cgroups, &test_lookup);
     let services = |proto, port| if (proto, port) == (Proto::Tcp, 80) { Some(&b"http"[..]) } else { None };
     let mut writer = Writer::new(options, &services, Vec::new());
     for row in rows {
@@ -403,8 +405,8 @@ raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     // Names of processes need somebody who knows them.
     let nobody = |_: u32, _: &mut Vec<u8>| false;
     let services = |_: Proto, _: u16| None;
-    let world = world();
-    let lookups = Lookups::none().with(LookupId::Ifaces, &world);
+    let test_lookup = test_lookup();
+    let lookups = Lookups::none().with(LookupId::Ifaces, &test_lookup);
     let mut writer = Writer::new(plain, &services, Vec::new()).naming(&nobody);
     rows.iter().for_each(|row| writer.row(row, &lookups).unwrap());
     writer.finish().unwrap();

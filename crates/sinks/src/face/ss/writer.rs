@@ -1,14 +1,14 @@
 //! Rows in, blocks of aligned lines out.
 
 use super::address::{Style, put_iface, put_local, put_path, put_peer};
-use super::block::{Block, Hosts, Kept, Netid, Ports, octets_len, port_len};
+use super::block::{Block, DecodedRow, Hosts, Netid, Ports, octets_len, port_len};
 use super::chunks::Chunks;
 use super::extras;
 use super::families::{self, sctp_state};
-use super::holders;
+use super::owners;
 use super::plain::Plain;
 use super::rare;
-use super::render::{Look, Widths, queue_len};
+use super::render::{BlockLayout, Widths, queue_len};
 use crate::Out;
 use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, SockType, Socket, UnixPart, UnixType};
 use record::text::put_u64;
@@ -115,11 +115,11 @@ impl Options {
 
     /// True if owners have a cell of their own.
     pub(super) fn owners_apart(&self) -> bool {
-        self.layout == Layout::V6_15 && self.holders()
+        self.layout == Layout::V6_15 && self.owners()
     }
 
     /// True if those who hold a socket are shown.
-    pub fn holders(&self) -> bool {
+    pub fn owners(&self) -> bool {
         // 6.15 looks for threads, and shows them only if `-p` asks for the column.
         let threads = self.threads && !self.lacks_a_column();
         self.processes || threads || self.context != Context::None
@@ -132,12 +132,12 @@ impl Options {
 
     /// True if what netlink sockets have beyond their addresses is shown: 6.15 writes it into the column of processes.
     pub(super) fn shows_netlink(&self) -> bool {
-        self.holders() || !self.lacks_a_column()
+        self.owners() || !self.lacks_a_column()
     }
 
     /// True if nothing but the fixed columns is written.
     fn is_plain(&self) -> bool {
-        let more = self.holders() || self.timers || self.details || self.memory || self.info;
+        let more = self.owners() || self.timers || self.details || self.memory || self.info;
         !(more || self.tos || self.cgroup || self.sockopt || self.filters || self.tipc)
     }
 }
@@ -148,7 +148,7 @@ pub type Services<'s> = &'s dyn Fn(Proto, u16) -> Option<&'s [u8]>;
 /// Appends the name of the process with that pid; false if there is none.
 pub type Processes<'s> = &'s dyn Fn(u32, &mut Vec<u8>) -> bool;
 
-/// Answers about holders of sockets that are in no lookup.
+/// Answers about owners of sockets that are in no lookup.
 pub trait Tasks {
     /// Hands number, name and descriptor of each thread of a process but its first that holds the socket `inode` to
     /// `each`: threads in the order of their making, descriptors ascending. A thread may have a table of descriptors of
@@ -321,7 +321,7 @@ impl<'s, W: Write> Writer<'s, W> {
             owners: 0,
             extras: 0,
         };
-        self.block.push(&Kept {
+        self.block.push(&DecodedRow {
             netid: netid(row) as u8,
             state: row.state.0,
             queues,
@@ -369,7 +369,7 @@ impl<'s, W: Write> Writer<'s, W> {
             owners: self.owners.len(),
             extras: 0,
         };
-        self.block.push(&Kept {
+        self.block.push(&DecodedRow {
             netid: netid as u8,
             state,
             queues,
@@ -475,17 +475,17 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn tail(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) {
-        // Of a TIPC socket the identity comes before the holders.
+        // Of a TIPC socket the identity comes before the owners.
         let early = row.proto == Proto::Tipc;
         if early {
             extras::put(&mut self.extras, row, lookups, &self.options);
         }
-        // ss looks for no holder of a netlink socket.
-        if self.options.holders() && row.proto != Proto::Netlink {
+        // ss looks for no owner of a netlink socket.
+        if self.options.owners() && row.proto != Proto::Netlink {
             let cell = if self.options.owners_apart() { &mut self.owners } else { &mut self.extras };
-            holders::put(cell, row, lookups, &mut self.sorted, &self.options, self.tasks);
+            owners::put(cell, row, lookups, &mut self.sorted, &self.options, self.tasks);
         }
-        // And with a column for holders the rest stands there.
+        // And with a column for owners the rest stands there.
         let apart = row.proto == Proto::Netlink && self.options.owners_apart();
         match row.rare.and_then(|rare| rare.tipc) {
             _ if apart => extras::put(&mut self.owners, row, lookups, &self.options),
@@ -531,13 +531,13 @@ impl<'s, W: Write> Writer<'s, W> {
         if let Some(plain) = &mut self.plain {
             plain.settle(&mut self.widths);
         }
-        let look = Look::new(&self.options, self.widths.on_screen(&self.options));
+        let layout = BlockLayout::new(&self.options, self.widths.on_screen(&self.options));
         if std::mem::take(&mut self.header_waits) {
-            look.put_header(self.out.buf());
+            layout.put_header(self.out.buf());
             self.out.line_done()?;
         }
         for row in self.block.rows() {
-            look.put_row(self.out.buf(), &row);
+            layout.put_row(self.out.buf(), &row);
             self.out.line_done()?;
         }
         self.block.clear();

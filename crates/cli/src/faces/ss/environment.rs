@@ -1,12 +1,12 @@
-//! What a command line has to ask the machine: names of services, hosts, interfaces and cgroups.
+//! Resolves the names of services, hosts, interfaces and cgroups on a command line.
 
 use record::{Addr, Proto};
 
-/// Answers to names. Asked while the expression is read, inside the namespace that is read.
-pub(super) trait World {
+/// Resolves the names of an expression, in the namespace whose sockets are listed.
+pub(super) trait Environment {
     /// The port of a service.
     fn service(&self, name: &str, proto: Proto) -> Option<u16>;
-    /// The addresses of a host; empty if nobody knows it.
+    /// The addresses of a host; empty if the name is unknown.
     fn host(&self, name: &str) -> Vec<Addr>;
     /// The index of an interface.
     fn iface_index(&self, name: &[u8]) -> Option<u32>;
@@ -18,12 +18,12 @@ pub(super) trait World {
     fn tcp_sockets(&self, least: u64) -> u64;
 }
 
-/// A world for tests.
+/// An environment for tests.
 #[cfg(test)]
-pub(super) struct Small;
+pub(super) struct TestEnvironment;
 
 #[cfg(test)]
-impl World for Small {
+impl Environment for TestEnvironment {
     fn service(&self, name: &str, proto: Proto) -> Option<u16> {
         match (name, proto) {
             ("ssh", Proto::Tcp) => Some(22),

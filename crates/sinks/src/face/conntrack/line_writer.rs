@@ -4,16 +4,16 @@ use record::Addr;
 use record::text::{Line, put_face, put_hex, u64_len};
 
 /// Puts pieces into a line and full lines into the output's buffer. Nothing is allocated.
-pub(super) struct Pen<'a> {
+pub(super) struct LineWriter<'a> {
     line: &'a mut Line,
     out: &'a mut Vec<u8>,
     /// Outside text goes out as it is.
     raw: bool,
 }
 
-impl<'a> Pen<'a> {
-    pub(super) fn new(line: &'a mut Line, out: &'a mut Vec<u8>, raw: bool) -> Pen<'a> {
-        Pen { line, out, raw }
+impl<'a> LineWriter<'a> {
+    pub(super) fn new(line: &'a mut Line, out: &'a mut Vec<u8>, raw: bool) -> LineWriter<'a> {
+        LineWriter { line, out, raw }
     }
 
     /// Text of our own.

@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    fn holders(threads: bool, context: Context) -> String {
+    fn owners(threads: bool, context: Context) -> String {
         let options = Options { processes: true, threads, context, ..Options::plain(Layout::V6_1) };
         let known = known();
         let lookups = Lookups::none().with(LookupId::Owners, &known);
@@ -172,11 +172,11 @@ mod tests {
     #[test]
     fn newest_first_threads_before_their_process() {
         assert_eq!(
-            holders(false, Context::None),
+            owners(false, Context::None),
             r#" users:(("two",pid=9,fd=3),("one",pid=7,fd=4),("one",pid=7,fd=3))"#
         );
         assert_eq!(
-            holders(true, Context::None),
+            owners(true, Context::None),
             concat!(
                 r#" users:(("two",pid=9,tid=9,fd=3),("b\"c",pid=7,tid=12,fd=9),"#,
                 r#"("a?",pid=7,tid=8,fd=4),("a?",pid=7,tid=8,fd=3),("one",pid=7,tid=7,fd=4),("one",pid=7,tid=7,fd=3))"#
@@ -187,13 +187,13 @@ mod tests {
     #[test]
     fn contexts() {
         assert_eq!(
-            holders(false, Context::Process),
+            owners(false, Context::Process),
             concat!(
                 r#" users:(("two",pid=9,proc_ctx=unavailable,fd=3),("one",pid=7,proc_ctx=system_u:?,fd=4),"#,
                 r#"("one",pid=7,proc_ctx=system_u:?,fd=3))"#
             )
         );
-        let both = holders(false, Context::Socket);
+        let both = owners(false, Context::Socket);
         assert!(both.contains(r#"("one",pid=7,proc_ctx=system_u:?,fd=4,sock_ctx=s0),"#), "{both}");
         assert!(both.ends_with(r#"fd=3,sock_ctx=unavailable))"#), "{both}");
     }

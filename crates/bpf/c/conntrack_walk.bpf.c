@@ -2,7 +2,7 @@
 /* The hash table of connection tracking, walked by ourselves: rows go straight into memory that the reader has mapped.
  * No netlink message, no lock, no reference count; nothing is evicted. Kernel 6.9 (may_goto); CAP_BPF and CAP_PERFMON.
  *
- * What a row looks like is said in crates/conntrack/src/bpf_rows.rs, who calls this in crates/bpf/src/conntrack_walk.rs.
+ * What a row looks like is said in crates/conntrack/src/backends/bpf/rows.rs, who calls this in crates/bpf/src/conntrack_walk.rs.
  *
  * Time is waiting for memory: an entry stands in two chains and has four cache lines, and the way to the next is only
  * known when the one before is there. So many chains are followed at once, a step of each in turn (`lane`), and what

@@ -2,7 +2,7 @@
 //!
 //! The program (`c/conntrack_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
 //! mapped here; a call walks a stretch of buckets, and what it wrote is one block. What a row looks like is known to
-//! the program and to whoever reads the blocks (`conntrack::bpf_rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
+//! the program and to whoever reads the blocks (`conntrack::backends::bpf::rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
 //! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`Walk::read`].
 //!
 //! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.

@@ -60,7 +60,7 @@ pub(crate) struct Session {
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
     socket_cache: sockets::BackendCache,
-    ct_doors: conntrack::Doors,
+    conntrack_cache: conntrack::BackendCache,
     _inside: Option<Inside>,
 }
 
@@ -110,7 +110,7 @@ impl Session {
             troubles,
             lacks_namespaces: place.all_netns && !all_are_there,
             socket_cache,
-            ct_doors: conntrack::Doors::new(),
+            conntrack_cache: conntrack::BackendCache::new(),
             _inside: inside,
         })
     }
@@ -179,8 +179,8 @@ impl Session {
     }
 
     /// The same of the connection-tracking table.
-    pub(crate) fn ct_doors(&self) -> &conntrack::Doors {
-        &self.ct_doors
+    pub(crate) fn conntrack_cache(&self) -> &conntrack::BackendCache {
+        &self.conntrack_cache
     }
 
     /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a

@@ -9,13 +9,13 @@ use record::Addr;
 use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
 use sys::{Errno, Host, Kernel};
 
-use crate::ctnetlink::CtDecoder;
-use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, put_addr, put_tuple};
-use crate::expect::ExpectDecoder;
-use crate::uapi::{
+use crate::backends::netlink::ctnetlink::CtDecoder;
+use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries, put_addr, put_tuple};
+use crate::backends::netlink::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, expect, msg, nat,
     protoinfo,
 };
+use crate::expect::ExpectDecoder;
 
 /// NLM_F_CREATE and NLM_F_EXCL (include/uapi/linux/netlink.h).
 const CREATE: u16 = 0x400;
@@ -211,13 +211,13 @@ impl Target {
 #[derive(Debug)]
 pub struct Changes<'h> {
     host: &'h Host,
-    place: Place<'h>,
+    place: NetnsRef<'h>,
     conversation: Conversation,
 }
 
 impl<'h> Changes<'h> {
     /// Nothing is opened before the first request.
-    pub fn new(host: &'h Host, place: Place<'h>) -> Changes<'h> {
+    pub fn new(host: &'h Host, place: NetnsRef<'h>) -> Changes<'h> {
         Changes { host, place, conversation: Conversation::new() }
     }
 
@@ -488,7 +488,7 @@ mod tests {
     fn families(lab: &testkit::netns::Lab) -> (usize, usize) {
         let mut found = Vec::new();
         lab.inside(|| {
-            let (host, place) = (Host::live(), Place { netns: None, netns_id: 0 });
+            let (host, place) = (Host::live(), NetnsRef { netns: None, netns_id: 0 });
             dump_entries(&host, place, CtTable::Conntrack, &KernelFilter::default(), "", |row, _| {
                 found.push(row.family);
                 ControlFlow::Continue(())
@@ -504,8 +504,9 @@ mod tests {
         testkit::require_root!();
         let lab = furnished("ctflush");
         assert_eq!(families(&lab), (25, 20));
-        let flush =
-            |family: u8| lab.inside(|| Changes::new(&Host::live(), Place { netns: None, netns_id: 0 }).flush(family));
+        let flush = |family: u8| {
+            lab.inside(|| Changes::new(&Host::live(), NetnsRef { netns: None, netns_id: 0 }).flush(family))
+        };
         flush(AF_INET6).unwrap();
         assert_eq!(families(&lab), (25, 0));
         flush(AF_INET6).unwrap();
@@ -521,7 +522,7 @@ mod tests {
         let end = |family: u8| {
             lab.inside(|| {
                 let host = Host::live();
-                let mut changes = Changes::new(&host, Place { netns: None, netns_id: 0 });
+                let mut changes = Changes::new(&host, NetnsRef { netns: None, netns_id: 0 });
                 changes.flush_each(family)
             })
         };
@@ -538,7 +539,7 @@ mod tests {
         let lab = furnished("ctupdate");
         lab.inside(|| {
             let host = Host::live();
-            let mut changes = Changes::new(&host, Place { netns: None, netns_id: 0 });
+            let mut changes = Changes::new(&host, NetnsRef { netns: None, netns_id: 0 });
             let orig = CtTuple {
                 src: Addr::V4([192, 0, 2, 1]),
                 dst: Addr::V4([192, 0, 2, 2]),

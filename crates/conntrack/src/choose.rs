@@ -1,13 +1,13 @@
-//! Which door the table is read through. Pure: facts in, a door and the reason out.
+//! Which backend the table is read through. Pure: facts in, a backend and the reason out.
 //!
-//! A door that lacks a demanded field is out; among the rest the cheapest wins. An entry costs about the same by
+//! A backend that lacks a demanded field is out; among the rest the cheapest wins. An entry costs about the same by
 //! netlink (2.1 to 2.7 µs) and by /proc (2.2 to 2.5 µs), but a dump by netlink looks into every bucket of the host's
 //! table as well, 50 ns each: 13 ms for a namespace that has nothing. /proc looks into them as fast as they can be
 //! read. So a small table in a large hash is read by /proc, unless the kernel has a filter to work on.
 use record::BackendLacks;
 use record::rows::nat_need as need;
 
-use crate::dump::CtTable;
+use crate::backends::netlink::dump::CtTable;
 
 pub use record::Via;
 
@@ -40,15 +40,15 @@ pub(crate) struct Facts {
     pub(crate) filters: bool,
     /// What the user wants.
     pub(crate) via: Option<Via>,
-    /// In a replay: by which doors the recording holds the table.
+    /// In a replay: by which backends the recording holds the table.
     pub(crate) recorded: Option<Recorded>,
     /// Entries of this namespace, and buckets of the host, where known.
     pub(crate) size: Option<(u64, u64)>,
     /// Whether a walk by BPF is possible here and pays.
-    pub(crate) walk: Walk,
+    pub(crate) walk: WalkVerdict,
 }
 
-/// The doors by which a recording holds the table.
+/// The backends by which a recording holds the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Recorded {
     pub(crate) netlink: bool,
@@ -58,14 +58,14 @@ pub(crate) struct Recorded {
 
 /// What speaks for or against the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub(crate) enum WalkVerdict {
     /// It pays, for this reason.
     Pays(&'static str),
     /// It cannot be had, or does not pay.
     No,
 }
 
-// What the doors cost, in ns of CPU of the whole process (docs/adr/0011): loading the program, an entry of one's own and
+// What the backends cost, in ns of CPU of the whole process (docs/adr/0011): loading the program, an entry of one's own and
 // a bucket of the host by the walk; the same by netlink, with and without a filter of the kernel's; an entry by /proc.
 const WALK_LOAD: u64 = 3_500_000;
 const WALK_ENTRY: u64 = 200;
@@ -75,25 +75,25 @@ const FILTERED_ENTRY: u64 = 350;
 const NETLINK_BUCKET: u64 = 50;
 const PROC_ENTRY: u64 = 2_300;
 
-impl Walk {
-    /// Whether the walk is cheaper than the other doors for that many entries and buckets. `loaded`: the program is
+impl WalkVerdict {
+    /// Whether the walk is cheaper than the other backends for that many entries and buckets. `loaded`: the program is
     /// there already.
-    pub(crate) fn of(entries: u64, buckets: u64, need: u64, filters: bool, loaded: bool) -> Walk {
+    pub(crate) fn of(entries: u64, buckets: u64, need: u64, filters: bool, loaded: bool) -> WalkVerdict {
         let walk = if loaded { 0 } else { WALK_LOAD } + entries * WALK_ENTRY + buckets * WALK_BUCKET;
         let netlink = entries * if filters { FILTERED_ENTRY } else { NETLINK_ENTRY } + buckets * NETLINK_BUCKET;
         let proc = if need & PROC_LACKS == 0 { entries * PROC_ENTRY } else { u64::MAX };
         match walk < netlink.min(proc) {
-            _ if need & BPF_LACKS != 0 => Walk::No,
+            _ if need & BPF_LACKS != 0 => WalkVerdict::No,
             // Nobody else shows what is there after its time.
-            _ if need & need::EXPIRED != 0 => Walk::Pays("only the walk shows what is there after its time"),
-            true if loaded => Walk::Pays("the walk is loaded"),
-            true => Walk::Pays("the walk is cheaper"),
-            false => Walk::No,
+            _ if need & need::EXPIRED != 0 => WalkVerdict::Pays("only the walk shows what is there after its time"),
+            true if loaded => WalkVerdict::Pays("the walk is loaded"),
+            true => WalkVerdict::Pays("the walk is cheaper"),
+            false => WalkVerdict::No,
         }
     }
 }
 
-/// A door and why.
+/// A backend and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) via: Via,
@@ -122,7 +122,7 @@ pub(crate) fn backends(forced: Via) -> Vec<BackendLacks> {
     backends.into_iter().map(|via| BackendLacks { backend: via.name(), lacks: lacks(via) }).collect()
 }
 
-/// Entries per bucket up to which /proc is the cheaper door.
+/// Entries per bucket up to which /proc is the cheaper backend.
 const FEW_PER_BUCKET: u64 = 8;
 
 pub(crate) fn choose(facts: &Facts) -> Choice {
@@ -140,7 +140,7 @@ pub(crate) fn choose(facts: &Facts) -> Choice {
     if let Some(via) = facts.via {
         return choice(via, "asked for");
     }
-    if let Walk::Pays(why) = facts.walk {
+    if let WalkVerdict::Pays(why) = facts.walk {
         return choice(Via::Bpf, why);
     }
     if facts.need & PROC_LACKS & !NETLINK_LACKS != 0 {
@@ -166,7 +166,7 @@ mod tests {
         via: None,
         recorded: None,
         size: Some((100, 262_144)),
-        walk: Walk::No,
+        walk: WalkVerdict::No,
     };
 
     fn via(facts: Facts) -> Via {
@@ -185,13 +185,13 @@ mod tests {
         }
         // Neither of the two has it: it is null either way.
         assert_eq!(via(Facts { need: need::EXPIRED, ..FACTS }), Via::Proc);
-        assert_eq!(via(Facts { walk: Walk::Pays("many"), ..FACTS }), Via::Bpf);
+        assert_eq!(via(Facts { walk: WalkVerdict::Pays("many"), ..FACTS }), Via::Bpf);
     }
 
     #[test]
     fn the_walk_pays_from_some_size_on() {
         let pays = |entries, buckets, need, filters, loaded| {
-            matches!(Walk::of(entries, buckets, need, filters, loaded), Walk::Pays(_))
+            matches!(WalkVerdict::of(entries, buckets, need, filters, loaded), WalkVerdict::Pays(_))
         };
         assert!(!pays(1_000, 262_144, 0, false, false), "/proc is cheaper");
         assert!(pays(10_000, 262_144, 0, false, false));

@@ -2,8 +2,8 @@
 use netlink::{Attr, Attrs, DecodeError};
 use record::rows::{CtTuple, Expectation};
 
-use crate::ctnetlink::CtDecoder;
-use crate::uapi::{NFGENMSG, expect};
+use crate::backends::netlink::ctnetlink::CtDecoder;
+use crate::backends::netlink::uapi::{NFGENMSG, expect};
 
 /// Makes rows of messages about expectations. Allocates nothing.
 #[derive(Debug, Clone, Copy)]

@@ -1,16 +1,16 @@
-//! Doors for the fuzzer: every decoder on any bytes. None may panic or fail to end.
+//! BackendCache for the fuzzer: every decoder on any bytes. None may panic or fail to end.
 use std::hint::black_box;
 
 use netlink::Messages;
 use record::rows::{Conntrack, Nat};
 use record::{Lookups, Table};
 
-use crate::bpf_rows::{decode_block, head};
-use crate::ctnetlink::CtDecoder;
+use crate::backends::bpf::rows::{decode_block, head};
+use crate::backends::netlink::ctnetlink::CtDecoder;
+use crate::backends::proc::line::parse_proc_line;
+use crate::backends::seen::Seen;
 use crate::expect::ExpectDecoder;
 use crate::labels::LabelNames;
-use crate::proc_line::parse_proc_line;
-use crate::seen::Seen;
 
 // Every cell of the row.
 fn walk(row: &Conntrack<'_>) {

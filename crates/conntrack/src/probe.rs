@@ -1,17 +1,17 @@
-//! What the table can be read through here, each door tried: for `netwren support`.
+//! What the table can be read through here, each backend tried: for `netwren support`.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::Conntrack;
 use sys::{Host, Modules, Part, Presence, fs};
 
-use crate::bpf_door::{Ask, Doors, parts_for};
+use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
+use crate::backends::bpf::walk_filter::WalkFilter;
+use crate::backends::netlink::counters::count_entries;
+use crate::backends::netlink::dump::NetnsRef;
 use crate::choose::Via;
-use crate::dump::Place;
-use crate::raw_counters::count_entries;
-use crate::walk_filter::WalkFilter;
 
-/// A door and whether it opens.
+/// A backend and whether it opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// Which.
@@ -37,8 +37,8 @@ pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
     }
 }
 
-/// Tries every door and reads one block at most; some milliseconds, nearly all of them the loading of a BPF program.
-/// Loads no kernel module: a door behind a missing one is not tried.
+/// Tries every backend and reads one block at most; some milliseconds, nearly all of them the loading of a BPF program.
+/// Loads no kernel module: a backend behind a missing one is not tried.
 pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let line = |via, tried: Result<(), String>, how: &str| Probe {
         via,
@@ -57,7 +57,7 @@ fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
         return Err(why);
     }
     // Asks the same part of the kernel as a dump does, which an empty table would be spared.
-    count_entries(host, Place { netns: None, netns_id: 0 }).map(drop).map_err(|error| error.to_string())
+    count_entries(host, NetnsRef { netns: None, netns_id: 0 }).map(drop).map_err(|error| error.to_string())
 }
 
 fn by_proc(host: &Host) -> Result<(), String> {
@@ -69,22 +69,22 @@ fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
     if let Some(why) = not_asked(modules) {
         return Err(why);
     }
-    let doors = Doors::new();
-    if let Some(why) = doors.why_not() {
+    let cache = BackendCache::new();
+    if let Some(why) = cache.why_not() {
         return Err(why.into_string());
     }
     let filter = WalkFilter::default();
     let parts = parts_for(0, false);
     let ask = Ask { netns: None, all: false, parts, filter: &filter, expired: false, note: "", netns_id: 0 };
     let none = &mut |_: Result<&Conntrack<'_>, DecodeError>| ControlFlow::Break(());
-    doors.walk(host, &ask, none).map(drop).map_err(|error| error.to_string())
+    cache.walk(host, &ask, none).map(drop).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::source::{CtSource, Options};
+    use crate::source::{ConntrackSource, Options};
     use record::{Demand, Next, Source};
 
     #[test]
@@ -95,11 +95,12 @@ mod tests {
         assert_eq!(tried.iter().map(|probe| probe.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
         for Probe { via, works, words } in tried {
             let options = Options { via: Some(via), ..Options::new(0) };
-            // An empty table is not read at all, by whatever door.
+            // An empty table is not read at all, by whatever backend.
             let lab = testkit::netns::Lab::new("ctprobe");
             lab.track(testkit::conntrack::mixed(1));
             let read = lab.inside(|| {
-                let run = CtSource::new(&Host::live(), options).run(&Demand::new(&[], Vec::new()), &mut |_| Next::Stop);
+                let run = ConntrackSource::new(&Host::live(), options)
+                    .run(&Demand::new(&[], Vec::new()), &mut |_| Next::Stop);
                 run.is_ok()
             });
             assert_eq!(works, read, "{via:?}: {words}");

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use sys::{Errno, Fd, Host, NetNs, SysError};
 
-use crate::dump::Place;
+use crate::backends::netlink::dump::NetnsRef;
 
 /// Room for a number and its newline.
 const NUMBER: usize = 32;
@@ -22,16 +22,16 @@ pub(crate) struct Size<'h> {
 impl<'h> Size<'h> {
     /// Buckets of the host's hash table. The kernel tells the size that is in use, and changes it under the same locks
     /// under which it moves the entries (nf_conntrack_hash_resize, 6.18).
-    pub(crate) fn of_buckets(host: &'h Host, place: Place<'h>) -> Size<'h> {
+    pub(crate) fn of_buckets(host: &'h Host, place: NetnsRef<'h>) -> Size<'h> {
         Size::new(host, place, "nf_conntrack_buckets")
     }
 
     /// Entries of the namespace, expired ones included.
-    pub(crate) fn of_entries(host: &'h Host, place: Place<'h>) -> Size<'h> {
+    pub(crate) fn of_entries(host: &'h Host, place: NetnsRef<'h>) -> Size<'h> {
         Size::new(host, place, "nf_conntrack_count")
     }
 
-    fn new(host: &'h Host, place: Place<'h>, name: &str) -> Size<'h> {
+    fn new(host: &'h Host, place: NetnsRef<'h>, name: &str) -> Size<'h> {
         let path = format!("/proc/sys/net/netfilter/{name}");
         Size {
             host,

@@ -1,4 +1,4 @@
-//! The source: a demand in, entries out, through whichever door works.
+//! The source: a demand in, entries out, through whichever backend works.
 use std::cell::RefCell;
 use std::error::Error;
 use std::fmt;
@@ -8,18 +8,18 @@ use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
 use record::{Accounting, Books, Demand, Each, Offer, Source, SourceError, SourceFault, Table, Unchanged, field_index};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
-use crate::bpf_door::{self, Doors, WalkError};
-use crate::chains::Chains;
-use crate::choose::{Choice, Facts, PROC_LACKS, Recorded, Via, Walk, backends, choose};
-use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries, dump_expectations, key};
+use crate::backends::bpf::cache::{self as bpf, BackendCache, WalkError};
+use crate::backends::bpf::chains::Chains;
+use crate::backends::bpf::walk_filter::WalkFilter;
+use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries, dump_expectations, key};
+use crate::backends::proc::file as proc_file;
+use crate::backends::proc::line::parse_proc_line;
+use crate::backends::rows::Rows;
+use crate::backends::seen::{HandedOut, Seen};
+use crate::choose::{Choice, Facts, PROC_LACKS, Recorded, Via, WalkVerdict, backends, choose};
 use crate::labels::LabelNames;
-use crate::proc_door;
-use crate::proc_line::parse_proc_line;
 use crate::pushdown::{Split, split};
-use crate::rows::Rows;
-use crate::seen::{HandedOut, Seen};
 use crate::sizes::Size;
-use crate::walk_filter::WalkFilter;
 
 /// How often a reading is begun again because the hash table was resized under it.
 const RESIZED_RETRIES: u32 = 3;
@@ -27,10 +27,10 @@ const NOT_RECORDED: &str = "not in the recording (`netwren record FILE` records 
 const RESIZED: &str =
     "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
 
-/// What a [`CtSource`] reads.
+/// What a [`ConntrackSource`] reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// The door; `None` chooses.
+    /// The backend; `None` chooses.
     pub via: Option<Via>,
     /// Inode of the network namespace that is read: it goes into every row and names the recording's streams.
     pub netns_id: u64,
@@ -39,7 +39,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The table of entries, by any door.
+    /// The table of entries, by any backend.
     pub fn new(netns_id: u64) -> Options {
         Options { via: None, netns_id, table: CtTable::Conntrack }
     }
@@ -47,13 +47,13 @@ impl Options {
 
 /// The kernel's entries. Reads the calling thread's network namespace unless told otherwise.
 #[derive(Debug)]
-pub struct CtSource<'h> {
+pub struct ConntrackSource<'h> {
     host: &'h Host,
     options: Options,
     /// The backend that the user wants, whatever `options` say where all namespaces are read.
     forced: Option<Via>,
     netns: Option<&'h NetNs>,
-    doors: Option<&'h Doors>,
+    cache: Option<&'h BackendCache>,
     /// Entries of every namespace, by the walk.
     all: bool,
     /// What the last run met.
@@ -62,15 +62,15 @@ pub struct CtSource<'h> {
     shared: Option<&'h RefCell<HandedOut>>,
 }
 
-impl<'h> CtSource<'h> {
+impl<'h> ConntrackSource<'h> {
     /// Entries of the namespace that the calling thread is in.
-    pub fn new(host: &'h Host, options: Options) -> CtSource<'h> {
-        CtSource {
+    pub fn new(host: &'h Host, options: Options) -> ConntrackSource<'h> {
+        ConntrackSource {
             host,
             options,
             forced: options.via,
             netns: None,
-            doors: None,
+            cache: None,
             all: false,
             chains: None,
             shared: None,
@@ -78,26 +78,26 @@ impl<'h> CtSource<'h> {
     }
 
     /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
-    pub fn inside(mut self, netns: &'h NetNs) -> CtSource<'h> {
+    pub fn inside(mut self, netns: &'h NetNs) -> ConntrackSource<'h> {
         self.netns = Some(netns);
         self
     }
 
-    /// With doors that stay open from one reading to the next. Without them the walk is loaded for each.
-    pub fn through(mut self, doors: &'h Doors) -> CtSource<'h> {
-        self.doors = Some(doors);
+    /// With backends that stay open from one reading to the next. Without them the walk is loaded for each.
+    pub fn with_cache(mut self, cache: &'h BackendCache) -> ConntrackSource<'h> {
+        self.cache = Some(cache);
         self
     }
 
     /// Entries of every namespace in one pass: by the walk, or not at all.
-    pub(crate) fn of_all(mut self) -> CtSource<'h> {
+    pub(crate) fn of_all(mut self) -> ConntrackSource<'h> {
         self.all = true;
         self.options.via = Some(Via::Bpf);
         self
     }
 
     /// Part of a reading of several sources: notes there what a walk hands out, and leaves out what is noted.
-    pub(crate) fn sharing(mut self, out: &'h RefCell<HandedOut>) -> CtSource<'h> {
+    pub(crate) fn sharing(mut self, out: &'h RefCell<HandedOut>) -> ConntrackSource<'h> {
         self.shared = Some(out);
         self
     }
@@ -108,16 +108,16 @@ impl<'h> CtSource<'h> {
     }
 
     /// Lengths of the hash table's chains, as the last run met them: those of all namespaces together, whichever was read.
-    /// `None` by other doors than the walk, and if the table was not walked to its end or its size changed meanwhile.
+    /// `None` by other backends than the walk, and if the table was not walked to its end or its size changed meanwhile.
     pub fn chains(&self) -> Option<Chains> {
         self.chains
     }
 
-    fn place(&self) -> Place<'h> {
-        Place { netns: self.netns, netns_id: self.options.netns_id }
+    fn place(&self) -> NetnsRef<'h> {
+        NetnsRef { netns: self.netns, netns_id: self.options.netns_id }
     }
 
-    /// The door and the kernel's filter, the same for `offer` and `run`.
+    /// The backend and the kernel's filter, the same for `offer` and `run`.
     fn plan(&self, demand: &Demand<Nat>) -> Plan {
         let entries = Size::of_entries(self.host, self.place()).read();
         let size = entries.zip(Size::of_buckets(self.host, self.place()).read());
@@ -160,30 +160,30 @@ impl<'h> CtSource<'h> {
         filters: bool,
         filter: &WalkFilter,
         passed_over: &mut Option<Box<str>>,
-    ) -> Walk {
-        let Some((entries, buckets)) = size.filter(|_| !self.host.is_replay()) else { return Walk::No };
-        let possible = match self.doors {
-            Some(doors) => doors.why_not(),
-            None => Doors::new().why_not(),
+    ) -> WalkVerdict {
+        let Some((entries, buckets)) = size.filter(|_| !self.host.is_replay()) else { return WalkVerdict::No };
+        let possible = match self.cache {
+            Some(cache) => cache.why_not(),
+            None => BackendCache::new().why_not(),
         };
         if self.options.table != CtTable::Conntrack {
-            return Walk::No;
+            return WalkVerdict::No;
         }
-        let loaded = self.doors.is_some_and(|doors| doors.is_loaded(&self.ask(need, filter, "")));
-        match (Walk::of(entries, buckets, need, filters, loaded), possible) {
-            (Walk::Pays(_), Some(why)) => {
+        let loaded = self.cache.is_some_and(|cache| cache.is_loaded(&self.ask(need, filter, "")));
+        match (WalkVerdict::of(entries, buckets, need, filters, loaded), possible) {
+            (WalkVerdict::Pays(_), Some(why)) => {
                 *passed_over = Some(why);
-                Walk::No
+                WalkVerdict::No
             }
             (walk, _) => walk,
         }
     }
 
-    fn ask<'a>(&'a self, demanded: u64, filter: &'a WalkFilter, note: &'a str) -> bpf_door::Ask<'a> {
-        bpf_door::Ask {
+    fn ask<'a>(&'a self, demanded: u64, filter: &'a WalkFilter, note: &'a str) -> bpf::Ask<'a> {
+        bpf::Ask {
             netns: self.netns,
             all: self.all,
-            parts: bpf_door::parts_for(demanded, self.all),
+            parts: bpf::parts_for(demanded, self.all),
             filter,
             expired: demanded & need::EXPIRED != 0,
             note,
@@ -191,24 +191,20 @@ impl<'h> CtSource<'h> {
         }
     }
 
-    // While a recording is made, all rounds must go through one door.
+    // While a recording is made, all rounds must go through one backend.
     fn keep_to_the_first(&self, choice: &mut Choice) {
-        let Some(doors) = self.doors.filter(|_| self.host.mode() == Mode::Recording) else { return };
-        match doors.first().get() {
+        let Some(cache) = self.cache.filter(|_| self.host.mode() == Mode::Recording) else { return };
+        match cache.first().get() {
             Some(via) if via != choice.via => *choice = Choice { via, why: "as in the first round of the recording" },
             Some(_) => {}
-            None => doors.first().set(Some(choice.via)),
+            None => cache.first().set(Some(choice.via)),
         }
     }
 
     fn recorded(&self) -> Recorded {
         let id = self.options.netns_id;
         let netlink = [0, 2, 10].iter().any(|family| self.host.holds(&key(self.options.table, id, *family)));
-        Recorded {
-            netlink,
-            proc: self.host.holds(&proc_door::key(id)),
-            bpf: self.host.holds(&bpf_door::key(id, self.all)),
-        }
+        Recorded { netlink, proc: self.host.holds(&proc_file::key(id)), bpf: self.host.holds(&bpf::key(id, self.all)) }
     }
 
     // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
@@ -223,7 +219,7 @@ impl<'h> CtSource<'h> {
     // The notes of this namespace's streams that tell of a filter.
     fn recorded_filters(&self) -> Vec<&str> {
         let keys = [0, 2, 10].map(|family| key(self.options.table, self.options.netns_id, family));
-        let walk = bpf_door::key(self.options.netns_id, self.all);
+        let walk = bpf::key(self.options.netns_id, self.all);
         let ours = |of: &str| keys.iter().any(|key| **key == *of) || *walk == *of;
         let notes = self.host.notes().iter().filter(|(of, note)| ours(of) && !note.is_empty());
         let mut notes: Vec<&str> = notes.map(|(_, note)| &**note).collect();
@@ -248,7 +244,7 @@ struct Plan {
     is_empty: bool,
 }
 
-impl Source<Nat> for CtSource<'_> {
+impl Source<Nat> for ConntrackSource<'_> {
     fn offer(&self, demand: &Demand<Nat>) -> Offer {
         let Plan { choice, split, walk, passed_over, is_empty } = self.plan(demand);
         let what = self.options.table.what();
@@ -315,7 +311,7 @@ impl Source<Nat> for CtSource<'_> {
         self.chains = None;
         let mut run = Run { source: self, rows, chains: None, by_proc: false };
         let ended = match choice.via {
-            Via::Proc => run.by_proc().map_err(Trouble::Proc),
+            Via::Proc => run.by_proc().map_err(ReadFailure::Proc),
             Via::Bpf => run.by_walk(demand.need, &walk, &split.filter),
             Via::Netlink => run.by_netlink_or_proc(&split.filter),
         };
@@ -355,7 +351,7 @@ fn filtered_need(demand: &Demand<Nat>) -> u64 {
 
 /// One run.
 struct Run<'s, 'h, 'r, 'f> {
-    source: &'s CtSource<'h>,
+    source: &'s ConntrackSource<'h>,
     rows: Rows<'r, 'f>,
     /// Lengths of the table's chains, from the walk.
     chains: Option<Chains>,
@@ -365,20 +361,20 @@ struct Run<'s, 'h, 'r, 'f> {
 
 impl Run<'_, '_, '_, '_> {
     // Netlink takes over where the walk cannot be had or breaks off before its first row.
-    fn by_walk(&mut self, demanded: u64, filter: &WalkFilter, kernel: &KernelFilter) -> Result<(), Trouble> {
+    fn by_walk(&mut self, demanded: u64, filter: &WalkFilter, kernel: &KernelFilter) -> Result<(), ReadFailure> {
         let source = self.source;
         let words = filter.words();
         let note = if words.is_empty() { words } else { format!("filter of the walk: {words}") };
         let own;
-        let doors = match source.doors {
-            Some(doors) => doors,
+        let cache = match source.cache {
+            Some(cache) => cache,
             None => {
-                own = Doors::new();
+                own = BackendCache::new();
                 &own
             }
         };
         let rows = &mut self.rows;
-        let walked = doors.walk(source.host, &source.ask(demanded, filter, &note), rows);
+        let walked = cache.walk(source.host, &source.ask(demanded, filter, &note), rows);
         match walked {
             Ok(walked) => {
                 self.chains = walked.chains;
@@ -391,7 +387,7 @@ impl Run<'_, '_, '_, '_> {
                 rows.handed_out.finish();
                 if source.all { Ok(()) } else { self.by_netlink_or_proc(kernel) }
             }
-            Err(error) if rows.books.rows() > 0 || !source.is_followed() => Err(Trouble::Walk(error)),
+            Err(error) if rows.books.rows() > 0 || !source.is_followed() => Err(ReadFailure::Walk(error)),
             Err(error) => {
                 rows.books.note(format!("read by netlink: {error}"));
                 self.by_netlink_or_proc(kernel)
@@ -399,7 +395,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), Trouble> {
+    fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), ReadFailure> {
         let Options { via, table, .. } = self.source.options;
         let before = self.rows.books.rows();
         match self.by_netlink(filter) {
@@ -415,10 +411,10 @@ impl Run<'_, '_, '_, '_> {
                         self.rows.books.note(format!("read from /proc/net/nf_conntrack, which knows less: {error}"));
                         Ok(())
                     }
-                    Err(proc) => Err(Trouble::Neither(error, proc)),
+                    Err(proc) => Err(ReadFailure::Neither(error, proc)),
                 }
             }
-            other => other.map_err(Trouble::Netlink),
+            other => other.map_err(ReadFailure::Netlink),
         }
     }
 
@@ -535,7 +531,7 @@ impl Run<'_, '_, '_, '_> {
         for _ in 0..=RESIZED_RETRIES {
             let mut buckets = Size::of_buckets(host, place);
             let before = buckets.read();
-            let stopped = proc_door::lines(host, place, |line| {
+            let stopped = proc_file::lines(host, place, |line| {
                 rows.books.arrived(1);
                 match parse_proc_line(line, place.netns_id, now_ns) {
                     Ok(row) => rows.row_unless_out(&row, &mut seen),
@@ -554,37 +550,39 @@ impl Run<'_, '_, '_, '_> {
 
 /// Why there was nothing, or not all.
 #[derive(Debug)]
-enum Trouble {
+enum ReadFailure {
     Netlink(DumpError),
     Proc(SysError),
     Neither(DumpError, SysError),
     Walk(WalkError),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ReadFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Netlink(DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. })) => f.write_str(NOT_RECORDED),
-            Trouble::Netlink(error) => error.fmt(f),
-            Trouble::Proc(error) => error.fmt(f),
-            Trouble::Neither(netlink, proc) => write!(f, "{netlink}; {proc}"),
-            Trouble::Walk(error) => error.fmt(f),
+            ReadFailure::Netlink(DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. })) => {
+                f.write_str(NOT_RECORDED)
+            }
+            ReadFailure::Netlink(error) => error.fmt(f),
+            ReadFailure::Proc(error) => error.fmt(f),
+            ReadFailure::Neither(netlink, proc) => write!(f, "{netlink}; {proc}"),
+            ReadFailure::Walk(error) => error.fmt(f),
         }
     }
 }
 
-impl Error for Trouble {}
+impl Error for ReadFailure {}
 
-impl Trouble {
+impl ReadFailure {
     fn into_error(self, table: CtTable) -> SourceError {
         let fault = match &self {
-            Trouble::Netlink(DumpError::Malformed { .. } | DumpError::CutShort { .. }) => SourceFault::Malformed,
-            Trouble::Netlink(error) => fault_of(error.errno()),
-            Trouble::Proc(error) => fault_of(Some(error.errno)),
+            ReadFailure::Netlink(DumpError::Malformed { .. } | DumpError::CutShort { .. }) => SourceFault::Malformed,
+            ReadFailure::Netlink(error) => fault_of(error.errno()),
+            ReadFailure::Proc(error) => fault_of(Some(error.errno)),
             // Without the right, netlink says so and /proc cannot be opened; without the thing, both lack it.
-            Trouble::Neither(error, _) => fault_of(error.errno()),
-            Trouble::Walk(WalkError::Closed(_)) => SourceFault::Unsupported,
-            Trouble::Walk(WalkError::Broken(error)) => fault_of(Some(error.errno)),
+            ReadFailure::Neither(error, _) => fault_of(error.errno()),
+            ReadFailure::Walk(WalkError::Unavailable(_)) => SourceFault::Unsupported,
+            ReadFailure::Walk(WalkError::Broken(error)) => fault_of(Some(error.errno)),
         };
         SourceError { what: table.what(), fault, cause: Box::new(self) }
     }

@@ -3,7 +3,7 @@
 //! A file of its own, because the counting allocator serves the whole process.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use conntrack::{CtSource, Options, Via};
+use conntrack::{ConntrackSource, Options, Via};
 use record::rows::{Nat, nat_need};
 use record::{Demand, Next, Source, SourceFault};
 use sys::{Errno, Host};
@@ -20,7 +20,7 @@ fn run(via: Via, rows: u64) -> u64 {
     let mut demand = Demand::<Nat>::new(&[], Vec::new());
     demand.need |= nat_need::LABELS;
     let before = testkit::allocator::allocations();
-    let books = CtSource::new(&host, options).run(&demand, &mut |row| {
+    let books = ConntrackSource::new(&host, options).run(&demand, &mut |row| {
         std::hint::black_box(row);
         Next::More
     });
@@ -42,14 +42,15 @@ fn root_thousands_of_rows_allocate_as_much_as_ten() {
     }
 }
 
-/// A kernel without connection tracking: neither door opens, and that is what is said.
+/// A kernel without connection tracking: neither backend opens, and that is what is said.
 #[test]
 fn a_kernel_without_it() {
     let result = std::thread::spawn(|| {
         sys::sandbox::refuse_socket(16, Errno::PROTONOSUPPORT).unwrap();
         let nothing = std::env::temp_dir().join(format!("netwren-noproc-{}", std::process::id()));
         let host = Host::with_roots(nothing.clone(), nothing.clone(), nothing);
-        let read = CtSource::new(&host, Options::new(1)).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |_| Next::More);
+        let read =
+            ConntrackSource::new(&host, Options::new(1)).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |_| Next::More);
         let error = read.unwrap_err();
         assert_eq!(error.fault, SourceFault::Unsupported);
         error.to_string()

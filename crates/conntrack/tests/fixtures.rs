@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use conntrack::{CtDecoder, CtTable, DecodeError, ExpectDecoder, KernelFilter, Place, dump_entries, key};
+use conntrack::{CtDecoder, CtTable, DecodeError, ExpectDecoder, KernelFilter, NetnsRef, dump_entries, key};
 use netlink::Messages;
 use record::rows::{Conntrack, Nat};
 use record::{Lookups, Table, Value};
@@ -122,7 +122,7 @@ fn blocks(lab: &Lab, table: CtTable) -> Vec<u8> {
     let netns_id = lab.inside(|| {
         let netns_id = sys::netns::current_inode().unwrap();
         let host = Host::live().recording(&tape).unwrap();
-        let place = Place { netns: None, netns_id };
+        let place = NetnsRef { netns: None, netns_id };
         let done = dump_entries(&host, place, table, &KernelFilter::default(), "", |_, _| ControlFlow::Continue(()));
         assert!(done.unwrap().rows > 0);
         host.finish().unwrap();
@@ -194,7 +194,7 @@ fn root_a_dump_has_every_entry() {
     lab.track(mixed(3_000));
     let count = |filter: KernelFilter| {
         lab.inside(|| {
-            let place = Place { netns: None, netns_id: sys::netns::current_inode().unwrap() };
+            let place = NetnsRef { netns: None, netns_id: sys::netns::current_inode().unwrap() };
             let mut rows = 0;
             for family in filter.families() {
                 let filter = filter.of_family(*family);

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use conntrack::{CtSource, Options, Via};
+use conntrack::{ConntrackSource, Options, Via};
 use record::rows::Nat;
 use record::{Accounting, Demand, Next, Source};
 use sys::Host;
@@ -35,7 +35,7 @@ fn read(via: Via, resizer: &Resizer, at: impl Fn(usize) -> Option<u64>) -> (usiz
     let host = Host::live();
     let options = Options { via: Some(via), ..Options::new(sys::netns::current_inode().unwrap()) };
     let (mut seen, mut rows) = (HashSet::new(), 0);
-    let books = CtSource::new(&host, options).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |row| {
+    let books = ConntrackSource::new(&host, options).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |row| {
         assert!(seen.insert((row.orig, row.zone)), "twice: {row:?}");
         rows += 1;
         if let Some(buckets) = at(rows) {

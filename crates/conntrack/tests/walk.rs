@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use conntrack::{
-    CtSource, CtTable, Doors, EveryCt, KernelFilter, Options, Place, TupleFilter, Via, WalkAsk, dump_entries,
+    AllNetnsConntrack, BackendCache, ConntrackSource, CtTable, KernelFilter, NetnsRef, Options, TupleFilter, Via,
+    WalkDump, dump_entries,
 };
 use record::rows::{Conntrack, CtStatus, Nat, nat_need};
 use record::{
@@ -34,9 +35,14 @@ fn options(via: Option<Via>) -> Options {
     Options { via, ..Options::new(sys::netns::current_inode().unwrap()) }
 }
 
-fn read(doors: &Doors, via: Option<Via>, demand: &Demand<Nat>, mut each: impl FnMut(&Conntrack<'_>)) -> Accounting {
+fn read(
+    cache: &BackendCache,
+    via: Option<Via>,
+    demand: &Demand<Nat>,
+    mut each: impl FnMut(&Conntrack<'_>),
+) -> Accounting {
     let host = Host::live();
-    let mut source = CtSource::new(&host, options(via)).through(doors);
+    let mut source = ConntrackSource::new(&host, options(via)).with_cache(cache);
     let read = source.run(demand, &mut |row| {
         each(row);
         Next::More
@@ -44,7 +50,7 @@ fn read(doors: &Doors, via: Option<Via>, demand: &Demand<Nat>, mut each: impl Fn
     read.unwrap()
 }
 
-/// All that both doors know of an entry. Time goes on between two readings.
+/// All that both backends know of an entry. Time goes on between two readings.
 fn told(row: &Conntrack<'_>) -> (String, i64) {
     let known = Conntrack {
         id: None,
@@ -61,9 +67,9 @@ fn told(row: &Conntrack<'_>) -> (String, i64) {
     (format!("{known:?}"), row.timeout_s.map_or(-1, i64::from))
 }
 
-fn table(doors: &Doors, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
+fn table(cache: &BackendCache, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     let mut rows = Vec::new();
-    let books = read(doors, Some(via), demand, |row| rows.push(told(row)));
+    let books = read(cache, Some(via), demand, |row| rows.push(told(row)));
     assert!(!books.incomplete, "{books:?}");
     rows.sort();
     rows
@@ -83,9 +89,9 @@ fn root_every_row_as_netlink_has_it() {
     let udp = |host: u8| Entry::udp(([10, 9, 9, host].into(), 99), ([10, 9, 9, 9].into(), 99));
     lab.track(mixed(3_000).chain((1..4).map(|n| udp(n).label_bits(&[n, 64 + n]))));
     lab.inside(|| {
-        let doors = Doors::new();
+        let cache = BackendCache::new();
         let demand = demand(EVERY_FIELD, Vec::new());
-        let (walk, netlink) = (table(&doors, Via::Bpf, &demand), table(&doors, Via::Netlink, &demand));
+        let (walk, netlink) = (table(&cache, Via::Bpf, &demand), table(&cache, Via::Netlink, &demand));
         assert_eq!((walk.len(), netlink.len()), (3_003, 3_003));
         for (ours, theirs) in walk.iter().zip(&netlink) {
             assert_eq!(ours.0, theirs.0);
@@ -96,7 +102,7 @@ fn root_every_row_as_netlink_has_it() {
         assert_eq!(has("start_ns: Some"), 3_003);
         assert_eq!(has("labels: Some("), 3);
         let mut extended = 0;
-        read(&doors, Some(Via::Bpf), &demand, |row| extended += u32::from(row.extended == Some(true)));
+        read(&cache, Some(Via::Bpf), &demand, |row| extended += u32::from(row.extended == Some(true)));
         assert_eq!(extended, 3_003, "counters and times are extensions");
         assert!(has("Sctp(") > 100 && has("Tcp(") > 1_000 && has("V6(") > 300 && has("zone: Some(2)") > 20);
     });
@@ -111,8 +117,8 @@ fn root_the_walk_in_place_of_a_dump() {
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.track(mixed(3_000));
     lab.inside(|| {
-        let (host, doors) = (Host::live(), Doors::new());
-        let place = Place { netns: None, netns_id: sys::netns::current_inode().unwrap() };
+        let (host, cache) = (Host::live(), BackendCache::new());
+        let place = NetnsRef { netns: None, netns_id: sys::netns::current_inode().unwrap() };
         let need = nat_need::COUNTERS | nat_need::HELPER | nat_need::ZONE;
         let port = TupleFilter { proto: Some(6), dport: Some(8000), ..TupleFilter::default() };
         let filters = [
@@ -121,7 +127,7 @@ fn root_the_walk_in_place_of_a_dump() {
             KernelFilter { family: 10, ..KernelFilter::default() },
         ];
         for filter in &filters {
-            let ask = WalkAsk { place, doors: &doors, need, filter };
+            let ask = WalkDump { place, cache: &cache, need, filter };
             let (mut walked, mut dumped) = (Vec::new(), Vec::new());
             let done = ask.entries(&host, |row| {
                 walked.push(told(row).0);
@@ -138,11 +144,11 @@ fn root_the_walk_in_place_of_a_dump() {
             assert!(walked.len() > 20 && walked == dumped, "{filter:?}: {} {}", walked.len(), dumped.len());
         }
         let zero = KernelFilter { zero_counters: true, ..filters[0] };
-        let ask = |need, filter| WalkAsk { place, doors: &doors, need, filter };
+        let ask = |need, filter| WalkDump { place, cache: &cache, need, filter };
         assert!(ask(need, &filters[0]).pays(&host), "netlink looks into every bucket");
         assert!(!ask(nat_need::ID, &filters[0]).pays(&host));
         assert!(!ask(need, &zero).pays(&host));
-        assert!(!WalkAsk { doors: &Doors::without_walk(), ..ask(need, &filters[0]) }.pays(&host));
+        assert!(!WalkDump { cache: &BackendCache::without_walk(), ..ask(need, &filters[0]) }.pays(&host));
         let mut one = 0;
         let stopped = ask(need, &filters[0]).entries(&host, |_| {
             one += 1;
@@ -192,11 +198,11 @@ fn root_rows_are_known_again_but_for_their_time() {
     let lab = Lab::new("walkagain");
     lab.track(mixed(2_000));
     lab.inside(|| {
-        let (host, doors, mut known) = (Host::live(), Doors::new(), Known::default());
+        let (host, cache, mut known) = (Host::live(), BackendCache::new(), Known::default());
         let again = |known: &Known, fields: &[&str]| {
             known.again.borrow_mut().clear();
             let mut fresh = Vec::new();
-            let mut source = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors);
+            let mut source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
             let read = source.read(&demand(fields, Vec::new()), Some(known), &mut |row| {
                 let (text, timeout_s) = told(row);
                 let bytes = known.asked.take();
@@ -215,7 +221,7 @@ fn root_rows_are_known_again_but_for_their_time() {
         };
         let fields = ["status", "timeout_s", "reply_src", "state", "mark"];
         let same = |walk: &[(String, i64)]| {
-            let netlink = table(&doors, Via::Netlink, &demand(&fields, Vec::new()));
+            let netlink = table(&cache, Via::Netlink, &demand(&fields, Vec::new()));
             assert_eq!(walk.len(), netlink.len());
             for (ours, theirs) in walk.iter().zip(&netlink) {
                 assert!((theirs.1 - ours.1).abs() <= 2, "{ours:?} {theirs:?}");
@@ -285,14 +291,14 @@ fn root_filters_are_the_walks() {
         }),
     ];
     lab.inside(|| {
-        let doors = Doors::new();
+        let cache = BackendCache::new();
         let mut all = Vec::new();
-        read(&doors, Some(Via::Netlink), &demand(EVERY_FIELD, Vec::new()), |row| {
+        read(&cache, Some(Via::Netlink), &demand(EVERY_FIELD, Vec::new()), |row| {
             all.push(cases.iter().map(|(_, passes)| passes(row)).collect::<Vec<_>>());
         });
         for (number, (conjuncts, passes)) in cases.iter().enumerate() {
             let (mut came, mut passed) = (0, 0);
-            read(&doors, Some(Via::Bpf), &demand(EVERY_FIELD, conjuncts.clone()), |row| {
+            read(&cache, Some(Via::Bpf), &demand(EVERY_FIELD, conjuncts.clone()), |row| {
                 came += 1;
                 passed += u32::from(passes(row));
             });
@@ -314,22 +320,22 @@ fn root_all_namespaces_in_one_pass() {
     let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
     let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
-    let (host, doors) = (Host::live(), Doors::new());
+    let (host, cache) = (Host::live(), BackendCache::new());
     let mut found: HashMap<u64, u32> = HashMap::new();
     let mut each = |row: &Conntrack<'_>| {
         *found.entry(row.netns_id).or_default() += 1;
         Next::More
     };
-    let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
+    let mut source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.offer(&demand).door, "bpf");
     let books = source.run(&demand, &mut each).unwrap();
-    assert_eq!(books.via, ["bpf"], "{:?} {:?}", doors.refused(), books);
+    assert_eq!(books.via, ["bpf"], "{:?} {:?}", cache.refused(), books);
     assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
     // Not entered: a namespace of a source is its own.
     let (netns, mut own) = (NetNs::open_path(&paths[1]).unwrap(), 0);
     let options = Options { via: Some(Via::Bpf), ..Options::new(ids[1]) };
-    let inside = CtSource::new(&host, options).inside(&netns).through(&doors).run(&demand, &mut |row| {
+    let inside = ConntrackSource::new(&host, options).inside(&netns).with_cache(&cache).run(&demand, &mut |row| {
         own += u32::from(row.netns_id == ids[1]);
         Next::More
     });
@@ -346,11 +352,11 @@ fn root_expired_ones_are_told_apart() {
     let short = |n: u16| Entry::udp(([10, 8, 0, 1].into(), n), ([10, 8, 0, 2].into(), 53)).timeout_s(1);
     lab.track((1..=400).map(short));
     lab.inside(|| {
-        let doors = Doors::new();
+        let cache = BackendCache::new();
         let mut seen = 0;
         wait_until("the short ones are over", || {
             let (mut living, mut expired) = (0, 0);
-            read(&doors, None, &demand(&["expired"], Vec::new()), |row| match row.expired {
+            read(&cache, None, &demand(&["expired"], Vec::new()), |row| match row.expired {
                 Some(true) => {
                     expired += 1;
                     assert_eq!((row.timeout_s, row.orig.dport()), (Some(0), Some(53)));
@@ -363,7 +369,7 @@ fn root_expired_ones_are_told_apart() {
         });
         assert!(seen > 0, "collected at once?");
         let mut living = 0;
-        read(&doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |_| living += 1);
+        read(&cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |_| living += 1);
         assert_eq!(living, 20, "a list has them no more");
     });
 }
@@ -372,19 +378,19 @@ fn root_expired_ones_are_told_apart() {
 type Fixed = HashMap<(Addr, u16, u8), ()>;
 
 /// How many of them did not come, and how many came twice; all else does not matter.
-fn missing_and_double(doors: &Doors, fixed: &Fixed) -> (usize, usize) {
+fn missing_and_double(cache: &BackendCache, fixed: &Fixed) -> (usize, usize) {
     let mut found = HashMap::with_capacity(fixed.len());
-    let books = read(doors, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
+    let books = read(cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
     assert!(!books.incomplete && books.via == ["bpf"], "{books:?}");
     (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
 }
 
 /// The same among the entries of all namespaces, read in one that may have none.
-fn missing_and_double_of_all(doors: &Doors, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
+fn missing_and_double_of_all(cache: &BackendCache, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
     let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
     let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
     let way = NetnsTarget { netns_id, is_here: false, path: None, pid: None };
-    let mut source = EveryCt::new(&host, options, vec![way]).through(doors);
+    let mut source = AllNetnsConntrack::new(&host, options, vec![way]).with_cache(cache);
     let books = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
         if row.netns_id == netns_id {
             count(&mut found, fixed, row);
@@ -452,10 +458,10 @@ fn root_flows_that_come_and_go_hide_and_double_nothing() {
             scope.spawn(move || come_and_go(lab, number, stop, made));
         }
         let _inside = lab.enter();
-        let doors = Doors::new();
+        let cache = BackendCache::new();
         for reading in 0..10 {
             let before = made.load(Ordering::Relaxed);
-            assert_eq!(missing_and_double(&doors, &fixed), (0, 0), "reading {reading}");
+            assert_eq!(missing_and_double(&cache, &fixed), (0, 0), "reading {reading}");
             wait_until("flows come", || made.load(Ordering::Relaxed) > before + 1_000);
         }
     });
@@ -483,14 +489,14 @@ fn root_a_table_that_is_resized_while_it_is_read() {
             }
         });
         let id = lab.inside(|| sys::netns::current_inode().unwrap());
-        let doors = Doors::new();
+        let cache = BackendCache::new();
         for reading in 0..6 {
-            assert_eq!(missing_and_double_of_all(&doors, &fixed, id), (0, 0), "reading {reading} of all");
+            assert_eq!(missing_and_double_of_all(&cache, &fixed, id), (0, 0), "reading {reading} of all");
         }
         let _inside = lab.enter();
         let mut readings = 0;
         while readings < 12 || resized.load(Ordering::Relaxed) < 20 {
-            assert_eq!(missing_and_double(&doors, &fixed), (0, 0), "reading {readings}");
+            assert_eq!(missing_and_double(&cache, &fixed), (0, 0), "reading {readings}");
             readings += 1;
         }
     });
@@ -504,11 +510,11 @@ fn root_chains_that_are_too_long() {
     let _knob = HostKnob::set(BUCKETS, "65536");
     let fixed = lab.inside(|| fixed(100_000));
     std::fs::write(BUCKETS, "1024").unwrap();
-    lab.inside(|| assert_eq!(missing_and_double(&Doors::new(), &fixed), (0, 0)));
+    lab.inside(|| assert_eq!(missing_and_double(&BackendCache::new(), &fixed), (0, 0)));
     lab.inside(|| {
         let host = Host::live();
         let chains = |via| {
-            let mut source = CtSource::new(&host, options(Some(via)));
+            let mut source = ConntrackSource::new(&host, options(Some(via)));
             assert!(!source.run(&demand(&["orig_src"], Vec::new()), &mut |_| Next::More).unwrap().incomplete);
             source.chains()
         };
@@ -530,9 +536,9 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
     // More than one call of the program can take.
     lab.inside(|| fixed(25_000));
     lab.inside(|| {
-        let (host, doors, filter) = (Host::live(), Doors::new(), KernelFilter::default());
-        let place = Place { netns: None, netns_id: sys::netns::current_inode().unwrap() };
-        let ask = WalkAsk { place, doors: &doors, need: 0, filter: &filter };
+        let (host, cache, filter) = (Host::live(), BackendCache::new(), KernelFilter::default());
+        let place = NetnsRef { netns: None, netns_id: sys::netns::current_inode().unwrap() };
+        let ask = WalkDump { place, cache: &cache, need: 0, filter: &filter };
         let entries = |each: &mut dyn FnMut()| {
             ask.entries(&host, |_| {
                 each();
@@ -547,7 +553,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         disarm_all();
         assert_eq!((dumped.unwrap().rows, out), (25_000, 25_000));
 
-        let mut source = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors);
+        let mut source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
         let demand = demand(&["orig_src"], Vec::new());
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let books = source.run(&demand, &mut |_| Next::More).unwrap();
@@ -557,7 +563,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
         for works in [2, 3, 5] {
             let mut entries = std::collections::HashSet::new();
-            let mut source = CtSource::new(&host, options(None)).through(&doors);
+            let mut source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
             arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
             let books = source.run(&demand, &mut |row| {
                 assert!(entries.insert((row.orig, row.zone)), "{:?} came twice", row.orig);
@@ -569,15 +575,16 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
             assert!(books.doubled > 0 && books.seen == 25_000 + books.doubled, "{books:?}");
             assert!(books.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{books:?}");
         }
-        // Before the first row another door takes over, unless this one was insisted on.
-        let mut source = CtSource::new(&host, options(None)).through(&doors);
+        // Before the first row another backend takes over, unless this one was insisted on.
+        let mut source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
         arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
         let books = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
         assert!(!books.incomplete && books.seen == 25_000 && books.via == ["netlink"], "{books:?}");
         assert!(books.why.iter().any(|why| why.text.starts_with("read by netlink")), "{books:?}");
         arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
-        let error = CtSource::new(&host, options(Some(Via::Bpf))).through(&doors).run(&demand, &mut |_| Next::More);
+        let error =
+            ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache).run(&demand, &mut |_| Next::More);
         disarm_all();
         assert!(error.is_err());
     });
@@ -593,11 +600,11 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
     let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
-    let (host, doors) = (Host::live(), Doors::new());
+    let (host, cache) = (Host::live(), BackendCache::new());
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     let read = || {
         let mut entries = std::collections::HashSet::new();
-        let mut source = EveryCt::new(&host, Options::new(0), vec![way(0), way(1)]).through(&doors);
+        let mut source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
         let books = source.run(&demand, &mut |row| {
             assert!(entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
             Next::More
@@ -635,17 +642,17 @@ fn root_without_the_rights_netlink_takes_over() {
     let demand = demand(&["expired", "status"], Vec::new());
     confined(&lab, &[Cap::SysAdmin, Cap::NetAdmin], || {
         let mut rows = 0;
-        let books = read(&Doors::new(), Some(Via::Bpf), &demand, |_| rows += 1);
+        let books = read(&BackendCache::new(), Some(Via::Bpf), &demand, |_| rows += 1);
         assert_eq!((rows, books.incomplete), (300, false), "CAP_BPF and CAP_PERFMON are enough");
     });
     confined(&lab, &[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin], || {
-        let (host, doors) = (Host::live(), Doors::new());
+        let (host, cache) = (Host::live(), BackendCache::new());
         let mut rows = 0;
-        let books = read(&doors, None, &demand, |_| rows += 1);
+        let books = read(&cache, None, &demand, |_| rows += 1);
         assert_eq!((rows, &books.via[..]), (300, &["netlink"][..]));
-        let offer = CtSource::new(&host, options(None)).through(&doors).offer(&demand);
+        let offer = ConntrackSource::new(&host, options(None)).with_cache(&cache).offer(&demand);
         assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
-        let forced = CtSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
+        let forced = ConntrackSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
         let error = forced.unwrap_err().to_string();
         assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");
     });
@@ -660,7 +667,7 @@ fn root_a_recorded_walk_is_read_again() {
     let of = |host: &Host, id: u64| {
         let mut rows = Vec::new();
         let options = Options { via: Some(Via::Bpf), ..Options::new(id) };
-        let mut source = CtSource::new(host, options);
+        let mut source = ConntrackSource::new(host, options);
         let books = source.run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
             rows.push(told(row));
             Next::More

@@ -4,7 +4,7 @@ use super::command::{self, Known};
 use super::request::{Request, from_matches};
 use crate::commands::via_of;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use conntrack::events::{EventsVia, ROOM};
+use conntrack::events::{BUFFER_BYTES, EventsVia};
 use record::rows::NatHappening;
 use std::ffi::OsString;
 
@@ -72,7 +72,7 @@ fn from_words(matches: &ArgMatches) -> Result<Events, String> {
     if let Some(words) = matches.get_one::<String>("event") {
         request.shown.filter = with_events(words, resync, &request.shown.filter)?;
     }
-    let buffer = matches.get_one::<String>("buffer").map_or(Ok(ROOM), |text| bytes(text))?;
+    let buffer = matches.get_one::<String>("buffer").map_or(Ok(BUFFER_BYTES), |text| bytes(text))?;
     Ok(Events { via: via_of(request.via)?, buffer, resync, request })
 }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(events.request.shown.filter, "event in (new, destroy, live) and (orig_dport = 53)");
         assert_eq!((events.buffer, events.resync, events.via), (65_536, true, Some(EventsVia::Netlink)));
         let plain = parse("").unwrap();
-        assert_eq!((plain.request.shown.filter.as_str(), plain.buffer, plain.via), ("", ROOM, None));
+        assert_eq!((plain.request.shown.filter.as_str(), plain.buffer, plain.via), ("", BUFFER_BYTES, None));
         assert_eq!(parse("--buffer 1GiB").unwrap().buffer, 1 << 30);
     }
 

@@ -1,13 +1,13 @@
-//! Doors for the fuzzer: a recording may hold any block.
+//! BackendCache for the fuzzer: a recording may hold any block.
 use std::hint::black_box;
 
 use record::rows::{NatEvent, NatEvents};
 use record::{Lookups, Next, Table, Tide};
 use sys::{Blocks, SysError};
 
-use super::block::{FRAME, Frame, Head};
-use super::by_packet::NewByPacket;
-use super::heard::{CtEvents, event_ns};
+use crate::events::bpf::blocks::BpfEvents;
+use crate::events::netlink::batch::{BatchHeader, DatagramFrame, FRAME};
+use crate::events::netlink::messages::{NetlinkEvents, event_ns};
 
 /// One block, then the end.
 struct One(Option<Vec<u8>>, Vec<u8>);
@@ -32,13 +32,13 @@ fn walk(row: &NatEvent<'_>) {
 
 /// Reads bytes as a block of heard messages, as the messages in one, and as a block of new entries.
 pub(crate) fn fuzz(data: &[u8]) {
-    let mut framed = Head::default().bytes().to_vec();
+    let mut framed = BatchHeader::default().bytes().to_vec();
     let mut head = [0; FRAME];
-    Frame::put(&mut head, 1, 2, None, data.len());
+    DatagramFrame::put(&mut head, 1, 2, None, data.len());
     framed.extend(head.iter().chain(data));
     for block in [data.to_vec(), framed] {
-        let mut events = CtEvents::of(one(block));
-        let mut each = |told: &super::Told<'_>, entry: &record::rows::Conntrack<'_>| {
+        let mut events = NetlinkEvents::of(one(block));
+        let mut each = |told: &super::EventMessage<'_>, entry: &record::rows::Conntrack<'_>| {
             black_box(event_ns(told));
             walk(&NatEvent { happening: told.happening, portid: told.portid, entry, ..NatEvent::EMPTY });
             Next::More
@@ -46,7 +46,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         while matches!(events.next_entries(&mut each), Ok(Tide::In)) {}
         black_box(events.close());
     }
-    let mut events = NewByPacket::new(one(data.to_vec()), 1);
+    let mut events = BpfEvents::new(one(data.to_vec()), 1);
     let mut each = |_, entry: &record::rows::Conntrack<'_>| {
         walk(&NatEvent { entry, ..NatEvent::EMPTY });
         Next::More

@@ -1,27 +1,21 @@
-//! Entries as they come, change and go.
+//! Entries of connection tracking as they appear, change and end.
 //!
-//! By netlink: the kernel's multicast groups, heard by a thread that only listens ([`CtEvents`] hands out messages). By
-//! BPF, new entries only: a program sees the packet that makes the entry. [`NatEventStream`] makes rows of either. Start
-//! reading there, or at [`CtEvents::next`].
-mod births;
-mod block;
-#[cfg(feature = "bpf")]
-mod by_bpf;
-mod by_packet;
-mod everywhere;
+//! Two backends: the kernel's multicast groups, received on a thread that does nothing else ([`NetlinkEvents`] hands out
+//! the messages), and a BPF program that sees the packet which makes an entry (new entries only). [`NatEventStream`] makes
+//! rows of either. Start reading there, or at [`NetlinkEvents::next`].
+mod bpf;
 mod fuzz;
-mod heard;
-mod homes;
-mod new_entry;
-mod reader;
+mod netlink;
+mod owners;
+mod pushdown;
+mod start_times;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod wanted;
-mod whose;
 
 pub(crate) use fuzz::fuzz;
-pub use heard::{CtEvents, Listen, ROOM, Told, groups};
-pub use homes::{FindNamespaces, Found};
+pub use netlink::messages::{EventMessage, NetlinkEvents};
+pub use netlink::nsid::{FindNamespaces, Found};
+pub use netlink::subscribe::{BUFFER_BYTES, SubscribeOptions, groups};
+pub use owners::{FindOwners, OwnerAnswer};
 pub use stream::{EventsVia, FollowNat, NatEventStream, probe_events};
-pub use whose::{FindHolders, Holders};

@@ -8,20 +8,21 @@ use record::{Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, S
 use sys::clock::TimestampWriter;
 use sys::{Errno, Host, Modules, SysError};
 
-use super::births::{self, Births};
-use super::by_packet::NewByPacket;
-use super::heard::{CtEvents, Listen, event_ns, groups};
-use super::homes::{FindNamespaces, Found};
-use super::reader::wall_ns;
-use super::wanted::{Wanted, pushed};
-use super::whose::{FindHolders, Whose};
-use crate::dump::{CtTable, KernelFilter, Place, dump_entries};
+use crate::backends::netlink::dump::{CtTable, KernelFilter, NetnsRef, dump_entries};
+use crate::events::bpf::blocks::BpfEvents;
+use crate::events::netlink::messages::{NetlinkEvents, event_ns};
+use crate::events::netlink::nsid::{FindNamespaces, Found};
+use crate::events::netlink::reader::wall_ns;
+use crate::events::netlink::subscribe::{SubscribeOptions, groups};
+use crate::events::owners::{FindOwners, OwnerTracker};
+use crate::events::pushdown::{WantedEvents, pushed};
+use crate::events::start_times::{self, StartTimes};
 use crate::sizes::Size;
 
 /// What is read, in messages.
 const WHAT: &str = "events of connection tracking";
-const DOOR_BPF: &str = "bpf";
-const DOOR_NETLINK: &str = "netlink";
+const BPF: &str = "bpf";
+const NETLINK: &str = "netlink";
 
 /// What the packet that makes an entry does not tell.
 const LACKS_BPF: u64 = nat_event_need::MESSAGE
@@ -46,18 +47,18 @@ pub enum EventsVia {
 
 /// What a [`NatEventStream`] follows.
 pub struct FollowNat<'h> {
-    /// The door; `None` chooses.
+    /// The backend; `None` chooses.
     pub via: Option<EventsVia>,
     /// Bytes for what waits to be read.
-    pub room: u32,
+    pub buffer_bytes: u32,
     /// Inode of the namespace that the calling thread is in.
     pub netns_id: u64,
     /// For all namespaces: how the others are found.
     pub find: Option<FindNamespaces>,
     /// To dump what lives after events were lost: which namespaces, the calling thread's among them without a way in.
     pub resync: Option<FindNamespaces>,
-    /// Who knows whose entries are; asked only if a column or the filter wants owners.
-    pub holders: Option<Box<dyn FindHolders + 'h>>,
+    /// Who knows tracker entries are; asked only if a column or the filter wants owners.
+    pub holders: Option<Box<dyn FindOwners + 'h>>,
     /// True once the run shall end. Asked some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -65,11 +66,11 @@ pub struct FollowNat<'h> {
 /// Events from now on.
 pub struct NatEventStream<'h> {
     host: &'h Host,
-    door: Door<'h>,
+    backend: EventBackend<'h>,
     netns_id: u64,
-    wanted: Wanted,
-    births: Option<Births>,
-    whose: Option<Whose<'h>>,
+    wanted: WantedEvents,
+    start_times: Option<StartTimes>,
+    tracker: Option<OwnerTracker<'h>>,
     moments: TimestampWriter,
     resync: Option<Resync>,
     settings: Settings,
@@ -77,15 +78,15 @@ pub struct NatEventStream<'h> {
     /// What was told of and not asked for.
     unwanted: u64,
     notes: Accounting,
-    /// Why the better door is shut.
+    /// Why the better backend is shut.
     shut: Option<String>,
     /// The user wants BPF.
     forced_bpf: bool,
 }
 
-enum Door<'h> {
-    Netlink(Box<CtEvents<'h>>),
-    Bpf(Box<NewByPacket<'h>>),
+enum EventBackend<'h> {
+    Netlink(Box<NetlinkEvents<'h>>),
+    Bpf(Box<BpfEvents<'h>>),
 }
 
 /// Passes over a table that is resized, or changes under a dump, again and again: then entries may be missing, and that
@@ -164,33 +165,33 @@ impl<'h> NatEventStream<'h> {
         demand: &Demand<NatEvents>,
         follow: FollowNat<'h>,
     ) -> Result<NatEventStream<'h>, SourceError> {
-        let wanted = Wanted::of(demand);
+        let wanted = WantedEvents::of(demand);
         let notes = asked(host, wanted);
         let settings = Settings::read(host);
-        let (packets, shut) = by_packet(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
+        let (packets, shut) = open_bpf_if_better(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
         let forced_bpf = follow.via == Some(EventsVia::Bpf) && !host.is_replay();
-        let FollowNat { room, netns_id, find, resync, holders, stop, .. } = follow;
+        let FollowNat { buffer_bytes, netns_id, find, resync, holders, stop, .. } = follow;
         let everywhere = find.is_some();
         let ends = wanted.has(NatHappening::Destroy);
         let holders = holders.filter(|_| demand.need & nat_need::OWNERS != 0);
         let timed = demand.wants("duration_us") && ends;
-        let door = match packets {
-            Some(packets) => Door::Bpf(Box::new(packets)),
+        let backend = match packets {
+            Some(packets) => EventBackend::Bpf(Box::new(packets)),
             None => {
                 let remembers = !everywhere && settings.timestamp == Some(1);
                 let begins = if (timed && !remembers) || (holders.is_some() && ends) { groups::NEW } else { 0 };
                 let groups = wanted.groups() | begins;
-                let listen = Listen { groups, room, netns_id, find, stop };
-                Door::Netlink(Box::new(CtEvents::open(host, listen).map_err(|error| error_of(&error))?))
+                let listen = SubscribeOptions { groups, buffer_bytes, netns_id, find, stop };
+                EventBackend::Netlink(Box::new(NetlinkEvents::open(host, listen).map_err(|error| error_of(&error))?))
             }
         };
         Ok(NatEventStream {
             host,
-            door,
+            backend,
             netns_id,
             wanted,
-            births: timed.then(Births::default),
-            whose: holders.map(|holders| Whose::new(holders, ends)),
+            start_times: timed.then(StartTimes::default),
+            tracker: holders.map(|holders| OwnerTracker::new(holders, ends)),
             moments: TimestampWriter::new(),
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
@@ -204,7 +205,7 @@ impl<'h> NatEventStream<'h> {
 
     /// What the user should know from the start; `None` if nothing.
     pub fn caveat(&self) -> Option<String> {
-        (self.settings.events == Some(0) && matches!(self.door, Door::Netlink(_))).then(|| {
+        (self.settings.events == Some(0) && matches!(self.backend, EventBackend::Netlink(_))).then(|| {
             "this namespace tells of no events: net.netfilter.nf_conntrack_events is 0 (1 or 2 turn them on for new \
              entries)"
                 .to_owned()
@@ -216,23 +217,23 @@ impl<'h> NatEventStream<'h> {
         self.shut.as_deref()
     }
 
-    fn next_by_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
-        let Door::Netlink(events) = &mut self.door else { return Ok(Tide::Out) };
+    fn next_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
+        let EventBackend::Netlink(events) = &mut self.backend else { return Ok(Tide::Out) };
         let (moments, counts, wanted) = (&mut self.moments, &mut self.counts, self.wanted);
-        let (births, whose, unwanted) = (&mut self.births, &mut self.whose, &mut self.unwanted);
+        let (start_times, tracker, unwanted) = (&mut self.start_times, &mut self.tracker, &mut self.unwanted);
         events.next_entries(&mut |told, entry| {
             let happened_ns = event_ns(told).unwrap_or(told.received_ns);
             let mut duration_us = None;
-            if let Some(births) = births {
+            if let Some(start_times) = start_times {
                 match told.happening {
-                    NatHappening::New => births.begin(entry, happened_ns),
-                    NatHappening::Destroy => duration_us = births.end(entry, happened_ns),
+                    NatHappening::New => start_times.begin(entry, happened_ns),
+                    NatHappening::Destroy => duration_us = start_times.end(entry, happened_ns),
                     _ => {}
                 }
             }
             let asks = wanted.has(told.happening) || told.happening == NatHappening::New;
-            let whose = whose.as_mut().filter(|_| asks);
-            let owners = whose.and_then(|whose| whose.of(told.happening, entry, happened_ns));
+            let tracker = tracker.as_mut().filter(|_| asks);
+            let owners = tracker.and_then(|tracker| tracker.of(told.happening, entry, happened_ns));
             // New entries may be listened to only for the time, or for their owners.
             if !wanted.has(told.happening) {
                 *unwanted += 1;
@@ -245,9 +246,9 @@ impl<'h> NatEventStream<'h> {
         })
     }
 
-    fn next_by_packet(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
-        let Door::Bpf(packets) = &mut self.door else { return Ok(Tide::Out) };
-        let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
+    fn next_bpf(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
+        let EventBackend::Bpf(packets) = &mut self.backend else { return Ok(Tide::Out) };
+        let (moments, counts, tracker) = (&mut self.moments, &mut self.counts, &mut self.tracker);
         let (wanted, unwanted) = (self.wanted.has(NatHappening::New), &mut self.unwanted);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds what was asked for when it was made.
@@ -256,7 +257,7 @@ impl<'h> NatEventStream<'h> {
                 return Next::More;
             }
             counts.one(NatHappening::New);
-            let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::New, entry, happened_ns));
+            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatHappening::New, entry, happened_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             let time = moments.text(happened_ns);
             each(&NatEvent { happening: NatHappening::New, time, duration_us: None, portid: 0, entry })
@@ -264,9 +265,9 @@ impl<'h> NatEventStream<'h> {
     }
 
     fn received(&self) -> u64 {
-        match &self.door {
-            Door::Netlink(events) => events.received(),
-            Door::Bpf(packets) => packets.received(),
+        match &self.backend {
+            EventBackend::Netlink(events) => events.received(),
+            EventBackend::Bpf(packets) => packets.received(),
         }
     }
 
@@ -274,9 +275,9 @@ impl<'h> NatEventStream<'h> {
     ///
     /// A loss during a dump shows in a later block, and asks for the next dump: the last one is followed by no loss.
     fn resync(&mut self, is_quiet: bool, each: &mut Each<'_, NatEvents>) {
-        let lost = match &self.door {
-            Door::Netlink(events) => events.lost(),
-            Door::Bpf(packets) => packets.lost(),
+        let lost = match &self.backend {
+            EventBackend::Netlink(events) => events.lost(),
+            EventBackend::Bpf(packets) => packets.lost(),
         };
         let told = self.counts.all();
         let Some(resync) = &mut self.resync else { return };
@@ -290,7 +291,7 @@ impl<'h> NatEventStream<'h> {
         let alone = [Found { netns_id: own, netns: None }];
         let places = if found.is_empty() { &alone[..] } else { &found };
         for place in places {
-            let place = Place { netns: place.netns.as_ref(), netns_id: place.netns_id };
+            let place = NetnsRef { netns: place.netns.as_ref(), netns_id: place.netns_id };
             for pass in 1..=PASSES {
                 match self.dump_alive(place, each) {
                     Alive::Whole | Alive::Stopped => break,
@@ -309,9 +310,9 @@ impl<'h> NatEventStream<'h> {
         }
     }
 
-    /// One pass over one namespace's table: rows whose event is `live`.
-    fn dump_alive(&mut self, place: Place<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
-        let (moments, counts, whose) = (&mut self.moments, &mut self.counts, &mut self.whose);
+    /// One pass over one namespace's table: rows tracker event is `live`.
+    fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
+        let (moments, counts, tracker) = (&mut self.moments, &mut self.counts, &mut self.tracker);
         let now_ns = wall_ns();
         let buckets = || Size::of_buckets(self.host, place).read();
         let before = buckets();
@@ -319,7 +320,7 @@ impl<'h> NatEventStream<'h> {
         let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
             *found += 1;
             counts.one(NatHappening::Live);
-            let owners = whose.as_mut().and_then(|whose| whose.of(NatHappening::Live, entry, now_ns));
+            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatHappening::Live, entry, now_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             let time = moments.text(now_ns);
             match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
@@ -344,7 +345,7 @@ impl<'h> NatEventStream<'h> {
 
     fn footnotes(&self, books: &mut Accounting) {
         let Settings { events, acct, count, .. } = self.settings;
-        let by_netlink = matches!(self.door, Door::Netlink(_));
+        let by_netlink = matches!(self.backend, EventBackend::Netlink(_));
         let before = count.filter(|count| by_netlink && *count > 0 && events == Some(2) && !self.wanted.only_new());
         if let Some(before) = before {
             let text = "entries were there before: of those made while nobody listened nothing is told \
@@ -354,16 +355,16 @@ impl<'h> NatEventStream<'h> {
         if self.counts.destroy > 0 && acct == Some(0) {
             books.because(0, "bytes and packets are not counted here (net.netfilter.nf_conntrack_acct is 0)");
         }
-        if let Some(births) = self.births.as_ref().filter(|births| births.unremembered > 0) {
+        if let Some(start_times) = self.start_times.as_ref().filter(|start_times| start_times.unremembered > 0) {
             books.incomplete = true;
-            let text = format!("entries beyond the first {} have no duration", births::MAX);
-            books.because(births.unremembered, text);
+            let text = format!("entries beyond the first {} have no duration", start_times::MAX);
+            books.because(start_times.unremembered, text);
         }
         if !by_netlink {
             books.because(0, NOT_BY_BPF);
         }
         if self.resync.is_some() && !self.wanted.has(NatHappening::Live) {
-            books.because(0, "--resync shows nothing: the filter leaves out rows whose event is live");
+            books.because(0, "--resync shows nothing: the filter leaves out rows tracker event is live");
         }
         let Counts { new, update, destroy, live } = self.counts;
         let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };
@@ -373,21 +374,20 @@ impl<'h> NatEventStream<'h> {
 
 impl Stream<NatEvents> for NatEventStream<'_> {
     fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
-        let (door, lacks, line) = match self.door {
-            Door::Bpf(_) => (
-                DOOR_BPF,
+        let (backend, lacks, line) = match self.backend {
+            EventBackend::Bpf(_) => (
+                BPF,
                 LACKS_BPF,
                 format!("new entries by bpf: the packet that makes an entry tells of it; {NOT_BY_BPF}"),
             ),
-            Door::Netlink(_) => {
+            EventBackend::Netlink(_) => {
                 let why = self.shut.as_ref().map_or(String::new(), |why| format!("; not by bpf: {why}"));
-                (DOOR_NETLINK, 0, format!("events by netlink: the kernel's multicast groups of ctnetlink{why}"))
+                (NETLINK, 0, format!("events by netlink: the kernel's multicast groups of ctnetlink{why}"))
             }
         };
-        let backends =
-            [(DOOR_BPF, LACKS_BPF), (DOOR_NETLINK, 0)].map(|(backend, lacks)| BackendLacks { backend, lacks });
+        let backends = [(BPF, LACKS_BPF), (NETLINK, 0)].map(|(backend, lacks)| BackendLacks { backend, lacks });
         let backends = if self.forced_bpf { backends.to_vec() } else { Vec::new() };
-        Offer { door, pushed: pushed(demand), lacks, backends, explain: vec![line] }
+        Offer { door: backend, pushed: pushed(demand), lacks, backends, explain: vec![line] }
     }
 
     fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<Tide, SourceError> {
@@ -398,9 +398,9 @@ impl Stream<NatEvents> for NatEventStream<'_> {
             next
         };
         let before = self.received();
-        let tide = match self.door {
-            Door::Netlink(_) => self.next_by_netlink(&mut each),
-            Door::Bpf(_) => self.next_by_packet(&mut each),
+        let tide = match self.backend {
+            EventBackend::Netlink(_) => self.next_netlink(&mut each),
+            EventBackend::Bpf(_) => self.next_bpf(&mut each),
         };
         let tide = tide.map_err(|error| error_of(&error))?;
         if !stopped.get() {
@@ -411,13 +411,13 @@ impl Stream<NatEvents> for NatEventStream<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        let mut books = match &mut self.door {
-            Door::Netlink(events) => events.close(),
-            Door::Bpf(packets) => packets.close(),
+        let mut books = match &mut self.backend {
+            EventBackend::Netlink(events) => events.close(),
+            EventBackend::Bpf(packets) => packets.close(),
         };
         books.add(&self.notes);
-        if let Some(whose) = &mut self.whose {
-            whose.close(&mut books);
+        if let Some(tracker) = &mut self.tracker {
+            tracker.close(&mut books);
         }
         // Entries that were listened to only for the time or for their owners are no rows.
         books.seen -= self.unwanted;
@@ -427,7 +427,7 @@ impl Stream<NatEvents> for NatEventStream<'_> {
 }
 
 /// Tells a recording which events are listened to; of a replay, says which of the wanted ones were not.
-fn asked(host: &Host, wanted: Wanted) -> Accounting {
+fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
     const KINDS: [NatHappening; 3] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy];
     let names = || KINDS.into_iter().filter(|kind| wanted.has(*kind)).map(NatHappening::name);
     host.note_asked(NatEvents::NAME, &mut names());
@@ -449,18 +449,18 @@ fn asked(host: &Host, wanted: Wanted) -> Accounting {
 const NOT_BY_BPF: &str = "bpf tells of entries that a packet makes, not of those that a process makes (conntrack -I, \
                           conntrackd): --via netlink tells of both";
 
-/// Name of the BPF door's stream on the tape.
+/// Name of the BPF backend's stream on the tape.
 fn key(netns_id: u64) -> String {
     format!("conntrack/new@{netns_id}")
 }
 
-/// The BPF door, if it is asked for or the better one and opens; else why it does not, if it could have been.
-fn by_packet<'h>(
+/// The BPF backend, if it is asked for or the better one and opens; else why it does not, if it could have been.
+fn open_bpf_if_better<'h>(
     host: &'h Host,
     follow: &FollowNat<'h>,
-    wanted: Wanted,
+    wanted: WantedEvents,
     lacks: bool,
-) -> Result<(Option<NewByPacket<'h>>, Option<String>), SourceError> {
+) -> Result<(Option<BpfEvents<'h>>, Option<String>), SourceError> {
     let can = wanted.only_new() && follow.find.is_none();
     let asked = follow.via == Some(EventsVia::Bpf);
     let is_better = can && !lacks && follow.resync.is_none();
@@ -471,7 +471,7 @@ fn by_packet<'h>(
     if !host.is_replay() && !can {
         return Err(unsupported(ONLY_NEW.into()));
     }
-    match open_packets(host, follow.netns_id, follow.room, follow.stop) {
+    match open_bpf(host, follow.netns_id, follow.buffer_bytes, follow.stop) {
         Ok(packets) => Ok((Some(packets), None)),
         Err(cause) if asked => Err(unsupported(cause)),
         Err(cause) => Ok((None, Some(cause.to_string()))),
@@ -480,30 +480,33 @@ fn by_packet<'h>(
 
 const ONLY_NEW: &str = "BPF tells of new entries of one namespace: ask for `event = new`";
 
-/// Why the BPF door did not open.
+/// Why the BPF backend did not open.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[cfg(feature = "bpf")]
-fn open_packets<'h>(
+fn open_bpf<'h>(
     host: &'h Host,
     netns_id: u64,
-    room: u32,
+    buffer_bytes: u32,
     stop: &'h dyn Fn() -> bool,
-) -> Result<NewByPacket<'h>, Cause> {
-    let packets =
-        if host.is_replay() { None } else { Some(super::by_bpf::Packets::open(host, room, stop).map_err(Box::new)?) };
+) -> Result<BpfEvents<'h>, Cause> {
+    let packets = if host.is_replay() {
+        None
+    } else {
+        Some(crate::events::bpf::ring::EventRing::open(host, buffer_bytes, stop).map_err(Box::new)?)
+    };
     let not_live = || SysError::new("replay", WHAT, Errno::NOT_RECORDED);
     let blocks = host.stream(&key(netns_id), "", || Ok(Box::new(packets.ok_or_else(not_live)?)))?;
-    Ok(NewByPacket::new(blocks, netns_id))
+    Ok(BpfEvents::new(blocks, netns_id))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_packets<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<NewByPacket<'h>, Cause> {
+fn open_bpf<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<BpfEvents<'h>, Cause> {
     if !host.is_replay() {
-        return Err(crate::bpf_door::WITHOUT_BPF.into());
+        return Err(crate::backends::bpf::cache::WITHOUT_BPF.into());
     }
     let blocks = host.stream(&key(netns_id), "", || Err(SysError::new("replay", WHAT, Errno::NOT_RECORDED)))?;
-    Ok(NewByPacket::new(blocks, netns_id))
+    Ok(BpfEvents::new(blocks, netns_id))
 }
 
 fn unsupported(cause: Cause) -> SourceError {
@@ -526,11 +529,12 @@ pub fn probe_events(host: &Host, modules: &Modules<'_>) -> (bool, String) {
     if let Some(why) = crate::probe::not_asked(modules) {
         return (false, why);
     }
-    let listen = Listen { groups: groups::ALL, room: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
-    if let Err(error) = CtEvents::open(host, listen) {
+    let listen =
+        SubscribeOptions { groups: groups::ALL, buffer_bytes: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
+    if let Err(error) = NetlinkEvents::open(host, listen) {
         return (false, error.to_string());
     }
-    match open_packets(host, 0, PROBED_BYTES, &|| true) {
+    match open_bpf(host, 0, PROBED_BYTES, &|| true) {
         Ok(_) => (true, "by netlink; new entries also by bpf".to_owned()),
         Err(why) => (true, format!("by netlink; new entries not by bpf: {why}")),
     }

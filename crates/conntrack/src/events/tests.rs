@@ -9,8 +9,8 @@ use sys::{Host, NetNs, netns};
 use testkit::conntrack::mixed;
 use testkit::netns::Lab;
 
-use super::reader::{Listening, Wish};
-use super::{CtEvents, Found, Listen, ROOM, groups};
+use super::{BUFFER_BYTES, Found, NetlinkEvents, SubscribeOptions, groups};
+use crate::events::netlink::reader::EventReader;
 
 fn flush(lab: &Lab) {
     lab.output("conntrack", &["-F"]);
@@ -18,7 +18,7 @@ fn flush(lab: &Lab) {
 
 /// All that is told until `enough` says so; then the run is ended.
 fn until<'h>(
-    events: &mut CtEvents<'h>,
+    events: &mut NetlinkEvents<'h>,
     stop: &Cell<bool>,
     mut enough: impl FnMut(&[(NatHappening, u64, String)]) -> bool,
 ) -> (Vec<(NatHappening, u64, String)>, Accounting) {
@@ -49,8 +49,9 @@ fn root_every_entry_comes_and_goes() {
     let stop = Cell::new(false);
     let netns_id = netns::current_inode().unwrap();
     let ends = || stop.get();
-    let listen = Listen { groups: groups::ALL, room: ROOM, netns_id, find: None, stop: &ends };
-    let mut events = CtEvents::open(&host, listen).unwrap();
+    let options =
+        SubscribeOptions { groups: groups::ALL, buffer_bytes: BUFFER_BYTES, netns_id, find: None, stop: &ends };
+    let mut events = NetlinkEvents::open(&host, options).unwrap();
     lab.track(mixed(900));
     flush(&lab);
     let gone = |all: &[(NatHappening, u64, String)]| of(all, NatHappening::Destroy).len() == 900;
@@ -71,8 +72,8 @@ fn root_what_is_lost_is_counted_to_the_message() {
     let ends = || stop.get();
     let netns_id = netns::current_inode().unwrap();
     // One chunk, and nobody who takes it: the thread is stopped behind the first message.
-    let wish = Wish { groups: groups::NEW, room: 4_096, netns_id, find: None, chunks: 1 };
-    let mut events = CtEvents::of(Box::new(Listening::open(wish, &ends).unwrap()));
+    let options = SubscribeOptions { groups: groups::NEW, buffer_bytes: 4_096, netns_id, find: None, stop: &ends };
+    let mut events = NetlinkEvents::of(Box::new(EventReader::open(options, 1).unwrap()));
     lab.track(mixed(900));
     // By the kernel's own table, the other way to the same number.
     let listed = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
@@ -102,8 +103,14 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
     let host = Host::live();
     let stop = Cell::new(false);
     let ends = || stop.get();
-    let listen = Listen { groups: groups::NEW, room: ROOM, netns_id: inode(&near), find: Some(find), stop: &ends };
-    let mut events = CtEvents::open(&host, listen).unwrap();
+    let options = SubscribeOptions {
+        groups: groups::NEW,
+        buffer_bytes: BUFFER_BYTES,
+        netns_id: inode(&near),
+        find: Some(find),
+        stop: &ends,
+    };
+    let mut events = NetlinkEvents::open(&host, options).unwrap();
     for lab in [&near, &numbered, &plain] {
         lab.track(mixed(100));
     }
@@ -111,7 +118,7 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
     near.ip(&["netns", "set", plain.name(), "auto"]);
     plain.track(mixed(200).skip(100));
     let (all, books) = until(&mut events, &stop, |all| all.len() >= 400);
-    let count = |lab| all.iter().filter(|(_, home, _)| *home == inode(lab)).count();
+    let count = |lab| all.iter().filter(|(_, netns_id, _)| *netns_id == inode(lab)).count();
     assert_eq!([count(&near), count(&numbered), count(&plain)], [100, 100, 200], "{books:?}");
     assert_eq!((all.len(), books.is_partial()), (400, false), "{books:?}");
     let after = near.output("ip", &["netns", "list-id"]);
@@ -126,8 +133,14 @@ fn root_without_rights_it_says_so() {
     let said = lab.inside(|| {
         sys::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
         let host = Host::live();
-        let listen = Listen { groups: groups::ALL, room: ROOM, netns_id: 0, find: None, stop: &|| true };
-        CtEvents::open(&host, listen).err().map(|error| error.to_string())
+        let options = SubscribeOptions {
+            groups: groups::ALL,
+            buffer_bytes: BUFFER_BYTES,
+            netns_id: 0,
+            find: None,
+            stop: &|| true,
+        };
+        NetlinkEvents::open(&host, options).err().map(|error| error.to_string())
     });
     let said = said.expect("nobody may listen without CAP_NET_ADMIN");
     assert!(said.contains("netlink socket (netfilter)") && said.contains("not permitted"), "{said}");

@@ -5,7 +5,9 @@ use netlink::{Ask, Attrs, DumpError, Request, prefix};
 use record::rows::{StatCounter, StatCounts};
 use sys::Host;
 
-use crate::uapi::{NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg};
+use crate::backends::netlink::uapi::{
+    NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg,
+};
 
 const WHAT: &str = "counters of connection tracking";
 

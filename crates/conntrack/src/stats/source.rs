@@ -7,7 +7,7 @@ use sys::caps::{self, Cap};
 use sys::{Host, NetnsTarget};
 
 use super::{StatMemory, StatVia, Stats, StatsError, read};
-use crate::everywhere::in_each;
+use crate::all_netns::in_each;
 
 const WHAT: &str = "connection tracking";
 
@@ -86,11 +86,11 @@ impl<'h> StatSource<'h> {
 
 impl Source<NatStats> for StatSource<'_> {
     fn offer(&self, demand: &Demand<NatStats>) -> Offer {
-        let door = self.options.via.unwrap_or_else(|| {
+        let via = self.options.via.unwrap_or_else(|| {
             let may_ask = caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin));
             if may_ask { StatVia::Netlink } else { StatVia::Proc }
         });
-        let counters = match door {
+        let counters = match via {
             StatVia::Netlink => "counters by ctnetlink (GET_STATS, GET_STATS_CPU)",
             StatVia::Proc => "counters from /proc/net/stat/nf_conntrack",
         };
@@ -101,7 +101,7 @@ impl Source<NatStats> for StatSource<'_> {
         if self.ways.len() > 1 {
             explain.push(format!("in each of {} network namespaces, one after the other", self.ways.len()));
         }
-        Offer { door: door.name(), explain, ..Offer::default() }
+        Offer { door: via.name(), explain, ..Offer::default() }
     }
 
     fn read(

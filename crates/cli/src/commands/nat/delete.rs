@@ -13,7 +13,7 @@ use crate::flags::NatDelete;
 use crate::messages::refused;
 use crate::output;
 use conntrack::change::{Changes, Target};
-use conntrack::{CtTable, Place, Via};
+use conntrack::{CtTable, NetnsRef, Via};
 use engine::columns;
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat, nat_need as need};
@@ -69,7 +69,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     let prepared = prepared.map(|(plan, reading)| (plan.with_key(KEY), Reading { via: Some(Via::Netlink), ..reading }));
     match prepared {
         Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
-            let place = Place { netns: None, netns_id: session.netns_id() };
+            let place = NetnsRef { netns: None, netns_id: session.netns_id() };
             let changes = Changes::new(session.host(), place);
             acting::run(
                 session,

@@ -54,7 +54,7 @@ fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> boo
     let own = session.netns_id();
     FollowNat {
         via: events.via,
-        room: events.buffer,
+        buffer_bytes: events.buffer,
         netns_id: own,
         find: everywhere.then(finder),
         resync: events.resync.then(|| if everywhere { finder() } else { alone(own) }),

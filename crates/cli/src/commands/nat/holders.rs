@@ -7,7 +7,7 @@
 
 use super::owners::SocketIndex;
 use crate::session::Session;
-use conntrack::events::{FindHolders, Holders};
+use conntrack::events::{FindOwners, OwnerAnswer};
 use host::Owners;
 use record::rows::{Conntrack, ip_proto};
 use record::{Accounting, Owner};
@@ -134,12 +134,12 @@ fn wall_ns() -> u64 {
 }
 
 impl Reading {
-    fn holders(&mut self, entry: &Conntrack<'_>) -> Holders {
+    fn holders(&mut self, entry: &Conntrack<'_>) -> OwnerAnswer {
         let found = self.index.inode(entry).and_then(|inode| self.shared(inode));
         match found {
-            Some(owners) => Holders::Found(owners),
-            None if self.index.is_here(entry) => Holders::Unknown,
-            None => Holders::NotHere,
+            Some(owners) => OwnerAnswer::Found(owners),
+            None if self.index.is_here(entry) => OwnerAnswer::Unknown,
+            None => OwnerAnswer::NotHere,
         }
     }
 
@@ -157,19 +157,20 @@ impl Reading {
     }
 }
 
-impl FindHolders for HoldersNow<'_> {
-    fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> Holders {
+impl FindOwners for HoldersNow<'_> {
+    fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> OwnerAnswer {
         if !matches!(entry.orig.proto, ip_proto::TCP | ip_proto::UDP) {
-            return Holders::NotHere;
+            return OwnerAnswer::NotHere;
         }
         // In a replay several readings may have been taken between two events that are shown now.
         while !self.is_last && self.is_old(entry, happened_ns) {
             self.read();
         }
-        let Some(now) = &mut self.now else { return Holders::NotHere };
+        let Some(now) = &mut self.now else { return OwnerAnswer::NotHere };
         let found = now.holders(entry);
         // A file that is opened or moved meanwhile can escape a reading: nobody is only who two of them have not found.
-        let is_sure = !matches!(found, Holders::Unknown) || now.before_ns > happened_ns || now.taken_ns <= happened_ns;
+        let is_sure =
+            !matches!(found, OwnerAnswer::Unknown) || now.before_ns > happened_ns || now.taken_ns <= happened_ns;
         if is_sure || self.is_last {
             return found;
         }

@@ -11,7 +11,7 @@ use crate::flags::{NatList, Request};
 use crate::messages::refused;
 use crate::output;
 use crate::session::Session;
-use conntrack::{CtSource, CtTable, EveryCt, Options, Via};
+use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, Via};
 use engine::{Plan, columns};
 use record::rows::{Nat, nat_need};
 use record::{Accounting, LookupId, Lookups, Source};
@@ -78,12 +78,12 @@ impl SourceProvider<Nat> for Reading {
         let (mut one, mut every);
         let source: &mut dyn Source<Nat> = match namespaces.as_deref() {
             None => {
-                one = CtSource::new(session.host(), options).through(session.ct_doors());
+                one = ConntrackSource::new(session.host(), options).with_cache(session.conntrack_cache());
                 &mut one
             }
             Some(namespaces) => {
                 let ways = ways(session, Some(namespaces));
-                every = EveryCt::new(session.host(), options, ways).through(session.ct_doors());
+                every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.conntrack_cache());
                 &mut every
             }
         };

@@ -8,7 +8,7 @@ use super::run::{Run, Times, ToStdout, form};
 use super::stop::{Stop, head, in_words, warn};
 use super::table::wrote;
 use super::words::{event, output};
-use conntrack::events::{CtEvents, Listen, ROOM, Told, groups};
+use conntrack::events::{BUFFER_BYTES, EventMessage, NetlinkEvents, SubscribeOptions, groups};
 use conntrack::{CtDecoder, DecodeError, ExpectDecoder};
 use record::rows::NatHappening;
 use record::{Next, SinkError, Tide};
@@ -30,10 +30,15 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let (session, clock) = (run.session, Times::new(run.session));
     let expectations = line.command == Some(Command::ExpEvent);
     let stop = || session.interrupted();
-    let room = room(line);
-    let listen =
-        Listen { groups: groups_of(line, expectations), room, netns_id: session.netns_id(), find: None, stop: &stop };
-    let mut events = CtEvents::open(session.host(), listen).map_err(|error| not_opened(&error, expectations))?;
+    let buffer_bytes = buffer_bytes(line);
+    let listen = SubscribeOptions {
+        groups: groups_of(line, expectations),
+        buffer_bytes,
+        netns_id: session.netns_id(),
+        find: None,
+        stop: &stop,
+    };
+    let mut events = NetlinkEvents::open(session.host(), listen).map_err(|error| not_opened(&error, expectations))?;
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
     let options =
         Options { ktimestamp: line.shows(output::KTIMESTAMP), time: line.shows(output::TIMESTAMP), ..form(line) };
@@ -84,14 +89,14 @@ fn not_opened(error: &SysError, expectations: bool) -> Stop {
 }
 
 /// Bytes for what waits. The tool says what it got, which is twice what it asked for.
-fn room(line: &Line) -> u32 {
+fn buffer_bytes(line: &Line) -> u32 {
     if !line.has(given::BUFFER_SIZE) {
-        return ROOM;
+        return BUFFER_BYTES;
     }
     let asked = line.buffer_bytes.clamp(0, i64::from(i32::MAX / 2));
     let got = (asked * 2).max(LEAST_ROOM);
     warn(&format!("NOTICE: Netlink socket buffer size has been set to {got} bytes.\n"));
-    u32::try_from(asked).unwrap_or(ROOM)
+    u32::try_from(asked).unwrap_or(BUFFER_BYTES)
 }
 
 fn groups_of(line: &Line, expectations: bool) -> u32 {
@@ -120,7 +125,7 @@ struct Show<'l, 's> {
 }
 
 impl Show<'_, '_> {
-    fn one(&mut self, told: &Told<'_>) -> Result<(), SinkError> {
+    fn one(&mut self, told: &EventMessage<'_>) -> Result<(), SinkError> {
         let change = match told.happening {
             NatHappening::New => Change::New,
             NatHappening::Update => Change::Update,

@@ -13,7 +13,7 @@ use crate::messages::footer;
 use crate::session::Session;
 use crate::stdout::Stdout;
 use conntrack::change::Changes;
-use conntrack::{DecodeError, Dumped, Place};
+use conntrack::{DecodeError, Dumped, NetnsRef};
 use netlink::DumpError;
 use record::Accounting;
 use sinks::Out;
@@ -32,13 +32,13 @@ pub(super) type ToStdout<'l> = Writer<'l, Stdout>;
 
 impl<'s> Run<'s> {
     pub(super) fn new(session: &'s Session) -> Run<'s> {
-        let place = Place { netns: None, netns_id: session.netns_id() };
+        let place = NetnsRef { netns: None, netns_id: session.netns_id() };
         Run { session, changes: Changes::new(session.host(), place), books: Accounting::default() }
     }
 
     /// Where it reads.
-    pub(super) fn place(&self) -> Place<'s> {
-        Place { netns: None, netns_id: self.session.netns_id() }
+    pub(super) fn place(&self) -> NetnsRef<'s> {
+        NetnsRef { netns: None, netns_id: self.session.netns_id() }
     }
 
     /// A writer to stdout.

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::words::output;
 use conntrack::change::{Changes, Given};
 use conntrack::stats::read_number;
-use conntrack::{CtTable, Dumped, KernelFilter, WalkAsk, dump_entries, dump_expectations};
+use conntrack::{CtTable, Dumped, KernelFilter, WalkDump, dump_entries, dump_expectations};
 use record::SinkError;
 use record::rows::{Conntrack, nat_need as need};
 use sinks::face::conntrack::Options;
@@ -87,7 +87,7 @@ fn walked(
     }
     let labels = if line.labels.is_some() || line.want.labels.is_some() { need::LABELS } else { 0 };
     let need = need::COUNTERS | need::TIMES | need::HELPER | labels;
-    let ask = WalkAsk { place, doors: run.session.ct_doors(), need, filter };
+    let ask = WalkDump { place, cache: run.session.conntrack_cache(), need, filter };
     if !ask.pays(host) {
         return Ok(false);
     }

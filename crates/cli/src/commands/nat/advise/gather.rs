@@ -5,7 +5,7 @@ use super::super::stats::ways;
 use crate::flags::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{CtSource, CtTable, EveryCt, Options, in_each, in_each_for};
+use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
@@ -269,7 +269,7 @@ impl Pass {
         tell_of_bpf(session, books);
         pass.censuses.extend(filled.iter().map(|way| (way.netns_id, Census::new(&settings(way)))));
         let options = Options::new(session.netns_id());
-        let mut source = EveryCt::new(session.host(), options, filled).through(session.ct_doors());
+        let mut source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.conntrack_cache());
         let read = source.run(&demand(), &mut |row| {
             if let Some(census) = pass.censuses.get_mut(&row.netns_id) {
                 census.add(row);
@@ -297,7 +297,7 @@ fn walked(chains: conntrack::Chains) -> Chains {
 
 /// Says why the walk is not possible; what was tried in vain the reading itself tells.
 fn tell_of_bpf(session: &Session, books: &mut Accounting) {
-    let (doors, is_live) = (session.ct_doors(), !session.host().is_replay());
+    let (doors, is_live) = (session.conntrack_cache(), !session.host().is_replay());
     if let Some(why) = doors.why_not().filter(|_| is_live && doors.refused().is_none()) {
         books.because(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
     }
@@ -329,7 +329,7 @@ fn census(
 ) -> (Option<Census>, Option<Chains>) {
     tell_of_bpf(session, books);
     let mut census = Census::new(settings);
-    let mut source = CtSource::new(session.host(), Options::new(netns_id)).through(session.ct_doors());
+    let mut source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.conntrack_cache());
     let read = source.run(&demand(), &mut |row| {
         census.add(row);
         Next::More

@@ -1,56 +1,58 @@
 //! Blocks of messages on their way from the reader's thread to the rows, and onto a recording.
 //!
-//! A block is a head of numbers and then frames: one for each datagram, with where and when it was heard. Numbers are in
+//! A block is a head of numbers and then frames: one for each datagram, with where and when it was heard. NsidMap are in
 //! the machine's byte order.
 use netlink::DecodeError;
 use netlink::prefix::{i32_at, u32_at, u64_at};
 
 /// What stands before the frames of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct BatchHeader {
     /// Messages that the kernel dropped because nobody had taken those before, so far.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// Times that the kernel said that messages are missing without having counted any: it could not make one.
-    pub(super) unmade: u64,
+    pub(crate) alloc_failures: u64,
     /// Size of a receive buffer in bytes, as the kernel reckons.
-    pub(super) room: u64,
+    pub(crate) buffer_bytes: u64,
     /// Namespaces that were found while we listened, and listened to only from then on.
-    pub(super) late: u64,
+    pub(crate) late: u64,
     /// Namespaces that could not be listened to.
-    pub(super) closed: u64,
+    pub(crate) unreachable: u64,
     /// Sockets that listen.
-    pub(super) sockets: u64,
+    pub(crate) sockets: u64,
 }
 
 /// Bytes of a head.
-pub(super) const HEAD: usize = 6 * 8;
+pub(crate) const BATCH_HEADER: usize = 6 * 8;
 /// Bytes before a frame's messages.
-pub(super) const FRAME: usize = 24;
+pub(crate) const FRAME: usize = 24;
 
 /// In place of an inode: a namespace that nobody knows.
-pub(super) const STRANGE: u64 = 0;
+pub(crate) const UNKNOWN_NETNS: u64 = 0;
 /// In place of an inode: what is in the frame is also heard by another socket.
-pub(super) const DOUBLED: u64 = u64::MAX;
+pub(crate) const DUPLICATE: u64 = u64::MAX;
 
-impl Head {
+impl BatchHeader {
     /// Its bytes.
-    pub(super) fn bytes(&self) -> [u8; HEAD] {
-        let Head { lost, unmade, room, late, closed, sockets } = *self;
-        let mut bytes = [0; HEAD];
-        for (place, number) in bytes.chunks_exact_mut(8).zip([lost, unmade, room, late, closed, sockets]) {
+    pub(crate) fn bytes(&self) -> [u8; BATCH_HEADER] {
+        let BatchHeader { lost, alloc_failures, buffer_bytes, late, unreachable, sockets } = *self;
+        let mut bytes = [0; BATCH_HEADER];
+        for (place, number) in
+            bytes.chunks_exact_mut(8).zip([lost, alloc_failures, buffer_bytes, late, unreachable, sockets])
+        {
             place.copy_from_slice(&number.to_ne_bytes());
         }
         bytes
     }
 
-    pub(super) fn parse(block: &[u8]) -> Option<Head> {
+    pub(crate) fn parse(block: &[u8]) -> Option<BatchHeader> {
         let number = |index: usize| u64_at(block, index * 8);
-        Some(Head {
+        Some(BatchHeader {
             lost: number(0)?,
-            unmade: number(1)?,
-            room: number(2)?,
+            alloc_failures: number(1)?,
+            buffer_bytes: number(2)?,
             late: number(3)?,
-            closed: number(4)?,
+            unreachable: number(4)?,
             sockets: number(5)?,
         })
     }
@@ -58,30 +60,30 @@ impl Head {
 
 /// A datagram: one or more messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frame<'b> {
-    /// Inode of the namespace it is about, [`STRANGE`] or [`DOUBLED`].
-    pub(super) netns_id: u64,
+pub(crate) struct DatagramFrame<'b> {
+    /// Inode of the namespace it is about, [`UNKNOWN_NETNS`] or [`DUPLICATE`].
+    pub(crate) netns_id: u64,
     /// When it was received, ns since 1970.
-    pub(super) wall_ns: u64,
+    pub(crate) wall_ns: u64,
     /// The number that the listening namespace has for that namespace; `None` if it is the same.
-    pub(super) nsid: Option<i32>,
+    pub(crate) nsid: Option<i32>,
     /// The messages.
-    pub(super) bytes: &'b [u8],
+    pub(crate) bytes: &'b [u8],
 }
 
 /// In place of a namespace's number: its own. (The kernel's numbers are never negative.)
 const OWN: i32 = -1;
 
-impl Frame<'_> {
+impl DatagramFrame<'_> {
     /// Writes the inode into a frame's head that is there already.
-    pub(super) fn put_home(place: &mut [u8], netns_id: u64) {
+    pub(crate) fn put_netns_id(place: &mut [u8], netns_id: u64) {
         if let Some(place) = place.get_mut(..8) {
             place.copy_from_slice(&netns_id.to_ne_bytes());
         }
     }
 
     /// Writes a frame's head into `place` (FRAME bytes), for messages of `bytes` bytes behind it.
-    pub(super) fn put(place: &mut [u8], netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
+    pub(crate) fn put(place: &mut [u8], netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let (nsid, parts) = (nsid.unwrap_or(OWN), place.split_at_mut_checked(16));
         let Some((first, second)) = parts else { return };
@@ -96,19 +98,19 @@ impl Frame<'_> {
 
 /// The frames of a block, in order. The first that does not fit is an error and the end.
 #[derive(Debug, Clone)]
-pub(super) struct Frames<'b> {
+pub(crate) struct DatagramFrames<'b> {
     rest: &'b [u8],
 }
 
-impl<'b> Frames<'b> {
+impl<'b> DatagramFrames<'b> {
     /// Those behind the head of `block`.
-    pub(super) fn of(block: &'b [u8]) -> Frames<'b> {
-        Frames { rest: block.get(HEAD..).unwrap_or_default() }
+    pub(crate) fn of(block: &'b [u8]) -> DatagramFrames<'b> {
+        DatagramFrames { rest: block.get(BATCH_HEADER..).unwrap_or_default() }
     }
 }
 
-impl<'b> Iterator for Frames<'b> {
-    type Item = Result<Frame<'b>, DecodeError>;
+impl<'b> Iterator for DatagramFrames<'b> {
+    type Item = Result<DatagramFrame<'b>, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -120,7 +122,7 @@ impl<'b> Iterator for Frames<'b> {
             return Some(Err(DecodeError::Short { what: "frame", claims: FRAME + claims, has: rest.len() }));
         };
         self.rest = rest.get(FRAME + claims..).unwrap_or_default();
-        Some(Ok(Frame {
+        Some(Ok(DatagramFrame {
             netns_id: u64_at(rest, 0).unwrap_or(0),
             wall_ns: u64_at(rest, 8).unwrap_or(0),
             nsid: i32_at(rest, 16).filter(|nsid| *nsid >= 0),
@@ -136,28 +138,28 @@ mod tests {
 
     #[test]
     fn what_is_put_is_read() {
-        let head = Head { lost: 1, unmade: 2, room: 3, late: 4, closed: 5, sockets: 6 };
+        let head = BatchHeader { lost: 1, alloc_failures: 2, buffer_bytes: 3, late: 4, unreachable: 5, sockets: 6 };
         let mut block = head.bytes().to_vec();
         for (netns_id, nsid, bytes) in [(7, None, &b"abcd"[..]), (8, Some(0), b""), (9, Some(77), b"xy")] {
             let at = block.len();
             block.resize(at + FRAME, 0);
-            Frame::put(&mut block[at..], netns_id, 1000 + netns_id, nsid, bytes.len());
+            DatagramFrame::put(&mut block[at..], netns_id, 1000 + netns_id, nsid, bytes.len());
             block.extend(bytes);
         }
-        assert_eq!(Head::parse(&block), Some(head));
-        let frames: Vec<Frame<'_>> = Frames::of(&block).map(Result::unwrap).collect();
+        assert_eq!(BatchHeader::parse(&block), Some(head));
+        let frames: Vec<DatagramFrame<'_>> = DatagramFrames::of(&block).map(Result::unwrap).collect();
         let told: Vec<_> = frames.iter().map(|f| (f.netns_id, f.wall_ns, f.nsid, f.bytes)).collect();
         assert_eq!(told, [(7, 1007, None, &b"abcd"[..]), (8, 1008, Some(0), b""), (9, 1009, Some(77), b"xy")]);
     }
 
     #[test]
     fn cut_blocks_end_with_an_error() {
-        assert_eq!(Head::parse(&[0; HEAD - 1]), None);
-        let mut block = Head::default().bytes().to_vec();
+        assert_eq!(BatchHeader::parse(&[0; BATCH_HEADER - 1]), None);
+        let mut block = BatchHeader::default().bytes().to_vec();
         block.extend([0; FRAME]);
-        block[HEAD + 20..HEAD + 24].copy_from_slice(&u32::MAX.to_ne_bytes());
-        let all: Vec<_> = Frames::of(&block).collect();
+        block[BATCH_HEADER + 20..BATCH_HEADER + 24].copy_from_slice(&u32::MAX.to_ne_bytes());
+        let all: Vec<_> = DatagramFrames::of(&block).collect();
         assert!(matches!(all[..], [Err(DecodeError::Short { .. })]), "{all:?}");
-        assert!(matches!(Frames::of(&block[..HEAD + 5]).next(), Some(Err(_))));
+        assert!(matches!(DatagramFrames::of(&block[..BATCH_HEADER + 5]).next(), Some(Err(_))));
     }
 }

@@ -1,15 +1,15 @@
-//! Every door beside the others and beside `conntrack -L -o extended,id`, on the same table of over a thousand entries.
+//! Every backend beside the others and beside `conntrack -L -o extended,id`, on the same table of over a thousand entries.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::BTreeMap;
 
-use conntrack::{CtSource, NETLINK_LACKS, Options, PROC_LACKS, Via, parse_proc_line};
+use conntrack::{ConntrackSource, NETLINK_LACKS, Options, PROC_LACKS, Via, parse_proc_line};
 use record::rows::{Conntrack, CtState, CtTuple, Nat, NatKind, nat_need};
 use record::{Accounting, Addr, Demand, Expr, Next, Op, Operand, Source, Table, Test, field_index};
 use sys::Host;
 use testkit::conntrack::{Entry, mixed};
 use testkit::netns::Lab;
 
-/// What any two doors, or a door and the tool, can be compared by; by original direction and zone.
+/// What any two backends, or a backend and the tool, can be compared by; by original direction and zone.
 type Entries = BTreeMap<(u8, [u64; 5], Option<u16>), Kept>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn read(lab: &Lab, via: Option<Via>, demand: &Demand<Nat>) -> (Entries, Accounti
         let host = Host::live();
         let options = Options { via, ..Options::new(sys::netns::current_inode().unwrap()) };
         let mut entries = Entries::new();
-        let books = CtSource::new(&host, options).run(demand, &mut |row| {
+        let books = ConntrackSource::new(&host, options).run(demand, &mut |row| {
             keep(&mut entries, row);
             Next::More
         });
@@ -185,7 +185,7 @@ fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
     }
 }
 
-/// Which door is taken unasked, and what the masks say is true.
+/// Which backend is taken unasked, and what the masks say is true.
 #[test]
 fn root_a_small_table_is_read_by_proc_and_fields_decide() {
     testkit::require_root!();
@@ -224,7 +224,7 @@ fn root_labels_have_names_or_numbers() {
             let options = Options::new(sys::netns::current_inode().unwrap());
             let demand = Demand::<Nat>::new(&[field_index::<Nat>("label").unwrap()], Vec::new());
             let mut told = Vec::new();
-            let books = CtSource::new(&host, options).run(&demand, &mut |row| {
+            let books = ConntrackSource::new(&host, options).run(&demand, &mut |row| {
                 told.push(row.label_words.map(|words| String::from_utf8(words.to_vec()).unwrap()));
                 Next::More
             });
@@ -267,12 +267,12 @@ fn root_expectations_have_their_master() {
             master: Some(master),
             timeout_s: Some(300),
         };
-        conntrack::change::Changes::new(&host, conntrack::Place { netns: None, netns_id })
+        conntrack::change::Changes::new(&host, conntrack::NetnsRef { netns: None, netns_id })
             .create_expectation(&given)
             .unwrap();
         let options = Options { table: conntrack::CtTable::Expect, ..Options::new(netns_id) };
         let mut rows = Vec::new();
-        let books = CtSource::new(&host, options).run(&everything(), &mut |row| {
+        let books = ConntrackSource::new(&host, options).run(&everything(), &mut |row| {
             rows.push((row.orig, row.master.copied(), row.backend(), row.timeout_s.is_some()));
             Next::More
         });

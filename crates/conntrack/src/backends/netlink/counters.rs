@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 use netlink::{Ask, Attrs, DumpError, Request, prefix};
 use sys::Host;
 
-use crate::dump::{CtTable, Place};
-use crate::uapi::{NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg};
+use crate::backends::netlink::dump::{CtTable, NetnsRef};
+use crate::backends::netlink::uapi::{
+    NETLINK_NETFILTER, NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, msg,
+};
 
 const WHAT: &str = "counters of connection tracking";
 
@@ -13,7 +15,7 @@ const WHAT: &str = "counters of connection tracking";
 const ENTRIES: u16 = 1;
 
 /// How many entries the table holds; `None` if the kernel does not tell. One question, whatever the table's size.
-pub fn count_entries(host: &Host, place: Place<'_>) -> Result<Option<u32>, DumpError> {
+pub fn count_entries(host: &Host, place: NetnsRef<'_>) -> Result<Option<u32>, DumpError> {
     let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS);
     request.body(&[0; NFGENMSG]);
     let mut entries = None;
@@ -35,7 +37,7 @@ pub fn count_entries(host: &Host, place: Place<'_>) -> Result<Option<u32>, DumpE
 /// of expectations `CTA_STATS_EXP_…`), in its order.
 pub fn cpu_counters(
     host: &Host,
-    place: Place<'_>,
+    place: NetnsRef<'_>,
     table: CtTable,
     mut each: impl FnMut(u16, &[(u16, u32)]),
 ) -> Result<(), DumpError> {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use sys::fs::FileBlocks;
 use sys::{Blocks, Host, NetNs, SysError};
 
-use crate::dump::Place;
+use crate::backends::netlink::dump::NetnsRef;
 
 /// A longer line is no line of this file: its longest part is a security context.
 const LINE_MAX: usize = 8 << 10;
@@ -19,7 +19,7 @@ pub(crate) fn key(netns_id: u64) -> String {
 /// The kernel gives a page a read, and evicts what has expired of this namespace.
 pub(crate) fn lines(
     host: &Host,
-    place: Place<'_>,
+    place: NetnsRef<'_>,
     mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Result<bool, SysError> {
     let mut blocks = host.stream(&key(place.netns_id), "", || open(host, place.netns))?;

@@ -1,11 +1,11 @@
-//! Whose an entry is, at the time of an event, and what was known of it when it began.
+//! OwnerTracker an entry is, at the time of an event, and what was known of it when it began.
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use record::rows::{Conntrack, NatHappening};
 use record::{Accounting, Owner};
 
-use super::births::key;
+use crate::events::start_times::key;
 
 /// Entries remembered at most, some 40 bytes each; the ends of later ones have no owner.
 const MAX: usize = 1 << 20;
@@ -16,7 +16,7 @@ const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for
 
 /// What a search for the processes at an entry's local end came to.
 #[derive(Debug, Clone)]
-pub enum Holders {
+pub enum OwnerAnswer {
     /// Neither end is here.
     NotHere,
     /// An end is here, and nobody holds its socket now.
@@ -26,10 +26,10 @@ pub enum Holders {
 }
 
 /// Who knows the sockets.
-pub trait FindHolders {
+pub trait FindOwners {
     /// Who holds the socket at the local end of an entry that was there at `happened_ns` (since 1970). It may wait to
     /// answer for many entries at once: what is heard meanwhile waits in its buffers.
-    fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> Holders;
+    fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> OwnerAnswer;
 
     /// Whether an end of the entry is here, as far as is known without looking.
     fn is_here(&self, entry: &Conntrack<'_>) -> bool;
@@ -39,8 +39,8 @@ pub trait FindHolders {
 }
 
 /// The owners of entries, from their beginning to their end.
-pub(super) struct Whose<'h> {
-    find: Box<dyn FindHolders + 'h>,
+pub(crate) struct OwnerTracker<'h> {
+    find: Box<dyn FindOwners + 'h>,
     /// Whether ends are told of, for which the beginnings are remembered.
     remembers: bool,
     known: HashMap<u64, Rc<[Owner]>>,
@@ -51,13 +51,13 @@ pub(super) struct Whose<'h> {
     unremembered: u64,
 }
 
-impl<'h> Whose<'h> {
-    pub(super) fn new(find: Box<dyn FindHolders + 'h>, remembers: bool) -> Whose<'h> {
-        Whose { find, remembers, known: HashMap::new(), here: 0, unknown: 0, unremembered: 0 }
+impl<'h> OwnerTracker<'h> {
+    pub(crate) fn new(find: Box<dyn FindOwners + 'h>, remembers: bool) -> OwnerTracker<'h> {
+        OwnerTracker { find, remembers, known: HashMap::new(), here: 0, unknown: 0, unremembered: 0 }
     }
 
     /// The owners to show with an event.
-    pub(super) fn of(&mut self, what: NatHappening, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
+    pub(crate) fn of(&mut self, what: NatHappening, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
         if what == NatHappening::Destroy {
             // The socket has gone, or serves another connection by now: only what was known before is true.
             let known = self.known.remove(&key(entry));
@@ -70,17 +70,17 @@ impl<'h> Whose<'h> {
             return Some(Rc::clone(known));
         }
         match self.find.find(entry, happened_ns) {
-            Holders::Found(owners) => {
+            OwnerAnswer::Found(owners) => {
                 self.here += 1;
                 self.remember(entry, &owners);
                 Some(owners)
             }
-            Holders::Unknown => {
+            OwnerAnswer::Unknown => {
                 self.here += 1;
                 self.unknown += 1;
                 None
             }
-            Holders::NotHere => None,
+            OwnerAnswer::NotHere => None,
         }
     }
 
@@ -96,7 +96,7 @@ impl<'h> Whose<'h> {
     }
 
     /// Adds what was not found.
-    pub(super) fn close(&mut self, books: &mut Accounting) {
+    pub(crate) fn close(&mut self, books: &mut Accounting) {
         books.add(&self.find.close());
         if self.unknown > 0 {
             books.because(0, format!("{} of {} events with an end here {UNKNOWN}", self.unknown, self.here));
@@ -116,14 +116,14 @@ mod tests {
     /// Knows the entry with this source port for as often as this; others are not here.
     struct Knows(u16, u32);
 
-    impl FindHolders for Knows {
-        fn find(&mut self, entry: &Conntrack<'_>, _: u64) -> Holders {
+    impl FindOwners for Knows {
+        fn find(&mut self, entry: &Conntrack<'_>, _: u64) -> OwnerAnswer {
             if !self.is_here(entry) {
-                return Holders::NotHere;
+                return OwnerAnswer::NotHere;
             }
-            let Some(left) = self.1.checked_sub(1) else { return Holders::Unknown };
+            let Some(left) = self.1.checked_sub(1) else { return OwnerAnswer::Unknown };
             self.1 = left;
-            Holders::Found([Owner { pid: 7, fd: 3, process: record::Comm::new(b"x") }].into())
+            OwnerAnswer::Found([Owner { pid: 7, fd: 3, process: record::Comm::new(b"x") }].into())
         }
 
         fn is_here(&self, entry: &Conntrack<'_>) -> bool {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_was_known_at_the_beginning_is_shown_at_the_end() {
-        let mut whose = Whose::new(Box::new(Knows(9, 1)), true);
+        let mut whose = OwnerTracker::new(Box::new(Knows(9, 1)), true);
         let mut pid = |what, port| whose.of(what, &entry(port), 0).map(|owners| owners[0].pid);
         assert_eq!(pid(NatHappening::New, 9), Some(7));
         assert_eq!(pid(NatHappening::Update, 9), Some(7), "without looking again");
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_for_ends_that_nobody_tells_of() {
-        let mut whose = Whose::new(Box::new(Knows(9, 5)), false);
+        let mut whose = OwnerTracker::new(Box::new(Knows(9, 5)), false);
         assert!(whose.of(NatHappening::New, &entry(9), 0).is_some());
         assert!(whose.known.is_empty());
     }

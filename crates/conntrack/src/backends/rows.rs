@@ -6,9 +6,9 @@ use record::rows::{Conntrack, Nat};
 use record::{Books, Each, Next, RowBytes, Unchanged};
 use sys::SysError;
 
-use crate::bpf_rows::Taker;
+use crate::backends::bpf::rows::RowVisitor;
+use crate::backends::seen::{HandedOut, Seen};
 use crate::labels::LabelNames;
-use crate::seen::{HandedOut, Seen};
 
 /// Where decoded rows go.
 pub(crate) struct Rows<'r, 'f> {
@@ -81,7 +81,7 @@ impl Rows<'_, '_> {
     }
 }
 
-impl Taker for Rows<'_, '_> {
+impl RowVisitor for Rows<'_, '_> {
     fn arrived(&mut self, rows: u64) {
         self.books.arrived(rows);
     }

@@ -4,55 +4,18 @@ use record::rows::{Conntrack, NatHappening};
 use record::{Accounting, Next, Tide};
 use sys::{Blocks, Host, SysError};
 
-use super::block::{DOUBLED, Frames, HEAD, Head};
-use super::homes::FindNamespaces;
-use super::reader::{CHUNKS, Listening, Wish};
-use crate::CtDecoder;
-use crate::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
+use crate::backends::netlink::ctnetlink::CtDecoder;
+use crate::backends::netlink::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
+use crate::events::netlink::batch::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrames};
+use crate::events::netlink::reader::{CHUNKS, EventReader};
+use crate::events::netlink::subscribe::SubscribeOptions;
 
 /// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these is of a new entry, without of a change.
 const CREATED: u16 = 0x200 | 0x400;
 
-/// Events that can be listened to, as bits: those of entries, and of expectations
-/// (`enum nfnetlink_groups`, include/uapi/linux/netfilter/nfnetlink_compat.h).
-pub mod groups {
-    /// New entries.
-    pub const NEW: u32 = 1 << 0;
-    /// Changes of entries.
-    pub const UPDATE: u32 = 1 << 1;
-    /// Entries that end.
-    pub const DESTROY: u32 = 1 << 2;
-    /// All of these.
-    pub const ALL: u32 = NEW | UPDATE | DESTROY;
-    /// New expectations.
-    pub const EXPECT_NEW: u32 = 1 << 3;
-    /// Changes of expectations.
-    pub const EXPECT_UPDATE: u32 = 1 << 4;
-    /// Expectations that end.
-    pub const EXPECT_DESTROY: u32 = 1 << 5;
-}
-
-/// What is listened to, and how.
-pub struct Listen<'h> {
-    /// Bits of [`groups`].
-    pub groups: u32,
-    /// Bytes that the kernel may keep for us; beyond the system's limit with CAP_NET_ADMIN. The kernel takes twice that
-    /// and counts some 800 bytes an event.
-    pub room: u32,
-    /// Inode of the calling thread's namespace.
-    pub netns_id: u64,
-    /// To listen to all namespaces: how the others are found.
-    pub find: Option<FindNamespaces>,
-    /// True once the run shall end. Asked some twenty times a second.
-    pub stop: &'h dyn Fn() -> bool,
-}
-
-/// Bytes that are asked for if the user says nothing: 8 MiB hold some 20,000 events.
-pub const ROOM: u32 = 8 << 20;
-
 /// One message.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'b> {
+pub struct EventMessage<'b> {
     /// What happened.
     pub happening: NatHappening,
     /// True if it is about an expectation.
@@ -70,51 +33,53 @@ pub struct Told<'b> {
 }
 
 /// Messages about entries of one namespace, or of all, from now on.
-pub struct CtEvents<'h> {
+pub struct NetlinkEvents<'h> {
     blocks: Box<dyn Blocks + 'h>,
     decoder: CtDecoder,
-    head: Head,
+    head: BatchHeader,
     told: u64,
     failed: u64,
     first_error: Option<DecodeError>,
 }
 
-impl<'h> CtEvents<'h> {
+impl<'h> NetlinkEvents<'h> {
     /// Begins to listen: what happens after this returns is told. Needs CAP_NET_ADMIN; for all namespaces
     /// CAP_NET_BROADCAST or CAP_SYS_ADMIN, too.
-    pub fn open(host: &'h Host, listen: Listen<'h>) -> Result<CtEvents<'h>, SysError> {
-        let Listen { groups, room, netns_id, find, stop } = listen;
-        let key = key(netns_id, find.is_some());
-        // A recording of all namespaces is told as it is, whatever is asked.
-        let everywhere = key_everywhere();
-        let key = if host.is_replay() && host.holds(everywhere) { everywhere.to_owned() } else { key };
-        let blocks = host.stream(&key, "", || {
-            let room = i32::try_from(room).unwrap_or(i32::MAX);
-            Ok(Box::new(Listening::open(Wish { groups, room, netns_id, find, chunks: CHUNKS }, stop)?))
-        })?;
-        Ok(CtEvents::of(blocks))
+    pub fn open(host: &'h Host, options: SubscribeOptions<'h>) -> Result<NetlinkEvents<'h>, SysError> {
+        let key = key(options.netns_id, options.find.is_some());
+        // A recording of all namespaces is replayed as it is, whatever is asked for.
+        let key = if host.is_replay() && host.holds(KEY_ALL_NETNS) { KEY_ALL_NETNS.to_owned() } else { key };
+        let blocks = host.stream(&key, "", || Ok(Box::new(EventReader::open(options, CHUNKS)?)))?;
+        Ok(NetlinkEvents::of(blocks))
     }
 
     /// What these blocks tell.
-    pub(super) fn of(blocks: Box<dyn Blocks + 'h>) -> CtEvents<'h> {
-        CtEvents { blocks, decoder: CtDecoder::new(0), head: Head::default(), told: 0, failed: 0, first_error: None }
+    pub(crate) fn of(blocks: Box<dyn Blocks + 'h>) -> NetlinkEvents<'h> {
+        NetlinkEvents {
+            blocks,
+            decoder: CtDecoder::new(0),
+            head: BatchHeader::default(),
+            told: 0,
+            failed: 0,
+            first_error: None,
+        }
     }
 
     /// Waits for messages and hands them to `each`, oldest first. It may come back without any.
-    pub fn next(&mut self, each: &mut dyn FnMut(&Told<'_>) -> Next) -> Result<Tide, SysError> {
-        let CtEvents { blocks, head, told, failed, first_error, .. } = self;
+    pub fn next(&mut self, each: &mut dyn FnMut(&EventMessage<'_>) -> Next) -> Result<Tide, SysError> {
+        let NetlinkEvents { blocks, head, told, failed, first_error, .. } = self;
         let Some(block) = blocks.next()? else { return Ok(Tide::Out) };
         let mut fault = |error: DecodeError| {
             *failed += 1;
             first_error.get_or_insert(error);
         };
-        match Head::parse(block) {
+        match BatchHeader::parse(block) {
             Some(now) => *head = now,
-            None => fault(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() }),
+            None => fault(DecodeError::Short { what: "block of events", claims: BATCH_HEADER, has: block.len() }),
         }
-        for frame in Frames::of(block) {
+        for frame in DatagramFrames::of(block) {
             let frame = match frame {
-                Ok(frame) if frame.netns_id == DOUBLED => continue,
+                Ok(frame) if frame.netns_id == DUPLICATE => continue,
                 Ok(frame) => frame,
                 Err(error) => {
                     fault(error);
@@ -133,7 +98,7 @@ impl<'h> CtEvents<'h> {
                 *told += 1;
                 let (netns_id, nsid, received_ns) = (frame.netns_id, frame.nsid, frame.wall_ns);
                 let portid = message.port;
-                let told = Told { happening, is_expectation, netns_id, nsid, received_ns, portid, message };
+                let told = EventMessage { happening, is_expectation, netns_id, nsid, received_ns, portid, message };
                 if each(&told) == Next::Stop {
                     return Ok(Tide::In);
                 }
@@ -143,7 +108,10 @@ impl<'h> CtEvents<'h> {
     }
 
     /// The same with the entries as rows. Expectations are left out; what makes no sense is counted.
-    pub fn next_entries(&mut self, each: &mut dyn FnMut(&Told<'_>, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
+    pub fn next_entries(
+        &mut self,
+        each: &mut dyn FnMut(&EventMessage<'_>, &Conntrack<'_>) -> Next,
+    ) -> Result<Tide, SysError> {
         let mut decoder = self.decoder;
         let (mut failed, mut expectations, mut first_error) = (0, 0, None);
         let tide = self.next(&mut |told| {
@@ -174,7 +142,7 @@ impl<'h> CtEvents<'h> {
     }
 
     /// Messages so far, those that make no sense among them.
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.told + self.failed
     }
 
@@ -193,7 +161,7 @@ impl<'h> CtEvents<'h> {
             books.because(self.failed, format!("messages that make no sense, the first: {error}"));
         }
         if head.lost > 0 {
-            books.because(head.lost, lost_text(head.room));
+            books.because(head.lost, lost_text(head.buffer_bytes));
         }
         let mut incomplete = |count, text: &'static str| {
             if count > 0 {
@@ -202,34 +170,35 @@ impl<'h> CtEvents<'h> {
             }
         };
         incomplete(
-            head.unmade,
+            head.alloc_failures,
             "times the kernel had no memory to make a message of an event: at least one is missing",
         );
         incomplete(
             head.late,
             "namespaces appeared and were listened to only a moment later: their first events may be missing",
         );
-        incomplete(head.closed, "namespaces could not be listened to (they cannot be entered, and have no nsid here)");
+        incomplete(
+            head.unreachable,
+            "namespaces could not be listened to (they cannot be entered, and have no nsid here)",
+        );
         books
     }
 }
 
 /// Why messages were lost, and what helps.
-fn lost_text(room: u64) -> String {
+fn lost_text(buffer_bytes: u64) -> String {
     format!(
-        "events lost: the netlink buffer ({room} bytes) was full, and then the kernel drops everything until it is \
+        "events lost: the netlink buffer ({buffer_bytes} bytes) was full, and then the kernel drops everything until it is \
          empty (raise with --buffer; --resync dumps what lives now)"
     )
 }
 
-/// Its name on the tape.
-fn key(netns_id: u64, everywhere: bool) -> String {
-    if everywhere { key_everywhere().to_owned() } else { format!("ctnetlink/events/{netns_id}") }
+/// Name of the stream in a recording.
+fn key(netns_id: u64, all_netns: bool) -> String {
+    if all_netns { KEY_ALL_NETNS.to_owned() } else { format!("{KEY_ALL_NETNS}/{netns_id}") }
 }
 
-fn key_everywhere() -> &'static str {
-    "ctnetlink/events"
-}
+const KEY_ALL_NETNS: &str = "ctnetlink/events";
 
 /// What a message tells, and whether of an expectation; `None` if it is no event.
 fn happening(message: &Message<'_>) -> Option<(NatHappening, bool)> {
@@ -249,7 +218,7 @@ fn happening(message: &Message<'_>) -> Option<(NatHappening, bool)> {
 }
 
 /// When the kernel says that it happened (CTA_TIMESTAMP_EVENT; Linux 6.14).
-pub(super) fn event_ns(told: &Told<'_>) -> Option<u64> {
+pub(crate) fn event_ns(told: &EventMessage<'_>) -> Option<u64> {
     let attrs = Attrs::new(told.message.payload.get(NFGENMSG..)?);
     attrs.flatten().find(|attr| attr.kind == cta::TIMESTAMP_EVENT)?.be64().ok()
 }

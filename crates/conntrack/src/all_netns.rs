@@ -2,6 +2,8 @@
 //!
 //! ctnetlink and /proc answer for the namespace of whoever asks. One namespace that cannot be entered or that has gone
 //! costs its own rows and a line, not the run. Knows nothing of how namespaces are found.
+pub(crate) mod source;
+
 use record::{Accounting, ManyBooks, Next, SourceError};
 use sys::{Host, NetnsTarget, NotEntered};
 

@@ -1,72 +1,72 @@
 //! New entries as the BPF program tells of them.
 //!
-//! A block is a head of numbers and then events; [`super::by_bpf`] makes them, a recording holds them.
+//! A block is a head of numbers and then events; [`crate::events::bpf::ring`] makes them, a recording holds them.
 use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::Conntrack;
 use record::{Accounting, Next, Tide};
 use sys::{Blocks, SysError};
 
-use super::new_entry::{EVENT, NewEntry};
+use crate::events::bpf::new_entry::{EVENT, NewEntry};
 
 /// What stands before the events of a block, in the machine's byte order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct RingHeader {
     /// What must be added to the kernel's monotonic clock for the time since 1970, in ns.
-    pub(super) epoch_ns: u64,
+    pub(crate) epoch_ns: u64,
     /// Events that found the ring full, so far.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// Bytes of the ring.
-    pub(super) ring: u64,
+    pub(crate) ring: u64,
 }
 
 /// Bytes of a head.
-pub(super) const HEAD: usize = 3 * 8;
+pub(crate) const RING_HEADER: usize = 3 * 8;
 
-impl Head {
+impl RingHeader {
     /// Its bytes.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
-    pub(super) fn bytes(&self) -> [u8; HEAD] {
-        let mut bytes = [0; HEAD];
+    pub(crate) fn bytes(&self) -> [u8; RING_HEADER] {
+        let mut bytes = [0; RING_HEADER];
         for (place, number) in bytes.chunks_exact_mut(8).zip([self.epoch_ns, self.lost, self.ring]) {
             place.copy_from_slice(&number.to_ne_bytes());
         }
         bytes
     }
 
-    fn parse(block: &[u8]) -> Option<Head> {
-        Some(Head { epoch_ns: u64_at(block, 0)?, lost: u64_at(block, 8)?, ring: u64_at(block, 16)? })
+    fn parse(block: &[u8]) -> Option<RingHeader> {
+        Some(RingHeader { epoch_ns: u64_at(block, 0)?, lost: u64_at(block, 8)?, ring: u64_at(block, 16)? })
     }
 }
 
 /// The events of one run.
-pub(super) struct NewByPacket<'h> {
+pub(crate) struct BpfEvents<'h> {
     blocks: Box<dyn Blocks + 'h>,
     netns_id: u64,
-    head: Head,
+    head: RingHeader,
     told: u64,
     failed: u64,
     first_error: Option<DecodeError>,
 }
 
-impl<'h> NewByPacket<'h> {
-    pub(super) fn new(blocks: Box<dyn Blocks + 'h>, netns_id: u64) -> NewByPacket<'h> {
-        NewByPacket { blocks, netns_id, head: Head::default(), told: 0, failed: 0, first_error: None }
+impl<'h> BpfEvents<'h> {
+    pub(crate) fn new(blocks: Box<dyn Blocks + 'h>, netns_id: u64) -> BpfEvents<'h> {
+        BpfEvents { blocks, netns_id, head: RingHeader::default(), told: 0, failed: 0, first_error: None }
     }
 
     /// Waits for events and hands each out with its time, ns since 1970.
-    pub(super) fn next(&mut self, each: &mut dyn FnMut(u64, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
+    pub(crate) fn next(&mut self, each: &mut dyn FnMut(u64, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
         let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
         let fault = |error| (1, Some(error));
         let (mut failed, mut first_error) = (0, None);
-        match Head::parse(block) {
+        match RingHeader::parse(block) {
             Some(head) => self.head = head,
             None => {
                 (failed, first_error) =
-                    fault(DecodeError::Short { what: "block of new entries", claims: HEAD, has: block.len() });
+                    fault(DecodeError::Short { what: "block of new entries", claims: RING_HEADER, has: block.len() });
             }
         }
-        let mut events = block.get(HEAD..).unwrap_or_default();
+        let mut events = block.get(RING_HEADER..).unwrap_or_default();
         while !events.is_empty() {
             let row = NewEntry::first(events).map_err(<[u8]>::len);
             let (event, rest) = match row {
@@ -97,17 +97,17 @@ impl<'h> NewByPacket<'h> {
     }
 
     /// Events so far, those that make no sense among them.
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.told + self.failed
     }
 
     /// Events that found the ring full so far.
-    pub(super) fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.head.lost
     }
 
     /// What became of every event.
-    pub(super) fn close(&mut self) -> Accounting {
+    pub(crate) fn close(&mut self) -> Accounting {
         let (failed, lost) = (self.failed, self.head.lost);
         let mut books = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };
         books.used("bpf");
@@ -143,10 +143,10 @@ mod tests {
     fn garbled_blocks_cost_their_rows_only() {
         let mut good = vec![0; EVENT];
         good[26] = 2;
-        let head = Head { epoch_ns: 1000, lost: 3, ring: 1 << 24 }.bytes().to_vec();
+        let head = RingHeader { epoch_ns: 1000, lost: 3, ring: 1 << 24 }.bytes().to_vec();
         let cut = [&head[..], &good, &good[..20]].concat();
         let strange = [&head[..], &[0; EVENT], &good].concat();
-        let mut events = NewByPacket::new(Box::new(Given(vec![vec![1, 2], cut, strange], Vec::new())), 5);
+        let mut events = BpfEvents::new(Box::new(Given(vec![vec![1, 2], cut, strange], Vec::new())), 5);
         let mut times = Vec::new();
         let mut one = |ns, row: &Conntrack<'_>| {
             times.push((ns, row.netns_id));

@@ -1,4 +1,4 @@
-//! Requests for whole tables, and their answers as rows: the netlink door.
+//! Requests for whole tables, and their answers as rows: the netlink backend.
 //!
 //! The kernel walks the hash table of the whole host for any dump, 50 ns a bucket, and collects what has expired on its
 //! way, in every namespace. So a filter that it knows saves the making of messages, not the walk.
@@ -9,12 +9,12 @@ use record::Addr;
 use record::rows::{Conntrack, CtTuple, Expectation, ip_proto};
 use sys::{Host, NetNs};
 
-use crate::ctnetlink::CtDecoder;
-use crate::expect::ExpectDecoder;
-use crate::uapi::{
+use crate::backends::netlink::ctnetlink::CtDecoder;
+use crate::backends::netlink::uapi::{
     AF_INET, AF_INET6, NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, filter, ip, msg,
     proto, tuple,
 };
+use crate::expect::ExpectDecoder;
 
 /// The kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -300,7 +300,7 @@ fn put_parts(request: &mut Request, of: &CtTuple) {
 
 /// Where and under what name a dump is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'p> {
+pub struct NetnsRef<'p> {
     /// The namespace to ask in; `None` is the calling thread's.
     pub netns: Option<&'p NetNs>,
     /// Its inode: it goes into every row and into the stream's name on the tape.
@@ -355,7 +355,7 @@ pub fn key(table: CtTable, netns_id: u64, family: u8) -> String {
 /// Needs CAP_NET_ADMIN. `filter` must be for the families of one request: see [`KernelFilter::families`].
 pub fn dump_entries(
     host: &Host,
-    place: Place<'_>,
+    place: NetnsRef<'_>,
     table: CtTable,
     filter: &KernelFilter,
     note: &str,
@@ -378,7 +378,7 @@ pub fn dump_entries(
 /// The same for expectations.
 pub fn dump_expectations(
     host: &Host,
-    place: Place<'_>,
+    place: NetnsRef<'_>,
     family: u8,
     mut each: impl FnMut(&Expectation<'_>) -> ControlFlow<()>,
 ) -> Result<Dumped, DumpError> {
@@ -399,7 +399,7 @@ pub fn dump_expectations(
 
 fn ask(
     host: &Host,
-    place: Place<'_>,
+    place: NetnsRef<'_>,
     table: CtTable,
     filter: &KernelFilter,
     note: &str,

@@ -10,37 +10,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use sys::{Blocks, Errno, NetlinkSocket, SysError, clock, wait_any};
+use sys::{Blocks, Errno, SysError, clock, wait_any};
 
-use super::block::{DOUBLED, FRAME, Frame, HEAD, Head, STRANGE};
-use super::everywhere::{Everywhere, Home};
-use super::homes::FindNamespaces;
-use crate::uapi::NETLINK_NETFILTER;
+use crate::events::netlink::batch::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrame, FRAME, UNKNOWN_NETNS};
+use crate::events::netlink::netns_watcher::NetnsWatcher;
+use crate::events::netlink::subscribe::{EventSocket, Scope, SubscribeOptions};
 
 /// Bytes of a chunk: some 1,000 messages.
 const CHUNK: usize = 256 << 10;
 /// Room that a chunk must have for one more datagram. An event has 200 to 400 bytes, 1 KiB with everything in it.
 const DATAGRAM: usize = 16 << 10;
 /// Chunks at most: 64 MiB, some 260,000 messages, while rows are written.
-pub(super) const CHUNKS: usize = 256;
+pub(crate) const CHUNKS: usize = 256;
 /// Datagrams taken from one socket before the next has its turn.
 const TURN: usize = 4096;
 /// Between two looks whether the run shall end.
 const LOOK_MS: u64 = 50;
-
-/// What is listened to.
-pub(super) struct Wish {
-    /// Multicast groups as a mask.
-    pub(super) groups: u32,
-    /// Receive buffer in bytes.
-    pub(super) room: i32,
-    /// Inode of the calling thread's namespace.
-    pub(super) netns_id: u64,
-    /// How the others are found, if all are listened to.
-    pub(super) find: Option<FindNamespaces>,
-    /// Chunks at most, usually [`CHUNKS`].
-    pub(super) chunks: usize,
-}
 
 /// A piece of memory on its way.
 struct Chunk {
@@ -50,37 +35,16 @@ struct Chunk {
 
 impl Chunk {
     fn new() -> Chunk {
-        Chunk { bytes: vec![0; CHUNK].into(), filled: HEAD }
-    }
-}
-
-/// One socket that listens.
-pub(super) struct Ear {
-    pub(super) socket: NetlinkSocket,
-    pub(super) home: Home,
-    /// The kernel's count when it was last looked at.
-    drops: u32,
-    /// Since how many looks the kernel's alarm (ENOBUFS) has nothing to show for it.
-    alarmed: u32,
-}
-
-impl Ear {
-    /// A socket in the calling thread's namespace that hears these groups.
-    pub(super) fn open(groups: u32, room: i32, home: Home) -> Result<Ear, SysError> {
-        let socket = NetlinkSocket::open(NETLINK_NETFILTER)?;
-        socket.make_room(room);
-        socket.join(groups)?;
-        let drops = socket.drops()?;
-        Ok(Ear { socket, home, drops, alarmed: 0 })
+        Chunk { bytes: vec![0; CHUNK].into(), filled: BATCH_HEADER }
     }
 }
 
 /// The thread's side.
-struct Reader {
-    ears: Vec<Ear>,
+struct ReaderThread {
+    sockets: Vec<EventSocket>,
     groups: u32,
-    everywhere: Option<Everywhere>,
-    head: Head,
+    watcher: Option<NetnsWatcher>,
+    head: BatchHeader,
     chunk: Chunk,
     chunks: usize,
     chunks_max: usize,
@@ -88,7 +52,7 @@ struct Reader {
     empty: Receiver<Chunk>,
     stop: UnixStream,
     /// Where in the chunk frames lie whose namespace is not known, with its number.
-    strange: Vec<(usize, i32)>,
+    pending_nsids: Vec<(usize, i32)>,
     /// Datagrams taken so far.
     taken: u64,
     /// Events were lost since the last chunk that says that nothing comes for now.
@@ -105,7 +69,7 @@ const QUIET_MS: i32 = 100;
 /// A thread that waits is woken for each message, by whoever sends the packet; one that naps is not. 2 ms of 100,000
 /// events a second are 200 events, 2 % of the buffer.
 #[derive(Debug, Default)]
-struct Pace {
+struct Coalescer {
     /// Passes in a row that came right after the one before.
     close: u32,
     last_ns: u64,
@@ -113,14 +77,14 @@ struct Pace {
 }
 
 /// How long messages gather while many come.
-const NAP_MS: i32 = 2;
+const COALESCE_MS: i32 = 2;
 /// Fewer messages after a nap end the napping.
 const FEW: u64 = 32;
 /// Passes as close as this, so many in a row, begin it.
 const CLOSE_NS: u64 = 200_000;
 const CLOSE_PASSES: u32 = 16;
 
-impl Pace {
+impl Coalescer {
     fn passed(&mut self, messages: u64, now_ns: u64) {
         let is_close = now_ns.saturating_sub(self.last_ns) < CLOSE_NS;
         self.last_ns = now_ns;
@@ -133,7 +97,7 @@ impl Pace {
     }
 }
 
-impl Reader {
+impl ReaderThread {
     fn listen(mut self) {
         if let Err(error) = self.passes() {
             let _ = self.full.send(Err(error));
@@ -141,17 +105,18 @@ impl Reader {
     }
 
     fn passes(&mut self) -> Result<(), SysError> {
-        let (mut ready, mut pace) = (Vec::new(), Pace::default());
+        let (mut ready, mut coalescer) = (Vec::new(), Coalescer::default());
         while !self.gone {
-            if pace.is_busy() {
-                wait_any(&[self.stop.as_fd()], NAP_MS, &mut ready)?;
+            if coalescer.is_busy() {
+                wait_any(&[self.stop.as_fd()], COALESCE_MS, &mut ready)?;
             }
-            let mut patience = self.everywhere.as_ref().map_or(-1, Everywhere::patience_ms);
+            let mut patience = self.watcher.as_ref().map_or(-1, NetnsWatcher::next_rescan_ms);
             if self.lost_lately && !(0..=QUIET_MS).contains(&patience) {
                 patience = QUIET_MS;
             }
-            let files: Vec<_> =
-                std::iter::once(self.stop.as_fd()).chain(self.ears.iter().map(|ear| ear.socket.as_fd())).collect();
+            let files: Vec<_> = std::iter::once(self.stop.as_fd())
+                .chain(self.sockets.iter().map(|socket| socket.socket.as_fd()))
+                .collect();
             wait_any(&files, patience, &mut ready)?;
             if ready.first() == Some(&0) {
                 return self.finish();
@@ -159,13 +124,13 @@ impl Reader {
             let before = self.taken;
             for file in &ready {
                 self.take(file - 1, TURN)?;
-                self.reckon(file - 1)?;
+                self.update_drop_count(file - 1)?;
             }
-            pace.passed(self.taken - before, clock::monotonic_ns());
-            self.look_around()?;
-            self.name_strangers();
+            coalescer.passed(self.taken - before, clock::monotonic_ns());
+            self.rescan_netns()?;
+            self.resolve_pending_nsids();
             let is_quiet = self.lost_lately && ready.is_empty();
-            if self.chunk.filled > HEAD || is_quiet {
+            if self.chunk.filled > BATCH_HEADER || is_quiet {
                 self.hand_on();
             }
             self.lost_lately &= !is_quiet;
@@ -173,23 +138,23 @@ impl Reader {
         Ok(())
     }
 
-    /// Frames of the chunk from namespaces that were unknown when they came: we have looked since.
-    fn name_strangers(&mut self) {
-        for (at, nsid) in self.strange.drain(..) {
-            let home = self.everywhere.as_mut().map_or(STRANGE, |all| all.home_of(nsid));
-            Frame::put_home(self.chunk.bytes.get_mut(at..).unwrap_or_default(), home);
+    /// DatagramFrames of the chunk from namespaces that were unknown when they came: we have looked since.
+    fn resolve_pending_nsids(&mut self) {
+        for (at, nsid) in self.pending_nsids.drain(..) {
+            let netns_id = self.watcher.as_mut().map_or(UNKNOWN_NETNS, |all| all.netns_of(nsid));
+            DatagramFrame::put_netns_id(self.chunk.bytes.get_mut(at..).unwrap_or_default(), netns_id);
         }
     }
 
     /// Nothing more is heard; what waits is taken, and what was lost is known for good.
     fn finish(&mut self) -> Result<(), SysError> {
-        for ear in 0..self.ears.len() {
-            if let Some(ear) = self.ears.get(ear) {
-                ear.socket.leave(self.groups)?;
+        for socket in 0..self.sockets.len() {
+            if let Some(socket) = self.sockets.get(socket) {
+                socket.socket.leave(self.groups)?;
             }
             // Bounded: nothing comes any more.
-            self.take(ear, usize::MAX)?;
-            self.reckon(ear)?;
+            self.take(socket, usize::MAX)?;
+            self.update_drop_count(socket)?;
         }
         self.hand_on();
         Ok(())
@@ -199,34 +164,36 @@ impl Reader {
     fn take(&mut self, index: usize, most: usize) -> Result<(), SysError> {
         for _ in 0..most {
             if self.chunk.bytes.len() < self.chunk.filled + FRAME + DATAGRAM {
-                self.reckon(index)?;
+                self.update_drop_count(index)?;
                 self.hand_on();
             }
-            let (Some(ear), false) = (self.ears.get_mut(index), self.gone) else { break };
+            let (Some(socket), false) = (self.sockets.get_mut(index), self.gone) else { break };
             let at = self.chunk.filled;
             let Some((head, place)) = self.chunk.bytes.get_mut(at..).and_then(|rest| rest.split_at_mut_checked(FRAME))
             else {
                 break;
             };
-            let received = match ear.socket.receive_waiting(place) {
+            let received = match socket.socket.receive_waiting(place) {
                 Ok(Some(received)) => received,
                 Ok(None) => break,
                 Err(error) if error.errno == Errno::NOBUFS => {
-                    ear.alarmed = ear.alarmed.max(1);
+                    socket.enobufs_without_drops = socket.enobufs_without_drops.max(1);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            let netns_id = match (ear.home, received.nsid) {
-                (Home::One(inode), _) | (Home::Many(inode), None) => inode,
-                (Home::Many(_), Some(nsid)) => self.everywhere.as_mut().map_or(STRANGE, |all| all.home_of(nsid)),
+            let netns_id = match (socket.scope, received.nsid) {
+                (Scope::Netns(inode), _) | (Scope::AllWithNsid(inode), None) => inode,
+                (Scope::AllWithNsid(_), Some(nsid)) => {
+                    self.watcher.as_mut().map_or(UNKNOWN_NETNS, |all| all.netns_of(nsid))
+                }
             };
-            if let (STRANGE, Some(nsid)) = (netns_id, received.nsid) {
-                self.strange.push((at, nsid));
+            if let (UNKNOWN_NETNS, Some(nsid)) = (netns_id, received.nsid) {
+                self.pending_nsids.push((at, nsid));
             }
             // A namespace that has a socket of its own here is heard by that one.
-            if netns_id != DOUBLED {
-                Frame::put(head, netns_id, wall_ns(), received.nsid, received.bytes);
+            if netns_id != DUPLICATE {
+                DatagramFrame::put(head, netns_id, wall_ns(), received.nsid, received.bytes);
                 self.chunk.filled += FRAME + received.bytes;
                 self.taken += 1;
             }
@@ -235,19 +202,19 @@ impl Reader {
     }
 
     /// Looks what one socket has lost.
-    fn reckon(&mut self, index: usize) -> Result<(), SysError> {
-        let Some(ear) = self.ears.get_mut(index) else { return Ok(()) };
-        let drops = ear.socket.drops()?;
-        let lost = drops.wrapping_sub(ear.drops);
-        ear.drops = drops;
+    fn update_drop_count(&mut self, index: usize) -> Result<(), SysError> {
+        let Some(socket) = self.sockets.get_mut(index) else { return Ok(()) };
+        let drops = socket.socket.drops()?;
+        let lost = drops.wrapping_sub(socket.drops);
+        socket.drops = drops;
         self.head.lost += u64::from(lost);
         self.lost_lately |= lost > 0;
-        ear.alarmed = match (lost, ear.alarmed) {
+        socket.enobufs_without_drops = match (lost, socket.enobufs_without_drops) {
             (0, 0) => 0,
-            // The alarm comes a moment before the count.
+            // ENOBUFS is reported a moment before the counter changes.
             (0, 1) => 2,
             (0, _) => {
-                self.head.unmade += 1;
+                self.head.alloc_failures += 1;
                 0
             }
             _ => 0,
@@ -257,12 +224,12 @@ impl Reader {
 
     /// The chunk goes, another takes its place; waits if none is left.
     fn hand_on(&mut self) {
-        self.head.sockets = self.ears.len() as u64;
-        if let Some(place) = self.chunk.bytes.get_mut(..HEAD) {
+        self.head.sockets = self.sockets.len() as u64;
+        if let Some(place) = self.chunk.bytes.get_mut(..BATCH_HEADER) {
             place.copy_from_slice(&self.head.bytes());
         }
-        self.strange.clear();
-        let chunk = std::mem::replace(&mut self.chunk, Chunk { bytes: Box::default(), filled: HEAD });
+        self.pending_nsids.clear();
+        let chunk = std::mem::replace(&mut self.chunk, Chunk { bytes: Box::default(), filled: BATCH_HEADER });
         self.gone |= self.full.send(Ok(chunk)).is_err();
         let next = match self.empty.try_recv() {
             Ok(chunk) => Some(chunk),
@@ -273,36 +240,36 @@ impl Reader {
             Err(_) => self.empty.recv().ok(),
         };
         match next {
-            Some(next) => self.chunk = Chunk { filled: HEAD, ..next },
+            Some(next) => self.chunk = Chunk { filled: BATCH_HEADER, ..next },
             None => self.gone = true,
         }
     }
 
     /// Namespaces come and go.
-    fn look_around(&mut self) -> Result<(), SysError> {
-        let Some(everywhere) = self.everywhere.as_mut().filter(|everywhere| everywhere.is_due()) else { return Ok(()) };
-        let gone = everywhere.look(&mut self.ears, self.groups);
+    fn rescan_netns(&mut self) -> Result<(), SysError> {
+        let Some(watcher) = self.watcher.as_mut().filter(|watcher| watcher.is_due()) else { return Ok(()) };
+        let gone = watcher.rescan(&mut self.sockets, self.groups);
         for index in gone.into_iter().rev() {
             // The namespace has nobody but us any more.
             self.take(index, TURN)?;
-            self.reckon(index)?;
-            self.ears.remove(index);
+            self.update_drop_count(index)?;
+            self.sockets.remove(index);
         }
-        if let Some(everywhere) = &self.everywhere {
-            (self.head.late, self.head.closed) = (everywhere.late(), everywhere.closed());
+        if let Some(watcher) = &self.watcher {
+            (self.head.late, self.head.unreachable) = (watcher.late(), watcher.unreachable());
         }
         Ok(())
     }
 }
 
 /// Nanoseconds since 1970.
-pub(super) fn wall_ns() -> u64 {
+pub(crate) fn wall_ns() -> u64 {
     let wall = clock::wall();
     wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
 }
 
 /// Blocks as the thread hands them on.
-pub(super) struct Listening<'h> {
+pub(crate) struct EventReader<'h> {
     full: Receiver<Result<Chunk, SysError>>,
     empty: Sender<Chunk>,
     /// Closing it stops the thread.
@@ -312,17 +279,23 @@ pub(super) struct Listening<'h> {
     thread: Option<JoinHandle<()>>,
 }
 
-impl<'h> Listening<'h> {
+impl<'h> EventReader<'h> {
     /// Opens the sockets and starts the thread: what happens from now on is heard. `stop` is asked some twenty times a
     /// second.
-    pub(super) fn open(wish: Wish, stop: &'h dyn Fn() -> bool) -> Result<Listening<'h>, SysError> {
-        let Wish { groups, room, netns_id, find, chunks: chunks_max } = wish;
-        let mut ears =
-            vec![Ear::open(groups, room, if find.is_some() { Home::Many(netns_id) } else { Home::One(netns_id) })?];
-        let everywhere = find.map(|find| Everywhere::open(find, netns_id, room, groups, &mut ears));
-        let mut head = Head { room: ears.first().map_or(Ok(0), |ear| ear.socket.room())?.into(), ..Head::default() };
-        if let Some(everywhere) = &everywhere {
-            head.closed = everywhere.closed();
+    pub(crate) fn open(options: SubscribeOptions<'h>, chunks_max: usize) -> Result<EventReader<'h>, SysError> {
+        let SubscribeOptions { groups, buffer_bytes, netns_id, find, stop } = options;
+        let mut sockets = vec![EventSocket::open(
+            groups,
+            buffer_bytes,
+            if find.is_some() { Scope::AllWithNsid(netns_id) } else { Scope::Netns(netns_id) },
+        )?];
+        let watcher = find.map(|find| NetnsWatcher::open(find, netns_id, buffer_bytes, groups, &mut sockets));
+        let mut head = BatchHeader {
+            buffer_bytes: sockets.first().map_or(Ok(0), |socket| socket.socket.room())?.into(),
+            ..BatchHeader::default()
+        };
+        if let Some(watcher) = &watcher {
+            head.unreachable = watcher.unreachable();
         }
         let failed = |error: std::io::Error| {
             SysError::new("socketpair", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
@@ -330,10 +303,10 @@ impl<'h> Listening<'h> {
         let (stopper, stopped) = UnixStream::pair().map_err(failed)?;
         let ((full, filled), (empty, emptied)) = (sync_channel(chunks_max), channel());
         let chunk = Chunk::new();
-        let reader = Reader {
-            ears,
+        let reader = ReaderThread {
+            sockets,
             groups,
-            everywhere,
+            watcher,
             head,
             chunk,
             chunks: 1,
@@ -341,17 +314,17 @@ impl<'h> Listening<'h> {
             full,
             empty: emptied,
             stop: stopped,
-            strange: Vec::new(),
+            pending_nsids: Vec::new(),
             taken: 0,
             lost_lately: false,
             gone: false,
         };
         let thread = Builder::new().name("netwren-events".into()).spawn(move || reader.listen()).map_err(failed)?;
-        Ok(Listening { full: filled, empty, stopper: Some(stopper), stop, chunk: None, thread: Some(thread) })
+        Ok(EventReader { full: filled, empty, stopper: Some(stopper), stop, chunk: None, thread: Some(thread) })
     }
 }
 
-impl Blocks for Listening<'_> {
+impl Blocks for EventReader<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         if let Some(chunk) = self.chunk.take() {
             // The thread may have gone: then nobody needs it.
@@ -373,7 +346,7 @@ impl Blocks for Listening<'_> {
     }
 }
 
-impl Drop for Listening<'_> {
+impl Drop for EventReader<'_> {
     fn drop(&mut self) {
         self.stopper = None;
         // What the thread still hands on falls to nobody, and wakes it if it waits for room.
@@ -393,22 +366,22 @@ mod tests {
 
     #[test]
     fn naps_begin_and_end() {
-        let mut pace = Pace::default();
+        let mut coalescer = Coalescer::default();
         let mut now_ns = 1_000_000_000;
         for _ in 0..CLOSE_PASSES {
-            assert!(!pace.is_busy());
+            assert!(!coalescer.is_busy());
             now_ns += 20_000;
-            pace.passed(1, now_ns);
+            coalescer.passed(1, now_ns);
         }
-        pace.passed(1, now_ns + 20_000);
-        assert!(pace.is_busy(), "a message each 20 µs");
-        pace.passed(200, now_ns + 2_000_000);
-        assert!(pace.is_busy());
-        pace.passed(3, now_ns + 4_000_000);
-        assert!(!pace.is_busy());
+        coalescer.passed(1, now_ns + 20_000);
+        assert!(coalescer.is_busy(), "a message each 20 µs");
+        coalescer.passed(200, now_ns + 2_000_000);
+        assert!(coalescer.is_busy());
+        coalescer.passed(3, now_ns + 4_000_000);
+        assert!(!coalescer.is_busy());
         for pass in 1..100 {
-            pace.passed(1, now_ns + 4_000_000 + pass * 1_000_000);
-            assert!(!pace.is_busy(), "a message each ms is told of at once");
+            coalescer.passed(1, now_ns + 4_000_000 + pass * 1_000_000);
+            assert!(!coalescer.is_busy(), "a message each ms is told of at once");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The walk of the connection-tracking table as a door: what is loaded is kept here from one reading to the next.
+//! The walk of the connection-tracking table as a backend: what is loaded is kept here from one reading to the next.
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::fmt;
@@ -8,19 +8,19 @@ use record::rows::nat_need as need;
 use sys::caps::{self, CapSet};
 use sys::{Blocks, Host, NetNs, SysError};
 
-use crate::bpf_rows::{Taker, decode_block, part};
-use crate::chains::{self, Chains};
+use crate::backends::bpf::chains::{self, Chains};
+use crate::backends::bpf::rows::{RowVisitor, decode_block, part};
+use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::choose::Via;
-use crate::walk_filter::WalkFilter;
 
-/// A door that is dear to open: kept for as long as a session lasts, so that `--watch` opens it once.
+/// A backend that is dear to open: kept for as long as a session lasts, so that `--watch` opens it once.
 #[derive(Debug, Default)]
-pub struct Doors {
+pub struct BackendCache {
     #[cfg(feature = "bpf")]
     walk: RefCell<Option<bpf::conntrack_walk::Walk>>,
     /// Why the walk could not be loaded, when it was tried.
     refused: RefCell<Option<Box<str>>>,
-    /// The door of the first round, while a recording is made: a table must not change its stream on the tape.
+    /// The backend of the first round, while a recording is made: a table must not change its stream on the tape.
     first: Cell<Option<Via>>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Ask<'k> {
     pub(crate) netns: Option<&'k NetNs>,
     /// Those of every namespace instead.
     pub(crate) all: bool,
-    /// Parts of a row (`bpf_rows::part`).
+    /// Parts of a row (`rows::part`).
     pub(crate) parts: u32,
     pub(crate) filter: &'k WalkFilter,
     /// Those whose time is over, too.
@@ -48,7 +48,7 @@ pub(crate) struct Ask<'k> {
 #[non_exhaustive]
 pub enum WalkError {
     /// The program could not be loaded, or the table not be found: no row came.
-    Closed(Box<dyn Error + Send + Sync>),
+    Unavailable(Box<dyn Error + Send + Sync>),
     /// The reading broke off.
     Broken(SysError),
 }
@@ -56,7 +56,7 @@ pub enum WalkError {
 impl fmt::Display for WalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WalkError::Closed(error) => error.fmt(f),
+            WalkError::Unavailable(error) => error.fmt(f),
             WalkError::Broken(error) => error.fmt(f),
         }
     }
@@ -86,16 +86,16 @@ pub(crate) fn parts_for(demanded: u64, all: bool) -> u32 {
     each.iter().filter(|(need, _)| demanded & need != 0).fold(always, |parts, (_, part)| parts | part)
 }
 
-impl Doors {
+impl BackendCache {
     /// Closed.
-    pub fn new() -> Doors {
-        Doors::default()
+    pub fn new() -> BackendCache {
+        BackendCache::default()
     }
 
     /// As on a kernel that refuses the walk: for tests of what stands in for it.
     #[doc(hidden)]
-    pub fn without_walk() -> Doors {
-        Doors { refused: RefCell::new(Some("the walk is not wanted".into())), ..Doors::default() }
+    pub fn without_walk() -> BackendCache {
+        BackendCache { refused: RefCell::new(Some("the walk is not wanted".into())), ..BackendCache::default() }
     }
 
     /// Why the program could not be loaded, if it was tried in vain.
@@ -119,13 +119,13 @@ impl Doors {
         self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(ask.parts, &wanted))
     }
 
-    /// Reads the table; `taker` gets every row.
+    /// Reads the table; `visitor` gets every row.
     #[cfg(feature = "bpf")]
-    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<Walked, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl RowVisitor) -> Result<Walked, WalkError> {
         let key = key(ask.netns_id, ask.all);
         if host.is_replay() {
             let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-            rows(host, blocks, ask, taker)?;
+            rows(host, blocks, ask, visitor)?;
             return Ok(Walked { chains: chains::kept(host, &key, None) });
         }
         self.load(host, ask)?;
@@ -137,9 +137,9 @@ impl Doors {
         if let Some(inside) = inside {
             inside.leave().map_err(WalkError::Broken)?;
         }
-        let walking = walking.map_err(|error| WalkError::Closed(Box::new(error)))?;
+        let walking = walking.map_err(|error| WalkError::Unavailable(Box::new(error)))?;
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
-        rows(host, blocks.map_err(WalkError::Broken)?, ask, taker)?;
+        rows(host, blocks.map_err(WalkError::Broken)?, ask, visitor)?;
         let walked = walk.whole().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
         Ok(Walked { chains: chains::kept(host, &key, walked) })
     }
@@ -150,7 +150,7 @@ impl Doors {
             return Ok(());
         }
         if let Some(why) = self.refused() {
-            return Err(WalkError::Closed(why.into_string().into()));
+            return Err(WalkError::Unavailable(why.into_string().into()));
         }
         match bpf::conntrack_walk::Walk::load(host, ask.parts, &ask.filter.wanted(ask.all, ask.expired)) {
             Ok(walk) => {
@@ -159,7 +159,7 @@ impl Doors {
             }
             Err(error) => {
                 *self.refused.borrow_mut() = Some(error.to_string().into());
-                Err(WalkError::Closed(Box::new(error)))
+                Err(WalkError::Unavailable(Box::new(error)))
             }
         }
     }
@@ -171,13 +171,13 @@ impl Doors {
 
     /// Without BPF a recording can still be read.
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, taker: &mut impl Taker) -> Result<Walked, WalkError> {
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl RowVisitor) -> Result<Walked, WalkError> {
         if !host.is_replay() {
-            return Err(WalkError::Closed(WITHOUT_BPF.into()));
+            return Err(WalkError::Unavailable(WITHOUT_BPF.into()));
         }
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-        rows(host, blocks, ask, taker)?;
+        rows(host, blocks, ask, visitor)?;
         Ok(Walked { chains: chains::kept(host, &key, None) })
     }
 }
@@ -203,11 +203,11 @@ fn rows<'a>(
     host: &Host,
     mut blocks: Box<dyn Blocks + 'a>,
     ask: &Ask<'_>,
-    taker: &mut impl Taker,
+    visitor: &mut impl RowVisitor,
 ) -> Result<(), WalkError> {
     let tracks_dccp = ask.parts & part::STATE != 0 && host.read_file(DCCP_TIMEOUT, &mut Vec::new()).is_ok();
     while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
-        if decode_block(block, ask.netns_id, tracks_dccp, taker).is_break() {
+        if decode_block(block, ask.netns_id, tracks_dccp, visitor).is_break() {
             break;
         }
     }

@@ -4,7 +4,7 @@
 use record::rows::{CtState, Nat};
 use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
 
-use crate::dump::{KernelFilter, TupleFilter};
+use crate::backends::netlink::dump::{KernelFilter, TupleFilter};
 use crate::pushdown::{Split, number, put, split};
 
 /// What entries must be like.

@@ -10,8 +10,8 @@ use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, ip_proto};
 use record::{Addr, RowBytes, Rules, Value};
 
-use crate::seen::{HandedOut, mix};
-use crate::uapi::{AF_INET, AF_INET6};
+use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
+use crate::backends::seen::{HandedOut, mix};
 
 /// Parts that may follow the base of a row, and members of the base that cost more than the rest.
 pub(crate) mod part {
@@ -83,7 +83,7 @@ pub(crate) fn head(parts: u32) -> [u8; HEAD] {
 
 /// What a block's head says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
+struct Layout {
     reply: Option<usize>,
     counters: Option<usize>,
     times: Option<usize>,
@@ -100,8 +100,8 @@ struct Head {
     layout: u64,
 }
 
-impl Head {
-    fn of(block: &[u8], tracks_dccp: bool) -> Result<Head, DecodeError> {
+impl Layout {
+    fn of(block: &[u8], tracks_dccp: bool) -> Result<Layout, DecodeError> {
         let short = DecodeError::Short { what: "block of the walk", claims: HEAD, has: block.len() };
         let word = |at| u32_at(block, at).ok_or(short);
         let parts = word(4)?;
@@ -121,7 +121,7 @@ impl Head {
         let helper = place(part::HELPER, HELPER);
         let hz = sys::clock::jiffies_per_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?).max(1);
         let (has_netns, layout) = (parts & part::NETNS != 0, u64::from(parts) << 32 | u64::from(hz));
-        Ok(Head { reply, counters, times, labels, helper, has_netns, tracks_dccp, addresses: at, hz, layout })
+        Ok(Layout { reply, counters, times, labels, helper, has_netns, tracks_dccp, addresses: at, hz, layout })
     }
 
     fn has_extensions(&self) -> bool {
@@ -130,7 +130,7 @@ impl Head {
 }
 
 /// Who takes rows.
-pub(crate) trait Taker {
+pub(crate) trait RowVisitor {
     /// So many rows stood in a block; each was handed on by one of the others. Called once for a block.
     fn arrived(&mut self, rows: u64) {
         let _ = rows;
@@ -144,7 +144,7 @@ pub(crate) trait Taker {
         None
     }
 
-    /// True if [`Taker::again`] shall be asked.
+    /// True if [`RowVisitor::again`] shall be asked.
     fn knows_bytes(&self) -> bool {
         false
     }
@@ -157,19 +157,24 @@ pub(crate) trait Taker {
     }
 }
 
-impl<F: FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>> Taker for F {
+impl<F: FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>> RowVisitor for F {
     fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
         self(row)
     }
 }
 
-/// Hands every row of a block to `taker`; `netns_id` is for those whose namespace the block does not tell.
+/// Hands every row of a block to `visitor`; `netns_id` is for those whose namespace the block does not tell.
 ///
 /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
-pub(crate) fn decode_block(block: &[u8], netns_id: u64, tracks_dccp: bool, taker: &mut impl Taker) -> ControlFlow<()> {
+pub(crate) fn decode_block(
+    block: &[u8],
+    netns_id: u64,
+    tracks_dccp: bool,
+    visitor: &mut impl RowVisitor,
+) -> ControlFlow<()> {
     let mut rows = 0;
-    let flow = decode_each(block, netns_id, tracks_dccp, taker, &mut rows);
-    taker.arrived(rows);
+    let flow = decode_each(block, netns_id, tracks_dccp, visitor, &mut rows);
+    visitor.arrived(rows);
     flow
 }
 
@@ -178,17 +183,17 @@ fn decode_each(
     block: &[u8],
     netns_id: u64,
     tracks_dccp: bool,
-    taker: &mut impl Taker,
+    visitor: &mut impl RowVisitor,
     rows: &mut u64,
 ) -> ControlFlow<()> {
-    let head = match Head::of(block, tracks_dccp) {
+    let head = match Layout::of(block, tracks_dccp) {
         Ok(head) => head,
         Err(error) => {
             *rows += 1;
-            return taker.row(Err(error));
+            return visitor.row(Err(error));
         }
     };
-    let asks = taker.knows_bytes();
+    let asks = visitor.knows_bytes();
     let rules = Rules { netns_id, layout: head.layout };
     // Filled anew for every row: most of its 600 bytes stay as they are.
     let mut row = Conntrack { netns_id, ..Conntrack::EMPTY };
@@ -198,32 +203,32 @@ fn decode_each(
         let size = usize::from(*words) * 4;
         let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
             let (claims, has) = (size.max(BASE), rest.len());
-            return taker.row(Err(DecodeError::Short { what: "row of the walk", claims, has }));
+            return visitor.row(Err(DecodeError::Short { what: "row of the walk", claims, has }));
         };
         rest = behind;
         if let Some((key, steady)) = if asks { key(bytes, &head) } else { None } {
             let beside = Value::number(time_left(bytes, &head));
-            if let Some(flow) = taker.again(RowBytes { rules, key, bytes: steady, beside }) {
-                note(taker, bytes, &head, netns_id);
+            if let Some(flow) = visitor.again(RowBytes { rules, key, bytes: steady, beside }) {
+                note(visitor, bytes, &head, netns_id);
                 flow?;
                 continue;
             }
         }
         match fill(&mut row, bytes, &head) {
             Ok(()) => {
-                note(taker, bytes, &head, netns_id);
-                taker.row(Ok(&row))?;
+                note(visitor, bytes, &head, netns_id);
+                visitor.row(Ok(&row))?;
             }
-            Err(error) => taker.row(Err(error))?,
+            Err(error) => visitor.row(Err(error))?,
         }
     }
     ControlFlow::Continue(())
 }
 
-/// Notes a row that makes sense where its taker wants that.
+/// Notes a row that makes sense where its visitor wants that.
 #[inline(always)]
-fn note(taker: &mut impl Taker, bytes: &[u8], head: &Head, netns_id: u64) {
-    let Some(notes) = taker.notes() else { return };
+fn note(visitor: &mut impl RowVisitor, bytes: &[u8], head: &Layout, netns_id: u64) {
+    let Some(notes) = visitor.notes() else { return };
     let part = |at| be16_at(bytes, at).unwrap_or(0);
     let byte = |at| bytes.get(at).copied().unwrap_or(0);
     let addresses = bytes.get(head.addresses..).unwrap_or_default();
@@ -235,7 +240,7 @@ fn note(taker: &mut impl Taker, bytes: &[u8], head: &Head, netns_id: u64) {
 
 /// What only the same entry has again, nearly always, and all of the row that does not change by itself.
 #[inline(always)]
-fn key<'b>(bytes: &'b [u8], head: &Head) -> Option<(u64, &'b [u8])> {
+fn key<'b>(bytes: &'b [u8], head: &Layout) -> Option<(u64, &'b [u8])> {
     let mut key = u64::from(u32_at(bytes, PORTS)?);
     let words = if *bytes.get(FAMILY)? == AF_INET6 { 4 } else { 1 };
     for word in 0..words {
@@ -254,7 +259,7 @@ pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
 
 /// Seconds; `None` for an entry that a flow table has.
 #[inline(always)]
-fn time_left(bytes: &[u8], head: &Head) -> Option<u32> {
+fn time_left(bytes: &[u8], head: &Layout) -> Option<u32> {
     let left = u32_at(bytes, LEFT).unwrap_or(0) as i32;
     // By a flow table the kernel keeps neither time nor state, and netlink tells neither.
     let offloaded = CtStatus(u32_at(bytes, STATUS).unwrap_or(0)).has(CtStatus::OFFLOAD);
@@ -262,7 +267,7 @@ fn time_left(bytes: &[u8], head: &Head) -> Option<u32> {
 }
 
 #[inline(always)]
-fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Head) -> Result<(), DecodeError> {
+fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Layout) -> Result<(), DecodeError> {
     let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
     let Some(base) = bytes.first_chunk::<BASE>() else { return Err(short(BASE)) };
     let word = |at| u32_at(base, at).unwrap_or(0);
@@ -339,7 +344,7 @@ fn put_zone(row: &mut Conntrack<'_>, zone: u16, direction: u8) {
     }
 }
 
-fn put_extensions<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], has: u8, head: &Head) {
+fn put_extensions<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], has: u8, head: &Layout) {
     let at = |place: Option<usize>, bit: u8| place.filter(|_| has & bit != 0);
     let counters = |at: usize| Some(CtCounters { packets: u64_at(bytes, at)?, bytes: u64_at(bytes, at + 8)? });
     let counted = at(head.counters, HAS_COUNTERS);
@@ -447,7 +452,7 @@ mod tests {
     /// Knows every row.
     struct KnowsAll(Vec<(u64, Option<[u16; 2]>, String)>);
 
-    impl Taker for KnowsAll {
+    impl RowVisitor for KnowsAll {
         fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
             panic!("{row:?}")
         }

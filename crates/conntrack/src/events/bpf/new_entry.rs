@@ -4,12 +4,12 @@ use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 
-use crate::uapi::{AF_INET, AF_INET6};
+use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 
 /// `struct event` in crates/bpf/c/conntrack_new.bpf.c, in the machine's byte order.
-pub(super) const EVENT: usize = 48;
+pub(crate) const EVENT: usize = 48;
 /// `struct event6`: the same with the addresses of IPv6 behind it.
-pub(super) const EVENT6: usize = EVENT + 64;
+pub(crate) const EVENT6: usize = EVENT + 64;
 
 const FAMILY: usize = 26;
 const PROTO: usize = 27;
@@ -22,22 +22,22 @@ const HAS_STATE: u8 = 2;
 
 /// One event: [`EVENT`] bytes, [`EVENT6`] if its family is IPv6.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NewEntry<'b>(&'b [u8]);
+pub(crate) struct NewEntry<'b>(&'b [u8]);
 
 impl<'b> NewEntry<'b> {
     /// The first of `events` and what is behind it; what is left, if it is too short for one.
-    pub(super) fn first(events: &'b [u8]) -> Result<(NewEntry<'b>, &'b [u8]), &'b [u8]> {
+    pub(crate) fn first(events: &'b [u8]) -> Result<(NewEntry<'b>, &'b [u8]), &'b [u8]> {
         let bytes = if events.get(FAMILY) == Some(&AF_INET6) { EVENT6 } else { EVENT };
         events.split_at_checked(bytes).map(|(event, rest)| (NewEntry(event), rest)).ok_or(events)
     }
 
     /// When it happened, by the kernel's monotonic clock.
-    pub(super) fn happened_ns(self) -> u64 {
+    pub(crate) fn happened_ns(self) -> u64 {
         u64_at(self.0, 0).unwrap_or(0)
     }
 
     /// The entry as it is about to go into the table of namespace `netns_id`.
-    pub(super) fn row(self, netns_id: u64) -> Result<Conntrack<'static>, DecodeError> {
+    pub(crate) fn row(self, netns_id: u64) -> Result<Conntrack<'static>, DecodeError> {
         let event = self.0;
         // Every offset lies inside the event: the fallbacks are never taken.
         let byte = |at: usize| event.get(at).copied().unwrap_or(0);

@@ -5,35 +5,35 @@ use record::rows::Nat;
 use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, Unchanged};
 use sys::{Host, NetnsTarget};
 
-use crate::bpf_door::{self, Doors};
-use crate::chains::Chains;
+use crate::all_netns::in_each_for;
+use crate::backends::bpf::cache::{self as bpf, BackendCache};
+use crate::backends::bpf::chains::Chains;
+use crate::backends::netlink::dump::CtTable;
+use crate::backends::seen::HandedOut;
 use crate::choose::{BPF_LACKS, Via};
-use crate::dump::CtTable;
-use crate::everywhere::in_each_for;
-use crate::seen::HandedOut;
-use crate::source::{CtSource, Options};
+use crate::source::{ConntrackSource, Options};
 
 /// The entries of several namespaces, in the order of the ways into them.
 #[derive(Debug)]
-pub struct EveryCt<'h> {
+pub struct AllNetnsConntrack<'h> {
     host: &'h Host,
     options: Options,
     ways: Vec<NetnsTarget<'h>>,
-    doors: Option<&'h Doors>,
+    cache: Option<&'h BackendCache>,
     /// What the last run met.
     chains: Option<Chains>,
 }
 
-impl<'h> EveryCt<'h> {
+impl<'h> AllNetnsConntrack<'h> {
     /// Entries of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs
     /// CAP_SYS_ADMIN.
-    pub fn new(host: &'h Host, options: Options, ways: Vec<NetnsTarget<'h>>) -> EveryCt<'h> {
-        EveryCt { host, options, ways, doors: None, chains: None }
+    pub fn new(host: &'h Host, options: Options, ways: Vec<NetnsTarget<'h>>) -> AllNetnsConntrack<'h> {
+        AllNetnsConntrack { host, options, ways, cache: None, chains: None }
     }
 
-    /// With doors that stay open from one reading to the next, and by which all may be read in one pass.
-    pub fn through(mut self, doors: &'h Doors) -> EveryCt<'h> {
-        self.doors = Some(doors);
+    /// With backends that stay open from one reading to the next, and by which all may be read in one pass.
+    pub fn with_cache(mut self, cache: &'h BackendCache) -> AllNetnsConntrack<'h> {
+        self.cache = Some(cache);
         self
     }
 
@@ -44,13 +44,13 @@ impl<'h> EveryCt<'h> {
 
     // One pass for all, if that is possible: nothing needs to be entered, and namespaces are found that nothing leads
     // into. Each of the others would look into every bucket of the host.
-    fn walk(&self, demand: &Demand<Nat>) -> Option<CtSource<'h>> {
+    fn walk(&self, demand: &Demand<Nat>) -> Option<ConntrackSource<'h>> {
         if self.host.is_replay() {
-            return self.host.holds(&bpf_door::key(0, true)).then(|| self.source(0).of_all());
+            return self.host.holds(&bpf::key(0, true)).then(|| self.source(0).of_all());
         }
         let wanted = match self.options.via {
             Some(via) => via == Via::Bpf,
-            None => self.ways.len() > 1 && self.doors.is_some_and(|doors| doors.why_not().is_none()),
+            None => self.ways.len() > 1 && self.cache.is_some_and(|cache| cache.why_not().is_none()),
         };
         let has_all = demand.need & BPF_LACKS == 0 || self.options.via.is_some();
         let possible = wanted && has_all && self.options.table == CtTable::Conntrack;
@@ -65,16 +65,16 @@ impl<'h> EveryCt<'h> {
         }
     }
 
-    fn source(&self, netns_id: u64) -> CtSource<'h> {
-        let source = CtSource::new(self.host, Options { netns_id, ..self.options });
-        match self.doors {
-            Some(doors) => source.through(doors),
+    fn source(&self, netns_id: u64) -> ConntrackSource<'h> {
+        let source = ConntrackSource::new(self.host, Options { netns_id, ..self.options });
+        match self.cache {
+            Some(cache) => source.with_cache(cache),
             None => source,
         }
     }
 }
 
-impl Source<Nat> for EveryCt<'_> {
+impl Source<Nat> for AllNetnsConntrack<'_> {
     fn offer(&self, demand: &Demand<Nat>) -> Offer {
         if let Some(walk) = self.walk(demand) {
             return walk.offer(demand);
@@ -82,10 +82,10 @@ impl Source<Nat> for EveryCt<'_> {
         let Some(first) = self.ways.first() else { return Offer::default() };
         let mut offer = self.source(first.netns_id).offer(demand);
         let many = self.ways.len();
-        // The first line is about the door; others are about this one namespace.
+        // The first line is about the backend; others are about this one namespace.
         offer.explain.truncate(1);
         offer.explain.push(format!("in each of {many} network namespaces, one after the other, each by its own size"));
-        // Each namespace chooses its own door: what one does not push the engine must do for all.
+        // Each namespace chooses its own backend: what one does not push the engine must do for all.
         offer.pushed.clear();
         offer
     }
@@ -128,7 +128,7 @@ impl Source<Nat> for EveryCt<'_> {
             let mut source = match is_rest {
                 true => {
                     let options = Options { netns_id, via: Some(Via::Netlink), ..self.options };
-                    CtSource::new(self.host, options).sharing(&handed_out)
+                    ConntrackSource::new(self.host, options).sharing(&handed_out)
                 }
                 false => self.source(netns_id),
             };

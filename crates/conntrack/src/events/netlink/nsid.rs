@@ -34,24 +34,24 @@ pub type FindNamespaces = Box<dyn FnMut(&dyn Fn(u64) -> bool) -> Vec<Found> + Se
 
 /// The numbers of one namespace for others.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(crate) struct NsidMap {
     inodes: HashMap<i32, u64>,
     known: HashSet<u64>,
 }
 
-impl Numbers {
+impl NsidMap {
     /// The inode behind a number.
-    pub(super) fn inode(&self, nsid: i32) -> Option<u64> {
+    pub(crate) fn inode(&self, nsid: i32) -> Option<u64> {
         self.inodes.get(&nsid).copied()
     }
 
     /// True if the namespace with this inode has a number.
-    pub(super) fn has(&self, inode: u64) -> bool {
+    pub(crate) fn has(&self, inode: u64) -> bool {
         self.known.contains(&inode)
     }
 
     /// Asks the kernel which number the calling thread's namespace has for `other`; remembers and returns it.
-    pub(super) fn learn(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
+    pub(crate) fn learn(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
         let nsid = nsid_of(other)?;
         if let Some(nsid) = nsid {
             // A number is given again when its namespace is gone.
@@ -64,7 +64,7 @@ impl Numbers {
     }
 
     /// Forgets namespaces that are gone.
-    pub(super) fn keep(&mut self, is_there: impl Fn(u64) -> bool) {
+    pub(crate) fn keep(&mut self, is_there: impl Fn(u64) -> bool) {
         self.inodes.retain(|_, inode| is_there(*inode));
         self.known.retain(|inode| is_there(*inode));
     }
@@ -100,7 +100,7 @@ mod tests {
         let (near, far) = (Lab::new("nsidnear"), Lab::new("nsidfar"));
         let other = NetNs::open_path(&far.path()).unwrap();
         near.inside(|| {
-            let mut numbers = Numbers::default();
+            let mut numbers = NsidMap::default();
             assert_eq!(numbers.learn(other.inode(), &other).unwrap(), None);
             assert_eq!(nsid_of(&other).unwrap(), None, "asking gives none");
             near.ip(&["netns", "set", far.name(), "41"]);

@@ -5,36 +5,36 @@ use netlink::{DecodeError, DumpError};
 use record::rows::Conntrack;
 use sys::{Host, Mode};
 
-use crate::bpf_door::{Ask, Doors, WalkError, parts_for};
-use crate::bpf_rows::Taker;
-use crate::choose::Walk;
-use crate::dump::{CtTable, Dumped, KernelFilter, Place, dump_entries};
-use crate::seen::HandedOut;
+use crate::backends::bpf::cache::{Ask, BackendCache, WalkError, parts_for};
+use crate::backends::bpf::rows::RowVisitor;
+use crate::backends::bpf::walk_filter::WalkFilter;
+use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries};
+use crate::backends::seen::HandedOut;
+use crate::choose::WalkVerdict;
 use crate::sizes::Size;
-use crate::walk_filter::WalkFilter;
 
 /// What is to be read, and through what.
 #[derive(Debug, Clone, Copy)]
-pub struct WalkAsk<'a> {
+pub struct WalkDump<'a> {
     /// Whose entries.
-    pub place: Place<'a>,
+    pub place: NetnsRef<'a>,
     /// Kept open from one reading to the next.
-    pub doors: &'a Doors,
+    pub cache: &'a BackendCache,
     /// Bits of [`record::rows::nat_need`]: what is to be told of an entry.
     pub need: u64,
     /// What may be left out; whoever asks looks again. Counters are never set to 0.
     pub filter: &'a KernelFilter,
 }
 
-impl WalkAsk<'_> {
+impl WalkDump<'_> {
     /// True if the walk can be had here, lacks nothing and is cheaper than a dump. Some microseconds.
     pub fn pays(&self, host: &Host) -> bool {
         let sizes = || Size::of_entries(host, self.place).read().zip(Size::of_buckets(host, self.place).read());
-        let possible = host.mode() == Mode::Live && !self.filter.zero_counters && self.doors.why_not().is_none();
+        let possible = host.mode() == Mode::Live && !self.filter.zero_counters && self.cache.why_not().is_none();
         let Some((entries, buckets)) = possible.then(sizes).flatten() else { return false };
         let filter = WalkFilter::by_kernel(self.filter);
-        let loaded = self.doors.is_loaded(&self.ask(&filter));
-        matches!(Walk::of(entries, buckets, self.need, !filter.is_any(), loaded), Walk::Pays(_))
+        let loaded = self.cache.is_loaded(&self.ask(&filter));
+        matches!(WalkVerdict::of(entries, buckets, self.need, !filter.is_any(), loaded), WalkVerdict::Pays(_))
     }
 
     /// Hands every entry that is not over to `each`, until that has enough; evicts nothing. A walk that breaks off is
@@ -46,7 +46,7 @@ impl WalkAsk<'_> {
     ) -> Result<Dumped, WalkError> {
         let filter = WalkFilter::by_kernel(self.filter);
         let mut counting = Counting { each, dumped: Dumped::default(), handed_out: HandedOut::noting() };
-        match self.doors.walk(host, &self.ask(&filter), &mut counting) {
+        match self.cache.walk(host, &self.ask(&filter), &mut counting) {
             Ok(_) => Ok(counting.dumped),
             Err(error) if counting.dumped.rows == 0 => Err(error),
             Err(error) => self.rest(host, counting).map_err(|_| error),
@@ -100,7 +100,7 @@ struct Counting<F> {
     handed_out: HandedOut,
 }
 
-impl<F: FnMut(&Conntrack<'_>) -> ControlFlow<()>> Taker for Counting<F> {
+impl<F: FnMut(&Conntrack<'_>) -> ControlFlow<()>> RowVisitor for Counting<F> {
     #[inline(always)]
     fn notes(&mut self) -> Option<&mut HandedOut> {
         Some(&mut self.handed_out)

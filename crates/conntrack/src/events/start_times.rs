@@ -5,19 +5,19 @@ use record::Addr;
 use record::rows::{Conntrack, CtTuple};
 
 /// Entries remembered at most, some 40 bytes each; later ones have no duration.
-pub(super) const MAX: usize = 1 << 20;
+pub(crate) const MAX: usize = 1 << 20;
 
 /// TimestampWriter of beginning, ns since 1970.
 #[derive(Debug, Default)]
-pub(super) struct Births {
+pub(crate) struct StartTimes {
     began: HashMap<u64, u64>,
     /// Entries that there was no room for.
-    pub(super) unremembered: u64,
+    pub(crate) unremembered: u64,
 }
 
-impl Births {
+impl StartTimes {
     /// A new entry.
-    pub(super) fn begin(&mut self, entry: &Conntrack<'_>, now_ns: u64) {
+    pub(crate) fn begin(&mut self, entry: &Conntrack<'_>, now_ns: u64) {
         // What the kernel remembers it tells at the end.
         if entry.start_ns.is_some() {
             return;
@@ -30,7 +30,7 @@ impl Births {
     }
 
     /// An entry that is gone: how long it lasted.
-    pub(super) fn end(&mut self, entry: &Conntrack<'_>, now_ns: u64) -> Option<u64> {
+    pub(crate) fn end(&mut self, entry: &Conntrack<'_>, now_ns: u64) -> Option<u64> {
         // Also taken out if the kernel has begun to remember meanwhile.
         let seen = if self.began.is_empty() { None } else { self.began.remove(&key(entry)) };
         let began = entry.start_ns.or(seen)?;
@@ -39,7 +39,7 @@ impl Births {
 }
 
 /// The kernel's id is a keyed hash of 32 bits; with as much of the original tuple no two of a million are likely alike.
-pub(super) fn key(entry: &Conntrack<'_>) -> u64 {
+pub(crate) fn key(entry: &Conntrack<'_>) -> u64 {
     u64::from(entry.id.unwrap_or(0)) << 32 | mixed(&entry.orig, entry.netns_id) >> 32
 }
 
@@ -66,17 +66,17 @@ mod tests {
 
     #[test]
     fn by_the_kernel_or_by_us() {
-        let mut births = Births::default();
+        let mut start_times = StartTimes::default();
         let seen = Conntrack { id: Some(7), ..Conntrack::EMPTY };
         let other = Conntrack { orig: CtTuple { src_part: 9, ..CtTuple::EMPTY }, ..seen };
-        births.begin(&seen, 5_000_000);
-        assert_eq!(births.end(&other, 9_000_000), None, "the same id, another entry");
-        assert_eq!(births.end(&seen, 9_000_000), Some(4_000));
-        assert_eq!(births.end(&seen, 9_000_000), None, "only once");
+        start_times.begin(&seen, 5_000_000);
+        assert_eq!(start_times.end(&other, 9_000_000), None, "the same id, another entry");
+        assert_eq!(start_times.end(&seen, 9_000_000), Some(4_000));
+        assert_eq!(start_times.end(&seen, 9_000_000), None, "only once");
         let told = Conntrack { start_ns: Some(1_000_000), stop_ns: Some(3_000_000), ..seen };
-        births.begin(&told, 1_000_000);
-        assert!(births.began.is_empty());
-        assert_eq!(births.end(&told, 9_000_000), Some(2_000));
-        assert_eq!(births.end(&Conntrack { stop_ns: None, ..told }, 9_000_000), Some(8_000));
+        start_times.begin(&told, 1_000_000);
+        assert!(start_times.began.is_empty());
+        assert_eq!(start_times.end(&told, 9_000_000), Some(2_000));
+        assert_eq!(start_times.end(&Conntrack { stop_ns: None, ..told }, 9_000_000), Some(8_000));
     }
 }

@@ -2,32 +2,32 @@
 use record::rows::{NatEvents, NatHappening};
 use record::{Demand, Expr, Op, Operand, Push, Table};
 
-use super::groups;
+use crate::events::netlink::subscribe::groups;
 
 /// A set of happenings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted(u8);
+pub(crate) struct WantedEvents(u8);
 
 const ALL: [NatHappening; 4] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy, NatHappening::Live];
 
-impl Wanted {
+impl WantedEvents {
     /// Those that pass every part of the filter which is about the event alone.
-    pub(super) fn of(demand: &Demand<NatEvents>) -> Wanted {
+    pub(crate) fn of(demand: &Demand<NatEvents>) -> WantedEvents {
         let passes = |what: &NatHappening| demand.conjuncts.iter().all(|part| holds(part, *what).unwrap_or(true));
-        Wanted(ALL.iter().filter(|what| passes(what)).fold(0, |bits, what| bits | bit(*what)))
+        WantedEvents(ALL.iter().filter(|what| passes(what)).fold(0, |bits, what| bits | bit(*what)))
     }
 
-    pub(super) fn has(self, what: NatHappening) -> bool {
+    pub(crate) fn has(self, what: NatHappening) -> bool {
         self.0 & bit(what) != 0
     }
 
     /// True for new entries and nothing else that is an event.
-    pub(super) fn only_new(self) -> bool {
+    pub(crate) fn only_new(self) -> bool {
         self.0 & !bit(NatHappening::Live) == bit(NatHappening::New)
     }
 
     /// The multicast groups that tell of them.
-    pub(super) fn groups(self) -> u32 {
+    pub(crate) fn groups(self) -> u32 {
         let of = [
             (NatHappening::New, groups::NEW),
             (NatHappening::Update, groups::UPDATE),
@@ -38,7 +38,7 @@ impl Wanted {
 }
 
 /// What of the filter is done by handing out only what is wanted.
-pub(super) fn pushed(demand: &Demand<NatEvents>) -> Vec<Push> {
+pub(crate) fn pushed(demand: &Demand<NatEvents>) -> Vec<Push> {
     let exact = |part: &Expr| holds(part, NatHappening::New).map_or(Push::No, |_| Push::Exact);
     demand.conjuncts.iter().map(exact).collect()
 }
@@ -86,7 +86,7 @@ mod tests {
     fn a_filter_chooses_groups() {
         let of = |conjuncts: Vec<Expr>| {
             let demand = Demand::new(&[], conjuncts);
-            (Wanted::of(&demand).groups(), pushed(&demand))
+            (WantedEvents::of(&demand).groups(), pushed(&demand))
         };
         assert_eq!(of(vec![]), (groups::ALL, vec![]));
         assert_eq!(of(vec![event(Op::Eq, &["new"])]), (groups::NEW, vec![Push::Exact]));
@@ -97,7 +97,7 @@ mod tests {
         let not = Expr::Not(Box::new(event(Op::Eq, &["new", "update"])));
         assert_eq!(of(vec![not]), (groups::DESTROY, vec![Push::Exact]));
         assert_eq!(of(vec![event(Op::Eq, &["live"])]).0, 0);
-        let only = Wanted::of(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
+        let only = WantedEvents::of(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
         assert!(only.only_new() && only.has(NatHappening::Live) && !only.has(NatHappening::Update));
     }
 }

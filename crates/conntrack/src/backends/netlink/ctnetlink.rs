@@ -7,7 +7,7 @@ use netlink::{Attr, Attrs, DecodeError};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple};
 
-use crate::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
+use crate::backends::netlink::uapi::{NAME, NFGENMSG, counters, cta, ip, proto, protoinfo, timestamp, tuple};
 
 /// Makes rows of messages: of a dump, of an answer to GET, of an event. Allocates nothing.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,6 @@
+//! The table by a BPF program that walks the kernel's hash table.
+pub(crate) mod cache;
+pub(crate) mod chains;
+pub(crate) mod rows;
+pub(crate) mod walk_dump;
+pub(crate) mod walk_filter;

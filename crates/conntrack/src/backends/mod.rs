@@ -1,0 +1,6 @@
+//! The kernel interfaces through which the table is read.
+pub(crate) mod bpf;
+pub(crate) mod netlink;
+pub(crate) mod proc;
+pub(crate) mod rows;
+pub(crate) mod seen;

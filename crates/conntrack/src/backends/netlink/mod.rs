@@ -1,0 +1,5 @@
+//! The table, its counters and its expectations by ctnetlink.
+pub(crate) mod counters;
+pub(crate) mod ctnetlink;
+pub(crate) mod dump;
+pub mod uapi;

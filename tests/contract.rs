@@ -111,7 +111,7 @@ fn colour_only_where_it_is_wanted() {
     assert!(forced.contains(&0x1b));
 }
 
-/// `seen = emitted + filtered + grouped + doubled + cut + failed` in every shape of run.
+/// `seen = emitted + filtered + grouped + duplicates + cut + failed` in every shape of run.
 #[test]
 fn root_the_books_balance() {
     testkit::require_root!();
@@ -127,10 +127,10 @@ fn root_the_books_balance() {
         let mut args = vec!["sockets", "-o", "json", "--stats", "--no-owner"];
         args.extend(shape);
         let all = rows(&netwren_in(&lab, &args).ok());
-        let books = &all.last().unwrap()["accounting"];
-        let n = |key: &str| books[key].as_u64().unwrap();
-        let sum: u64 = ["emitted", "filtered", "grouped", "doubled", "cut", "failed"].iter().map(|k| n(k)).sum();
-        assert_eq!(n("seen"), sum, "{shape:?}: {books}");
+        let stats = &all.last().unwrap()["accounting"];
+        let n = |key: &str| stats[key].as_u64().unwrap();
+        let sum: u64 = ["emitted", "filtered", "grouped", "duplicates", "cut", "failed"].iter().map(|k| n(k)).sum();
+        assert_eq!(n("seen"), sum, "{shape:?}: {stats}");
         assert!(n("seen") > 0, "{shape:?}");
     }
 }

@@ -61,7 +61,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l exit-code -d 'Exit with 1 if no row was shown'
@@ -95,7 +95,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and __fish_seen_subcommand_from kill" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
@@ -132,7 +132,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -s c -l columns -
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l exit-code -d 'Exit with 1 if no row was shown'
@@ -169,7 +169,7 @@ unconfirmed\t''
 expect\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and not __fish_seen_subcommand_from top stats events advise delete stateless" -l exit-code -d 'Exit with 1 if no row was shown'
@@ -213,7 +213,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from top" -l exit-code -d 'Exit with 1 if no row was shown'
@@ -246,7 +246,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l owners-via -d 'Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody' -r -f -a "bpf\t''
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stats" -l exit-code -d 'Exit with 1 if no row was shown'
@@ -283,7 +283,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l event -d 'Only these events: new, update, destroy, live. The kernel sends no others; new alone is told of by BPF where that can be' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l buffer -d 'Room for what waits to be read: 8MiB if not said, 16MiB and more by BPF' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l exit-code -d 'Exit with 1 if no row was shown'
@@ -332,7 +332,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l stats -d 'The books of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the door used'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l exit-code -d 'Exit with 1 if no row was shown'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from delete" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'

@@ -5,7 +5,7 @@
 //! says which and ends with exit code 3. Recordings of format 1 do not name them: nothing is said then.
 
 use record::rows::need;
-use record::{Accounting, Demand, Each, LookupId, Offer, Source, SourceError, Table, Unchanged};
+use record::{Accounting, Demand, Each, LookupId, Offer, RowCache, Source, SourceError, Table};
 use sys::{Host, Mode};
 
 /// Fields that a sentence names; the others are counted.
@@ -46,19 +46,19 @@ impl<T: Table> Source<T> for Asked<'_, T> {
     fn read(
         &mut self,
         demand: &Demand<T>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, T>,
     ) -> Result<Accounting, SourceError> {
         if self.host.mode() == Mode::Recording {
             self.tell(demand);
         }
-        let mut books = self.inner.read(demand, unchanged, each)?;
+        let mut stats = self.inner.read(demand, cache, each)?;
         let missing = missing(self.host, demand);
         if !missing.is_empty() {
-            books.unanswered = true;
-            books.because(0, not_asked(T::NAME, &missing));
+            stats.unanswered = true;
+            stats.add_reason(0, not_asked(T::NAME, &missing));
         }
-        Ok(books)
+        Ok(stats)
     }
 }
 
@@ -89,12 +89,12 @@ fn not_asked(table: &str, missing: &[&str]) -> String {
 }
 
 /// Tells a recording which lookups are read. Of a replay: the lookups among the wanted ones that it holds; fields of
-/// `T` that need another one are said in `books`.
+/// `T` that need another one are said in `stats`.
 pub(crate) fn lookups<T: Table>(
     host: &Host,
     demand: &Demand<T>,
     wanted: Vec<LookupId>,
-    books: &mut Accounting,
+    stats: &mut Accounting,
 ) -> Vec<LookupId> {
     host.note_asked(LOOKUPS, &mut wanted.iter().map(|id| name(*id)));
     let (held, lacking): (Vec<_>, Vec<_>) =
@@ -104,14 +104,14 @@ pub(crate) fn lookups<T: Table>(
     // Where the table's own reading lacks it, that is said there.
     let missing: Vec<&str> = fields.filter(|name| host.was_asked(T::NAME, name) != Some(false)).collect();
     if !lacking.is_empty() {
-        books.unanswered = true;
+        stats.unanswered = true;
     }
     if !missing.is_empty() {
-        books.because(0, not_asked(T::NAME, &missing));
+        stats.add_reason(0, not_asked(T::NAME, &missing));
     } else if !lacking.is_empty() {
         let names: Vec<&str> = lacking.iter().map(|id| name(*id)).collect();
         let text = format!("the recording holds no {} (`netwren record FILE` records everything)", names.join(", "));
-        books.because(0, text);
+        stats.add_reason(0, text);
     }
     held
 }
@@ -153,7 +153,7 @@ mod tests {
         fn read(
             &mut self,
             _: &Demand<Sockets>,
-            _: Option<&dyn Unchanged>,
+            _: Option<&dyn RowCache>,
             _: &mut Each<'_, Sockets>,
         ) -> Result<Accounting, SourceError> {
             Ok(Accounting::default())
@@ -173,9 +173,9 @@ mod tests {
         Asked::new(&mut By(interface), &host, of_sockets).run(&demand(first), &mut |_| Next::More).unwrap();
         host.finish().unwrap();
         let host = Host::replaying(&file).unwrap();
-        let books = Asked::new(&mut By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
-        assert_eq!(books.is_partial(), !books.why.is_empty());
-        books.why.first().map(|why| why.text.to_string())
+        let stats = Asked::new(&mut By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
+        assert_eq!(stats.is_partial(), !stats.why.is_empty());
+        stats.why.first().map(|why| why.text.to_string())
     }
 
     #[test]
@@ -199,14 +199,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape");
         let host = Host::live().recording(&file).unwrap();
-        let mut books = Accounting::default();
+        let mut stats = Accounting::default();
         let wanted = vec![LookupId::Owners, LookupId::Cmdlines];
-        assert_eq!(lookups(&host, &demand(&["process"]), vec![LookupId::Owners], &mut books), [LookupId::Owners]);
+        assert_eq!(lookups(&host, &demand(&["process"]), vec![LookupId::Owners], &mut stats), [LookupId::Owners]);
         host.finish().unwrap();
         let host = Host::replaying(&file).unwrap();
-        assert!(!books.is_partial());
-        assert_eq!(lookups(&host, &demand(&["process", "cmdline"]), wanted, &mut books), [LookupId::Owners]);
-        assert!(books.unanswered && books.why[0].text.contains("does not hold `cmdline` of sockets"), "{books:?}");
+        assert!(!stats.is_partial());
+        assert_eq!(lookups(&host, &demand(&["process", "cmdline"]), wanted, &mut stats), [LookupId::Owners]);
+        assert!(stats.unanswered && stats.why[0].text.contains("does not hold `cmdline` of sockets"), "{stats:?}");
         let every = LookupId::ALL.map(name);
         assert!(every.iter().enumerate().all(|(at, word)| !every[..at].contains(word)));
     }

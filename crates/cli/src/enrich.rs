@@ -22,27 +22,27 @@ pub(crate) struct Enrichment {
 }
 
 impl Enrichment {
-    /// Reads the `wanted` lookups. One that cannot be read leaves its cells empty and its reason in `books`.
-    pub(crate) fn read(session: &Session, wanted: &[LookupId], books: &mut Accounting) -> Enrichment {
+    /// Reads the `wanted` lookups. One that cannot be read leaves its cells empty and its reason in `stats`.
+    pub(crate) fn read(session: &Session, wanted: &[LookupId], stats: &mut Accounting) -> Enrichment {
         let (host, netns_id) = (session.host(), session.netns_id());
         let mut all = Enrichment::default();
         for id in wanted {
             match id {
                 LookupId::Owners => {
-                    let now = kept(session.owners().read(host), books);
+                    let now = kept(session.owners().read(host), stats);
                     all.owners = now.map(OwnersOfRounds::new);
                 }
-                LookupId::Users => all.users = kept(Users::read(host), books),
-                LookupId::Ifaces => all.ifaces = ifaces(session, books),
+                LookupId::Users => all.users = kept(Users::read(host), stats),
+                LookupId::Ifaces => all.ifaces = ifaces(session, stats),
                 LookupId::Netns => {
                     let names = match session.namespaces() {
                         Some(namespaces) => names_of(&namespaces, host),
                         None => NetnsNames::read(host, &[netns_id]),
                     };
-                    all.netns = kept(names, books);
+                    all.netns = kept(names, stats);
                 }
-                LookupId::LocalPorts => all.ports = Some(port_ranges(session, books)),
-                LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), books),
+                LookupId::LocalPorts => all.ports = Some(port_ranges(session, stats)),
+                LookupId::Cgroups => all.cgroups = kept(Cgroups::read(host), stats),
                 // Names of hosts arrive later, see `names.rs`.
                 LookupId::Hosts => {}
                 // From all owners at once, below.
@@ -54,23 +54,23 @@ impl Enrichment {
                 | LookupId::Contexts => {}
             }
         }
-        all.read_processes(session, wanted, books);
+        all.read_processes(session, wanted, stats);
         if let Some(report) = all.owners.as_ref().map(|owners| owners.now.report()) {
-            books.used(report.via());
+            stats.used(report.via());
             if report.is_partial() {
-                books.incomplete = true;
-                report.lines().into_iter().for_each(|line| books.because(1, line));
+                stats.incomplete = true;
+                report.lines().into_iter().for_each(|line| stats.add_reason(1, line));
             }
         }
         let shown = all.cgroups.iter().filter(|_| wanted.contains(&LookupId::Cgroups));
         for line in shown.flat_map(|c| c.report().lines()) {
-            books.because(1, line);
+            stats.add_reason(1, line);
         }
         all
     }
 
     /// What surrounds the owners themselves, as far as it is wanted.
-    fn read_processes(&mut self, session: &Session, wanted: &[LookupId], books: &mut Accounting) {
+    fn read_processes(&mut self, session: &Session, wanted: &[LookupId], stats: &mut Accounting) {
         let wants = |ids: &[LookupId]| ids.iter().any(|id| wanted.contains(id));
         let placed = wants(&[LookupId::Containers, LookupId::Pods, LookupId::Units]);
         let parts = ProcessParts {
@@ -84,11 +84,11 @@ impl Enrichment {
         }
         let owners = self.owners.as_ref().map(|owners| &owners.now);
         let (pids, seen_ns) = owners.map(|now| (now.pids(), now.seen_ns())).unwrap_or_default();
-        self.processes = kept(Processes::read(session.host(), &pids, parts, seen_ns), books);
+        self.processes = kept(Processes::read(session.host(), &pids, parts, seen_ns), stats);
         let lines = self.processes.iter().flat_map(|processes| processes.report().lines());
         lines.for_each(|line| {
-            books.incomplete = true;
-            books.because(1, line);
+            stats.incomplete = true;
+            stats.add_reason(1, line);
         });
         if !placed {
             return;
@@ -100,8 +100,8 @@ impl Enrichment {
         let files = self.processes.iter().flat_map(Processes::cgroups);
         let containers = Containers::read(session.host(), files, self.cgroups.as_ref());
         if let Some(line) = containers.missing() {
-            books.incomplete = true;
-            books.because(1, line);
+            stats.incomplete = true;
+            stats.add_reason(1, line);
         }
         self.containers = Some(containers);
     }
@@ -229,15 +229,15 @@ fn names_of(namespaces: &Namespaces, host: &Host) -> Result<NetnsNames, HostErro
 }
 
 /// The interfaces of every namespace that is read.
-fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
+fn ifaces(session: &Session, stats: &mut Accounting) -> Option<Ifaces> {
     if session.namespaces().is_none() {
-        return kept(Ifaces::read(session.host(), session.netns_id()), books);
+        return kept(Ifaces::read(session.host(), session.netns_id()), stats);
     }
     let mut ifaces = Ifaces::new();
     session.in_each_namespace(&mut |netns_id| match ifaces.add(session.host(), netns_id, None) {
         // Not entered when this was recorded: no row is there, either.
         Err(error) if !error.is_not_recorded() => {
-            books.because(1, format!("names of interfaces are missing: {error}"));
+            stats.add_reason(1, format!("names of interfaces are missing: {error}"));
         }
         _ => {}
     });
@@ -245,27 +245,27 @@ fn ifaces(session: &Session, books: &mut Accounting) -> Option<Ifaces> {
 }
 
 /// The range of local ports of every namespace that is read.
-fn port_ranges(session: &Session, books: &mut Accounting) -> PortRanges {
+fn port_ranges(session: &Session, stats: &mut Accounting) -> PortRanges {
     let mut ranges = PortRanges::default();
     session.in_each_namespace(&mut |netns_id| match LocalPorts::read(session.host(), netns_id, None) {
         Ok(ports) => ranges.add(netns_id, ports),
         // Not entered when this was recorded: no row is there, either.
         Err(error) if session.namespaces().is_some() && error.is_not_recorded() => {}
         Err(error) => {
-            books.incomplete = true;
-            books.because(1, error.to_string());
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
         }
     });
     ranges
 }
 
-/// The value, or none and a line in the books.
-fn kept<V>(read: Result<V, host::HostError>, books: &mut Accounting) -> Option<V> {
+/// The value, or none and a line in the row counts.
+fn kept<V>(read: Result<V, host::HostError>, stats: &mut Accounting) -> Option<V> {
     match read {
         Ok(value) => Some(value),
         Err(error) => {
-            books.incomplete = true;
-            books.because(1, error.to_string());
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
             None
         }
     }

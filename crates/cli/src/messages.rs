@@ -29,48 +29,48 @@ pub(crate) fn refused(error: &clap::Error) -> Exit {
 }
 
 /// Says what was lost, unreadable or incomplete; nothing when all is well.
-pub(crate) fn footer(books: &Accounting) {
-    for line in footer_lines(books) {
+pub(crate) fn footer(stats: &Accounting) {
+    for line in footer_lines(stats) {
         say(&line);
     }
 }
 
 /// The footer's lines: one for counted losses, one a reason.
-pub(crate) fn footer_lines(books: &Accounting) -> Vec<String> {
+pub(crate) fn footer_lines(stats: &Accounting) -> Vec<String> {
     let mut lines = Vec::new();
     let counted: Vec<String> =
-        [("lost", books.lost), ("unreadable", books.failed), ("shown once though read twice", books.doubled)]
+        [("lost", stats.lost), ("unreadable", stats.failed), ("shown once though read twice", stats.duplicates)]
             .iter()
             .filter(|(_, n)| *n > 0)
             .map(|(word, n)| format!("{n} {word}"))
             .collect();
     if !counted.is_empty() {
-        lines.push(format!("of {} rows read: {}", books.seen, counted.join(", ")));
+        lines.push(format!("of {} rows read: {}", stats.seen, counted.join(", ")));
     }
-    for why in &books.why {
+    for why in &stats.why {
         lines.push(match why.count {
             0 | 1 => why.text.to_string(),
             n => format!("{} ({n} times)", why.text),
         });
     }
-    if books.incomplete && books.why.is_empty() {
+    if stats.incomplete && stats.why.is_empty() {
         lines.push("the result may not be whole".to_owned());
     }
     lines
 }
 
 /// The line of `--stats` where the format has no place for it.
-pub(crate) fn books_line(books: &Accounting) -> String {
-    let Accounting { seen, emitted, filtered, grouped, doubled, cut, failed, lost, .. } = books;
+pub(crate) fn stats_line(stats: &Accounting) -> String {
+    let Accounting { seen, emitted, filtered, grouped, duplicates, cut, failed, lost, .. } = stats;
     format!(
-        "rows seen {seen}: shown {emitted}, filtered {filtered}, grouped {grouped}, doubled {doubled}, cut {cut}, \
+        "rows seen {seen}: shown {emitted}, filtered {filtered}, grouped {grouped}, duplicates {duplicates}, cut {cut}, \
          failed {failed}; lost {lost}; via {}",
-        books.via.join(", ")
+        stats.via.join(", ")
     )
 }
 
 /// The line of `--cost`.
-pub(crate) fn cost_line(cost: &Cost, books: &Accounting) -> String {
+pub(crate) fn cost_line(cost: &Cost, stats: &Accounting) -> String {
     let ms = |us: u64| us as f64 / 1000.0;
     let peak = sys::cost::peak_kib().map_or_else(|| "unknown".to_owned(), |kib| format!("{kib} KiB"));
     format!(
@@ -81,7 +81,7 @@ pub(crate) fn cost_line(cost: &Cost, books: &Accounting) -> String {
         ms(cost.at_ns / 1000),
         cost.syscalls,
         cost.bytes_read / 1024,
-        books.via.join(", ")
+        stats.via.join(", ")
     )
 }
 
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_whole_result_has_no_footer() {
-        let mut books = Accounting { seen: 5, emitted: 5, ..Accounting::default() };
-        assert!(footer_lines(&books).is_empty());
-        books.lost = 2;
-        books.because(1, "the table changed while it was read");
-        assert_eq!(footer_lines(&books), ["of 5 rows read: 2 lost", "the table changed while it was read"]);
+        let mut stats = Accounting { seen: 5, emitted: 5, ..Accounting::default() };
+        assert!(footer_lines(&stats).is_empty());
+        stats.lost = 2;
+        stats.add_reason(1, "the table changed while it was read");
+        assert_eq!(footer_lines(&stats), ["of 5 rows read: 2 lost", "the table changed while it was read"]);
     }
 }

@@ -96,11 +96,11 @@ impl<'s, F> ProcessCache<'s, F> {
     }
 
     /// Says what is missing.
-    pub(crate) fn tell(&self, books: &mut Accounting) {
+    pub(crate) fn tell(&self, stats: &mut Accounting) {
         if self.missing.get() > 0 {
-            books.incomplete = true;
+            stats.incomplete = true;
             let text = format!("cells of processes are empty: more than {READINGS_MAX} processes at a time");
-            books.because(self.missing.get(), text);
+            stats.add_reason(self.missing.get(), text);
         }
     }
 
@@ -231,9 +231,9 @@ mod tests {
         for pid in 0..READINGS_MAX as u64 + 7 {
             let _ = process_cache.of(pid);
         }
-        let mut books = Accounting::default();
-        process_cache.tell(&mut books);
-        assert_eq!((books.incomplete, books.why[0].count), (true, 7));
+        let mut stats = Accounting::default();
+        process_cache.tell(&mut stats);
+        assert_eq!((stats.incomplete, stats.why[0].count), (true, 7));
         process_cache.renew();
         assert!(process_cache.of(READINGS_MAX as u64 + 6).is_some());
         assert_eq!(process_cache.missing.get(), 7);

@@ -206,7 +206,7 @@ impl<'s> RefreshingLookups<'s> {
     }
 
     /// Says which cells stayed empty though there may be a name.
-    pub(crate) fn tell(&self, books: &mut Accounting) {
+    pub(crate) fn tell(&self, stats: &mut Accounting) {
         let places = self.places.iter().map(|(_, place)| place.missing());
         let all = [
             ("network namespaces", self.namespaces.missing()),
@@ -214,10 +214,10 @@ impl<'s> RefreshingLookups<'s> {
             ("containers, pods or units", places.sum()),
         ];
         for (what, count) in all.into_iter().filter(|(_, count)| *count > 0) {
-            books.incomplete = true;
+            stats.incomplete = true;
             let share = 100 / SHARE_OF_TIME;
             let text = format!("cells without the names of new {what}: reading names may take {share} % of the time");
-            books.because(count, text);
+            stats.add_reason(count, text);
         }
     }
 }
@@ -311,15 +311,15 @@ mod tests {
     fn issue_10_cells_that_stay_empty_cost_the_run_its_completeness() {
         let host = Host::live();
         let refreshing = RefreshingLookups::new(&host, Lookups::none());
-        let mut books = Accounting::default();
-        refreshing.tell(&mut books);
-        assert!(!books.incomplete && books.why.is_empty());
+        let mut stats = Accounting::default();
+        refreshing.tell(&mut stats);
+        assert!(!stats.incomplete && stats.why.is_empty());
         refreshing.groups.missing.set(3);
         refreshing.places[0].1.missing.set(1);
         refreshing.places[2].1.missing.set(1);
-        refreshing.tell(&mut books);
-        let said: Vec<(u64, &str)> = books.why.iter().map(|why| (why.count, &*why.text)).collect();
-        assert_eq!((books.incomplete, said.len(), said[0].0, said[1].0), (true, 2, 3, 2));
+        refreshing.tell(&mut stats);
+        let said: Vec<(u64, &str)> = stats.why.iter().map(|why| (why.count, &*why.text)).collect();
+        assert_eq!((stats.incomplete, said.len(), said[0].0, said[1].0), (true, 2, 3, 2));
         assert!(said[0].1.starts_with("cells without the names of new cgroups"), "{said:?}");
     }
 

@@ -26,7 +26,7 @@ pub fn schema_markdown() -> String {
     page.push_str(
         "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, \
          --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \
-         `{\"accounting\":{seen, emitted, filtered, grouped, doubled, cut, failed, lost, why:[{count, text}], via, \
+         `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
          cpu_ms}}`.\nWith `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
     );
     page

@@ -117,7 +117,7 @@ impl Session {
 
     /// Looks which namespaces there are, if all are read. Once a round: they come and go. Those that nothing leads to are
     /// found if the kernel may be asked for its list, by the program that will then read them.
-    pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, books: &mut Accounting) {
+    pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, stats: &mut Accounting) {
         let Some(everywhere) = &self.everywhere else { return };
         let all = if ask_the_kernel { self.socket_cache.every_namespace(&self.host) } else { None };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
@@ -133,15 +133,15 @@ impl Session {
             Ok(found) => found,
             Err(error) => {
                 self.fingerprint.take();
-                books.incomplete = true;
-                return books.because(1, error.to_string());
+                stats.incomplete = true;
+                return stats.add_reason(1, error.to_string());
             }
         };
         match all {
             Some(all) => found.also(&all),
             None if found.hidden() > 0 => {
-                books.incomplete = true;
-                books.because(found.hidden(), HIDDEN);
+                stats.incomplete = true;
+                stats.add_reason(found.hidden(), HIDDEN);
             }
             None => {}
         }
@@ -263,23 +263,23 @@ impl Session {
         self.wait_failed.borrow().as_ref().map(|error| format!("ended early: {error}"))
     }
 
-    /// Closes a recording, and adds to the books what is wrong with the tape that was written or read.
-    pub(crate) fn finish(&self, books: &mut Accounting) {
+    /// Closes a recording, and adds to the row counts what is wrong with the tape that was written or read.
+    pub(crate) fn finish(&self, stats: &mut Accounting) {
         if self.lacks_namespaces {
-            books.unanswered = true;
-            books.because(0, ONE_NAMESPACE);
+            stats.unanswered = true;
+            stats.add_reason(0, ONE_NAMESPACE);
         }
         if let Err(error) = self.host.finish() {
-            books.incomplete = true;
-            books.because(1, error.to_string());
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
         }
         if let Some(why) = self.wait_failure() {
-            books.incomplete = true;
-            books.because(1, why);
+            stats.incomplete = true;
+            stats.add_reason(1, why);
         }
         // Names that are missing are no reason for exit code 3: every row is there.
         let names = self.resolver.iter().flat_map(|resolver| resolver.report().lines());
-        names.chain(self.troubles.iter().cloned()).for_each(|line| books.because(1, line));
+        names.chain(self.troubles.iter().cloned()).for_each(|line| stats.add_reason(1, line));
     }
 }
 

@@ -145,7 +145,8 @@ impl Reader<'_> {
         let mut rows = vec![Vec::new(); tests.len()];
         let run = self.source().run(&demand(filter), &mut |row| {
             // The socket that asks is itself a netlink socket, another one each time.
-            let asks = row.rare.and_then(|rare| rare.netlink).is_some_and(|part| part.protocol.0 == NETLINK_SOCK_DIAG);
+            let asks =
+                row.extras.and_then(|rare| rare.netlink).is_some_and(|part| part.protocol.0 == NETLINK_SOCK_DIAG);
             for (rows, test) in rows.iter_mut().zip(tests).filter(|_| !asks) {
                 if test.matches(row, &self.lookups) {
                     rows.push(seen(row));

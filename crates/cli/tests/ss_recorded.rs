@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use netlink::Messages;
-use record::rows::{Rare, Socket};
+use record::rows::{FamilyExtras, Socket};
 use record::{Key, Lookup, LookupId, Lookups, Proto, State, Value};
 use sinks::face::ss::{Layout, Options, Writer};
 use sockets::{InetDecoder, SctpDecoder, TipcDecoder, XdpDecoder, decode_vsock};
@@ -28,7 +28,7 @@ fn fixture(kernel: &str, name: &str) -> PathBuf {
 fn each_row(kernel: &str, name: &str, proto: Proto, each: &mut dyn FnMut(&Socket<'_>)) {
     let bytes = std::fs::read(fixture(kernel, &format!("{name}.nl"))).unwrap();
     for message in Messages::new(&bytes).map(|message| message.unwrap()).filter(|message| !message.is_end()) {
-        let mut rare = Rare::default();
+        let mut rare = FamilyExtras::default();
         let payload = message.payload;
         match proto {
             Proto::Sctp => each(&SctpDecoder::new(1).decode(payload, &mut rare).unwrap()),

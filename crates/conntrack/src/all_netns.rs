@@ -4,14 +4,14 @@
 //! costs its own rows and a line, not the run. Knows nothing of how namespaces are found.
 pub(crate) mod source;
 
-use record::{Accounting, ManyBooks, Next, SourceError};
+use record::{Accounting, MergedStats, Next, SourceError};
 use sys::{Host, NetnsTarget, NotEntered};
 
 /// What is done inside a namespace, known by its inode: whether to go on with the next one. An error costs this one only.
 pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
 
 /// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it wants no more. What could
-/// not be entered or read stands in the books; the error is the first one, if nothing at all was read. Entering needs
+/// not be entered or read stands in the row counts; the error is the first one, if nothing at all was read. Entering needs
 /// CAP_SYS_ADMIN.
 pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
     in_each_for(host, ways, "", visit)
@@ -24,7 +24,7 @@ pub fn in_each_for(
     purpose: &str,
     visit: &mut Visit<'_>,
 ) -> Result<Accounting, SourceError> {
-    let (mut many, mut not_entered) = (ManyBooks::default(), NotEntered::default());
+    let (mut many, mut not_entered) = (MergedStats::default(), NotEntered::default());
     for way in ways {
         let inside = match way.enter_for(host, purpose) {
             Ok(inside) => inside,
@@ -33,7 +33,7 @@ pub fn in_each_for(
                 continue;
             }
         };
-        let read = visit(way.netns_id, &mut many.books);
+        let read = visit(way.netns_id, &mut many.stats);
         drop(inside);
         match read {
             Ok(next) => {

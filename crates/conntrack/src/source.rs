@@ -5,7 +5,9 @@ use std::fmt;
 
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
-use record::{Accounting, Books, Demand, Each, Offer, Source, SourceError, SourceFault, Table, Unchanged, field_index};
+use record::{
+    Accounting, Demand, Each, Offer, RowCache, RowStats, Source, SourceError, SourceFault, Table, field_index,
+};
 use sys::{Errno, Host, Mode, NetNs, SysError};
 
 use crate::backends::bpf::cache::{self as bpf, BackendCache, WalkError};
@@ -275,20 +277,20 @@ impl Source<Nat> for ConntrackSource<'_> {
     fn read(
         &mut self,
         demand: &Demand<Nat>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
         let fits = demand.need & CHANGES_BY_ITSELF == 0 && self.host.mode() == Mode::Live;
         let timeout = field_index::<Nat>("timeout_s").filter(|_| fits);
-        let unchanged = unchanged.filter(|unchanged| timeout.is_some_and(|field| unchanged.but_for(field)));
+        let cache = cache.filter(|cache| timeout.is_some_and(|field| cache.exclude_field(field)));
         let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
-        let mut books = Books::default();
+        let mut stats = RowStats::default();
         for note in self.narrower_filters(demand) {
-            books.unanswered(format!("the recording was made with a {note}: other entries are missing"));
+            stats.unanswered(format!("the recording was made with a {note}: other entries are missing"));
         }
         if is_empty {
-            books.used(choice.via.name());
-            return Ok(books.close());
+            stats.used(choice.via.name());
+            return Ok(stats.close());
         }
         let host = self.host;
         let labels = (demand.need & need::LABELS != 0).then(|| LabelNames::read(host));
@@ -299,8 +301,8 @@ impl Source<Nat> for ConntrackSource<'_> {
         let handed_out = &mut *self.shared.unwrap_or(&own).borrow_mut();
         let rows = Rows {
             each,
-            unchanged,
-            books: &mut books,
+            cache,
+            stats: &mut stats,
             labels,
             text: Vec::new(),
             unnamed: false,
@@ -318,18 +320,18 @@ impl Source<Nat> for ConntrackSource<'_> {
         let by_proc_instead = choice.via != Via::Proc && run.by_proc;
         let (unnamed, chains) = (run.rows.unnamed, run.chains);
         if by_proc_instead && filtered_need(demand) & PROC_LACKS != 0 {
-            books.incomplete(0, "the filter tests fields that /proc/net/nf_conntrack lacks: entries may be missing");
+            stats.incomplete(0, "the filter tests fields that /proc/net/nf_conntrack lacks: entries may be missing");
         }
         self.chains = chains;
         if unnamed {
-            books.note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
+            stats.note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
         }
         match ended {
-            Ok(()) => Ok(books.close()),
-            Err(trouble) if books.rows() > 0 => {
+            Ok(()) => Ok(stats.close()),
+            Err(trouble) if stats.rows() > 0 => {
                 let what = self.options.table.what();
-                books.incomplete(0, format!("{what} {} incomplete: {trouble}", netlink::is_or_are(what)));
-                Ok(books.close())
+                stats.incomplete(0, format!("{what} {} incomplete: {trouble}", netlink::is_or_are(what)));
+                Ok(stats.close())
             }
             Err(trouble) => Err(trouble.into_error(self.options.table)),
         }
@@ -378,18 +380,18 @@ impl Run<'_, '_, '_, '_> {
         match walked {
             Ok(walked) => {
                 self.chains = walked.chains;
-                rows.books.used(Via::Bpf.name());
+                rows.stats.used(Via::Bpf.name());
                 Ok(())
             }
-            Err(error) if rows.books.rows() > 0 && rows.handed_out.is_noting() => {
-                rows.books.used(Via::Bpf.name());
-                rows.books.note(format!("the rest was read by netlink: {error}"));
+            Err(error) if rows.stats.rows() > 0 && rows.handed_out.is_noting() => {
+                rows.stats.used(Via::Bpf.name());
+                rows.stats.note(format!("the rest was read by netlink: {error}"));
                 rows.handed_out.finish();
                 if source.all { Ok(()) } else { self.by_netlink_or_proc(kernel) }
             }
-            Err(error) if rows.books.rows() > 0 || !source.is_followed() => Err(ReadFailure::Walk(error)),
+            Err(error) if rows.stats.rows() > 0 || !source.is_followed() => Err(ReadFailure::Walk(error)),
             Err(error) => {
-                rows.books.note(format!("read by netlink: {error}"));
+                rows.stats.note(format!("read by netlink: {error}"));
                 self.by_netlink_or_proc(kernel)
             }
         }
@@ -397,18 +399,18 @@ impl Run<'_, '_, '_, '_> {
 
     fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), ReadFailure> {
         let Options { via, table, .. } = self.source.options;
-        let before = self.rows.books.rows();
+        let before = self.rows.stats.rows();
         match self.by_netlink(filter) {
             Err(error)
                 if error.is_unavailable()
                     && via != Some(Via::Netlink)
                     && table == CtTable::Conntrack
-                    && self.rows.books.rows() == before
+                    && self.rows.stats.rows() == before
                     && !self.source.host.is_replay() =>
             {
                 match self.by_proc() {
                     Ok(()) => {
-                        self.rows.books.note(format!("read from /proc/net/nf_conntrack, which knows less: {error}"));
+                        self.rows.stats.note(format!("read from /proc/net/nf_conntrack, which knows less: {error}"));
                         Ok(())
                     }
                     Err(proc) => Err(ReadFailure::Neither(error, proc)),
@@ -443,7 +445,7 @@ impl Run<'_, '_, '_, '_> {
                 break;
             }
         }
-        self.rows.books.used(Via::Netlink.name());
+        self.rows.stats.used(Via::Netlink.name());
         Ok(())
     }
 
@@ -457,7 +459,7 @@ impl Run<'_, '_, '_, '_> {
             }
             seen.watch();
         }
-        self.rows.books.incomplete(0, RESIZED);
+        self.rows.stats.incomplete(0, RESIZED);
         Ok(())
     }
 
@@ -472,7 +474,7 @@ impl Run<'_, '_, '_, '_> {
         let table = self.source.options.table;
         let rows = &mut self.rows;
         let done = dump_entries(host, place, table, filter, &note, |row, number| {
-            rows.books.arrived(1);
+            rows.stats.arrived(1);
             if number != block && !resized {
                 block = number;
                 resized = buckets.read() != before;
@@ -489,7 +491,7 @@ impl Run<'_, '_, '_, '_> {
     fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
         let rows = &mut self.rows;
         let each = |row: &Expectation<'_>| {
-            rows.books.arrived(1);
+            rows.stats.arrived(1);
             let master = row.master;
             rows.row(&Conntrack {
                 netns_id: row.netns_id,
@@ -509,12 +511,12 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn dumped(&mut self, done: &Dumped) {
-        let books = &mut self.rows.books;
-        books.arrived(done.malformed);
-        books.failed_rows(done.malformed, done.first_error);
-        books.unknown_attrs(done.unknown_attrs);
+        let stats = &mut self.rows.stats;
+        stats.arrived(done.malformed);
+        stats.failed_rows(done.malformed, done.first_error);
+        stats.unknown_attrs(done.unknown_attrs);
         if done.end.interrupted {
-            books.incomplete(0, "the table changed while it was read: entries may be missing");
+            stats.incomplete(0, "the table changed while it was read: entries may be missing");
         }
         self.rows.stopped |= done.end.stopped;
     }
@@ -532,18 +534,18 @@ impl Run<'_, '_, '_, '_> {
             let mut buckets = Size::of_buckets(host, place);
             let before = buckets.read();
             let stopped = proc_file::lines(host, place, |line| {
-                rows.books.arrived(1);
+                rows.stats.arrived(1);
                 match parse_proc_line(line, place.netns_id, now_ns) {
                     Ok(row) => rows.row_unless_out(&row, &mut seen),
                     Err(error) => rows.failed(error),
                 }
             })?;
-            rows.books.used(Via::Proc.name());
+            rows.stats.used(Via::Proc.name());
             if stopped || buckets.read() == before {
                 return Ok(());
             }
         }
-        rows.books.incomplete(0, RESIZED);
+        rows.stats.incomplete(0, RESIZED);
         Ok(())
     }
 }

@@ -20,12 +20,12 @@ fn run(via: Via, rows: u64) -> u64 {
     let mut demand = Demand::<Nat>::new(&[], Vec::new());
     demand.need |= nat_need::LABELS;
     let before = testkit::allocator::allocations();
-    let books = ConntrackSource::new(&host, options).run(&demand, &mut |row| {
+    let stats = ConntrackSource::new(&host, options).run(&demand, &mut |row| {
         std::hint::black_box(row);
         Next::More
     });
     let count = testkit::allocator::allocations() - before;
-    assert_eq!(books.unwrap().seen, rows);
+    assert_eq!(stats.unwrap().seen, rows);
     count
 }
 

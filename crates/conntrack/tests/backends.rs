@@ -63,11 +63,11 @@ fn read(lab: &Lab, via: Option<Via>, demand: &Demand<Nat>) -> (Entries, Accounti
         let host = Host::live();
         let options = Options { via, ..Options::new(sys::netns::current_inode().unwrap()) };
         let mut entries = Entries::new();
-        let books = ConntrackSource::new(&host, options).run(demand, &mut |row| {
+        let stats = ConntrackSource::new(&host, options).run(demand, &mut |row| {
             keep(&mut entries, row);
             Next::More
         });
-        (entries, books.unwrap())
+        (entries, stats.unwrap())
     })
 }
 
@@ -115,16 +115,16 @@ fn root_every_door_tells_the_same() {
     testkit::require_root!();
     let lab = Lab::new("doors");
     assert_eq!(lab.track(mixed(2_500)), 2_500);
-    let (netlink, books) = read(&lab, Some(Via::Netlink), &everything());
-    assert_eq!((netlink.len(), books.seen, &books.via[..]), (2_500, 2_500, &["netlink"][..]));
-    assert!(!books.is_partial() && books.why.is_empty(), "{books:?}");
+    let (netlink, stats) = read(&lab, Some(Via::Netlink), &everything());
+    assert_eq!((netlink.len(), stats.seen, &stats.via[..]), (2_500, 2_500, &["netlink"][..]));
+    assert!(!stats.is_partial() && stats.why.is_empty(), "{stats:?}");
     let states = netlink.values().filter_map(|kept| kept.state).map(CtState::name);
     assert!(states.collect::<std::collections::BTreeSet<_>>().len() >= 14);
     for nat in [NatKind::None, NatKind::Snat, NatKind::Dnat, NatKind::Both] {
         assert!(netlink.values().filter(|kept| kept.nat == Some(nat)).count() > 20, "{nat:?}");
     }
-    let (proc, books) = read(&lab, Some(Via::Proc), &everything());
-    assert_eq!(books.via, ["proc"]);
+    let (proc, stats) = read(&lab, Some(Via::Proc), &everything());
+    assert_eq!(stats.via, ["proc"]);
     assert_same(&netlink, &proc, false);
     let tool = by_tool(&lab);
     assert_same(&netlink, &tool, true);
@@ -178,9 +178,9 @@ fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
     ];
     for (filter, passes) in cases {
         let demand = Demand::new(&[], filter);
-        let (read, books) = read(&lab, Some(Via::Netlink), &demand);
+        let (read, stats) = read(&lab, Some(Via::Netlink), &demand);
         let wanted: Vec<_> = all.iter().filter(|(_, kept)| passes(kept)).collect();
-        assert!(!wanted.is_empty() && read.len() < all.len() && books.why.is_empty(), "{:?}", demand.conjuncts);
+        assert!(!wanted.is_empty() && read.len() < all.len() && stats.why.is_empty(), "{:?}", demand.conjuncts);
         assert!(wanted.iter().all(|(key, _)| read.contains_key(key)), "{:?}", demand.conjuncts);
     }
 }
@@ -199,8 +199,8 @@ fn root_a_small_table_is_read_by_proc_and_fields_decide() {
         demand.need |= need;
         read(&lab, None, &demand)
     };
-    let (by_id, books) = wants(nat_need::ID);
-    assert_eq!(books.via, ["netlink"]);
+    let (by_id, stats) = wants(nat_need::ID);
+    assert_eq!(stats.via, ["netlink"]);
     assert!(by_id.values().all(|kept| kept.id.is_some()));
     assert_eq!(PROC_LACKS & nat_need::ID, nat_need::ID);
     assert_eq!(NETLINK_LACKS, nat_need::EXPIRED);
@@ -224,22 +224,22 @@ fn root_labels_have_names_or_numbers() {
             let options = Options::new(sys::netns::current_inode().unwrap());
             let demand = Demand::<Nat>::new(&[field_index::<Nat>("label").unwrap()], Vec::new());
             let mut told = Vec::new();
-            let books = ConntrackSource::new(&host, options).run(&demand, &mut |row| {
+            let stats = ConntrackSource::new(&host, options).run(&demand, &mut |row| {
                 told.push(row.label_words.map(|words| String::from_utf8(words.to_vec()).unwrap()));
                 Next::More
             });
             told.sort();
-            (told, books.unwrap())
+            (told, stats.unwrap())
         })
     };
-    let (told, books) = labels();
+    let (told, stats) = labels();
     assert_eq!(told, [None, Some("0,5".into()), Some("5".into())]);
-    assert_eq!(books.why.len(), 1);
-    assert!(books.why[0].text.contains("connlabel.conf") && !books.is_partial());
+    assert_eq!(stats.why.len(), 1);
+    assert!(stats.why[0].text.contains("connlabel.conf") && !stats.is_partial());
     std::fs::write(etc.join("xtables/connlabel.conf"), "0 audit\n5 web\n").unwrap();
-    let (told, books) = labels();
+    let (told, stats) = labels();
     assert_eq!(told, [None, Some("audit,web".into()), Some("web".into())]);
-    assert!(books.why.is_empty());
+    assert!(stats.why.is_empty());
 }
 
 /// What a helper waits for: the connection that will come, the one in which it was announced.
@@ -272,11 +272,11 @@ fn root_expectations_have_their_master() {
             .unwrap();
         let options = Options { table: conntrack::CtTable::Expect, ..Options::new(netns_id) };
         let mut rows = Vec::new();
-        let books = ConntrackSource::new(&host, options).run(&everything(), &mut |row| {
+        let stats = ConntrackSource::new(&host, options).run(&everything(), &mut |row| {
             rows.push((row.orig, row.master.copied(), row.backend(), row.timeout_s.is_some()));
             Next::More
         });
-        assert_eq!(books.unwrap().via, ["netlink"]);
+        assert_eq!(stats.unwrap().via, ["netlink"]);
         rows
     });
     assert_eq!(rows, [(expected, Some(master), None, true)]);

@@ -35,7 +35,7 @@ fn read(via: Via, resizer: &Resizer, at: impl Fn(usize) -> Option<u64>) -> (usiz
     let host = Host::live();
     let options = Options { via: Some(via), ..Options::new(sys::netns::current_inode().unwrap()) };
     let (mut seen, mut rows) = (HashSet::new(), 0);
-    let books = ConntrackSource::new(&host, options).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |row| {
+    let stats = ConntrackSource::new(&host, options).run(&Demand::<Nat>::new(&[], Vec::new()), &mut |row| {
         assert!(seen.insert((row.orig, row.zone)), "twice: {row:?}");
         rows += 1;
         if let Some(buckets) = at(rows) {
@@ -43,7 +43,7 @@ fn read(via: Via, resizer: &Resizer, at: impl Fn(usize) -> Option<u64>) -> (usiz
         }
         Next::More
     });
-    (seen.len(), books.unwrap())
+    (seen.len(), stats.unwrap())
 }
 
 #[test]
@@ -68,18 +68,18 @@ fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
     for via in [Via::Netlink, Via::Proc] {
         for at in [1, ENTRIES / 3, ENTRIES - 1, ENTRIES] {
             size = if size == 16_384 { 131_072 } else { 16_384 };
-            let (rows, books) = read(via, &resizer, |row| (row == at).then_some(size));
-            assert_eq!((rows, books.is_partial()), (ENTRIES, false), "{} at {at}: {books:?}", via.name());
-            assert!(books.doubled > 0 && books.seen == ENTRIES as u64 + books.doubled, "{books:?}");
+            let (rows, stats) = read(via, &resizer, |row| (row == at).then_some(size));
+            assert_eq!((rows, stats.is_partial()), (ENTRIES, false), "{} at {at}: {stats:?}", via.name());
+            assert!(stats.duplicates > 0 && stats.seen == ENTRIES as u64 + stats.duplicates, "{stats:?}");
         }
     }
     // Without an end: that is said, and still nothing comes twice.
     let sizes = std::cell::Cell::new(0);
-    let (rows, books) = read(Via::Netlink, &resizer, |_| {
+    let (rows, stats) = read(Via::Netlink, &resizer, |_| {
         sizes.set(sizes.get() + 1);
         (sizes.get() % 500 == 0).then(|| 16_384 + sizes.get() % 7 * 8_192)
     });
-    assert!(rows <= ENTRIES && (rows == ENTRIES || books.is_partial()), "{rows}: {books:?}");
+    assert!(rows <= ENTRIES && (rows == ENTRIES || stats.is_partial()), "{rows}: {stats:?}");
     drop(inside);
     drop(resizer);
     thread.join().unwrap();

@@ -13,8 +13,8 @@ use conntrack::{
 };
 use record::rows::{Conntrack, CtStatus, Nat, nat_need};
 use record::{
-    Accounting, Addr, Again, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, RowBytes, Source, Table, Test,
-    Unchanged, Value, field_index,
+    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Reused, RowBytes, RowCache, Source, Table,
+    Test, Value, field_index,
 };
 use sys::caps::Cap;
 use sys::fault::{Fault, arm, disarm_all};
@@ -69,8 +69,8 @@ fn told(row: &Conntrack<'_>) -> (String, i64) {
 
 fn table(cache: &BackendCache, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     let mut rows = Vec::new();
-    let books = read(cache, Some(via), demand, |row| rows.push(told(row)));
-    assert!(!books.incomplete, "{books:?}");
+    let stats = read(cache, Some(via), demand, |row| rows.push(told(row)));
+    assert!(!stats.incomplete, "{stats:?}");
     rows.sort();
     rows
 }
@@ -167,27 +167,27 @@ struct Known {
     refuses: bool,
 }
 
-impl Unchanged for Known {
-    fn but_for(&self, field: usize) -> bool {
+impl RowCache for Known {
+    fn exclude_field(&self, field: usize) -> bool {
         assert_eq!(Nat::FIELDS[field].name, "timeout_s");
         !self.refuses
     }
 
-    fn again(&self, row: RowBytes<'_>) -> Option<Again> {
+    fn reuse(&self, row: RowBytes<'_>) -> Option<Reused> {
         let Some(told) = self.rows.borrow().get(row.bytes).cloned() else {
             *self.asked.borrow_mut() = row.bytes.to_vec();
             return None;
         };
         let Value::U64(timeout_s) = row.beside else { panic!("{row:?}") };
         self.again.borrow_mut().push((told, timeout_s as i64));
-        Some(Again { next: Next::More, tag: 0 })
+        Some(Reused { next: Next::More, tag: 0 })
     }
 
-    fn forget(&self) {
+    fn invalidate(&self) {
         self.asked.borrow_mut().clear();
     }
 
-    fn carry(&self, _: Option<u32>) {}
+    fn set_tag(&self, _: Option<u32>) {}
 }
 
 /// Rows that are known by their bytes are those that the table has, with the time that is left now.
@@ -213,9 +213,9 @@ fn root_rows_are_known_again_but_for_their_time() {
                 fresh.push((text, timeout_s));
                 Next::More
             });
-            let books = read.unwrap();
+            let stats = read.unwrap();
             let mut all = [known.again.take(), fresh.clone()].concat();
-            assert_eq!(books.seen, all.len() as u64);
+            assert_eq!(stats.seen, all.len() as u64);
             all.sort();
             (all, fresh.len())
         };
@@ -329,8 +329,8 @@ fn root_all_namespaces_in_one_pass() {
     let mut source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.offer(&demand).door, "bpf");
-    let books = source.run(&demand, &mut each).unwrap();
-    assert_eq!(books.via, ["bpf"], "{:?} {:?}", cache.refused(), books);
+    let stats = source.run(&demand, &mut each).unwrap();
+    assert_eq!(stats.via, ["bpf"], "{:?} {:?}", cache.refused(), stats);
     assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
     // Not entered: a namespace of a source is its own.
     let (netns, mut own) = (NetNs::open_path(&paths[1]).unwrap(), 0);
@@ -380,8 +380,8 @@ type Fixed = HashMap<(Addr, u16, u8), ()>;
 /// How many of them did not come, and how many came twice; all else does not matter.
 fn missing_and_double(cache: &BackendCache, fixed: &Fixed) -> (usize, usize) {
     let mut found = HashMap::with_capacity(fixed.len());
-    let books = read(cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
-    assert!(!books.incomplete && books.via == ["bpf"], "{books:?}");
+    let stats = read(cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |row| count(&mut found, fixed, row));
+    assert!(!stats.incomplete && stats.via == ["bpf"], "{stats:?}");
     (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
 }
 
@@ -391,13 +391,13 @@ fn missing_and_double_of_all(cache: &BackendCache, fixed: &Fixed, netns_id: u64)
     let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
     let way = NetnsTarget { netns_id, is_here: false, path: None, pid: None };
     let mut source = AllNetnsConntrack::new(&host, options, vec![way]).with_cache(cache);
-    let books = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
+    let stats = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
         if row.netns_id == netns_id {
             count(&mut found, fixed, row);
         }
         Next::More
     });
-    assert!(!books.unwrap().incomplete);
+    assert!(!stats.unwrap().incomplete);
     (fixed.len() - found.len(), found.values().filter(|count| **count > 1).count())
 }
 
@@ -556,32 +556,32 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         let mut source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
         let demand = demand(&["orig_src"], Vec::new());
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
-        let books = source.run(&demand, &mut |_| Next::More).unwrap();
+        let stats = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
-        assert!(books.incomplete && (1..25_000).contains(&books.seen), "{books:?}");
-        assert!(books.why.iter().any(|why| why.text.contains("incomplete")), "{books:?}");
+        assert!(stats.incomplete && (1..25_000).contains(&stats.seen), "{stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.contains("incomplete")), "{stats:?}");
         // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
         for works in [2, 3, 5] {
             let mut entries = std::collections::HashSet::new();
             let mut source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
             arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
-            let books = source.run(&demand, &mut |row| {
+            let stats = source.run(&demand, &mut |row| {
                 assert!(entries.insert((row.orig, row.zone)), "{:?} came twice", row.orig);
                 Next::More
             });
             disarm_all();
-            let books = books.unwrap();
-            assert_eq!((entries.len(), books.incomplete, &books.via[..]), (25_000, false, &["bpf", "netlink"][..]));
-            assert!(books.doubled > 0 && books.seen == 25_000 + books.doubled, "{books:?}");
-            assert!(books.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{books:?}");
+            let stats = stats.unwrap();
+            assert_eq!((entries.len(), stats.incomplete, &stats.via[..]), (25_000, false, &["bpf", "netlink"][..]));
+            assert!(stats.duplicates > 0 && stats.seen == 25_000 + stats.duplicates, "{stats:?}");
+            assert!(stats.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{stats:?}");
         }
         // Before the first row another backend takes over, unless this one was insisted on.
         let mut source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
         arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
-        let books = source.run(&demand, &mut |_| Next::More).unwrap();
+        let stats = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
-        assert!(!books.incomplete && books.seen == 25_000 && books.via == ["netlink"], "{books:?}");
-        assert!(books.why.iter().any(|why| why.text.starts_with("read by netlink")), "{books:?}");
+        assert!(!stats.incomplete && stats.seen == 25_000 && stats.via == ["netlink"], "{stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.starts_with("read by netlink")), "{stats:?}");
         arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
         let error =
             ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache).run(&demand, &mut |_| Next::More);
@@ -605,22 +605,22 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     let read = || {
         let mut entries = std::collections::HashSet::new();
         let mut source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
-        let books = source.run(&demand, &mut |row| {
+        let stats = source.run(&demand, &mut |row| {
             assert!(entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
             Next::More
         });
         let of = |id| entries.iter().filter(|entry| entry.0 == id).count();
-        ([of(ids[0]), of(ids[1])], books.unwrap())
+        ([of(ids[0]), of(ids[1])], stats.unwrap())
     };
-    let (whole, books) = read();
-    assert_eq!((whole, &books.via[..]), ([15_000, 15_000], &["bpf"][..]), "{books:?}");
+    let (whole, stats) = read();
+    assert_eq!((whole, &stats.via[..]), ([15_000, 15_000], &["bpf"][..]), "{stats:?}");
     for works in [2, 3, 4] {
         arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
-        let (found, books) = read();
+        let (found, stats) = read();
         disarm_all();
-        assert_eq!((found, &books.via[..]), (whole, &["bpf", "netlink"][..]), "{books:?}");
-        assert!(books.doubled > 0 && books.incomplete, "{books:?}");
-        assert!(books.why.iter().any(|why| why.text.contains("nothing leads into")), "{books:?}");
+        assert_eq!((found, &stats.via[..]), (whole, &["bpf", "netlink"][..]), "{stats:?}");
+        assert!(stats.duplicates > 0 && stats.incomplete, "{stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.contains("nothing leads into")), "{stats:?}");
     }
 }
 
@@ -642,14 +642,14 @@ fn root_without_the_rights_netlink_takes_over() {
     let demand = demand(&["expired", "status"], Vec::new());
     confined(&lab, &[Cap::SysAdmin, Cap::NetAdmin], || {
         let mut rows = 0;
-        let books = read(&BackendCache::new(), Some(Via::Bpf), &demand, |_| rows += 1);
-        assert_eq!((rows, books.incomplete), (300, false), "CAP_BPF and CAP_PERFMON are enough");
+        let stats = read(&BackendCache::new(), Some(Via::Bpf), &demand, |_| rows += 1);
+        assert_eq!((rows, stats.incomplete), (300, false), "CAP_BPF and CAP_PERFMON are enough");
     });
     confined(&lab, &[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin], || {
         let (host, cache) = (Host::live(), BackendCache::new());
         let mut rows = 0;
-        let books = read(&cache, None, &demand, |_| rows += 1);
-        assert_eq!((rows, &books.via[..]), (300, &["netlink"][..]));
+        let stats = read(&cache, None, &demand, |_| rows += 1);
+        assert_eq!((rows, &stats.via[..]), (300, &["netlink"][..]));
         let offer = ConntrackSource::new(&host, options(None)).with_cache(&cache).offer(&demand);
         assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
         let forced = ConntrackSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
@@ -668,11 +668,11 @@ fn root_a_recorded_walk_is_read_again() {
         let mut rows = Vec::new();
         let options = Options { via: Some(Via::Bpf), ..Options::new(id) };
         let mut source = ConntrackSource::new(host, options);
-        let books = source.run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
+        let stats = source.run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
             rows.push(told(row));
             Next::More
         });
-        (rows, source.chains().unwrap(), books.unwrap())
+        (rows, source.chains().unwrap(), stats.unwrap())
     };
     let id = lab.inside(|| sys::netns::current_inode().unwrap());
     let live = lab.inside(|| {
@@ -681,9 +681,9 @@ fn root_a_recorded_walk_is_read_again() {
         host.finish().unwrap();
         (rows, chains)
     });
-    let (again, chains, books) = of(&Host::replaying(&file).unwrap(), id);
+    let (again, chains, stats) = of(&Host::replaying(&file).unwrap(), id);
     assert!(live.0.len() > 300 && live == (again, chains));
     assert!(chains.nodes >= 1000, "entries that did not pass are in the chains, too: {chains:?}");
-    assert!(books.why.iter().any(|why| why.text.contains("filter of the walk: family")), "{books:?}");
+    assert!(stats.why.iter().any(|why| why.text.contains("filter of the walk: family")), "{stats:?}");
     assert!(Nat::FIELDS.len() > 30);
 }

@@ -7,8 +7,8 @@
 use engine::{Fold, Plan, Predicate, Request, Sort, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
-    Accounting, Addr, Columns, Demand, Each, Lookups, Next, Offer, Round, Sink, SinkError, Source, SourceError, State,
-    Unchanged, Value,
+    Accounting, Addr, Columns, Demand, Each, Lookups, Next, Offer, Round, RowCache, Sink, SinkError, Source,
+    SourceError, State, Value,
 };
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ impl Source<Sockets> for Canned {
     fn read(
         &mut self,
         _: &Demand<Sockets>,
-        _: Option<&dyn Unchanged>,
+        _: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let mut seen = 0;
@@ -98,7 +98,7 @@ fn measure_plan(name: &str, source: &mut Canned, request: Request) {
         Ok(plan) => measure(name, source.passes, source.rows.len() * source.times, || {
             let mut sink = Cells::default();
             let run = plan.run(source, &Lookups::none(), &mut sink, None, &|| false);
-            sink.0.wrapping_add(run.map_or(0, |run| run.books.filtered))
+            sink.0.wrapping_add(run.map_or(0, |run| run.stats.filtered))
         }),
         Err(error) => println!("{name}: {error}"),
     }

@@ -61,7 +61,7 @@ impl<T: Table> Plan<T> {
 pub(crate) fn add_gap(gap: Option<&str>, stats: &mut Accounting) {
     if let Some(gap) = gap {
         stats.incomplete = true;
-        stats.because(0, gap.to_owned());
+        stats.add_reason(0, gap.to_owned());
     }
 }
 

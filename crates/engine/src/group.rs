@@ -3,7 +3,7 @@
 //! A key is packed into a scratch buffer, hashed once and compared as bytes; a row of a known group allocates
 //! nothing. Absent values are a group of their own. Memory grows with the number of groups, not of rows.
 
-use crate::kept::Kept;
+use crate::packed_cells::PackedCells;
 use crate::plan::Fold;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -15,7 +15,7 @@ pub(crate) struct Grouper {
     /// How many of the cells are the key; the folded ones follow.
     keys: usize,
     folds: Vec<Fold>,
-    kept: Kept,
+    packed: PackedCells,
     scratch: Vec<u8>,
     /// Seeded at random: peers choose their addresses, they shall not choose our collisions.
     hasher: RandomState,
@@ -46,7 +46,7 @@ impl Grouper {
         Grouper {
             keys,
             folds,
-            kept: Kept::default(),
+            packed: PackedCells::default(),
             scratch: Vec::with_capacity(128),
             hasher: RandomState::default(),
             table: HashTable::new(),
@@ -80,19 +80,19 @@ impl Grouper {
     fn group_of(&mut self, key: &[Value<'_>]) -> usize {
         self.scratch.clear();
         for cell in key {
-            self.kept.side().pack(cell, &mut self.scratch);
+            self.packed.side().pack(cell, &mut self.scratch);
         }
         let hash = self.hasher.hash_one(&*self.scratch);
         let is_it = |&index: &usize| {
             self.groups
                 .get(index)
-                .is_some_and(|group| group.hash == hash && self.kept.bytes(group.at, group.len) == &*self.scratch)
+                .is_some_and(|group| group.hash == hash && self.packed.bytes(group.at, group.len) == &*self.scratch)
         };
         if let Some(index) = self.table.find(hash, is_it) {
             return *index;
         }
         let index = self.groups.len();
-        let at = self.kept.put_bytes(&self.scratch);
+        let at = self.packed.put_bytes(&self.scratch);
         self.groups.push(Group { hash, at, len: self.scratch.len(), count: 0 });
         self.totals.resize(self.totals.len() + self.folds.len(), Total::default());
         let groups = &self.groups;
@@ -110,7 +110,7 @@ impl Grouper {
             return each(&cells);
         }
         for (index, group) in self.groups.iter().enumerate() {
-            let mut key = self.kept.read(group.at);
+            let mut key = self.packed.read(group.at);
             cells.clear();
             cells.extend((0..self.keys).map(|_| key.cell()));
             cells.push(Value::U64(group.count));

@@ -7,31 +7,31 @@
 
 mod answers;
 pub mod columns;
+pub mod diff;
 mod explain;
 pub mod filter;
 mod glob;
 mod group;
-pub mod hold;
-mod kept;
 mod nearest;
 mod order;
+mod packed_cells;
 pub mod plan;
 pub mod predicate;
+pub mod rendered_rows;
+pub mod resolving_sink;
 pub mod run;
 #[cfg(test)]
 mod testing;
 pub mod watch;
-pub mod watched;
-pub mod written;
 
 pub use answers::Unanswered;
+pub use diff::{DiffSource, DiffState};
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
-pub use hold::{HoldForNames, Names};
 pub use nearest::nearest;
 pub use plan::{Fold, Plan, PlanError, Request, Sort};
 pub use predicate::{BadPattern, Predicate};
+pub use rendered_rows::RenderedRows;
+pub use resolving_sink::{Names, ResolvingSink};
 pub use run::{Ended, RenewedLookups, Run, RunError};
 pub use watch::Rounds;
-pub use watched::{Memory, Watching};
-pub use written::Written;

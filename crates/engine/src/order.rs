@@ -4,7 +4,7 @@
 //! texts by bytes; ties are broken by the remaining columns from left to right, ascending, so the order never depends
 //! on the kernel's. With a limit at most about twice that many rows are in memory.
 
-use crate::kept::Kept;
+use crate::packed_cells::PackedCells;
 use record::{Addr, Next, Value};
 
 /// With a limit, this many rows more than it are collected before the worst are thrown away.
@@ -17,7 +17,7 @@ pub(crate) struct Sorter {
     limit: Option<usize>,
     /// How many cells a row has.
     width: usize,
-    kept: Kept,
+    packed: PackedCells,
     rows: Vec<Sorted>,
     /// The key of the row being added.
     key: Vec<u8>,
@@ -39,7 +39,7 @@ impl Sorter {
     pub(crate) fn new(keys: &[(usize, bool)], width: usize, shown: usize, limit: Option<usize>) -> Sorter {
         let mut order = keys.to_vec();
         order.extend((0..shown).filter(|i| keys.iter().all(|(key, _)| key != i)).map(|i| (i, false)));
-        Sorter { order, limit, width, kept: Kept::default(), rows: Vec::new(), key: Vec::new(), bar: None }
+        Sorter { order, limit, width, packed: PackedCells::default(), rows: Vec::new(), key: Vec::new(), bar: None }
     }
 
     /// Keeps a row, unless it is clear that it will be cut.
@@ -51,8 +51,8 @@ impl Sorter {
         if self.bar.as_ref().is_some_and(|bar| self.key >= *bar) {
             return;
         }
-        let at = self.kept.put_bytes(&self.key);
-        cells.iter().for_each(|cell| self.kept.put(cell));
+        let at = self.packed.put_bytes(&self.key);
+        cells.iter().for_each(|cell| self.packed.put(cell));
         self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
         if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(SLACK))
         {
@@ -65,28 +65,28 @@ impl Sorter {
     fn prune(&mut self, limit: usize) {
         let Some(last) = limit.checked_sub(1) else {
             self.rows.clear();
-            self.kept = Kept::default();
+            self.packed = PackedCells::default();
             self.bar = Some(Vec::new());
             return;
         };
-        let kept = std::mem::take(&mut self.kept);
-        self.rows.select_nth_unstable_by(last, |a, b| compare(&kept, a, b));
+        let packed = std::mem::take(&mut self.packed);
+        self.rows.select_nth_unstable_by(last, |a, b| compare(&packed, a, b));
         self.rows.truncate(limit);
-        self.bar = self.rows.get(last).map(|row| kept.bytes(row.at, row.key_len).to_vec());
+        self.bar = self.rows.get(last).map(|row| packed.bytes(row.at, row.key_len).to_vec());
         for row in &mut self.rows {
-            let mut cells = kept.read(row.at + row.key_len);
-            row.at = self.kept.put_bytes(kept.bytes(row.at, row.key_len));
-            (0..self.width).for_each(|_| self.kept.put(&cells.cell()));
+            let mut cells = packed.read(row.at + row.key_len);
+            row.at = self.packed.put_bytes(packed.bytes(row.at, row.key_len));
+            (0..self.width).for_each(|_| self.packed.put(&cells.cell()));
         }
     }
 
     /// Hands out the rows in order until `each` says stop or the limit is reached.
     pub(crate) fn finish(mut self, mut each: impl FnMut(&[Value<'_>]) -> Next) {
-        let kept = &self.kept;
-        self.rows.sort_unstable_by(|a, b| compare(kept, a, b));
+        let packed = &self.packed;
+        self.rows.sort_unstable_by(|a, b| compare(packed, a, b));
         let mut cells = Vec::with_capacity(self.width);
         for row in self.rows.iter().take(self.limit.unwrap_or(usize::MAX)) {
-            let mut reader = kept.read(row.at + row.key_len);
+            let mut reader = packed.read(row.at + row.key_len);
             cells.clear();
             cells.extend((0..self.width).map(|_| reader.cell()));
             if each(&cells) == Next::Stop {
@@ -98,12 +98,12 @@ impl Sorter {
     /// Bytes that are held.
     #[cfg(test)]
     fn held(&self) -> usize {
-        self.kept.len() + self.rows.len() * size_of::<Sorted>()
+        self.packed.len() + self.rows.len() * size_of::<Sorted>()
     }
 }
 
-fn compare(kept: &Kept, a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
-    a.start.cmp(&b.start).then_with(|| kept.bytes(a.at, a.key_len).cmp(kept.bytes(b.at, b.key_len)))
+fn compare(packed: &PackedCells, a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
+    a.start.cmp(&b.start).then_with(|| packed.bytes(a.at, a.key_len).cmp(packed.bytes(b.at, b.key_len)))
 }
 
 /// The first eight bytes as a number: most comparisons end there, without a look into the arena.

@@ -9,9 +9,9 @@
 //! 4. The planned cells are read from the row. They still borrow it.
 //! 5. They go to the sink at once (streaming), or are packed into an arena (`--sort`), or are counted into a group
 //!    (`--by`).
-//! 6. After the last row the order is made, the kept rows or the groups go to the sink, and the books are closed.
+//! 6. After the last row the order is made, the kept rows or the groups go to the sink, and the row counts are closed.
 //!
-//! # The books
+//! # The row counts
 //!
 //! Every row that the source handed out ends in exactly one place:
 //!
@@ -21,13 +21,13 @@
 //! | `filtered` | did not pass what was left of the filter (what the kernel filtered was never seen) |
 //! | `grouped` | were counted into a group |
 //! | `cut` | passed, but lie behind `--limit` or behind the point where the reader of the output went away |
-//! | `doubled`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
+//! | `duplicates`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
 //!
 //! `seen` is counted by the source, where rows come from the kernel, and must be their sum: where it is not, the run is
 //! incomplete and says so ([`Accounting::compare`]). Lines that show a group are *results*, not rows: they are in no
 //! book, so that with `--by` `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit
 //! without an order is reached, the source is stopped: the rows it did not read are not known and therefore not `cut`.
-mod again;
+mod cached;
 mod follow;
 mod outcome;
 
@@ -35,12 +35,12 @@ use crate::answers::add_gap;
 use crate::group::Grouper;
 use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
-use crate::predicate::Rest;
-use crate::written::Written;
+use crate::predicate::ResidualFilter;
+use crate::rendered_rows::RenderedRows;
 use record::{Accounting, Columns, Get, Lookups, Next, Round, Sink, SinkError, Source, Table, Value};
 use std::mem;
 
-pub use again::Knowing;
+pub use cached::CachedPlan;
 pub use follow::RenewedLookups;
 pub use outcome::{Ended, Run, RunError};
 
@@ -78,7 +78,7 @@ impl<T: Table> Plan<T> {
     ) -> Result<Gate<'g, T>, RunError> {
         let offer = source.offer(&self.demand);
         self.check(&offer).map_err(RunError::Unanswered)?;
-        Ok(Gate { rest: self.predicate.rest(&offer.pushed), gap: self.filter_gap(&offer), lookups, stop })
+        Ok(Gate { residual: self.predicate.residual(&offer.pushed), gap: self.filter_gap(&offer), lookups, stop })
     }
 
     fn out<'s>(&'s self, sink: &'s mut dyn Sink, round: Option<Round>) -> Out<'s> {
@@ -90,7 +90,7 @@ impl<T: Table> Plan<T> {
         source: &mut dyn Source<T>,
         gate: &Gate<'_, T>,
         mut out: Out<'_>,
-        written: Option<&mut Written>,
+        rendered: Option<&mut RenderedRows>,
     ) -> Result<Run, RunError> {
         let mut pass = Pass::new();
         // Nobody wants a row: nobody shall read one.
@@ -98,8 +98,8 @@ impl<T: Table> Plan<T> {
             pass.ended = Ended::Limit;
             Accounting::default()
         } else {
-            match (&self.work, written) {
-                (Work::Stream, Some(written)) => self.stream_again(source, gate, &mut out, &mut pass, written)?,
+            match (&self.work, rendered) {
+                (Work::Stream, Some(rendered)) => self.stream_cached(source, gate, &mut out, &mut pass, rendered)?,
                 (Work::Stream, None) => self.stream(source, gate, &mut out, &mut pass)?,
                 (Work::Sort(keys), _) => self.sorted(keys, source, gate, &mut out, &mut pass)?,
                 (Work::Group(how), _) => self.grouped(how, source, gate, &mut out, &mut pass)?,
@@ -129,7 +129,7 @@ impl<T: Table> Plan<T> {
             // The answer is in `pass`, too.
             let _ = out.row(&cells, pass);
             spare = recycled(cells);
-            if pass.books.emitted >= limit && pass.ended == Ended::Whole {
+            if pass.stats.emitted >= limit && pass.ended == Ended::Whole {
                 // No order is asked for, so the first rows are as good as any: the source need not go on.
                 pass.ended = Ended::Limit;
             }
@@ -157,8 +157,8 @@ impl<T: Table> Plan<T> {
         })?;
         sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
         // What passed the filter and did not go out is behind the limit, or the reader has left. Nothing else is cut.
-        let out = pass.books.emitted + pass.books.failed;
-        pass.books.cut = match self.limit {
+        let out = pass.stats.emitted + pass.stats.failed;
+        pass.stats.cut = match self.limit {
             _ if pass.ended == Ended::Closed => passed - out,
             Some(limit) => passed.saturating_sub(limit),
             None => 0,
@@ -185,11 +185,11 @@ impl<T: Table> Plan<T> {
         let mut sorter = Sorter::new(&how.order, width, width, self.limit_in_memory());
         grouper.finish(|cells| sorter.add(cells));
         sorter.finish(|cells| out.row(cells, pass));
-        // `out` has just counted lines that are no rows: in the books stand the rows behind them.
-        pass.books.emitted = 0;
-        pass.books.failed = 0;
-        pass.books.cut = 0;
-        pass.books.grouped = grouped;
+        // `out` has just counted lines that are no rows: in the row counts stand the rows behind them.
+        pass.stats.emitted = 0;
+        pass.stats.failed = 0;
+        pass.stats.cut = 0;
+        pass.stats.grouped = grouped;
         Ok(from_source)
     }
 
@@ -218,32 +218,32 @@ impl<T: Table> Plan<T> {
         self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
-    /// Closes the books and the sink.
+    /// Closes the row counts and the sink.
     fn close(&self, mut out: Out<'_>, pass: Pass, from_source: Accounting) -> Result<Run, RunError> {
         // The source knows what it read and what it did not hand out, we know what became of the rest.
-        let mut books = from_source;
-        books.emitted = pass.books.emitted;
-        books.filtered += pass.books.filtered;
-        books.grouped += pass.books.grouped;
-        books.cut = pass.books.cut;
-        books.failed += pass.books.failed;
-        books.compare();
+        let mut stats = from_source;
+        stats.emitted = pass.stats.emitted;
+        stats.filtered += pass.stats.filtered;
+        stats.grouped += pass.stats.grouped;
+        stats.cut = pass.stats.cut;
+        stats.failed += pass.stats.failed;
+        stats.compare();
         let mut ended = pass.ended;
         if out.fault.is_none() {
-            out.end(&books);
+            out.end(&stats);
         }
         match out.fault {
             Some(SinkError::Closed) => ended = Ended::Closed,
             Some(error) => return Err(RunError::Sink(error)),
             None => {}
         }
-        Ok(Run { books, ended })
+        Ok(Run { stats, ended })
     }
 }
 
 /// What stands between the source and the cells.
 struct Gate<'g, T: Table> {
-    rest: Rest<'g, T>,
+    residual: ResidualFilter<'g, T>,
     /// What the filter asks that the backend does not tell.
     gap: Option<String>,
     lookups: &'g Lookups<'g>,
@@ -254,8 +254,8 @@ impl<T: Table> Gate<'_, T> {
     /// True if the row passes; counts it either way.
     fn admits(&self, row: &T::Row<'_>, pass: &mut Pass) -> bool {
         self.count(pass);
-        let passes = self.rest.matches(row, self.lookups);
-        pass.books.filtered += u64::from(!passes);
+        let passes = self.residual.matches(row, self.lookups);
+        pass.stats.filtered += u64::from(!passes);
         passes
     }
 
@@ -271,7 +271,7 @@ impl<T: Table> Gate<'_, T> {
 
 /// The state of one run.
 struct Pass {
-    books: Accounting,
+    stats: Accounting,
     /// Rows that the source handed out.
     handed: u64,
     ended: Ended,
@@ -279,7 +279,7 @@ struct Pass {
 
 impl Pass {
     fn new() -> Pass {
-        Pass { books: Accounting::default(), handed: 0, ended: Ended::Whole }
+        Pass { stats: Accounting::default(), handed: 0, ended: Ended::Whole }
     }
 
     /// What the source is told.
@@ -309,7 +309,7 @@ impl Out<'_> {
         let begun = if self.begun { Ok(()) } else { self.begin() };
         match begun.and_then(|()| write(&mut *self.sink)) {
             Ok(next) => {
-                pass.books.emitted += 1;
+                pass.stats.emitted += 1;
                 if next == Next::Stop {
                     pass.ended = Ended::Closed;
                 }
@@ -318,8 +318,8 @@ impl Out<'_> {
             Err(fault) => {
                 // A reader that went away has cut the table off; anything else is a row that could not be written.
                 match fault {
-                    SinkError::Closed => pass.books.cut += 1,
-                    SinkError::Io(_) => pass.books.failed += 1,
+                    SinkError::Closed => pass.stats.cut += 1,
+                    SinkError::Io(_) => pass.stats.failed += 1,
                 }
                 pass.ended = Ended::Closed;
                 self.fault = Some(fault);
@@ -336,8 +336,8 @@ impl Out<'_> {
         self.sink.begin(self.columns, self.round)
     }
 
-    fn end(&mut self, books: &Accounting) {
-        let ended = self.begin().and_then(|()| self.sink.end(books));
+    fn end(&mut self, stats: &Accounting) {
+        let ended = self.begin().and_then(|()| self.sink.end(stats));
         self.fault = ended.err();
     }
 }

@@ -6,7 +6,7 @@ use crate::plan::{Plan, Request};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
-    Round, Sink, SinkError, Source, SourceError, SourceFault, State, Unchanged, Value, field_index,
+    Round, RowCache, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
 };
 
 #[global_allocator]
@@ -34,16 +34,16 @@ impl Source<Sockets> for Canned {
     fn read(
         &mut self,
         _: &Demand<Sockets>,
-        _: Option<&dyn Unchanged>,
+        _: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         if self.fails {
             return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
         }
-        let mut books = self.extra.clone();
+        let mut stats = self.extra.clone();
         for row in &self.rows {
             self.handed += 1;
-            books.seen += 1;
+            stats.seen += 1;
             if self.loses == Some(self.handed) {
                 continue;
             }
@@ -51,7 +51,7 @@ impl Source<Sockets> for Canned {
                 break;
             }
         }
-        Ok(books)
+        Ok(stats)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a flow takes of each of its connections.
 
-use record::rows::{Endpoint, Pace, Socket};
+use record::rows::{Endpoint, Rate, Socket};
 use record::{Proto, State};
 
 /// What the kernel counts of one connection.
@@ -32,10 +32,10 @@ impl Connection {
     #[inline]
     pub(crate) fn of(row: &Socket<'_>) -> Connection {
         let unmapped = |end: Endpoint| Endpoint { addr: end.addr.unmapped(), port: end.port };
-        let pace = row.watched.and_then(|watched| watched.pace.as_ref());
+        let rate = row.diff.and_then(|diff| diff.rate.as_ref());
         let counters = |info: &record::rows::TcpInfo<'_>| {
             let sums = [info.bytes_received(), info.bytes_sent(), info.total_retrans().map(u64::from)];
-            let rates = [pace.and_then(Pace::bytes_in_per_s), pace.and_then(Pace::bytes_out_per_s)];
+            let rates = [rate.and_then(Rate::bytes_in_per_s), rate.and_then(Rate::bytes_out_per_s)];
             let ([bytes_in, bytes_out, retrans], [in_per_s, out_per_s]) = (sums, rates);
             Counters {
                 sums: [bytes_in, bytes_out, retrans, in_per_s, out_per_s],

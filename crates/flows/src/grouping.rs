@@ -446,7 +446,7 @@ impl Grouping {
             bytes_in_per_s: rates[0],
             bytes_out_per_s: rates[1],
             rtt: if sums.rtts == NONE { None } else { self.rtts.get(sums.rtts).shown() },
-            watched: None,
+            diff: None,
         })
     }
 }

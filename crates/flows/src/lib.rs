@@ -15,11 +15,11 @@
 //! (direction `out`), with the holders of both, provided that no third socket on the host has the same two addresses
 //! and ports. Addresses that were translated on the way (NAT) are not followed.
 //!
-//! # The books
+//! # The row counts
 //! Two kinds of rows are met on the way, and each is in one place. Of the sockets that the second step saw, those
-//! in a flow are `grouped`, the others (tested false, or no connection) `filtered`; `failed`, `doubled` and `lost` are
+//! in a flow are `grouped`, the others (tested false, or no connection) `filtered`; `failed`, `duplicates` and `lost` are
 //! what their source says. The flows handed out are counted in `seen` as well and nowhere else: what becomes of them
-//! (`emitted`, `filtered`, `cut`) is for the caller to add, and then the books balance. The listeners of the first
+//! (`emitted`, `filtered`, `cut`) is for the caller to add, and then the row counts balance. The listeners of the first
 //! step are read to know, not to show, and are not counted.
 #![forbid(unsafe_code)]
 

@@ -6,8 +6,8 @@ use crate::steps::{self, OURS};
 use crate::{Grouping, Homes, Listeners, Ranges, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, BackendLacks, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Source, SourceError,
-    State, Unchanged,
+    Accounting, BackendLacks, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, RowCache, Source,
+    SourceError, State,
 };
 
 /// Which rule tells the direction and which sockets count.
@@ -76,7 +76,7 @@ impl<'a> FlowSource<'a> {
 
     /// Step 1. Where services could not be read completely, the directions of their protocol become guesses, which
     /// the rows show.
-    fn read_listeners(&mut self, protos: &[Proto], books: &mut Accounting) {
+    fn read_listeners(&mut self, protos: &[Proto], stats: &mut Accounting) {
         for &proto in protos {
             let listeners = &mut self.listeners;
             let read = self.sockets.run(&steps::services(proto), &mut |row| {
@@ -85,7 +85,7 @@ impl<'a> FlowSource<'a> {
             });
             match read {
                 Ok(acct) => {
-                    add_side_notes(books, &acct);
+                    add_side_notes(stats, &acct);
                     if lacks_listeners(&acct) {
                         self.listeners.lacks_some_of(proto);
                     }
@@ -93,7 +93,7 @@ impl<'a> FlowSource<'a> {
                 Err(error) => {
                     self.listeners.lacks_some_of(proto);
                     let words = service_words(proto);
-                    books.because(0, format!("{words} are unknown, directions are guessed: {error}"));
+                    stats.add_reason(0, format!("{words} are unknown, directions are guessed: {error}"));
                 }
             }
         }
@@ -130,19 +130,19 @@ impl<'a> FlowSource<'a> {
             }
             Next::More
         });
-        let mut books = read?;
+        let mut stats = read?;
         self.grouping.settle();
         let settled = mirrors.settle(&mut self.grouping, &self.options.ephemeral);
-        books.filtered += filtered + settled.filtered;
+        stats.filtered += filtered + settled.filtered;
         // Both ends of a joined connection were seen, and are in its flow.
-        books.grouped += self.grouping.connections() + settled.joined;
+        stats.grouped += self.grouping.connections() + settled.joined;
         if mirrors.left_alone() > 0 {
-            books.because(
+            stats.add_reason(
                 mirrors.left_alone(),
                 "too many connections between namespaces: an end was left a flow of its own",
             );
         }
-        Ok(books)
+        Ok(stats)
     }
 }
 
@@ -197,20 +197,20 @@ fn service_words(proto: Proto) -> &'static str {
 }
 
 /// What a step tells beside its counts: the doors, the reasons, the doubts.
-fn add_side_notes(books: &mut Accounting, acct: &Accounting) {
-    books.unknown_attrs += acct.unknown_attrs;
+fn add_side_notes(stats: &mut Accounting, acct: &Accounting) {
+    stats.unknown_attrs += acct.unknown_attrs;
     let side = Accounting {
         incomplete: acct.lacks_rows(),
         only_namespaces_missing: acct.lacks_rows() && !lacks_listeners(acct),
         unanswered: acct.unanswered,
         ..Accounting::default()
     };
-    books.add(&side);
+    stats.add(&side);
     for why in &acct.why {
-        books.because(why.count, why.text.clone());
+        stats.add_reason(why.count, why.text.clone());
     }
     for door in &acct.via {
-        books.used(door);
+        stats.used(door);
     }
 }
 
@@ -248,20 +248,20 @@ impl Source<Flows> for FlowSource<'_> {
     fn read(
         &mut self,
         demand: &Demand<Flows>,
-        _: Option<&dyn Unchanged>,
+        _: Option<&dyn RowCache>,
         each: &mut Each<'_, Flows>,
     ) -> Result<Accounting, SourceError> {
         self.listeners.clear();
         self.grouping.clear();
-        let mut books = Accounting::default();
+        let mut stats = Accounting::default();
         let protos = self.protocols();
         if protos.is_empty() {
-            return Ok(books);
+            return Ok(stats);
         }
-        self.read_listeners(&protos, &mut books);
+        self.read_listeners(&protos, &mut stats);
         let step = self.connections(&protos, demand);
-        books.add(&self.read_connections(&step, demand.need & Flow::NEED_OWNERS != 0)?);
-        books.seen += self.grouping.emit(each);
-        Ok(books)
+        stats.add(&self.read_connections(&step, demand.need & Flow::NEED_OWNERS != 0)?);
+        stats.seen += self.grouping.emit(each);
+        Ok(stats)
     }
 }

@@ -1,4 +1,4 @@
-//! The table of flows as a source: two steps, the user's filter, the books.
+//! The table of flows as a source: two steps, the user's filter, the row counts.
 #![allow(clippy::unwrap_used)]
 
 mod rows;
@@ -23,7 +23,7 @@ fn words(field: &str, words: &[&str]) -> Expr {
 
 fn run(source: &mut FlowSource<'_>, demand: &Demand<Flows>) -> (Vec<String>, Accounting) {
     let mut lines = Vec::new();
-    let books = source
+    let stats = source
         .run(demand, &mut |flow: &Flow<'_>| {
             let owner = flow.owners.first().map(|o| String::from_utf8_lossy(o.process.as_bytes()).into_owned());
             lines.push(format!(
@@ -37,7 +37,7 @@ fn run(source: &mut FlowSource<'_>, demand: &Demand<Flows>) -> (Vec<String>, Acc
             Next::More
         })
         .unwrap();
-    (lines, books)
+    (lines, stats)
 }
 
 fn table() -> Vec<Socket<'static>> {
@@ -59,7 +59,7 @@ fn table() -> Vec<Socket<'static>> {
 fn listeners_first_then_connections() {
     let mut sockets = Rows::new(table());
     let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
-    let (lines, books) = run(&mut source, &wanted(&["connections"]));
+    let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(
         lines,
         [
@@ -70,10 +70,10 @@ fn listeners_first_then_connections() {
             "udp in 198.51.100.5 1 ",
         ]
     );
-    // Six sockets and five flows; once the caller has emitted the flows, the books balance.
-    assert_eq!((books.seen, books.grouped, books.filtered), (6 + 5, 6, 0));
-    assert!(Accounting { emitted: 5, ..books.clone() }.balances());
-    assert_eq!(books.via, ["rows"]);
+    // Six sockets and five flows; once the caller has emitted the flows, the row counts balance.
+    assert_eq!((stats.seen, stats.grouped, stats.filtered), (6 + 5, 6, 0));
+    assert!(Accounting { emitted: 5, ..stats.clone() }.balances());
+    assert_eq!(stats.via, ["rows"]);
     // A second round begins from nothing.
     assert_eq!(run(&mut source, &wanted(&["connections"])).0, lines);
     drop(source);
@@ -95,9 +95,9 @@ fn the_users_filter_chooses_connections_not_listeners() {
     let offer = source.offer(&demand);
     assert_eq!(offer.explain.len(), 2, "{:?}", offer.explain);
     assert!(offer.explain[0].starts_with("step 1") && offer.explain[1].starts_with("step 2"));
-    let (lines, books) = run(&mut source, &demand);
+    let (lines, stats) = run(&mut source, &demand);
     assert_eq!(lines, ["tcp in 198.51.100.1 2 ", "tcp out 198.51.100.3 1 "]);
-    assert_eq!((books.seen, books.grouped, books.filtered), (4 + 2, 3, 1));
+    assert_eq!((stats.seen, stats.grouped, stats.filtered), (4 + 2, 3, 1));
     drop(source);
     // UDP was not read at all, the user's part went along, the bytes were asked for.
     assert_eq!(sockets.asked.len(), 2);
@@ -157,32 +157,32 @@ fn lstf_rule_counts_bound_sockets_and_no_udp() {
     let mut sockets = Rows::new(rows);
     let tcp_only = || Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
     let options = |rule| Options { rule, conjuncts: vec![tcp_only()], ..Options::default() };
-    let (lines, books) =
+    let (lines, stats) =
         run(&mut FlowSource::new(&mut sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
     // The listener has one address, so lstf does not see it and folds nothing at the peer.
-    assert_eq!(books.grouped, 5);
+    assert_eq!(stats.grouped, 5);
     assert!(lines.iter().all(|l| l.starts_with("tcp out")), "{lines:?}");
-    let (_, books) =
+    let (_, stats) =
         run(&mut FlowSource::new(&mut sockets, Lookups::none(), options(Rule::Right)), &wanted(&["connections"]));
-    assert_eq!(books.grouped, 4);
+    assert_eq!(stats.grouped, 4);
 }
 
 #[test]
 fn without_udp_services_the_table_still_comes() {
     let mut sockets = Rows { fails_for: Some(Proto::Udp), ..Rows::new(table()) };
     let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
-    let (lines, books) = run(&mut source, &wanted(&["connections"]));
+    let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(lines.len(), 5);
-    assert!(books.why[0].text.contains("no such table"), "{books:?}");
+    assert!(stats.why[0].text.contains("no such table"), "{stats:?}");
     let mut sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
     let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
     // Listeners that cannot be read make the directions guesses, not the table an error.
     let mut guessed = Vec::new();
-    let books = source.run(&wanted(&["connections"]), &mut |flow| {
+    let stats = source.run(&wanted(&["connections"]), &mut |flow| {
         guessed.push((flow.proto, flow.guessed));
         Next::More
     });
-    assert!(books.unwrap().why[0].text.contains("TCP listeners are unknown, directions are guessed"));
+    assert!(stats.unwrap().why[0].text.contains("TCP listeners are unknown, directions are guessed"));
     assert!(guessed.iter().any(|(proto, _)| *proto == Proto::Tcp));
     assert!(guessed.iter().all(|(proto, guessed)| *guessed == (*proto == Proto::Tcp)), "{guessed:?}");
 }
@@ -195,13 +195,13 @@ fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
         let mut sockets = Rows { incomplete: Some(only_namespaces_missing), ..Rows::new(table()) };
         let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
         let mut guessed = 0;
-        let books = source.run(&wanted(&["connections"]), &mut |flow| {
+        let stats = source.run(&wanted(&["connections"]), &mut |flow| {
             guessed += u64::from(flow.guessed);
             Next::More
         });
-        let books = books.unwrap();
-        assert_eq!((guessed > 0, books.incomplete), (guesses, true));
-        assert_eq!(books.only_namespaces_missing, only_namespaces_missing);
+        let stats = stats.unwrap();
+        assert_eq!((guessed > 0, stats.incomplete), (guesses, true));
+        assert_eq!(stats.only_namespaces_missing, only_namespaces_missing);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The books of a run. `seen = emitted + filtered + grouped + doubled + cut + failed`; `lost` stands beside.
+/// The row counts of a run. `seen = emitted + filtered + grouped + duplicates + cut + failed`; `lost` stands beside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
     /// Rows that the kernel (or the recording) gave: counted where they come from, never out of the other counts.
@@ -14,7 +14,7 @@ pub struct Accounting {
     /// Rows that went into a group.
     pub grouped: u64,
     /// Rows that came twice and were shown once.
-    pub doubled: u64,
+    pub duplicates: u64,
     /// Rows cut off by `--limit`.
     pub cut: u64,
     /// Rows that could not be decoded or written.
@@ -48,7 +48,7 @@ pub struct Why {
 
 impl Accounting {
     /// Adds a reason; the same text again adds up.
-    pub fn because(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
+    pub fn add_reason(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
         let text = text.into();
         match self.why.iter_mut().find(|w| w.text == text) {
             Some(why) => why.count += count,
@@ -63,24 +63,24 @@ impl Accounting {
         }
     }
 
-    /// Adds the books of another part of the same run.
+    /// Adds the row counts of another part of the same run.
     pub fn add(&mut self, other: &Accounting) {
         self.seen += other.seen;
         self.emitted += other.emitted;
         self.filtered += other.filtered;
         self.grouped += other.grouped;
-        self.doubled += other.doubled;
+        self.duplicates += other.duplicates;
         self.cut += other.cut;
         self.failed += other.failed;
         self.lost += other.lost;
         self.unknown_attrs += other.unknown_attrs;
-        let lacks_rows = |books: &Accounting| books.incomplete && !books.only_namespaces_missing;
+        let lacks_rows = |stats: &Accounting| stats.incomplete && !stats.only_namespaces_missing;
         let only_namespaces = !lacks_rows(self) && !lacks_rows(other);
         self.incomplete |= other.incomplete;
         self.unanswered |= other.unanswered;
         self.only_namespaces_missing = self.incomplete && only_namespaces;
         for why in &other.why {
-            self.because(why.count, why.text.clone());
+            self.add_reason(why.count, why.text.clone());
         }
         for door in &other.via {
             self.used(door);
@@ -104,7 +104,7 @@ impl Accounting {
 
     /// Rows whose end is known, whatever it was.
     fn came_out(&self) -> u64 {
-        self.emitted + self.filtered + self.grouped + self.doubled + self.cut + self.failed
+        self.emitted + self.filtered + self.grouped + self.duplicates + self.cut + self.failed
     }
 
     /// Says so where the counts of a run that is over differ: rows were lost, or made up, between the kernel and the
@@ -120,6 +120,6 @@ impl Accounting {
         } else {
             "rows came out that were not counted when they were read: this is a bug in netwren, please report it"
         };
-        self.because(seen.abs_diff(out), text);
+        self.add_reason(seen.abs_diff(out), text);
     }
 }

@@ -6,13 +6,13 @@
 
 mod account;
 mod addr;
-mod books;
 mod demand;
 mod filter;
 mod lookup;
-mod many;
+mod merged_stats;
 mod names;
 mod owner;
+mod row_stats;
 pub mod rows;
 mod sink;
 mod source;
@@ -22,14 +22,14 @@ mod value;
 
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
-pub use books::Books;
 pub use demand::{BackendLacks, Demand, Offer, Push, Via};
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
-pub use many::ManyBooks;
+pub use merged_stats::MergedStats;
 pub use names::{Proto, State, Timer};
 pub use owner::{Comm, Owner};
-pub use sink::{Column, Columns, Kept, Missing, Next, Round, Sink, SinkError};
-pub use source::{Again, Each, RowBytes, Rules, Source, SourceError, SourceFault, Stream, Tide, Unchanged};
+pub use row_stats::RowStats;
+pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
+pub use source::{Each, Reused, RowBytes, RowCache, Rules, Source, SourceError, SourceFault, Stream, StreamState};
 pub use table::{Field, Get, Show, Table, field_index};
 pub use value::{Kind, Value, Words, WordsIter};

@@ -34,22 +34,27 @@ pub trait Sink {
     /// The planned cells of one row; they borrow the receive buffer: copy what you keep.
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError>;
 
-    /// True if [`Sink::row_kept`] and [`Sink::again`] work: what a row becomes depends on nothing but its cells and the
-    /// columns.
-    fn keeps(&self) -> bool {
+    /// True if [`Sink::render_row`] and [`Sink::write_rendered`] work: the text of a row depends on its cells and the
+    /// columns alone.
+    fn can_reuse(&self) -> bool {
         false
     }
 
     /// The same as [`Sink::row`], and appends what it wrote to `kept`, but for the cell of the column `lacks`.
-    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
-        let _ = (lacks, kept);
-        self.row(cells).map(|next| Kept { next, gap: 0 })
+    fn render_row(
+        &mut self,
+        cells: &[Value<'_>],
+        hole: Option<usize>,
+        rendered: &mut Vec<u8>,
+    ) -> Result<Rendered, SinkError> {
+        let _ = (hole, rendered);
+        self.row(cells).map(|next| Rendered { next, hole_at: 0 })
     }
 
-    /// Writes a row with the same cells as one of which [`Sink::row_kept`] has kept these bytes, maybe in a round before;
+    /// Writes a row with the same cells as one of which [`Sink::render_row`] has kept these bytes, maybe in a round before;
     /// `missing` is the cell that they lack.
-    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
-        let _ = (kept, missing);
+    fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
+        let _ = (rendered, hole);
         Err(SinkError::Io("this output keeps no rows".into()))
     }
 
@@ -65,20 +70,20 @@ pub trait Sink {
 
 /// A row that was written and kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
+pub struct Rendered {
     /// Whether more rows are wanted.
     pub next: Next,
     /// Where in the bytes that were kept the cell is missing, if one is.
-    pub gap: usize,
+    pub hole_at: usize,
 }
 
 /// The cell that a kept row lacks.
 #[derive(Clone, Copy, Debug)]
-pub struct Missing<'v> {
+pub struct Hole<'v> {
     /// Its column.
     pub column: usize,
-    /// Where it belongs ([`Kept::gap`]).
-    pub gap: usize,
+    /// Where it belongs ([`Rendered::hole_at`]).
+    pub at: usize,
     /// What it is now.
     pub value: Value<'v>,
 }

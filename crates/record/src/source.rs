@@ -15,15 +15,15 @@ pub trait Source<T: Table> {
     /// Reads every row that the demand asks for and hands it to `each`, until `each` says stop.
     ///
     /// Rows for which the offer said [`crate::Push::Exact`] are already filtered.
-    /// The accounting's `seen` counts what came from the kernel, where it came; `failed`, `doubled`, `filtered` and
+    /// The accounting's `seen` counts what came from the kernel, where it came; `failed`, `duplicates`, `filtered` and
     /// `grouped` count what of it was not handed out, where that was decided. The engine compares.
     ///
-    /// In a round that follows another rows may be shown to `unchanged` as bytes before they are decoded, and those that
+    /// In a round that follows another rows may be shown to `cache` as bytes before they are decoded, and those that
     /// it knows are not handed to `each`. A source that has no use for it leaves it alone.
     fn read(
         &mut self,
         demand: &Demand<T>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, T>,
     ) -> Result<Accounting, SourceError>;
 
@@ -35,21 +35,21 @@ pub trait Source<T: Table> {
 
 /// Who knows the rows of the round before by the bytes they were decoded from: what is the same, byte for byte, need
 /// be neither decoded nor written as text again.
-pub trait Unchanged {
+pub trait RowCache {
     /// The bytes of rows in this round and all others tell everything but this field: what is left of a time, say, which
     /// stands beside them. False if rows must then not be shown as bytes (somebody filters by it). Asked before any row.
-    fn but_for(&self, field: usize) -> bool;
+    fn exclude_field(&self, field: usize) -> bool;
 
     /// A row that was handed on in the round before is there again, and has been dealt with. `None`: it must be decoded
     /// and handed to [`Each`] next.
-    fn again(&self, bytes: RowBytes<'_>) -> Option<Again>;
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused>;
 
     /// The row that was asked for last is not handed on after all.
-    fn forget(&self);
+    fn invalidate(&self);
 
     /// For the row that is handed on next: a number to be given back when it is there again; `None` if it must not be
     /// taken for the same then. Without a call it is 0.
-    fn carry(&self, tag: Option<u32>);
+    fn set_tag(&self, tag: Option<u32>);
 }
 
 /// A row as its door has it.
@@ -62,7 +62,7 @@ pub struct RowBytes<'b> {
     pub key: u64,
     /// All that the row is made of.
     pub bytes: &'b [u8],
-    /// The field that they do not tell, if one was named ([`Unchanged::but_for`]).
+    /// The field that they do not tell, if one was named ([`RowCache::exclude_field`]).
     pub beside: Value<'b>,
 }
 
@@ -77,10 +77,10 @@ pub struct Rules {
 
 /// A row that is there again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Again {
+pub struct Reused {
     /// Whether more rows are wanted.
     pub next: Next,
-    /// What [`Unchanged::carry`] was given for it.
+    /// What [`RowCache::set_tag`] was given for it.
     pub tag: u32,
 }
 
@@ -92,20 +92,20 @@ pub trait Stream<T: Table> {
     /// Waits until something has happened, or a moment, and hands what there is to `each`, until that says stop.
     ///
     /// Whoever made the stream gave it a way to learn that the run shall end: then the last rows come with
-    /// [`Tide::Out`].
-    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Tide, SourceError>;
+    /// [`StreamState::Ended`].
+    fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError>;
 
-    /// The books: what was lost, what the user should know. Called once, after the last row.
+    /// The row counts: what was lost, what the user should know. Called once, after the last row.
     fn close(&mut self) -> Accounting;
 }
 
 /// Whether more can come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tide {
+pub enum StreamState {
     /// Ask again.
-    In,
+    Open,
     /// That was all.
-    Out,
+    Ended,
 }
 
 /// Why a source gave nothing at all. (Partial results are an [`Accounting`] with reasons.)

@@ -1,6 +1,6 @@
 //! The buffer between a writer of rows and the system: many rows a system call.
 
-use record::{Kept, Missing, Next, SinkError};
+use record::{Hole, Next, Rendered, SinkError};
 use std::io::{ErrorKind, Write};
 use std::ops::Range;
 
@@ -41,31 +41,31 @@ impl<W: Write> Out<W> {
     pub(crate) fn put_line(
         &mut self,
         line: &[u8],
-        missing: Option<Missing<'_>>,
-        put: impl FnOnce(&mut Vec<u8>, Missing<'_>),
+        hole: Option<Hole<'_>>,
+        put: impl FnOnce(&mut Vec<u8>, Hole<'_>),
     ) -> Result<Next, SinkError> {
-        let gap = missing.map_or(line.len(), |missing| missing.gap);
+        let gap = hole.map_or(line.len(), |hole| hole.at);
         let (before, behind) = line.split_at_checked(gap).unwrap_or((line, &[]));
         self.buf.extend_from_slice(before);
-        if let Some(missing) = missing {
-            put(&mut self.buf, missing);
+        if let Some(hole) = hole {
+            put(&mut self.buf, hole);
             self.buf.extend_from_slice(behind);
         }
         self.line_done().map(|()| Next::More)
     }
 
-    /// Completes the line behind `start`, of which all but `gap` goes to `kept` as well.
+    /// Completes the line behind `start`, of which all but `gap` goes to `rendered` as well.
     #[inline]
     pub(crate) fn keep_line(
         &mut self,
         start: usize,
         gap: Option<Range<usize>>,
-        kept: &mut Vec<u8>,
-    ) -> Result<Kept, SinkError> {
+        rendered: &mut Vec<u8>,
+    ) -> Result<Rendered, SinkError> {
         let gap = gap.unwrap_or(start..start);
-        kept.extend_from_slice(self.buf.get(start..gap.start).unwrap_or_default());
-        kept.extend_from_slice(self.buf.get(gap.end..).unwrap_or_default());
-        self.line_done().map(|()| Kept { next: Next::More, gap: gap.start - start })
+        rendered.extend_from_slice(self.buf.get(start..gap.start).unwrap_or_default());
+        rendered.extend_from_slice(self.buf.get(gap.end..).unwrap_or_default());
+        self.line_done().map(|()| Rendered { next: Next::More, hole_at: gap.start - start })
     }
 
     /// A line is complete. Costs a comparison, and a write once the block is full.

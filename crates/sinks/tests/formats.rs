@@ -1,7 +1,7 @@
 //! Every native format by example.
 #![allow(clippy::unwrap_used)]
 
-use record::{Accounting, Addr, Column, Columns, Comm, Kind, Missing, Next, Owner, Proto, Round, Sink, State, Value};
+use record::{Accounting, Addr, Column, Columns, Comm, Hole, Kind, Next, Owner, Proto, Round, Sink, State, Value};
 use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
 const FOLDED: &[(&str, &str)] = &[("peer_port", "many")];
@@ -268,14 +268,14 @@ fn kept(sink: &mut dyn Sink, column: usize) {
     sink.begin(&socket_columns(), None).unwrap();
     let keep = |row: &Vec<Value<'_>>| {
         let mut bytes = Vec::new();
-        let gap = sink.row_kept(row, Some(column), &mut bytes).unwrap().gap;
+        let gap = sink.render_row(row, Some(column), &mut bytes).unwrap().hole_at;
         (bytes, gap)
     };
     let kept: Vec<(Vec<u8>, usize)> = rows.iter().map(keep).collect();
     for other in &rows {
         for (bytes, gap) in &kept {
-            let missing = Missing { column, gap: *gap, value: other[column] };
-            assert_eq!(sink.again(bytes, Some(missing)).unwrap(), Next::More);
+            let missing = Hole { column, at: *gap, value: other[column] };
+            assert_eq!(sink.write_rendered(bytes, Some(missing)).unwrap(), Next::More);
         }
     }
     sink.flush().unwrap();
@@ -358,16 +358,16 @@ fn accounting_comes_when_asked_for_or_when_something_is_lost() {
     assert_eq!(ends_with(Options::default(), &whole), "");
     assert_eq!(
         ends_with(Options { stats: true, cpu_us: Some(|| 12_034), ..Options::default() }, &whole),
-        "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"doubled\":0,\"cut\":0,\
+        "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"duplicates\":0,\"cut\":0,\
          \"failed\":0,\"lost\":0,\"why\":[],\"via\":[],\"cpu_ms\":12.034}}\n"
     );
     let mut lossy = Accounting { lost: 2, ..whole };
-    lossy.because(2, "the socket's \"buffer\" was full");
+    lossy.add_reason(2, "the socket's \"buffer\" was full");
     lossy.used("netlink");
     lossy.used("proc");
     assert_eq!(
         ends_with(Options::default(), &lossy),
-        "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"doubled\":0,\"cut\":0,\
+        "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"duplicates\":0,\"cut\":0,\
          \"failed\":0,\"lost\":2,\"why\":[{\"count\":2,\"text\":\"the socket's \\\"buffer\\\" was full\"}],\
          \"via\":[\"netlink\",\"proc\"],\"cpu_ms\":null}}\n"
     );

@@ -30,25 +30,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     demand.need = need;
     let before = sys::cost::so_far();
     let mut sum = 0u64;
-    let books = SocketSource::new(&host, options).with_cache(&cache).run(&demand, &mut |row| {
+    let stats = SocketSource::new(&host, options).with_cache(&cache).run(&demand, &mut |row| {
         // Every fixed part is touched, so that nothing of the decoding can be left out.
         sum = sum.wrapping_add(u64::from(row.inode) ^ u64::from(row.local.port) ^ row.cookie ^ u64::from(row.rqueue));
         Next::More
     })?;
     let cost = sys::cost::so_far().since(&before);
-    let per_row = |us: u64| us * 1000 / books.seen.max(1);
+    let per_row = |us: u64| us * 1000 / stats.seen.max(1);
     println!(
         "{} rows by {:?}, {} doubled, {} failed, hash {sum:x}: {} ns/row user, {} ns/row kernel, {} system calls, {} KiB",
-        books.seen,
-        books.via,
-        books.doubled,
-        books.failed,
+        stats.seen,
+        stats.via,
+        stats.duplicates,
+        stats.failed,
         per_row(cost.user_us),
         per_row(cost.system_us),
         cost.syscalls,
         cost.rss_max_kib
     );
-    for why in &books.why {
+    for why in &stats.why {
         println!("{} {}", why.count, why.text);
     }
     Ok(())

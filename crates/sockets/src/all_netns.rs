@@ -9,7 +9,7 @@ mod walk;
 use std::cell::{Cell, RefCell};
 
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Each, ManyBooks, Next, Offer, Proto, Push, Source, SourceError, Table, Unchanged};
+use record::{Accounting, Demand, Each, MergedStats, Next, Offer, Proto, Push, RowCache, Source, SourceError, Table};
 use sys::caps::{self, Cap};
 use sys::{Host, NetnsTarget, NotEntered};
 
@@ -110,7 +110,7 @@ impl Source<Sockets> for AllNetnsSockets<'_> {
     fn read(
         &mut self,
         demand: &Demand<Sockets>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let mut round = Round::default();
@@ -125,7 +125,7 @@ impl Source<Sockets> for AllNetnsSockets<'_> {
         };
         let handed_out = RefCell::default();
         let walked = self.tcp_by_walk(demand).map_or(Walked::Not, |(filter, choice)| {
-            let walker = self.walker(demand, &filter, unchanged, &handed_out);
+            let walker = self.walker(demand, &filter, cache, &handed_out);
             self.walk_all(&walker, choice, &mut each, &mut round)
         });
         let rest = Rest { demand, handed_out: &handed_out, stopped: &stopped };
@@ -194,7 +194,7 @@ impl AllNetnsSockets<'_> {
 /// What has become of all namespaces so far.
 #[derive(Default)]
 struct Round {
-    many: ManyBooks,
+    many: MergedStats,
     not_entered: NotEntered,
     /// Namespaces that nothing leads to.
     unreachable: u64,
@@ -202,14 +202,14 @@ struct Round {
 
 impl Round {
     fn finish(mut self) -> Result<Accounting, SourceError> {
-        let rows_are_whole = !self.many.books.incomplete;
+        let rows_are_whole = !self.many.stats.incomplete;
         self.many.gone(self.not_entered.gone);
         if self.unreachable > 0 {
-            self.many.books.incomplete = true;
-            self.many.books.because(self.unreachable, UNREACHABLE);
+            self.many.stats.incomplete = true;
+            self.many.stats.add_reason(self.unreachable, UNREACHABLE);
         }
         self.not_entered.unreadable.into_iter().for_each(|why| self.many.not_entered(why.error.errno.is_denied(), why));
-        self.many.books.only_namespaces_missing = rows_are_whole && self.many.books.incomplete;
+        self.many.stats.only_namespaces_missing = rows_are_whole && self.many.stats.incomplete;
         self.many.finish()
     }
 }

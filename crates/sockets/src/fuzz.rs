@@ -2,7 +2,7 @@
 use std::hint::black_box;
 
 use netlink::{Attrs, Messages};
-use record::rows::{Rare, Socket, Sockets};
+use record::rows::{FamilyExtras, Socket, Sockets};
 use record::{Lookups, Proto, Table};
 
 use crate::backends::bpf::rows::WalkDecoder;
@@ -35,27 +35,27 @@ pub fn fuzz_sock_diag(data: &[u8]) {
     for payload in payloads.chain([data]) {
         for proto in Proto::ALL.into_iter().filter(|proto| proto.is_inet()) {
             let mut decoder = InetDecoder::new(proto, 1);
-            if let Ok(row) = decoder.decode_rare(payload, &mut Rare::default()) {
+            if let Ok(row) = decoder.decode_rare(payload, &mut FamilyExtras::default()) {
                 assert_eq!(row.proto, proto);
                 walk(&row);
             }
         }
-        if let Ok(row) = PacketDecoder::new(1).decode(payload, &mut Rare::default()) {
+        if let Ok(row) = PacketDecoder::new(1).decode(payload, &mut FamilyExtras::default()) {
             walk(&row);
         }
-        if let Ok(row) = NetlinkDecoder::new(1).decode(payload, &mut Rare::default()) {
+        if let Ok(row) = NetlinkDecoder::new(1).decode(payload, &mut FamilyExtras::default()) {
             walk(&row);
         }
-        if let Ok(row) = SctpDecoder::new(1).decode(payload, &mut Rare::default()) {
+        if let Ok(row) = SctpDecoder::new(1).decode(payload, &mut FamilyExtras::default()) {
             walk(&row);
         }
-        if let Ok(row) = XdpDecoder::new(1).decode(payload, &mut Rare::default()) {
+        if let Ok(row) = XdpDecoder::new(1).decode(payload, &mut FamilyExtras::default()) {
             walk(&row);
         }
-        if let Ok(row) = TipcDecoder::new(1).decode(payload, &mut Rare::default()) {
+        if let Ok(row) = TipcDecoder::new(1).decode(payload, &mut FamilyExtras::default()) {
             walk(&row);
         }
-        if let Ok(row) = decode_vsock(payload, 1, &mut Rare::default()) {
+        if let Ok(row) = decode_vsock(payload, 1, &mut FamilyExtras::default()) {
             walk(&row);
         }
         let mut decoder = UnixDecoder::new(1);
@@ -95,10 +95,10 @@ pub fn fuzz_proc_line(data: &[u8]) {
                 walk(&row);
             }
         }
-        if let Ok(row) = parse_proc_packet_line(line, 1, &mut Rare::default()) {
+        if let Ok(row) = parse_proc_packet_line(line, 1, &mut FamilyExtras::default()) {
             walk(&row);
         }
-        if let Ok(row) = parse_proc_netlink_line(line, 1, &mut Rare::default(), &mut Vec::new()) {
+        if let Ok(row) = parse_proc_netlink_line(line, 1, &mut FamilyExtras::default(), &mut Vec::new()) {
             walk(&row);
         }
         let mut line = line.to_vec();

@@ -4,7 +4,7 @@ pub(crate) mod recorded;
 use std::cell::{Cell, RefCell};
 
 use record::rows::Sockets;
-use record::{Accounting, Books, Demand, Each, Offer, Proto, Push, Source, SourceError, Unchanged};
+use record::{Accounting, Demand, Each, Offer, Proto, Push, RowCache, RowStats, Source, SourceError};
 use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
@@ -236,18 +236,18 @@ impl Source<Sockets> for SocketSource<'_> {
     fn read(
         &mut self,
         demand: &Demand<Sockets>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let plan = self.plan(demand);
         *self.own_handed_out.get_mut() = HandedOut::default();
-        let mut books = Books::default();
+        let mut stats = RowStats::default();
         if self.host.is_replay() {
             for filter in self.narrower_filters(demand) {
-                books.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
+                stats.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
             }
         }
-        Run::new(self, demand, unchanged, each, books).through(&plan.tables)
+        Run::new(self, demand, cache, each, stats).through(&plan.tables)
     }
 }
 

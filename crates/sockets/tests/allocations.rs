@@ -27,11 +27,11 @@ fn run(via: Via, netns_id: u64) -> (u64, u64) {
     let demand = Demand::<Sockets>::new(&[], Vec::new());
     let mut rows = 0;
     let count = allocations(|| {
-        let books = source.run(&demand, &mut |row| {
+        let stats = source.run(&demand, &mut |row| {
             std::hint::black_box(row);
             Next::More
         });
-        rows = books.unwrap().seen;
+        rows = stats.unwrap().seen;
     });
     (count, rows)
 }

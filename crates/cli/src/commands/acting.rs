@@ -21,7 +21,7 @@ pub(super) trait Act {
     fn act(&mut self, key: &[Value<'_>]) -> Value<'static>;
 
     /// Tells what was done and what was not, or what would be done.
-    fn tell(&self, rows: Rows, books: &mut Accounting);
+    fn tell(&self, rows: Rows, stats: &mut Accounting);
 }
 
 /// The rows of a run.
@@ -48,15 +48,15 @@ pub(super) fn run(
     let Acting { act, rows, .. } = acting;
     match run {
         Ok(mut run) => {
-            act.tell(rows, &mut run.books);
+            act.tell(rows, &mut run.stats);
             Ok(run)
         }
-        // The books go with the run; what was done must be said all the same.
+        // The row counts go with the run; what was done must be said all the same.
         Err(error) => {
             if rows.shown > 0 {
-                let mut books = Accounting::default();
-                act.tell(rows, &mut books);
-                footer(&books);
+                let mut stats = Accounting::default();
+                act.tell(rows, &mut stats);
+                footer(&stats);
             }
             Err(error)
         }

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::flags::{Repeat, Request};
 use crate::output;
 use crate::session::Session;
-use engine::{Memory, Plan, Predicate, Watching, columns, filter};
+use engine::{DiffSource, DiffState, Plan, Predicate, columns, filter};
 use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
 use host::ports::LocalPorts;
 use record::Via;
@@ -76,8 +76,8 @@ struct Reading {
 /// What is remembered of the connections, for their rates, and of the flows.
 #[derive(Default)]
 struct Rounds {
-    sockets: Memory<Sockets>,
-    flows: Memory<Flows>,
+    sockets: DiffState<Sockets>,
+    flows: DiffState<Flows>,
 }
 
 impl SourceProvider<Flows> for Reading {
@@ -95,7 +95,7 @@ impl SourceProvider<Flows> for Reading {
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        books: &mut Accounting,
+        stats: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Flows>) -> R,
     ) -> R {
         let lookups = &lookups;
@@ -104,21 +104,21 @@ impl SourceProvider<Flows> for Reading {
             .iter()
             .zip(&self.tests)
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
-        let (ephemeral, homes) = surroundings(session, books);
+        let (ephemeral, homes) = surroundings(session, stats);
         let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
         session.with_sockets(self.via, &|_| true, |sockets| {
             let Some(memory) = &self.memory else { return then(&mut FlowSource::new(sockets, *lookups, options)) };
             let (memory, now_ns) = (&mut *memory.borrow_mut(), session.steady_ns());
-            let mut sockets = Watching::new(sockets, &mut memory.sockets, now_ns);
+            let mut sockets = DiffSource::new(sockets, &mut memory.sockets, now_ns);
             let mut flows = FlowSource::new(&mut sockets, *lookups, options);
-            then(&mut Watching::new(&mut flows, &mut memory.flows, now_ns))
+            then(&mut DiffSource::new(&mut flows, &mut memory.flows, now_ns))
         })
     }
 }
 
 /// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
 /// addresses. What cannot be read costs certainty, and a note.
-pub(super) fn surroundings(session: &Session, books: &mut Accounting) -> (Ranges, Option<Homes>) {
+pub(super) fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Homes>) {
     let (host, several) = (session.host(), session.namespaces().is_some());
     let (mut ranges, mut homes) = (Ranges::default(), several.then(Homes::new));
     session.in_each_namespace(&mut |netns_id| {
@@ -130,20 +130,20 @@ pub(super) fn surroundings(session: &Session, books: &mut Accounting) -> (Ranges
             // Not entered when this was recorded: no row is there, either.
             Err(error) if several && error.is_not_recorded() => {}
             Err(error) => {
-                books.because(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
+                stats.add_reason(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
             }
         }
         let Some(homes) = &mut homes else { return };
         match host::addresses::read(host, netns_id, None, &mut |addr| homes.add(netns_id, addr)) {
             Err(error) if !error.is_not_recorded() => {
-                books.because(1, format!("{error}; connections with that namespace stay two flows"));
+                stats.add_reason(1, format!("{error}; connections with that namespace stay two flows"));
             }
             _ => {}
         }
     });
     let left_out = homes.as_ref().map_or(0, Homes::left_out);
     if left_out > 0 {
-        books.because(left_out, "too many addresses: connections with the others stay two flows");
+        stats.add_reason(left_out, "too many addresses: connections with the others stay two flows");
     }
     (ranges, homes)
 }

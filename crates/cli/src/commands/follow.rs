@@ -13,7 +13,7 @@ use crate::output;
 use crate::process_cache::{self, ProcessCache};
 use crate::refreshing_lookups::RefreshingLookups;
 use crate::session::Session;
-use engine::{HoldForNames, Plan, RenewedLookups, Run, RunError, columns};
+use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError, columns};
 use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, LookupId, Lookups, Sink, Stream, Table};
@@ -51,8 +51,8 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let mut run = then(&mut live, words)?;
         for (fields, words) in [(&OWNED[..], NO_OWNERS), (&["reason"], NO_REASONS)] {
             if lacks && fields.iter().any(|name| plan.demand().wants(name)) {
-                run.books.incomplete = true;
-                run.books.because(1, words);
+                run.stats.incomplete = true;
+                run.stats.add_reason(1, words);
             }
         }
         Ok(run)
@@ -119,7 +119,7 @@ pub(super) fn run<T: Table>(
     let outcome = open(&session, &mut |stream, words| {
         if request.explain {
             explained = Some(engine::explain(plan, &stream.offer(plan.demand())));
-            return Ok(Run { books: Accounting::default(), ended: engine::Ended::Whole });
+            return Ok(Run { stats: Accounting::default(), ended: engine::Ended::Whole });
         }
         if let Some(caveat) = words.caveat {
             say(&caveat);
@@ -169,12 +169,12 @@ fn follow<T: Table>(
     let stop = || session.host().is_replay() && session.interrupted();
     let mut run = match &mut names {
         None => plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?,
-        Some(names) => plan.follow_renewed(stream, &mut lookups, &mut HoldForNames::new(&mut *sink, names), &stop)?,
+        Some(names) => plan.follow_renewed(stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names), &stop)?,
     };
     lookups.refreshing.tell(&mut notes);
     lookups.processes.tell(&mut notes);
     lookups.places.tell(&mut notes);
-    run.books.add(&notes);
+    run.stats.add(&notes);
     if sys::term::reader_is_gone(sys::term::STDOUT) {
         // Noticed between two rows, it ended the run as Ctrl-C does; the reader has what it wanted.
         run.ended = engine::Ended::Closed;

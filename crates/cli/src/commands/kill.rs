@@ -15,8 +15,8 @@ use crate::session::Session;
 use engine::{Plan, Predicate, columns};
 use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{
-    Accounting, Demand, Each, Field, Kind, LookupId, Lookups, Next, Offer, Proto, Source, SourceError, State,
-    Unchanged, Value,
+    Accounting, Demand, Each, Field, Kind, LookupId, Lookups, Next, Offer, Proto, RowCache, Source, SourceError, State,
+    Value,
 };
 use sockets::{Closing, Options, SocketSource, Target, Via};
 use std::cell::RefCell;
@@ -109,7 +109,7 @@ impl SourceProvider<Sockets> for Choosing {
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        _books: &mut Accounting,
+        _stats: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
         // /proc has no cookies.
@@ -134,7 +134,7 @@ impl Source<Sockets> for Remembering<'_> {
     fn read(
         &mut self,
         demand: &Demand<Sockets>,
-        _: Option<&dyn Unchanged>,
+        _: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let (choosing, lookups) = (self.choosing, self.lookups);
@@ -147,7 +147,7 @@ impl Source<Sockets> for Remembering<'_> {
             left_alone += 1;
             Next::More
         });
-        read.map(|books| Accounting { filtered: books.filtered + left_alone, ..books })
+        read.map(|stats| Accounting { filtered: stats.filtered + left_alone, ..stats })
     }
 }
 
@@ -176,29 +176,30 @@ impl Act for Closer<'_> {
         Value::Name(name)
     }
 
-    fn tell(&self, rows: Rows, books: &mut Accounting) {
+    fn tell(&self, rows: Rows, stats: &mut Accounting) {
         for (proto, count) in self.choosing.unclosable.borrow().iter() {
             let proto = proto.name();
-            books.because(
+            stats.add_reason(
                 0,
                 format!("{proto} sockets are left alone, only TCP and UDP ones can be closed: {count} match"),
             );
         }
         if rows.shown == 0 {
-            return books.because(0, "no socket matches: nothing to close");
+            return stats.add_reason(0, "no socket matches: nothing to close");
         }
         if !rows.yes {
             let n = rows.shown;
-            return books.because(0, format!("sockets that would be closed: {n}; nothing was done, --yes closes them"));
+            return stats
+                .add_reason(0, format!("sockets that would be closed: {n}; nothing was done, --yes closes them"));
         }
-        books.because(0, format!("sockets closed: {} of {}", self.closed, rows.shown));
+        stats.add_reason(0, format!("sockets closed: {} of {}", self.closed, rows.shown));
         for result in &self.not_closed {
-            books.incomplete |= result.is_failure();
-            books.because(1, format!("not closed: {result}"));
+            stats.incomplete |= result.is_failure();
+            stats.add_reason(1, format!("not closed: {result}"));
         }
         if rows.left > 0 {
-            books.incomplete = true;
-            books.because(rows.left, "not closed: interrupted");
+            stats.incomplete = true;
+            stats.add_reason(rows.left, "not closed: interrupted");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::session::Session;
 use engine::Predicate;
 use record::rows::{Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, Key, LookupId, Lookups, Next, Offer, Proto, Source, SourceError, State, Unchanged,
+    Accounting, Demand, Each, Key, LookupId, Lookups, Next, Offer, Proto, RowCache, Source, SourceError, State,
 };
 use sys::Host;
 
@@ -42,20 +42,20 @@ impl Source<Sockets> for Ownerless<'_> {
     fn read(
         &mut self,
         demand: &Demand<Sockets>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         if !self.lookups.has(LookupId::Owners) {
-            return self.source.read(demand, unchanged, each);
+            return self.source.read(demand, cache, each);
         }
         let (lookups, filter) = (self.lookups, self.filter);
         let mut count = 0u64;
-        let mut books = self.source.read(demand, unchanged, &mut |row| -> Next {
+        let mut stats = self.source.read(demand, cache, &mut |row| -> Next {
             count += u64::from(has_none(row, &lookups, filter));
             each(row)
         })?;
-        tell(self.session.host(), count, self.partial, &mut books);
-        Ok(books)
+        tell(self.session.host(), count, self.partial, &mut stats);
+        Ok(stats)
     }
 }
 
@@ -73,20 +73,20 @@ fn has_none(row: &Socket<'_>, lookups: &Lookups<'_>, filter: &Predicate<Sockets>
 }
 
 /// One line for the end of the run. Where processes are out of sight for good, the result is not whole.
-fn tell(host: &Host, count: u64, partial: bool, books: &mut Accounting) {
+fn tell(host: &Host, count: u64, partial: bool, stats: &mut Accounting) {
     if count == 0 {
         return;
     }
     let sockets = if count == 1 { "1 listening socket has" } else { &format!("{count} listening sockets have") };
     let mut link = Vec::new();
     let is_initial = host.read_link("/proc/self/ns/pid", &mut link).is_err() || link == INIT_PID_NS;
-    books.incomplete |= !is_initial;
+    stats.incomplete |= !is_initial;
     let why = match (is_initial, partial) {
         (false, _) => "those of processes outside this pid namespace",
         (true, true) => "those of processes that could not be read",
         (true, false) => "opened after the processes were read",
     };
-    books.because(0, format!("{sockets} no process that can be seen: the kernel's own, or {why}"));
+    stats.add_reason(0, format!("{sockets} no process that can be seen: the kernel's own, or {why}"));
 }
 
 #[cfg(test)]
@@ -115,9 +115,9 @@ mod tests {
             let place = tmp.path().join("self/ns/pid");
             link.iter().for_each(|link| std::os::unix::fs::symlink(link, &place).unwrap());
             let host = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
-            let mut books = Accounting::default();
-            tell(&host, count, partial, &mut books);
-            (books.why.first().map(|why| why.text.to_string()), books.incomplete)
+            let mut stats = Accounting::default();
+            tell(&host, count, partial, &mut stats);
+            (stats.why.first().map(|why| why.text.to_string()), stats.incomplete)
         };
         let first = Some("pid:[4026531836]");
         assert_eq!(said(first, 0, true), (None, false));

@@ -46,9 +46,9 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
-    let mut books = Accounting::default();
-    let counted = rounds(&session, asked.length, &mut books);
-    session.finish(&mut books);
+    let mut stats = Accounting::default();
+    let counted = rounds(&session, asked.length, &mut stats);
+    session.finish(&mut stats);
     let Counted { rounds, namespaces, sockets, entries } = counted;
     let plural = if rounds == 1 { "" } else { "s" };
     let printed = output::print(&format!(
@@ -56,12 +56,12 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
          {entries} entries of connection tracking\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
     ));
-    let exit = if printed == Exit::Ok && books.is_partial() { Exit::Partial } else { printed };
-    Outcome { exit, messages: footer_lines(&books) }
+    let exit = if printed == Exit::Ok && stats.is_partial() { Exit::Partial } else { printed };
+    Outcome { exit, messages: footer_lines(&stats) }
 }
 
 /// A round every [`PERIOD`] until `length` is over, the user ends it or the file takes nothing more.
-fn rounds(session: &Session, length: Duration, books: &mut Accounting) -> Counted {
+fn rounds(session: &Session, length: Duration, stats: &mut Accounting) -> Counted {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let begun_ns = sys::clock::monotonic_ns();
     let end_ns = begun_ns.saturating_add(nanoseconds(length));
@@ -69,7 +69,7 @@ fn rounds(session: &Session, length: Duration, books: &mut Accounting) -> Counte
     let mut now_ns = begun_ns;
     loop {
         session.host().begin_round();
-        round(session, books, &mut counted);
+        round(session, stats, &mut counted);
         counted.rounds += 1;
         // The last round begins at the end of the time, so that what grew meanwhile is in the file.
         if now_ns >= end_ns || session.interrupted() || session.host().recording_has_stopped() {
@@ -84,40 +84,40 @@ fn rounds(session: &Session, length: Duration, books: &mut Accounting) -> Counte
     }
 }
 
-fn round(session: &Session, books: &mut Accounting, counted: &mut Counted) {
-    session.find_namespaces(true, books);
+fn round(session: &Session, stats: &mut Accounting, counted: &mut Counted) {
+    session.find_namespaces(true, stats);
     counted.namespaces = session.namespaces().map_or(1, |namespaces| namespaces.list().len());
     // What is small comes first: no user can make so many sockets that it finds the file full.
-    session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, books));
-    survey(session, books);
-    flows::surroundings(session, books);
-    counters(session, books);
-    counted.entries = entries(session, books);
+    session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, stats));
+    survey(session, stats);
+    flows::surroundings(session, stats);
+    counters(session, stats);
+    counted.entries = entries(session, stats);
     let sockets = every_field::<Sockets>(0);
     let ids = LookupId::ALL.into_iter().filter(|id| *id != LookupId::Hosts).collect();
-    let ids = asked::lookups(session.host(), &sockets, ids, books);
+    let ids = asked::lookups(session.host(), &sockets, ids, stats);
     // Owners before their sockets, as in every table.
-    Enrichment::read(session, &ids, books);
-    counted.sockets = session.with_sockets(None, &|_| true, |source| read(source, &sockets, books));
+    Enrichment::read(session, &ids, stats);
+    counted.sockets = session.with_sockets(None, &|_| true, |source| read(source, &sockets, stats));
 }
 
 /// Counters and settings of connection tracking.
-fn counters(session: &Session, books: &mut Accounting) {
+fn counters(session: &Session, stats: &mut Accounting) {
     let (mut notes, all) = (Accounting::default(), every_field::<NatStats>(0));
     let reading = nat::every_counter();
-    reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &all, books));
-    books.add(&notes);
+    reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &all, stats));
+    stats.add(&notes);
 }
 
 /// Entries of connection tracking and expectations; returns how many entries there were.
-fn entries(session: &Session, books: &mut Accounting) -> u64 {
+fn entries(session: &Session, stats: &mut Accounting) -> u64 {
     // What is there after its time only the walk tells, which lacks other fields.
     let (mut notes, demand) = (Accounting::default(), every_field::<Nat>(nat_need::EXPIRED));
     let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
         let reading = nat::every_entry(table);
-        reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &demand, books))
+        reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &demand, stats))
     });
-    books.add(&notes);
+    stats.add(&notes);
     entries
 }
 
@@ -129,7 +129,7 @@ fn every_field<T: Table>(but: u64) -> Demand<T> {
 
 /// Reads a source to its end; returns the number of rows. A table that this kernel does not have is said, and nothing
 /// is missing.
-fn read<T: Table>(source: &mut dyn Source<T>, demand: &Demand<T>, books: &mut Accounting) -> u64 {
+fn read<T: Table>(source: &mut dyn Source<T>, demand: &Demand<T>, stats: &mut Accounting) -> u64 {
     let mut rows = 0;
     let result = source.run(demand, &mut |_| {
         rows += 1;
@@ -137,25 +137,25 @@ fn read<T: Table>(source: &mut dyn Source<T>, demand: &Demand<T>, books: &mut Ac
     });
     match result {
         Ok(read) => {
-            books.incomplete |= read.is_partial();
-            read.why.into_iter().for_each(|why| books.because(why.count, why.text));
+            stats.incomplete |= read.is_partial();
+            read.why.into_iter().for_each(|why| stats.add_reason(why.count, why.text));
         }
         Err(SourceError { what, fault, cause }) => {
-            books.incomplete |= fault != SourceFault::Unsupported;
-            books.because(0, format!("{what} could not be recorded: {cause}"));
+            stats.incomplete |= fault != SourceFault::Unsupported;
+            stats.add_reason(0, format!("{what} could not be recorded: {cause}"));
         }
     }
     rows
 }
 
 /// Links, routes and counters of the namespace that the calling thread is in.
-fn network(host: &Host, netns_id: u64, books: &mut Accounting) {
+fn network(host: &Host, netns_id: u64, stats: &mut Accounting) {
     let mut note = |result: Result<(), HostError>| match result {
         // IPv6 is turned off, or the protocol is not built in: the file is not there.
         Ok(()) | Err(HostError::Sys(sys::SysError { errno: Errno::NOENT, .. })) => {}
         Err(error) => {
-            books.incomplete = true;
-            books.because(1, error.to_string());
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
         }
     };
     note(Links::read(host, netns_id, None).and_then(|mut links| Ok(links.read_inet6(host, netns_id, None)?)));

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::flags::{Repeat, Request};
 use crate::output;
 use crate::session::Session;
-use engine::{Memory, Plan, Predicate, Watching, columns};
+use engine::{DiffSource, DiffState, Plan, Predicate, columns};
 use record::Via;
 use record::rows::{Socket, Sockets};
 use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
@@ -57,10 +57,10 @@ struct Reading {
     places: Predicate<Sockets>,
     filter: Predicate<Sockets>,
     /// What is remembered from round to round, if there are several.
-    memory: Option<RefCell<Memory<Sockets>>>,
+    memory: Option<RefCell<DiffState<Sockets>>>,
 }
 
-fn memory(request: &Request) -> Option<RefCell<Memory<Sockets>>> {
+fn memory(request: &Request) -> Option<RefCell<DiffState<Sockets>>> {
     (request.repeat != Repeat::Once).then(RefCell::default)
 }
 
@@ -73,17 +73,17 @@ impl SourceProvider<Sockets> for Reading {
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        books: &mut Accounting,
+        stats: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
         // Without names (`--explain` reads none) every namespace may be meant.
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         session.with_sockets(self.via, &wanted, |source| {
-            let mut source = Ownerless::new(source, session, lookups, &self.filter, books.incomplete);
+            let mut source = Ownerless::new(source, session, lookups, &self.filter, stats.incomplete);
             match &self.memory {
                 None => then(&mut source),
-                Some(memory) => then(&mut Watching::new(&mut source, &mut memory.borrow_mut(), session.steady_ns())),
+                Some(memory) => then(&mut DiffSource::new(&mut source, &mut memory.borrow_mut(), session.steady_ns())),
             }
         })
     }

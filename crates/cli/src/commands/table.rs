@@ -5,11 +5,11 @@ use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
 use crate::flags::{Format, Repeat, Request};
-use crate::messages::{books_line, cost_line, footer_lines};
+use crate::messages::{cost_line, footer_lines, stats_line};
 use crate::names::DnsNames;
 use crate::output;
 use crate::session::{Place, Session};
-use engine::{Ended, HoldForNames, Plan, Rounds, Run, RunError, Written};
+use engine::{Ended, Plan, RenderedRows, ResolvingSink, Rounds, Run, RunError};
 use host::{NetnsNames, Owners};
 use record::{
     Accounting, Columns, Expr, LookupId, Lookups, Next, Round, Sink, SinkError, Source, SourceFault, Table, Value,
@@ -49,12 +49,12 @@ pub(super) trait SourceProvider<T: Table> {
         false
     }
 
-    /// Makes the source for one round and hands it to `then`. What goes wrong on the way is noted in `books`.
+    /// Makes the source for one round and hands it to `then`. What goes wrong on the way is noted in `stats`.
     fn with_source<R>(
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        books: &mut Accounting,
+        stats: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<T>) -> R,
     ) -> R;
 }
@@ -75,7 +75,7 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl S
     run_through(request, plan, provider, |_, mut sink, rounds| {
         let mut run = rounds(&mut *sink)?;
         if is_empty(&run) && names_any(plan, provider, ADDRESSES) && is_elsewhere(request, plan, provider) {
-            run.books.because(0, ADDRESS_ELSEWHERE);
+            run.stats.add_reason(0, ADDRESS_ELSEWHERE);
         }
         Ok(run)
     })
@@ -83,7 +83,7 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl S
 
 /// True if everything was read and no row came of it.
 fn is_empty(run: &Run) -> bool {
-    run.ended == Ended::Whole && run.books.emitted + run.books.grouped == 0
+    run.ended == Ended::Whole && run.stats.emitted + run.stats.grouped == 0
 }
 
 /// True if the filter, or the part of it that the source does by itself, tests one of these fields.
@@ -100,11 +100,11 @@ fn is_elsewhere<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl Sou
     }
     let all = Place { all_netns: true, owners_via: request.owners_via, ..Place::default() };
     let Ok(session) = Session::open(all) else { return false };
-    let (before, written, names) = Default::default();
-    let watching = Watching { request, session: &session, plan, provider, before, written, names };
-    let mut run = Run { books: Accounting::default(), ended: Ended::Whole };
+    let (before, rendered, names) = Default::default();
+    let watching = Watching { request, session: &session, plan, provider, before, rendered, names };
+    let mut run = Run { stats: Accounting::default(), ended: Ended::Whole };
     let found = watching.round(&mut Nowhere, None, None, &mut run);
-    found.is_ok() && run.books.emitted + run.books.grouped > 0
+    found.is_ok() && run.stats.emitted + run.stats.grouped > 0
 }
 
 /// Where rows go that only have to be there: one is enough.
@@ -128,7 +128,7 @@ impl Sink for Nowhere {
 pub(super) type AllRounds<'r> = &'r mut dyn FnMut(&mut dyn Sink) -> Result<Run, RunError>;
 
 /// The same with something of the caller's between the engine and the sink: `through` gets the request's sink and
-/// calls the rounds with its own; what it adds to the books stands in the footer.
+/// calls the rounds with its own; what it adds to the row counts stands in the footer.
 pub(super) fn run_through<T: Table>(
     request: &Request,
     plan: &Plan<T>,
@@ -143,8 +143,8 @@ pub(super) fn run_through<T: Table>(
         return explain(&session, plan, provider).into();
     }
     let cost = cost::so_far();
-    let (before, written, names) = Default::default();
-    let watching = Watching { request, session: &session, plan, provider, before, written, names };
+    let (before, rendered, names) = Default::default();
+    let watching = Watching { request, session: &session, plan, provider, before, rendered, names };
     let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &cost)
 }
@@ -163,9 +163,9 @@ pub(super) fn place(request: &Request) -> Place<'_> {
 }
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Exit {
-    let mut books = Accounting::default();
-    session.find_namespaces(false, &mut books);
-    let text = provider.with_source(session, Lookups::none(), &mut books, |source| {
+    let mut stats = Accounting::default();
+    session.find_namespaces(false, &mut stats);
+    let text = provider.with_source(session, Lookups::none(), &mut stats, |source| {
         engine::explain(plan, &source.offer(plan.demand()))
     });
     output::print(&text)
@@ -180,12 +180,12 @@ struct Watching<'w, T: Table, R: SourceProvider<T>> {
     /// Owners of the round before, if what is gone is shown.
     before: RefCell<Option<Owners>>,
     /// Rows as they were written in the round before, when namespaces had these names.
-    written: RefCell<Written>,
+    rendered: RefCell<RenderedRows>,
     names: RefCell<Option<NetnsNames>>,
 }
 
 impl<T: Table, R: SourceProvider<T>> Watching<'_, T, R> {
-    /// Every round, until the request, the reader or the user has enough: the books of all rounds, and how the last
+    /// Every round, until the request, the reader or the user has enough: the row counts of all rounds, and how the last
     /// one ended.
     fn rounds(&self, sink: &mut dyn Sink) -> Result<Run, RunError> {
         let mut names = self.request.resolve.map(|bound| DnsNames::new(self.session, bound, self.is_repeated()));
@@ -193,7 +193,7 @@ impl<T: Table, R: SourceProvider<T>> Watching<'_, T, R> {
             Repeat::Once => None,
             Repeat::Every(period) => Some(Rounds::new(now(), period)),
         };
-        let mut all = Run { books: Accounting::default(), ended: Ended::Whole };
+        let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
         while self.session.host().begin_round() {
             let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
             self.round(sink, names.as_mut(), round, &mut all)?;
@@ -203,7 +203,7 @@ impl<T: Table, R: SourceProvider<T>> Watching<'_, T, R> {
             }
         }
         if is_empty(&all) && self.asks_elsewhere() {
-            all.books.because(0, ELSEWHERE);
+            all.stats.add_reason(0, ELSEWHERE);
         }
         Ok(all)
     }
@@ -244,53 +244,53 @@ impl<T: Table, R: SourceProvider<T>> Watching<'_, T, R> {
         let enrichment = Enrichment::read(self.session, &wanted, &mut notes).after(self.before.take());
         let lookups = enrichment.lookups();
         let stop = || self.session.interrupted();
-        let mut written = self.is_repeated().then(|| self.written.borrow_mut());
+        let mut rendered = self.is_repeated().then(|| self.rendered.borrow_mut());
         let mut compared = wanted.iter().filter(|id| !self.provider.compares(**id));
-        let mut known = written.as_deref_mut().filter(|_| compared.all(|id| Enrichment::can_be_compared(*id)));
+        let mut known = rendered.as_deref_mut().filter(|_| compared.all(|id| Enrichment::can_be_compared(*id)));
         if !enrichment.answers_as_before(self.names.borrow().as_ref()) {
             known.iter_mut().for_each(|known| known.clear());
         }
         let run = self.provider.with_source(self.session, lookups, &mut notes, |source| match (names, known) {
-            (None, Some(known)) => self.plan.knowing(known).run(source, &lookups, sink, round, &stop),
+            (None, Some(known)) => self.plan.cached(known).run(source, &lookups, sink, round, &stop),
             (None, None) => self.plan.run(source, &lookups, sink, round, &stop),
-            (Some(names), _) => self.plan.run(source, &lookups, &mut HoldForNames::new(sink, names), round, &stop),
+            (Some(names), _) => self.plan.run(source, &lookups, &mut ResolvingSink::new(sink, names), round, &stop),
         });
         let (owners, names) = enrichment.leave();
         self.names.replace(names);
         if self.is_repeated() && self.plan.demand().wants("change") {
             self.before.replace(owners);
         }
-        all.books.add(&notes);
+        all.stats.add(&notes);
         let run = run?;
-        all.books.add(&run.books);
+        all.stats.add(&run.stats);
         all.ended = run.ended;
         Ok(())
     }
 }
 
-/// Closes the session and the books of a run, and tells what is to be said.
+/// Closes the session and the row counts of a run, and tells what is to be said.
 pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
     let (mut result, mut messages) = (Exit::Ok, Vec::new());
-    let Run { mut books, ended } = outcome.unwrap_or_else(|error| {
+    let Run { mut stats, ended } = outcome.unwrap_or_else(|error| {
         messages.push(describe(&error));
         result = Exit::Failed;
-        Run { books: Accounting::default(), ended: Ended::Whole }
+        Run { stats: Accounting::default(), ended: Ended::Whole }
     });
-    session.finish(&mut books);
-    messages.extend(footer_lines(&books));
+    session.finish(&mut stats);
+    messages.extend(footer_lines(&stats));
     if request.stats && result == Exit::Ok && request.format != Format::Json {
-        messages.push(books_line(&books));
+        messages.push(stats_line(&stats));
     }
     if request.cost {
-        messages.push(cost_line(&cost::so_far().since(before), &books));
+        messages.push(cost_line(&cost::so_far().since(before), &stats));
         messages
             .extend(session.socket_cache().passed_over().map(|why| format!("cost: TCP was not read by bpf: {why}")));
     }
     let exit = match result {
         // A reader that went away has what it wanted.
         Exit::Ok if ended == Ended::Closed => Exit::Ok,
-        Exit::Ok if books.is_partial() => Exit::Partial,
-        Exit::Ok if request.exit_code && books.emitted + books.grouped == 0 => Exit::NoMatch,
+        Exit::Ok if stats.is_partial() => Exit::Partial,
+        Exit::Ok if request.exit_code && stats.emitted + stats.grouped == 0 => Exit::NoMatch,
         other => other,
     };
     Outcome { exit, messages }

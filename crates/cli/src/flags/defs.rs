@@ -96,7 +96,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "With --follow: attach nothing to the root cgroup's getpeername hooks, where others without BPF_F_ALLOW_MULTI are \
          refused meanwhile; who accepted is then known by the first send or receive",
     ),
-    flag("stats", None, Nothing, HOW, "The books of the run at the end: rows seen, shown, filtered, lost"),
+    flag("stats", None, Nothing, HOW, "The row counts of the run at the end: rows seen, shown, filtered, lost"),
     flag("cost", None, Nothing, HOW, "What the run itself cost: CPU, system calls, bytes read, memory, the door used"),
     flag(
         "explain",

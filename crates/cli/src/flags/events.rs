@@ -5,7 +5,7 @@ use super::request::{Request, from_matches};
 use crate::commands::via_of;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use conntrack::events::{BUFFER_BYTES, EventsVia};
-use record::rows::NatHappening;
+use record::rows::NatEventKind;
 use std::ffi::OsString;
 
 /// The flags of the table that make sense here. Flags that are added to the table are refused until they stand here.
@@ -79,10 +79,10 @@ fn from_words(matches: &ArgMatches) -> Result<Events, String> {
 /// The filter with the events of `--event`; `--resync` shows what it finds alive, whichever events are named.
 fn with_events(words: &str, resync: bool, filter: &str) -> Result<String, String> {
     let mut words: Vec<&str> = words.split(',').map(str::trim).collect();
-    if let Some(word) = words.iter().find(|word| !NatHappening::NAMES.contains(word)) {
-        return Err(format!("--event takes {}, not `{word}`", NatHappening::NAMES.join(", ")));
+    if let Some(word) = words.iter().find(|word| !NatEventKind::NAMES.contains(word)) {
+        return Err(format!("--event takes {}, not `{word}`", NatEventKind::NAMES.join(", ")));
     }
-    let live = NatHappening::Live.name();
+    let live = NatEventKind::Live.name();
     if resync && !words.contains(&live) {
         words.push(live);
     }

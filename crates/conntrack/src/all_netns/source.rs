@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 
 use record::rows::Nat;
-use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, Unchanged};
+use record::{Accounting, Demand, Each, Next, Offer, RowCache, Source, SourceError};
 use sys::{Host, NetnsTarget};
 
 use crate::all_netns::in_each_for;
@@ -94,26 +94,26 @@ impl Source<Nat> for AllNetnsConntrack<'_> {
     fn read(
         &mut self,
         demand: &Demand<Nat>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
-        let mut books = Accounting::default();
+        let mut stats = Accounting::default();
         self.chains = None;
         let handed_out = RefCell::new(if self.is_followed() { HandedOut::noting() } else { HandedOut::default() });
         if let Some(walk) = self.walk(demand) {
             let mut walk = walk.sharing(&handed_out);
-            let walked = walk.read(demand, unchanged, each);
+            let walked = walk.read(demand, cache, each);
             self.chains = walk.chains();
             match walked {
                 // What nothing leads into is read by the walk alone.
                 Ok(walked) if handed_out.borrow().is_finishing() => {
-                    books = walked;
-                    books.incomplete = true;
-                    books.because(0, "of network namespaces that nothing leads into entries may be missing");
+                    stats = walked;
+                    stats.incomplete = true;
+                    stats.add_reason(0, "of network namespaces that nothing leads into entries may be missing");
                 }
                 // One after the other, if the walk cannot be had after all.
                 Err(error) if self.options.via.is_none() && !self.host.is_replay() => {
-                    books.because(0, format!("read one namespace after the other: {error}"));
+                    stats.add_reason(0, format!("read one namespace after the other: {error}"));
                 }
                 walked => return walked,
             }
@@ -132,10 +132,10 @@ impl Source<Nat> for AllNetnsConntrack<'_> {
                 }
                 false => self.source(netns_id),
             };
-            books.add(&source.run(demand, &mut each)?);
+            stats.add(&source.run(demand, &mut each)?);
             Ok(wants)
         })?;
-        books.add(&entered);
-        Ok(books)
+        stats.add(&entered);
+        Ok(stats)
     }
 }

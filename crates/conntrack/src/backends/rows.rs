@@ -1,9 +1,9 @@
-//! Where decoded rows go: into the books, with the names of their labels, to whoever wants them.
+//! Where decoded rows go: into the row counts, with the names of their labels, to whoever wants them.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::{Conntrack, Nat};
-use record::{Books, Each, Next, RowBytes, Unchanged};
+use record::{Each, Next, RowBytes, RowCache, RowStats};
 use sys::SysError;
 
 use crate::backends::bpf::rows::RowVisitor;
@@ -14,8 +14,8 @@ use crate::labels::LabelNames;
 pub(crate) struct Rows<'r, 'f> {
     pub(crate) each: &'r mut Each<'f, Nat>,
     /// Who knows rows of the walk by their bytes.
-    pub(crate) unchanged: Option<&'r dyn Unchanged>,
-    pub(crate) books: &'r mut Books,
+    pub(crate) cache: Option<&'r dyn RowCache>,
+    pub(crate) stats: &'r mut RowStats,
     /// Names of labels, if labels are wanted at all.
     pub(crate) labels: Option<Result<LabelNames, SysError>>,
     /// The newest row's labels as words.
@@ -31,7 +31,7 @@ pub(crate) struct Rows<'r, 'f> {
 impl Rows<'_, '_> {
     #[inline]
     pub(crate) fn row(&mut self, row: &Conntrack<'_>) -> ControlFlow<()> {
-        self.books.row();
+        self.stats.row();
         let next = match row.labels.is_some() || row.start_ns.is_some() {
             false => (self.each)(row),
             true => self.furnished(row),
@@ -67,7 +67,7 @@ impl Rows<'_, '_> {
     #[inline]
     pub(crate) fn row_unless_out(&mut self, row: &Conntrack<'_>, seen: &mut Seen) -> ControlFlow<()> {
         if seen.is_double(row) || self.handed_out.is_out(row) {
-            self.books.doubled();
+            self.stats.duplicate();
             return ControlFlow::Continue(());
         }
         self.row(row)
@@ -75,15 +75,15 @@ impl Rows<'_, '_> {
 
     #[cold]
     pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
-        self.unchanged.iter().for_each(|unchanged| unchanged.forget());
-        self.books.failed(error);
+        self.cache.iter().for_each(|cache| cache.invalidate());
+        self.stats.failed(error);
         ControlFlow::Continue(())
     }
 }
 
 impl RowVisitor for Rows<'_, '_> {
     fn arrived(&mut self, rows: u64) {
-        self.books.arrived(rows);
+        self.stats.arrived(rows);
     }
 
     #[inline(always)]
@@ -101,13 +101,13 @@ impl RowVisitor for Rows<'_, '_> {
 
     #[inline]
     fn knows_bytes(&self) -> bool {
-        self.unchanged.is_some()
+        self.cache.is_some()
     }
 
     #[inline]
-    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
-        let again = self.unchanged?.again(bytes)?;
-        self.books.row();
+    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        let again = self.cache?.reuse(bytes)?;
+        self.stats.row();
         Some(self.flow(again.next))
     }
 }

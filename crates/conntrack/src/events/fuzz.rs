@@ -2,7 +2,7 @@
 use std::hint::black_box;
 
 use record::rows::{NatEvent, NatEvents};
-use record::{Lookups, Next, Table, Tide};
+use record::{Lookups, Next, StreamState, Table};
 use sys::{Blocks, SysError};
 
 use crate::events::bpf::blocks::BpfEvents;
@@ -40,10 +40,10 @@ pub(crate) fn fuzz(data: &[u8]) {
         let mut events = NetlinkEvents::of(one(block));
         let mut each = |told: &super::EventMessage<'_>, entry: &record::rows::Conntrack<'_>| {
             black_box(event_ns(told));
-            walk(&NatEvent { happening: told.happening, portid: told.portid, entry, ..NatEvent::EMPTY });
+            walk(&NatEvent { kind: told.kind, portid: told.portid, entry, ..NatEvent::EMPTY });
             Next::More
         };
-        while matches!(events.next_entries(&mut each), Ok(Tide::In)) {}
+        while matches!(events.next_entries(&mut each), Ok(StreamState::Open)) {}
         black_box(events.close());
     }
     let mut events = BpfEvents::new(one(data.to_vec()), 1);
@@ -51,6 +51,6 @@ pub(crate) fn fuzz(data: &[u8]) {
         walk(&NatEvent { entry, ..NatEvent::EMPTY });
         Next::More
     };
-    while matches!(events.next(&mut each), Ok(Tide::In)) {}
+    while matches!(events.next(&mut each), Ok(StreamState::Open)) {}
     black_box(events.close());
 }

@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use record::rows::{Conntrack, NatHappening};
+use record::rows::{Conntrack, NatEventKind};
 use record::{Accounting, Owner};
 
 use crate::events::start_times::key;
@@ -57,15 +57,15 @@ impl<'h> OwnerTracker<'h> {
     }
 
     /// The owners to show with an event.
-    pub(crate) fn of(&mut self, what: NatHappening, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
-        if what == NatHappening::Destroy {
+    pub(crate) fn of(&mut self, what: NatEventKind, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
+        if what == NatEventKind::Destroy {
             // The socket has gone, or serves another connection by now: only what was known before is true.
             let known = self.known.remove(&key(entry));
             self.here += u64::from(known.is_some() || self.find.is_here(entry));
             self.unknown += u64::from(known.is_none() && self.find.is_here(entry));
             return known;
         }
-        if let (true, Some(known)) = (what != NatHappening::New, self.known.get(&key(entry))) {
+        if let (true, Some(known)) = (what != NatEventKind::New, self.known.get(&key(entry))) {
             self.here += 1;
             return Some(Rc::clone(known));
         }
@@ -96,14 +96,14 @@ impl<'h> OwnerTracker<'h> {
     }
 
     /// Adds what was not found.
-    pub(crate) fn close(&mut self, books: &mut Accounting) {
-        books.add(&self.find.close());
+    pub(crate) fn close(&mut self, stats: &mut Accounting) {
+        stats.add(&self.find.close());
         if self.unknown > 0 {
-            books.because(0, format!("{} of {} events with an end here {UNKNOWN}", self.unknown, self.here));
+            stats.add_reason(0, format!("{} of {} events with an end here {UNKNOWN}", self.unknown, self.here));
         }
         if self.unremembered > 0 {
-            books.incomplete = true;
-            books.because(self.unremembered, "entries beyond the first 1048576 have no owner when they end");
+            stats.incomplete = true;
+            stats.add_reason(self.unremembered, "entries beyond the first 1048576 have no owner when they end");
         }
     }
 }
@@ -143,22 +143,22 @@ mod tests {
     fn what_was_known_at_the_beginning_is_shown_at_the_end() {
         let mut whose = OwnerTracker::new(Box::new(Knows(9, 1)), true);
         let mut pid = |what, port| whose.of(what, &entry(port), 0).map(|owners| owners[0].pid);
-        assert_eq!(pid(NatHappening::New, 9), Some(7));
-        assert_eq!(pid(NatHappening::Update, 9), Some(7), "without looking again");
-        assert_eq!(pid(NatHappening::Destroy, 9), Some(7));
-        assert_eq!([pid(NatHappening::Destroy, 9), pid(NatHappening::New, 9)], [None; 2]);
-        assert_eq!([pid(NatHappening::New, 8), pid(NatHappening::Destroy, 8)], [None; 2]);
-        let mut books = Accounting::default();
-        whose.close(&mut books);
-        let says = books.why.iter().any(|why| why.text.starts_with("2 of 5 events with an end here have no owner"));
-        assert!(says, "forwarded ones are not counted: {books:?}");
-        assert!(!books.incomplete && whose.known.is_empty());
+        assert_eq!(pid(NatEventKind::New, 9), Some(7));
+        assert_eq!(pid(NatEventKind::Update, 9), Some(7), "without looking again");
+        assert_eq!(pid(NatEventKind::Destroy, 9), Some(7));
+        assert_eq!([pid(NatEventKind::Destroy, 9), pid(NatEventKind::New, 9)], [None; 2]);
+        assert_eq!([pid(NatEventKind::New, 8), pid(NatEventKind::Destroy, 8)], [None; 2]);
+        let mut stats = Accounting::default();
+        whose.close(&mut stats);
+        let says = stats.why.iter().any(|why| why.text.starts_with("2 of 5 events with an end here have no owner"));
+        assert!(says, "forwarded ones are not counted: {stats:?}");
+        assert!(!stats.incomplete && whose.known.is_empty());
     }
 
     #[test]
     fn nothing_is_remembered_for_ends_that_nobody_tells_of() {
         let mut whose = OwnerTracker::new(Box::new(Knows(9, 5)), false);
-        assert!(whose.of(NatHappening::New, &entry(9), 0).is_some());
+        assert!(whose.of(NatEventKind::New, &entry(9), 0).is_some());
         assert!(whose.known.is_empty());
     }
 }

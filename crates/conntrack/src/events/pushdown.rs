@@ -1,5 +1,5 @@
 //! Which events a filter lets through: the others need not be sent at all.
-use record::rows::{NatEvents, NatHappening};
+use record::rows::{NatEventKind, NatEvents};
 use record::{Demand, Expr, Op, Operand, Push, Table};
 
 use crate::events::netlink::subscribe::groups;
@@ -8,30 +8,30 @@ use crate::events::netlink::subscribe::groups;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WantedEvents(u8);
 
-const ALL: [NatHappening; 4] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy, NatHappening::Live];
+const ALL: [NatEventKind; 4] = [NatEventKind::New, NatEventKind::Update, NatEventKind::Destroy, NatEventKind::Live];
 
 impl WantedEvents {
     /// Those that pass every part of the filter which is about the event alone.
     pub(crate) fn of(demand: &Demand<NatEvents>) -> WantedEvents {
-        let passes = |what: &NatHappening| demand.conjuncts.iter().all(|part| holds(part, *what).unwrap_or(true));
+        let passes = |what: &NatEventKind| demand.conjuncts.iter().all(|part| holds(part, *what).unwrap_or(true));
         WantedEvents(ALL.iter().filter(|what| passes(what)).fold(0, |bits, what| bits | bit(*what)))
     }
 
-    pub(crate) fn has(self, what: NatHappening) -> bool {
+    pub(crate) fn has(self, what: NatEventKind) -> bool {
         self.0 & bit(what) != 0
     }
 
     /// True for new entries and nothing else that is an event.
     pub(crate) fn only_new(self) -> bool {
-        self.0 & !bit(NatHappening::Live) == bit(NatHappening::New)
+        self.0 & !bit(NatEventKind::Live) == bit(NatEventKind::New)
     }
 
     /// The multicast groups that tell of them.
     pub(crate) fn groups(self) -> u32 {
         let of = [
-            (NatHappening::New, groups::NEW),
-            (NatHappening::Update, groups::UPDATE),
-            (NatHappening::Destroy, groups::DESTROY),
+            (NatEventKind::New, groups::NEW),
+            (NatEventKind::Update, groups::UPDATE),
+            (NatEventKind::Destroy, groups::DESTROY),
         ];
         of.iter().filter(|(what, _)| self.has(*what)).fold(0, |groups, (_, group)| groups | group)
     }
@@ -39,16 +39,16 @@ impl WantedEvents {
 
 /// What of the filter is done by handing out only what is wanted.
 pub(crate) fn pushed(demand: &Demand<NatEvents>) -> Vec<Push> {
-    let exact = |part: &Expr| holds(part, NatHappening::New).map_or(Push::No, |_| Push::Exact);
+    let exact = |part: &Expr| holds(part, NatEventKind::New).map_or(Push::No, |_| Push::Exact);
     demand.conjuncts.iter().map(exact).collect()
 }
 
-fn bit(what: NatHappening) -> u8 {
+fn bit(what: NatEventKind) -> u8 {
     1 << what as u8
 }
 
 /// Whether a part of a filter holds for an event; `None` if that depends on something else.
-fn holds(part: &Expr, what: NatHappening) -> Option<bool> {
+fn holds(part: &Expr, what: NatEventKind) -> Option<bool> {
     match part {
         Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(holds(part, what)? && all)),
         Expr::Or(parts) => parts.iter().try_fold(false, |any, part| Some(holds(part, what)? || any)),
@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(of(vec![not]), (groups::DESTROY, vec![Push::Exact]));
         assert_eq!(of(vec![event(Op::Eq, &["live"])]).0, 0);
         let only = WantedEvents::of(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
-        assert!(only.only_new() && only.has(NatHappening::Live) && !only.has(NatHappening::Update));
+        assert!(only.only_new() && only.has(NatEventKind::Live) && !only.has(NatEventKind::Update));
     }
 }

@@ -3,8 +3,10 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use netlink::DumpError;
-use record::rows::{Conntrack, NatEvent, NatEvents, NatHappening, nat_event_need, nat_need};
-use record::{Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, Table, Tide};
+use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents, nat_event_need, nat_need};
+use record::{
+    Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
+};
 use sys::clock::TimestampWriter;
 use sys::{Errno, Host, Modules, SysError};
 
@@ -119,12 +121,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn one(&mut self, what: NatHappening) {
+    fn one(&mut self, what: NatEventKind) {
         *match what {
-            NatHappening::New => &mut self.new,
-            NatHappening::Update => &mut self.update,
-            NatHappening::Destroy => &mut self.destroy,
-            NatHappening::Live => &mut self.live,
+            NatEventKind::New => &mut self.new,
+            NatEventKind::Update => &mut self.update,
+            NatEventKind::Destroy => &mut self.destroy,
+            NatEventKind::Live => &mut self.live,
         } += 1;
     }
 
@@ -172,7 +174,7 @@ impl<'h> NatEventStream<'h> {
         let forced_bpf = follow.via == Some(EventsVia::Bpf) && !host.is_replay();
         let FollowNat { buffer_bytes, netns_id, find, resync, holders, stop, .. } = follow;
         let everywhere = find.is_some();
-        let ends = wanted.has(NatHappening::Destroy);
+        let ends = wanted.has(NatEventKind::Destroy);
         let holders = holders.filter(|_| demand.need & nat_need::OWNERS != 0);
         let timed = demand.wants("duration_us") && ends;
         let backend = match packets {
@@ -217,50 +219,50 @@ impl<'h> NatEventStream<'h> {
         self.shut.as_deref()
     }
 
-    fn next_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
-        let EventBackend::Netlink(events) = &mut self.backend else { return Ok(Tide::Out) };
+    fn next_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
+        let EventBackend::Netlink(events) = &mut self.backend else { return Ok(StreamState::Ended) };
         let (moments, counts, wanted) = (&mut self.moments, &mut self.counts, self.wanted);
         let (start_times, tracker, unwanted) = (&mut self.start_times, &mut self.tracker, &mut self.unwanted);
         events.next_entries(&mut |told, entry| {
             let happened_ns = event_ns(told).unwrap_or(told.received_ns);
             let mut duration_us = None;
             if let Some(start_times) = start_times {
-                match told.happening {
-                    NatHappening::New => start_times.begin(entry, happened_ns),
-                    NatHappening::Destroy => duration_us = start_times.end(entry, happened_ns),
+                match told.kind {
+                    NatEventKind::New => start_times.begin(entry, happened_ns),
+                    NatEventKind::Destroy => duration_us = start_times.end(entry, happened_ns),
                     _ => {}
                 }
             }
-            let asks = wanted.has(told.happening) || told.happening == NatHappening::New;
+            let asks = wanted.has(told.kind) || told.kind == NatEventKind::New;
             let tracker = tracker.as_mut().filter(|_| asks);
-            let owners = tracker.and_then(|tracker| tracker.of(told.happening, entry, happened_ns));
+            let owners = tracker.and_then(|tracker| tracker.of(told.kind, entry, happened_ns));
             // New entries may be listened to only for the time, or for their owners.
-            if !wanted.has(told.happening) {
+            if !wanted.has(told.kind) {
                 *unwanted += 1;
                 return Next::More;
             }
-            counts.one(told.happening);
+            counts.one(told.kind);
             let time = moments.text(happened_ns);
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
-            each(&NatEvent { happening: told.happening, time, duration_us, portid: told.portid, entry })
+            each(&NatEvent { kind: told.kind, time, duration_us, portid: told.portid, entry })
         })
     }
 
-    fn next_bpf(&mut self, each: &mut Each<'_, NatEvents>) -> Result<Tide, SysError> {
-        let EventBackend::Bpf(packets) = &mut self.backend else { return Ok(Tide::Out) };
+    fn next_bpf(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
+        let EventBackend::Bpf(packets) = &mut self.backend else { return Ok(StreamState::Ended) };
         let (moments, counts, tracker) = (&mut self.moments, &mut self.counts, &mut self.tracker);
-        let (wanted, unwanted) = (self.wanted.has(NatHappening::New), &mut self.unwanted);
+        let (wanted, unwanted) = (self.wanted.has(NatEventKind::New), &mut self.unwanted);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds what was asked for when it was made.
             if !wanted {
                 *unwanted += 1;
                 return Next::More;
             }
-            counts.one(NatHappening::New);
-            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatHappening::New, entry, happened_ns));
+            counts.one(NatEventKind::New);
+            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatEventKind::New, entry, happened_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             let time = moments.text(happened_ns);
-            each(&NatEvent { happening: NatHappening::New, time, duration_us: None, portid: 0, entry })
+            each(&NatEvent { kind: NatEventKind::New, time, duration_us: None, portid: 0, entry })
         })
     }
 
@@ -282,7 +284,7 @@ impl<'h> NatEventStream<'h> {
         let told = self.counts.all();
         let Some(resync) = &mut self.resync else { return };
         let is_soon = resync.told_before != 0 && told < resync.told_before + BETWEEN_DUMPS;
-        if lost == resync.answered || (is_soon && !is_quiet) || !self.wanted.has(NatHappening::Live) {
+        if lost == resync.answered || (is_soon && !is_quiet) || !self.wanted.has(NatEventKind::Live) {
             return;
         }
         (resync.answered, resync.told_before) = (lost, told.max(1));
@@ -298,11 +300,12 @@ impl<'h> NatEventStream<'h> {
                     Alive::Changed if pass < PASSES => {}
                     Alive::Changed => {
                         self.notes.incomplete = true;
-                        self.notes.because(1, "a table changed while it was dumped: entries that live may be missing");
+                        self.notes
+                            .add_reason(1, "a table changed while it was dumped: entries that live may be missing");
                     }
                     Alive::Failed(error) => {
                         self.notes.incomplete = true;
-                        self.notes.because(1, format!("dumps after events were lost: {error}"));
+                        self.notes.add_reason(1, format!("dumps after events were lost: {error}"));
                         break;
                     }
                 }
@@ -319,11 +322,11 @@ impl<'h> NatEventStream<'h> {
         let found = &mut self.notes.seen;
         let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
             *found += 1;
-            counts.one(NatHappening::Live);
-            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatHappening::Live, entry, now_ns));
+            counts.one(NatEventKind::Live);
+            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatEventKind::Live, entry, now_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             let time = moments.text(now_ns);
-            match each(&NatEvent { happening: NatHappening::Live, time, duration_us: None, portid: 0, entry }) {
+            match each(&NatEvent { kind: NatEventKind::Live, time, duration_us: None, portid: 0, entry }) {
                 Next::More => ControlFlow::Continue(()),
                 Next::Stop => ControlFlow::Break(()),
             }
@@ -343,32 +346,32 @@ impl<'h> NatEventStream<'h> {
         }
     }
 
-    fn footnotes(&self, books: &mut Accounting) {
+    fn footnotes(&self, stats: &mut Accounting) {
         let Settings { events, acct, count, .. } = self.settings;
         let by_netlink = matches!(self.backend, EventBackend::Netlink(_));
         let before = count.filter(|count| by_netlink && *count > 0 && events == Some(2) && !self.wanted.only_new());
         if let Some(before) = before {
             let text = "entries were there before: of those made while nobody listened nothing is told \
                         (net.netfilter.nf_conntrack_events is 2)";
-            books.because(before, text);
+            stats.add_reason(before, text);
         }
         if self.counts.destroy > 0 && acct == Some(0) {
-            books.because(0, "bytes and packets are not counted here (net.netfilter.nf_conntrack_acct is 0)");
+            stats.add_reason(0, "bytes and packets are not counted here (net.netfilter.nf_conntrack_acct is 0)");
         }
         if let Some(start_times) = self.start_times.as_ref().filter(|start_times| start_times.unremembered > 0) {
-            books.incomplete = true;
+            stats.incomplete = true;
             let text = format!("entries beyond the first {} have no duration", start_times::MAX);
-            books.because(start_times.unremembered, text);
+            stats.add_reason(start_times.unremembered, text);
         }
         if !by_netlink {
-            books.because(0, NOT_BY_BPF);
+            stats.add_reason(0, NOT_BY_BPF);
         }
-        if self.resync.is_some() && !self.wanted.has(NatHappening::Live) {
-            books.because(0, "--resync shows nothing: the filter leaves out rows tracker event is live");
+        if self.resync.is_some() && !self.wanted.has(NatEventKind::Live) {
+            stats.add_reason(0, "--resync shows nothing: the filter leaves out rows tracker event is live");
         }
         let Counts { new, update, destroy, live } = self.counts;
         let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };
-        books.because(0, format!("{new} new entries, {update} updates, {destroy} ended{dumped}"));
+        stats.add_reason(0, format!("{new} new entries, {update} updates, {destroy} ended{dumped}"));
     }
 }
 
@@ -390,7 +393,7 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         Offer { door: backend, pushed: pushed(demand), lacks, backends, explain: vec![line] }
     }
 
-    fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<Tide, SourceError> {
+    fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SourceError> {
         let stopped = Cell::new(false);
         let mut each = |row: &NatEvent<'_>| {
             let next = each(row);
@@ -405,31 +408,31 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         let tide = tide.map_err(|error| error_of(&error))?;
         if !stopped.get() {
             // A block without events comes when a burst is over.
-            self.resync(tide == Tide::Out || self.received() == before, &mut each);
+            self.resync(tide == StreamState::Ended || self.received() == before, &mut each);
         }
         Ok(tide)
     }
 
     fn close(&mut self) -> Accounting {
-        let mut books = match &mut self.backend {
+        let mut stats = match &mut self.backend {
             EventBackend::Netlink(events) => events.close(),
             EventBackend::Bpf(packets) => packets.close(),
         };
-        books.add(&self.notes);
+        stats.add(&self.notes);
         if let Some(tracker) = &mut self.tracker {
-            tracker.close(&mut books);
+            tracker.close(&mut stats);
         }
         // Entries that were listened to only for the time or for their owners are no rows.
-        books.seen -= self.unwanted;
-        self.footnotes(&mut books);
-        books
+        stats.seen -= self.unwanted;
+        self.footnotes(&mut stats);
+        stats
     }
 }
 
 /// Tells a recording which events are listened to; of a replay, says which of the wanted ones were not.
 fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
-    const KINDS: [NatHappening; 3] = [NatHappening::New, NatHappening::Update, NatHappening::Destroy];
-    let names = || KINDS.into_iter().filter(|kind| wanted.has(*kind)).map(NatHappening::name);
+    const KINDS: [NatEventKind; 3] = [NatEventKind::New, NatEventKind::Update, NatEventKind::Destroy];
+    let names = || KINDS.into_iter().filter(|kind| wanted.has(*kind)).map(NatEventKind::name);
     host.note_asked(NatEvents::NAME, &mut names());
     let missing: Vec<&str> = names().filter(|name| host.was_asked(NatEvents::NAME, name) == Some(false)).collect();
     let mut notes = Accounting::default();
@@ -440,7 +443,7 @@ fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
             "the recording holds no {words} events: the run did not listen to them \
              (`netwren nat events --event {list} --record FILE` does)"
         );
-        notes.because(0, text);
+        notes.add_reason(0, text);
     }
     notes
 }

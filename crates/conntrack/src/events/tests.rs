@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use record::rows::NatHappening;
-use record::{Accounting, Next, Tide};
+use record::rows::NatEventKind;
+use record::{Accounting, Next, StreamState};
 use sys::{Host, NetNs, netns};
 use testkit::conntrack::mixed;
 use testkit::netns::Lab;
@@ -20,23 +20,23 @@ fn flush(lab: &Lab) {
 fn until<'h>(
     events: &mut NetlinkEvents<'h>,
     stop: &Cell<bool>,
-    mut enough: impl FnMut(&[(NatHappening, u64, String)]) -> bool,
-) -> (Vec<(NatHappening, u64, String)>, Accounting) {
+    mut enough: impl FnMut(&[(NatEventKind, u64, String)]) -> bool,
+) -> (Vec<(NatEventKind, u64, String)>, Accounting) {
     let mut all = Vec::new();
     loop {
         let tide = events.next_entries(&mut |told, row| {
-            all.push((told.happening, row.netns_id, format!("{:?} {:?}", row.orig, row.reply)));
+            all.push((told.kind, row.netns_id, format!("{:?} {:?}", row.orig, row.reply)));
             Next::More
         });
         stop.set(stop.get() || enough(&all));
-        if tide.unwrap() == Tide::Out {
+        if tide.unwrap() == StreamState::Ended {
             return (all, events.close());
         }
     }
 }
 
-fn of(all: &[(NatHappening, u64, String)], happening: NatHappening) -> BTreeSet<&str> {
-    all.iter().filter(|(what, ..)| *what == happening).map(|(.., text)| text.as_str()).collect()
+fn of(all: &[(NatEventKind, u64, String)], kind: NatEventKind) -> BTreeSet<&str> {
+    all.iter().filter(|(what, ..)| *what == kind).map(|(.., text)| text.as_str()).collect()
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn root_every_entry_comes_and_goes() {
     let mut events = NetlinkEvents::open(&host, options).unwrap();
     lab.track(mixed(900));
     flush(&lab);
-    let gone = |all: &[(NatHappening, u64, String)]| of(all, NatHappening::Destroy).len() == 900;
-    let (all, books) = until(&mut events, &stop, gone);
-    let (new, destroyed) = (of(&all, NatHappening::New), of(&all, NatHappening::Destroy));
+    let gone = |all: &[(NatEventKind, u64, String)]| of(all, NatEventKind::Destroy).len() == 900;
+    let (all, stats) = until(&mut events, &stop, gone);
+    let (new, destroyed) = (of(&all, NatEventKind::New), of(&all, NatEventKind::Destroy));
     assert_eq!((new.len(), &new), (900, &destroyed));
     assert!(all.iter().all(|(_, inode, _)| *inode == netns_id));
-    assert_eq!((books.seen, books.lost, books.failed, books.is_partial()), (all.len() as u64, 0, 0, false));
+    assert_eq!((stats.seen, stats.lost, stats.failed, stats.is_partial()), (all.len() as u64, 0, 0, false));
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn root_what_is_lost_is_counted_to_the_message() {
     let dropped: u64 =
         listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok()).sum();
     assert!(dropped > 500, "{listed}");
-    let (all, books) = until(&mut events, &stop, |_| true);
-    assert!(!all.is_empty() && books.lost >= dropped);
-    assert_eq!(all.len() as u64 + books.lost, 900);
-    assert!(books.is_partial() && books.why.iter().any(|why| why.text.contains("--buffer")), "{books:?}");
+    let (all, stats) = until(&mut events, &stop, |_| true);
+    assert!(!all.is_empty() && stats.lost >= dropped);
+    assert_eq!(all.len() as u64 + stats.lost, 900);
+    assert!(stats.is_partial() && stats.why.iter().any(|why| why.text.contains("--buffer")), "{stats:?}");
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
     // From now on what it does is told twice, and must be shown once.
     near.ip(&["netns", "set", plain.name(), "auto"]);
     plain.track(mixed(200).skip(100));
-    let (all, books) = until(&mut events, &stop, |all| all.len() >= 400);
+    let (all, stats) = until(&mut events, &stop, |all| all.len() >= 400);
     let count = |lab| all.iter().filter(|(_, netns_id, _)| *netns_id == inode(lab)).count();
-    assert_eq!([count(&near), count(&numbered), count(&plain)], [100, 100, 200], "{books:?}");
-    assert_eq!((all.len(), books.is_partial()), (400, false), "{books:?}");
+    assert_eq!([count(&near), count(&numbered), count(&plain)], [100, 100, 200], "{stats:?}");
+    assert_eq!((all.len(), stats.is_partial()), (400, false), "{stats:?}");
     let after = near.output("ip", &["netns", "list-id"]);
     assert_eq!(before.lines().count() + 1, after.lines().count(), "listening has given no number: {after}");
 }

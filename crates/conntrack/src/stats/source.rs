@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 
 use record::rows::{Change, NatStat, NatStats, stat_need};
-use record::{Accounting, Demand, Each, Next, Offer, Source, SourceError, SourceFault, Unchanged};
+use record::{Accounting, Demand, Each, Next, Offer, RowCache, Source, SourceError, SourceFault};
 use sys::caps::{self, Cap};
 use sys::{Host, NetnsTarget};
 
@@ -69,17 +69,17 @@ impl<'h> StatSource<'h> {
     }
 
     /// Rows for what is gone, and what is to be said of the counters.
-    fn close(&self, books: &mut Accounting, each: &mut Each<'_, NatStats>) {
+    fn close(&self, stats: &mut Accounting, each: &mut Each<'_, NatStats>) {
         let Some(memory) = self.memory else { return };
         let mut memory = memory.borrow_mut();
         for netns_id in memory.gone() {
-            books.seen += 1;
+            stats.seen += 1;
             if each(&NatStat { netns_id, change: Some(Change::Gone), ..NatStat::EMPTY }) == Next::Stop {
                 return;
             }
         }
         if memory.backwards() > 0 {
-            books.because(memory.backwards(), "a counter went backwards: no difference is shown for it");
+            stats.add_reason(memory.backwards(), "a counter went backwards: no difference is shown for it");
         }
     }
 }
@@ -107,41 +107,41 @@ impl Source<NatStats> for StatSource<'_> {
     fn read(
         &mut self,
         demand: &Demand<NatStats>,
-        _: Option<&dyn Unchanged>,
+        _: Option<&dyn RowCache>,
         each: &mut Each<'_, NatStats>,
     ) -> Result<Accounting, SourceError> {
         if let Some(memory) = self.memory {
             memory.borrow_mut().begin();
         }
         let mut stopped = false;
-        let mut books = in_each(self.host, &self.ways, &mut |netns_id, books| {
+        let mut stats = in_each(self.host, &self.ways, &mut |netns_id, acct| {
             let stats = read(self.host, netns_id, demand.need, self.options.via).map_err(|error| {
                 if let Some(memory) = self.memory {
                     memory.borrow_mut().unread(netns_id);
                 }
                 fault(error)
             })?;
-            note(&stats, books);
+            note(&stats, acct);
             let (rows, next) = self.rows(netns_id, &stats, each);
-            books.seen += rows;
+            acct.seen += rows;
             stopped = next == Next::Stop;
             Ok(next)
         })?;
         if !stopped {
-            self.close(&mut books, each);
+            self.close(&mut stats, each);
         }
-        Ok(books)
+        Ok(stats)
     }
 }
 
-fn note(stats: &Stats, books: &mut Accounting) {
-    books.unknown_attrs += stats.unknown_attrs;
+fn note(stats: &Stats, acct: &mut Accounting) {
+    acct.unknown_attrs += stats.unknown_attrs;
     if let Some(via) = stats.via {
-        books.used(via.name());
+        acct.used(via.name());
     }
     if let Some(why) = &stats.without {
-        books.incomplete = true;
-        books.because(1, format!("no counters: {why}"));
+        acct.incomplete = true;
+        acct.add_reason(1, format!("no counters: {why}"));
     }
 }
 

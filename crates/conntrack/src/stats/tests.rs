@@ -130,7 +130,7 @@ fn a_kernel_without_it() {
 const HEAD: &str =
     "entries clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n";
 
-/// What a round of a source over a made-up /proc says of `drop` and its growth, by CPU, and the books.
+/// What a round of a source over a made-up /proc says of `drop` and its growth, by CPU, and the row counts.
 fn round_of(
     drops: [u32; 2],
     per_cpu: bool,
@@ -146,13 +146,13 @@ fn round_of(
     let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
     let mut source = StatSource::new(&host, vec![way], options, Some(memory));
     let mut rows = Vec::new();
-    let books = record::Source::run(&mut source, &record::Demand::new(&[], Vec::new()), &mut |row| {
+    let stats = record::Source::run(&mut source, &record::Demand::new(&[], Vec::new()), &mut |row| {
         let of = |counts: &StatCounts| counts.get(StatCounter::Drop).map_or("-".to_owned(), |n| n.to_string());
         let change = row.change.map_or("-", record::rows::Change::name);
         rows.push(format!("{change} {} {}", of(&row.counts), of(&row.grown)));
         record::Next::More
     });
-    (rows, books.unwrap())
+    (rows, stats.unwrap())
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn rounds_with_a_reset_have_no_negative_growth() {
     let memory = std::cell::RefCell::default();
     assert_eq!(round_of([10, 20], false, &memory).0, ["- 30 -"]);
     assert_eq!(round_of([15, 20], false, &memory).0, ["kept 35 5"]);
-    let (rows, books) = round_of([1, 21], false, &memory);
+    let (rows, stats) = round_of([1, 21], false, &memory);
     assert_eq!(rows, ["kept 22 -"]);
-    assert_eq!(books.why[0].text, "a counter went backwards: no difference is shown for it");
+    assert_eq!(stats.why[0].text, "a counter went backwards: no difference is shown for it");
     assert_eq!(round_of([2, 22], false, &memory).0, ["kept 24 2"]);
     let memory = std::cell::RefCell::default();
     assert_eq!(round_of([u32::MAX, 20], true, &memory).0, ["- 4294967295 -", "- 20 -"]);

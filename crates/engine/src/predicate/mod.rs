@@ -66,18 +66,18 @@ impl<T: Table> Predicate<T> {
     }
 
     /// The parts that a source with these answers leaves to us.
-    pub fn rest(&self, pushed: &[Push]) -> Rest<'_, T> {
+    pub fn residual(&self, pushed: &[Push]) -> ResidualFilter<'_, T> {
         let left = self.parts.iter().filter(|(place, _)| pushed.get(*place) != Some(&Push::Exact));
-        Rest { nodes: left.map(|(_, node)| node).collect() }
+        ResidualFilter { nodes: left.map(|(_, node)| node).collect() }
     }
 }
 
 /// What of a [`Predicate`] is left after a source took its share.
-pub struct Rest<'p, T: Table> {
+pub struct ResidualFilter<'p, T: Table> {
     nodes: Vec<&'p Node<T>>,
 }
 
-impl<T: Table> Rest<'_, T> {
+impl<T: Table> ResidualFilter<'_, T> {
     /// True if the row passes.
     #[inline]
     pub fn matches(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {

@@ -260,7 +260,7 @@ fn flows_are_filtered_too() {
         bytes_in_per_s: None,
         bytes_out_per_s: None,
         rtt: None,
-        watched: None,
+        diff: None,
     };
     for (filter, expected) in [
         ("direction = in and connections > 10 and peer_scope = public", true),
@@ -281,8 +281,8 @@ fn cheap_parts_come_first() {
     let predicate = Predicate::<Sockets>::new(&parts).unwrap();
     let order: Vec<usize> = predicate.parts.iter().map(|(place, _)| *place).collect();
     assert_eq!(order, [4, 3, 1, 2, 0]);
-    assert!(!predicate.rest(&[]).is_empty());
-    assert!(predicate.rest(&[Push::Exact; 5]).is_empty());
+    assert!(!predicate.residual(&[]).is_empty());
+    assert!(predicate.residual(&[Push::Exact; 5]).is_empty());
 }
 
 #[test]

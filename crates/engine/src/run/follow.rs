@@ -3,7 +3,7 @@
 use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::answers::add_gap;
 use crate::plan::Plan;
-use record::{Lookups, Next, Push, Sink, SourceError, Stream, Table, Tide, Value};
+use record::{Lookups, Next, Push, Sink, SourceError, Stream, StreamState, Table, Value};
 use std::mem;
 
 /// Lookups that may change between two batches of rows: nothing borrows from them then.
@@ -34,7 +34,7 @@ impl<T: Table> Plan<T> {
     /// Hands the rows of `stream` to `sink` until the stream ends, the limit is reached or the reader goes away.
     ///
     /// The plan must be streaming (see [`Plan::is_streaming`]): order and groups need a last row, so they are not
-    /// looked at. The books are those of [`Plan::run`].
+    /// looked at. The row counts are those of [`Plan::run`].
     ///
     /// A live stream knows itself when to end, and what it has read by then is shown. `stop` is for those that do not:
     /// once it is true no further row is shown (a replay, whose rows follow each other without a wait).
@@ -73,7 +73,7 @@ impl<T: Table> Plan<T> {
         let mut from_stream = stream.close();
         if let Some(error) = broken {
             from_stream.incomplete = true;
-            from_stream.because(0, error.to_string());
+            from_stream.add_reason(0, error.to_string());
         }
         add_gap(gap.as_deref(), &mut from_stream);
         self.close(out, pass, from_stream)
@@ -90,16 +90,16 @@ impl<T: Table> Plan<T> {
         let mut spare = vec![Value::Null; self.cells.len()];
         while pass.ended == Ended::Whole && out.fault.is_none() {
             // A caller that gives no lookups wants no more rows.
-            let mut tide = Ok(Tide::Out);
+            let mut tide = Ok(StreamState::Ended);
             let (pushed, stop) = (gated.pushed, gated.stop);
             gated.lookups.with(&mut |lookups| {
-                let gate = Gate { rest: self.predicate.rest(pushed), gap: None, lookups, stop };
+                let gate = Gate { residual: self.predicate.residual(pushed), gap: None, lookups, stop };
                 tide = self.tide(stream, &gate, &mut spare, out, pass);
             });
             out.flush();
             match tide {
-                Ok(Tide::Out) => break,
-                Ok(Tide::In) => {}
+                Ok(StreamState::Ended) => break,
+                Ok(StreamState::Open) => {}
                 Err(error) if pass.handed == 0 => return Err(RunError::Source(error)),
                 Err(error) => return Ok(Some(error)),
             }
@@ -118,7 +118,7 @@ impl<T: Table> Plan<T> {
         spare: &mut Vec<Value<'static>>,
         out: &mut Out<'_>,
         pass: &mut Pass,
-    ) -> Result<Tide, SourceError> {
+    ) -> Result<StreamState, SourceError> {
         let limit = self.limit.unwrap_or(u64::MAX);
         stream.next(&self.demand, &mut |row| {
             if !gate.admits(row, pass) {
@@ -129,7 +129,7 @@ impl<T: Table> Plan<T> {
             // The answer is in `pass`, too.
             let _: Next = out.row(&cells, pass);
             *spare = recycled(cells);
-            if pass.books.emitted >= limit && pass.ended == Ended::Whole {
+            if pass.stats.emitted >= limit && pass.ended == Ended::Whole {
                 pass.ended = Ended::Limit;
             }
             pass.next()
@@ -163,15 +163,19 @@ mod tests {
             Offer::default()
         }
 
-        fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+        fn next(
+            &mut self,
+            _: &Demand<SocketEvents>,
+            each: &mut Each<'_, SocketEvents>,
+        ) -> Result<StreamState, SourceError> {
             let rows = self.0.remove(0);
             for cookie in 0..rows {
                 self.1 += 1;
                 if each(&SocketEvent { cookie, ..SocketEvent::EMPTY }) == Next::Stop {
-                    return Ok(Tide::In);
+                    return Ok(StreamState::Open);
                 }
             }
-            Ok(if self.0.is_empty() { Tide::Out } else { Tide::In })
+            Ok(if self.0.is_empty() { StreamState::Ended } else { StreamState::Open })
         }
 
         fn close(&mut self) -> Accounting {
@@ -216,7 +220,7 @@ mod tests {
         let plan = Plan::<SocketEvents>::new(Request { columns, limit, ..Request::default() }).unwrap();
         let mut log = Log { closed_at, ..Log::default() };
         let run = plan.follow(&mut Tides(rows.to_vec(), 0), &Lookups::none(), &mut log, stop).unwrap();
-        assert!(run.books.balances());
+        assert!(run.stats.balances());
         (log.calls, run)
     }
 
@@ -224,7 +228,7 @@ mod tests {
     fn every_batch_reaches_the_reader_before_the_next_is_awaited() {
         let (calls, run) = follow(&[2, 0, 1], None, 0);
         assert_eq!(calls, "bfrrffrfe");
-        assert_eq!((run.books.emitted, run.books.lost, run.ended), (3, 7, Ended::Whole));
+        assert_eq!((run.stats.emitted, run.stats.lost, run.ended), (3, 7, Ended::Whole));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Run {
     /// What became of every row.
-    pub books: Accounting,
+    pub stats: Accounting,
     /// Why there were no more.
     pub ended: Ended,
 }

@@ -11,7 +11,7 @@ fn never() -> bool {
 
 fn run(plan: &Plan<Sockets>, source: &mut Canned, sink: &mut Seen) -> Run {
     let run = plan.run(source, &Lookups::none(), sink, None, &never).unwrap();
-    assert!(run.books.balances(), "{:?}", run.books);
+    assert!(run.stats.balances(), "{:?}", run.stats);
     run
 }
 
@@ -32,9 +32,9 @@ fn rows_stream_through_the_filter() {
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.header, ["state", "local_port", "peer_addr"]);
     assert_eq!(sink.rows, ["established 22 10.0.0.2", "established 80 10.0.0.1"]);
-    assert_eq!((run.books.seen, run.books.emitted, run.books.filtered), (4, 2, 2));
+    assert_eq!((run.stats.seen, run.stats.emitted, run.stats.filtered), (4, 2, 2));
     assert_eq!(run.ended, Ended::Whole);
-    assert_eq!(sink.totals, Some(run.books));
+    assert_eq!(sink.totals, Some(run.stats));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn order_with_hidden_keys_ties_and_limit() {
     let (mut source, mut sink) = (four(), Seen::default());
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.rows, ["10.0.0.1 established", "192.0.2.9 time_wait", "10.0.0.2 established"]);
-    assert_eq!((run.books.seen, run.books.emitted, run.books.cut), (4, 3, 1));
+    assert_eq!((run.stats.seen, run.stats.emitted, run.stats.cut), (4, 3, 1));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn groups_with_folds() {
     assert_eq!(sink.header, ["state", "count", "sum_recv_q", "max_local_port", "avg_recv_q"]);
     // A listener's queue counts connections, so its bytes are null and sum to null.
     assert_eq!(sink.rows, ["established 2 3 80 2", "listen 1 - 22 -", "time_wait 1 9 80 9"]);
-    assert_eq!((run.books.seen, run.books.grouped, run.books.emitted, run.books.cut), (4, 4, 0, 0));
+    assert_eq!((run.stats.seen, run.stats.grouped, run.stats.emitted, run.stats.cut), (4, 4, 0, 0));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn groups_in_another_order_with_limit() {
     let mut sink = Seen::default();
     let run = run(&plan, &mut four(), &mut sink);
     assert_eq!(sink.rows, ["5000 1", "6000 1"]);
-    assert_eq!((run.books.grouped, run.books.cut), (4, 0));
+    assert_eq!((run.stats.grouped, run.stats.cut), (4, 0));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_reader_that_leaves_ends_the_run_in_order() {
             let run = run(&plan, &mut four(), &mut sink);
             assert_eq!(run.ended, Ended::Closed, "{sort} {fault:?}");
             let written = if fault.is_some() { 1 } else { 2 };
-            assert_eq!(run.books.emitted, written);
+            assert_eq!(run.stats.emitted, written);
         }
     }
 }
@@ -178,19 +178,20 @@ fn stop_ends_in_order_with_what_was_read() {
     let plan = plan(Request { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
     let (mut source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
     let run = plan.run(&mut source, &Lookups::none(), &mut sink, None, &stop).unwrap();
-    assert_eq!((run.ended, run.books.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
-    assert!(run.books.balances());
+    assert_eq!((run.ended, run.stats.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
+    assert!(run.stats.balances());
 }
 
 #[test]
-fn the_sources_own_losses_stay_in_the_books() {
-    let mut extra = Accounting { seen: 3, doubled: 2, failed: 1, lost: 5, incomplete: true, ..Accounting::default() };
-    extra.because(5, "the table changed");
+fn the_sources_own_losses_stay_in_the_stats() {
+    let mut extra =
+        Accounting { seen: 3, duplicates: 2, failed: 1, lost: 5, incomplete: true, ..Accounting::default() };
+    extra.add_reason(5, "the table changed");
     extra.used("canned");
     let mut sink = Seen::default();
     let run = run(&plan(request(&["state"], "")), &mut Canned { extra, ..four() }, &mut sink);
-    assert_eq!((run.books.seen, run.books.emitted, run.books.lost), (7, 4, 5));
-    assert!(run.books.is_partial() && run.books.via == ["canned"] && run.books.why.len() == 1);
+    assert_eq!((run.stats.seen, run.stats.emitted, run.stats.lost), (7, 4, 5));
+    assert!(run.stats.is_partial() && run.stats.via == ["canned"] && run.stats.why.len() == 1);
 }
 
 /// A row that gets lost between where it was counted and where it would have come out is said, whatever is done with
@@ -202,15 +203,15 @@ fn a_row_that_gets_lost_is_said() {
     for request in [request(&["local_port"], ""), request(&["local_port"], "local_port = 80"), by, sorted] {
         let (mut source, mut sink) = (Canned { loses: Some(2), ..four() }, Seen::default());
         let run = plan(request).run(&mut source, &Lookups::none(), &mut sink, None, &never).unwrap();
-        assert!(!run.books.balances() && run.books.is_partial() && run.books.seen == 4, "{:?}", run.books);
-        let why = run.books.why.last().unwrap();
+        assert!(!run.stats.balances() && run.stats.is_partial() && run.stats.seen == 4, "{:?}", run.stats);
+        let why = run.stats.why.last().unwrap();
         assert_eq!((why.count, why.text.contains("did not come out: this is a bug in netwren")), (1, true));
-        assert_eq!(sink.totals, Some(run.books));
+        assert_eq!(sink.totals, Some(run.stats));
     }
     let extra = Accounting { grouped: 3, ..Accounting::default() };
     let (mut source, mut sink) = (Canned { extra, ..four() }, Seen::default());
     let run = plan(request(&["state"], "")).run(&mut source, &Lookups::none(), &mut sink, None, &never).unwrap();
-    assert!(run.books.is_partial() && run.books.why[0].text.contains("were not counted"), "{:?}", run.books);
+    assert!(run.stats.is_partial() && run.stats.why[0].text.contains("were not counted"), "{:?}", run.stats);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use record::rows::{Endpoint, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Source, SourceError, State, Unchanged};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, RowCache, Source, SourceError, State};
 
 /// An end written as `192.0.2.1:80` or `[::1]:80`.
 pub(crate) fn end(text: &str) -> Endpoint {
@@ -93,7 +93,7 @@ impl Source<Sockets> for Rows {
     fn read(
         &mut self,
         demand: &Demand<Sockets>,
-        _: Option<&dyn Unchanged>,
+        _: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         self.asked.push(demand.clone());

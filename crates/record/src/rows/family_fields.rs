@@ -8,7 +8,7 @@ use crate::{Field, Kind, Value};
 type F = Field<Sockets>;
 
 fn sctp<'r, 'b>(row: &'r Socket<'b>) -> Option<&'r SctpPart<'b>> {
-    row.rare?.sctp.as_ref()
+    row.extras?.sctp.as_ref()
 }
 
 // In the row of the socket itself the numbers of associations are zeros that mean nothing.
@@ -22,15 +22,15 @@ fn addrs(text: &[u8]) -> Value<'_> {
 }
 
 fn vsock(row: &Socket<'_>) -> Option<VsockPart> {
-    row.rare?.vsock
+    row.extras?.vsock
 }
 
 fn tipc(row: &Socket<'_>) -> Option<TipcPart> {
-    row.rare?.tipc
+    row.extras?.tipc
 }
 
 fn xdp(row: &Socket<'_>) -> Option<XdpPart> {
-    row.rare?.xdp
+    row.extras?.xdp
 }
 
 // VMADDR_CID_ANY, VMADDR_PORT_ANY (include/uapi/linux/vm_sockets.h).

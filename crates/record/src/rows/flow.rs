@@ -1,6 +1,6 @@
 //! The record of a host-to-host flow: connections that share their hosts, their service and their direction.
 
-use super::{Change, Watched};
+use super::{Change, RowDiff};
 use crate::{Addr, Field, Key, Kind, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
 
 /// The table of flows.
@@ -88,7 +88,7 @@ pub struct Flow<'b> {
     /// Round-trip times; `None` unless asked for and known of at least one connection.
     pub rtt: Option<FlowRtt>,
     /// What is known of the round before; only in rows of `--watch`.
-    pub watched: Option<&'b Watched>,
+    pub diff: Option<&'b RowDiff>,
 }
 
 /// Round-trip times of a flow's connections, in microseconds.
@@ -213,7 +213,7 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_RTT)
         .kernel("tcpi_rtt")
         .doc("Largest of the connections' smoothed round-trip times."),
-    F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).doc(
+    F::own("change", Kind::Name(Change::NAMES), |row| RowDiff::change(row.diff)).doc(
         "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
          gone is not shown.",
     ),

@@ -2,49 +2,51 @@
 
 mod conntrack;
 mod conntrack_fields;
+mod diff;
 mod families;
+mod family_extras;
+mod family_extras_fields;
 mod family_fields;
 mod flow;
+mod flow_diff;
 mod flow_event;
 mod link;
 mod nat_event;
 mod nat_stats;
 mod nested;
-mod rare;
-mod rare_fields;
 mod route;
 mod sctp;
 mod skmem;
 mod snat_rule;
 mod socket;
+mod socket_diff;
 mod socket_event;
 mod socket_fields;
 mod tcp_info;
-mod watched;
-mod watched_flow;
-mod watched_socket;
 
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
 };
 pub use conntrack_fields::Nat;
+pub use diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
+pub use family_extras::{
+    FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
+};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
+pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
-pub use nat_event::{NatEvent, NatEvents, NatHappening, nat_event_need};
+pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
-pub use rare::{MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, UlpPart};
 pub use route::{Route, rtf};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};
 pub use skmem::SkMem;
 pub use snat_rule::{PortRange, SnatPorts, SnatRule};
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
-pub use socket_event::{Happening, Holder, Reason, SocketEvent, SocketEvents};
+pub use socket_diff::SocketKept;
+pub use socket_event::{EventKind, Holder, Reason, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;
-pub use watched::{Change, Counters, Identity, Pace, Watchable, Watched};
-pub use watched_flow::FlowKept;
-pub use watched_socket::SocketKept;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ impl Table for NatEvents {
 
 /// What happened to an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NatHappening {
+pub enum NatEventKind {
     /// It was made.
     New,
     /// It has changed: its state, its status, its mark.
@@ -26,17 +26,17 @@ pub enum NatHappening {
     Live,
 }
 
-impl NatHappening {
+impl NatEventKind {
     /// The words of the field `event`.
     pub const NAMES: &'static [&'static str] = &["new", "update", "destroy", "live"];
 
     /// The word.
     pub fn name(self) -> &'static str {
         match self {
-            NatHappening::New => "new",
-            NatHappening::Update => "update",
-            NatHappening::Destroy => "destroy",
-            NatHappening::Live => "live",
+            NatEventKind::New => "new",
+            NatEventKind::Update => "update",
+            NatEventKind::Destroy => "destroy",
+            NatEventKind::Live => "live",
         }
     }
 }
@@ -45,7 +45,7 @@ impl NatHappening {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatEvent<'b> {
     /// What happened.
-    pub happening: NatHappening,
+    pub kind: NatEventKind,
     /// When, as RFC 3339 with nanoseconds in UTC.
     pub time: &'b [u8],
     /// How long the entry lasted; `None` unless it is gone, and where its beginning is not known.
@@ -59,7 +59,7 @@ pub struct NatEvent<'b> {
 impl NatEvent<'static> {
     /// A row with nothing known.
     pub const EMPTY: NatEvent<'static> =
-        NatEvent { happening: NatHappening::New, time: b"", duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
+        NatEvent { kind: NatEventKind::New, time: b"", duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
 }
 
 /// Bits of the fields that not every door has an answer for, beside those of the table of entries.
@@ -115,7 +115,7 @@ const fn of<const INDEX: usize>(show: Show) -> F {
 }
 
 const FIELDS: &[F] = &[
-    F::own("event", Kind::Name(NatHappening::NAMES), |row| Value::Name(row.happening.name()))
+    F::own("event", Kind::Name(NatEventKind::NAMES), |row| Value::Name(row.kind.name()))
         .doc("new, update (of state, status, mark), destroy; live: told by a dump after events were lost (--resync).")
         .show(Show::Default),
     F::own("time", Kind::Text, |row| Value::Bytes(row.time))

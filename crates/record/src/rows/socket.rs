@@ -1,6 +1,6 @@
 //! The record of a socket.
 
-use super::{Rare, SkMem, TcpInfo, Watched};
+use super::{FamilyExtras, RowDiff, SkMem, TcpInfo};
 use crate::{Addr, Field, Proto, State, Table, Timer};
 
 /// The table of sockets.
@@ -206,9 +206,9 @@ pub struct Socket<'b> {
     /// What only unix sockets have.
     pub unix: Option<UnixPart<'b>>,
     /// What is known of the round before; only in rows of `--watch`.
-    pub watched: Option<&'b Watched>,
+    pub diff: Option<&'b RowDiff>,
     /// What only sockets of the rarer families have.
-    pub rare: Option<&'b Rare<'b>>,
+    pub extras: Option<&'b FamilyExtras<'b>>,
 }
 
 impl Socket<'_> {
@@ -247,8 +247,8 @@ impl Socket<'_> {
         md5sig: None,
         storages: None,
         unix: None,
-        watched: None,
-        rare: None,
+        diff: None,
+        extras: None,
     };
 
     /// True if it has addresses and ports: neither unix nor packet nor netlink.

@@ -15,22 +15,22 @@ impl Table for SocketEvents {
 
 /// What happened to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Happening {
+pub enum EventKind {
     /// It was established.
     Open,
     /// It ended.
     Close,
 }
 
-impl Happening {
+impl EventKind {
     /// The words of the field `event`.
     pub const NAMES: &'static [&'static str] = &["open", "close"];
 
     /// The word.
     pub fn name(self) -> &'static str {
         match self {
-            Happening::Open => "open",
-            Happening::Close => "close",
+            EventKind::Open => "open",
+            EventKind::Close => "close",
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Holder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SocketEvent<'b> {
     /// What happened.
-    pub happening: Happening,
+    pub kind: EventKind,
     /// When, as RFC 3339 with nanoseconds in UTC.
     pub time: &'b [u8],
     /// How long the connection lasted; `None` while it is open and where its beginning was not seen.
@@ -128,7 +128,7 @@ pub struct SocketEvent<'b> {
 impl SocketEvent<'static> {
     /// A row with nothing known: doors start from it and fill in.
     pub const EMPTY: SocketEvent<'static> = SocketEvent {
-        happening: Happening::Open,
+        kind: EventKind::Open,
         time: b"",
         duration_us: None,
         netns_id: 0,
@@ -175,7 +175,7 @@ fn pid_key(row: &SocketEvent<'_>) -> Key {
 }
 
 const FIELDS: &[Field<SocketEvents>] = &[
-    F::own("event", Kind::Name(Happening::NAMES), |row| Value::Name(row.happening.name()))
+    F::own("event", Kind::Name(EventKind::NAMES), |row| Value::Name(row.kind.name()))
         .doc("open (the connection is established) or close.")
         .show(Show::Default),
     F::own("time", Kind::Text, |row| Value::Bytes(row.time))

@@ -1,9 +1,9 @@
 //! The field table of sockets: what stands here is a column, a filter word, a JSON key and a line of the schema.
 
+use super::family_extras_fields::{OPTIONS, RARE, RINGS};
 use super::family_fields::{FAMILIES, SCTP, XDP_STATS};
-use super::rare_fields::{OPTIONS, RARE, RINGS};
+use super::socket_diff::ROUNDS;
 use super::tcp_info::MEMBERS;
-use super::watched_socket::ROUNDS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
 use crate::{Field, Key, Kind, LookupId, Owner, Proto, Show, State, Timer, Value};
 
@@ -41,7 +41,7 @@ fn skmem<'r>(row: &Socket<'_>, index: usize) -> Value<'r> {
 }
 
 fn drops<'r>(row: &Socket<'_>) -> Value<'r> {
-    let of_netlink = || row.rare?.netlink?.drops;
+    let of_netlink = || row.extras?.netlink?.drops;
     Value::number(row.skmem.and_then(|m| m.get(8)).or_else(of_netlink))
 }
 

@@ -352,7 +352,7 @@ mod tests {
             bytes_in_per_s: None,
             bytes_out_per_s: None,
             rtt: None,
-            watched: None,
+            diff: None,
         }
     }
 

@@ -5,7 +5,7 @@
 use super::cell::{Form, put_owners, put_words};
 use super::{Options, round};
 use crate::Out;
-use record::{Accounting, Columns, Kept, Missing, Next, Round, Sink, SinkError, Value, text};
+use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl<W: Write> Csv<W> {
     }
 
     /// Where the cell of the column `lacks` stands in the buffer.
-    fn put_row(&mut self, cells: &[Value<'_>], lacks: Option<usize>) -> Option<Range<usize>> {
+    fn put_row(&mut self, cells: &[Value<'_>], hole: Option<usize>) -> Option<Range<usize>> {
         let buf = self.out.buf();
         let mut gap = None;
         for (i, (form, &cell)) in self.forms.iter().zip(cells).enumerate() {
@@ -39,7 +39,7 @@ impl<W: Write> Csv<W> {
             }
             let start = buf.len();
             put_cell(buf, *form, cell);
-            if lacks == Some(i) {
+            if hole == Some(i) {
                 gap = Some(start..buf.len());
             }
         }
@@ -71,21 +71,26 @@ impl<W: Write> Sink for Csv<W> {
         Ok(Next::More)
     }
 
-    fn keeps(&self) -> bool {
+    fn can_reuse(&self) -> bool {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
+    fn render_row(
+        &mut self,
+        cells: &[Value<'_>],
+        hole: Option<usize>,
+        rendered: &mut Vec<u8>,
+    ) -> Result<Rendered, SinkError> {
         let start = self.out.buf().len();
-        let gap = self.put_row(cells, lacks);
-        self.out.keep_line(start, gap, kept)
+        let gap = self.put_row(cells, hole);
+        self.out.keep_line(start, gap, rendered)
     }
 
-    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+    fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let forms = &self.forms;
-        self.out.put_line(kept, missing, |buf, missing| {
-            if let Some(form) = forms.get(missing.column) {
-                put_cell(buf, *form, missing.value);
+        self.out.put_line(rendered, hole, |buf, hole| {
+            if let Some(form) = forms.get(hole.column) {
+                put_cell(buf, *form, hole.value);
             }
         })
     }

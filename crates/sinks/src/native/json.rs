@@ -4,7 +4,7 @@ use super::cell::put_endpoint;
 use super::{Options, round};
 use crate::Out;
 use record::text::Line;
-use record::{Accounting, Columns, Kept, Missing, Next, Owner, Round, Sink, SinkError, Value, Words, text};
+use record::{Accounting, Columns, Hole, Next, Owner, Rendered, Round, Sink, SinkError, Value, Words, text};
 use std::io::Write;
 use std::ops::Range;
 
@@ -34,15 +34,15 @@ impl<W: Write> Json<W> {
 
     /// Where the cell of the column `lacks` stands in the buffer.
     #[inline(always)]
-    fn put_row(&mut self, cells: &[Value<'_>], lacks: Option<usize>) -> Option<Range<usize>> {
+    fn put_row(&mut self, cells: &[Value<'_>], hole: Option<usize>) -> Option<Range<usize>> {
         let (line, buf) = (&mut self.line, self.out.buf());
         let (mut from, mut gap) = (0, None);
         for (i, (&end, &cell)) in self.ends.iter().zip(cells).enumerate() {
             // Half of the cells of a wide row are null: key and null are one piece.
-            let is_null = cell.is_null() && lacks != Some(i);
+            let is_null = cell.is_null() && hole != Some(i);
             let key_end = if is_null { end } else { end - NULL };
             put_key(line, buf, self.keys.get(from..key_end).unwrap_or_default());
-            if lacks == Some(i) {
+            if hole == Some(i) {
                 line.drain(buf);
                 let start = buf.len();
                 put_fast(line, buf, cell);
@@ -82,20 +82,25 @@ impl<W: Write> Sink for Json<W> {
         Ok(Next::More)
     }
 
-    fn keeps(&self) -> bool {
+    fn can_reuse(&self) -> bool {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
+    fn render_row(
+        &mut self,
+        cells: &[Value<'_>],
+        hole: Option<usize>,
+        rendered: &mut Vec<u8>,
+    ) -> Result<Rendered, SinkError> {
         let start = self.out.buf().len();
-        let gap = self.put_row(cells, lacks);
-        self.out.keep_line(start, gap, kept)
+        let gap = self.put_row(cells, hole);
+        self.out.keep_line(start, gap, rendered)
     }
 
-    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+    fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let line = &mut self.line;
-        self.out.put_line(kept, missing, |buf, missing| {
-            put_fast(line, buf, missing.value);
+        self.out.put_line(rendered, hole, |buf, hole| {
+            put_fast(line, buf, hole.value);
             line.drain(buf);
         })
     }
@@ -223,7 +228,7 @@ fn put_accounting(buf: &mut Vec<u8>, totals: &Accounting, cpu_us: Option<u64>) {
         (",\"emitted\":", totals.emitted),
         (",\"filtered\":", totals.filtered),
         (",\"grouped\":", totals.grouped),
-        (",\"doubled\":", totals.doubled),
+        (",\"duplicates\":", totals.duplicates),
         (",\"cut\":", totals.cut),
         (",\"failed\":", totals.failed),
         (",\"lost\":", totals.lost),

@@ -4,7 +4,7 @@ use super::cell::Form;
 use super::{Options, round};
 use crate::Out;
 use record::text::Line;
-use record::{Accounting, Columns, Kept, Missing, Next, Round, Sink, SinkError, Value};
+use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value};
 use std::io::Write;
 use std::ops::Range;
 
@@ -52,22 +52,27 @@ impl<W: Write> Sink for Text<W> {
         Ok(Next::More)
     }
 
-    fn keeps(&self) -> bool {
+    fn can_reuse(&self) -> bool {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
+    fn render_row(
+        &mut self,
+        cells: &[Value<'_>],
+        hole: Option<usize>,
+        rendered: &mut Vec<u8>,
+    ) -> Result<Rendered, SinkError> {
         let start = self.out.buf().len();
-        let gap = put_row(self.out.buf(), &mut self.line, &self.forms, cells, lacks);
-        self.out.keep_line(start, gap, kept)
+        let gap = put_row(self.out.buf(), &mut self.line, &self.forms, cells, hole);
+        self.out.keep_line(start, gap, rendered)
     }
 
     #[inline]
-    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+    fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let forms = &self.forms;
-        self.out.put_line(kept, missing, |buf, missing| {
-            if let Some(form) = forms.get(missing.column) {
-                form.put(buf, missing.value);
+        self.out.put_line(rendered, hole, |buf, hole| {
+            if let Some(form) = forms.get(hole.column) {
+                form.put(buf, hole.value);
             }
         })
     }
@@ -89,14 +94,14 @@ fn put_row(
     line: &mut Line,
     forms: &[Form],
     cells: &[Value<'_>],
-    lacks: Option<usize>,
+    hole: Option<usize>,
 ) -> Option<Range<usize>> {
     let mut gap = None;
     for (i, (form, &cell)) in forms.iter().zip(cells).enumerate() {
         if i > 0 {
             line.byte(b'\t');
         }
-        if lacks != Some(i) {
+        if hole != Some(i) {
             form.put_fast(line, buf, cell);
             continue;
         }

@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use std::error::Error;
 
 use record::rows::{Sockets, need};
-use record::{Books, Demand, Each, Proto, SourceError, SourceFault, State, Unchanged};
+use record::{Demand, Each, Proto, RowCache, RowStats, SourceError, SourceFault, State};
 use sys::{Errno, NetnsTarget};
 
 use super::{AllNetnsSockets, Rest, Round};
@@ -71,16 +71,16 @@ impl AllNetnsSockets<'_> {
         }
     }
 
-    /// A walk with what is demanded of it; `unchanged` may know rows by their bytes.
+    /// A walk with what is demanded of it; `cache` may know rows by their bytes.
     pub(super) fn walker<'w>(
         &'w self,
         demand: &Demand<Sockets>,
         filter: &'w TableFilter,
-        unchanged: Option<&'w dyn Unchanged>,
+        cache: Option<&'w dyn RowCache>,
         handed_out: &'w RefCell<HandedOut>,
     ) -> Walker<'w, 'w> {
         let parts = parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS;
-        Walker { every: self, filter, parts, unchanged, handed_out }
+        Walker { every: self, filter, parts, cache, handed_out }
     }
 
     // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
@@ -103,23 +103,23 @@ impl AllNetnsSockets<'_> {
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
     ) -> Walked {
-        let mut books = Books::default();
+        let mut stats = RowStats::default();
         let followed = self.is_followed();
         *walker.handed_out.borrow_mut() = HandedOut::new(self.cache.secret(), followed);
-        let result = walker.everything(each, &mut books);
-        let has_rows = books.rows() > 0;
+        let result = walker.everything(each, &mut stats);
+        let has_rows = stats.rows() > 0;
         if has_rows || result.is_ok() {
-            books.used(choice.via.name());
+            stats.used(choice.via.name());
         }
         let walked = match result {
             Ok(()) => Walked::Wholly,
             Err(error) if followed => {
                 let what = if has_rows { "the rest of TCP sockets was" } else { "TCP sockets were" };
-                books.note(format!("{what} read by netlink: {}", text_of(&error)));
+                stats.note(format!("{what} read by netlink: {}", text_of(&error)));
                 if has_rows { Walked::Partly } else { Walked::Not }
             }
             Err(error) if has_rows => {
-                books.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error)));
+                stats.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error)));
                 Walked::Wholly
             }
             Err(error) => {
@@ -128,7 +128,7 @@ impl AllNetnsSockets<'_> {
                 return Walked::Wholly;
             }
         };
-        round.many.add(Ok(books.close()));
+        round.many.add(Ok(stats.close()));
         walked
     }
 
@@ -149,12 +149,12 @@ impl AllNetnsSockets<'_> {
         let (Some(filter), Ok(number)) = (tcp, u32::try_from(way.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
         let walker = self.walker(demand, &filter, None, rest.handed_out);
-        let mut books = Books::default();
-        match walker.one(number, each, &mut books) {
+        let mut stats = RowStats::default();
+        match walker.one(number, each, &mut stats) {
             Ok(()) => {
-                books.used(Via::Bpf.name());
+                stats.used(Via::Bpf.name());
                 if lacks != 0 {
-                    books.note("of a network namespace that cannot be entered some cells are empty");
+                    stats.note("of a network namespace that cannot be entered some cells are empty");
                 }
             }
             Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
@@ -162,9 +162,9 @@ impl AllNetnsSockets<'_> {
             Err(WalkError::Broken(error)) if self.host.is_replay() && error.errno == Errno::NOT_RECORDED => {
                 round.not_entered.gone += 1;
             }
-            Err(error) => books.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
+            Err(error) => stats.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
         }
-        round.many.add(Ok(books.close()));
+        round.many.add(Ok(stats.close()));
     }
 }
 
@@ -187,13 +187,13 @@ pub(super) struct Walker<'w, 'h> {
     every: &'w AllNetnsSockets<'h>,
     filter: &'w TableFilter,
     parts: u32,
-    unchanged: Option<&'w dyn Unchanged>,
+    cache: Option<&'w dyn RowCache>,
     handed_out: &'w RefCell<HandedOut>,
 }
 
 impl Walker<'_, '_> {
     /// The listeners of all namespaces, then each table of connections once.
-    fn everything(&self, each: &mut Each<'_, Sockets>, books: &mut Books) -> Result<(), WalkError> {
+    fn everything(&self, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
         let host = self.every.host;
         let connections = self.filter.states & !IN_SMALL_TABLES != 0;
         let tables = match (connections, host.is_replay()) {
@@ -203,24 +203,24 @@ impl Walker<'_, '_> {
             (true, false) => self.tables()?,
         };
         let listeners = self.filter.states & 1 << State::LISTEN.0 != 0;
-        if listeners && self.read(WalkScope::AllListeners, &keys::walked_listeners_key(0), 0, each, books)? {
+        if listeners && self.read(WalkScope::AllListeners, &keys::walked_listeners_key(0), 0, each, stats)? {
             return Ok(());
         }
         for (n, number) in tables.into_iter().enumerate() {
-            if self.read(WalkScope::Shared(number), &keys::shared_key(n), 0, each, books)? {
+            if self.read(WalkScope::Shared(number), &keys::shared_key(n), 0, each, stats)? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn one(&self, number: u32, each: &mut Each<'_, Sockets>, books: &mut Books) -> Result<(), WalkError> {
+    fn one(&self, number: u32, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
         let (id, states) = (u64::from(number), self.filter.states);
         let connections = keys::key(Table::Tcp, Via::Bpf, id);
         let stopped = states & 1 << State::LISTEN.0 != 0
-            && self.read(WalkScope::ListenersOf(number), &keys::walked_listeners_key(id), id, each, books)?;
+            && self.read(WalkScope::ListenersOf(number), &keys::walked_listeners_key(id), id, each, stats)?;
         if !stopped && states & !IN_SMALL_TABLES != 0 {
-            self.read(WalkScope::One(number), &connections, id, each, books)?;
+            self.read(WalkScope::One(number), &connections, id, each, stats)?;
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Walker<'_, '_> {
         key: &str,
         netns_id: u64,
         each: &mut Each<'_, Sockets>,
-        books: &mut Books,
+        stats: &mut RowStats,
     ) -> Result<bool, WalkError> {
         let (host, filter) = (self.every.host, self.filter);
         let small = matches!(scope, WalkScope::AllListeners | WalkScope::ListenersOf(_));
@@ -249,7 +249,7 @@ impl Walker<'_, '_> {
         if host.is_replay() {
             let narrower = host.notes().iter().find(|(of, was)| **of == *key && !was.is_empty() && **was != *note);
             if let Some((_, was)) = narrower {
-                books.unanswered(format!("the recording was made with a {was}: other sockets are missing"));
+                stats.unanswered(format!("the recording was made with a {was}: other sockets are missing"));
             }
         }
         let ask = Ask {
@@ -267,7 +267,7 @@ impl Walker<'_, '_> {
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
-        let rows = Rows { each, books, filter: behind, as_sent: false, window: Window::new(), handed_out };
-        self.every.cache.walk(host, &ask, &mut WalkedRows::new(rows, host, self.unchanged))
+        let rows = Rows { each, stats, filter: behind, as_sent: false, window: Window::new(), handed_out };
+        self.every.cache.walk(host, &ask, &mut WalkedRows::new(rows, host, self.cache))
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod window;
 use std::error::Error;
 
 use record::rows::Sockets;
-use record::{Accounting, Books, Demand, Each, Proto, SourceError, SourceFault, Unchanged};
+use record::{Accounting, Demand, Each, Proto, RowCache, RowStats, SourceError, SourceFault};
 
 use self::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
 use crate::backends::fault::NotRecorded;
@@ -21,7 +21,7 @@ use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
 use crate::source::{PlannedTable, SocketSource};
 
-/// One run: what it has to say, where rows go, the books.
+/// One run: what it has to say, where rows go, the row counts.
 pub(crate) struct Run<'s, 'h, 'e, 'f> {
     source: &'s SocketSource<'h>,
     demand: &'s Demand<Sockets>,
@@ -29,8 +29,8 @@ pub(crate) struct Run<'s, 'h, 'e, 'f> {
     parts: u32,
     each: &'e mut Each<'f, Sockets>,
     /// Who knows rows by their bytes.
-    unchanged: Option<&'e dyn Unchanged>,
-    books: Books,
+    cache: Option<&'e dyn RowCache>,
+    stats: RowStats,
     /// Whether it is worth a word if the table read now is one that this kernel lacks.
     tells: bool,
     /// What /proc/net/unix adds to the table that netlink reads.
@@ -46,13 +46,13 @@ impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
     pub(crate) fn new(
         source: &'s SocketSource<'h>,
         demand: &'s Demand<Sockets>,
-        unchanged: Option<&'e dyn Unchanged>,
+        cache: Option<&'e dyn RowCache>,
         each: &'e mut Each<'f, Sockets>,
-        books: Books,
+        stats: RowStats,
     ) -> Run<'s, 'h, 'e, 'f> {
         let parts = parts_of(source.host, demand.need, is_counted(demand));
         let (tells, listeners, stopped, failure) = (true, false, false, None);
-        Run { source, demand, parts, each, unchanged, books, tells, unix: None, listeners, stopped, failure }
+        Run { source, demand, parts, each, cache, stats, tells, unix: None, listeners, stopped, failure }
     }
 
     /// Reads `tables` one after the other, until no more rows are wanted.
@@ -99,22 +99,22 @@ impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
     }
 
     fn fail(&mut self, table: Table, fault: SourceFault, cause: Box<dyn Error + Send + Sync>) {
-        self.books.incomplete(0, cause.to_string());
+        self.stats.incomplete(0, cause.to_string());
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause });
     }
 
     // The run that was recorded did not ask for this table.
     fn not_recorded(&mut self, table: Table) {
         let cause = NotRecorded(table.what());
-        self.books.unanswered(cause.to_string());
+        self.stats.unanswered(cause.to_string());
         let fault = SourceFault::Unsupported;
         self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
     }
 
     fn finish(self) -> Result<Accounting, SourceError> {
         match self.failure {
-            Some(error) if !self.books.has_read() && self.books.rows() == 0 => Err(error),
-            _ => Ok(self.books.close()),
+            Some(error) if !self.stats.has_read() && self.stats.rows() == 0 => Err(error),
+            _ => Ok(self.stats.close()),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Where decoded rows go: through the window for doubles, into the books, to whoever wants them.
+//! Where decoded rows go: through the window for doubles, into the row counts, to whoever wants them.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
-use record::rows::{Rare, Socket, Sockets};
-use record::{Books, Each, Next, Proto, RowBytes, Unchanged};
+use record::rows::{FamilyExtras, Socket, Sockets};
+use record::{Each, Next, Proto, RowBytes, RowCache, RowStats};
 use sys::{Host, Mode};
 
 use crate::backends::bpf::rows::{Keys, RowVisitor};
@@ -15,7 +15,7 @@ use crate::pushdown::TableFilter;
 /// Where decoded rows go.
 pub(crate) struct Rows<'r, 'f> {
     pub(crate) each: &'r mut Each<'f, Sockets>,
-    pub(crate) books: &'r mut Books,
+    pub(crate) stats: &'r mut RowStats,
     /// What is tested again here; none where every row passes, or where a program of ours has tested them.
     pub(crate) filter: Option<&'r TableFilter>,
     /// Twice what comes twice by design.
@@ -39,7 +39,7 @@ impl Rows<'_, '_> {
         decoded: &Result<Socket<'_>, DecodeError>,
         key: impl Fn(&Socket<'_>) -> u64,
     ) -> ControlFlow<()> {
-        self.books.arrived(1);
+        self.stats.arrived(1);
         match decoded {
             Ok(row) => self.row(row, key(row)),
             Err(error) => self.failed(*error),
@@ -48,11 +48,11 @@ impl Rows<'_, '_> {
 
     /// What a line was made into. A raw socket's line has its protocol where others have ports.
     pub(crate) fn take_line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
-        self.books.arrived(1);
+        self.stats.arrived(1);
         match parsed {
             Ok(row) if row.proto == Proto::Raw => {
-                let rare = Rare { ip_protocol: u8::try_from(row.local.port).ok(), ..Rare::EMPTY };
-                let row = Socket { rare: Some(&rare), ..row };
+                let extras = FamilyExtras { ip_protocol: u8::try_from(row.local.port).ok(), ..FamilyExtras::EMPTY };
+                let row = Socket { extras: Some(&extras), ..row };
                 self.row(&row, file::key_of(&row))
             }
             Ok(row) => self.row(&row, file::key_of(&row)),
@@ -66,7 +66,7 @@ impl Rows<'_, '_> {
             return self.filtered();
         }
         if self.handed_out.is_out(row) {
-            return self.doubled();
+            return self.duplicate();
         }
         self.hand_out(row, key)
     }
@@ -78,7 +78,7 @@ impl Rows<'_, '_> {
             return self.filtered();
         }
         if self.handed_out.is_out_by_ends(keys.ends) {
-            return self.doubled();
+            return self.duplicate();
         }
         self.hand_out(row, keys.identity)
     }
@@ -88,7 +88,7 @@ impl Rows<'_, '_> {
         if self.window.is_double(key) && self.leaves_out(row.proto) {
             return ControlFlow::Continue(());
         }
-        self.books.row();
+        self.stats.row();
         match (self.each)(row) {
             Next::More => ControlFlow::Continue(()),
             Next::Stop => ControlFlow::Break(()),
@@ -97,13 +97,13 @@ impl Rows<'_, '_> {
 
     #[inline]
     fn filtered(&mut self) -> ControlFlow<()> {
-        self.books.filtered();
+        self.stats.filtered();
         ControlFlow::Continue(())
     }
 
     #[cold]
-    fn doubled(&mut self) -> ControlFlow<()> {
-        self.books.doubled();
+    fn duplicate(&mut self) -> ControlFlow<()> {
+        self.stats.duplicate();
         ControlFlow::Continue(())
     }
 
@@ -114,13 +114,13 @@ impl Rows<'_, '_> {
         if proto == Proto::Netlink {
             return !self.as_sent;
         }
-        self.books.doubled();
+        self.stats.duplicate();
         true
     }
 
     #[cold]
     fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
-        self.books.failed(error);
+        self.stats.failed(error);
         ControlFlow::Continue(())
     }
 }
@@ -128,20 +128,20 @@ impl Rows<'_, '_> {
 /// Rows of the walk: some are known by their bytes.
 pub(crate) struct WalkedRows<'r, 'f> {
     rows: Rows<'r, 'f>,
-    unchanged: Option<&'r dyn Unchanged>,
+    cache: Option<&'r dyn RowCache>,
 }
 
 impl<'r, 'f> WalkedRows<'r, 'f> {
-    /// `unchanged` is asked only if the kernel itself is read, and rows need no further filter.
-    pub(crate) fn new(rows: Rows<'r, 'f>, host: &Host, unchanged: Option<&'r dyn Unchanged>) -> WalkedRows<'r, 'f> {
-        let unchanged = unchanged.filter(|_| host.mode() == Mode::Live && rows.filter.is_none());
-        WalkedRows { rows, unchanged }
+    /// `cache` is asked only if the kernel itself is read, and rows need no further filter.
+    pub(crate) fn new(rows: Rows<'r, 'f>, host: &Host, cache: Option<&'r dyn RowCache>) -> WalkedRows<'r, 'f> {
+        let cache = cache.filter(|_| host.mode() == Mode::Live && rows.filter.is_none());
+        WalkedRows { rows, cache }
     }
 }
 
 impl RowVisitor for WalkedRows<'_, '_> {
     fn arrived(&mut self, rows: u64) {
-        self.rows.books.arrived(rows);
+        self.rows.stats.arrived(rows);
     }
 
     #[inline(always)]
@@ -149,7 +149,7 @@ impl RowVisitor for WalkedRows<'_, '_> {
         match row {
             Ok((row, keys)) => self.rows.walked(row, keys),
             Err(error) => {
-                self.unchanged.iter().for_each(|unchanged| unchanged.forget());
+                self.cache.iter().for_each(|cache| cache.invalidate());
                 self.rows.failed(error)
             }
         }
@@ -157,17 +157,17 @@ impl RowVisitor for WalkedRows<'_, '_> {
 
     #[inline]
     fn knows_bytes(&self) -> bool {
-        self.unchanged.is_some()
+        self.cache.is_some()
     }
 
     #[inline]
-    fn again(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
+    fn reuse(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
         // What comes twice is counted where all rows are.
-        let unchanged = self.unchanged.filter(|_| !self.rows.window.has(keys.identity))?;
-        let again = unchanged.again(bytes)?;
+        let cache = self.cache.filter(|_| !self.rows.window.has(keys.identity))?;
+        let again = cache.reuse(bytes)?;
         self.rows.window.is_double(keys.identity);
         self.rows.handed_out.is_out_by_ends(keys.ends);
-        self.rows.books.row();
+        self.rows.stats.row();
         Some(match again.next {
             Next::More => ControlFlow::Continue(()),
             Next::Stop => ControlFlow::Break(()),

@@ -35,9 +35,9 @@ impl Run<'_, '_, '_, '_> {
         }
         let mut text = Vec::new();
         match self.unix_text(&mut text) {
-            Ok(()) => self.books.used(Via::Proc.name()),
+            Ok(()) => self.stats.used(Via::Proc.name()),
             Err(error) => {
-                self.books.note(format!("reference counts and flags of unix sockets are unknown: {error}"));
+                self.stats.note(format!("reference counts and flags of unix sockets are unknown: {error}"));
                 return None;
             }
         }
@@ -48,7 +48,7 @@ impl Run<'_, '_, '_, '_> {
             Ok(names) => {
                 let counts = UnixCounts::proven(&text, &names);
                 if counts.left_out > 0 {
-                    self.books.note(format!("{} {LEFT_OUT}", counts.left_out));
+                    self.stats.note(format!("{} {LEFT_OUT}", counts.left_out));
                 }
                 Some(counts)
             }
@@ -63,7 +63,7 @@ impl Run<'_, '_, '_, '_> {
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.source.handed_out().borrow_mut();
         let window = Window::new();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window, handed_out };
+        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
         for line in counts.waiting() {
             let mut line = line.clone();
             if unix_row(&mut rows, &mut line, netns_id).is_break() {
@@ -79,7 +79,7 @@ impl Run<'_, '_, '_, '_> {
         let mut text = Vec::new();
         for attempt in 1.. {
             self.unix_text(&mut text)?;
-            self.books.used(Via::Proc.name());
+            self.stats.used(Via::Proc.name());
             let Ok(names) = self.unix_names() else {
                 self.unix_unproven(&text, filter);
                 break;
@@ -89,7 +89,7 @@ impl Run<'_, '_, '_, '_> {
                 continue;
             }
             if left_out > 0 {
-                self.books.incomplete(left_out, LEFT_OUT);
+                self.stats.incomplete(left_out, LEFT_OUT);
             }
             self.unix_rows(filter, |each| {
                 kernel_lines(&text, &names, each);
@@ -101,7 +101,7 @@ impl Run<'_, '_, '_, '_> {
 
     fn unix_unproven(&mut self, text: &[u8], filter: &TableFilter) {
         if has_paths(text) {
-            self.books.incomplete(0, UNPROVEN);
+            self.stats.incomplete(0, UNPROVEN);
         }
         self.unix_rows(filter, |each| {
             let lines = text.split(|&byte| byte == b'\n').skip(1).filter(|line| !line.is_empty());
@@ -115,7 +115,7 @@ impl Run<'_, '_, '_, '_> {
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.source.handed_out().borrow_mut();
         let window = Window::new();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent: false, window, handed_out };
+        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
         let (mut line, mut stopped) = (Vec::new(), false);
         lines(&mut |text| {
             line.clear();
@@ -133,12 +133,12 @@ impl Run<'_, '_, '_, '_> {
         match file.text(into) {
             Ok(true) => Ok(()),
             Ok(false) => {
-                self.books.incomplete(0, "unix sockets are incomplete: only 256 MiB of /proc/net/unix are read");
+                self.stats.incomplete(0, "unix sockets are incomplete: only 256 MiB of /proc/net/unix are read");
                 Ok(())
             }
             Err(error) if into.is_empty() => Err(error),
             Err(error) => {
-                self.books.incomplete(0, format!("{} are incomplete: {error}", Table::Unix.what()));
+                self.stats.incomplete(0, format!("{} are incomplete: {error}", Table::Unix.what()));
                 Ok(())
             }
         }

@@ -4,8 +4,8 @@
 //! the other backend are added up here. Start reading at [`FlowSums`].
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
-use record::rows::{Direction, FlowEvent, FlowEvents, Happening, SocketEvent, SocketEvents};
-use record::{Accounting, Addr, Books, Demand, Each, Next, Offer, Proto, SourceError, Stream, Tide};
+use record::rows::{Direction, EventKind, FlowEvent, FlowEvents, SocketEvent, SocketEvents};
+use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, RowStats, SourceError, Stream, StreamState};
 use std::collections::HashMap;
 use std::time::Duration;
 use sys::clock::TimestampWriter;
@@ -44,7 +44,7 @@ pub struct FlowSums<'h> {
     backend: Backend<'h>,
     interval: Duration,
     moments: TimestampWriter,
-    books: Books,
+    stats: RowStats,
     /// Why the better backend is shut.
     shut: Option<String>,
     opened: u64,
@@ -75,7 +75,7 @@ impl<'h> FlowSums<'h> {
             backend,
             interval,
             moments: TimestampWriter::new(),
-            books: Books::default(),
+            stats: RowStats::default(),
             shut,
             opened: 0,
             closed: 0,
@@ -112,40 +112,40 @@ impl<'h> FlowSums<'h> {
         }
     }
 
-    fn by_kernel(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
-        let Backend::Kernel { blocks, last } = &mut self.backend else { return Ok(Tide::Out) };
-        let Some(block) = blocks.next().map_err(error_of)? else { return Ok(Tide::Out) };
-        self.books.used(BPF);
+    fn by_kernel(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {
+        let Backend::Kernel { blocks, last } = &mut self.backend else { return Ok(StreamState::Ended) };
+        let Some(block) = blocks.next().map_err(error_of)? else { return Ok(StreamState::Ended) };
+        self.stats.used(BPF);
         let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEAD)) else {
-            self.books.arrived(1);
-            self.books.failed(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
-            return Ok(Tide::In);
+            self.stats.arrived(1);
+            self.stats.failed(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
+            return Ok(StreamState::Open);
         };
         *last = head;
         let time = self.moments.text(head.epoch_ns);
         for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(KEY + SUM) {
-            self.books.arrived(1);
+            self.stats.arrived(1);
             let (Some(key), Some(sums)) = (array_at::<KEY>(entry, 0), Sums::at(entry, KEY)) else {
-                self.books.failed(DecodeError::Short { what: "flow", claims: KEY + SUM, has: entry.len() });
+                self.stats.failed(DecodeError::Short { what: "flow", claims: KEY + SUM, has: entry.len() });
                 continue;
             };
             match row(&key, &sums, time, span_ns) {
                 Ok(row) => {
                     self.opened += row.opened;
                     self.closed += row.closed;
-                    self.books.row();
+                    self.stats.row();
                     if each(&row) == Next::Stop {
                         break;
                     }
                 }
-                Err(error) => self.books.failed(error),
+                Err(error) => self.stats.failed(error),
             }
         }
-        Ok(Tide::In)
+        Ok(StreamState::Open)
     }
 
-    fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
-        let Backend::Events(added) = &mut self.backend else { return Ok(Tide::Out) };
+    fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {
+        let Backend::Events(added) = &mut self.backend else { return Ok(StreamState::Ended) };
         let Added { live, sums, began_ns, grouped, lost } = &mut **added;
         let nothing = Demand::<SocketEvents>::new(&[], Vec::new());
         let tide = live.next(&nothing, &mut |event| {
@@ -163,7 +163,7 @@ impl<'h> FlowSums<'h> {
             *began_ns = now_ns;
         }
         let span_ns = now_ns.saturating_sub(*began_ns);
-        if tide == Tide::In && u128::from(span_ns) < self.interval.as_nanos() {
+        if tide == StreamState::Open && u128::from(span_ns) < self.interval.as_nanos() {
             return Ok(tide);
         }
         *began_ns = now_ns;
@@ -172,15 +172,15 @@ impl<'h> FlowSums<'h> {
         let mut flows: Vec<([u8; KEY], Sums)> = sums.drain().collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
         for (key, sums) in &flows {
-            self.books.arrived(1);
+            self.stats.arrived(1);
             match row(key, sums, time, span_ns) {
                 Ok(row) => {
-                    self.books.row();
+                    self.stats.row();
                     if each(&row) == Next::Stop {
                         break;
                     }
                 }
-                Err(error) => self.books.failed(error),
+                Err(error) => self.stats.failed(error),
             }
         }
         Ok(tide)
@@ -210,7 +210,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
         Offer { door, explain: vec![line.into()], ..Offer::default() }
     }
 
-    fn next(&mut self, _: &Demand<FlowEvents>, each: &mut Each<'_, FlowEvents>) -> Result<Tide, SourceError> {
+    fn next(&mut self, _: &Demand<FlowEvents>, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {
         match self.backend {
             Backend::Kernel { .. } => self.by_kernel(each),
             Backend::Events(_) => self.by_events(each),
@@ -218,38 +218,38 @@ impl Stream<FlowEvents> for FlowSums<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        let mut books = std::mem::take(&mut self.books);
+        let mut stats = std::mem::take(&mut self.stats);
         match &mut self.backend {
             Backend::Kernel { last, .. } => {
                 if last.lost_map > 0 {
                     let text = "connections that the kernel's table had no room for: their direction is unknown";
-                    books.incomplete(last.lost_map, text);
+                    stats.incomplete(last.lost_map, text);
                 }
                 if last.missed > 0 {
-                    books.incomplete(last.missed, MISSED);
+                    stats.incomplete(last.missed, MISSED);
                 }
-                let mut books = books.close();
-                books.lost += last.lost_ring;
+                let mut stats = stats.close();
+                stats.lost += last.lost_ring;
                 if last.lost_ring > 0 {
                     let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
-                    books.because(last.lost_ring, text);
+                    stats.add_reason(last.lost_ring, text);
                 }
-                books.because(0, totals(self.opened, self.closed, last.failed));
-                books
+                stats.add_reason(0, totals(self.opened, self.closed, last.failed));
+                stats
             }
             Backend::Events(added) => {
                 let Added { live, grouped, lost, .. } = &mut **added;
-                let mut books = books.close();
+                let mut stats = stats.close();
                 let of_events = live.close();
                 // Its rows were added up: they stand in our rows. Those that had no room stand beside, as lost.
                 let seen = of_events.seen.saturating_sub(*lost);
-                books.add(&Accounting { seen, grouped: *grouped, ..of_events });
-                books.lost += *lost;
+                stats.add(&Accounting { seen, grouped: *grouped, ..of_events });
+                stats.lost += *lost;
                 if *lost > 0 {
                     let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
-                    books.because(*lost, text);
+                    stats.add_reason(*lost, text);
                 }
-                books
+                stats
             }
         }
     }
@@ -269,7 +269,7 @@ impl Sums {
     }
 
     fn add(&mut self, event: &SocketEvent<'_>) {
-        if event.happening == Happening::Open {
+        if event.kind == EventKind::Open {
             self.opened += 1;
             return;
         }
@@ -354,7 +354,7 @@ mod tests {
         let mut sums = Sums::default();
         sums.add(&event);
         sums.add(&SocketEvent {
-            happening: Happening::Close,
+            kind: EventKind::Close,
             bytes_in: Some(5),
             bytes_out: Some(6),
             duration_us: Some(9),

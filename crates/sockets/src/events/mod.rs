@@ -7,8 +7,8 @@ mod bpf;
 mod flow_sums;
 pub(crate) mod netlink;
 
-use record::rows::{Direction, Happening, SocketEvent, SocketEvents};
-use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, Tide};
+use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
+use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
 use sys::{Host, SysError};
 
 use crate::choose::Via;
@@ -17,7 +17,7 @@ pub use flow_sums::FlowSums;
 use self::bpf::BpfEvents;
 use self::netlink::NetlinkEvents;
 
-/// Name of the backend in the books.
+/// Name of the backend in the row counts.
 const BPF: &str = "bpf";
 /// What is read, in messages.
 const WHAT: &str = "connections";
@@ -201,7 +201,11 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
         Offer { door, explain: vec![line.into()], ..Offer::default() }
     }
 
-    fn next(&mut self, _: &Demand<SocketEvents>, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
+    fn next(
+        &mut self,
+        _: &Demand<SocketEvents>,
+        each: &mut Each<'_, SocketEvents>,
+    ) -> Result<StreamState, SourceError> {
         match &mut self.backend {
             Backend::BpfEvents(told) => match &mut self.nameless {
                 None => told.next(each),
@@ -215,21 +219,21 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        let mut books = match &mut self.backend {
+        let mut stats = match &mut self.backend {
             Backend::BpfEvents(told) => told.close(),
             Backend::NetlinkEvents(polled) => polled.close(),
         };
         if let Some(nameless) = self.nameless.filter(|&nameless| nameless > 0) {
-            books.incomplete = true;
-            books.because(nameless, NAMELESS);
+            stats.incomplete = true;
+            stats.add_reason(nameless, NAMELESS);
         }
-        books
+        stats
     }
 }
 
 /// True for the opening of a connection that came in, without its process.
 fn is_nameless(row: &SocketEvent<'_>) -> bool {
-    row.happening == Happening::Open && row.direction == Direction::In && row.holder.is_none()
+    row.kind == EventKind::Open && row.direction == Direction::In && row.holder.is_none()
 }
 
 fn error_of(error: SysError) -> SourceError {

@@ -24,7 +24,7 @@ fn read(host: &Host, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<Stri
 fn read_by(host: &Host, options: Options, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     let cache = BackendCache::new();
     let mut counts: Vec<(u64, usize)> = Vec::new();
-    let books = AllNetnsSockets::new(host, options, ways, &cache)
+    let stats = AllNetnsSockets::new(host, options, ways, &cache)
         .run(&demand(0, Vec::new()), &mut |row: &Socket<'_>| {
             match counts.iter_mut().find(|count| count.0 == row.netns_id) {
                 Some(count) => count.1 += 1,
@@ -33,8 +33,8 @@ fn read_by(host: &Host, options: Options, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u
             Next::More
         })
         .unwrap();
-    assert_eq!(books.seen, counts.iter().map(|count| count.1 as u64).sum::<u64>());
-    (counts, books.why.iter().map(|why| format!("{} {}", why.count, why.text)).collect(), books.incomplete)
+    assert_eq!(stats.seen, counts.iter().map(|count| count.1 as u64).sum::<u64>());
+    (counts, stats.why.iter().map(|why| format!("{} {}", why.count, why.text)).collect(), stats.incomplete)
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn a_namespace_that_has_gone_is_no_error() {
     let missing = closed.path().join("missing");
     let gone = NetnsTarget { netns_id: 7, is_here: false, path: Some(&missing), pid: None };
     let cache = BackendCache::new();
-    let books = AllNetnsSockets::new(&host, tcp(), vec![gone], &cache)
+    let stats = AllNetnsSockets::new(&host, tcp(), vec![gone], &cache)
         .run(&demand(0, Vec::new()), &mut |_| Next::More)
         .unwrap();
-    assert_eq!((books.seen, books.why.len()), (0, 1));
+    assert_eq!((stats.seen, stats.why.len()), (0, 1));
 }
 
 /// An interface's number is another one elsewhere: its name is left to the engine.

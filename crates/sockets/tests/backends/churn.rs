@@ -35,8 +35,8 @@ fn root_doubles_are_removed() {
                 scope.spawn(|| churn(&netns, &stop));
             }
             let _stop = StopOnDrop(&stop);
-            let doubled: u64 = (0..40).map(|_| read_once(&pairs)).sum();
-            println!("{doubled} doubles removed in 40 dumps");
+            let duplicates: u64 = (0..40).map(|_| read_once(&pairs)).sum();
+            println!("{duplicates} duplicates removed in 40 dumps");
         });
     });
 }
@@ -70,16 +70,16 @@ fn read_once(pairs: &[(TcpStream, TcpStream)]) -> u64 {
     let mut clients = 0;
     let host = Host::live();
     let options = Options { order: vec![Proto::Tcp], ..here() };
-    let books = SocketSource::new(&host, options).run(&demand(0, Vec::new()), &mut |row| {
+    let stats = SocketSource::new(&host, options).run(&demand(0, Vec::new()), &mut |row| {
         *shown.entry(row.cookie).or_default() += 1;
         clients += usize::from(stable.contains(&row.local.port));
         // A reader that takes its time: boundaries are where things change.
         std::hint::black_box(row);
         Next::More
     });
-    let books = books.unwrap();
+    let stats = stats.unwrap();
     let twice = shown.values().filter(|times| **times > 1).count();
-    assert_eq!(twice, 0, "{books:?}");
+    assert_eq!(twice, 0, "{stats:?}");
     assert!(clients > STABLE / 2);
-    books.doubled
+    stats.duplicates
 }

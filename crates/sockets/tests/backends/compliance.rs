@@ -231,7 +231,7 @@ fn words(proto: Proto, via: Via, need: u64, names: &[&str]) -> Vec<String> {
         rows.push(all.split(' ').filter(kept).collect::<Vec<_>>().join(" "));
         record::Next::More
     });
-    assert!(told.is_ok_and(|books| !books.is_partial()));
+    assert!(told.is_ok_and(|stats| !stats.is_partial()));
     rows.sort();
     rows
 }

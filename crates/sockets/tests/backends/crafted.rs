@@ -85,8 +85,8 @@ fn families_of_other_kernels() {
     ] {
         let file = |table: &str| workspace().join(format!("fixtures/sock_diag/6.12/{table}.nl"));
         let streams = tables.iter().map(|table| (*table, vec![std::fs::read(file(table)).unwrap()])).collect();
-        let (got, books) = replay_as(proto, streams);
-        assert_eq!((got.len(), books.doubled), (rows, 0), "{proto:?} {books:?}");
+        let (got, stats) = replay_as(proto, streams);
+        assert_eq!((got.len(), stats.duplicates), (rows, 0), "{proto:?} {stats:?}");
         assert!(got.iter().all(|row| row.proto == proto && row.cookie != 0));
     }
 }
@@ -97,9 +97,9 @@ fn a_row_that_does_not_fit_costs_itself() {
     let short = message(20, 0, &[2; 30]);
     let foreign = message(20, 0, &[99; 80]);
     let blocks = vec![[row(0, 1), broken, short.clone(), short, foreign, row(0, 3), done(0)].concat()];
-    let (rows, books) = replay(vec![("tcp", blocks)]);
-    assert_eq!((rows.len(), books.failed, books.seen, books.is_partial()), (2, 4, 6, true));
-    let why: Vec<(u64, &str)> = books.why.iter().map(|why| (why.count, &*why.text)).collect();
+    let (rows, stats) = replay(vec![("tcp", blocks)]);
+    assert_eq!((rows.len(), stats.failed, stats.seen, stats.is_partial()), (2, 4, 6, true));
+    let why: Vec<(u64, &str)> = stats.why.iter().map(|why| (why.count, &*why.text)).collect();
     assert_eq!(
         why,
         [
@@ -114,52 +114,52 @@ fn a_row_that_does_not_fit_costs_itself() {
 fn reasons_do_not_pile_up() {
     let broken = |n: u8| message(20, 0, &socket(n, &[n, 0, 8, 0]));
     let blocks = vec![(100..200).map(broken).chain([done(0)]).collect::<Vec<_>>().concat()];
-    let (_, books) = replay(vec![("tcp", blocks)]);
-    assert_eq!(books.failed, 100);
-    assert!(books.why.len() <= 9, "{}", books.why.len());
-    assert_eq!(books.why.iter().map(|why| why.count).sum::<u64>(), 100);
+    let (_, stats) = replay(vec![("tcp", blocks)]);
+    assert_eq!(stats.failed, 100);
+    assert!(stats.why.len() <= 9, "{}", stats.why.len());
+    assert_eq!(stats.why.iter().map(|why| why.count).sum::<u64>(), 100);
 }
 
 #[test]
 fn doubles_at_a_boundary_are_removed_and_counted() {
     let first = [row(0, 1), row(0, 2), row(0, 3)].concat();
     let second = [row(0, 2), row(0, 3), row(0, 4), done(0)].concat();
-    let (rows, books) = replay(vec![("tcp", vec![first, second])]);
-    assert_eq!((rows.len(), books.doubled, books.seen, books.is_partial()), (4, 2, 6, false));
+    let (rows, stats) = replay(vec![("tcp", vec![first, second])]);
+    assert_eq!((rows.len(), stats.duplicates, stats.seen, stats.is_partial()), (4, 2, 6, false));
 }
 
 #[test]
 fn an_interrupted_dump_is_begun_again_while_nothing_is_out() {
     let interrupted = vec![done(DUMP_INTERRUPTED)];
     let whole = vec![[row(0, 1), done(0)].concat()];
-    let (rows, books) = replay(vec![("tcp", interrupted), ("tcp", whole)]);
-    assert_eq!((rows.len(), books.incomplete), (1, false));
+    let (rows, stats) = replay(vec![("tcp", interrupted), ("tcp", whole)]);
+    assert_eq!((rows.len(), stats.incomplete), (1, false));
 }
 
 #[test]
 fn an_interrupted_dump_whose_rows_are_out_is_told() {
     let blocks = vec![[row(0, 1), row(DUMP_INTERRUPTED, 2), done(DUMP_INTERRUPTED)].concat()];
-    let (rows, books) = replay(vec![("tcp", blocks)]);
-    assert_eq!((rows.len(), books.incomplete), (2, true));
-    assert_eq!(books.why[0].text, "TCP sockets changed while they were read: some may be missing");
+    let (rows, stats) = replay(vec![("tcp", blocks)]);
+    assert_eq!((rows.len(), stats.incomplete), (2, true));
+    assert_eq!(stats.why[0].text, "TCP sockets changed while they were read: some may be missing");
 }
 
 #[test]
 fn a_dump_that_is_always_interrupted_ends() {
-    let (rows, books) = replay(vec![("tcp", vec![done(DUMP_INTERRUPTED)])]);
-    assert_eq!((rows.len(), books.incomplete), (0, true));
+    let (rows, stats) = replay(vec![("tcp", vec![done(DUMP_INTERRUPTED)])]);
+    assert_eq!((rows.len(), stats.incomplete), (0, true));
 }
 
 #[test]
 fn a_recorded_refusal_is_fallen_back_from_as_it_was() {
     let one = |cookie| vec![[row(0, cookie), done(0)].concat()];
-    let (rows, books) = replay(vec![("tcp", vec![refusal(2)]), ("tcp4", one(1)), ("tcp6", one(2))]);
-    assert_eq!((rows.len(), &books.via[..], books.why.len()), (2, &["netlink"][..], 0));
+    let (rows, stats) = replay(vec![("tcp", vec![refusal(2)]), ("tcp4", one(1)), ("tcp6", one(2))]);
+    assert_eq!((rows.len(), &stats.via[..], stats.why.len()), (2, &["netlink"][..], 0));
 }
 
 #[test]
 fn an_error_in_the_middle_is_told_with_the_kernels_words() {
-    let (rows, books) = replay(vec![("tcp", vec![[row(0, 1), refusal(12)].concat()])]);
-    assert_eq!((rows.len(), books.incomplete), (1, true));
-    assert_eq!(books.why[0].text, "cannot dump TCP sockets: cannot allocate memory");
+    let (rows, stats) = replay(vec![("tcp", vec![[row(0, 1), refusal(12)].concat()])]);
+    assert_eq!((rows.len(), stats.incomplete), (1, true));
+    assert_eq!(stats.why[0].text, "cannot dump TCP sockets: cannot allocate memory");
 }

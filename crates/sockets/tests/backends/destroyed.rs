@@ -1,6 +1,6 @@
 //! The listener to closed sockets.
 use record::rows::TcpInfo;
-use record::{Next, Proto, State, Tide};
+use record::{Next, Proto, State, StreamState};
 use sockets::Destroyed;
 use std::cell::Cell;
 use std::io::Write;
@@ -27,14 +27,14 @@ fn root_closed_sockets_are_told_of_with_their_bytes() {
         drop((client, server, listener));
         let mut seen = Vec::new();
         testkit::wait_until("three sockets are gone", || {
-            assert_eq!(read(&mut destroyed, port, &mut seen), Tide::In);
+            assert_eq!(read(&mut destroyed, port, &mut seen), StreamState::Open);
             seen.len() >= 3
         });
         stop.set(true);
-        while read(&mut destroyed, port, &mut seen) == Tide::In {}
-        let books = destroyed.close();
-        assert!(books.balances() || books.seen >= 3, "{books:?}");
-        assert_eq!((books.failed, books.incomplete), (0, false), "{books:?}");
+        while read(&mut destroyed, port, &mut seen) == StreamState::Open {}
+        let stats = destroyed.close();
+        assert!(stats.balances() || stats.seen >= 3, "{stats:?}");
+        assert_eq!((stats.failed, stats.incomplete), (0, false), "{stats:?}");
         host.finish().unwrap();
         (seen, port)
     });
@@ -43,14 +43,14 @@ fn root_closed_sockets_are_told_of_with_their_bytes() {
     let mut again = Vec::new();
     let never = || false;
     let mut destroyed = Destroyed::open(&host, 7, &[Proto::Tcp], 20, &never).unwrap();
-    while read(&mut destroyed, port, &mut again) == Tide::In {}
+    while read(&mut destroyed, port, &mut again) == StreamState::Open {}
     assert_eq!(again, seen);
     seen.sort_unstable();
     assert_eq!(seen, [(false, 0), (false, 0), (true, 5)]);
 }
 
 /// (this is the server's end of a connection, bytes that it received), for sockets of this port.
-fn read(destroyed: &mut Destroyed<'_>, port: u16, seen: &mut Vec<(bool, u64)>) -> Tide {
+fn read(destroyed: &mut Destroyed<'_>, port: u16, seen: &mut Vec<(bool, u64)>) -> StreamState {
     let next = destroyed.next(&mut |row| {
         assert_eq!((row.proto, row.family, row.state), (Proto::Tcp, 10, State::CLOSE));
         let bytes = row.tcp_info.as_ref().and_then(TcpInfo::bytes_received).unwrap_or(0);

@@ -16,11 +16,11 @@ fn without_netlink_proc_is_read_and_it_is_said() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     arm("socket", 0, 100, Fault::Fails(Errno::PROTONOSUPPORT));
     let options = Options { order: vec![Proto::Tcp], ..here() };
-    let (rows, books) = read(&Host::live(), options, &demand(0, Vec::new()));
+    let (rows, stats) = read(&Host::live(), options, &demand(0, Vec::new()));
     disarm_all();
     assert!(!rows.is_empty());
-    assert_eq!((&books.via[..], books.incomplete), (&["proc"][..], false));
-    let why = books.why.iter().find(|why| why.text.contains("/proc/net")).unwrap();
+    assert_eq!((&stats.via[..], stats.incomplete), (&["proc"][..], false));
+    let why = stats.why.iter().find(|why| why.text.contains("/proc/net")).unwrap();
     assert!(why.text.contains("protocol not supported"), "{}", why.text);
 }
 
@@ -31,12 +31,12 @@ fn a_sandbox_without_netlink() {
     let port = listener.local_addr().unwrap().port();
     let sandboxed = std::thread::spawn(move || {
         sys::sandbox::refuse_socket(AF_NETLINK, Errno::PERM).unwrap();
-        let (rows, books) = read(&Host::live(), here(), &demand(0, vec![is("state", "listen")]));
+        let (rows, stats) = read(&Host::live(), here(), &demand(0, vec![is("state", "listen")]));
         assert!(rows.iter().any(|row| row.local.1 == port));
         // The kernel did not filter, so it was done here: the offer had promised it.
         assert!(rows.iter().all(|row| row.state == record::State::LISTEN));
-        assert_eq!(books.via, ["proc"]);
-        assert!(books.why.iter().any(|why| why.text.contains("operation not permitted")), "{books:?}");
+        assert_eq!(stats.via, ["proc"]);
+        assert!(stats.why.iter().any(|why| why.text.contains("operation not permitted")), "{stats:?}");
         let forced = Options { via: Some(Via::Netlink), ..here() };
         let error = SocketSource::new(&Host::live(), forced).run(&demand(0, Vec::new()), &mut |_| Next::More);
         let error = error.unwrap_err();
@@ -68,10 +68,10 @@ fn a_dump_per_family_where_one_for_both_fails() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     arm("sendto", 0, 1, Fault::Fails(Errno::OPNOTSUPP));
     let options = Options { order: vec![Proto::Tcp], ..here() };
-    let (rows, books) = read(&Host::live(), options, &demand(need::COOKIE, Vec::new()));
+    let (rows, stats) = read(&Host::live(), options, &demand(need::COOKIE, Vec::new()));
     disarm_all();
     assert!(!rows.is_empty());
-    assert_eq!((&books.via[..], books.why.len()), (&["netlink"][..], 0));
+    assert_eq!((&stats.via[..], stats.why.len()), (&["netlink"][..], 0));
 }
 
 /// One family's module is missing, the other's is not: only the first comes from /proc.
@@ -80,11 +80,11 @@ fn one_table_from_proc_the_other_from_netlink() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     arm("sendto", 0, 2, Fault::Fails(Errno::OPNOTSUPP));
     let options = Options { order: vec![Proto::Tcp], ..here() };
-    let (_, books) = read(&Host::live(), options, &demand(0, Vec::new()));
+    let (_, stats) = read(&Host::live(), options, &demand(0, Vec::new()));
     disarm_all();
-    assert_eq!(books.via, ["proc", "netlink"]);
-    assert_eq!(books.why.len(), 1);
-    assert!(books.why[0].text.starts_with("TCP sockets (IPv4) were read from /proc/net"), "{books:?}");
+    assert_eq!(stats.via, ["proc", "netlink"]);
+    assert_eq!(stats.why.len(), 1);
+    assert!(stats.why[0].text.starts_with("TCP sockets (IPv4) were read from /proc/net"), "{stats:?}");
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn a_dump_that_breaks_off_is_told() {
     // The first block comes, the second does not.
     arm("recvmsg", 1, 1, Fault::Fails(Errno::NOMEM));
     let options = Options { order: vec![Proto::Tcp], ..here() };
-    let (rows, books) = read(&Host::live(), options, &demand(0, Vec::new()));
+    let (rows, stats) = read(&Host::live(), options, &demand(0, Vec::new()));
     disarm_all();
     assert!(!rows.is_empty());
-    assert!(books.is_partial());
-    assert!(books.why[0].text.contains("cannot allocate memory"), "{books:?}");
+    assert!(stats.is_partial());
+    assert!(stats.why[0].text.contains("cannot allocate memory"), "{stats:?}");
 }
 
 /// Without CAP_NET_ADMIN marks are neither seen nor asked for; everything else is the same.
@@ -114,8 +114,8 @@ fn root_without_rights() {
         let host = Host::live();
         let offer = SocketSource::new(&host, options.clone()).offer(&by_mark);
         assert_eq!(offer.pushed, [record::Push::No]);
-        let (rows, books) = read(&host, options, &by_mark);
-        assert_eq!((rows.len(), books.is_partial()), (7, false));
+        let (rows, stats) = read(&host, options, &by_mark);
+        assert_eq!((rows.len(), stats.is_partial()), (7, false));
         assert!(rows.iter().all(|row| row.mark.is_none()));
     });
 }
@@ -178,16 +178,16 @@ fn refused_program() {
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let demand = demand(0, vec![filter]);
     assert_eq!(SocketSource::new(&host, options.clone()).offer(&demand).pushed, [record::Push::Exact]);
-    let (rows, books) = read(&host, options.clone(), &demand);
+    let (rows, stats) = read(&host, options.clone(), &demand);
     assert_eq!(rows.iter().map(|row| row.local.1).collect::<Vec<_>>(), [port]);
-    assert_eq!((&books.via[..], books.is_partial()), (&["netlink"][..], false));
+    assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));
     host.finish().unwrap();
     // The second request went out without the program, and its answer is what a replay shows.
     let replay = Host::replaying(&tape).unwrap();
     assert!(replay.holds(&format!("sockets/tcp/netlink-unfiltered@{}", options.netns_id)));
-    let (again, books) = read(&replay, options, &demand);
+    let (again, stats) = read(&replay, options, &demand);
     assert!(again.contains(&rows[0]));
-    assert_eq!((&books.via[..], books.is_partial()), (&["netlink"][..], false));
+    assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn a_reader_may_stop() {
         let options = Options { via: Some(via), order: vec![Proto::Unix, Proto::Tcp], ..here() };
         let mut count = 0;
         let host = Host::live();
-        let books = SocketSource::new(&host, options).run(&demand(0, Vec::new()), &mut |_| {
+        let stats = SocketSource::new(&host, options).run(&demand(0, Vec::new()), &mut |_| {
             count += 1;
             Next::Stop
         });
-        let books = books.unwrap();
-        assert_eq!((count, books.seen, books.is_partial()), (1, 1, false));
+        let stats = stats.unwrap();
+        assert_eq!((count, stats.seen, stats.is_partial()), (1, 1, false));
     }
 }
 
@@ -212,9 +212,9 @@ fn a_table_that_nobody_named_is_no_noise() {
     let told = |need: u64, filter: Vec<record::Expr>| {
         arm("sendto", 0, 100, Fault::Fails(Errno::NOENT));
         let options = Options { order: vec![Proto::Raw, Proto::Packet, Proto::Mptcp], if_named: &[], ..here() };
-        let books = SocketSource::new(&Host::live(), options).run(&demand(need, filter), &mut |_| Next::More);
+        let stats = SocketSource::new(&Host::live(), options).run(&demand(need, filter), &mut |_| Next::More);
         disarm_all();
-        books.map(|books| books.why.iter().map(|why| why.text.clone()).collect::<Vec<_>>().join("\n"))
+        stats.map(|stats| stats.why.iter().map(|why| why.text.clone()).collect::<Vec<_>>().join("\n"))
     };
     assert_eq!(told(need::COOKIE, Vec::new()).unwrap(), "");
     let named = |word| vec![is("proto", word)];

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use netlink::Messages;
-use record::rows::{Rare, need};
+use record::rows::{FamilyExtras, need};
 use record::{Next, Proto, Source};
 use sockets::{
     DecodeError, InetDecoder, NetlinkDecoder, Options, PacketDecoder, SctpDecoder, SocketSource, TipcDecoder, Via,
@@ -52,7 +52,7 @@ fn told(proto: Proto, bytes: &[u8]) -> String {
 }
 
 fn told_one(proto: Proto, payload: &[u8]) -> Result<String, DecodeError> {
-    let mut rare = Rare::default();
+    let mut rare = FamilyExtras::default();
     match proto {
         Proto::Unix => decode_unix(payload, NETNS).map(|row| cells(&row)),
         Proto::Packet => PacketDecoder::new(NETNS).decode(payload, &mut rare).map(|row| cells(&row)),
@@ -72,9 +72,9 @@ fn told_lines(proto: Proto, text: &[u8]) -> String {
         .filter(|line| !line.is_empty())
         .map(|line| match proto {
             Proto::Unix => cells(&parse_proc_unix_line(line, NETNS).unwrap()),
-            Proto::Packet => cells(&parse_proc_packet_line(line, NETNS, &mut Rare::default()).unwrap()),
+            Proto::Packet => cells(&parse_proc_packet_line(line, NETNS, &mut FamilyExtras::default()).unwrap()),
             Proto::Netlink => {
-                cells(&parse_proc_netlink_line(line, NETNS, &mut Rare::default(), &mut Vec::new()).unwrap())
+                cells(&parse_proc_netlink_line(line, NETNS, &mut FamilyExtras::default(), &mut Vec::new()).unwrap())
             }
             proto => cells(&parse_proc_line(line, proto, NETNS).unwrap()),
         })
@@ -195,8 +195,8 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
         let host = Host::live().recording(&tape).unwrap();
         let options = Options { via: Some(case.via), order: vec![case.proto], if_named: &[], ..here() };
         let demand = demand(case.need, case.filter.clone());
-        let books = SocketSource::new(&host, options).run(&demand, &mut |_| Next::More).unwrap();
-        assert!(books.seen > 0 && !books.is_partial(), "{}: {books:?}", case.name);
+        let stats = SocketSource::new(&host, options).run(&demand, &mut |_| Next::More).unwrap();
+        assert!(stats.seen > 0 && !stats.is_partial(), "{}: {stats:?}", case.name);
         host.finish().unwrap();
     });
     let host = Host::replaying(&tape).unwrap();

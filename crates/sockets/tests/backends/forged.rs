@@ -39,12 +39,12 @@ fn options(via: Option<Via>) -> Options {
 fn counts(host: &Host) -> (Vec<(u32, Option<u32>)>, Accounting) {
     let mut rows = Vec::new();
     let demand = demand(need::UNIX_NAME | need::UNIX_REFS, Vec::new());
-    let books = SocketSource::new(host, options(None)).run(&demand, &mut |row| {
+    let stats = SocketSource::new(host, options(None)).run(&demand, &mut |row| {
         rows.push((row.inode, row.unix.unwrap().refs));
         Next::More
     });
     rows.sort_unstable();
-    (rows, books.unwrap())
+    (rows, stats.unwrap())
 }
 
 fn names(rows: &[Kept]) -> Vec<(u32, Option<Vec<u8>>)> {
@@ -62,9 +62,9 @@ fn root_issue_10_a_line_break_in_a_path_forges_no_row() {
         let by_proc = live(Proto::Unix, Some(Via::Proc), 0);
         assert_eq!(by_netlink.len(), 8);
         assert_eq!(names(&by_proc), names(&by_netlink));
-        let (rows, books) = counts(&Host::live());
-        assert_eq!(books.via, ["proc", "netlink"]);
-        assert_eq!((books.seen, books.is_partial()), (8, false), "{books:?}");
+        let (rows, stats) = counts(&Host::live());
+        assert_eq!(stats.via, ["proc", "netlink"]);
+        assert_eq!((stats.seen, stats.is_partial()), (8, false), "{stats:?}");
         let inodes: Vec<u32> = by_netlink.iter().map(|row| row.inode).collect();
         assert!(rows.iter().all(|(inode, refs)| inodes.contains(inode) && refs.is_some_and(|refs| refs < 0xfff)));
     });
@@ -83,9 +83,9 @@ fn root_issue_10_connections_that_wait_for_accept_are_told_from_forged_ones() {
         std::os::unix::net::UnixStream::connect_addr(&name).unwrap()
     });
     lab.inside(|| {
-        let (rows, books) = counts(&Host::live());
+        let (rows, stats) = counts(&Host::live());
         // Two listeners, a connection and its other end.
-        assert_eq!((rows.len(), books.is_partial()), (4, false), "{rows:?} {books:?}");
+        assert_eq!((rows.len(), stats.is_partial()), (4, false), "{rows:?} {stats:?}");
         assert_eq!(rows.iter().filter(|(inode, _)| *inode == 0).count(), 1);
         assert_eq!(read(&Host::live(), options(Some(Via::Proc)), &demand(0, Vec::new())).0.len(), 4);
     });
@@ -99,17 +99,17 @@ fn root_issue_10_without_netlink_rows_of_paths_are_not_shown_as_certain() {
     lab.inside(|| {
         let read = || {
             arm("socket", 0, 100, Fault::Fails(Errno::PROTONOSUPPORT));
-            let (_, books) = read(&Host::live(), options(Some(Via::Proc)), &demand(0, Vec::new()));
+            let (_, stats) = read(&Host::live(), options(Some(Via::Proc)), &demand(0, Vec::new()));
             disarm_all();
-            books
+            stats
         };
         assert!(!read().is_partial(), "there is no path");
         lab.unix_pair();
         assert!(!read().is_partial(), "there is no path yet");
         lab.unix_abstract("any", 0);
-        let books = read();
-        assert!(books.incomplete, "{books:?}");
-        assert!(books.why.iter().any(|why| why.text.starts_with("rows of unix sockets may be forged")), "{books:?}");
+        let stats = read();
+        assert!(stats.incomplete, "{stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.starts_with("rows of unix sockets may be forged")), "{stats:?}");
     });
 }
 
@@ -126,9 +126,9 @@ fn root_issue_10_a_recording_holds_what_tells_lines_apart() {
             let demand = demand(need::UNIX_NAME | if via.is_none() { need::UNIX_REFS } else { 0 }, Vec::new());
             let (rows, _) = read(&host, options(via), &demand);
             host.finish().unwrap();
-            let (again, books) = read(&Host::replaying(&tape).unwrap(), options(None), &demand);
+            let (again, stats) = read(&Host::replaying(&tape).unwrap(), options(None), &demand);
             assert_eq!(again, rows);
-            assert!(!books.is_partial(), "{books:?}");
+            assert!(!stats.is_partial(), "{stats:?}");
         }
     });
 }

@@ -22,7 +22,7 @@ fn options(proto: Proto, via: Option<Via>, netns_id: u64) -> Options {
     Options { via, walk_from: Some(0), ..Options::only(proto, netns_id) }
 }
 
-/// What the namespaces of `labs` have, in order, by one pass or each by itself; and the books of it all.
+/// What the namespaces of `labs` have, in order, by one pass or each by itself; and the row counts of it all.
 fn of_all(
     host: &Host,
     cache: &BackendCache,
@@ -50,18 +50,18 @@ fn collected(
     wanted: impl Fn(&Socket<'_>) -> bool,
 ) -> (Vec<Known>, Accounting) {
     let (mut rows, mut all) = (Vec::new(), 0);
-    let books = source.run(&demand(need::INODE, Vec::new()), &mut |row: &Socket<'_>| {
+    let stats = source.run(&demand(need::INODE, Vec::new()), &mut |row: &Socket<'_>| {
         all += 1;
         if wanted(row) {
             rows.push(known(row));
         }
         Next::More
     });
-    let books = books.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(books.seen, all + books.doubled + books.failed + books.filtered, "{books:?}");
-    assert!(!books.is_partial(), "{books:?}");
+    let stats = stats.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(stats.seen, all + stats.duplicates + stats.failed + stats.filtered, "{stats:?}");
+    assert!(!stats.is_partial(), "{stats:?}");
     rows.sort_unstable();
-    (rows, books)
+    (rows, stats)
 }
 
 const TCP: [Option<Via>; 4] = [None, Some(Via::Netlink), Some(Via::Proc), Some(Via::Bpf)];
@@ -127,9 +127,9 @@ fn root_issue_10_one_users_long_chain_costs_nobody_a_row() {
     for via in [None, Some(Via::Bpf)] {
         let cache = BackendCache::new();
         for _ in 0..2 {
-            let (rows, books) = of_all(&host, &cache, (Proto::Tcp, via), &[&crowd, &others]);
-            assert_eq!(rows.len(), expected.len(), "{books:?}");
-            assert!(rows == expected && books.doubled == 0 && books.via == ["bpf"], "{books:?}");
+            let (rows, stats) = of_all(&host, &cache, (Proto::Tcp, via), &[&crowd, &others]);
+            assert_eq!(rows.len(), expected.len(), "{stats:?}");
+            assert!(rows == expected && stats.duplicates == 0 && stats.via == ["bpf"], "{stats:?}");
         }
     }
 }
@@ -151,16 +151,16 @@ fn root_issue_10_a_walk_that_breaks_off_is_finished_by_netlink() {
     let mut finished = 0;
     for blocks in [0, 1, 2, 3, 5, 9, 17, 33, 50, 60] {
         let breaking = || BackendCache::breaking_off_after(blocks);
-        let (rows, books) = of_all(&host, &breaking(), (Proto::Tcp, None), &both);
-        assert_eq!(rows.len(), expected.len(), "after {blocks}: {books:?}");
-        assert!(rows == expected, "after {blocks}: {books:?}");
-        finished += usize::from(books.via == ["bpf", "netlink"] && books.doubled > 0);
-        let said = books.why.iter().any(|why| why.text.contains("read by netlink"));
-        assert!(said, "after {blocks}: {books:?}");
+        let (rows, stats) = of_all(&host, &breaking(), (Proto::Tcp, None), &both);
+        assert_eq!(rows.len(), expected.len(), "after {blocks}: {stats:?}");
+        assert!(rows == expected, "after {blocks}: {stats:?}");
+        finished += usize::from(stats.via == ["bpf", "netlink"] && stats.duplicates > 0);
+        let said = stats.why.iter().any(|why| why.text.contains("read by netlink"));
+        assert!(said, "after {blocks}: {stats:?}");
 
-        let (rows, books) = of_one(&breaking(), (Proto::Tcp, None), both[0]);
-        assert!(rows == expected_of_one, "after {blocks}: {books:?}");
-        assert!(books.why.iter().any(|why| why.text.contains("read by netlink")), "{books:?}");
+        let (rows, stats) = of_one(&breaking(), (Proto::Tcp, None), both[0]);
+        assert!(rows == expected_of_one, "after {blocks}: {stats:?}");
+        assert!(stats.why.iter().any(|why| why.text.contains("read by netlink")), "{stats:?}");
     }
     assert!(finished >= 7, "{finished}");
 }
@@ -192,8 +192,8 @@ fn root_issue_10_a_broken_walk_that_is_insisted_on_is_not_whole() {
     let way = NetnsTarget { netns_id: id, is_here: false, path: Some(&path), pid: None };
     let (host, cache) = (Host::live(), BackendCache::breaking_off_after(5));
     let options = options(Proto::Tcp, Some(Via::Bpf), 0);
-    let books =
+    let stats =
         AllNetnsSockets::new(&host, options, vec![way], &cache).run(&demand(0, Vec::new()), &mut |_| Next::More);
-    let books = books.unwrap();
-    assert!(books.is_partial() && books.why[0].text.contains("incomplete"), "{books:?}");
+    let stats = stats.unwrap();
+    assert!(stats.is_partial() && stats.why[0].text.contains("incomplete"), "{stats:?}");
 }

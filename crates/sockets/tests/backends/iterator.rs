@@ -28,10 +28,10 @@ fn root_it_needs_no_netlink() {
                 // Loading it again would fail; what is asked of it is a call of the same name.
                 arm("bpf", 2, 1000, Fault::Fails(Errno::PERM));
             }
-            let (rows, books) =
+            let (rows, stats) =
                 read_with_cache(&Host::live(), &cache, tcp(Some(Via::Bpf)), &demand(FIELDS, Vec::new()));
             disarm_all();
-            assert_eq!((rows.len(), &books.via[..]), (14, &["bpf"][..]), "{books:?}");
+            assert_eq!((rows.len(), &stats.via[..]), (14, &["bpf"][..]), "{stats:?}");
             assert_eq!(rows.iter().filter(|row| row.state == State::LISTEN).count(), 4);
         }
         assert!(cache.refused().is_none() && cache.passed_over().is_none());
@@ -48,15 +48,15 @@ fn root_it_is_chosen_by_size() {
         for (from, door) in [(5, "bpf"), (5_000, "netlink")] {
             let (host, cache) = (Host::live(), BackendCache::without_walk());
             let options = Options { walk_from: Some(from), ..tcp(None) };
-            let (rows, books) = read_with_cache(&host, &cache, options.clone(), &demand(0, Vec::new()));
-            assert_eq!((rows.len(), &books.via[..]), (21, &[door][..]), "{books:?}");
+            let (rows, stats) = read_with_cache(&host, &cache, options.clone(), &demand(0, Vec::new()));
+            assert_eq!((rows.len(), &stats.via[..]), (21, &[door][..]), "{stats:?}");
             let explain = SocketSource::new(&host, options).with_cache(&cache).offer(&demand(0, Vec::new())).explain;
             assert!(explain[0].starts_with(&format!("tcp sockets by {door} (")), "{explain:?}");
         }
         // What was measured says netlink for so few.
-        let (_, books) =
+        let (_, stats) =
             read_with_cache(&Host::live(), &BackendCache::without_walk(), tcp(None), &demand(0, Vec::new()));
-        assert_eq!(books.via, ["netlink"]);
+        assert_eq!(stats.via, ["netlink"]);
     });
 }
 
@@ -70,14 +70,14 @@ fn root_netlink_is_left() {
         let (host, cache) = (Host::live(), BackendCache::without_walk());
         arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
         let options = Options { walk_from: Some(1), ..tcp(None) };
-        let (rows, books) = read_with_cache(&host, &cache, options, &demand(0, Vec::new()));
+        let (rows, stats) = read_with_cache(&host, &cache, options, &demand(0, Vec::new()));
         let insisting = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&demand(0, Vec::new()), &mut |_| Next::More);
         disarm_all();
-        assert_eq!((rows.len(), &books.via[..], books.is_partial()), (21, &["netlink"][..], false), "{books:?}");
+        assert_eq!((rows.len(), &stats.via[..], stats.is_partial()), (21, &["netlink"][..], false), "{stats:?}");
         assert!(cache.refused().is_some() && cache.passed_over().is_some());
         // The listener by netlink, and why that is all.
-        let books = insisting.unwrap();
-        assert!(books.seen == 1 && books.is_partial() && books.why[0].text.contains("BPF"), "{books:?}");
+        let stats = insisting.unwrap();
+        assert!(stats.seen == 1 && stats.is_partial() && stats.why[0].text.contains("BPF"), "{stats:?}");
     });
 }
 
@@ -96,13 +96,13 @@ fn root_a_recorded_iterator_is_replayed() {
         (tcp(None), rows)
     });
     let replayed = |filter: Vec<Expr>| read(&Host::replaying(&tape).unwrap(), options.clone(), &demand(FIELDS, filter));
-    let (rows, books) = replayed(Vec::new());
+    let (rows, stats) = replayed(Vec::new());
     assert_eq!(rows, live);
-    assert_eq!((&books.via[..], books.is_partial(), books.why.len()), (&["bpf"][..], false, 0), "{books:?}");
+    assert_eq!((&stats.via[..], stats.is_partial(), stats.why.len()), (&["bpf"][..], false, 0), "{stats:?}");
     for (word, state) in [("listen", State::LISTEN), ("time_wait", State::TIME_WAIT)] {
         let of_state = |rows: &[Kept]| rows.iter().filter(|row| row.state == state).count();
-        let (rows, books) = replayed(vec![is("state", word)]);
-        assert_eq!(of_state(&rows), of_state(&live), "{books:?}");
+        let (rows, stats) = replayed(vec![is("state", word)]);
+        assert_eq!(of_state(&rows), of_state(&live), "{stats:?}");
         assert!(of_state(&rows) >= 3);
     }
     let port = live.iter().find(|row| row.state == State::LISTEN).unwrap().local.1;

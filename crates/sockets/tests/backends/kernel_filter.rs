@@ -28,8 +28,8 @@ fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
     let kept = || without_times(read(&host, options.clone(), &demand(ATTRIBUTES, Vec::new())).0, &keep);
     for _ in 0..50 {
         let expected = kept();
-        let (got, books) = read(&host, options.clone(), &filtered);
-        assert_eq!(books.via, ["netlink"]);
+        let (got, stats) = read(&host, options.clone(), &filtered);
+        assert_eq!(stats.via, ["netlink"]);
         // A segment was sent again, a connection ended: once more.
         if kept() != expected {
             continue;

@@ -76,7 +76,7 @@ pub(crate) fn is(name: &str, word: &str) -> Expr {
     test(name, Op::Eq, Operand::Words(vec![word.as_bytes().into()]))
 }
 
-/// Everything the source hands out, sorted, and its books.
+/// Everything the source hands out, sorted, and its row counts.
 pub(crate) fn read(host: &Host, options: Options, demand: &Demand<Sockets>) -> (Vec<Kept>, Accounting) {
     read_with_cache(host, &BackendCache::new(), options, demand)
 }
@@ -89,21 +89,21 @@ pub(crate) fn read_with_cache(
     demand: &Demand<Sockets>,
 ) -> (Vec<Kept>, Accounting) {
     let mut rows = Vec::new();
-    let books = SocketSource::new(host, options).with_cache(cache).run(demand, &mut |row| {
+    let stats = SocketSource::new(host, options).with_cache(cache).run(demand, &mut |row| {
         rows.push(Kept::of(row));
         Next::More
     });
-    let books = books.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(books.seen, rows.len() as u64 + books.doubled + books.failed + books.filtered, "{books:?}");
+    let stats = stats.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(stats.seen, rows.len() as u64 + stats.duplicates + stats.failed + stats.filtered, "{stats:?}");
     rows.sort();
-    (rows, books)
+    (rows, stats)
 }
 
 /// The rows of one protocol, live, from the calling thread's namespace.
 pub(crate) fn live(proto: Proto, via: Option<sockets::Via>, need: u64) -> Vec<Kept> {
     let options = Options { via, order: vec![proto], if_named: &[], ..here() };
-    let (rows, books) = read(&Host::live(), options, &demand(need, Vec::new()));
-    assert_eq!((books.failed, books.incomplete, books.unknown_attrs), (0, false, 0), "{books:?}");
+    let (rows, stats) = read(&Host::live(), options, &demand(need, Vec::new()));
+    assert_eq!((stats.failed, stats.incomplete, stats.unknown_attrs), (0, false, 0), "{stats:?}");
     rows
 }
 

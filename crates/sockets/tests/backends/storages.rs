@@ -40,11 +40,11 @@ signal.pause()
 fn listener(need: u64) -> String {
     let options = Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..here() };
     let mut told = Vec::new();
-    let books = SocketSource::new(&sys::Host::live(), options).run(&demand(need, Vec::new()), &mut |row| {
+    let stats = SocketSource::new(&sys::Host::live(), options).run(&demand(need, Vec::new()), &mut |row| {
         told.push(cells(row));
         Next::More
     });
-    assert!(books.is_ok_and(|books| !books.is_partial()));
+    assert!(stats.is_ok_and(|stats| !stats.is_partial()));
     told.retain(|row| row.contains("local_port=7120"));
     told.pop().unwrap()
 }

@@ -8,8 +8,8 @@ use crate::rows::{demand, here, is, read, test};
 
 fn recorded(file: &std::path::Path, options: &Options, filter: Vec<record::Expr>) -> Vec<crate::rows::Kept> {
     let host = Host::live().recording(file).unwrap();
-    let (rows, books) = read(&host, options.clone(), &demand(need::UNIX_NAME, filter));
-    assert!(!books.is_partial());
+    let (rows, stats) = read(&host, options.clone(), &demand(need::UNIX_NAME, filter));
+    assert!(!stats.is_partial());
     host.finish().unwrap();
     rows
 }
@@ -27,9 +27,9 @@ fn a_replay_gives_what_was_there() {
         // The backend is the one of the recording, whatever is wanted now.
         for wanted in [None, Some(Via::Netlink), Some(Via::Proc)] {
             let options = Options { via: wanted, ..options.clone() };
-            let (again, books) = read(&host, options, &demand(0, Vec::new()));
+            let (again, stats) = read(&host, options, &demand(0, Vec::new()));
             assert_eq!(again, rows);
-            assert_eq!((&books.via[..], books.why.len()), (&[via.name()][..], 0), "{books:?}");
+            assert_eq!((&stats.via[..], stats.why.len()), (&[via.name()][..], 0), "{stats:?}");
         }
     }
 }
@@ -66,9 +66,9 @@ fn a_recording_says_what_the_kernel_left_out() {
     let offer = SocketSource::new(&host, options.clone()).offer(&demand(0, Vec::new()));
     let says = "recorded with a kernel filter: state in (listen)";
     assert!(offer.explain.iter().any(|line| line == says), "{:?}", offer.explain);
-    let books = read(&host, options, &demand(0, Vec::new())).1;
+    let stats = read(&host, options, &demand(0, Vec::new())).1;
     let says = "the recording was made with a kernel filter: state in (listen): other sockets are missing";
-    assert_eq!((books.why.len(), &*books.why[0].text, books.is_partial()), (1, says, true));
+    assert_eq!((stats.why.len(), &*stats.why[0].text, stats.is_partial()), (1, says, true));
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn tables_that_were_not_recorded_are_named() {
     let file = folder.path().join("tape");
     recorded(&file, &Options { order: vec![Proto::Tcp], ..here() }, Vec::new());
     let host = Host::replaying(&file).unwrap();
-    let (rows, books) = read(&host, here(), &demand(0, Vec::new()));
-    assert!(!rows.is_empty() && books.is_partial());
+    let (rows, stats) = read(&host, here(), &demand(0, Vec::new()));
+    assert!(!rows.is_empty() && stats.is_partial());
     let says = "the recording holds no unix sockets (`netwren record FILE` records everything)";
-    assert!(books.why.iter().any(|why| why.text == says), "{books:?}");
+    assert!(stats.why.iter().any(|why| why.text == says), "{stats:?}");
     let unix = Options { order: vec![Proto::Unix], ..here() };
     let error = SocketSource::new(&host, unix).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap_err();
     assert_eq!(error.to_string(), format!("cannot read unix sockets: {says}"));
@@ -107,9 +107,9 @@ fn a_recording_cut_anywhere_is_no_success() {
                 count += 1;
                 Next::More
             });
-            let absent = |books: &Accounting| books.why.iter().any(|why| why.text.contains("the recording holds no"));
+            let absent = |stats: &Accounting| stats.why.iter().any(|why| why.text.contains("the recording holds no"));
             let named = run.as_ref().is_ok_and(absent);
-            let told = run.is_err() || run.is_ok_and(|books| books.is_partial());
+            let told = run.is_err() || run.is_ok_and(|stats| stats.is_partial());
             // The trailer alone may be missing: then the rows are all there, and `finish` tells. It also does if the
             // second table is missing whole, which is told as for a run that did not ask for it.
             let ended = (count == rows.len() || named) && host.finish().is_err();
@@ -129,8 +129,8 @@ fn rows_that_make_no_sense_are_counted() {
     std::fs::write(proc.join("thread-self/net/tcp"), lines).unwrap();
     let host = Host::with_roots(proc, "/sys".into(), "/etc".into());
     let options = Options { via: Some(Via::Proc), order: vec![Proto::Tcp], ..here() };
-    let (rows, books) = read(&host, options, &demand(0, Vec::new()));
-    assert_eq!((rows.len(), books.failed, books.seen), (1, 3, 4));
-    assert!(books.is_partial());
-    assert!(books.why.iter().all(|why| why.text.ends_with(" is missing or no number")), "{books:?}");
+    let (rows, stats) = read(&host, options, &demand(0, Vec::new()));
+    assert_eq!((rows.len(), stats.failed, stats.seen), (1, 3, 4));
+    assert!(stats.is_partial());
+    assert!(stats.why.iter().all(|why| why.text.ends_with(" is missing or no number")), "{stats:?}");
 }

@@ -37,9 +37,9 @@ fn comparable(rows: Vec<Kept>) -> Vec<Kept> {
 }
 
 fn by(via: Via, cache: &BackendCache, demand: &Demand<Sockets>) -> Vec<Kept> {
-    let (rows, books) = read_with_cache(&Host::live(), cache, tcp(Some(via)), demand);
-    assert!(!books.is_partial() && books.doubled == 0, "{books:?}");
-    assert!(books.via.contains(&via.name()), "{books:?}");
+    let (rows, stats) = read_with_cache(&Host::live(), cache, tcp(Some(via)), demand);
+    assert!(!stats.is_partial() && stats.duplicates == 0, "{stats:?}");
+    assert!(stats.via.contains(&via.name()), "{stats:?}");
     rows
 }
 
@@ -225,14 +225,14 @@ fn root_counters_are_the_kernels() {
         let told = |via, cache: &BackendCache| {
             let mut told = Vec::new();
             let host = Host::live();
-            let books = SocketSource::new(&host, tcp(Some(via))).with_cache(cache).run(&demand, &mut |row| {
+            let stats = SocketSource::new(&host, tcp(Some(via))).with_cache(cache).run(&demand, &mut |row| {
                 let lookups = record::Lookups::none();
                 let cells =
                     fields.iter().map(|&i| format!("{:?}", <Sockets as record::Table>::FIELDS[i].cell(row, &lookups)));
                 told.push((row.local.port, cells.collect::<Vec<_>>().join(" ")));
                 Next::More
             });
-            assert!(!books.unwrap().is_partial());
+            assert!(!stats.unwrap().is_partial());
             told.sort();
             told
         };
@@ -264,9 +264,9 @@ fn root_a_recorded_walk_is_replayed() {
     });
     // Rights and kernel are not asked any more.
     let replay = Host::replaying(&tape).unwrap();
-    let (rows, books) = read(&replay, options.clone(), &demand(FIELDS, Vec::new()));
+    let (rows, stats) = read(&replay, options.clone(), &demand(FIELDS, Vec::new()));
     assert_eq!(rows, live);
-    assert_eq!((&books.via[..], books.is_partial()), (&["netlink", "bpf"][..], false));
+    assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink", "bpf"][..], false));
     for filter in [is("state", "listen"), is("state", "time_wait")] {
         let replay = Host::replaying(&tape).unwrap();
         let (rows, _) = read(&replay, options.clone(), &demand(FIELDS, vec![filter.clone()]));
@@ -294,17 +294,17 @@ fn root_the_program_is_kept() {
             }
             let mut source = SocketSource::new(&host, Options { walk_from: Some(5), ..tcp(None) }).with_cache(&cache);
             let mut rows = 0;
-            let books = source.run(&demand(0, Vec::new()), &mut |_| {
+            let stats = source.run(&demand(0, Vec::new()), &mut |_| {
                 rows += 1;
                 Next::More
             });
             // Running it is a call of the same name; the second one succeeds.
             disarm_all();
-            let books = books.unwrap();
+            let stats = stats.unwrap();
             if round == 0 {
-                assert_eq!((rows, &books.via[..]), (11, &["netlink", "bpf"][..]));
+                assert_eq!((rows, &stats.via[..]), (11, &["netlink", "bpf"][..]));
             } else {
-                assert_eq!((rows, books.why.len()), (11, 1), "{books:?}");
+                assert_eq!((rows, stats.why.len()), (11, 1), "{stats:?}");
             }
         }
         assert!(cache.refused().is_none());
@@ -324,14 +324,14 @@ fn root_without_rights_netlink_is_used() {
         sys::sandbox::drop_caps(&[Cap::Bpf, Cap::Perfmon, Cap::SysAdmin]).unwrap();
         let options = Options { walk_from: Some(1), ..tcp(None) };
         let host = Host::live();
-        let (rows, books) = read(&host, options.clone(), &demand(FIELDS, Vec::new()));
+        let (rows, stats) = read(&host, options.clone(), &demand(FIELDS, Vec::new()));
         assert_eq!(comparable(rows), comparable(with));
-        assert_eq!((&books.via[..], books.why.len(), books.is_partial()), (&["netlink"][..], 0, false));
+        assert_eq!((&stats.via[..], stats.why.len(), stats.is_partial()), (&["netlink"][..], 0, false));
         let explain = SocketSource::new(&host, options).offer(&demand(FIELDS, Vec::new())).explain;
         assert!(explain[0].contains("needs CAP_BPF and CAP_PERFMON"), "{explain:?}");
         let error = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&demand(0, Vec::new()), &mut |_| Next::More);
-        let books = error.unwrap();
-        assert!(books.is_partial() && books.why.iter().any(|why| why.text.contains("CAP_BPF")), "{books:?}");
+        let stats = error.unwrap();
+        assert!(stats.is_partial() && stats.why.iter().any(|why| why.text.contains("CAP_BPF")), "{stats:?}");
     };
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
 }
@@ -349,12 +349,12 @@ fn root_a_refused_program_is_replaced() {
         for _ in 0..2 {
             let mut source = SocketSource::new(&host, options.clone()).with_cache(&cache);
             let mut rows = 0;
-            let books = source.run(&demand(0, Vec::new()), &mut |_| {
+            let stats = source.run(&demand(0, Vec::new()), &mut |_| {
                 rows += 1;
                 Next::More
             });
-            let books = books.unwrap();
-            assert_eq!((rows, &books.via[..], books.why.len()), (21, &["netlink"][..], 0), "{books:?}");
+            let stats = stats.unwrap();
+            assert_eq!((rows, &stats.via[..], stats.why.len()), (21, &["netlink"][..], 0), "{stats:?}");
             // The second time it is not tried again.
             let explain = source.offer(&demand(0, Vec::new())).explain;
             assert!(explain[0].contains("could not be loaded"), "{explain:?}");

@@ -55,7 +55,7 @@ fn read_once(cache: &BackendCache, stable: &[(SocketAddr, SocketAddr)]) -> (usiz
     let host = Host::live();
     let options = Options { via: Some(Via::Bpf), order: vec![Proto::Tcp], ..here() };
     let mut shown: HashMap<(SocketAddr, SocketAddr), u32> = HashMap::new();
-    let books = SocketSource::new(&host, options).with_cache(cache).run(&demand(0, Vec::new()), &mut |row| {
+    let stats = SocketSource::new(&host, options).with_cache(cache).run(&demand(0, Vec::new()), &mut |row| {
         let end = |end: &record::rows::Endpoint| -> SocketAddr {
             let record::Addr::V4(octets) = end.addr else { return SocketAddr::from(([0; 16], end.port)) };
             (octets, end.port).into()
@@ -65,8 +65,8 @@ fn read_once(cache: &BackendCache, stable: &[(SocketAddr, SocketAddr)]) -> (usiz
         }
         Next::More
     });
-    let books = books.unwrap();
-    assert!(!books.is_partial() && books.via.contains(&"bpf"), "{books:?}");
+    let stats = stats.unwrap();
+    assert!(!stats.is_partial() && stats.via.contains(&"bpf"), "{stats:?}");
     let missed = stable.iter().filter(|ends| !shown.contains_key(*ends)).count();
     (missed, shown.values().filter(|times| **times > 1).count())
 }
@@ -141,16 +141,16 @@ fn root_a_chain_that_is_too_long() {
             let options = Options { via, order: vec![Proto::Tcp], walk_from: Some(1), ..here() };
             let mut rows = 0;
             let connected = demand(record::rows::need::TIMER, vec![crate::rows::is("state", "established")]);
-            let books = SocketSource::new(&host, options).run(&connected, &mut |_| {
+            let stats = SocketSource::new(&host, options).run(&connected, &mut |_| {
                 rows += 1;
                 Next::More
             });
-            (rows, books.unwrap())
+            (rows, stats.unwrap())
         };
         for via in [None, Some(Via::Bpf)] {
-            let (rows, books) = run(via);
-            assert_eq!((rows, &books.via[..], books.is_partial()), (6_000, &["bpf"][..], false), "{books:?}");
-            assert!(books.why.is_empty() && books.doubled == 0, "{books:?}");
+            let (rows, stats) = run(via);
+            assert_eq!((rows, &stats.via[..], stats.is_partial()), (6_000, &["bpf"][..], false), "{stats:?}");
+            assert!(stats.why.is_empty() && stats.duplicates == 0, "{stats:?}");
         }
         drop(held);
     });

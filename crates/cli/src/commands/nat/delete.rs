@@ -121,30 +121,30 @@ impl Act for Deleter<'_> {
         }
     }
 
-    fn tell(&self, rows: Rows, books: &mut Accounting) {
+    fn tell(&self, rows: Rows, stats: &mut Accounting) {
         if rows.shown == 0 {
-            return books.because(0, "no entry matches: nothing to delete");
+            return stats.add_reason(0, "no entry matches: nothing to delete");
         }
         if !rows.yes {
             let n = rows.shown;
-            return books
-                .because(0, format!("entries that would be deleted: {n}; nothing was done, --yes deletes them"));
+            return stats
+                .add_reason(0, format!("entries that would be deleted: {n}; nothing was done, --yes deletes them"));
         }
-        books.because(0, format!("entries deleted: {} of {}", self.deleted, rows.shown));
+        stats.add_reason(0, format!("entries deleted: {} of {}", self.deleted, rows.shown));
         if self.gone > 0 {
-            books.because(self.gone, "gone before they were deleted");
+            stats.add_reason(self.gone, "gone before they were deleted");
         }
         for error in &self.refused {
-            books.incomplete = true;
-            books.because(1, format!("not deleted: {}", why(error)));
+            stats.incomplete = true;
+            stats.add_reason(1, format!("not deleted: {}", why(error)));
         }
         if self.unnamed > 0 {
-            books.incomplete = true;
-            books.because(self.unnamed, "not deleted: the kernel gave them no id");
+            stats.incomplete = true;
+            stats.add_reason(self.unnamed, "not deleted: the kernel gave them no id");
         }
         if rows.left > 0 {
-            books.incomplete = true;
-            books.because(rows.left, "not deleted: interrupted");
+            stats.incomplete = true;
+            stats.add_reason(rows.left, "not deleted: interrupted");
         }
     }
 }

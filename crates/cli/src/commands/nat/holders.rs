@@ -33,7 +33,7 @@ pub(super) struct HoldersNow<'s> {
     not_before_ns: u64,
     /// No reading will come any more: the run index, or the recording has no more.
     is_last: bool,
-    books: Accounting,
+    stats: Accounting,
 }
 
 struct Reading {
@@ -52,7 +52,7 @@ struct Reading {
 impl<'s> HoldersNow<'s> {
     /// Reads nothing yet.
     pub(super) fn new(session: &'s Session) -> HoldersNow<'s> {
-        HoldersNow { session, now: None, not_before_ns: 0, is_last: false, books: Accounting::default() }
+        HoldersNow { session, now: None, not_before_ns: 0, is_last: false, stats: Accounting::default() }
     }
 
     /// Whether an event of this time needs another reading.
@@ -75,9 +75,9 @@ impl<'s> HoldersNow<'s> {
             return;
         };
         // Only the last reading's troubles are told: they are the same each time.
-        self.books = Accounting::default();
-        self.session.find_namespaces(false, &mut self.books);
-        let index = SocketIndex::read(self.session, &mut self.books);
+        self.stats = Accounting::default();
+        self.session.find_namespaces(false, &mut self.stats);
+        let index = SocketIndex::read(self.session, &mut self.stats);
         let owners = self.owners();
         let before_ns = self.now.as_ref().map_or(0, |before| before.taken_ns);
         self.now = Some(Reading { taken_ns, number, before_ns, index, owners, shared: HashMap::new() });
@@ -97,8 +97,8 @@ impl<'s> HoldersNow<'s> {
             Ok(())
         });
         if let Err(error) = read {
-            self.books.incomplete = true;
-            self.books.because(1, format!("owners are missing: {error}"));
+            self.stats.incomplete = true;
+            self.stats.add_reason(1, format!("owners are missing: {error}"));
             return None;
         }
         let (taken_ns, number) = bytes.split_first_chunk::<8>()?;
@@ -108,20 +108,20 @@ impl<'s> HoldersNow<'s> {
     }
 
     fn owners(&mut self) -> Option<Owners> {
-        let books = &mut self.books;
+        let stats = &mut self.stats;
         match self.session.owners().read(self.session.host()) {
             Ok(owners) => {
                 let report = owners.report();
-                books.used(report.via());
+                stats.used(report.via());
                 if report.is_partial() {
-                    books.incomplete = true;
-                    report.lines().into_iter().for_each(|line| books.because(1, line));
+                    stats.incomplete = true;
+                    report.lines().into_iter().for_each(|line| stats.add_reason(1, line));
                 }
                 Some(owners)
             }
             Err(error) => {
-                books.incomplete = true;
-                books.because(1, error.to_string());
+                stats.incomplete = true;
+                stats.add_reason(1, error.to_string());
                 None
             }
         }
@@ -184,6 +184,6 @@ impl FindOwners for HoldersNow<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        std::mem::take(&mut self.books)
+        std::mem::take(&mut self.stats)
     }
 }

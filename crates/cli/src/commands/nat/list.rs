@@ -70,7 +70,7 @@ impl SourceProvider<Nat> for Reading {
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        books: &mut Accounting,
+        stats: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Nat>) -> R,
     ) -> R {
         let options = Options { via: self.via, table: self.table, ..Options::new(session.netns_id()) };
@@ -101,7 +101,7 @@ impl SourceProvider<Nat> for Reading {
         if !(self.owners && lookups.has(LookupId::Owners)) {
             return then(source);
         }
-        let index = SocketIndex::read(session, books);
+        let index = SocketIndex::read(session, stats);
         then(&mut WithOwners::new(source, &index, lookups, &self.secret, session.namespaces().is_none()))
     }
 }

@@ -5,7 +5,7 @@
 //! of its sums is another: 32 bits of a secret hash.
 
 use conntrack::own_ports;
-use record::{Again, RowBytes, Unchanged};
+use record::{Reused, RowBytes, RowCache};
 use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Ports share sums, so that these stay in the nearest cache (16 KiB): two are looked at for each row.
@@ -47,28 +47,28 @@ impl Sums {
 
 /// Knows rows by their bytes and by the sums.
 pub(super) struct OwnerChecksum<'u> {
-    pub(super) unchanged: &'u dyn Unchanged,
+    pub(super) cache: &'u dyn RowCache,
     pub(super) sums: Sums,
 }
 
-impl Unchanged for OwnerChecksum<'_> {
-    fn but_for(&self, field: usize) -> bool {
-        self.unchanged.but_for(field)
+impl RowCache for OwnerChecksum<'_> {
+    fn exclude_field(&self, field: usize) -> bool {
+        self.cache.exclude_field(field)
     }
 
     #[inline]
-    fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
         // By this half of it a row is looked for.
         let key = bytes.key ^ u64::from(self.sums.of(own_ports(&bytes)?)) << 32;
-        self.unchanged.again(RowBytes { key, ..bytes })
+        self.cache.reuse(RowBytes { key, ..bytes })
     }
 
-    fn forget(&self) {
-        self.unchanged.forget();
+    fn invalidate(&self) {
+        self.cache.invalidate();
     }
 
-    fn carry(&self, tag: Option<u32>) {
-        self.unchanged.carry(tag);
+    fn set_tag(&self, tag: Option<u32>) {
+        self.cache.set_tag(tag);
     }
 }
 

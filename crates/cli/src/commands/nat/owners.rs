@@ -13,8 +13,8 @@ use super::owner_checksum::{OwnerChecksum, Sums};
 use crate::session::Session;
 use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
 use record::{
-    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, Scope, Source,
-    SourceError, Test, Unchanged, field_index,
+    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, RowCache, Scope,
+    Source, SourceError, Test, field_index,
 };
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
@@ -39,7 +39,7 @@ type Connection = (u8, Addr, u16, Addr, u16);
 
 impl SocketIndex {
     /// Reads the sockets of TCP and UDP. What cannot be read costs owners, and a line.
-    pub(super) fn read(session: &Session, books: &mut Accounting) -> SocketIndex {
+    pub(super) fn read(session: &Session, stats: &mut Accounting) -> SocketIndex {
         let mut index = SocketIndex {
             connected: HashMap::new(),
             bound: HashMap::new(),
@@ -55,19 +55,19 @@ impl SocketIndex {
         });
         match read {
             Ok(read) => {
-                books.incomplete |= read.is_partial();
-                read.why.iter().for_each(|why| books.because(why.count, format!("owners: {}", why.text)));
+                stats.incomplete |= read.is_partial();
+                read.why.iter().for_each(|why| stats.add_reason(why.count, format!("owners: {}", why.text)));
             }
             Err(error) => {
-                books.incomplete = true;
-                books.because(1, format!("owners are missing: {error}"));
+                stats.incomplete = true;
+                stats.add_reason(1, format!("owners are missing: {error}"));
             }
         }
-        index.read_addresses(session, books);
+        index.read_addresses(session, stats);
         index
     }
 
-    fn read_addresses(&mut self, session: &Session, books: &mut Accounting) {
+    fn read_addresses(&mut self, session: &Session, stats: &mut Accounting) {
         let reads_many = session.namespaces().is_some();
         session.in_each_namespace(&mut |netns_id| {
             let (ours, homes) = (&mut self.ours, &mut self.homes);
@@ -83,8 +83,8 @@ impl SocketIndex {
             }
             match read {
                 Err(error) if !error.is_not_recorded() => {
-                    books.incomplete = true;
-                    books.because(1, format!("{error}; owners of what listens are missing"));
+                    stats.incomplete = true;
+                    stats.add_reason(1, format!("{error}; owners of what listens are missing"));
                 }
                 _ => {}
             }
@@ -267,12 +267,12 @@ impl Source<Nat> for WithOwners<'_> {
     fn read(
         &mut self,
         demand: &Demand<Nat>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Nat>,
     ) -> Result<Accounting, SourceError> {
         let WithOwners { source, index, lookups, secret, reads_one } = self;
-        let same = unchanged.map(|unchanged| OwnerChecksum { unchanged, sums: index.sums(lookups, secret) });
-        let same = same.as_ref().map(|same| same as &dyn Unchanged);
+        let same = cache.map(|cache| OwnerChecksum { cache, sums: index.sums(lookups, secret) });
+        let same = same.as_ref().map(|same| same as &dyn RowCache);
         let (mut is_away, mut is_shared) = (false, false);
         let mut stats = source.read(demand, same, &mut |row| {
             let inode = index.inode(row);
@@ -283,10 +283,10 @@ impl Source<Nat> for WithOwners<'_> {
             owned(inode, lookups, row, each)
         })?;
         if is_away {
-            stats.because(0, AWAY);
+            stats.add_reason(0, AWAY);
         }
         if is_shared {
-            stats.because(0, SHARED);
+            stats.add_reason(0, SHARED);
         }
         Ok(stats)
     }

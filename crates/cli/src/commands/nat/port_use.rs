@@ -45,10 +45,10 @@ pub(super) fn run(list: NatList) -> Outcome {
             let mut ports = PortUse::new(session, sink, limit, is_sorted);
             let mut run = rounds(&mut ports)?;
             if ports.cut > 0 {
-                run.books.because(0, format!("{} more groups are not shown (--limit)", ports.cut));
+                run.stats.add_reason(0, format!("{} more groups are not shown (--limit)", ports.cut));
             }
             if ports.rules.values().any(Option::is_none) {
-                run.books.because(0, "how many source ports there are is not known: nft did not list the rules");
+                run.stats.add_reason(0, "how many source ports there are is not known: nft did not list the rules");
             }
             Ok(run)
         }),

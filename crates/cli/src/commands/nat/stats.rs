@@ -59,7 +59,7 @@ impl SourceProvider<NatStats> for Reading {
         &self,
         session: &Session,
         _lookups: Lookups<'_>,
-        _books: &mut Accounting,
+        _stats: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<NatStats>) -> R,
     ) -> R {
         let namespaces = session.namespaces();

@@ -53,7 +53,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
             let mut share = Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 };
             let mut run = rounds(&mut share)?;
             if share.cut > 0 {
-                run.books.because(0, format!("{} more groups are not shown (--limit)", share.cut));
+                run.stats.add_reason(0, format!("{} more groups are not shown (--limit)", share.cut));
             }
             Ok(run)
         }),

@@ -10,8 +10,8 @@ use super::table::wrote;
 use super::words::{event, output};
 use conntrack::events::{BUFFER_BYTES, EventMessage, NetlinkEvents, SubscribeOptions, groups};
 use conntrack::{CtDecoder, DecodeError, ExpectDecoder};
-use record::rows::NatHappening;
-use record::{Next, SinkError, Tide};
+use record::rows::NatEventKind;
+use record::{Next, SinkError, StreamState};
 use sinks::face::conntrack::{Change, Options, Origin};
 use sys::SysError;
 
@@ -64,13 +64,13 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
         show.lost(events.lost());
         // What came together goes out together, and at once.
         match (tide, written.and_then(|()| show.writer.flush())) {
-            (Ok(Tide::In), Ok(())) => {}
+            (Ok(StreamState::Open), Ok(())) => {}
             (Ok(_), written) => break wrote(written),
             (Err(error), _) => break Err(Stop::other(format!("failed to received netlink event: {}", error.errno))),
         }
     };
     let written = show.writer.finish();
-    run.books.add(&events.close());
+    run.stats.add(&events.close());
     run.note_nonsense("events", show.failed, show.first_error);
     told?;
     wrote(written)?;
@@ -126,11 +126,11 @@ struct Show<'l, 's> {
 
 impl Show<'_, '_> {
     fn one(&mut self, told: &EventMessage<'_>) -> Result<(), SinkError> {
-        let change = match told.happening {
-            NatHappening::New => Change::New,
-            NatHappening::Update => Change::Update,
-            NatHappening::Destroy => Change::Destroy,
-            NatHappening::Live => Change::Unknown,
+        let change = match told.kind {
+            NatEventKind::New => Change::New,
+            NatEventKind::Update => Change::Update,
+            NatEventKind::Destroy => Change::Destroy,
+            NatEventKind::Live => Change::Unknown,
         };
         let seconds = i64::try_from(told.received_ns / 1_000_000_000).unwrap_or(0);
         let at = (seconds, (told.received_ns % 1_000_000_000) as u32);

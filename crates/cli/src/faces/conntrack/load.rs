@@ -38,8 +38,8 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
             break;
         }
     }
-    session.finish(&mut run.books);
-    footer(&run.books);
+    session.finish(&mut run.stats);
+    footer(&run.stats);
     // As a shell shows a program that SIGINT has ended.
     Ok(if session.interrupted() { 130 } else { 0 })
 }

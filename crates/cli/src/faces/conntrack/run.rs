@@ -24,7 +24,7 @@ use sys::Errno;
 pub(super) struct Run<'s> {
     pub(super) session: &'s Session,
     pub(super) changes: Changes<'s>,
-    pub(super) books: Accounting,
+    pub(super) stats: Accounting,
 }
 
 /// The table's writer.
@@ -33,7 +33,7 @@ pub(super) type ToStdout<'l> = Writer<'l, Stdout>;
 impl<'s> Run<'s> {
     pub(super) fn new(session: &'s Session) -> Run<'s> {
         let place = NetnsRef { netns: None, netns_id: session.netns_id() };
-        Run { session, changes: Changes::new(session.host(), place), books: Accounting::default() }
+        Run { session, changes: Changes::new(session.host(), place), stats: Accounting::default() }
     }
 
     /// Where it reads.
@@ -55,16 +55,16 @@ impl<'s> Run<'s> {
     pub(super) fn note(&mut self, dumped: &Dumped) {
         self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
-            self.books.because(1, "the table changed while it was read: entries may be missing or doubled");
+            self.stats.add_reason(1, "the table changed while it was read: entries may be missing or doubled");
         }
     }
 
     /// Counts what could not be decoded, with the first reason.
     pub(super) fn note_nonsense(&mut self, what: &str, count: u64, first_error: Option<DecodeError>) {
         if count > 0 {
-            self.books.incomplete = true;
+            self.stats.incomplete = true;
             let why = first_error.map_or_else(String::new, |error| error.to_string());
-            self.books.because(count, format!("{what} that make no sense, the first: {why}"));
+            self.stats.add_reason(count, format!("{what} that make no sense, the first: {why}"));
         }
     }
 
@@ -94,8 +94,8 @@ impl<'s> Run<'s> {
 
     /// Tells on stderr how many entries there were; returns the exit code.
     pub(super) fn finish(mut self, line: &Line, count: u64) -> u8 {
-        self.session.finish(&mut self.books);
-        footer(&self.books);
+        self.session.finish(&mut self.stats);
+        footer(&self.stats);
         if self.session.interrupted() && !matches!(line.command, Some(Command::Event | Command::ExpEvent)) {
             // As a shell shows a program that SIGINT has ended.
             return 130;

@@ -60,7 +60,8 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         }
         // The kernel says nothing of it, nor does the tool.
         if before != buckets() && !line.bug_compatible {
-            run.books.because(1, "the kernel's table was resized while it was read: entries may be missing or doubled");
+            run.stats
+                .add_reason(1, "the kernel's table was resized while it was read: entries may be missing or doubled");
         }
     }
     let written = written.and_then(|()| writer.finish());

@@ -54,7 +54,7 @@ impl Kept {
             bytes_in_per_s: None,
             bytes_out_per_s: None,
             rtt: None,
-            watched: None,
+            diff: None,
         }
     }
 }

@@ -121,11 +121,11 @@ impl Face<'_> {
     /// Reads and shows the flows as they are now; what is missing is said on stderr. Partial if the kernel's table
     /// broke off: owners that may not be looked at are no fault, as the empty cells show them.
     fn round(&mut self) -> Result<Ended, Failure> {
-        let mut books = Accounting::default();
+        let mut stats = Accounting::default();
         let of_session = self.switches.processes && self.processes.is_none();
         let wanted: &[LookupId] = if of_session { &[LookupId::Owners] } else { &[] };
-        let enrichment = Enrichment::read(self.session, wanted, &mut books);
-        let elsewhere = self.owners_elsewhere(&mut books)?;
+        let enrichment = Enrichment::read(self.session, wanted, &mut stats);
+        let elsewhere = self.owners_elsewhere(&mut stats)?;
         let mut lookups = enrichment.lookups();
         if let Some(owners) = &elsewhere {
             lookups = lookups.with(LookupId::Owners, owners);
@@ -140,17 +140,17 @@ impl Face<'_> {
         let mut sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.socket_cache());
         let mut source = FlowSource::new(&mut sockets, lookups, options);
         let shown = self.show(&mut source)?;
-        books.add(&shown);
+        stats.add(&shown);
         self.out.flush().map_err(Failure::Sink)?;
-        footer(&books);
+        footer(&stats);
         Ok(if shown.is_partial() { Ended::Partial } else { Ended::Whole })
     }
 
     /// Owners below `PROC_ROOT`. The kernel's own list of open files knows no such place: each process is looked into.
-    fn owners_elsewhere(&self, books: &mut Accounting) -> Result<Option<Owners>, Failure> {
+    fn owners_elsewhere(&self, stats: &mut Accounting) -> Result<Option<Owners>, Failure> {
         let Some(host) = self.processes.filter(|_| self.switches.processes) else { return Ok(None) };
         let owners = OwnersReader::new(Some(host::OwnersBackend::Proc)).read(host).map_err(Failure::Owners)?;
-        owners.report().lines().into_iter().for_each(|line| books.because(1, line));
+        owners.report().lines().into_iter().for_each(|line| stats.add_reason(1, line));
         Ok(Some(owners))
     }
 
@@ -172,13 +172,13 @@ impl Face<'_> {
         let demand = demand(self.switches.processes);
         if self.switches.numeric {
             let mut writer = Writer::new(style, self.switches.json);
-            let books = writer.fill(&mut self.out, |each| source.run(&demand, &mut |flow| each(flow)))?;
+            let stats = writer.fill(&mut self.out, |each| source.run(&demand, &mut |flow| each(flow)))?;
             writer.end(&mut self.out)?;
-            return Ok(books);
+            return Ok(stats);
         }
         let mut rows = Vec::new();
         let mut names = DnsNames::new(self.session, PATIENCE, false);
-        let books = source
+        let stats = source
             .run(&demand, &mut |flow| {
                 names.ask(flow.local_addr);
                 names.ask(flow.peer_addr);
@@ -194,7 +194,7 @@ impl Face<'_> {
             Ok(())
         })?;
         writer.end(&mut self.out)?;
-        Ok(books)
+        Ok(stats)
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn run(list: &List) -> u8 {
 
 fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, Stdout>) -> Result<(), Broken> {
     let lookups = known.lookups();
-    let mut books = Accounting::default();
+    let mut stats = Accounting::default();
     writer.begin().map_err(Broken::Output)?;
     for proto in tables(list) {
         let mut failed = None;
@@ -64,17 +64,17 @@ fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, 
         if let Some(error) = failed {
             return Err(Broken::Output(error));
         }
-        books.add(&read.map_err(Broken::Source)?);
+        stats.add(&read.map_err(Broken::Source)?);
         if session.interrupted() {
             return Err(Broken::Interrupted);
         }
     }
     let grouped = if list.options.groups { put_groups(session, list, writer, &lookups) } else { Ok(()) };
     writer.end().map_err(Broken::Output)?;
-    messages::footer(&books);
+    messages::footer(&stats);
     grouped?;
     // netstat ends with 1 where a table breaks off. The next round of `-c` may be whole.
-    if books.is_partial() && !list.continuous { Err(Broken::Told(1)) } else { Ok(()) }
+    if stats.is_partial() && !list.continuous { Err(Broken::Told(1)) } else { Ok(()) }
 }
 
 fn put_groups(

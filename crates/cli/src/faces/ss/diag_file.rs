@@ -108,32 +108,32 @@ pub(super) fn ask(
 ) -> Result<Accounting, String> {
     let bytes = read(file)?;
     let predicate = Predicate::<Sockets>::new(filter).map_err(|error| error.to_string())?;
-    let mut books = Accounting { via: vec!["file"], ..Accounting::default() };
+    let mut stats = Accounting { via: vec!["file"], ..Accounting::default() };
     let mut decoder = InetDecoder::new(Proto::Tcp, session.netns_id());
     for message in Messages::new(&bytes) {
         let Ok(message) = message else { break };
         match message.kind {
-            NLMSG_DONE => return Ok(books),
+            NLMSG_DONE => return Ok(stats),
             NLMSG_ERROR => return Err("TCPDIAG answered with an error".into()),
             _ => {}
         }
-        books.seen += 1;
+        stats.seen += 1;
         let Ok(row) = decoder.decode(message.payload) else {
-            books.failed += 1;
+            stats.failed += 1;
             continue;
         };
         if !predicate.matches(&row, lookups) {
-            books.filtered += 1;
+            stats.filtered += 1;
             continue;
         }
-        books.emitted += 1;
+        stats.emitted += 1;
         if each(&row) == Next::Stop || session.interrupted() {
-            return Ok(books);
+            return Ok(stats);
         }
     }
-    books.incomplete = true;
-    books.because(1, "Unexpected EOF reading $TCPDIAG_FILE");
-    Ok(books)
+    stats.incomplete = true;
+    stats.add_reason(1, "Unexpected EOF reading $TCPDIAG_FILE");
+    Ok(stats)
 }
 
 fn read(file: &OsStr) -> Result<Vec<u8>, String> {

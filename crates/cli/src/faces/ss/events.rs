@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::stdout::Stdout;
 use engine::{BadPattern, Predicate};
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Lookups, Next, Proto, SinkError, Tide};
+use record::{Accounting, Lookups, Next, Proto, SinkError, StreamState};
 use sinks::face::ss::Writer;
 use sockets::Destroyed;
 use sys::socket::{AF_INET, AF_INET6};
@@ -17,7 +17,7 @@ pub(super) fn follow(
     ending: &Ending,
     lookups: &Lookups<'_>,
     writer: &mut Writer<'_, Stdout>,
-    books: &mut Accounting,
+    stats: &mut Accounting,
 ) -> Result<(), SinkError> {
     let stop = || session.interrupted();
     let opened = tests(&request.questions).map_err(|error| error.to_string()).and_then(|tests| {
@@ -27,7 +27,7 @@ pub(super) fn follow(
     let (tests, mut destroyed) = match opened {
         Ok(opened) => opened,
         Err(says) => {
-            broken(books, says);
+            broken(stats, says);
             return Ok(());
         }
     };
@@ -43,21 +43,21 @@ pub(super) fn follow(
             if outcome.is_ok() { Next::More } else { Next::Stop }
         });
         match tide {
-            Ok(Tide::In) if outcome.is_ok() => {}
+            Ok(StreamState::Open) if outcome.is_ok() => {}
             Ok(_) => break,
             Err(error) => {
-                broken(books, error.to_string());
+                broken(stats, error.to_string());
                 break;
             }
         }
     }
-    books.add(&destroyed.close());
+    stats.add(&destroyed.close());
     outcome
 }
 
-fn broken(books: &mut Accounting, says: String) {
-    books.incomplete = true;
-    books.because(1, says);
+fn broken(stats: &mut Accounting, says: String) {
+    stats.incomplete = true;
+    stats.add_reason(1, says);
 }
 
 /// A row of its own, out at once. The heading comes with the first event, shown or not: its widths are those of what

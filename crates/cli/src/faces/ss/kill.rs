@@ -43,10 +43,10 @@ impl<'s> Killer<'s> {
             // ss shows them as if they had been closed.
             return pass(&mut |row| if self.bug_compatible { show(row) } else { self.leave() });
         }
-        let mut books = Accounting::default();
+        let mut stats = Accounting::default();
         for _ in 0..if self.bug_compatible { 1 } else { PASSES } {
             let mut new = 0u64;
-            books = pass(&mut |row| {
+            stats = pass(&mut |row| {
                 let Some(target) = Target::of(row) else { return self.leave() };
                 if !self.tried.insert(target.cookie()) {
                     return Next::More;
@@ -58,7 +58,7 @@ impl<'s> Killer<'s> {
                 break;
             }
         }
-        Ok(books)
+        Ok(stats)
     }
 
     fn leave(&mut self) -> Next {
@@ -85,9 +85,9 @@ impl<'s> Killer<'s> {
     }
 
     /// What could not be closed.
-    pub(super) fn tell(&self, books: &mut Accounting) {
+    pub(super) fn tell(&self, stats: &mut Accounting) {
         if self.unclosable > 0 && !self.bug_compatible {
-            books.because(0, format!("{} sockets match that the kernel cannot close", self.unclosable));
+            stats.add_reason(0, format!("{} sockets match that the kernel cannot close", self.unclosable));
         }
     }
 }

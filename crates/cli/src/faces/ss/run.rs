@@ -35,19 +35,19 @@ struct Around {
 
 /// Reads, prints, returns the exit code.
 pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, ifaces: &LazyIfaces<'_>) -> u8 {
-    let mut books = Accounting::default();
-    let mut around = read_around(session, request, &mut books);
+    let mut stats = Accounting::default();
+    let mut around = read_around(session, request, &mut stats);
     if request.options.resolve {
         around.hosts = names(session, request, live);
     }
-    let outcome = write(session, request, live, ifaces, &around, &mut books);
-    session.finish(&mut books);
+    let outcome = write(session, request, live, ifaces, &around, &mut stats);
+    session.finish(&mut stats);
     if request.without_bound && outcome.is_ok() {
-        books.because(0, "sockets that are only bound were not looked for among so many (-B shows them)");
+        stats.add_reason(0, "sockets that are only bound were not looked for among so many (-B shows them)");
     }
-    footer(&books);
+    footer(&stats);
     match outcome {
-        Ok(()) | Err(SinkError::Closed) if books.via.is_empty() && books.incomplete => FAILED,
+        Ok(()) | Err(SinkError::Closed) if stats.via.is_empty() && stats.incomplete => FAILED,
         Ok(()) | Err(SinkError::Closed) => 0,
         Err(error) => {
             say(&error.to_string());
@@ -57,12 +57,12 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
 }
 
 /// Owners, cgroups and services, as far as they will be shown.
-fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> Around {
+fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> Around {
     let options = &request.options;
     let raw = request.questions.iter().any(|question| question.proto == Proto::Raw);
     let host = session.host();
     let mut around = Around::default();
-    let mut noted = |error: host::HostError| books.because(1, error.to_string());
+    let mut noted = |error: host::HostError| stats.add_reason(1, error.to_string());
     if options.owners() {
         around.owners = session.owners().read(host).map_err(&mut noted).ok();
     }
@@ -79,7 +79,7 @@ fn read_around(session: &Session, request: &Request, books: &mut Accounting) -> 
     }
     let owners = around.owners.iter().flat_map(|o| o.report().lines());
     let cgroups = around.cgroups.iter().filter(|_| !options.bug_compatible).flat_map(|c| c.report().lines());
-    owners.chain(cgroups).for_each(|line| books.because(1, line));
+    owners.chain(cgroups).for_each(|line| stats.add_reason(1, line));
     around
 }
 
@@ -106,7 +106,7 @@ fn write(
     live: &Live<'_>,
     ifaces: &LazyIfaces<'_>,
     around: &Around,
-    books: &mut Accounting,
+    stats: &mut Accounting,
 ) -> Result<(), SinkError> {
     let ranges = request.asks_for_ranges().then(|| live.port_ranges());
     let mut lookups = Lookups::none().with(LookupId::Ifaces, ifaces);
@@ -132,7 +132,7 @@ fn write(
     let processes = |pid, name: &mut Vec<u8>| process(session, pid, name);
     let mut writer = Writer::new(request.options, &services, Stdout::new()).naming(&processes).tasks(&tasks);
     if let Some(ending) = &request.events {
-        return events::follow(session, request, ending, &lookups, &mut writer, books);
+        return events::follow(session, request, ending, &lookups, &mut writer, stats);
     }
     let mut killer = request.kill.then(|| Killer::new(session, &request.options));
     let mut outcome = Ok(());
@@ -147,10 +147,10 @@ fn write(
             Some(killer) => killer.close_all(question.proto, &mut each, &mut show),
         };
         match read {
-            Ok(part) => books.add(&part),
+            Ok(part) => stats.add(&part),
             Err(says) => {
-                books.incomplete = true;
-                books.because(1, says);
+                stats.incomplete = true;
+                stats.add_reason(1, says);
             }
         }
         if outcome.is_err() || session.interrupted() {
@@ -158,7 +158,7 @@ fn write(
         }
     }
     if let Some(killer) = killer {
-        killer.tell(books);
+        killer.tell(stats);
     }
     outcome?;
     writer.finish()
@@ -208,7 +208,7 @@ pub(super) fn ask(
     )
     .with_cache(session.socket_cache());
     let offer = source.offer(&demand);
-    let rest = predicate.rest(&offer.pushed);
+    let rest = predicate.residual(&offer.pushed);
     let mut rows = 0u64;
     let outcome = source.run(&demand, &mut |row| {
         rows += 1;

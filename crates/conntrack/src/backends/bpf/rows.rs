@@ -151,7 +151,7 @@ pub(crate) trait RowVisitor {
 
     /// Whether more is wanted after a row that is the same as before, but for the time left that stands beside it; `None`
     /// if it is not and must be decoded.
-    fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
         let _ = bytes;
         None
     }
@@ -208,7 +208,7 @@ fn decode_each(
         rest = behind;
         if let Some((key, steady)) = if asks { key(bytes, &head) } else { None } {
             let beside = Value::number(time_left(bytes, &head));
-            if let Some(flow) = visitor.again(RowBytes { rules, key, bytes: steady, beside }) {
+            if let Some(flow) = visitor.reuse(RowBytes { rules, key, bytes: steady, beside }) {
                 note(visitor, bytes, &head, netns_id);
                 flow?;
                 continue;
@@ -461,7 +461,7 @@ mod tests {
             true
         }
 
-        fn again(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
             self.0.push((bytes.key, own_ports(&bytes), format!("{:?} {:?}", bytes.bytes, bytes.beside)));
             Some(ControlFlow::Continue(()))
         }

@@ -4,7 +4,7 @@
 use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::Conntrack;
-use record::{Accounting, Next, Tide};
+use record::{Accounting, Next, StreamState};
 use sys::{Blocks, SysError};
 
 use crate::events::bpf::new_entry::{EVENT, NewEntry};
@@ -55,8 +55,8 @@ impl<'h> BpfEvents<'h> {
     }
 
     /// Waits for events and hands each out with its time, ns since 1970.
-    pub(crate) fn next(&mut self, each: &mut dyn FnMut(u64, &Conntrack<'_>) -> Next) -> Result<Tide, SysError> {
-        let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
+    pub(crate) fn next(&mut self, each: &mut dyn FnMut(u64, &Conntrack<'_>) -> Next) -> Result<StreamState, SysError> {
+        let Some(block) = self.blocks.next()? else { return Ok(StreamState::Ended) };
         let fault = |error| (1, Some(error));
         let (mut failed, mut first_error) = (0, None);
         match RingHeader::parse(block) {
@@ -93,7 +93,7 @@ impl<'h> BpfEvents<'h> {
         }
         self.failed += failed;
         self.first_error = self.first_error.or(first_error);
-        Ok(Tide::In)
+        Ok(StreamState::Open)
     }
 
     /// Events so far, those that make no sense among them.
@@ -109,16 +109,16 @@ impl<'h> BpfEvents<'h> {
     /// What became of every event.
     pub(crate) fn close(&mut self) -> Accounting {
         let (failed, lost) = (self.failed, self.head.lost);
-        let mut books = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };
-        books.used("bpf");
+        let mut stats = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };
+        stats.used("bpf");
         if let Some(error) = self.first_error {
-            books.because(failed, format!("events that make no sense, the first: {error}"));
+            stats.add_reason(failed, format!("events that make no sense, the first: {error}"));
         }
         if lost > 0 {
             let ring = self.head.ring;
-            books.because(lost, format!("events lost: the ring ({ring} bytes) was full (raise with --buffer)"));
+            stats.add_reason(lost, format!("events lost: the ring ({ring} bytes) was full (raise with --buffer)"));
         }
-        books
+        stats
     }
 }
 
@@ -152,10 +152,10 @@ mod tests {
             times.push((ns, row.netns_id));
             Next::More
         };
-        while events.next(&mut one).unwrap() == Tide::In {}
+        while events.next(&mut one).unwrap() == StreamState::Open {}
         assert_eq!(times, [(1000, 5), (1000, 5)]);
-        let books = events.close();
-        assert_eq!((books.seen, books.failed, books.lost), (5, 3, 3));
-        assert!(books.why.iter().any(|why| why.text.contains("ring")), "{books:?}");
+        let stats = events.close();
+        assert_eq!((stats.seen, stats.failed, stats.lost), (5, 3, 3));
+        assert!(stats.why.iter().any(|why| why.text.contains("ring")), "{stats:?}");
     }
 }

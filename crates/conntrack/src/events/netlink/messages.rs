@@ -1,7 +1,7 @@
 //! Messages as they come: what the face of conntrack(8) shows, and what the rows of `nat events` are made of.
 use netlink::{Attrs, DecodeError, Message, Messages};
-use record::rows::{Conntrack, NatHappening};
-use record::{Accounting, Next, Tide};
+use record::rows::{Conntrack, NatEventKind};
+use record::{Accounting, Next, StreamState};
 use sys::{Blocks, Host, SysError};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
@@ -17,7 +17,7 @@ const CREATED: u16 = 0x200 | 0x400;
 #[derive(Debug, Clone, Copy)]
 pub struct EventMessage<'b> {
     /// What happened.
-    pub happening: NatHappening,
+    pub kind: NatEventKind,
     /// True if it is about an expectation.
     pub is_expectation: bool,
     /// Inode of the namespace; 0 if nobody knows.
@@ -66,9 +66,9 @@ impl<'h> NetlinkEvents<'h> {
     }
 
     /// Waits for messages and hands them to `each`, oldest first. It may come back without any.
-    pub fn next(&mut self, each: &mut dyn FnMut(&EventMessage<'_>) -> Next) -> Result<Tide, SysError> {
+    pub fn next(&mut self, each: &mut dyn FnMut(&EventMessage<'_>) -> Next) -> Result<StreamState, SysError> {
         let NetlinkEvents { blocks, head, told, failed, first_error, .. } = self;
-        let Some(block) = blocks.next()? else { return Ok(Tide::Out) };
+        let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
         let mut fault = |error: DecodeError| {
             *failed += 1;
             first_error.get_or_insert(error);
@@ -94,24 +94,24 @@ impl<'h> NetlinkEvents<'h> {
                         break;
                     }
                 };
-                let Some((happening, is_expectation)) = happening(&message) else { continue };
+                let Some((kind, is_expectation)) = kind(&message) else { continue };
                 *told += 1;
                 let (netns_id, nsid, received_ns) = (frame.netns_id, frame.nsid, frame.wall_ns);
                 let portid = message.port;
-                let told = EventMessage { happening, is_expectation, netns_id, nsid, received_ns, portid, message };
+                let told = EventMessage { kind, is_expectation, netns_id, nsid, received_ns, portid, message };
                 if each(&told) == Next::Stop {
-                    return Ok(Tide::In);
+                    return Ok(StreamState::Open);
                 }
             }
         }
-        Ok(Tide::In)
+        Ok(StreamState::Open)
     }
 
     /// The same with the entries as rows. Expectations are left out; what makes no sense is counted.
     pub fn next_entries(
         &mut self,
         each: &mut dyn FnMut(&EventMessage<'_>, &Conntrack<'_>) -> Next,
-    ) -> Result<Tide, SysError> {
+    ) -> Result<StreamState, SysError> {
         let mut decoder = self.decoder;
         let (mut failed, mut expectations, mut first_error) = (0, 0, None);
         let tide = self.next(&mut |told| {
@@ -149,24 +149,24 @@ impl<'h> NetlinkEvents<'h> {
     /// What became of every message: `seen` counts those handed out.
     pub fn close(&mut self) -> Accounting {
         let head = self.head;
-        let mut books = Accounting {
+        let mut stats = Accounting {
             seen: self.told + self.failed,
             failed: self.failed,
             lost: head.lost,
             unknown_attrs: self.decoder.unknown_attrs,
             ..Accounting::default()
         };
-        books.used("netlink");
+        stats.used("netlink");
         if let Some(error) = self.first_error {
-            books.because(self.failed, format!("messages that make no sense, the first: {error}"));
+            stats.add_reason(self.failed, format!("messages that make no sense, the first: {error}"));
         }
         if head.lost > 0 {
-            books.because(head.lost, lost_text(head.buffer_bytes));
+            stats.add_reason(head.lost, lost_text(head.buffer_bytes));
         }
         let mut incomplete = |count, text: &'static str| {
             if count > 0 {
-                books.incomplete = true;
-                books.because(count, text);
+                stats.incomplete = true;
+                stats.add_reason(count, text);
             }
         };
         incomplete(
@@ -181,7 +181,7 @@ impl<'h> NetlinkEvents<'h> {
             head.unreachable,
             "namespaces could not be listened to (they cannot be entered, and have no nsid here)",
         );
-        books
+        stats
     }
 }
 
@@ -201,20 +201,20 @@ fn key(netns_id: u64, all_netns: bool) -> String {
 const KEY_ALL_NETNS: &str = "ctnetlink/events";
 
 /// What a message tells, and whether of an expectation; `None` if it is no event.
-fn happening(message: &Message<'_>) -> Option<(NatHappening, bool)> {
+fn kind(message: &Message<'_>) -> Option<(NatEventKind, bool)> {
     let (subsystem, kind) = (message.kind >> 8, message.kind & 0xff);
     let is_expectation = match subsystem {
         NFNL_SUBSYS_CTNETLINK => false,
         NFNL_SUBSYS_CTNETLINK_EXP => true,
         _ => return None,
     };
-    let happening = match kind {
-        msg::CT_NEW if message.flags & CREATED != 0 => NatHappening::New,
-        msg::CT_NEW => NatHappening::Update,
-        msg::CT_DELETE => NatHappening::Destroy,
+    let kind = match kind {
+        msg::CT_NEW if message.flags & CREATED != 0 => NatEventKind::New,
+        msg::CT_NEW => NatEventKind::Update,
+        msg::CT_DELETE => NatEventKind::Destroy,
         _ => return None,
     };
-    Some((happening, is_expectation))
+    Some((kind, is_expectation))
 }
 
 /// When the kernel says that it happened (CTA_TIMESTAMP_EVENT; Linux 6.14).

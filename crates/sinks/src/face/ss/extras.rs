@@ -78,7 +78,7 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, unix: &UnixPart<'_>, options: &
 
 /// Identity, then a line each for the ring's version, the rings, the fanout group and the filter.
 fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
-    let Some(packet) = row.rare.and_then(|rare| rare.packet) else { return };
+    let Some(packet) = row.extras.and_then(|rare| rare.packet) else { return };
     if options.details {
         put_details(out, row, lookups, options);
         rare::put_rings(out, &packet, options.one_line);
@@ -92,7 +92,7 @@ fn put_packet(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, option
 }
 
 fn put_netlink(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
-    let Some(netlink) = row.rare.and_then(|rare| rare.netlink).filter(|_| options.shows_netlink()) else { return };
+    let Some(netlink) = row.extras.and_then(|rare| rare.netlink).filter(|_| options.shows_netlink()) else { return };
     if options.details {
         // By netlink there is no address of the socket and of its callback: ss prints zeros.
         out.extend_from_slice(b" sk=0 cb=0 groups=0x");
@@ -114,7 +114,7 @@ fn put_tipc(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options:
 fn put_xdp(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {
     if options.details {
         put_details(out, row, lookups, options);
-        if let Some(xdp) = row.rare.and_then(|rare| rare.xdp) {
+        if let Some(xdp) = row.extras.and_then(|rare| rare.xdp) {
             families::put_xdp(out, &xdp, options);
         }
     }
@@ -258,13 +258,13 @@ fn put_second_line(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options) {
         put_skmem(out, row.skmem);
     }
     // The addresses come unasked, with -m alone as well.
-    if let Some(sctp) = row.rare.and_then(|rare| rare.sctp) {
+    if let Some(sctp) = row.extras.and_then(|rare| rare.sctp) {
         return families::put_sctp(out, &sctp);
     }
     if !options.info {
         return;
     }
-    if let Some(mptcp) = row.rare.and_then(|rare| rare.mptcp) {
+    if let Some(mptcp) = row.extras.and_then(|rare| rare.mptcp) {
         return rare::put_mptcp(out, &mptcp, options.layout);
     }
     if let Some(info) = &row.tcp_info {

@@ -3,8 +3,8 @@
 
 use super::{Layout, Options, Writer};
 use record::rows::{
-    Endpoint, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, Rare, SkMem, Socket, TcpInfo, UnixPart,
-    UnixType,
+    Endpoint, FamilyExtras, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, SkMem, Socket, TcpInfo,
+    UnixPart, UnixType,
 };
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
 
@@ -340,7 +340,7 @@ fn every_item_of_tcp_info_in_order() {
 }
 
 /// A packet socket with a ring, one without, a netlink socket that is connected and the kernel's own.
-fn rare_parts() -> [Rare<'static>; 4] {
+fn rare_parts() -> [FamilyExtras<'static>; 4] {
     let ring = PacketRing {
         block_size: 16384,
         blocks: 4,
@@ -349,7 +349,7 @@ fn rare_parts() -> [Rare<'static>; 4] {
         retire_ms: 60,
         ..PacketRing::default()
     };
-    let tapped = Rare {
+    let tapped = FamilyExtras {
         packet: Some(PacketPart {
             version: Some(2),
             copy_thresh: Some(0),
@@ -358,9 +358,9 @@ fn rare_parts() -> [Rare<'static>; 4] {
             fanout: Some(7 | 1 << 16),
             ..PacketPart::new(PacketType::RAW, 3)
         }),
-        ..Rare::EMPTY
+        ..FamilyExtras::EMPTY
     };
-    let cooked = Rare { packet: Some(PacketPart::new(PacketType::DGRAM, 0x800)), ..Rare::EMPTY };
+    let cooked = FamilyExtras { packet: Some(PacketPart::new(PacketType::DGRAM, 0x800)), ..FamilyExtras::EMPTY };
     let bus = NetlinkPart {
         protocol: NetlinkProtocol(15),
         portid: 23314,
@@ -371,10 +371,10 @@ fn rare_parts() -> [Rare<'static>; 4] {
         flags: None,
         drops: None,
     };
-    let events = Rare { netlink: Some(bus), ..Rare::EMPTY };
-    let kernel = Rare {
+    let events = FamilyExtras { netlink: Some(bus), ..FamilyExtras::EMPTY };
+    let kernel = FamilyExtras {
         netlink: Some(NetlinkPart { protocol: NetlinkProtocol(0), portid: 0, dst_group: 0, ..bus }),
-        ..Rare::EMPTY
+        ..FamilyExtras::EMPTY
     };
     [tapped, cooked, events, kernel]
 }
@@ -383,7 +383,8 @@ fn rare_parts() -> [Rare<'static>; 4] {
 #[test]
 fn packet_netlink_and_raw_sockets() {
     let [tapped, cooked, events, kernel] = rare_parts();
-    let other = |proto, rare| Socket { proto, state: State::CLOSE, wqueue: Some(0), rare: Some(rare), ..Socket::EMPTY };
+    let other =
+        |proto, rare| Socket { proto, state: State::CLOSE, wqueue: Some(0), extras: Some(rare), ..Socket::EMPTY };
     let icmp = Socket { proto: Proto::Raw, state: State::CLOSE, ..tcp(State::CLOSE, "0.0.0.0:1", "0.0.0.0:0") };
     let rows = [
         Socket { state: State::ESTABLISHED, ..other(Proto::Netlink, &events) },

@@ -343,7 +343,7 @@ impl<'s, W: Write> Writer<'s, W> {
         }
         self.owners.clear();
         self.extras.clear();
-        let named = match (&row.unix, row.rare.and_then(|r| r.packet), row.rare.and_then(|r| r.netlink)) {
+        let named = match (&row.unix, row.extras.and_then(|r| r.packet), row.extras.and_then(|r| r.netlink)) {
             (Some(unix), ..) => self.name_unix(row, unix),
             (_, Some(packet), _) => self.name_packet(row, &packet, lookups),
             _ if matches!(row.proto, Proto::Vsock | Proto::Tipc | Proto::Xdp) => self.name_family(row, lookups),
@@ -406,7 +406,7 @@ impl<'s, W: Write> Writer<'s, W> {
     /// What stands first, and the state in its numbers. An association of SCTP is told by the socket before it, as ss
     /// does it: without one before, its state would be read as one of TCP.
     fn kind(&mut self, row: &Socket<'_>) -> (Netid, u8) {
-        let state = row.rare.and_then(|rare| rare.sctp).and_then(|sctp| sctp.state);
+        let state = row.extras.and_then(|rare| rare.sctp).and_then(|sctp| sctp.state);
         let follows = self.sctp_inode != 0 && self.sctp_inode == row.inode;
         self.sctp_inode = if row.proto == Proto::Sctp { row.inode } else { 0 };
         match state {
@@ -418,7 +418,7 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn name_family(&mut self, row: &Socket<'_>, lookups: &Lookups<'_>) -> bool {
-        let Some(rare) = row.rare else { return true };
+        let Some(rare) = row.extras else { return true };
         if let Some(vsock) = rare.vsock {
             families::put_vsock(&mut self.local, vsock.local.0);
             families::put_vsock(&mut self.local_port, vsock.local.1);
@@ -487,7 +487,7 @@ impl<'s, W: Write> Writer<'s, W> {
         }
         // And with a column for owners the rest stands there.
         let apart = row.proto == Proto::Netlink && self.options.owners_apart();
-        match row.rare.and_then(|rare| rare.tipc) {
+        match row.extras.and_then(|rare| rare.tipc) {
             _ if apart => extras::put(&mut self.owners, row, lookups, &self.options),
             Some(tipc) if self.options.tipc => families::put_tipc(&mut self.extras, &tipc, self.options.one_line),
             _ if early => {}
@@ -563,7 +563,7 @@ fn shown_state(row: &Socket<'_>) -> u8 {
 /// What raw_diag tells of a raw socket's protocol ss takes for the table that it comes from.
 fn raw_netid(row: &Socket<'_>) -> Netid {
     // From /proc it hears of no protocol, and of no cookie.
-    let protocol = row.rare.and_then(|rare| rare.ip_protocol).filter(|_| row.proto == Proto::Raw && row.cookie != 0);
+    let protocol = row.extras.and_then(|rare| rare.ip_protocol).filter(|_| row.proto == Proto::Raw && row.cookie != 0);
     match protocol {
         None | Some(0) => netid(row),
         Some(6) => Netid::Tcp,
@@ -582,7 +582,7 @@ fn netid(row: &Socket<'_>) -> Netid {
         (Proto::Raw, _) => Netid::Raw,
         (Proto::Mptcp, _) => Netid::Mptcp,
         (Proto::Netlink, _) => Netid::Netlink,
-        (Proto::Packet, _) if row.rare.and_then(|r| r.packet).is_some_and(|p| p.kind == PacketType::RAW) => {
+        (Proto::Packet, _) if row.extras.and_then(|r| r.packet).is_some_and(|p| p.kind == PacketType::RAW) => {
             Netid::PacketRaw
         }
         (Proto::Packet, _) => Netid::PacketDatagram,
@@ -592,12 +592,12 @@ fn netid(row: &Socket<'_>) -> Netid {
         (Proto::Dccp, _) => Netid::Dccp,
         (Proto::Sctp, _) => Netid::Sctp,
         (Proto::Xdp, _) => Netid::Xdp,
-        (Proto::Vsock, _) => match row.rare.and_then(|rare| rare.vsock).map(|vsock| vsock.kind) {
+        (Proto::Vsock, _) => match row.extras.and_then(|rare| rare.vsock).map(|vsock| vsock.kind) {
             Some(SockType::STREAM) => Netid::VsockStream,
             Some(SockType::DGRAM) => Netid::VsockDatagram,
             _ => Netid::VsockOther,
         },
-        (Proto::Tipc, _) => match row.rare.and_then(|rare| rare.tipc).map(|tipc| tipc.kind) {
+        (Proto::Tipc, _) => match row.extras.and_then(|rare| rare.tipc).map(|tipc| tipc.kind) {
             Some(SockType::STREAM) => Netid::TipcStream,
             Some(SockType::DGRAM) => Netid::TipcDatagram,
             Some(SockType::RDM) => Netid::TipcRdm,

@@ -34,7 +34,7 @@ impl Run<'_, '_, '_, '_> {
         };
         let opened = match opened {
             Err(error) if source.options.via != Some(Via::Bpf) => {
-                return self.walk_failed(filter, error, self.books.rows(), filter.states);
+                return self.walk_failed(filter, error, self.stats.rows(), filter.states);
             }
             opened => opened,
         };
@@ -49,11 +49,11 @@ impl Run<'_, '_, '_, '_> {
         if self.stopped || few {
             return;
         }
-        let rows = self.books.rows();
+        let rows = self.stats.rows();
         match opened.and_then(|own| self.walk_connections(filter, own, beside)) {
             Ok(stopped) => {
                 self.stopped |= stopped;
-                self.books.used(Via::Bpf.name());
+                self.stats.used(Via::Bpf.name());
             }
             Err(error) => self.walk_failed(filter, error, rows, filter.states & !beside),
         }
@@ -86,8 +86,8 @@ impl Run<'_, '_, '_, '_> {
         let handed_out = &mut *source.handed_out().borrow_mut();
         *handed_out = HandedOut::new(source.cache().secret(), self.is_followed());
         let window = Window::new();
-        let rows = Rows { each: self.each, books: &mut self.books, filter: behind, window, as_sent: false, handed_out };
-        let mut rows = WalkedRows::new(rows, source.host, self.unchanged);
+        let rows = Rows { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
+        let mut rows = WalkedRows::new(rows, source.host, self.cache);
         match own {
             Program::Walk => source.cache().walk(source.host, &ask, &mut rows),
             Program::Iterator => source.cache().iterate(source.host, &ask, &mut rows),
@@ -110,12 +110,12 @@ impl Run<'_, '_, '_, '_> {
             WalkError::Unavailable(cause) => (None, cause),
             WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
         };
-        if self.books.rows() > rows_before {
-            self.books.used(Via::Bpf.name());
+        if self.stats.rows() > rows_before {
+            self.stats.used(Via::Bpf.name());
             if !self.is_followed() {
-                return self.books.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+                return self.stats.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
             }
-            self.books.note(format!("the rest of {} was read by netlink: {cause}", Table::Tcp.what()));
+            self.stats.note(format!("the rest of {} was read by netlink: {cause}", Table::Tcp.what()));
             self.source.handed_out().borrow_mut().finish();
             return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
         }
@@ -124,7 +124,7 @@ impl Run<'_, '_, '_, '_> {
             return self.fail(Table::Tcp, fault, cause);
         }
         if errno.is_some() {
-            self.books.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
+            self.stats.note(format!("{} were read by netlink: {cause}", Table::Tcp.what()));
         }
         self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
     }

@@ -167,7 +167,7 @@ pub(crate) trait RowVisitor {
     }
 
     /// Whether more is wanted after a row that is the same as before; `None` if it is not and must be decoded.
-    fn again(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
+    fn reuse(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
         let _ = (bytes, keys);
         None
     }
@@ -244,7 +244,7 @@ impl WalkDecoder {
             rest = behind;
             if let Some(keys) = if asks { self.keys(bytes, &head) } else { None } {
                 let bytes = RowBytes { rules, key: keys.ends, bytes, beside: Value::Null };
-                if let Some(next) = visitor.again(bytes, keys) {
+                if let Some(next) = visitor.reuse(bytes, keys) {
                     next?;
                     continue;
                 }

@@ -5,7 +5,7 @@
 //! [`InetDecoder::decode`].
 use netlink::prefix::{array_at, be16_at, u32_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
-use record::rows::{Endpoint, MptcpPart, Rare, SkMem, Socket, TcpInfo, need};
+use record::rows::{Endpoint, FamilyExtras, MptcpPart, SkMem, Socket, TcpInfo, need};
 use record::{Addr, Proto, State, Timer};
 
 /// include/linux/socket.h
@@ -239,19 +239,23 @@ impl InetDecoder {
     }
 
     /// The same for raw and MPTCP sockets, with `rare` for what only they have.
-    pub fn decode_rare<'b>(&mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+    pub fn decode_rare<'b>(
+        &mut self,
+        payload: &'b [u8],
+        extras: &'b mut FamilyExtras<'b>,
+    ) -> Result<Socket<'b>, DecodeError> {
         let mut row = self.decode(payload)?;
-        *rare = Rare::EMPTY;
+        *extras = FamilyExtras::EMPTY;
         match self.proto {
-            Proto::Raw => rare.ip_protocol = u8::try_from(row.local.port).ok(),
+            Proto::Raw => extras.ip_protocol = u8::try_from(row.local.port).ok(),
             Proto::Mptcp => {
                 let attrs = payload.get(MSG..).filter(|_| self.attributes).unwrap_or_default();
                 let info = Attrs::new(attrs).map_while(Result::ok).find(|attr| attr.kind == INFO);
-                rare.mptcp = info.map(|attr| MptcpPart::new(attr.payload));
+                extras.mptcp = info.map(|attr| MptcpPart::new(attr.payload));
             }
             _ => {}
         }
-        row.rare = Some(rare);
+        row.extras = Some(extras);
         Ok(row)
     }
 

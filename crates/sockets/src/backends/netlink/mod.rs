@@ -11,7 +11,7 @@ pub(crate) mod vsock_diag;
 pub(crate) mod xdp_diag;
 
 use netlink::{Ask, DumpEnd, DumpError};
-use record::rows::Rare;
+use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
 use sys::{Errno, Host, SysError};
 
@@ -39,17 +39,17 @@ const INTERRUPTED_RETRIES: u32 = 2;
 
 impl Run<'_, '_, '_, '_> {
     pub(crate) fn by_netlink(&mut self, table: Table, filter: &TableFilter) {
-        let rows = self.books.rows();
+        let rows = self.stats.rows();
         self.unix = if table == Table::Unix { self.unix_counts() } else { None };
         match self.dump(table, filter) {
             // What no file lists is not looked for in one.
             Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
-            Err(error) if self.may_fall_back(&error) && self.books.rows() == rows => {
+            Err(error) if self.may_fall_back(&error) && self.stats.rows() == rows => {
                 match self.by_proc(table, filter) {
                     Ok(true) if !self.tells || !self.loses(table.proto()) => {}
                     Ok(true) => {
                         let what = table.what();
-                        self.books.note(format!("{what} were read from /proc/net, which knows less: {error}"));
+                        self.stats.note(format!("{what} were read from /proc/net, which knows less: {error}"));
                     }
                     // A kernel without this family: neither backend can have it.
                     Ok(false) => {}
@@ -89,9 +89,9 @@ impl Run<'_, '_, '_, '_> {
         if !possible {
             return false;
         }
-        let rows = self.books.rows();
+        let rows = self.stats.rows();
         match self.dump(Table::Tcp, filter) {
-            Err(error) if error.is_unavailable() && self.books.rows() == rows => false,
+            Err(error) if error.is_unavailable() && self.stats.rows() == rows => false,
             other => {
                 self.settle(Table::Tcp, rows, other);
                 true
@@ -142,19 +142,19 @@ impl Run<'_, '_, '_, '_> {
         let request = request_of(table, filter, program, self.demand.need, self.source.options.states);
         let (source, what) = (self.source, table.what());
         let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
-        let rows = self.books.rows();
+        let rows = self.stats.rows();
         for _ in 0..=INTERRUPTED_RETRIES {
             let end = self.dump_once(table, &ask, filter)?;
-            self.books.used(Via::Netlink.name());
+            self.stats.used(Via::Netlink.name());
             if !end.interrupted {
                 return Ok(());
             }
-            if self.books.rows() > rows {
+            if self.stats.rows() > rows {
                 break;
             }
         }
         let text = format!("{what} changed while they were read: some may be missing");
-        self.books.incomplete(0, text);
+        self.stats.incomplete(0, text);
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl Run<'_, '_, '_, '_> {
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.source.handed_out().borrow_mut();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window, handed_out };
+        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let (host, proto) = (self.source.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
         let (end, unknown) = match proto {
@@ -181,20 +181,22 @@ impl Run<'_, '_, '_, '_> {
             }
             Proto::Packet => {
                 let mut decoder = PacketDecoder::new(netns_id);
-                let end =
-                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                let end = netlink::dump(host, ask, |part| {
+                    rows.take(&decoder.decode(part.payload, &mut FamilyExtras::default()))
+                });
                 (end, decoder.unknown_attrs)
             }
             Proto::Netlink => {
                 let mut decoder = NetlinkDecoder::new(netns_id);
-                let end =
-                    netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload, &mut Rare::default())));
+                let end = netlink::dump(host, ask, |part| {
+                    rows.take(&decoder.decode(part.payload, &mut FamilyExtras::default()))
+                });
                 (end, decoder.unknown_attrs)
             }
             Proto::Raw | Proto::Mptcp => {
                 let mut decoder = InetDecoder::new(proto, netns_id).needing(self.demand.need);
                 let end = netlink::dump(host, ask, |part| {
-                    rows.take(&decoder.decode_rare(part.payload, &mut Rare::default()))
+                    rows.take(&decoder.decode_rare(part.payload, &mut FamilyExtras::default()))
                 });
                 (end, decoder.unknown_attrs)
             }
@@ -202,7 +204,7 @@ impl Run<'_, '_, '_, '_> {
                 let mut decoder = SctpDecoder::new(netns_id);
                 let end = netlink::dump(host, ask, |part| {
                     // A socket and its associations have the same cookie.
-                    rows.take_as(&decoder.decode(part.payload, &mut Rare::default()), |_| 0)
+                    rows.take_as(&decoder.decode(part.payload, &mut FamilyExtras::default()), |_| 0)
                 });
                 (end, decoder.unknown_attrs())
             }
@@ -213,7 +215,7 @@ impl Run<'_, '_, '_, '_> {
                 (end, decoder.unknown_attrs)
             }
         };
-        self.books.unknown_attrs(unknown);
+        self.stats.unknown_attrs(unknown);
         self.stopped |= end.as_ref().is_ok_and(|end| end.stopped);
         end
     }
@@ -224,11 +226,11 @@ impl Run<'_, '_, '_, '_> {
         is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.demand.need != 0
     }
 
-    // The books' entry for a dump that is over, one way or the other.
+    // The row counts' entry for a dump that is over, one way or the other.
     fn settle(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
         let Err(error) = result else { return };
-        if self.books.rows() > rows_before {
-            return self.books.incomplete(0, error.to_string());
+        if self.stats.rows() > rows_before {
+            return self.stats.incomplete(0, error.to_string());
         }
         if !self.tells && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
             return;
@@ -254,11 +256,11 @@ fn dump_family(
 ) -> (Result<DumpEnd, DumpError>, u64) {
     let (mut tipc, mut xdp) = (TipcDecoder::new(netns_id), XdpDecoder::new(netns_id));
     let end = netlink::dump(host, ask, |part| {
-        let mut rare = Rare::default();
+        let mut extras = FamilyExtras::default();
         rows.take(&match proto {
-            Proto::Tipc => tipc.decode(part.payload, &mut rare),
-            Proto::Xdp => xdp.decode(part.payload, &mut rare),
-            _ => decode_vsock(part.payload, netns_id, &mut rare),
+            Proto::Tipc => tipc.decode(part.payload, &mut extras),
+            Proto::Xdp => xdp.decode(part.payload, &mut extras),
+            _ => decode_vsock(part.payload, netns_id, &mut extras),
         })
     });
     (end, tipc.unknown_attrs + xdp.unknown_attrs)

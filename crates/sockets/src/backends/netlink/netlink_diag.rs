@@ -3,7 +3,7 @@
 //! Layouts: include/uapi/linux/netlink_diag.h. The sockets of every protocol in one dump; the kernel filters nothing.
 use netlink::prefix::u32_at;
 use netlink::{Attr, Attrs, DecodeError, Request};
-use record::rows::{NetlinkPart, NetlinkProtocol, Rare, SkMem, Socket, need};
+use record::rows::{FamilyExtras, NetlinkPart, NetlinkProtocol, SkMem, Socket, need};
 use record::text::put_u64;
 use record::{Proto, State};
 
@@ -68,7 +68,11 @@ impl NetlinkDecoder {
     /// One message's payload as a row that borrows it, and `rare` for what only netlink sockets have.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
-    pub fn decode<'b>(&'b mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+    pub fn decode<'b>(
+        &'b mut self,
+        payload: &'b [u8],
+        extras: &'b mut FamilyExtras<'b>,
+    ) -> Result<Socket<'b>, DecodeError> {
         let Some((msg, attrs)) = payload.split_first_chunk::<MSG>() else {
             return Err(DecodeError::Short { what: "netlink_diag_msg", claims: MSG, has: payload.len() });
         };
@@ -92,8 +96,8 @@ impl NetlinkDecoder {
         }
         put_groups(&mut self.text, part.groups.unwrap_or_default());
         part.groups_text = &self.text;
-        *rare = Rare { netlink: Some(part), ..Rare::EMPTY };
-        row.rare = Some(rare);
+        *extras = FamilyExtras { netlink: Some(part), ..FamilyExtras::EMPTY };
+        row.extras = Some(extras);
         Ok(row)
     }
 }
@@ -175,7 +179,10 @@ mod tests {
     #[test]
     fn what_is_no_message() {
         let mut decoder = NetlinkDecoder::new(1);
-        assert!(matches!(decoder.decode(&[AF_NETLINK; 27], &mut Rare::default()), Err(DecodeError::Short { .. })));
-        assert_eq!(decoder.decode(&[2; 28], &mut Rare::default()), Err(DecodeError::Family(2)));
+        assert!(matches!(
+            decoder.decode(&[AF_NETLINK; 27], &mut FamilyExtras::default()),
+            Err(DecodeError::Short { .. })
+        ));
+        assert_eq!(decoder.decode(&[2; 28], &mut FamilyExtras::default()), Err(DecodeError::Family(2)));
     }
 }

@@ -4,7 +4,7 @@
 //! filters nothing here: states and programs are no part of the request.
 use netlink::prefix::{u16_at, u32_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
-use record::rows::{PacketPart, PacketRing, PacketType, Rare, SkMem, Socket, need};
+use record::rows::{FamilyExtras, PacketPart, PacketRing, PacketType, SkMem, Socket, need};
 use record::text::{put_hex, put_u64};
 use record::{Proto, State};
 
@@ -77,7 +77,11 @@ impl PacketDecoder {
     /// One message's payload as a row that borrows it, and `rare` for what only packet sockets have.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
-    pub fn decode<'b>(&'b mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+    pub fn decode<'b>(
+        &'b mut self,
+        payload: &'b [u8],
+        extras: &'b mut FamilyExtras<'b>,
+    ) -> Result<Socket<'b>, DecodeError> {
         let Some((msg, attrs)) = payload.split_first_chunk::<MSG>() else {
             return Err(DecodeError::Short { what: "packet_diag_msg", claims: MSG, has: payload.len() });
         };
@@ -100,8 +104,8 @@ impl PacketDecoder {
         self.text.clear();
         put_filter(&mut self.text, part.filter.unwrap_or_default());
         part.filter_text = &self.text;
-        *rare = Rare { packet: Some(part), ..Rare::EMPTY };
-        row.rare = Some(rare);
+        *extras = FamilyExtras { packet: Some(part), ..FamilyExtras::EMPTY };
+        row.extras = Some(extras);
         Ok(row)
     }
 }
@@ -175,11 +179,14 @@ mod tests {
     #[test]
     fn what_is_no_message() {
         let mut decoder = PacketDecoder::new(1);
-        assert!(matches!(decoder.decode(&[AF_PACKET; 15], &mut Rare::default()), Err(DecodeError::Short { .. })));
-        assert_eq!(decoder.decode(&[1; 16], &mut Rare::default()), Err(DecodeError::Family(1)));
+        assert!(matches!(
+            decoder.decode(&[AF_PACKET; 15], &mut FamilyExtras::default()),
+            Err(DecodeError::Short { .. })
+        ));
+        assert_eq!(decoder.decode(&[1; 16], &mut FamilyExtras::default()), Err(DecodeError::Family(1)));
         let mut message = [0; 16 + 8];
         (message[0], message[16], message[18]) = (AF_PACKET, 8, RX_RING as u8);
-        let error = decoder.decode(&message, &mut Rare::default()).unwrap_err();
+        let error = decoder.decode(&message, &mut FamilyExtras::default()).unwrap_err();
         assert_eq!(error, DecodeError::Attr { attr: RX_RING, claims: 28, has: 4 });
     }
 }

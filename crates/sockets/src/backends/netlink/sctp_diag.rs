@@ -3,7 +3,7 @@
 //! A socket and each of its associations are a message each, with the same inode. That of an association has the
 //! peer's addresses, and in the place of a state the association's own (net/sctp/diag.c).
 use netlink::{Attrs, DecodeError};
-use record::rows::{Rare, SctpNumbers, SctpPart, SctpState, Socket, sctp_addrs};
+use record::rows::{FamilyExtras, SctpNumbers, SctpPart, SctpState, Socket, sctp_addrs};
 use record::text::put_addr;
 use record::{Proto, State};
 
@@ -32,7 +32,11 @@ impl SctpDecoder {
     /// One message's payload as a row that borrows it, and `rare` for what only SCTP sockets have.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
-    pub fn decode<'b>(&'b mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+    pub fn decode<'b>(
+        &'b mut self,
+        payload: &'b [u8],
+        extras: &'b mut FamilyExtras<'b>,
+    ) -> Result<Socket<'b>, DecodeError> {
         let mut row = self.inner.decode(payload)?;
         let mut part = SctpPart::default();
         let attrs = payload.get(inet_diag::MSG..).unwrap_or_default();
@@ -51,8 +55,8 @@ impl SctpDecoder {
         put_addrs(&mut self.locals, part.locals.unwrap_or_default());
         put_addrs(&mut self.peers, part.peers.unwrap_or_default());
         (part.locals_text, part.peers_text) = (&self.locals, &self.peers);
-        *rare = Rare { sctp: Some(part), ..Rare::EMPTY };
-        row.rare = Some(rare);
+        *extras = FamilyExtras { sctp: Some(part), ..FamilyExtras::EMPTY };
+        row.extras = Some(extras);
         Ok(row)
     }
 }

@@ -3,7 +3,7 @@
 //! Layouts: include/uapi/linux/tipc_sockets_diag.h, tipc_netlink.h. A message has no struct: it is one attribute,
 //! TIPC_NLA_SOCK, and all the rest is inside.
 use netlink::{Attr, Attrs, DecodeError, Request};
-use record::rows::{Rare, SockType, Socket, TipcConnection, TipcPart};
+use record::rows::{FamilyExtras, SockType, Socket, TipcConnection, TipcPart};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
@@ -72,7 +72,11 @@ impl TipcDecoder {
     /// One message's payload as a row, and `rare` for what only TIPC sockets have.
     ///
     /// Fails if no socket is in it, or an attribute does not fit.
-    pub fn decode<'b>(&mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+    pub fn decode<'b>(
+        &mut self,
+        payload: &'b [u8],
+        extras: &'b mut FamilyExtras<'b>,
+    ) -> Result<Socket<'b>, DecodeError> {
         let mut socket = None;
         for attr in Attrs::new(payload) {
             let attr = attr?;
@@ -99,8 +103,8 @@ impl TipcDecoder {
         for attr in socket.nested() {
             self.attribute(&mut row, &mut part, &attr?)?;
         }
-        *rare = Rare { tipc: Some(part), ..Rare::EMPTY };
-        row.rare = Some(rare);
+        *extras = FamilyExtras { tipc: Some(part), ..FamilyExtras::EMPTY };
+        row.extras = Some(extras);
         Ok(row)
     }
 
@@ -179,7 +183,8 @@ mod tests {
         let bytes = request.bytes().unwrap();
         assert_eq!((bytes.len(), bytes[16]), (16 + REQ, AF_TIPC));
         assert_eq!(bytes[20..24], 0x82u32.to_ne_bytes());
-        let decode = |bytes: &[u8]| TipcDecoder::new(1).decode(bytes, &mut Rare::default()).map(|row| row.inode);
+        let decode =
+            |bytes: &[u8]| TipcDecoder::new(1).decode(bytes, &mut FamilyExtras::default()).map(|row| row.inode);
         assert!(matches!(decode(&[]), Err(DecodeError::Short { .. })));
         assert!(matches!(decode(&[4, 0, 9, 0]), Err(DecodeError::Short { .. })));
         // A socket of which nothing is told, and a port of two bytes.
@@ -192,9 +197,9 @@ mod tests {
     fn a_group_has_a_number() {
         let group = [8, 0, 0, 0, 7, 0, 0, 0];
         let bytes = [&[16, 0, 2, 0, 12, 0, 12, 0][..], &group].concat();
-        let mut rare = Rare::default();
-        let row = TipcDecoder::new(1).decode(&bytes, &mut rare).unwrap();
-        let group = row.rare.and_then(|rare| rare.tipc).and_then(|tipc| tipc.group);
+        let mut extras = FamilyExtras::default();
+        let row = TipcDecoder::new(1).decode(&bytes, &mut extras).unwrap();
+        let group = row.extras.and_then(|extras| extras.tipc).and_then(|tipc| tipc.group);
         assert_eq!(group, Some(u32::from_ne_bytes([7, 0, 0, 0])));
     }
 }

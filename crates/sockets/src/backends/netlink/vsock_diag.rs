@@ -3,7 +3,7 @@
 //! Layouts: include/uapi/linux/vm_sockets_diag.h. A message is a fixed struct of 32 bytes, without attributes.
 use netlink::prefix::u32_at;
 use netlink::{DecodeError, Request};
-use record::rows::{Rare, SockType, Socket, VsockPart};
+use record::rows::{FamilyExtras, SockType, Socket, VsockPart};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
@@ -31,7 +31,11 @@ pub(crate) fn request(states: u32) -> Request {
 /// One message's payload as a row, and `rare` for what only vsock sockets have. Allocates nothing.
 ///
 /// Fails if the payload is shorter than the struct.
-pub fn decode_vsock<'b>(payload: &[u8], netns_id: u64, rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+pub fn decode_vsock<'b>(
+    payload: &[u8],
+    netns_id: u64,
+    extras: &'b mut FamilyExtras<'b>,
+) -> Result<Socket<'b>, DecodeError> {
     let Some(msg) = payload.first_chunk::<MSG>() else {
         return Err(DecodeError::Short { what: "vsock_diag_msg", claims: MSG, has: payload.len() });
     };
@@ -40,7 +44,7 @@ pub fn decode_vsock<'b>(payload: &[u8], netns_id: u64, rare: &'b mut Rare<'b>) -
     }
     let u32_of = |at| u32_at(msg, at).unwrap_or(0);
     let part = VsockPart { kind: SockType(msg[1]), local: (u32_of(4), u32_of(8)), peer: (u32_of(12), u32_of(16)) };
-    *rare = Rare { vsock: Some(part), ..Rare::EMPTY };
+    *extras = FamilyExtras { vsock: Some(part), ..FamilyExtras::EMPTY };
     Ok(Socket {
         proto: Proto::Vsock,
         family: AF_VSOCK,
@@ -49,7 +53,7 @@ pub fn decode_vsock<'b>(payload: &[u8], netns_id: u64, rare: &'b mut Rare<'b>) -
         inode: u32_of(20),
         cookie: u64::from(u32_of(24)) | u64::from(u32_of(28)) << 32,
         netns_id,
-        rare: Some(rare),
+        extras: Some(extras),
         ..Socket::EMPTY
     })
 }
@@ -65,7 +69,7 @@ mod tests {
         let bytes = request.bytes().unwrap();
         assert_eq!((bytes.len(), bytes[16]), (16 + REQ, AF_VSOCK));
         assert_eq!(bytes[20..24], 0x402u32.to_ne_bytes());
-        let decode = |bytes: &[u8]| decode_vsock(bytes, 1, &mut Rare::default()).map(|row| row.inode);
+        let decode = |bytes: &[u8]| decode_vsock(bytes, 1, &mut FamilyExtras::default()).map(|row| row.inode);
         assert!(matches!(decode(&[AF_VSOCK; MSG - 1]), Err(DecodeError::Short { .. })));
         assert_eq!(decode(&[2; MSG]), Err(DecodeError::Family(2)));
     }

@@ -4,7 +4,7 @@
 //! nothing.
 use netlink::prefix::{u32_at, u64_at};
 use netlink::{Attr, Attrs, DecodeError, Request};
-use record::rows::{Rare, SkMem, Socket, XdpPart, XdpStats, XdpUmem, need};
+use record::rows::{FamilyExtras, SkMem, Socket, XdpPart, XdpStats, XdpUmem, need};
 use record::{Proto, State};
 
 use crate::backends::netlink::inet_diag::SOCK_DIAG_BY_FAMILY;
@@ -73,7 +73,11 @@ impl XdpDecoder {
     /// One message's payload as a row that borrows it, and `rare` for what only AF_XDP sockets have.
     ///
     /// Fails if the payload is shorter than the struct or an attribute does not fit.
-    pub fn decode<'b>(&mut self, payload: &'b [u8], rare: &'b mut Rare<'b>) -> Result<Socket<'b>, DecodeError> {
+    pub fn decode<'b>(
+        &mut self,
+        payload: &'b [u8],
+        extras: &'b mut FamilyExtras<'b>,
+    ) -> Result<Socket<'b>, DecodeError> {
         let Some((msg, attrs)) = payload.split_first_chunk::<MSG>() else {
             return Err(DecodeError::Short { what: "xdp_diag_msg", claims: MSG, has: payload.len() });
         };
@@ -97,8 +101,8 @@ impl XdpDecoder {
                 self.unknown_attrs += 1;
             }
         }
-        *rare = Rare { xdp: Some(part), ..Rare::EMPTY };
-        row.rare = Some(rare);
+        *extras = FamilyExtras { xdp: Some(part), ..FamilyExtras::EMPTY };
+        row.extras = Some(extras);
         Ok(row)
     }
 }

@@ -123,7 +123,7 @@ impl Lines {
 /// other: sockets without an inode (time-wait, half-open, those that nobody holds) are told apart by their ends alone,
 /// and lines of unix sockets end in a path, that is in text of whoever bound it, which can look like any line.
 pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
-    match row.rare.and_then(|rare| rare.netlink) {
+    match row.extras.and_then(|extras| extras.netlink) {
         // The kernel's own netlink sockets have inodes since 6.18 only.
         Some(part) => return mix(u64::from(row.inode) << 8 | u64::from(part.protocol.0), part.portid.into()) | 1,
         None if row.proto == Proto::Unix || row.inode == 0 => return 0,

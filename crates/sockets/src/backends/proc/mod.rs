@@ -6,7 +6,7 @@ pub(crate) mod tcp;
 pub(crate) mod unix;
 pub(crate) mod unix_lines;
 
-use record::rows::Rare;
+use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
 use sys::{Errno, SysError};
 
@@ -31,30 +31,30 @@ impl Run<'_, '_, '_, '_> {
         let source = self.source;
         let netns_id = source.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
-        let rows_before = self.books.rows();
+        let rows_before = self.stats.rows();
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let handed_out = &mut *source.handed_out().borrow_mut();
-        let mut rows = Rows { each: self.each, books: &mut self.books, filter, as_sent, window, handed_out };
+        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
         let mut text = Vec::new();
         let end = file.read(|line| {
-            let mut rare = Rare::default();
+            let mut extras = FamilyExtras::default();
             rows.take_line(match table.proto() {
-                Proto::Packet => parse_proc_packet_line(line, netns_id, &mut rare),
-                Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut rare, &mut text),
+                Proto::Packet => parse_proc_packet_line(line, netns_id, &mut extras),
+                Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut extras, &mut text),
                 proto => parse_proc_line(line, proto, netns_id),
             })
         });
         match end {
             Ok(stopped) => {
                 self.stopped |= stopped;
-                self.books.used(Via::Proc.name());
+                self.stats.used(Via::Proc.name());
                 Ok(true)
             }
             Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => Ok(false),
-            Err(error) if self.books.rows() > rows_before => {
-                self.books.used(Via::Proc.name());
-                self.books.incomplete(0, format!("{} are incomplete: {error}", table.what()));
+            Err(error) if self.stats.rows() > rows_before => {
+                self.stats.used(Via::Proc.name());
+                self.stats.incomplete(0, format!("{} are incomplete: {error}", table.what()));
                 Ok(true)
             }
             Err(error) => Err(error),

@@ -8,7 +8,7 @@
 //! 0000000022222222 0   1234       00000011 0        0        0     2        0        12346
 //! ```
 use netlink::DecodeError;
-use record::rows::{PacketPart, PacketType, Rare, Socket};
+use record::rows::{FamilyExtras, PacketPart, PacketType, Socket};
 
 use crate::backends::netlink::netlink_diag::{self, put_groups};
 use crate::backends::netlink::packet_diag;
@@ -20,7 +20,7 @@ use crate::backends::proc::line::Words;
 pub fn parse_proc_packet_line<'b>(
     line: &'b [u8],
     netns_id: u64,
-    rare: &'b mut Rare<'b>,
+    extras: &'b mut FamilyExtras<'b>,
 ) -> Result<Socket<'b>, DecodeError> {
     let mut words = Words::new(line);
     words.word("sk")?;
@@ -33,9 +33,9 @@ pub fn parse_proc_packet_line<'b>(
     let uid = narrow(words.decimal("User")?, "User")?;
     let inode = narrow(words.decimal("Inode")?, "Inode")?;
     let part = PacketPart { flags: Some(u32::from(running != 0)), ..PacketPart::new(kind, ethertype) };
-    *rare = Rare { packet: Some(part), ..Rare::EMPTY };
+    *extras = FamilyExtras { packet: Some(part), ..FamilyExtras::EMPTY };
     let row = packet_diag::unbound();
-    Ok(Socket { ifindex, rqueue, wqueue: Some(0), uid: Some(uid), inode, netns_id, rare: Some(rare), ..row })
+    Ok(Socket { ifindex, rqueue, wqueue: Some(0), uid: Some(uid), inode, netns_id, extras: Some(extras), ..row })
 }
 
 /// One line of /proc/net/netlink, without its end, as a row; `rare` takes what only netlink sockets have, `text` its
@@ -43,7 +43,7 @@ pub fn parse_proc_packet_line<'b>(
 pub fn parse_proc_netlink_line<'b>(
     line: &'b [u8],
     netns_id: u64,
-    rare: &'b mut Rare<'b>,
+    extras: &'b mut FamilyExtras<'b>,
     text: &'b mut Vec<u8>,
 ) -> Result<Socket<'b>, DecodeError> {
     let mut words = Words::new(line);
@@ -62,9 +62,9 @@ pub fn parse_proc_netlink_line<'b>(
     let part = netlink_diag::nameless(protocol, portid);
     let part =
         record::rows::NetlinkPart { groups_text: text, flags: Some(u32::from(dump != 0)), drops: Some(drops), ..part };
-    *rare = Rare { netlink: Some(part), ..Rare::EMPTY };
+    *extras = FamilyExtras { netlink: Some(part), ..FamilyExtras::EMPTY };
     let row = netlink_diag::unbound();
-    Ok(Socket { rqueue, wqueue: Some(wqueue), inode, netns_id, rare: Some(rare), ..row })
+    Ok(Socket { rqueue, wqueue: Some(wqueue), inode, netns_id, extras: Some(extras), ..row })
 }
 
 fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
@@ -78,17 +78,17 @@ mod tests {
 
     #[test]
     fn lines_as_the_kernel_writes_them() {
-        let mut rare = Rare::default();
+        let mut extras = FamilyExtras::default();
         let line = b"00000000c0ffee00 3      10   0800   2     1 832    1000   12345 ";
-        let row = parse_proc_packet_line(line, 7, &mut rare).unwrap();
+        let row = parse_proc_packet_line(line, 7, &mut extras).unwrap();
         assert_eq!((row.ifindex, row.rqueue, row.uid, row.inode, row.netns_id), (2, 832, Some(1000), 12345, 7));
-        let part = row.rare.unwrap().packet.unwrap();
+        let part = row.extras.unwrap().packet.unwrap();
         assert_eq!((part.kind.name(), part.ethertype, part.flags), ("packet", 0x800, Some(1)));
-        let (mut rare, mut text) = (Rare::default(), Vec::new());
+        let (mut extras, mut text) = (FamilyExtras::default(), Vec::new());
         let line = b"00000000c0ffee00 15  4294963120 00000003 64       0        0     2        5        777";
-        let row = parse_proc_netlink_line(line, 7, &mut rare, &mut text).unwrap();
+        let row = parse_proc_netlink_line(line, 7, &mut extras, &mut text).unwrap();
         assert_eq!((row.rqueue, row.wqueue, row.inode, row.uid), (64, Some(0), 777, None));
-        let part = row.rare.unwrap().netlink.unwrap();
+        let part = row.extras.unwrap().netlink.unwrap();
         assert_eq!((part.protocol.name(), part.portid, part.drops), ("kobject_uevent", 4_294_963_120, Some(5)));
         assert_eq!(part.groups_text, b"1,2");
     }
@@ -102,14 +102,14 @@ mod tests {
             ("0 3 3 10003 2 1 0 0 1", "Proto"),
             ("0 3 3 0003 2 1 0 0", "Inode"),
         ] {
-            let mut rare = Rare::default();
-            let error = parse_proc_packet_line(line.as_bytes(), 0, &mut rare).unwrap_err();
+            let mut extras = FamilyExtras::default();
+            let error = parse_proc_packet_line(line.as_bytes(), 0, &mut extras).unwrap_err();
             assert_eq!(error, DecodeError::Word(column), "{line}");
         }
         for (line, column) in [("0 256 0 0 0 0 0 0 0 0", "Eth"), ("0 0 0 g 0 0 0 0 0 0", "Groups"), ("0 0 0", "Groups")]
         {
-            let (mut rare, mut text) = (Rare::default(), Vec::new());
-            let error = parse_proc_netlink_line(line.as_bytes(), 0, &mut rare, &mut text).unwrap_err();
+            let (mut extras, mut text) = (FamilyExtras::default(), Vec::new());
+            let error = parse_proc_netlink_line(line.as_bytes(), 0, &mut extras, &mut text).unwrap_err();
             assert_eq!(error, DecodeError::Word(column), "{line}");
         }
     }

@@ -1,7 +1,7 @@
 //! One event of the BPF program as a row.
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
-use record::rows::{Direction, Endpoint, Happening, Holder, Reason, SocketEvent};
+use record::rows::{Direction, Endpoint, EventKind, Holder, Reason, SocketEvent};
 use record::{Addr, Comm, State};
 
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
@@ -50,9 +50,9 @@ pub(crate) fn decode<'b>(event: Event<'_>, time: &'b [u8]) -> Result<SocketEvent
     // Every offset lies inside the event: the fallbacks are never taken.
     let (wide, word) = (|at| u64_at(event, at).unwrap_or(0), |at| u32_at(event, at).unwrap_or(0));
     let byte = |at: usize| event.get(at).copied().unwrap_or(0);
-    let happening = match byte(88) {
-        KIND_OPEN => Happening::Open,
-        KIND_CLOSE => Happening::Close,
+    let kind = match byte(88) {
+        KIND_OPEN => EventKind::Open,
+        KIND_CLOSE => EventKind::Close,
         _ => return Err(DecodeError::Word("kind")),
     };
     let (family, state) = (byte(FAMILY), State(byte(91)));
@@ -66,10 +66,10 @@ pub(crate) fn decode<'b>(event: Event<'_>, time: &'b [u8]) -> Result<SocketEvent
     };
     let opened_ns = wide(8);
     let lasted_us = wide(0).saturating_sub(opened_ns) / 1000;
-    let is_close = happening == Happening::Close;
+    let is_close = kind == EventKind::Close;
     let holder = (word(52) != 0).then(|| holder_of(event));
     Ok(SocketEvent {
-        happening,
+        kind,
         time,
         duration_us: (is_close && opened_ns != 0).then_some(lasted_us),
         netns_id: word(48).into(),

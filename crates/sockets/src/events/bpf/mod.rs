@@ -9,8 +9,8 @@ pub(crate) mod programs;
 
 use netlink::DecodeError;
 use netlink::prefix::u64_at;
-use record::rows::{Happening, SocketEvents};
-use record::{Accounting, Books, Each, Next, SourceError, Tide};
+use record::rows::{EventKind, SocketEvents};
+use record::{Accounting, Each, Next, RowStats, SourceError, StreamState};
 use sys::clock::TimestampWriter;
 use sys::{Blocks, SysError};
 
@@ -63,7 +63,7 @@ impl Head {
 pub(crate) struct BpfEvents<'h> {
     blocks: Box<dyn Blocks + 'h>,
     moments: TimestampWriter,
-    books: Books,
+    stats: RowStats,
     last: Head,
     wall_ns: u64,
     opened: u64,
@@ -75,7 +75,7 @@ impl<'h> BpfEvents<'h> {
         BpfEvents {
             blocks,
             moments: TimestampWriter::new(),
-            books: Books::default(),
+            stats: RowStats::default(),
             last: Head::default(),
             wall_ns: 0,
             opened: 0,
@@ -83,25 +83,25 @@ impl<'h> BpfEvents<'h> {
         }
     }
 
-    pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
-        let Some(block) = self.blocks.next().map_err(failed)? else { return Ok(Tide::Out) };
-        self.books.used(BPF);
+    pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<StreamState, SourceError> {
+        let Some(block) = self.blocks.next().map_err(failed)? else { return Ok(StreamState::Ended) };
+        self.stats.used(BPF);
         let Some(head) = Head::parse(block) else {
-            self.books.arrived(1);
-            self.books.failed(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
-            return Ok(Tide::In);
+            self.stats.arrived(1);
+            self.stats.failed(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
+            return Ok(StreamState::Open);
         };
         self.last = head;
         let mut events = block.get(HEAD..).unwrap_or_default();
         while !events.is_empty() {
-            self.books.arrived(1);
+            self.stats.arrived(1);
             let event = match Event::first(events) {
                 Ok((event, rest)) => {
                     events = rest;
                     event
                 }
                 Err(short) => {
-                    self.books.failed(DecodeError::Short { what: "event", claims: EVENT, has: short.len() });
+                    self.stats.failed(DecodeError::Short { what: "event", claims: EVENT, has: short.len() });
                     break;
                 }
             };
@@ -111,17 +111,17 @@ impl<'h> BpfEvents<'h> {
             };
             match &decode(event, time) {
                 Ok(row) => {
-                    self.opened += u64::from(row.happening == Happening::Open);
-                    self.closed += u64::from(row.happening == Happening::Close);
-                    self.books.row();
+                    self.opened += u64::from(row.kind == EventKind::Open);
+                    self.closed += u64::from(row.kind == EventKind::Close);
+                    self.stats.row();
                     if each(row) == Next::Stop {
                         break;
                     }
                 }
-                Err(error) => self.books.failed(*error),
+                Err(error) => self.stats.failed(*error),
             }
         }
-        Ok(Tide::In)
+        Ok(StreamState::Open)
     }
 
     /// When the last event happened.
@@ -130,24 +130,24 @@ impl<'h> BpfEvents<'h> {
     }
 
     pub(crate) fn close(&mut self) -> Accounting {
-        let (mut books, last) = (std::mem::take(&mut self.books), self.last);
+        let (mut stats, last) = (std::mem::take(&mut self.stats), self.last);
         if last.lost_map > 0 {
             let text = "connections that the kernel's table had no room for: their owners are missing";
-            books.incomplete(last.lost_map, text);
+            stats.incomplete(last.lost_map, text);
         }
         if last.missed > 0 {
-            books.incomplete(last.missed, MISSED);
+            stats.incomplete(last.missed, MISSED);
         }
         if last.waiting > 0 {
-            books.note(format!("{} connections were established but not yet accepted, and not shown", last.waiting));
+            stats.note(format!("{} connections were established but not yet accepted, and not shown", last.waiting));
         }
-        let mut books = books.close();
-        books.lost += last.lost_ring;
+        let mut stats = stats.close();
+        stats.lost += last.lost_ring;
         if last.lost_ring > 0 {
-            books.because(last.lost_ring, "events lost because they came faster than they were read");
+            stats.add_reason(last.lost_ring, "events lost because they came faster than they were read");
         }
-        books.because(0, totals(self.opened, self.closed, last.failed));
-        books
+        stats.add_reason(0, totals(self.opened, self.closed, last.failed));
+        stats
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
         while told
             .next(&mut |row| {
                 rows.push(format!("{row:?}"));
-                if row.happening == Happening::Close {
+                if row.kind == EventKind::Close {
                     assert_eq!(row.duration_us, Some(2000));
                     assert_eq!(row.time, b"1970-01-01T00:00:01.003000000Z");
                     assert_eq!((row.direction, row.local.port, row.peer.port), (Direction::In, 80, 40_000));
@@ -231,7 +231,7 @@ mod tests {
                 Next::More
             })
             .unwrap()
-            == Tide::In
+            == StreamState::Open
         {}
         (rows, told.close())
     }
@@ -246,27 +246,27 @@ mod tests {
     #[test]
     fn events_become_rows_and_the_books_balance() {
         let head = Head { epoch_ns: 1_000_000_000, ..Head::default() };
-        let (rows, books) =
+        let (rows, stats) =
             read(vec![block(head, &[event(1, 1, 0), event(2, State::LAST_ACK.0, 0)]), block(head, &[])]);
         assert_eq!(rows.len(), 2);
         assert!(rows[1].contains(&format!("{:?}", Reason::Fin)), "{}", rows[1]);
-        assert_eq!((books.seen, books.failed, books.is_partial()), (2, 0, false));
+        assert_eq!((stats.seen, stats.failed, stats.is_partial()), (2, 0, false));
     }
 
     #[test]
     fn both_families_in_one_block() {
         let head = Head { epoch_ns: 1_000_000_000, ..Head::default() };
-        let (rows, books) = read(vec![block(head, &[event6(1), event(1, 1, 0), event6(1), event(2, 4, 0)])]);
-        assert_eq!((rows.len(), books.failed), (4, 0));
+        let (rows, stats) = read(vec![block(head, &[event6(1), event(1, 1, 0), event6(1), event(2, 4, 0)])]);
+        assert_eq!((rows.len(), stats.failed), (4, 0));
         assert!(rows[0].contains("V6") && rows[2].contains("V6") && !rows[1].contains("V6"), "{rows:?}");
     }
 
     #[test]
     fn what_was_lost_is_told() {
         let head = Head { lost_ring: 3, lost_map: 2, waiting: 1, missed: 4, ..Head::default() };
-        let (_, books) = read(vec![block(head, &[])]);
-        assert_eq!(books.lost, 3);
-        assert!(books.is_partial() && books.why.len() == 5, "{books:?}");
+        let (_, stats) = read(vec![block(head, &[])]);
+        assert_eq!(stats.lost, 3);
+        assert!(stats.is_partial() && stats.why.len() == 5, "{stats:?}");
         let (_, missed) = read(vec![block(Head { missed: 1, ..Head::default() }, &[])]);
         assert!(missed.is_partial() && missed.why.len() == 2, "{missed:?}");
     }
@@ -279,8 +279,8 @@ mod tests {
         unknown_kind.truncate(EVENT);
         let cut = event(1, 1, 0)[..50].to_vec();
         let head = Head::default();
-        let (rows, books) = read(vec![vec![1, 2, 3], block(head, &[unknown_kind, family, event(1, 1, 0), cut])]);
-        assert_eq!((rows.len(), books.failed), (1, 4));
+        let (rows, stats) = read(vec![vec![1, 2, 3], block(head, &[unknown_kind, family, event(1, 1, 0), cut])]);
+        assert_eq!((rows.len(), stats.failed), (1, 4));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! CAP_NET_ADMIN on most kernels. Start reading at [`Destroyed::next`].
 use netlink::{DecodeError, Messages, SocketBlocks};
 use record::rows::Socket;
-use record::{Accounting, Books, Next, Proto, State, Tide};
+use record::{Accounting, Next, Proto, RowStats, State, StreamState};
 use sys::{Blocks, Errno, Host, NetlinkSocket, SysError, clock};
 
 use crate::backends::netlink::inet_diag::{InetDecoder, SOCK_DIAG_BY_FAMILY};
@@ -27,7 +27,7 @@ const INET_DIAG_PROTOCOL: u16 = 10;
 /// A listener to the destruction of TCP and UDP sockets in the calling thread's namespace.
 pub struct Destroyed<'h> {
     blocks: Box<dyn Blocks + 'h>,
-    books: Books,
+    stats: RowStats,
     netns_id: u64,
     unknown_attrs: u64,
     wall_ns: u64,
@@ -60,34 +60,34 @@ impl<'h> Destroyed<'h> {
             let buffer = vec![0; HEAD + SocketBlocks::BUFFER].into_boxed_slice();
             Ok(Box::new(Live { socket, buffer, tick_ms, stop, after_stop: 0 }))
         })?;
-        Ok(Destroyed { blocks, books: Books::default(), netns_id, unknown_attrs: 0, wall_ns: 0 })
+        Ok(Destroyed { blocks, stats: RowStats::default(), netns_id, unknown_attrs: 0, wall_ns: 0 })
     }
 
     /// Waits for the next sockets, or a tick, and hands them to `each` in their last state.
-    pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<Tide, SysError> {
-        let Some(block) = self.blocks.next()? else { return Ok(Tide::Out) };
-        self.books.used("netlink");
+    pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<StreamState, SysError> {
+        let Some(block) = self.blocks.next()? else { return Ok(StreamState::Ended) };
+        self.stats.used("netlink");
         let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEAD>() else {
-            return Ok(Tide::In);
+            return Ok(StreamState::Open);
         };
         self.wall_ns = u64::from_le_bytes(*time);
         if overrun != 0 {
             // ENOBUFS tells that messages are missing, not how many.
             let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
-            self.books.incomplete(1, text);
+            self.stats.incomplete(1, text);
         }
         for message in Messages::new(messages) {
             let payload = match message {
                 Ok(message) if message.kind == SOCK_DIAG_BY_FAMILY => message.payload,
                 Ok(_) => continue,
                 Err(error) => {
-                    self.books.arrived(1);
+                    self.stats.arrived(1);
                     let error = DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has };
-                    self.books.failed(error);
+                    self.stats.failed(error);
                     break;
                 }
             };
-            self.books.arrived(1);
+            self.stats.arrived(1);
             let mut decoder = InetDecoder::new(proto_of(payload), self.netns_id);
             match &mut decoder.decode(payload) {
                 Ok(row) => {
@@ -95,16 +95,16 @@ impl<'h> Destroyed<'h> {
                     if row.state == State::BOUND_INACTIVE {
                         row.state = State::CLOSE;
                     }
-                    self.books.row();
+                    self.stats.row();
                     if each(row) == Next::Stop {
-                        return Ok(Tide::In);
+                        return Ok(StreamState::Open);
                     }
                 }
-                Err(error) => self.books.failed(*error),
+                Err(error) => self.stats.failed(*error),
             }
             self.unknown_attrs += decoder.unknown_attrs;
         }
-        Ok(Tide::In)
+        Ok(StreamState::Open)
     }
 
     /// When the last block was received: nanoseconds since 1970, UTC.
@@ -114,9 +114,9 @@ impl<'h> Destroyed<'h> {
 
     /// What became of every message.
     pub fn close(self) -> Accounting {
-        let mut books = self.books;
-        books.unknown_attrs(self.unknown_attrs);
-        books.close()
+        let mut stats = self.stats;
+        stats.unknown_attrs(self.unknown_attrs);
+        stats.close()
     }
 }
 

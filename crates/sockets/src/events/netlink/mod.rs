@@ -5,8 +5,8 @@
 //! not let us listen, a connection that is gone at the next look has closed some time before.
 pub(crate) mod destroyed;
 
-use record::rows::{Direction, Endpoint, Happening, Socket, SocketEvent, SocketEvents, TcpInfo, need};
-use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, Tide};
+use record::rows::{Direction, Endpoint, EventKind, Socket, SocketEvent, SocketEvents, TcpInfo, need};
+use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, StreamState};
 use std::collections::{HashMap, HashSet};
 use sys::Host;
 use sys::clock::TimestampWriter;
@@ -52,7 +52,7 @@ pub(crate) struct NetlinkEvents<'h> {
     looks: u64,
     next_look_ns: u64,
     moments: TimestampWriter,
-    books: Accounting,
+    stats: Accounting,
     rows: u64,
     unseen_openings: u64,
 }
@@ -74,7 +74,7 @@ impl<'h> NetlinkEvents<'h> {
             looks: 0,
             next_look_ns: 0,
             moments: TimestampWriter::new(),
-            books: Accounting::default(),
+            stats: Accounting::default(),
             rows: 0,
             unseen_openings: 0,
         };
@@ -93,8 +93,8 @@ impl<'h> NetlinkEvents<'h> {
         )
     }
 
-    pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<Tide, SourceError> {
-        let Some(destroyed) = &mut self.destroyed else { return Ok(Tide::Out) };
+    pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<StreamState, SourceError> {
+        let Some(destroyed) = &mut self.destroyed else { return Ok(StreamState::Ended) };
         let mut ended = Vec::new();
         let tide = destroyed.next(&mut |socket| {
             if is_connection(socket) {
@@ -105,11 +105,11 @@ impl<'h> NetlinkEvents<'h> {
         let now_ns = destroyed.wall_ns();
         for ended in &ended {
             if self.closed(ended, now_ns, each) == Next::Stop {
-                return Ok(Tide::In);
+                return Ok(StreamState::Open);
             }
         }
         let tide = tide.map_err(error_of)?;
-        if tide == Tide::In && now_ns >= self.next_look_ns {
+        if tide == StreamState::Open && now_ns >= self.next_look_ns {
             self.look(now_ns, each)?;
         }
         Ok(tide)
@@ -128,7 +128,7 @@ impl<'h> NetlinkEvents<'h> {
         }
         let opened_ns = known.and_then(|known| known.opened_ns);
         let row = SocketEvent {
-            happening: Happening::Close,
+            kind: EventKind::Close,
             time: self.moments.text(now_ns),
             duration_us: opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000),
             netns_id: self.netns_id,
@@ -166,7 +166,7 @@ impl<'h> NetlinkEvents<'h> {
         self.listeners.begin_look();
         let (known, listeners, look) = (&mut self.known, &mut self.listeners, self.looks);
         let mut full = 0;
-        let books = source.run(&demand, &mut |socket| {
+        let stats = source.run(&demand, &mut |socket| {
             if socket.is_listener() {
                 listeners.now.insert((socket.local.addr.unmapped(), socket.local.port));
             } else if is_open(socket) {
@@ -181,11 +181,11 @@ impl<'h> NetlinkEvents<'h> {
             }
             Next::More
         })?;
-        self.books.incomplete |= books.incomplete;
-        books.why.into_iter().for_each(|why| self.books.because(why.count, why.text));
+        self.stats.incomplete |= stats.incomplete;
+        stats.why.into_iter().for_each(|why| self.stats.add_reason(why.count, why.text));
         if full > 0 {
-            self.books.incomplete = true;
-            self.books.because(full, "connections beyond the first 1048576 were not followed");
+            self.stats.incomplete = true;
+            self.stats.add_reason(full, "connections beyond the first 1048576 were not followed");
         }
         self.next_look_ns = now_ns + (LOOK_MS * 1_000_000).max(self.known.len() as u64 * LOOK_NS_EACH * SHARE_OF_TIME);
         // Listeners come after connections in some dumps, so only now every one is known.
@@ -205,7 +205,7 @@ impl<'h> NetlinkEvents<'h> {
             known.opened_ns = Some(now_ns);
             self.rows += 1;
             let time = self.moments.text(now_ns);
-            if each(&known.row(Happening::Open, *cookie, self.netns_id, time)) == Next::Stop {
+            if each(&known.row(EventKind::Open, *cookie, self.netns_id, time)) == Next::Stop {
                 return Next::Stop;
             }
         }
@@ -226,7 +226,7 @@ impl<'h> NetlinkEvents<'h> {
             self.rows += 1;
             let duration_us = known.opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000);
             let time = self.moments.text(now_ns);
-            let row = SocketEvent { duration_us, ..known.row(Happening::Close, cookie, self.netns_id, time) };
+            let row = SocketEvent { duration_us, ..known.row(EventKind::Close, cookie, self.netns_id, time) };
             if each(&row) == Next::Stop {
                 return;
             }
@@ -234,22 +234,22 @@ impl<'h> NetlinkEvents<'h> {
     }
 
     pub(crate) fn close(&mut self) -> Accounting {
-        let mut books = std::mem::take(&mut self.books);
+        let mut stats = std::mem::take(&mut self.stats);
         if let Some(destroyed) = self.destroyed.take() {
             let told = destroyed.close();
             // Its rows are ours only where they were connections.
-            books.add(&Accounting { seen: 0, ..told });
+            stats.add(&Accounting { seen: 0, ..told });
         }
-        books.used(Via::Netlink.name());
-        books.seen = self.rows + books.failed;
+        stats.used(Via::Netlink.name());
+        stats.seen = self.rows + stats.failed;
         if self.unseen_openings > 0 {
-            books.incomplete = true;
-            books.because(self.unseen_openings, "connections whose opening was not seen: they were too short");
+            stats.incomplete = true;
+            stats.add_reason(self.unseen_openings, "connections whose opening was not seen: they were too short");
         }
         if self.deaf.is_some() {
-            books.incomplete = true;
+            stats.incomplete = true;
         }
-        books
+        stats
     }
 }
 
@@ -318,9 +318,9 @@ impl Known {
         }
     }
 
-    fn row<'b>(&self, happening: Happening, cookie: u64, netns_id: u64, time: &'b [u8]) -> SocketEvent<'b> {
+    fn row<'b>(&self, kind: EventKind, cookie: u64, netns_id: u64, time: &'b [u8]) -> SocketEvent<'b> {
         SocketEvent {
-            happening,
+            kind,
             time,
             netns_id,
             family: self.family,

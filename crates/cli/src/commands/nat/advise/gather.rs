@@ -17,27 +17,27 @@ use sys::{Host, NetnsTarget};
 pub(super) fn gather(
     session: &Session,
     asked: &NatAdvise,
-    books: &mut Accounting,
+    stats: &mut Accounting,
 ) -> Result<Vec<(u64, Evidence)>, SourceError> {
     let namespaces = session.namespaces();
     let ways = ways(session, namespaces.as_deref());
     let mut sampled = Sampled::default();
     let last = sampled.take_all(session, asked, &ways)?;
-    books.add(&last);
+    stats.add(&last);
     let host = session.host();
-    let machine = Machine::read(host, asked.memory_bytes, books);
+    let machine = Machine::read(host, asked.memory_bytes, stats);
     let mut found = BTreeMap::new();
     let alive: Vec<NetnsTarget<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is
     // counted.
-    let mut pass = namespaces.is_some().then(|| Pass::over(session, &sampled, &alive, books));
-    let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, books| {
+    let mut pass = namespaces.is_some().then(|| Pass::over(session, &sampled, &alive, stats));
+    let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, stats| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
-        let evidence = machine.evidence(session, netns_id, of, pass.as_mut(), books);
+        let evidence = machine.evidence(session, netns_id, of, pass.as_mut(), stats);
         found.insert(netns_id, evidence);
         Ok(Next::More)
     })?;
-    books.add(&read);
+    stats.add(&read);
     let is_heard = found.values().any(|evidence| evidence.is_listened_to == Some(true));
     let all_were_asked = namespaces.is_some() && found.values().all(|evidence| evidence.is_listened_to.is_some());
     let listened = if is_heard || all_were_asked { Some(is_heard) } else { None };
@@ -56,7 +56,7 @@ pub(super) fn gather(
 }
 
 /// Names of the namespaces, or their numbers, in the order of `found`.
-pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Accounting) -> Vec<Vec<u8>> {
+pub(super) fn names(session: &Session, found: &[(u64, Evidence)], stats: &mut Accounting) -> Vec<Vec<u8>> {
     let ids: Vec<u64> = found.iter().map(|(netns_id, _)| *netns_id).collect();
     let number = |id: u64| {
         let mut number = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn names(session: &Session, found: &[(u64, Evidence)], books: &mut Ac
     match named {
         Ok(names) => ids.iter().map(|id| names.name(*id).map_or_else(|| number(*id), <[u8]>::to_vec)).collect(),
         Err(error) => {
-            books.because(1, error.to_string());
+            stats.add_reason(1, error.to_string());
             ids.iter().map(|id| number(*id)).collect()
         }
     }
@@ -110,7 +110,7 @@ impl Counted {
 }
 
 impl Sampled {
-    /// Reads all namespaces as often as asked; the books are those of the last time.
+    /// Reads all namespaces as often as asked; the row counts are those of the last time.
     fn take_all(
         &mut self,
         session: &Session,
@@ -118,34 +118,34 @@ impl Sampled {
         ways: &[NetnsTarget<'_>],
     ) -> Result<Accounting, SourceError> {
         let interval_ns = u64::try_from(asked.interval.as_nanos()).unwrap_or(u64::MAX);
-        let mut books = Accounting::default();
+        let mut stats = Accounting::default();
         while self.round < asked.samples && session.host().begin_round() {
-            books = self.take(session, ways)?;
+            stats = self.take(session, ways)?;
             if self.round == asked.samples || session.host().is_replay() {
                 continue;
             }
             // From the end of the last round on: no two samples of a namespace are closer than this.
             let due_ns = sys::clock::monotonic_ns().saturating_add(interval_ns);
             if !session.sleep_until(due_ns) {
-                books.because(1, format!("interrupted after {} of {} samples", self.round, asked.samples));
+                stats.add_reason(1, format!("interrupted after {} of {} samples", self.round, asked.samples));
                 break;
             }
         }
-        Ok(books)
+        Ok(stats)
     }
 
     fn take(&mut self, session: &Session, ways: &[NetnsTarget<'_>]) -> Result<Accounting, SourceError> {
         self.round += 1;
         let (of, round) = (&mut self.of, self.round);
-        in_each(session.host(), ways, &mut |netns_id, books| {
+        in_each(session.host(), ways, &mut |netns_id, acct| {
             let stats = read(session.host(), netns_id, stat_need::SETTINGS, None).map_err(|error| SourceError {
                 what: "connection tracking",
                 fault: SourceFault::Unsupported,
                 cause: Box::new(error),
             })?;
             if let Some(why) = &stats.without {
-                books.incomplete = true;
-                books.because(1, format!("no counters: {why}"));
+                acct.incomplete = true;
+                acct.add_reason(1, format!("no counters: {why}"));
             }
             let counted = of.entry(netns_id).or_default();
             if let Some(entries) = stats.entries {
@@ -176,7 +176,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn read(host: &Host, memory_bytes_max: Option<u64>, books: &mut Accounting) -> Machine {
+    fn read(host: &Host, memory_bytes_max: Option<u64>, stats: &mut Accounting) -> Machine {
         let page_bytes = page_bytes(host);
         let memory_bytes = memory_bytes(host);
         let (entry, entries, rules) = (None, None, SnatRules::new());
@@ -188,7 +188,7 @@ impl Machine {
                 machine.entry = Some(EntryBytes { entry, extension, helped });
                 machine.entries = sizes.in_use;
             }
-            Err(error) => books.because(1, format!("{error}: what an entry takes in memory stays unknown")),
+            Err(error) => stats.add_reason(1, format!("{error}: what an entry takes in memory stays unknown")),
         }
         machine
     }
@@ -200,7 +200,7 @@ impl Machine {
         netns_id: u64,
         of: &Counted,
         pass: Option<&mut Pass>,
-        books: &mut Accounting,
+        stats: &mut Accounting,
     ) -> Evidence {
         let host = session.host();
         let settings = of.last.settings.unwrap_or_default();
@@ -208,7 +208,7 @@ impl Machine {
         let (census, chains) = match pass {
             _ if of.is_empty() => (Some(Census::new(&settings)), None),
             Some(pass) => (pass.censuses.remove(&netns_id), pass.chains),
-            None => census(session, netns_id, &settings, books),
+            None => census(session, netns_id, &settings, stats),
         };
         // Only entries with another source port make rules worth a process.
         let has_ports = census.as_ref().is_some_and(Census::has_source_ports);
@@ -234,9 +234,9 @@ impl Machine {
 }
 
 /// Reads what advice needs beside the table, its counters and settings: for a recording.
-pub(in super::super::super) fn survey(session: &Session, books: &mut Accounting) {
+pub(in super::super::super) fn survey(session: &Session, stats: &mut Accounting) {
     let host = session.host();
-    let machine = Machine::read(host, None, books);
+    let machine = Machine::read(host, None, stats);
     session.in_each_namespace(&mut |netns_id| {
         hears_events(host, netns_id);
         may_set(host, netns_id);
@@ -258,7 +258,7 @@ struct Pass {
 
 impl Pass {
     /// Reads the namespaces of `alive` that have entries.
-    fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], books: &mut Accounting) -> Pass {
+    fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], stats: &mut Accounting) -> Pass {
         let counted = |way: &NetnsTarget<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
         let filled: Vec<NetnsTarget<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
         let settings = |way: &NetnsTarget<'_>| counted(way).and_then(|of| of.last.settings).unwrap_or_default();
@@ -266,7 +266,7 @@ impl Pass {
         if filled.is_empty() {
             return pass;
         }
-        tell_of_bpf(session, books);
+        tell_of_bpf(session, stats);
         pass.censuses.extend(filled.iter().map(|way| (way.netns_id, Census::new(&settings(way)))));
         let options = Options::new(session.netns_id());
         let mut source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.conntrack_cache());
@@ -276,7 +276,7 @@ impl Pass {
             }
             Next::More
         });
-        if !take_books(read, books) {
+        if !take_stats(read, stats) {
             // One that has not a single row may be one that was not read.
             pass.censuses.retain(|_, census| census.entries() > 0);
         }
@@ -296,25 +296,25 @@ fn walked(chains: conntrack::Chains) -> Chains {
 }
 
 /// Says why the walk is not possible; what was tried in vain the reading itself tells.
-fn tell_of_bpf(session: &Session, books: &mut Accounting) {
+fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
     let (doors, is_live) = (session.conntrack_cache(), !session.host().is_replay());
     if let Some(why) = doors.why_not().filter(|_| is_live && doors.refused().is_none()) {
-        books.because(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
+        stats.add_reason(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
     }
 }
 
 /// Adds what a reading could not do; true if it was whole.
-fn take_books(read: Result<Accounting, SourceError>, books: &mut Accounting) -> bool {
+fn take_stats(read: Result<Accounting, SourceError>, stats: &mut Accounting) -> bool {
     match read {
         Ok(read) => {
             let is_whole = !read.is_partial();
-            books.incomplete |= !is_whole;
-            read.why.into_iter().for_each(|why| books.because(why.count, why.text));
+            stats.incomplete |= !is_whole;
+            read.why.into_iter().for_each(|why| stats.add_reason(why.count, why.text));
             is_whole
         }
         Err(error) => {
-            books.incomplete = true;
-            books.because(1, error.to_string());
+            stats.incomplete = true;
+            stats.add_reason(1, error.to_string());
             false
         }
     }
@@ -325,9 +325,9 @@ fn census(
     session: &Session,
     netns_id: u64,
     settings: &CtSettings,
-    books: &mut Accounting,
+    stats: &mut Accounting,
 ) -> (Option<Census>, Option<Chains>) {
-    tell_of_bpf(session, books);
+    tell_of_bpf(session, stats);
     let mut census = Census::new(settings);
     let mut source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.conntrack_cache());
     let read = source.run(&demand(), &mut |row| {
@@ -335,7 +335,7 @@ fn census(
         Next::More
     });
     let is_read = read.is_ok();
-    take_books(read, books);
+    take_stats(read, stats);
     if is_read { (Some(census), source.chains().map(walked)) } else { (None, None) }
 }
 

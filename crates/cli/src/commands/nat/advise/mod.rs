@@ -48,24 +48,24 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
-    let mut books = Accounting::default();
-    session.find_namespaces(true, &mut books);
-    let gathered = gather::gather(&session, &asked, &mut books);
+    let mut stats = Accounting::default();
+    session.find_namespaces(true, &mut stats);
+    let gathered = gather::gather(&session, &asked, &mut stats);
     let outcome = match gathered {
-        Ok(found) => tell(&session, &asked, found, &mut books),
+        Ok(found) => tell(&session, &asked, found, &mut stats),
         Err(error) => Outcome::because(Exit::Failed, error),
     };
-    session.finish(&mut books);
+    session.finish(&mut stats);
     let Outcome { mut exit, mut messages } = outcome;
-    messages.extend(footer_lines(&books));
-    if exit == Exit::Ok && books.is_partial() {
+    messages.extend(footer_lines(&stats));
+    if exit == Exit::Ok && stats.is_partial() {
         exit = Exit::Partial;
     }
     Outcome { exit, messages }
 }
 
-fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, books: &mut Accounting) -> Outcome {
-    let names = gather::names(session, &found, books);
+fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, stats: &mut Accounting) -> Outcome {
+    let names = gather::names(session, &found, stats);
     let judged: Vec<Judged> = found
         .into_iter()
         .zip(names)

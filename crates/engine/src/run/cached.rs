@@ -1,19 +1,19 @@
-//! Rounds: what is the same as in the round before is not made again. See [`crate::written`].
+//! Rounds: what is the same as in the round before is not made again. See [`crate::rendered_rows`].
 
 use super::{Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::plan::{Plan, Work};
-use crate::written::Written;
-use record::{Accounting, Again, Get, Lookups, Next, Round, RowBytes, Sink, Source, Table, Unchanged, Value};
+use crate::rendered_rows::RenderedRows;
+use record::{Accounting, Get, Lookups, Next, Reused, Round, RowBytes, RowCache, Sink, Source, Table, Value};
 use std::cell::RefCell;
 use std::mem;
 
 /// A plan for one of several rounds that go to the same sink, and what is remembered of the round before.
-pub struct Knowing<'k, T: Table> {
+pub struct CachedPlan<'k, T: Table> {
     plan: &'k Plan<T>,
-    written: &'k mut Written,
+    rendered: &'k mut RenderedRows,
 }
 
-impl<T: Table> Knowing<'_, T> {
+impl<T: Table> CachedPlan<'_, T> {
     /// [`Plan::run`] in which rows that are the same as in the round before are not made again, where that is possible:
     /// as they come, to a sink that keeps its rows.
     ///
@@ -28,17 +28,17 @@ impl<T: Table> Knowing<'_, T> {
     ) -> Result<Run, RunError> {
         let plan = self.plan;
         // An order is made of cells, and a limit must be looked at row by row.
-        let fits = matches!(plan.work, Work::Stream) && plan.limit.is_none() && sink.keeps();
+        let fits = matches!(plan.work, Work::Stream) && plan.limit.is_none() && sink.can_reuse();
         let gate = plan.gate(source, lookups, stop)?;
-        plan.read(source, &gate, plan.out(sink, round), fits.then_some(self.written))
+        plan.read(source, &gate, plan.out(sink, round), fits.then_some(self.rendered))
     }
 }
 
 impl<T: Table> Plan<T> {
     /// The plan for a round that follows another, with what `written` remembers of that. What lookups answer must be the
-    /// same in both: else [`Written::clear`] is to be called first.
-    pub fn knowing<'k>(&'k self, written: &'k mut Written) -> Knowing<'k, T> {
-        Knowing { plan: self, written }
+    /// same in both: else [`RenderedRows::clear`] is to be called first.
+    pub fn cached<'k>(&'k self, rendered: &'k mut RenderedRows) -> CachedPlan<'k, T> {
+        CachedPlan { plan: self, rendered }
     }
 
     /// The column that shows a field, if one does; `None` if that is not the only thing that is made of it.
@@ -52,16 +52,16 @@ impl<T: Table> Plan<T> {
     }
 
     /// Rows go out as they come, those of the round before as they went.
-    pub(super) fn stream_again(
+    pub(super) fn stream_cached(
         &self,
         source: &mut dyn Source<T>,
         gate: &Gate<'_, T>,
         out: &mut Out<'_>,
         pass: &mut Pass,
-        written: &mut Written,
+        rendered: &mut RenderedRows,
     ) -> Result<Accounting, RunError> {
-        written.begin();
-        let streaming = RefCell::new(Streaming { gate, out, pass, written, tag: Some(0) });
+        rendered.begin();
+        let streaming = RefCell::new(Streaming { gate, out, pass, rendered, tag: Some(0) });
         let shared = Shared { plan: self, streaming };
         let mut spare = vec![Value::Null; self.cells.len()];
         let from_source = source.read(&self.demand, Some(&shared), &mut |row| {
@@ -77,7 +77,7 @@ struct Streaming<'p, 'o, 'g, T: Table> {
     gate: &'p Gate<'g, T>,
     out: &'p mut Out<'o>,
     pass: &'p mut Pass,
-    written: &'p mut Written,
+    rendered: &'p mut RenderedRows,
     /// For the next row that is handed over.
     tag: Option<u32>,
 }
@@ -86,44 +86,44 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
     fn row(&mut self, plan: &[Get<T>], row: &T::Row<'_>, spare: &mut Vec<Value<'static>>) -> Next {
         let tag = self.tag.replace(0);
         if tag.is_none() {
-            self.written.forget();
+            self.rendered.invalidate();
         }
         let mut passed = None;
         if self.gate.admits(row, self.pass) {
             let gate = self.gate;
-            let (lacks, mut gap) = (self.written.lacks(), 0);
+            let (column, mut hole) = (self.rendered.hole_column(), 0);
             let mut cells = mem::take(spare);
             fill(plan, row, gate.lookups, &mut cells);
             // The answer is in `pass`, too.
-            let _ = match self.written.fresh() {
+            let _ = match self.rendered.fresh() {
                 Some(fresh) => self.out.put(self.pass, |sink| {
-                    let kept = sink.row_kept(&cells, lacks, fresh)?;
-                    gap = kept.gap;
-                    Ok(kept.next)
+                    let row = sink.render_row(&cells, column, fresh)?;
+                    hole = row.hole_at;
+                    Ok(row.next)
                 }),
                 None => self.out.put(self.pass, |sink| sink.row(&cells)),
             };
             *spare = recycled(cells);
-            passed = Some(gap);
+            passed = Some(hole);
         }
         if let Some(tag) = tag {
-            self.written.keep(tag, passed);
+            self.rendered.keep(tag, passed);
         }
         self.pass.next()
     }
 
     #[inline]
-    fn again(&mut self, bytes: RowBytes<'_>) -> Option<Again> {
-        let kept = self.written.look(bytes)?;
+    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<Reused> {
+        let kept = self.rendered.look(bytes)?;
         self.gate.count(self.pass);
-        match self.written.text(kept) {
-            None => self.pass.books.filtered += 1,
+        match self.rendered.text(kept) {
+            None => self.pass.stats.filtered += 1,
             Some(text) => {
-                let missing = self.written.missing(kept, bytes.beside);
-                let _ = self.out.put(self.pass, |sink| sink.again(text, missing));
+                let hole = self.rendered.hole(kept, bytes.beside);
+                let _ = self.out.put(self.pass, |sink| sink.write_rendered(text, hole));
             }
         }
-        Some(Again { next: self.pass.next(), tag: kept.tag() })
+        Some(Reused { next: self.pass.next(), tag: kept.tag() })
     }
 }
 
@@ -133,22 +133,22 @@ struct Shared<'p, 'o, 'g, T: Table> {
     streaming: RefCell<Streaming<'p, 'o, 'g, T>>,
 }
 
-impl<T: Table> Unchanged for Shared<'_, '_, '_, T> {
-    fn but_for(&self, field: usize) -> bool {
+impl<T: Table> RowCache for Shared<'_, '_, '_, T> {
+    fn exclude_field(&self, field: usize) -> bool {
         let Some(column) = self.plan.column_but_for(field) else { return false };
-        self.streaming.borrow_mut().written.lack(column);
+        self.streaming.borrow_mut().rendered.set_hole_column(column);
         true
     }
 
-    fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
-        self.streaming.borrow_mut().again(bytes)
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
+        self.streaming.borrow_mut().reuse(bytes)
     }
 
-    fn forget(&self) {
-        self.streaming.borrow_mut().written.forget();
+    fn invalidate(&self) {
+        self.streaming.borrow_mut().rendered.invalidate();
     }
 
-    fn carry(&self, tag: Option<u32>) {
+    fn set_tag(&self, tag: Option<u32>) {
         self.streaming.borrow_mut().tag = tag;
     }
 }

@@ -1,7 +1,7 @@
 //! Flows from round to round. Their rates are sums of their connections' rates: the sums of what they transferred fall
 //! when a connection ends.
 
-use super::watched::{Counters, Identity, Watchable, Watched, mix, mix_addr};
+use super::diff::{Counters, DiffTable, Identity, RowDiff, mix, mix_addr};
 use super::{Direction, Flow, FlowStates, Flows};
 use crate::{Addr, Proto};
 
@@ -35,7 +35,7 @@ impl Key {
 /// Nothing is open any more.
 const NO_STATES: FlowStates = [0; 14];
 
-impl Watchable for Flows {
+impl DiffTable for Flows {
     type Kept = FlowKept;
 
     fn identity(row: &Flow<'_>, secret: u64) -> Identity {
@@ -58,11 +58,11 @@ impl Watchable for Flows {
         FlowKept { key: Key::of(row), guessed: row.guessed, connections: row.connections }
     }
 
-    fn watched<'w>(row: &'w Flow<'_>, watched: &'w Watched) -> Flow<'w> {
-        Flow { watched: Some(watched), ..*row }
+    fn with_diff<'w>(row: &'w Flow<'_>, diff: &'w RowDiff) -> Flow<'w> {
+        Flow { diff: Some(diff), ..*row }
     }
 
-    fn gone<'w>(identity: Identity, kept: &'w FlowKept, watched: &'w Watched) -> Flow<'w> {
+    fn gone<'w>(identity: Identity, kept: &'w FlowKept, diff: &'w RowDiff) -> Flow<'w> {
         let Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port } = kept.key;
         Flow {
             netns_id: identity.netns_id,
@@ -86,7 +86,7 @@ impl Watchable for Flows {
             bytes_in_per_s: None,
             bytes_out_per_s: None,
             rtt: None,
-            watched: Some(watched),
+            diff: Some(diff),
         }
     }
 }

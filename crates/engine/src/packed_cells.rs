@@ -27,7 +27,7 @@ mod tag {
 
 /// The arena.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct PackedCells {
     bytes: Vec<u8>,
     side: Side,
 }
@@ -132,7 +132,7 @@ fn pack_number(n: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes.get(skipped..).unwrap_or(&[]));
 }
 
-impl Kept {
+impl PackedCells {
     /// Bytes in the arena.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -282,13 +282,13 @@ mod tests {
             Value::Words(b"audit,web"),
             Value::Bits(0, &["a", "b", "c"]),
         ];
-        let mut kept = Kept::default();
-        cells.iter().for_each(|cell| kept.put(cell));
-        let mut reader = kept.read(0);
+        let mut packed = PackedCells::default();
+        cells.iter().for_each(|cell| packed.put(cell));
+        let mut reader = packed.read(0);
         for cell in cells {
             assert_eq!(reader.cell(), cell);
         }
         assert_eq!(reader.cell(), Value::Null);
-        assert_eq!(kept.read(usize::MAX).cell(), Value::Null);
+        assert_eq!(packed.read(usize::MAX).cell(), Value::Null);
     }
 }

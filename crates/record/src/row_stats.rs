@@ -1,4 +1,4 @@
-//! The books of a run while a source reads.
+//! The row counts of a run while a source reads.
 use std::borrow::Cow;
 use std::fmt;
 
@@ -11,14 +11,14 @@ const REASONS_MAX: usize = 8;
 /// [`Accounting`]. A row costs two additions: one where it comes from the kernel, one for what becomes of it. Nothing
 /// derives one from the other, so that a row which gets lost on the way shows as a difference.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct RowStats {
     /// Rows that came from the kernel or the recording.
     seen: u64,
     rows: u64,
     acct: Accounting,
 }
 
-impl Books {
+impl RowStats {
     /// Records came: messages, lines, rows of a block, whether or not they make sense. Called where they come from.
     #[inline]
     pub fn arrived(&mut self, rows: u64) {
@@ -43,8 +43,8 @@ impl Books {
     }
 
     /// A row that is out already.
-    pub fn doubled(&mut self) {
-        self.acct.doubled += 1;
+    pub fn duplicate(&mut self) {
+        self.acct.duplicates += 1;
     }
 
     /// A row that makes no sense.
@@ -60,9 +60,9 @@ impl Books {
         let text = format!("rows that make no sense: {error}");
         let known = self.acct.why.iter().any(|why| why.text == text);
         if known || self.acct.why.len() < REASONS_MAX {
-            return self.acct.because(count, text);
+            return self.acct.add_reason(count, text);
         }
-        self.acct.because(count, "rows that make no sense for other reasons");
+        self.acct.add_reason(count, "rows that make no sense for other reasons");
     }
 
     /// Attributes of a newer kernel that were skipped.
@@ -82,19 +82,19 @@ impl Books {
 
     /// Something for the footer that costs no row.
     pub fn note(&mut self, text: impl Into<Cow<'static, str>>) {
-        self.acct.because(0, text);
+        self.acct.add_reason(0, text);
     }
 
     /// Rows are missing, or are feared to: `count` of them, 0 if nobody knows.
     pub fn incomplete(&mut self, count: u64, text: impl Into<Cow<'static, str>>) {
         self.acct.incomplete = true;
-        self.acct.because(count, text);
+        self.acct.add_reason(count, text);
     }
 
     /// The question is wider than what the recording holds ([`Accounting::unanswered`]).
     pub fn unanswered(&mut self, text: impl Into<Cow<'static, str>>) {
         self.acct.unanswered = true;
-        self.acct.because(0, text);
+        self.acct.add_reason(0, text);
     }
 
     /// All that was read is in.
@@ -110,18 +110,18 @@ mod tests {
 
     #[test]
     fn reasons_end_but_counts_do_not() {
-        let mut books = Books::default();
+        let mut stats = RowStats::default();
         for n in 0..20 {
-            books.failed(n);
-            books.failed(0);
+            stats.failed(n);
+            stats.failed(0);
         }
-        books.failed_rows(5, Some("late"));
-        books.failed_rows(0, Some("none of this"));
-        books.row();
-        books.doubled();
-        books.arrived(48);
-        let acct = books.close();
-        assert_eq!((acct.seen, acct.failed, acct.doubled), (48, 45, 1));
+        stats.failed_rows(5, Some("late"));
+        stats.failed_rows(0, Some("none of this"));
+        stats.row();
+        stats.duplicate();
+        stats.arrived(48);
+        let acct = stats.close();
+        assert_eq!((acct.seen, acct.failed, acct.duplicates), (48, 45, 1));
         assert_eq!((acct.why.len(), acct.why.iter().map(|why| why.count).sum::<u64>()), (REASONS_MAX + 1, 45));
         assert_eq!((acct.why[0].count, &*acct.why[0].text), (21, "rows that make no sense: 0"));
     }

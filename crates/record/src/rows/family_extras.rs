@@ -6,7 +6,7 @@ use super::{SctpPart, TipcPart, VsockPart, XdpPart};
 
 /// The part of a row that few sockets have. Lives in the decoder's frame; the row points to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rare<'b> {
+pub struct FamilyExtras<'b> {
     /// IP protocol of a raw socket: what an ordinary socket's local port is to others.
     pub ip_protocol: Option<u8>,
     /// A packet socket.
@@ -25,9 +25,9 @@ pub struct Rare<'b> {
     pub xdp: Option<XdpPart>,
 }
 
-impl Rare<'_> {
+impl FamilyExtras<'_> {
     /// Nothing known.
-    pub const EMPTY: Rare<'static> = Rare {
+    pub const EMPTY: FamilyExtras<'static> = FamilyExtras {
         ip_protocol: None,
         packet: None,
         netlink: None,

@@ -47,7 +47,7 @@ pub struct Counters {
 
 /// Two readings of a row's counters. A rate is computed when it is asked for: nobody shows all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pace {
+pub struct Rate {
     /// The earlier reading.
     pub before: Counters,
     /// The later one.
@@ -56,7 +56,7 @@ pub struct Pace {
     pub interval_ns: u64,
 }
 
-impl Pace {
+impl Rate {
     /// Bytes received per second, rounded like all rates; `None` if the counter went backwards or no time passed.
     pub fn bytes_in_per_s(&self) -> Option<u64> {
         self.per_s(self.now.bytes_in.checked_sub(self.before.bytes_in)?)
@@ -99,22 +99,22 @@ impl Pace {
 
 /// What is known of a row by comparing it with the round before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Watched {
+pub struct RowDiff {
     /// `None` in the first round, and where the round before was not whole.
     pub change: Option<Change>,
     /// `None` for a row without counters, or that was not there before.
-    pub pace: Option<Pace>,
+    pub rate: Option<Rate>,
 }
 
-impl Watched {
+impl RowDiff {
     /// The cell of the field `change`.
-    pub(super) fn change<'r>(watched: Option<&Watched>) -> Value<'r> {
-        watched.and_then(|w| w.change).map_or(Value::Null, |change| Value::Name(change.name()))
+    pub(super) fn change<'r>(diff: Option<&RowDiff>) -> Value<'r> {
+        diff.and_then(|w| w.change).map_or(Value::Null, |change| Value::Name(change.name()))
     }
 
     /// The cell of a rate.
-    pub(super) fn rate<'r>(watched: Option<&Watched>, rate: fn(&Pace) -> Option<u64>) -> Value<'r> {
-        Value::number(watched.and_then(|w| w.pace.as_ref()).and_then(rate))
+    pub(super) fn rate<'r>(diff: Option<&RowDiff>, rate: fn(&Rate) -> Option<u64>) -> Value<'r> {
+        Value::number(diff.and_then(|w| w.rate.as_ref()).and_then(rate))
     }
 }
 
@@ -123,12 +123,12 @@ impl Watched {
 pub struct Identity {
     /// Network namespace.
     pub netns_id: u64,
-    /// Nearly unique in it: [`Watchable::is_same`] tells the rest.
+    /// Nearly unique in it: [`DiffTable::is_same`] tells the rest.
     pub id: u64,
 }
 
 /// A table whose rows can be found again in the next round.
-pub trait Watchable: Table {
+pub trait DiffTable: Table {
     /// What is kept of a row for the time when it is gone.
     type Kept;
 
@@ -145,10 +145,10 @@ pub trait Watchable: Table {
     fn keep(row: &Self::Row<'_>) -> Self::Kept;
 
     /// The row with what is known of it.
-    fn watched<'w>(row: &'w Self::Row<'_>, watched: &'w Watched) -> Self::Row<'w>;
+    fn with_diff<'w>(row: &'w Self::Row<'_>, diff: &'w RowDiff) -> Self::Row<'w>;
 
     /// The row of something that is gone.
-    fn gone<'w>(identity: Identity, kept: &'w Self::Kept, watched: &'w Watched) -> Self::Row<'w>;
+    fn gone<'w>(identity: Identity, kept: &'w Self::Kept, diff: &'w RowDiff) -> Self::Row<'w>;
 }
 
 /// One number more into a key.
@@ -179,13 +179,13 @@ mod tests {
     fn rates_by_example() {
         let before = Counters { bytes_in: 1_000, bytes_out: 5, segs_in: u32::MAX, segs_out: 7, retrans: 0 };
         let now = Counters { bytes_in: 4_001, bytes_out: 4, segs_in: 1, segs_out: 7, retrans: 3 };
-        let pace = Pace { before, now, interval_ns: 2_000_000_000 };
-        assert_eq!(pace.bytes_in_per_s(), Some(1_501), "1500.5 is rounded");
-        assert_eq!(pace.bytes_out_per_s(), None, "backwards");
-        assert_eq!(pace.segs_in_per_s(), Some(1), "run over by two");
-        assert_eq!((pace.segs_out_per_s(), pace.retrans_per_s()), (Some(0), Some(2)));
-        assert_eq!(Pace { interval_ns: 0, ..pace }.bytes_in_per_s(), None);
-        let huge = Pace { now: Counters { bytes_in: u64::MAX, ..now }, interval_ns: 1, ..pace };
+        let rate = Rate { before, now, interval_ns: 2_000_000_000 };
+        assert_eq!(rate.bytes_in_per_s(), Some(1_501), "1500.5 is rounded");
+        assert_eq!(rate.bytes_out_per_s(), None, "backwards");
+        assert_eq!(rate.segs_in_per_s(), Some(1), "run over by two");
+        assert_eq!((rate.segs_out_per_s(), rate.retrans_per_s()), (Some(0), Some(2)));
+        assert_eq!(Rate { interval_ns: 0, ..rate }.bytes_in_per_s(), None);
+        let huge = Rate { now: Counters { bytes_in: u64::MAX, ..now }, interval_ns: 1, ..rate };
         assert_eq!(huge.bytes_in_per_s(), None, "more than a number holds");
     }
 }

@@ -6,7 +6,7 @@
 //! changes only where sockets come and go, so a row is looked for where the last one was found, and a little further.
 //! Knows nothing of what the bytes mean.
 
-use record::{Missing, RowBytes, Rules, Value};
+use record::{Hole, RowBytes, Rules, Value};
 
 /// Bytes kept at most; about 160 go for a socket. Rows behind that are decoded and written as in the first round.
 pub const BYTES_MAX: usize = 128 << 20;
@@ -21,7 +21,7 @@ const WASTE: usize = 1 << 16;
 /// Length of the text of a row that did not pass the filter.
 const FILTERED: u16 = u16::MAX;
 
-/// One row. Its bytes and, behind them, its text lie in [`Written::bytes`].
+/// One row. Its bytes and, behind them, its text lie in [`RenderedRows::bytes`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     /// Half of [`RowBytes::key`]: only where to look, the bytes decide.
@@ -32,7 +32,7 @@ pub(crate) struct Kept {
     bytes: u16,
     text: u16,
     /// Where in the text a cell is missing, if one is.
-    gap: u16,
+    hole: u16,
 }
 
 impl Kept {
@@ -44,7 +44,7 @@ impl Kept {
         usize::from(self.bytes) + self.text_len()
     }
 
-    /// What its number was, see [`record::Unchanged::carry`].
+    /// What its number was, see [`record::RowCache::set_tag`].
     pub(crate) fn tag(self) -> u32 {
         self.tag
     }
@@ -55,7 +55,7 @@ impl Kept {
 struct Asked {
     key: u32,
     rules: Rules,
-    /// Bytes of it at the beginning of [`Written::fresh`].
+    /// Bytes of it at the beginning of [`RenderedRows::fresh`].
     bytes: usize,
     /// Where it stood in the round before, with other bytes, and how many of them.
     room: Option<(u32, usize)>,
@@ -63,7 +63,7 @@ struct Asked {
 
 /// What is remembered from round to round. One belongs to one plan and one sink.
 #[derive(Debug)]
-pub struct Written {
+pub struct RenderedRows {
     bytes_max: usize,
     bytes: Vec<u8>,
     /// Some row had no room in this round.
@@ -76,22 +76,22 @@ pub struct Written {
     cursor: usize,
     rules: Vec<Rules>,
     /// The column that all texts lack.
-    lacks: Option<usize>,
+    hole_column: Option<usize>,
     asked: Option<Asked>,
     /// The bytes of `asked`, then its text.
     fresh: Vec<u8>,
 }
 
-impl Default for Written {
-    fn default() -> Written {
-        Written::with_bytes(BYTES_MAX)
+impl Default for RenderedRows {
+    fn default() -> RenderedRows {
+        RenderedRows::with_bytes(BYTES_MAX)
     }
 }
 
-impl Written {
+impl RenderedRows {
     /// A memory of at most `bytes_max` bytes; nothing is known yet.
-    pub fn with_bytes(bytes_max: usize) -> Written {
-        Written {
+    pub fn with_bytes(bytes_max: usize) -> RenderedRows {
+        RenderedRows {
             bytes_max: bytes_max.min(u32::MAX as usize),
             bytes: Vec::new(),
             is_full: false,
@@ -100,7 +100,7 @@ impl Written {
             live: 0,
             cursor: 0,
             rules: Vec::new(),
-            lacks: None,
+            hole_column: None,
             asked: None,
             fresh: Vec::new(),
         }
@@ -108,7 +108,7 @@ impl Written {
 
     /// Forgets everything: what rows are made of, beside their own bytes, has changed (a namespace's name).
     pub fn clear(&mut self) {
-        *self = Written::with_bytes(self.bytes_max);
+        *self = RenderedRows::with_bytes(self.bytes_max);
     }
 
     /// A new round begins; what was not there in the last one is forgotten.
@@ -125,21 +125,21 @@ impl Written {
     }
 
     /// From this round on, and before its first row: texts lack the cell of this column.
-    pub(crate) fn lack(&mut self, column: Option<usize>) {
-        if self.lacks != column {
-            *self = Written { lacks: column, ..Written::with_bytes(self.bytes_max) };
+    pub(crate) fn set_hole_column(&mut self, column: Option<usize>) {
+        if self.hole_column != column {
+            *self = RenderedRows { hole_column: column, ..RenderedRows::with_bytes(self.bytes_max) };
         }
     }
 
     /// The column that texts lack.
-    pub(crate) fn lacks(&self) -> Option<usize> {
-        self.lacks
+    pub(crate) fn hole_column(&self) -> Option<usize> {
+        self.hole_column
     }
 
     /// The cell that this row's text lacks, with what it is now.
     #[inline]
-    pub(crate) fn missing<'v>(&self, kept: Kept, value: Value<'v>) -> Option<Missing<'v>> {
-        self.lacks.map(|column| Missing { column, gap: kept.gap.into(), value })
+    pub(crate) fn hole<'v>(&self, kept: Kept, value: Value<'v>) -> Option<Hole<'v>> {
+        self.hole_column.map(|column| Hole { column, at: kept.hole.into(), value })
     }
 
     /// Rows in their order, without gaps.
@@ -155,7 +155,7 @@ impl Written {
     }
 
     /// The row, if it was there in the round before and is the same: from now on it is of this round. Otherwise what is
-    /// put into [`Written::fresh`] behind its bytes may be kept for it.
+    /// put into [`RenderedRows::fresh`] behind its bytes may be kept for it.
     #[inline]
     pub(crate) fn look(&mut self, row: RowBytes<'_>) -> Option<Kept> {
         let key = (row.key >> 32) as u32;
@@ -196,7 +196,7 @@ impl Written {
 
     /// The row that was asked for is not to be known again.
     #[inline]
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.asked = None;
     }
 
@@ -207,14 +207,14 @@ impl Written {
         let text = if passed.is_some() { self.fresh.len() - asked.bytes } else { FILTERED.into() };
         self.fresh.truncate(if passed.is_some() { self.fresh.len() } else { asked.bytes });
         let lengths = (u16::try_from(asked.bytes), u16::try_from(text), u16::try_from(passed.unwrap_or(0)));
-        let (Ok(bytes), Ok(text), Ok(gap)) = lengths else { return };
+        let (Ok(bytes), Ok(text), Ok(hole)) = lengths else { return };
         if passed.is_some() && text == FILTERED {
             return;
         }
         let Some(rules) = self.number_of(asked.rules) else { return };
         let Some(at) = self.put(asked.room) else { return };
         self.live += self.fresh.len();
-        self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, gap });
+        self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, hole });
     }
 
     /// Puts `fresh` where the row was before, if it fits, else behind everything.

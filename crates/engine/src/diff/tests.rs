@@ -23,12 +23,12 @@ fn with(cookie: u64, counters: Option<(u64, u64, u32)>) -> Socket<'static> {
 }
 
 /// The sockets of one round: shown as `cookie change in out segs`.
-fn round(memory: &mut Memory<Sockets>, now_ns: u64, source: &mut Canned) -> Vec<String> {
+fn round(memory: &mut DiffState<Sockets>, now_ns: u64, source: &mut Canned) -> Vec<String> {
     let columns = ["cookie", "change", "bytes_in_per_s", "bytes_out_per_s", "segs_out_per_s"];
     let mut sink = Seen::default();
-    let mut watching = Watching::new(source, memory, now_ns);
+    let mut watching = DiffSource::new(source, memory, now_ns);
     let ran = plan(request(&columns, "")).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false);
-    assert!(ran.unwrap().books.balances());
+    assert!(ran.unwrap().stats.balances());
     sink.rows
 }
 
@@ -38,7 +38,7 @@ fn canned(rows: Vec<Socket<'static>>) -> Canned {
 
 #[test]
 fn rounds_by_example() {
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     let rows = vec![with(1, Some((100, 0, 5))), with(2, None), with(3, Some((0, 7, 1)))];
     assert_eq!(round(&mut memory, SECOND, &mut canned(rows)), ["1 - - - -", "2 - - - -", "3 - - - -"]);
     // Two seconds later: one has grown, one is new in the middle, one is gone, one has lost its counters.
@@ -57,7 +57,7 @@ fn rounds_by_example() {
 
 #[test]
 fn a_connection_that_took_the_ports_of_another_is_new() {
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     round(&mut memory, 0, &mut canned(vec![with(1, Some((0, 0, 0)))]));
     let again = Socket { cookie: 9, ..with(1, Some((50, 0, 0))) };
     assert_eq!(round(&mut memory, SECOND, &mut canned(vec![again])), ["9 new - - -"]);
@@ -66,7 +66,7 @@ fn a_connection_that_took_the_ports_of_another_is_new() {
 
 #[test]
 fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     let all = || vec![with(1, None), with(2, None)];
     round(&mut memory, 0, &mut canned(all()));
     let partial = Accounting { incomplete: true, ..Accounting::default() };
@@ -77,7 +77,7 @@ fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
     assert_eq!(round(&mut memory, 2 * SECOND, &mut canned(more)), ["1 kept - - -", "2 kept - - -", "3 - - - -"]);
     let mut broken = Canned { fails: true, ..canned(all()) };
     let ran = plan(request(&["change"], "")).run(
-        &mut Watching::new(&mut broken, &mut memory, 3 * SECOND),
+        &mut DiffSource::new(&mut broken, &mut memory, 3 * SECOND),
         &Lookups::none(),
         &mut Seen::default(),
         None,
@@ -89,14 +89,14 @@ fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
 
 #[test]
 fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     let rows = |bytes| vec![with(1, Some((0, 0, 0))), with(2, Some((bytes, 0, 0)))];
-    let limited = |memory: &mut Memory<Sockets>, at, bytes, limit| {
+    let limited = |memory: &mut DiffState<Sockets>, at, bytes, limit| {
         let mut sink = Seen::default();
         let mut request = request(&["cookie", "bytes_in_per_s"], "");
         request.limit = limit;
         let mut source = canned(rows(bytes));
-        let mut watching = Watching::new(&mut source, memory, at);
+        let mut watching = DiffSource::new(&mut source, memory, at);
         plan(request).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         sink.rows
     };
@@ -107,11 +107,11 @@ fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
 
 #[test]
 fn nobody_who_does_not_ask_pays_or_sees_what_is_gone() {
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     for rows in [vec![with(1, None), with(2, None)], vec![with(2, None)]] {
         let mut sink = Seen::default();
         let mut source = canned(rows);
-        let mut watching = Watching::new(&mut source, &mut memory, SECOND);
+        let mut watching = DiffSource::new(&mut source, &mut memory, SECOND);
         plan(request(&["cookie"], "")).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         assert!(sink.rows.iter().all(|row| row != "1" || sink.rows.len() == 2));
     }
@@ -120,7 +120,7 @@ fn nobody_who_does_not_ask_pays_or_sees_what_is_gone() {
 
 #[test]
 fn filters_and_orders_work_on_rates_and_changes() {
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     let rows = |n: u64| (1..=5).map(|c| with(c, Some((c * c * n, 0, 0)))).collect::<Vec<_>>();
     round(&mut memory, 0, &mut canned(rows(0)));
     let mut sink = Seen::default();
@@ -128,24 +128,24 @@ fn filters_and_orders_work_on_rates_and_changes() {
     asked.sort = crate::Sort::parse_list("bytes_in_per_s:desc");
     asked.limit = Some(2);
     let mut source = canned(rows(2));
-    let mut watching = Watching::new(&mut source, &mut memory, SECOND);
+    let mut watching = DiffSource::new(&mut source, &mut memory, SECOND);
     plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
     assert_eq!(sink.rows, ["5 50", "4 32"]);
     let mut sink = Seen::default();
     let asked = request(&["cookie", "local_port", "peer_addr"], "change = gone");
     let mut source = canned(rows(2).split_off(4));
-    let mut watching = Watching::new(&mut source, &mut memory, 2 * SECOND);
+    let mut watching = DiffSource::new(&mut source, &mut memory, 2 * SECOND);
     plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
     assert_eq!(sink.rows, ["1 1 192.0.2.2", "2 2 192.0.2.2", "3 3 192.0.2.2", "4 4 192.0.2.2"]);
 }
 
 #[test]
 fn a_full_memory_is_told() {
-    let mut memory = Memory::with_rows(2);
+    let mut memory = DiffState::with_rows(2);
     for at in 0..2 {
         let mut sink = Seen::default();
         let mut source = canned((1..=4).map(|c| with(c, None)).collect());
-        let mut watching = Watching::new(&mut source, &mut memory, at);
+        let mut watching = DiffSource::new(&mut source, &mut memory, at);
         plan(request(&["cookie", "change"], ""))
             .run(&mut watching, &Lookups::none(), &mut sink, None, &|| false)
             .unwrap();
@@ -160,7 +160,7 @@ fn a_full_memory_is_told() {
 #[test]
 fn any_churn_is_told_like_a_plain_map_would() {
     let mut numbers = Numbers(7);
-    let mut memory = Memory::default();
+    let mut memory = DiffState::default();
     let mut plain: HashMap<u64, u64> = HashMap::new();
     for n in 0..300 {
         let mut now: Vec<u64> = plain.keys().copied().filter(|_| numbers.below(10) > 0).collect();

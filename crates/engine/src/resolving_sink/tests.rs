@@ -37,7 +37,7 @@ fn row(local: &str, pid: u64, peer: Option<&str>) -> [Value<'static>; 3] {
 #[test]
 fn rows_wait_for_names() {
     let (mut inner, mut names) = (Seen::default(), Book::default());
-    let mut hold = HoldForNames::new(&mut inner, &mut names);
+    let mut hold = ResolvingSink::new(&mut inner, &mut names);
     for _round in 0..2 {
         hold.begin(&columns(), None).unwrap();
         assert_eq!(hold.row(&row("10.0.0.1", 7, Some("192.0.2.1"))).unwrap(), Next::More);
@@ -53,7 +53,7 @@ fn rows_wait_for_names() {
 #[test]
 fn without_rows_nobody_waits() {
     let (mut inner, mut names) = (Seen::default(), Book::default());
-    let mut hold = HoldForNames::new(&mut inner, &mut names);
+    let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&columns(), None).unwrap();
     hold.end(&Accounting::default()).unwrap();
     assert_eq!((names.settled, inner.rounds.len()), (0, 1));
@@ -63,7 +63,7 @@ fn without_rows_nobody_waits() {
 #[test]
 fn full_memory_lets_rows_pass_and_says_so() {
     let (mut inner, mut names) = (Seen::default(), Book::default());
-    let mut hold = HoldForNames::with_limit(&mut inner, &mut names, 60);
+    let mut hold = ResolvingSink::with_limit(&mut inner, &mut names, 60);
     hold.begin(&columns(), None).unwrap();
     for pid in 0..5 {
         assert_eq!(hold.row(&row("10.0.0.1", pid, None)).unwrap(), Next::More);
@@ -78,7 +78,7 @@ fn full_memory_lets_rows_pass_and_says_so() {
 #[test]
 fn a_reader_that_leaves_is_not_called_again() {
     let (mut inner, mut names) = (Seen { stop_at: Some(1), ..Seen::default() }, Book::default());
-    let mut hold = HoldForNames::new(&mut inner, &mut names);
+    let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&columns(), None).unwrap();
     for pid in 0..5 {
         let _ = hold.row(&row("10.0.0.1", pid, None)).unwrap();
@@ -90,7 +90,7 @@ fn a_reader_that_leaves_is_not_called_again() {
 #[test]
 fn an_end_keeps_its_port_behind_the_name() {
     let (mut inner, mut names) = (Seen::default(), Book::default());
-    let mut hold = HoldForNames::new(&mut inner, &mut names);
+    let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&Columns(vec![Column { name: "client".into(), kind: Kind::Endpoint }; 3]), None).unwrap();
     let ends = [("10.0.0.1", Some(443)), ("10.0.0.2", None), ("192.0.2.1", Some(80))];
     let _ = hold.row(&ends.map(|(a, port)| Value::Endpoint(addr(a), port))).unwrap();

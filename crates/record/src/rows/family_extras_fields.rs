@@ -1,22 +1,24 @@
 //! Fields that few sockets have: packet, netlink, MPTCP, raw; upper layers, keys and options of TCP.
 
+use super::family_extras::{
+    FANOUT_NAMES, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
+};
 use super::nested;
-use super::rare::{FANOUT_NAMES, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart};
 use super::{Socket, Sockets, need};
 use crate::{Addr, Field, Kind, Show, Value};
 
 type F = Field<Sockets>;
 
 fn packet<'r, 'b>(row: &'r Socket<'b>) -> Option<&'r PacketPart<'b>> {
-    row.rare?.packet.as_ref()
+    row.extras?.packet.as_ref()
 }
 
 fn netlink<'r, 'b>(row: &'r Socket<'b>) -> Option<&'r NetlinkPart<'b>> {
-    row.rare?.netlink.as_ref()
+    row.extras?.netlink.as_ref()
 }
 
 fn mptcp<'b>(row: &Socket<'b>) -> Option<MptcpPart<'b>> {
-    row.rare?.mptcp
+    row.extras?.mptcp
 }
 
 fn ulp<'b>(row: &Socket<'b>) -> Option<UlpPart<'b>> {
@@ -113,7 +115,7 @@ pub(super) const OPTIONS: &[Field<Sockets>] = &option_fields! {
 
 /// The rest.
 pub(super) const RARE: &[Field<Sockets>] = &[
-    F::own("ip_protocol", Kind::Id, |row| Value::number(row.rare.and_then(|r| r.ip_protocol)))
+    F::own("ip_protocol", Kind::Id, |row| Value::number(row.extras.and_then(|r| r.ip_protocol)))
         .kernel("inet_num")
         .doc("IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any.")
         .show(Show::Wide),

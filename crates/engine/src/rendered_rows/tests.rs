@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
+use crate::diff::{DiffSource, DiffState};
 use crate::testing::{Canned, Numbers, Seen, cell_text, plan, request, socket};
-use crate::watched::{Memory, Watching};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{
-    Accounting, Columns, Demand, Each, Kept, Lookups, Missing, Next, Offer, Round, Sink, SinkError, Source,
-    SourceError, State, Table, Unchanged, Value, field_index,
+    Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Rendered, Round, RowCache, Sink, SinkError, Source,
+    SourceError, State, Table, Value, field_index,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -60,12 +60,12 @@ impl Source<Sockets> for Bytes {
     fn read(
         &mut self,
         _: &Demand<Sockets>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Sockets>,
     ) -> Result<Accounting, SourceError> {
         let queue = field_index::<Sockets>("recv_q").unwrap();
-        let unchanged = unchanged.filter(|unchanged| !self.but_for_queue || unchanged.but_for(queue));
-        let Some(unchanged) = unchanged else { return self.decoded(each) };
+        let cache = cache.filter(|cache| !self.but_for_queue || cache.exclude_field(queue));
+        let Some(cache) = cache else { return self.decoded(each) };
         let (but_for_queue, mut seen) = (self.but_for_queue, 0);
         for row in &self.rows {
             seen += 1;
@@ -76,7 +76,7 @@ impl Source<Sockets> for Bytes {
             let beside = Sockets::FIELDS[queue].cell(&made, &Lookups::none());
             // Some rows have the key of another.
             let key = u64::from(row.0 % 250) << 32;
-            let next = match unchanged.again(RowBytes { rules: self.rules, key, bytes: bytes.as_bytes(), beside }) {
+            let next = match cache.reuse(RowBytes { rules: self.rules, key, bytes: bytes.as_bytes(), beside }) {
                 Some(again) => {
                     self.known += 1;
                     again.next
@@ -104,29 +104,34 @@ impl Sink for Lines {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.row_kept(cells, None, &mut Vec::new()).map(|kept| kept.next)
+        self.render_row(cells, None, &mut Vec::new()).map(|kept| kept.next)
     }
 
-    fn keeps(&self) -> bool {
+    fn can_reuse(&self) -> bool {
         true
     }
 
-    fn row_kept(&mut self, cells: &[Value<'_>], lacks: Option<usize>, kept: &mut Vec<u8>) -> Result<Kept, SinkError> {
-        let text = |lacks: Option<usize>| {
+    fn render_row(
+        &mut self,
+        cells: &[Value<'_>],
+        hole: Option<usize>,
+        kept: &mut Vec<u8>,
+    ) -> Result<Rendered, SinkError> {
+        let text = |hole: Option<usize>| {
             let cells = cells.iter().enumerate();
-            cells.map(|(at, cell)| if lacks == Some(at) { String::new() } else { cell_text(cell) }).collect::<Vec<_>>()
+            cells.map(|(at, cell)| if hole == Some(at) { String::new() } else { cell_text(cell) }).collect::<Vec<_>>()
         };
-        kept.extend_from_slice(text(lacks).join(" ").as_bytes());
+        kept.extend_from_slice(text(hole).join(" ").as_bytes());
         self.lines.push(text(None).join(" "));
         // Behind the cells before it, each with a blank.
-        let gap = lacks.map_or(0, |lacks| text(None).iter().take(lacks).map(|cell| cell.len() + 1).sum());
-        Ok(Kept { next: Next::More, gap })
+        let hole = hole.map_or(0, |hole| text(None).iter().take(hole).map(|cell| cell.len() + 1).sum());
+        Ok(Rendered { next: Next::More, hole_at: hole })
     }
 
-    fn again(&mut self, kept: &[u8], missing: Option<Missing<'_>>) -> Result<Next, SinkError> {
+    fn write_rendered(&mut self, kept: &[u8], missing: Option<Hole<'_>>) -> Result<Next, SinkError> {
         self.again += 1;
         let mut line = String::from_utf8(kept.to_vec()).unwrap();
-        missing.iter().for_each(|missing| line.insert_str(missing.gap, &cell_text(&missing.value)));
+        missing.iter().for_each(|missing| line.insert_str(missing.at, &cell_text(&missing.value)));
         self.lines.push(line);
         Ok(Next::More)
     }
@@ -139,21 +144,21 @@ impl Sink for Lines {
 /// One of two who are asked the same: with a memory of texts, and without.
 #[derive(Default)]
 struct Reader {
-    memory: Memory<Sockets>,
-    written: Option<Written>,
+    memory: DiffState<Sockets>,
+    rendered: Option<RenderedRows>,
 }
 
 impl Reader {
-    /// The lines of a round, how many rows were known by their bytes, and the books.
+    /// The lines of a round, how many rows were known by their bytes, and the row counts.
     fn round(&mut self, asked: (&[&str], &str), now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
         let plan = plan(request(asked.0, asked.1));
         let (mut sink, lookups) = (Lines::default(), Lookups::none());
-        let mut watching = Watching::new(source, &mut self.memory, now_ns);
-        let ran = match &mut self.written {
-            Some(written) => plan.knowing(written).run(&mut watching, &lookups, &mut sink, None, &|| false),
+        let mut watching = DiffSource::new(source, &mut self.memory, now_ns);
+        let ran = match &mut self.rendered {
+            Some(rendered) => plan.cached(rendered).run(&mut watching, &lookups, &mut sink, None, &|| false),
             None => plan.run(&mut watching, &lookups, &mut sink, None, &|| false),
         };
-        (sink.lines, source.known, ran.unwrap().books)
+        (sink.lines, source.known, ran.unwrap().stats)
     }
 }
 
@@ -164,7 +169,7 @@ const PLAIN: (&[&str], &str) = (&["cookie", "recv_q"], "recv_q < 500 or recv_q =
 #[test]
 fn what_rests_is_written_again_as_soon_as_it_says_the_same() {
     let rows = [(1, 0, 100), (2, 5, 100), (3, -1, 0)];
-    let mut reader = Reader { written: Some(Written::default()), ..Reader::default() };
+    let mut reader = Reader { rendered: Some(RenderedRows::default()), ..Reader::default() };
     let mut known = |n: u64, rows: &[Row]| {
         let (lines, known, _) = reader.round(RATES, n * SECOND, &mut Bytes::new(rows));
         (known, lines.join(", "))
@@ -184,15 +189,15 @@ fn what_rests_is_written_again_as_soon_as_it_says_the_same() {
 #[test]
 fn without_rates_and_changes_bytes_tell_everything() {
     let rows = [(1, 0, 1), (2, 700, 1), (3, 7, 1)];
-    let mut reader = Reader { written: Some(Written::default()), ..Reader::default() };
+    let mut reader = Reader { rendered: Some(RenderedRows::default()), ..Reader::default() };
     for n in 0..3 {
-        let (lines, known, books) = reader.round(PLAIN, n, &mut Bytes::new(&rows));
+        let (lines, known, stats) = reader.round(PLAIN, n, &mut Bytes::new(&rows));
         assert_eq!((lines.join(", "), known), ("1 0, 3 7".to_owned(), if n == 0 { 0 } else { 3 }), "round {n}");
-        assert_eq!((books.seen, books.emitted, books.filtered), (3, 2, 1));
+        assert_eq!((stats.seen, stats.emitted, stats.filtered), (3, 2, 1));
     }
     let mut other = Bytes { rules: Rules { layout: 1, ..Rules::default() }, ..Bytes::new(&rows) };
     assert_eq!(reader.round(PLAIN, 9, &mut other).1, 0, "the same bytes mean something else");
-    reader.written.as_mut().unwrap().clear();
+    reader.rendered.as_mut().unwrap().clear();
     assert_eq!(reader.round(PLAIN, 9, &mut other).1, 0);
     assert_eq!(reader.round(PLAIN, 9, &mut Bytes { known: 0, ..other }).1, 3);
 }
@@ -203,7 +208,7 @@ fn any_churn_is_told_as_without() {
     let asked = [RATES, PLAIN, UNFILTERED].into_iter().flat_map(|asked| [(asked, BYTES_MAX), (asked, 3_000)]);
     for ((asked, bytes_max), but_for_queue) in asked.flat_map(|asked| [(asked, false), (asked, true)]) {
         let mut numbers = Numbers(11);
-        let mut with = Reader { written: Some(Written::with_bytes(bytes_max)), ..Reader::default() };
+        let mut with = Reader { rendered: Some(RenderedRows::with_bytes(bytes_max)), ..Reader::default() };
         let mut without = Reader::default();
         let (mut rows, mut known): (Vec<Row>, usize) = (Vec::new(), 0);
         for n in 0..300 {
@@ -226,14 +231,14 @@ fn any_churn_is_told_as_without() {
             if numbers.below(9) == 0 {
                 rows.reverse();
             }
-            let (expected, _, books) = without.round(asked, n * SECOND, &mut Bytes::new(&rows));
+            let (expected, _, stats) = without.round(asked, n * SECOND, &mut Bytes::new(&rows));
             let mut source = Bytes { but_for_queue, ..Bytes::new(&rows) };
             let (lines, again, same) = with.round(asked, n * SECOND, &mut source);
             assert_eq!(lines, expected, "round {n}");
-            assert_eq!((same.seen, same.emitted, same.filtered), (books.seen, books.emitted, books.filtered));
+            assert_eq!((same.seen, same.emitted, same.filtered), (stats.seen, stats.emitted, stats.filtered));
             assert!(same.balances());
-            let written = with.written.as_ref().unwrap();
-            assert!(written.bytes.len() <= bytes_max.min(200_000), "round {n}: {}", written.bytes.len());
+            let rendered = with.rendered.as_ref().unwrap();
+            assert!(rendered.bytes.len() <= bytes_max.min(200_000), "round {n}: {}", rendered.bytes.len());
             known += again;
         }
         // A filter needs the queue of every row.
@@ -248,7 +253,7 @@ fn any_churn_is_told_as_without() {
 
 #[test]
 fn rows_are_the_same_but_for_one_cell() {
-    let mut reader = Reader { written: Some(Written::default()), ..Reader::default() };
+    let mut reader = Reader { rendered: Some(RenderedRows::default()), ..Reader::default() };
     let mut round = |asked, rows: &[Row]| {
         let (lines, known, _) = reader.round(asked, 0, &mut Bytes { but_for_queue: true, ..Bytes::new(rows) });
         (lines.join(", "), known)
@@ -256,7 +261,7 @@ fn rows_are_the_same_but_for_one_cell() {
     assert_eq!(round(UNFILTERED, &[(1, 0, 1), (2, 7, 1), (3, -1, 0)]), ("0 1, 7 2, - 3".to_owned(), 0));
     assert_eq!(round(UNFILTERED, &[(1, 800, 1), (2, 7, 2), (3, -1, 0)]), ("800 1, 7 2, - 3".to_owned(), 2));
     // Shown nowhere it is nobody's concern, shown twice it is not one cell.
-    reader.written = Some(Written::default());
+    reader.rendered = Some(RenderedRows::default());
     let mut round = |asked: &[&str], rows: &[Row]| {
         let (lines, known, _) = reader.round((asked, ""), 0, &mut Bytes { but_for_queue: true, ..Bytes::new(rows) });
         (lines.join(", "), known)
@@ -269,18 +274,18 @@ fn rows_are_the_same_but_for_one_cell() {
 #[test]
 fn an_order_a_limit_and_other_sinks_need_every_row() {
     let rows = [(2, 0, 1), (1, 7, 1)];
-    let mut written = Written::default();
+    let mut rendered = RenderedRows::default();
     for n in 0..3 {
         let mut sink = Seen::default();
         let mut source = Bytes::new(&rows);
         let one = plan(request(&["cookie"], ""));
-        one.knowing(&mut written).run(&mut source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        one.cached(&mut rendered).run(&mut source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         assert_eq!((sink.rows.len(), source.known), (2, 0), "round {n}");
         for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
             let mut asked = request(&["cookie"], "");
             (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
             let (mut lines, mut source) = (Lines::default(), Bytes::new(&rows));
-            plan(asked).knowing(&mut written).run(&mut source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
+            plan(asked).cached(&mut rendered).run(&mut source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
             assert_eq!((&*lines.lines[0], source.known), (first, 0));
         }
     }
@@ -288,17 +293,17 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
 
 #[test]
 fn a_row_that_was_asked_for_and_not_handed_on_is_nobody_elses() {
-    let mut written = Written::default();
+    let mut rendered = RenderedRows::default();
     let row = |bytes| RowBytes { rules: Rules::default(), key: 7, bytes, beside: Value::Null };
-    assert!(written.look(row(b"one")).is_none());
-    written.forget();
-    assert!(written.fresh().is_none());
-    written.keep(0, Some(0));
-    written.begin();
-    assert!(written.look(row(b"one")).is_none());
-    written.fresh().unwrap().extend_from_slice(b"text");
-    written.keep(5, Some(0));
-    written.begin();
-    let kept = written.look(row(b"one")).unwrap();
-    assert_eq!((written.text(kept), kept.tag()), (Some(&b"text"[..]), 5));
+    assert!(rendered.look(row(b"one")).is_none());
+    rendered.invalidate();
+    assert!(rendered.fresh().is_none());
+    rendered.keep(0, Some(0));
+    rendered.begin();
+    assert!(rendered.look(row(b"one")).is_none());
+    rendered.fresh().unwrap().extend_from_slice(b"text");
+    rendered.keep(5, Some(0));
+    rendered.begin();
+    let kept = rendered.look(row(b"one")).unwrap();
+    assert_eq!((rendered.text(kept), kept.tag()), (Some(&b"text"[..]), 5));
 }

@@ -1,7 +1,7 @@
 //! Rows of one round compared with those of the round before: what is new, what is gone, how fast counters grow.
 //!
-//! [`Memory`] lives as long as the rounds do; [`Watching`] stands between a source and a plan for one of them. Knows
-//! rows only by [`Watchable`]; what a counter is, and where it comes from, is the table's business.
+//! [`DiffState`] lives as long as the rounds do; [`DiffSource`] stands between a source and a plan for one of them. Knows
+//! rows only by [`DiffTable`]; what a counter is, and where it comes from, is the table's business.
 //!
 //! # How a row is found again
 //!
@@ -9,13 +9,13 @@
 //! link from each row to the one that came behind it: nearly always that is the next one, and finding it is a look at
 //! memory that lies side by side. Only where the guess fails, the index is asked (a hash table of identities).
 //!
-//! A row that is the same as before, byte for byte ([`record::Unchanged`]), is not even looked for: its place is known,
+//! A row that is the same as before, byte for byte ([`record::RowCache`]), is not even looked for: its place is known,
 //! and that it was seen is noted in a list of its own, four bytes a row.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use record::rows::{Change, Counters, Identity, Pace, Watchable, Watched};
-use record::{Accounting, Again, Demand, Each, Next, Offer, RowBytes, Source, SourceError, Unchanged, field_index};
+use record::rows::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
+use record::{Accounting, Demand, Each, Next, Offer, Reused, RowBytes, RowCache, Source, SourceError, field_index};
 use std::cell::RefCell;
 use std::hash::BuildHasher;
 
@@ -43,7 +43,7 @@ struct Entry<K> {
 }
 
 /// What is remembered from round to round.
-pub struct Memory<T: Watchable> {
+pub struct DiffState<T: DiffTable> {
     rows_max: usize,
     /// `None`: a place that is free.
     rows: Vec<Option<Entry<T::Kept>>>,
@@ -67,17 +67,17 @@ pub struct Memory<T: Watchable> {
     left_out: u64,
 }
 
-impl<T: Watchable> Default for Memory<T> {
-    fn default() -> Memory<T> {
-        Memory::with_rows(ROWS_MAX)
+impl<T: DiffTable> Default for DiffState<T> {
+    fn default() -> DiffState<T> {
+        DiffState::with_rows(ROWS_MAX)
     }
 }
 
-impl<T: Watchable> Memory<T> {
+impl<T: DiffTable> DiffState<T> {
     /// A memory of at most `rows_max` rows.
-    pub fn with_rows(rows_max: usize) -> Memory<T> {
+    pub fn with_rows(rows_max: usize) -> DiffState<T> {
         let hasher = RandomState::default();
-        Memory {
+        DiffState {
             rows_max: rows_max.min(NONE as usize),
             rows: Vec::new(),
             seen: Vec::new(),
@@ -107,7 +107,7 @@ impl<T: Watchable> Memory<T> {
 
     /// What is known of this row; from now on it is remembered.
     #[inline]
-    fn meet(&mut self, row: &T::Row<'_>) -> Watched {
+    fn meet(&mut self, row: &T::Row<'_>) -> RowDiff {
         self.settled = None;
         let (identity, counters) = (T::identity(row, self.secret), T::counters(row));
         let Some(place) = self.find(identity) else { return self.add(row, identity, counters) };
@@ -116,22 +116,22 @@ impl<T: Watchable> Memory<T> {
         let interval_ns = self.time_of(round).saturating_sub(self.time_of(self.seen_in(place)));
         if self.see(place) == round {
             // It came twice: what is known of it was said the first time.
-            return Watched { change: (round > 1).then_some(Change::Kept), pace: None };
+            return RowDiff { change: (round > 1).then_some(Change::Kept), rate: None };
         }
-        let Some(Some(entry)) = self.rows.get_mut(place as usize) else { return Watched::default() };
+        let Some(Some(entry)) = self.rows.get_mut(place as usize) else { return RowDiff::default() };
         let same = T::is_same(&entry.kept, row);
-        let pace = match (entry.counters, counters) {
-            (Some(before), Some(now)) if same => Some(Pace { before, now, interval_ns }),
+        let rate = match (entry.counters, counters) {
+            (Some(before), Some(now)) if same => Some(Rate { before, now, interval_ns }),
             _ => None,
         };
         (entry.counters, entry.kept) = (counters, T::keep(row));
-        let rests = match pace {
-            Some(pace) => pace.before == pace.now && pace.interval_ns > 0,
+        let rests = match rate {
+            Some(rate) => rate.before == rate.now && rate.interval_ns > 0,
             None => counters.is_none(),
         };
         self.settled = Some(place).filter(|_| same && rests);
         // What was there under this identity is gone, and this row took its place: it is shown, the other is not.
-        Watched { change: Some(if same { Change::Kept } else { Change::New }), pace }
+        RowDiff { change: Some(if same { Change::Kept } else { Change::New }), rate }
     }
 
     /// The row at `place` is there again and is the same.
@@ -190,16 +190,16 @@ impl<T: Watchable> Memory<T> {
         self.last = place;
     }
 
-    fn add(&mut self, row: &T::Row<'_>, identity: Identity, counters: Option<Counters>) -> Watched {
+    fn add(&mut self, row: &T::Row<'_>, identity: Identity, counters: Option<Counters>) -> RowDiff {
         // Without a whole round before, nobody knows whether it was there.
         let change = (self.round > 1 && self.whole).then_some(Change::New);
-        let watched = Watched { change, pace: None };
+        let diff = RowDiff { change, rate: None };
         let kept = T::keep(row);
         let entry = Entry { identity, counters, next: NONE, kept };
         let Some(place) = self.room() else {
             self.left_out += 1;
             // It may have been left out before as well.
-            return Watched::default();
+            return RowDiff::default();
         };
         if let Some(slot) = self.rows.get_mut(place as usize) {
             *slot = Some(entry);
@@ -212,7 +212,7 @@ impl<T: Watchable> Memory<T> {
         };
         self.index.insert_unique(hasher.hash_one(identity), place, hash_at);
         self.link(place);
-        watched
+        diff
     }
 
     /// A place for one row more.
@@ -233,7 +233,7 @@ impl<T: Watchable> Memory<T> {
     /// only those that nobody has seen for long.
     fn end(&mut self, whole: bool, each: &mut dyn FnMut(&T::Row<'_>)) {
         let keep_from = if whole { self.round } else { self.round.saturating_sub(ROUNDS_UNSEEN_MAX) };
-        let watched = Watched { change: Some(Change::Gone), pace: None };
+        let diff = RowDiff { change: Some(Change::Gone), rate: None };
         for (place, seen) in self.seen.iter_mut().enumerate() {
             // A free place has the greatest number.
             if *seen >= keep_from {
@@ -249,7 +249,7 @@ impl<T: Watchable> Memory<T> {
                 self.free.push(place);
             }
             if whole {
-                each(&T::gone(entry.identity, &entry.kept, &watched));
+                each(&T::gone(entry.identity, &entry.kept, &diff));
             }
         }
         self.whole = whole;
@@ -260,21 +260,21 @@ impl<T: Watchable> Memory<T> {
 ///
 /// Rows that are gone come last, if the demand has `change` in it; as what they were when they were seen last, they
 /// have passed the part of the filter that the source does. What no longer passes that part is gone, too.
-pub struct Watching<'s, T: Watchable> {
+pub struct DiffSource<'s, T: DiffTable> {
     source: &'s mut dyn Source<T>,
-    memory: &'s mut Memory<T>,
+    memory: &'s mut DiffState<T>,
     now_ns: u64,
 }
 
-impl<'s, T: Watchable> Watching<'s, T> {
+impl<'s, T: DiffTable> DiffSource<'s, T> {
     /// One round over `source`, at `now_ns` of a clock that does not jump (in a replay: the recorded time).
-    pub fn new(source: &'s mut dyn Source<T>, memory: &'s mut Memory<T>, now_ns: u64) -> Watching<'s, T> {
-        Watching { source, memory, now_ns }
+    pub fn new(source: &'s mut dyn Source<T>, memory: &'s mut DiffState<T>, now_ns: u64) -> DiffSource<'s, T> {
+        DiffSource { source, memory, now_ns }
     }
 }
 
 /// True if some field of the demand is about the round before.
-fn is_wanted<T: Watchable>(demand: &Demand<T>) -> bool {
+fn is_wanted<T: DiffTable>(demand: &Demand<T>) -> bool {
     let about = |&i: &usize| T::FIELDS.get(i).is_some_and(|f| f.name == CHANGE || f.name.ends_with("_per_s"));
     demand.fields.iter().any(about)
 }
@@ -282,7 +282,7 @@ fn is_wanted<T: Watchable>(demand: &Demand<T>) -> bool {
 /// The field that asks for rows that are gone.
 const CHANGE: &str = "change";
 
-impl<T: Watchable> Source<T> for Watching<'_, T> {
+impl<T: DiffTable> Source<T> for DiffSource<'_, T> {
     fn offer(&self, demand: &Demand<T>) -> Offer {
         self.source.offer(demand)
     }
@@ -290,20 +290,20 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
     fn read(
         &mut self,
         demand: &Demand<T>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, T>,
     ) -> Result<Accounting, SourceError> {
         if !is_wanted(demand) {
-            return self.source.read(demand, unchanged, each);
+            return self.source.read(demand, cache, each);
         }
         self.memory.begin(self.now_ns);
         let mut stopped = false;
-        let read = self.all(demand, unchanged, &mut |row| {
+        let read = self.all(demand, cache, &mut |row| {
             let next = each(row);
             stopped |= next == Next::Stop;
             next
         });
-        let (mut books, ended) = match read {
+        let (mut stats, ended) = match read {
             Ok(read) => read,
             Err(error) => {
                 self.memory.end(false, &mut |_| {});
@@ -312,83 +312,83 @@ impl<T: Watchable> Source<T> for Watching<'_, T> {
         };
         stopped |= ended;
         let memory = &mut *self.memory;
-        let whole = !stopped && !books.lacks_rows();
+        let whole = !stopped && !stats.lacks_rows();
         let wanted = field_index::<T>(CHANGE).is_some_and(|change| demand.fields.contains(&change));
         let mut gone = 0;
         memory.end(whole, &mut |row| {
             if wanted && !stopped {
                 gone += 1;
-                unchanged.into_iter().for_each(|unchanged| unchanged.carry(None));
+                cache.into_iter().for_each(|cache| cache.set_tag(None));
                 stopped = each(row) == Next::Stop;
             }
         });
-        books.seen += gone;
+        stats.seen += gone;
         if memory.left_out > 0 {
             let words = format!("more than {} rows: the others have no rates and are not missed", memory.rows_max);
-            books.because(memory.left_out, words);
+            stats.add_reason(memory.left_out, words);
         }
-        Ok(books)
+        Ok(stats)
     }
 }
 
-impl<T: Watchable> Watching<'_, T> {
+impl<T: DiffTable> DiffSource<'_, T> {
     /// Every row of the source, with what is known of it; true if a row that had not changed was the last one wanted.
     fn all(
         &mut self,
         demand: &Demand<T>,
-        unchanged: Option<&dyn Unchanged>,
+        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, T>,
     ) -> Result<(Accounting, bool), SourceError> {
-        let Some(unchanged) = unchanged else {
+        let Some(cache) = cache else {
             let memory = &mut *self.memory;
-            let books = self.source.run(demand, &mut |row| each(&T::watched(row, &memory.meet(row))))?;
-            return Ok((books, false));
+            let stats = self.source.run(demand, &mut |row| each(&T::with_diff(row, &memory.meet(row))))?;
+            return Ok((stats, false));
         };
-        let through = Through { memory: RefCell::new((&mut *self.memory, false)), unchanged };
-        let books = self.source.read(demand, Some(&through), &mut |row| {
-            let watched = through.meet(row);
-            each(&T::watched(row, &watched))
+        let through = Through { memory: RefCell::new((&mut *self.memory, false)), cache };
+        let stats = self.source.read(demand, Some(&through), &mut |row| {
+            let diff = through.meet(row);
+            each(&T::with_diff(row, &diff))
         })?;
-        Ok((books, through.memory.into_inner().1))
+        Ok((stats, through.memory.into_inner().1))
     }
 }
 
 /// Notes rows that are the same as before on their way to who knows them by their bytes.
-struct Through<'m, T: Watchable> {
+struct Through<'m, T: DiffTable> {
     /// With whether no more rows were wanted.
-    memory: RefCell<(&'m mut Memory<T>, bool)>,
-    unchanged: &'m dyn Unchanged,
+    memory: RefCell<(&'m mut DiffState<T>, bool)>,
+    cache: &'m dyn RowCache,
 }
 
-impl<T: Watchable> Through<'_, T> {
+impl<T: DiffTable> Through<'_, T> {
     #[inline]
-    fn meet(&self, row: &T::Row<'_>) -> Watched {
+    fn meet(&self, row: &T::Row<'_>) -> RowDiff {
         let memory = &mut *self.memory.borrow_mut().0;
-        let watched = memory.meet(row);
-        self.unchanged.carry(memory.settled);
-        watched
+        let diff = memory.meet(row);
+        self.cache.set_tag(memory.settled);
+        diff
     }
 }
 
-impl<T: Watchable> Unchanged for Through<'_, T> {
-    fn but_for(&self, field: usize) -> bool {
-        self.unchanged.but_for(field)
+impl<T: DiffTable> RowCache for Through<'_, T> {
+    fn exclude_field(&self, field: usize) -> bool {
+        self.cache.exclude_field(field)
     }
 
     #[inline]
-    fn again(&self, bytes: RowBytes<'_>) -> Option<Again> {
-        let again = self.unchanged.again(bytes)?;
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
+        let again = self.cache.reuse(bytes)?;
         let mut memory = self.memory.borrow_mut();
         memory.0.touch(again.tag);
         memory.1 |= again.next == Next::Stop;
         Some(again)
     }
 
-    fn forget(&self) {
-        self.unchanged.forget();
+    fn invalidate(&self) {
+        self.cache.invalidate();
     }
 
-    fn carry(&self, _tag: Option<u32>) {}
+    fn set_tag(&self, _tag: Option<u32>) {}
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Knows nothing of DNS: a [`Names`] is asked for each address once, while rows still come, and told to settle when
 //! the last one is there. Whatever has no name by then stays an address.
 
-use crate::kept::Kept;
+use crate::packed_cells::PackedCells;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::text::put_u64;
@@ -33,14 +33,14 @@ pub trait Names {
 /// of addresses with ports, `Value::Bytes` of both, as `name:port`. When
 /// [`HELD_BYTES_MAX`] is reached, what waits goes out with the names known by then, the rest of the round follows
 /// without waiting, and the accounting says so.
-pub struct HoldForNames<'s> {
+pub struct ResolvingSink<'s> {
     inner: &'s mut dyn Sink,
     names: &'s mut dyn Names,
     held_max: usize,
     width: usize,
     /// Places of the address columns.
     addresses: Vec<usize>,
-    kept: Kept,
+    packed: PackedCells,
     /// Where each held row starts.
     rows: Vec<usize>,
     passing: bool,
@@ -48,21 +48,21 @@ pub struct HoldForNames<'s> {
     asked: HashTable<Addr>,
 }
 
-impl<'s> HoldForNames<'s> {
+impl<'s> ResolvingSink<'s> {
     /// Holds rows for `inner` until `names` has settled.
-    pub fn new(inner: &'s mut dyn Sink, names: &'s mut dyn Names) -> HoldForNames<'s> {
-        HoldForNames::with_limit(inner, names, HELD_BYTES_MAX)
+    pub fn new(inner: &'s mut dyn Sink, names: &'s mut dyn Names) -> ResolvingSink<'s> {
+        ResolvingSink::with_limit(inner, names, HELD_BYTES_MAX)
     }
 
     /// The same with another bound of memory, in bytes.
-    pub fn with_limit(inner: &'s mut dyn Sink, names: &'s mut dyn Names, held_max: usize) -> HoldForNames<'s> {
-        HoldForNames {
+    pub fn with_limit(inner: &'s mut dyn Sink, names: &'s mut dyn Names, held_max: usize) -> ResolvingSink<'s> {
+        ResolvingSink {
             inner,
             names,
             held_max,
             width: 0,
             addresses: Vec::new(),
-            kept: Kept::default(),
+            packed: PackedCells::default(),
             rows: Vec::new(),
             passing: false,
             hasher: RandomState::default(),
@@ -102,10 +102,10 @@ impl<'s> HoldForNames<'s> {
 
     /// Hands on every held row and lets go of it.
     fn release(&mut self) -> Result<Next, SinkError> {
-        let kept = std::mem::take(&mut self.kept);
+        let packed = std::mem::take(&mut self.packed);
         let mut cells = Vec::with_capacity(self.width);
         for at in std::mem::take(&mut self.rows) {
-            let mut reader = kept.read(at);
+            let mut reader = packed.read(at);
             cells.clear();
             cells.extend((0..self.width).map(|_| reader.cell()));
             if self.hand_on(&cells)? == Next::Stop {
@@ -132,7 +132,7 @@ fn named_ends(names: &dyn Names, places: &[usize], cells: &[Value<'_>]) -> Vec<(
     named.collect()
 }
 
-impl Sink for HoldForNames<'_> {
+impl Sink for ResolvingSink<'_> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         let places =
             columns.0.iter().enumerate().filter(|(_, column)| matches!(column.kind, Kind::Addr | Kind::Endpoint));
@@ -150,10 +150,10 @@ impl Sink for HoldForNames<'_> {
         if self.passing {
             return self.hand_on(cells);
         }
-        self.rows.push(self.kept.len());
-        cells.iter().take(self.width).for_each(|cell| self.kept.put(cell));
-        (cells.len()..self.width).for_each(|_| self.kept.put(&Value::Null));
-        if self.kept.len() + self.rows.len() * size_of::<usize>() < self.held_max {
+        self.rows.push(self.packed.len());
+        cells.iter().take(self.width).for_each(|cell| self.packed.put(cell));
+        (cells.len()..self.width).for_each(|_| self.packed.put(&Value::Null));
+        if self.packed.len() + self.rows.len() * size_of::<usize>() < self.held_max {
             return Ok(Next::More);
         }
         self.passing = true;
@@ -180,7 +180,7 @@ impl Sink for HoldForNames<'_> {
         }
         let mut totals = totals.clone();
         let text = format!("more than {} MiB of rows waited for names, the rest did not wait", self.held_max >> 20);
-        totals.because(0, text);
+        totals.add_reason(0, text);
         self.inner.end(&totals)
     }
 }

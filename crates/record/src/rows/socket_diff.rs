@@ -1,6 +1,6 @@
 //! Sockets from round to round.
 
-use super::watched::{Change, Counters, Identity, Pace, Watchable, Watched, mix, mix_addr};
+use super::diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff, mix, mix_addr};
 use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
 use crate::{Field, Kind, Proto, State};
 
@@ -8,23 +8,23 @@ type F = Field<Sockets>;
 
 /// The fields that compare a round with the one before.
 pub(super) const ROUNDS: &[F] = &[
-    F::own("change", Kind::Name(Change::NAMES), |row| Watched::change(row.watched)).needs(need::INODE).doc(
+    F::own("change", Kind::Name(Change::NAMES), |row| RowDiff::change(row.diff)).needs(need::INODE).doc(
         "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
          gone is not shown.",
     ),
-    F::own("bytes_in_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_in_per_s))
+    F::own("bytes_in_per_s", Kind::Bytes, |row| RowDiff::rate(row.diff, Rate::bytes_in_per_s))
         .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: bytes received per second since the round before; null for what was not there."),
-    F::own("bytes_out_per_s", Kind::Bytes, |row| Watched::rate(row.watched, Pace::bytes_out_per_s))
+    F::own("bytes_out_per_s", Kind::Bytes, |row| RowDiff::rate(row.diff, Rate::bytes_out_per_s))
         .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: bytes sent per second since the round before, retransmitted ones included."),
-    F::own("segs_in_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_in_per_s))
+    F::own("segs_in_per_s", Kind::Count, |row| RowDiff::rate(row.diff, Rate::segs_in_per_s))
         .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: segments received per second since the round before."),
-    F::own("segs_out_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::segs_out_per_s))
+    F::own("segs_out_per_s", Kind::Count, |row| RowDiff::rate(row.diff, Rate::segs_out_per_s))
         .needs(need::COUNTERS | need::INODE)
         .doc("With --watch: segments sent per second since the round before."),
-    F::own("retrans_per_s", Kind::Count, |row| Watched::rate(row.watched, Pace::retrans_per_s))
+    F::own("retrans_per_s", Kind::Count, |row| RowDiff::rate(row.diff, Rate::retrans_per_s))
         .needs(need::COUNTERS | need::INODE | need::RESENT)
         .doc("With --watch: segments retransmitted per second since the round before."),
 ];
@@ -45,7 +45,7 @@ pub struct SocketKept {
     cookie: u64,
 }
 
-impl Watchable for Sockets {
+impl DiffTable for Sockets {
     type Kept = SocketKept;
 
     /// The same by every door, because it may be another one in the next round, and one without cookies: the ends of
@@ -93,11 +93,11 @@ impl Watchable for Sockets {
     }
 
     #[inline]
-    fn watched<'w>(row: &'w Socket<'_>, watched: &'w Watched) -> Socket<'w> {
-        Socket { watched: Some(watched), ..*row }
+    fn with_diff<'w>(row: &'w Socket<'_>, diff: &'w RowDiff) -> Socket<'w> {
+        Socket { diff: Some(diff), ..*row }
     }
 
-    fn gone<'w>(identity: Identity, kept: &'w SocketKept, watched: &'w Watched) -> Socket<'w> {
+    fn gone<'w>(identity: Identity, kept: &'w SocketKept, diff: &'w RowDiff) -> Socket<'w> {
         let SocketKept { local, peer, ifindex, uid, inode, proto, family, state, cookie, .. } = *kept;
         let unix =
             |kind| UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None, icons: None };
@@ -113,7 +113,7 @@ impl Watchable for Sockets {
             cookie,
             netns_id: identity.netns_id,
             unix: kept.unix.map(unix),
-            watched: Some(watched),
+            diff: Some(diff),
             ..Socket::EMPTY
         }
     }
@@ -143,10 +143,10 @@ mod tests {
             netns_id: 9,
             ..Socket::EMPTY
         };
-        let watched = Watched::default();
+        let diff = RowDiff::default();
         let gone = Sockets::keep(&there);
-        let gone = Sockets::gone(Sockets::identity(&there, 1), &gone, &watched);
-        assert_eq!(gone, Sockets::watched(&there, &watched));
+        let gone = Sockets::gone(Sockets::identity(&there, 1), &gone, &diff);
+        assert_eq!(gone, Sockets::with_diff(&there, &diff));
     }
 
     #[test]

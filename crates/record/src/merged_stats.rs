@@ -1,38 +1,38 @@
-//! The books of many readings as those of one run.
+//! The row counts of many readings as those of one run.
 use std::error::Error;
 
 use crate::{Accounting, SourceError, SourceFault};
 
 /// Adds up readings, one a network namespace: one that fails costs its own rows and a line, not the run.
 #[derive(Debug, Default)]
-pub struct ManyBooks {
+pub struct MergedStats {
     /// What is in so far.
-    pub books: Accounting,
+    pub stats: Accounting,
     has_read: bool,
     failure: Option<SourceError>,
 }
 
-impl ManyBooks {
+impl MergedStats {
     /// One reading that is over.
     pub fn add(&mut self, read: Result<Accounting, SourceError>) {
         match read {
-            Ok(books) => {
+            Ok(stats) => {
                 self.succeeded();
-                self.books.add(&books);
+                self.stats.add(&stats);
             }
             Err(error) => self.failed(error),
         }
     }
 
-    /// A reading whose books are in, or that has none.
+    /// A reading whose row counts are in, or that has none.
     pub fn succeeded(&mut self) {
         self.has_read = true;
     }
 
     /// A reading that gave nothing.
     pub fn failed(&mut self, error: SourceError) {
-        self.books.incomplete = true;
-        self.books.because(1, error.to_string());
+        self.stats.incomplete = true;
+        self.stats.add_reason(1, error.to_string());
         self.failure.get_or_insert(error);
     }
 
@@ -40,24 +40,24 @@ impl ManyBooks {
     /// one that is read a moment later.
     pub fn gone(&mut self, count: u64) {
         if count > 0 {
-            self.books.because(count, "a network namespace went away before it was read");
+            self.stats.add_reason(count, "a network namespace went away before it was read");
         }
     }
 
     /// Network namespaces that could not be entered for one reason: the right to is missing, or something else.
     pub fn not_entered(&mut self, is_denied: bool, why: impl Error + Send + Sync + 'static) {
-        self.books.incomplete = true;
-        self.books.because(0, why.to_string());
+        self.stats.incomplete = true;
+        self.stats.add_reason(0, why.to_string());
         let fault = if is_denied { SourceFault::Denied } else { SourceFault::Io };
         let what = "network namespaces";
         self.failure.get_or_insert_with(|| SourceError { what, fault, cause: Box::new(why) });
     }
 
-    /// The books of all; the first error if there was nothing that could be read.
+    /// The row counts of all; the first error if there was nothing that could be read.
     pub fn finish(self) -> Result<Accounting, SourceError> {
         match self.failure {
             Some(error) if !self.has_read => Err(error),
-            _ => Ok(self.books),
+            _ => Ok(self.stats),
         }
     }
 }
@@ -72,21 +72,21 @@ mod tests {
 
     #[test]
     fn one_that_fails_costs_itself() {
-        let mut many = ManyBooks::default();
+        let mut many = MergedStats::default();
         many.add(Err(error(SourceFault::Io)));
         many.add(Ok(Accounting { seen: 7, emitted: 7, ..Accounting::default() }));
         many.gone(2);
-        let books = many.finish().unwrap_or_default();
-        assert_eq!((books.seen, books.is_partial(), books.why.len()), (7, true, 2));
+        let stats = many.finish().unwrap_or_default();
+        assert_eq!((stats.seen, stats.is_partial(), stats.why.len()), (7, true, 2));
     }
 
     #[test]
     fn nothing_at_all_is_the_first_error() {
-        let mut many = ManyBooks::default();
+        let mut many = MergedStats::default();
         many.gone(1);
         many.not_entered(true, std::io::Error::other("no right"));
         many.failed(error(SourceFault::Io));
         assert_eq!(many.finish().map_err(|error| error.fault).err(), Some(SourceFault::Denied));
-        assert!(ManyBooks::default().finish().is_ok_and(|books| !books.is_partial()));
+        assert!(MergedStats::default().finish().is_ok_and(|stats| !stats.is_partial()));
     }
 }

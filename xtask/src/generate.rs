@@ -1,7 +1,7 @@
 //! Files that are made from the flags and the field tables, and committed.
 
+use crate::findings::Findings;
 use crate::root;
-use crate::tidy::Findings;
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::{Shell, generate};

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod findings;
 mod fresh;
 mod fuzz;
 mod generate;

@@ -30,6 +30,7 @@ mod portion;
 mod probe;
 mod program;
 mod relocate;
+mod ring_blocks;
 pub mod sockets_iter;
 pub mod sockets_walk;
 
@@ -42,4 +43,5 @@ pub use maps::Map;
 pub use owners_files::OwnersFiles;
 pub use probe::{Ability, Probe, probe};
 pub use program::Program;
+pub use ring_blocks::{EventProgram, RingBlocks};
 pub use sys::bpf::{Mapped, Ring};

@@ -15,6 +15,7 @@ mod extack;
 mod message;
 pub mod prefix;
 mod request;
+mod row_block;
 
 pub use attr::{Attr, AttrError, Attrs, fuzz_attrs};
 pub use blocks::SocketBlocks;
@@ -24,3 +25,4 @@ pub use dump::{Ask, DumpEnd, Part, dump, exchange, fuzz_dump};
 pub use error::{DumpError, is_or_are};
 pub use message::{Message, MessageError, Messages};
 pub use request::Request;
+pub use row_block::{BlockHeader, BlockRows, PartOffsets};

@@ -19,6 +19,7 @@ mod source;
 mod table;
 pub mod text;
 mod value;
+mod visitor;
 
 pub use account::{Accounting, Why};
 pub use addr::{Addr, Prefix, Scope};
@@ -33,3 +34,4 @@ pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
 pub use source::{Each, Reused, RowBytes, RowCache, Rules, Source, SourceError, SourceFault, Stream, StreamState};
 pub use table::{Field, Get, Show, Table, field_index};
 pub use value::{Kind, Value, Words, WordsIter};
+pub use visitor::RowVisitor;

@@ -95,7 +95,7 @@ impl Source<Sockets> for AllNetnsSockets<'_> {
             offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };
             offer.explain = if others { rest.explain } else { Vec::new() };
         }
-        if self.cache.why_not().is_some() || !cfg!(feature = "bpf") {
+        if self.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {
             explain.push("network namespaces that nothing leads to are not known without bpf".into());
         }
         if !offer.explain.is_empty() {

@@ -5,7 +5,7 @@ use netlink::{Attrs, Messages};
 use record::rows::{FamilyExtras, Socket, Sockets};
 use record::{Lookups, Proto, Table};
 
-use crate::backends::bpf::rows::WalkDecoder;
+use crate::backends::bpf::rows::{Keys, WalkDecoder, header};
 use crate::backends::netlink::inet_diag::InetDecoder;
 use crate::backends::netlink::netlink_diag::NetlinkDecoder;
 use crate::backends::netlink::packet_diag::PacketDecoder;
@@ -70,19 +70,19 @@ pub fn fuzz_sock_diag(data: &[u8]) {
     }
 }
 
-/// Reads bytes as a block of the walk, and as rows behind a good head with every set of parts.
+/// Reads bytes as a block of the walk, and as rows after a good header with every set of parts.
 pub fn fuzz_walk_block(data: &[u8]) {
     let mut decoder = WalkDecoder::new(1, 2);
-    let mut each = |row: Result<(&Socket<'_>, crate::backends::bpf::rows::Keys), _>| {
+    let mut each = |row: Result<(&Socket<'_>, Keys), _>| {
         if let Ok((row, key)) = row {
             assert_eq!((row.proto, key.ends & 1), (Proto::Tcp, 1));
             walk(row);
         }
         std::ops::ControlFlow::Continue(())
     };
-    let _ = decoder.block(data, &mut each);
+    let _ = decoder.visit(data, &mut each);
     for parts in 0..64u32 {
-        let _ = decoder.block(&[&crate::backends::bpf::rows::head(parts)[..], data].concat(), &mut each);
+        let _ = decoder.visit(&[&header(parts)[..], data].concat(), &mut each);
     }
 }
 

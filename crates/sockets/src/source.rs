@@ -149,7 +149,7 @@ impl<'h> SocketSource<'h> {
         if self.expected(least) < least {
             return Walk::TooFew;
         }
-        match self.cache().why_neither() {
+        match self.cache().why_no_program() {
             Some(why_not) => Walk::No(why_not),
             None => Walk::Pays(why),
         }

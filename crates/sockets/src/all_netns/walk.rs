@@ -4,10 +4,10 @@ use std::error::Error;
 
 use record::rows::{Sockets, need};
 use record::{Demand, Each, Proto, RowCache, RowStats, SourceError, SourceFault, State};
-use sys::{Errno, NetnsTarget};
+use sys::{Errno, NetnsTarget, WalkError};
 
 use super::{AllNetnsSockets, Rest, Round};
-use crate::backends::bpf::cache::{Ask, WalkError, WalkScope};
+use crate::backends::bpf::cache::{WalkRequest, WalkScope};
 use crate::backends::bpf::rows::part;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
@@ -65,7 +65,7 @@ impl AllNetnsSockets<'_> {
         if !cfg!(feature = "bpf") {
             return Walk::TooFew;
         }
-        match self.cache.why_not() {
+        match self.cache.why_no_walk() {
             Some(why_not) => Walk::No(why_not),
             None => Walk::Pays("all network namespaces in one pass"),
         }
@@ -115,11 +115,11 @@ impl AllNetnsSockets<'_> {
             Ok(()) => Walked::Wholly,
             Err(error) if followed => {
                 let what = if has_rows { "the rest of TCP sockets was" } else { "TCP sockets were" };
-                stats.note(format!("{what} read by netlink: {}", text_of(&error)));
+                stats.note(format!("{what} read by netlink: {error}"));
                 if has_rows { Walked::Partly } else { Walked::Not }
             }
             Err(error) if has_rows => {
-                stats.incomplete(0, format!("TCP sockets are incomplete: {}", text_of(&error)));
+                stats.incomplete(0, format!("TCP sockets are incomplete: {error}"));
                 Walked::Wholly
             }
             Err(error) => {
@@ -162,16 +162,9 @@ impl AllNetnsSockets<'_> {
             Err(WalkError::Broken(error)) if self.host.is_replay() && error.errno == Errno::NOT_RECORDED => {
                 round.not_entered.gone += 1;
             }
-            Err(error) => stats.incomplete(1, format!("a network namespace was not read: {}", text_of(&error))),
+            Err(error) => stats.incomplete(1, format!("a network namespace was not read: {error}")),
         }
         round.many.add(Ok(stats.close()));
-    }
-}
-
-fn text_of(error: &WalkError) -> String {
-    match error {
-        WalkError::Unavailable(error) => error.to_string(),
-        WalkError::Broken(error) => error.to_string(),
     }
 }
 
@@ -252,7 +245,7 @@ impl Walker<'_, '_> {
                 stats.unanswered(format!("the recording was made with a {was}: other sockets are missing"));
             }
         }
-        let ask = Ask {
+        let request = WalkRequest {
             scope,
             parts: self.parts,
             states: filter.states & table,
@@ -268,6 +261,6 @@ impl Walker<'_, '_> {
         let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let rows = Rows { each, stats, filter: behind, as_sent: false, window: Window::new(), handed_out };
-        self.every.cache.walk(host, &ask, &mut WalkedRows::new(rows, host, self.cache))
+        self.every.cache.walk(host, &request, &mut WalkedRows::new(rows, host, self.cache))
     }
 }

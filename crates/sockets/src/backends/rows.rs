@@ -3,10 +3,10 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::{FamilyExtras, Socket, Sockets};
-use record::{Each, Next, Proto, RowBytes, RowCache, RowStats};
+use record::{Each, Next, Proto, RowBytes, RowCache, RowStats, RowVisitor};
 use sys::{Host, Mode};
 
-use crate::backends::bpf::rows::{Keys, RowVisitor};
+use crate::backends::bpf::rows::Keys;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::proc::file;
 use crate::backends::window::Window;
@@ -139,7 +139,7 @@ impl<'r, 'f> WalkedRows<'r, 'f> {
     }
 }
 
-impl RowVisitor for WalkedRows<'_, '_> {
+impl RowVisitor<Sockets, Keys, DecodeError> for WalkedRows<'_, '_> {
     fn arrived(&mut self, rows: u64) {
         self.rows.stats.arrived(rows);
     }
@@ -156,7 +156,7 @@ impl RowVisitor for WalkedRows<'_, '_> {
     }
 
     #[inline]
-    fn knows_bytes(&self) -> bool {
+    fn reuses_rows(&self) -> bool {
         self.cache.is_some()
     }
 

@@ -198,7 +198,7 @@ fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Resu
 
 #[cfg(not(feature = "bpf"))]
 fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
-    Err(crate::backends::bpf::cache::WITHOUT_BPF.into())
+    Err(sys::WITHOUT_BPF.into())
 }
 
 impl Stream<FlowEvents> for FlowSums<'_> {

@@ -140,13 +140,13 @@ type Opened<'h> = (Box<dyn sys::Blocks + 'h>, Vec<String>);
 
 #[cfg(feature = "bpf")]
 fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Opened<'h>, Cause> {
-    let (kernel, left_out) = self::bpf::programs::Kernel::open(host, follow)?;
-    Ok((Box::new(kernel), left_out))
+    let (programs, left_out) = self::bpf::programs::EventPrograms::open(host, follow)?;
+    Ok((Box::new(::bpf::RingBlocks::new(programs, follow.stop)), left_out))
 }
 
 #[cfg(not(feature = "bpf"))]
 fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
-    Err(crate::backends::bpf::cache::WITHOUT_BPF.into())
+    Err(sys::WITHOUT_BPF.into())
 }
 
 /// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
@@ -164,7 +164,7 @@ pub fn probe_following(host: &Host) -> (bool, String) {
     #[cfg(feature = "bpf")]
     let missing = self::bpf::programs::probe(host).map_err(|error| error.to_string());
     #[cfg(not(feature = "bpf"))]
-    let missing: Result<(Vec<String>, bool), String> = Err(crate::backends::bpf::cache::WITHOUT_BPF.to_owned());
+    let missing: Result<(Vec<String>, bool), String> = Err(sys::WITHOUT_BPF.to_owned());
     let _ = host;
     match missing {
         Ok((mut words, hooks)) => {

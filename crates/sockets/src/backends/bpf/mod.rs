@@ -1,15 +1,20 @@
 //! TCP by a program that reads the kernel's tables.
 pub(crate) mod cache;
+#[cfg(feature = "bpf")]
+mod programs;
+#[cfg(not(feature = "bpf"))]
+#[path = "without_programs.rs"]
+mod programs;
 pub(crate) mod rows;
 
 use std::error::Error;
 
 use record::rows::{Sockets, need};
 use record::{Demand, SourceFault, State, Table as _};
-use sys::{Host, Mode};
+use sys::{Host, Mode, WalkError};
 
 use crate::backends::Run;
-use crate::backends::bpf::cache::{Ask, Program, WalkError, WalkScope};
+use crate::backends::bpf::cache::{Program, WalkRequest, WalkScope};
 use crate::backends::bpf::rows::{COUNTED, part};
 use crate::backends::fault::fault_of;
 use crate::backends::handed_out::HandedOut;
@@ -68,7 +73,7 @@ impl Run<'_, '_, '_, '_> {
     fn walk_connections(&mut self, filter: &TableFilter, own: Program, beside: u32) -> Result<bool, WalkError> {
         let source = self.source;
         let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
-        let ask = Ask {
+        let request = WalkRequest {
             scope: WalkScope::Own,
             parts: self.parts,
             // A socket that is closed leaves the table before it is called so: one that says it was just let go.
@@ -89,8 +94,8 @@ impl Run<'_, '_, '_, '_> {
         let rows = Rows { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
         let mut rows = WalkedRows::new(rows, source.host, self.cache);
         match own {
-            Program::Walk => source.cache().walk(source.host, &ask, &mut rows),
-            Program::Iterator => source.cache().iterate(source.host, &ask, &mut rows),
+            Program::Walk => source.cache().walk(source.host, &request, &mut rows),
+            Program::Iterator => source.cache().iterate(source.host, &request, &mut rows),
         }
     }
 

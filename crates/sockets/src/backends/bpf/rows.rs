@@ -5,10 +5,10 @@
 //! may come from a hostile file: every length is checked, none is believed. Knows no BPF.
 use std::ops::ControlFlow;
 
-use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
-use record::rows::{Endpoint, Socket, TcpInfo};
-use record::{Addr, Proto, RowBytes, Rules, State, Timer, Value};
+use netlink::{BlockHeader, BlockRows, DecodeError, PartOffsets};
+use record::rows::{Endpoint, Socket, Sockets, TcpInfo};
+use record::{Addr, Proto, RowBytes, RowVisitor, Rules, State, Timer, Value};
 
 use crate::backends::handed_out::{ends_key, mix_words};
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
@@ -57,13 +57,20 @@ pub(crate) const COUNTED: &[&str] = &[
     "cwnd",
 ];
 
-/// `struct head`: magic, parts, jiffies u64, monotonic time u64, kind, pad.
-const HEAD: usize = 32;
 const MAGIC: u32 = 0x316b_776e;
-/// Kind of a block that holds sockets.
+/// In the program's own word of the header: a block that holds sockets.
 const SOCKETS: u32 = 1;
 /// `struct base`: words, family, state, kind u8; ports u16; rqueue, wqueue, inode, uid u32.
 const BASE: usize = 24;
+const FAMILY: usize = 1;
+const STATE: usize = 2;
+const KIND: usize = 3;
+const PORTS: usize = 4;
+const RQUEUE: usize = 8;
+const WQUEUE: usize = 12;
+const INODE: usize = 16;
+const UID: usize = 20;
+/// Bytes of the parts.
 const BOUND: usize = 8;
 const TIMER: usize = 8;
 const COUNTERS: usize = 56;
@@ -80,60 +87,50 @@ const V6ONLY: u8 = 4;
 /// Bytes of `tcp_info` as far as its members are filled in: up to `tcpi_bytes_retrans`.
 const INFO: usize = 216;
 
-/// The head of a block with these parts: for the fuzzer and for tests.
-pub(crate) fn head(parts: u32) -> [u8; HEAD] {
-    let mut head = [0; HEAD];
-    head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
-    head[4..8].copy_from_slice(&parts.to_ne_bytes());
-    head[24..28].copy_from_slice(&SOCKETS.to_ne_bytes());
-    head
+/// The header of a block with these parts, for the fuzzer and for tests.
+pub(crate) fn header(parts: u32) -> [u8; 32] {
+    BlockHeader::bytes(MAGIC, parts, SOCKETS)
 }
 
-/// What a block's head says.
+/// Where the parts of a row are, and which members of the base are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
+struct RowLayout {
+    bound: Option<usize>,
     timer: Option<usize>,
     counters: Option<usize>,
     netns: Option<usize>,
     identity: Option<usize>,
-    bound: Option<usize>,
-    /// Whether the queues are filled in.
+    /// Where the addresses are.
+    addresses: usize,
     queues: bool,
-    /// Whether the uid is.
     uid: bool,
-    /// Whether the mark is.
     mark: bool,
-    /// Bytes of all parts.
-    parts: usize,
-    /// Ticks of the kernel's clock a second.
+    /// Ticks of the kernel's clock per second.
     hz: u32,
-    /// Everything above in one number.
-    layout: u64,
+    /// Everything above as one number.
+    id: u64,
 }
 
-impl Head {
-    fn of(block: &[u8]) -> Result<Head, DecodeError> {
-        let short = DecodeError::Short { what: "block of the walk", claims: HEAD, has: block.len() };
-        let word = |at| u32_at(block, at).ok_or(short);
-        let parts = word(4)?;
-        if block.len() < HEAD || word(0)? != MAGIC || word(24)? != SOCKETS || parts & !part::ALL != 0 {
-            return Err(short);
+impl RowLayout {
+    fn of(block: &[u8]) -> Result<RowLayout, DecodeError> {
+        let header = BlockHeader::parse(block, MAGIC, part::ALL)?;
+        if header.own_word != SOCKETS {
+            return Err(DecodeError::Missing("the kind of the block"));
         }
-        let mut at = 0;
-        let mut place = |bit, bytes| {
-            let here = (parts & bit != 0).then_some(at);
-            at += if here.is_some() { bytes } else { 0 };
-            here
-        };
-        let bound = place(part::BOUND, BOUND);
-        let timer = place(part::TIMER, TIMER);
-        let counters = place(part::COUNTERS, COUNTERS);
-        let netns = place(part::NETNS, NETNS);
-        let identity = place(part::IDENTITY, IDENTITY);
-        let hz = sys::clock::jiffies_per_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?);
-        let layout = u64::from(parts) << 32 | u64::from(hz);
-        let [queues, uid, mark] = [part::QUEUES, part::UID, part::MARK].map(|bit| parts & bit != 0);
-        Ok(Head { timer, counters, netns, identity, bound, queues, uid, mark, parts: at, hz, layout })
+        let mut offsets = PartOffsets::new(&header, BASE);
+        Ok(RowLayout {
+            bound: offsets.place(part::BOUND, BOUND),
+            timer: offsets.place(part::TIMER, TIMER),
+            counters: offsets.place(part::COUNTERS, COUNTERS),
+            netns: offsets.place(part::NETNS, NETNS),
+            identity: offsets.place(part::IDENTITY, IDENTITY),
+            addresses: offsets.end(),
+            queues: header.has(part::QUEUES),
+            uid: header.has(part::UID),
+            mark: header.has(part::MARK),
+            hz: header.hz,
+            id: header.layout(),
+        })
     }
 }
 
@@ -151,38 +148,6 @@ pub(crate) struct Keys {
     pub(crate) ends: u64,
 }
 
-/// Who takes rows.
-pub(crate) trait RowVisitor {
-    /// So many rows stood in a block; each was handed on by one of the others. Called once for a block.
-    fn arrived(&mut self, rows: u64) {
-        let _ = rows;
-    }
-
-    /// A decoded row with its keys.
-    fn row(&mut self, row: Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()>;
-
-    /// True if [`RowVisitor::again`] shall be asked.
-    fn knows_bytes(&self) -> bool {
-        false
-    }
-
-    /// Whether more is wanted after a row that is the same as before; `None` if it is not and must be decoded.
-    fn reuse(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
-        let _ = (bytes, keys);
-        None
-    }
-}
-
-/// Takes rows by a function.
-struct Decoded<'e, F>(&'e mut F);
-
-impl<F: FnMut(Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()>> RowVisitor for Decoded<'_, F> {
-    #[inline(always)]
-    fn row(&mut self, row: Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()> {
-        (self.0)(row)
-    }
-}
-
 /// Makes rows of blocks. One is kept for a whole table: it mixes its keys with a secret of its own.
 #[derive(Debug)]
 pub(crate) struct WalkDecoder {
@@ -198,158 +163,141 @@ impl WalkDecoder {
         WalkDecoder { netns_id, secret, info: [0; INFO] }
     }
 
-    /// Hands every row of a block to `each`, with what it is known by.
+    /// Passes every row of a block to `visitor`, with the keys it is known by.
     ///
-    /// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
-    pub(crate) fn block(
+    /// A row that makes no sense costs itself; a row whose length makes no sense costs the rest of the block.
+    pub(crate) fn visit(
         &mut self,
         block: &[u8],
-        each: &mut impl FnMut(Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()>,
+        visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
     ) -> ControlFlow<()> {
-        self.hand(block, &mut Decoded(each))
-    }
-
-    /// The same for a visitor that may know rows by their bytes: those are not decoded.
-    pub(crate) fn hand(&mut self, block: &[u8], visitor: &mut impl RowVisitor) -> ControlFlow<()> {
         let mut rows = 0;
-        let flow = self.hand_each(block, visitor, &mut rows);
+        let flow = self.visit_rows(block, visitor, &mut rows);
         visitor.arrived(rows);
         flow
     }
 
-    // `rows` counts what is handed on, whatever becomes of it.
-    fn hand_each(&mut self, block: &[u8], visitor: &mut impl RowVisitor, rows: &mut u64) -> ControlFlow<()> {
-        let head = match Head::of(block) {
-            Ok(head) => head,
+    // `rows` counts what is passed to the visitor, errors included.
+    fn visit_rows(
+        &mut self,
+        block: &[u8],
+        visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
+        rows: &mut u64,
+    ) -> ControlFlow<()> {
+        let layout = match RowLayout::of(block) {
+            Ok(layout) => layout,
             Err(error) => {
                 *rows += 1;
                 return visitor.row(Err(error));
             }
         };
-        let asks = visitor.knows_bytes();
-        let rules = Rules { netns_id: self.netns_id, layout: head.layout };
-        // Filled anew for every row: most of its 400 bytes stay as they are.
+        let reuses_rows = visitor.reuses_rows();
+        let rules = Rules { netns_id: self.netns_id, layout: layout.id };
+        // One row is filled again and again: most of its 400 bytes stay as they are.
         let mut row = Socket { proto: Proto::Tcp, netns_id: self.netns_id, ..Socket::EMPTY };
-        let mut rest = block.get(HEAD..).unwrap_or_default();
-        while let Some(words) = rest.first() {
+        for bytes in BlockRows::new(block, BASE) {
             *rows += 1;
-            let size = usize::from(*words) * 4;
-            let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
-                return visitor.row(Err(DecodeError::Short {
-                    what: "row of the walk",
-                    claims: size.max(BASE),
-                    has: rest.len(),
-                }));
+            let bytes = match bytes {
+                Ok(bytes) => bytes,
+                Err(error) => return visitor.row(Err(error)),
             };
-            rest = behind;
-            if let Some(keys) = if asks { self.keys(bytes, &head) } else { None } {
+            if let Some(keys) = if reuses_rows { self.keys(bytes, &layout) } else { None } {
                 let bytes = RowBytes { rules, key: keys.ends, bytes, beside: Value::Null };
-                if let Some(next) = visitor.reuse(bytes, keys) {
-                    next?;
+                if let Some(flow) = visitor.reuse(bytes, keys) {
+                    flow?;
                     continue;
                 }
             }
-            match self.fill(&mut row, bytes, &head) {
+            match self.fill(&mut row, bytes, &layout) {
                 Err(error) => visitor.row(Err(error))?,
-                Ok(keys) => match head.counters {
+                Ok(keys) => match layout.counters {
                     None => visitor.row(Ok((&row, keys)))?,
-                    Some(at) => self.with_counters(&row, bytes, at, keys, visitor)?,
+                    Some(at) => self.visit_with_counters(&row, bytes, at, keys, visitor)?,
                 },
             }
         }
         ControlFlow::Continue(())
     }
 
-    // Everything but the counters; the row's keys.
+    // Fills in everything but the counters, and returns the row's keys.
     #[inline(always)]
-    fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], head: &Head) -> Result<Keys, DecodeError> {
+    fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], layout: &RowLayout) -> Result<Keys, DecodeError> {
         let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
-        let Some((base, rest)) = bytes.split_first_chunk::<BASE>() else { return Err(short(BASE)) };
-        let Some((parts, rest)) = rest.split_at_checked(head.parts) else { return Err(short(BASE + head.parts)) };
-        let (local, peer, addresses) = match base[1] {
+        let Some(base) = bytes.first_chunk::<BASE>() else { return Err(short(BASE)) };
+        let Some(addresses) = bytes.get(layout.addresses..) else { return Err(short(layout.addresses)) };
+        let (local, peer, mixed) = match base[FAMILY] {
             AF_INET => {
-                let Some(both) = rest.first_chunk::<8>() else { return Err(short(BASE + head.parts + 8)) };
+                let Some(both) = addresses.first_chunk::<8>() else { return Err(short(layout.addresses + 8)) };
                 let [a, b, c, d, e, f, g, h] = *both;
-                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), self.mix_v4(both))
+                (Addr::V4([a, b, c, d]), Addr::V4([e, f, g, h]), mix_words(self.secret, both))
             }
             AF_INET6 => {
-                let Some(both) = rest.first_chunk::<32>() else { return Err(short(BASE + head.parts + 32)) };
+                let Some(both) = addresses.first_chunk::<32>() else { return Err(short(layout.addresses + 32)) };
                 let at = |at| array_at::<16>(both, at).unwrap_or_default();
-                (Addr::V6(at(0)), Addr::V6(at(16)), self.mix_v6(both))
+                (Addr::V6(at(0)), Addr::V6(at(16)), mix_words(self.secret, both))
             }
             other => return Err(DecodeError::Family(other)),
         };
         let word = |at| u32_at(base, at).unwrap_or(0);
         let port = |at| u16_at(base, at).unwrap_or(0);
-        let kind = base[3];
-        row.family = base[1];
-        row.state = State(base[2]);
-        row.local = Endpoint { addr: local, port: port(4) };
-        row.peer = Endpoint { addr: peer, port: port(6) };
-        row.rqueue = word(8);
-        row.wqueue = if head.queues { Some(word(12)) } else { None };
-        row.inode = word(16);
+        let kind = base[KIND];
+        row.family = base[FAMILY];
+        row.state = State(base[STATE]);
+        row.local = Endpoint { addr: local, port: port(PORTS) };
+        row.peer = Endpoint { addr: peer, port: port(PORTS + 2) };
+        row.rqueue = word(RQUEUE);
+        row.wqueue = if layout.queues { Some(word(WQUEUE)) } else { None };
+        row.inode = word(INODE);
         // A time-wait socket has no owner any more.
-        row.uid = if kind & MINISOCK == 0 && head.uid { Some(word(20)) } else { None };
+        row.uid = if kind & MINISOCK == 0 && layout.uid { Some(word(UID)) } else { None };
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
-        self.fill_parts(row, parts, head);
-        let ends = ends_key(addresses, word(4), row.ifindex, row.netns_id, row.family);
-        Ok(Keys { identity: identity(parts, head), ends })
+        self.fill_parts(row, bytes, layout);
+        let ends = ends_key(mixed, word(PORTS), row.ifindex, row.netns_id, row.family);
+        Ok(Keys { identity: identity(bytes, layout), ends })
     }
 
     // The keys that `fill` would find; `None` for a row that makes no sense.
     #[inline(always)]
-    fn keys(&self, bytes: &[u8], head: &Head) -> Option<Keys> {
-        let (base, rest) = bytes.split_first_chunk::<BASE>()?;
-        let (parts, rest) = rest.split_at_checked(head.parts)?;
-        let family = base[1];
-        let addresses = match family {
-            AF_INET => self.mix_v4(rest.first_chunk()?),
-            AF_INET6 => self.mix_v6(rest.first_chunk()?),
+    fn keys(&self, bytes: &[u8], layout: &RowLayout) -> Option<Keys> {
+        let family = *bytes.get(FAMILY)?;
+        let addresses = bytes.get(layout.addresses..)?;
+        let mixed = match family {
+            AF_INET => mix_words(self.secret, addresses.first_chunk::<8>()?),
+            AF_INET6 => mix_words(self.secret, addresses.first_chunk::<32>()?),
             _ => return None,
         };
-        let word = |at: Option<usize>| at.and_then(|at| u32_at(parts, at));
-        let netns_id = word(head.netns).map_or(self.netns_id, u64::from);
-        let ends = ends_key(addresses, u32_at(base, 4)?, word(head.bound).unwrap_or(0), netns_id, family);
-        Some(Keys { identity: identity(parts, head), ends })
+        let word = |at: Option<usize>| at.and_then(|at| u32_at(bytes, at));
+        let netns_id = word(layout.netns).map_or(self.netns_id, u64::from);
+        let ends = ends_key(mixed, u32_at(bytes, PORTS)?, word(layout.bound).unwrap_or(0), netns_id, family);
+        Some(Keys { identity: identity(bytes, layout), ends })
     }
 
     #[inline(always)]
-    fn fill_parts(&self, row: &mut Socket<'_>, parts: &[u8], head: &Head) {
-        if let Some(at) = head.bound {
-            row.ifindex = u32_at(parts, at).unwrap_or(0);
-            row.mark = if head.mark { u32_at(parts, at + 4) } else { None };
+    fn fill_parts(&self, row: &mut Socket<'_>, bytes: &[u8], layout: &RowLayout) {
+        if let Some(at) = layout.bound {
+            row.ifindex = u32_at(bytes, at).unwrap_or(0);
+            row.mark = if layout.mark { u32_at(bytes, at + 4) } else { None };
         }
-        if let Some(at) = head.timer {
-            row.timer_ms = ticks_to_ms(u32_at(parts, at).unwrap_or(0), head.hz);
-            row.timer = Timer(parts.get(at + 4).copied().unwrap_or(0));
-            row.retrans = parts.get(at + 5).copied().unwrap_or(0);
+        if let Some(at) = layout.timer {
+            row.timer_ms = ticks_to_ms(u32_at(bytes, at).unwrap_or(0), layout.hz);
+            row.timer = Timer(bytes.get(at + 4).copied().unwrap_or(0));
+            row.retrans = bytes.get(at + 5).copied().unwrap_or(0);
         }
-        if let Some(at) = head.netns {
-            row.netns_id = u32_at(parts, at).map_or(self.netns_id, u64::from);
+        if let Some(at) = layout.netns {
+            row.netns_id = u32_at(bytes, at).map_or(self.netns_id, u64::from);
         }
     }
 
-    #[inline(always)]
-    fn mix_v4(&self, both: &[u8; 8]) -> u64 {
-        mix_words(self.secret, both)
-    }
-
-    #[inline(always)]
-    fn mix_v6(&self, both: &[u8; 32]) -> u64 {
-        mix_words(self.secret, both)
-    }
-
-    fn with_counters(
+    fn visit_with_counters(
         &mut self,
         row: &Socket<'_>,
         bytes: &[u8],
         at: usize,
         keys: Keys,
-        visitor: &mut impl RowVisitor,
+        visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
     ) -> ControlFlow<()> {
-        let small = bytes.get(3).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
-        match bytes.get(BASE + at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
+        let small = bytes.get(KIND).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
+        match bytes.get(at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
             Some(counters) if !small => {
                 put_info(&mut self.info, counters);
                 visitor.row(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, keys)))
@@ -384,8 +332,8 @@ fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
 }
 
 #[inline(always)]
-fn identity(parts: &[u8], head: &Head) -> u64 {
-    head.identity.and_then(|at| u64_at(parts, at)).unwrap_or(0)
+fn identity(bytes: &[u8], layout: &RowLayout) -> u64 {
+    layout.identity.and_then(|at| u64_at(bytes, at)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -405,7 +353,7 @@ mod tests {
 
     fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
         let mut found = Vec::new();
-        let _ = WalkDecoder::new(9, 1).block(block, &mut |row| {
+        let _ = WalkDecoder::new(9, 1).visit(block, &mut |row: Result<(&Socket<'_>, Keys), _>| {
             found.push(row.map(|(row, _)| {
                 let Socket { local, peer, uid, inode, netns_id, .. } = row;
                 let queues = (row.rqueue, row.wqueue);
@@ -431,7 +379,7 @@ mod tests {
         parts.extend_from_slice(&counters);
         parts.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0]);
         parts.extend_from_slice(&[0xee; 8]);
-        let block = [&head(part::ALL)[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
+        let block = [&header(part::ALL)[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
         assert_eq!(
             told(&block),
             [Ok("Endpoint { addr: V4([127, 0, 0, 1]), port: 12345 } Endpoint { addr: V4([127, 0, 0, 2]), port: 80 } \
@@ -439,7 +387,7 @@ mod tests {
                 .to_owned())]
         );
         // Half a socket has no counters and, in time-wait, no owner.
-        let small = [&head(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
+        let small = [&header(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
         assert!(
             told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
             "{:?}",
@@ -450,7 +398,7 @@ mod tests {
     #[test]
     fn lengths_are_not_believed() {
         let good = row(10, 0, &[], &[1; 32]);
-        let block = |rows: &[&[u8]]| [&[&head(0)[..]], rows].concat().concat();
+        let block = |rows: &[&[u8]]| [&[&header(0)[..]], rows].concat().concat();
         assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
         // Too short for its family: it costs itself.
         let cut = row(10, 0, &[], &[1; 8]);
@@ -466,7 +414,7 @@ mod tests {
         let mut odd = good;
         odd[1] = 3;
         assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
-        for garbage in [&b""[..], b"nwk1", &head(1 << 31)] {
+        for garbage in [&b""[..], b"nwk1", &header(1 << 31)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));
         }
     }
@@ -481,7 +429,10 @@ mod tests {
     fn keys_tell_connections_apart() {
         let keys = |rows: &[Vec<u8>]| {
             let mut keys = Vec::new();
-            let _ = WalkDecoder::new(9, 1).block(&[&head(0)[..], &rows.concat()].concat(), &mut |row| {
+            let _ = WalkDecoder::new(9, 1).visit(&[&header(0)[..], &rows.concat()].concat(), &mut |row: Result<
+                (&Socket<'_>, Keys),
+                DecodeError,
+            >| {
                 keys.extend(row.map(|(_, keys)| keys.ends));
                 ControlFlow::Continue(())
             });

@@ -87,10 +87,8 @@ impl<'h> KernelSums<'h> {
             waiting: 0,
             missed: self.loaded.program("on_sums")?.missed_runs()?,
         };
-        let mut bytes = Vec::with_capacity(HEAD + SPAN);
-        head.put(&mut bytes);
-        bytes.extend_from_slice(&span_ns.to_ne_bytes());
-        self.block.iter_mut().zip(&bytes).for_each(|(to, from)| *to = *from);
+        let bytes = head.bytes().into_iter().chain(span_ns.to_ne_bytes());
+        self.block.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         Ok(())
     }
 }

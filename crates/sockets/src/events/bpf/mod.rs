@@ -39,11 +39,12 @@ pub(crate) const HEAD: usize = 6 * 8;
 
 impl Head {
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
-    pub(crate) fn put(&self, into: &mut Vec<u8>) {
+    pub(crate) fn bytes(&self) -> [u8; HEAD] {
         let Head { epoch_ns, lost_ring, lost_map, failed, waiting, missed } = *self;
-        [epoch_ns, lost_ring, lost_map, failed, waiting, missed]
-            .iter()
-            .for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
+        let mut bytes = [0; HEAD];
+        let numbers = [epoch_ns, lost_ring, lost_map, failed, waiting, missed];
+        bytes.chunks_exact_mut(8).zip(numbers).for_each(|(place, number)| place.copy_from_slice(&number.to_ne_bytes()));
+        bytes
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<Head> {
@@ -237,8 +238,7 @@ mod tests {
     }
 
     fn block(head: Head, events: &[Vec<u8>]) -> Vec<u8> {
-        let mut block = Vec::new();
-        head.put(&mut block);
+        let mut block = head.bytes().to_vec();
         events.iter().for_each(|event| block.extend(event));
         block
     }

@@ -1,6 +1,6 @@
 //! The BPF program's end in this process: loaded, attached, its ring emptied into blocks.
-use bpf::{BpfError, KernelTypes, Link, Loaded, Ring, Spec, load_with};
-use sys::{Blocks, Errno, Host, SysError, clock, fs};
+use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
+use sys::{Errno, Host, SysError, clock, fs};
 
 use super::{HEAD, Head};
 use crate::events::Follow;
@@ -17,13 +17,6 @@ const NAMES: [&str; 2] = ["on_name4", "on_name6"];
 /// The first use of a socket: kernel 6.3.
 const USES: [&str; 2] = ["on_send", "on_receive"];
 
-/// The ring is looked at so often even if nobody woke us: programs wake only when 64 KiB wait.
-const LOOK_MS: i32 = 10;
-/// A block is handed on when it has so many bytes, so that a flood does not keep us from writing.
-const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks after the end was asked for: what was on its way still comes, but a flood does not keep us for ever.
-const BLOCKS_AFTER_STOP: u32 = 64;
-
 /// Connections that are kept in mind, in powers of two.
 const CONNS_MIN: u32 = 1 << 16;
 const CONNS_MAX: u32 = 1 << 20;
@@ -39,31 +32,25 @@ const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const WAIT_NS: u64 = 250_000_000;
 
 /// The attached programs and their ring.
-pub(crate) struct Kernel<'h> {
+pub(crate) struct EventPrograms {
     loaded: Loaded,
     links: Vec<Link>,
     uses: Uses,
     ring: Ring,
-    block: Vec<u8>,
-    stop: &'h dyn Fn() -> bool,
-    after_stop: u32,
     last: Head,
 }
 
-impl<'h> Kernel<'h> {
-    /// The programs at work, and what they do without here.
-    pub(crate) fn open(host: &Host, follow: &Follow<'h>) -> Result<(Kernel<'h>, Vec<String>), BpfError> {
+impl EventPrograms {
+    /// Attaches the programs; also says what they do without on this kernel.
+    pub(crate) fn open(host: &Host, follow: &Follow<'_>) -> Result<(EventPrograms, Vec<String>), BpfError> {
         let Hooked { loaded, links, uses, left_out, .. } =
             hooked(host, only_netns(follow), if follow.hooks { AcceptHooks::Attached } else { AcceptHooks::LeftOut })?;
         stamp(&loaded)?;
         let ring = loaded.map("events")?.ring()?;
-        let block = Vec::with_capacity(BLOCK_BYTES);
-        let stop = follow.stop;
-        let kernel = Kernel { loaded, links, uses, ring, block, stop, after_stop: 0, last: Head::default() };
-        Ok((kernel, left_out))
+        Ok((EventPrograms { loaded, links, uses, ring, last: Head::default() }, left_out))
     }
 
-    /// The head of the block that is handed on now.
+    /// The header of a block that ends now.
     fn head(&self) -> Result<Head, BpfError> {
         let count = |name| self.loaded.counter(name);
         Ok(Head {
@@ -71,13 +58,13 @@ impl<'h> Kernel<'h> {
             lost_ring: count("lost_ring")?,
             lost_map: count("lost_map")?,
             failed: count("failed")?,
-            // Counted up and down on several CPUs: for a moment it may be below zero.
+            // Several CPUs count it up and down: for a moment it may be below zero.
             waiting: (count("waiting")? as i64).max(0).unsigned_abs(),
             missed: self.loaded.program("on_state")?.missed_runs()?,
         })
     }
 
-    /// Attaches the programs at the first use once they are needed. A call or two, as long as they may be.
+    /// Attaches the programs at the first use of a socket once they are needed. One or two calls while they are not.
     fn watch_uses(&mut self) -> Result<(), BpfError> {
         if self.uses.asleep.is_empty() {
             return Ok(());
@@ -91,49 +78,28 @@ impl<'h> Kernel<'h> {
         }
         Ok(())
     }
+}
 
-    /// Empties the ring behind the place of the head; true if there was something.
-    fn fill(&mut self) -> Result<bool, SysError> {
-        self.block.clear();
-        self.block.resize(HEAD, 0);
-        let block = &mut self.block;
-        self.ring.consume(&mut |event| block.extend_from_slice(event))?;
-        Ok(self.block.len() > HEAD)
+impl EventProgram for EventPrograms {
+    const HEADER: usize = HEAD;
+
+    fn take(&mut self, block: &mut Vec<u8>) -> Result<bool, SysError> {
+        let events = self.ring.consume(&mut |event| block.extend_from_slice(event))?;
+        // Without these programs owners are known later, and no event is missing.
+        let _ = self.watch_uses();
+        Ok(events > 0)
     }
 
-    fn finished(&mut self) -> Option<&[u8]> {
-        // The counters cost a call each: a block that cannot read them takes the last ones.
+    fn write_header(&mut self, header: &mut [u8]) {
+        // A counter costs a call: a block whose counters cannot be read has those of the block before.
         if let Ok(head) = self.head() {
             self.last = head;
         }
-        let mut head = Vec::with_capacity(HEAD);
-        self.last.put(&mut head);
-        self.block.get_mut(..HEAD)?.copy_from_slice(&head);
-        Some(&self.block)
+        header.copy_from_slice(&self.last.bytes());
     }
-}
 
-impl Blocks for Kernel<'_> {
-    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        loop {
-            let stopped = (self.stop)();
-            self.after_stop += u32::from(stopped);
-            if self.after_stop > BLOCKS_AFTER_STOP {
-                return Ok(None);
-            }
-            let found = self.fill()?;
-            // Without them owners are known later, and nothing is missing.
-            let _ = self.watch_uses();
-            if found {
-                return Ok(self.finished());
-            }
-            if stopped {
-                // The last counters, without events.
-                self.after_stop = BLOCKS_AFTER_STOP;
-                return Ok(self.finished());
-            }
-            self.ring.wait(LOOK_MS)?;
-        }
+    fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
+        self.ring.wait(timeout_ms).map(drop)
     }
 }
 

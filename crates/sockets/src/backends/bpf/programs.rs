@@ -1,0 +1,129 @@
+//! The programs that read TCP sockets: loaded, run, read.
+use std::cell::Cell;
+
+use bpf::sockets_walk::{Reach, Table, Wanted};
+use netlink::DecodeError;
+use record::RowVisitor;
+use record::rows::Sockets;
+use sys::{Blocks, Errno, Host, SysError, WalkError};
+
+use super::cache::{BackendCache, Program, WalkRequest, WalkScope, random};
+use super::rows::{Keys, part};
+
+pub(super) use bpf::sockets_iter::TcpIterator;
+pub(super) use bpf::sockets_walk::Walk as TcpWalk;
+
+impl BackendCache {
+    /// The loaded program that reads these `parts`, if there is one.
+    pub(crate) fn loaded(&self, parts: u32) -> Option<Program> {
+        if self.walk.has(|walk| walk.covers(Reach::Connections, parts)) {
+            return Some(Program::Walk);
+        }
+        self.iterator.has(|iterator| iterator.covers(parts)).then_some(Program::Iterator)
+    }
+
+    /// Loads what reads these `parts` of the sockets of the calling thread's namespace: the walk, or the iterator if the
+    /// kernel refuses the walk and `or_iterator` agrees.
+    pub(crate) fn open(
+        &self,
+        host: &Host,
+        parts: u32,
+        or_iterator: impl FnOnce() -> bool,
+    ) -> Result<Program, WalkError> {
+        if let Some(program) = self.loaded(parts) {
+            return Ok(program);
+        }
+        let refused = match self.load_walk(host, Reach::Connections, parts) {
+            Ok(_) => return Ok(Program::Walk),
+            Err(_) if or_iterator() => return self.load_iterator(host, parts).map(|_| Program::Iterator),
+            Err(error) => error,
+        };
+        Err(self.iterator.refused().map_or(refused, |why| WalkError::unavailable(why.into_string())))
+    }
+
+    fn load_walk(&self, host: &Host, reach: Reach, parts: u32) -> Result<std::cell::Ref<'_, TcpWalk>, WalkError> {
+        let load = || TcpWalk::load(host, reach, parts, [random(), random()]);
+        self.walk.get(|walk| walk.covers(reach, parts), load)
+    }
+
+    fn load_iterator(&self, host: &Host, parts: u32) -> Result<std::cell::Ref<'_, TcpIterator>, WalkError> {
+        // The kernel may give a socket to the iterator twice, so each row says which socket it is.
+        let load = || TcpIterator::load(host, parts | part::IDENTITY, [random(), random()]);
+        self.iterator.get(|iterator| iterator.covers(parts), load)
+    }
+
+    /// Reads the sockets of the calling thread's namespace by the iterator, whatever `request.scope` says; true if
+    /// `visitor` stopped the reading.
+    pub(crate) fn iterate(
+        &self,
+        host: &Host,
+        request: &WalkRequest<'_>,
+        visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
+    ) -> Result<bool, WalkError> {
+        let iterator = self.load_iterator(host, request.parts)?;
+        let reading = iterator.read(wanted(request)).map_err(WalkError::unavailable)?;
+        let blocks = host.stream(request.key, request.note, || Ok(Box::new(reading) as Box<dyn Blocks>))?;
+        self.visit_blocks(blocks, request, visitor)
+    }
+
+    pub(super) fn walk_kernel(
+        &self,
+        host: &Host,
+        request: &WalkRequest<'_>,
+        visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
+    ) -> Result<bool, WalkError> {
+        let walk = self.load_walk(host, reach(request.scope), request.parts)?;
+        let blocks = walk.read(table(request.scope), wanted(request)).map_err(WalkError::unavailable)?;
+        let blocks = BreakingOff { blocks, left: &self.breaks_after };
+        let blocks = host.stream(request.key, request.note, || Ok(Box::new(blocks) as Box<dyn Blocks>))?;
+        self.visit_blocks(blocks, request, visitor)
+    }
+
+    /// Every network namespace of the kernel: its inode, and a number that namespaces have in common which share a hash
+    /// table of connections. The program loaded for this can read these `parts` of the sockets of all.
+    pub(crate) fn namespaces(&self, host: &Host, parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
+        let found = match host.is_replay() {
+            true => bpf::sockets_walk::namespaces(host, [0, 0]),
+            false => self.load_walk(host, Reach::Everywhere, parts)?.namespaces(host),
+        };
+        let found = found.map_err(WalkError::unavailable)?;
+        Ok(found.into_iter().map(|namespace| (namespace.netns_id, namespace.table)).collect())
+    }
+}
+
+fn table(scope: WalkScope) -> Table {
+    match scope {
+        WalkScope::ListenersOf(_) | WalkScope::AllListeners => Table::Listeners,
+        _ => Table::Connections,
+    }
+}
+
+fn reach(scope: WalkScope) -> Reach {
+    if scope == WalkScope::Own { Reach::Connections } else { Reach::Everywhere }
+}
+
+fn wanted(request: &WalkRequest<'_>) -> Wanted {
+    let WalkRequest { scope, states, v4, v6, sport, dport, .. } = *request;
+    let netns = match scope {
+        WalkScope::Own | WalkScope::AllListeners => None,
+        WalkScope::One(inode) | WalkScope::Shared(inode) | WalkScope::ListenersOf(inode) => Some(inode),
+    };
+    let all = matches!(scope, WalkScope::Shared(_) | WalkScope::AllListeners);
+    Wanted { states, v4, v6, sport, dport, netns, all }
+}
+
+/// Blocks that end in an error after a number of them, if a test wants that.
+struct BreakingOff<'a, B> {
+    blocks: B,
+    left: &'a Cell<Option<u32>>,
+}
+
+impl<B: Blocks> Blocks for BreakingOff<'_, B> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        match self.left.get() {
+            Some(0) => return Err(SysError::new("bpf_prog_run", "the walk of the TCP table", Errno::AGAIN)),
+            left => self.left.set(left.map(|left| left - 1)),
+        }
+        self.blocks.next()
+    }
+}

@@ -1,0 +1,131 @@
+//! BPF programs that are kept loaded from one reading to the next, and why one could not be used.
+use std::cell::{Ref, RefCell};
+use std::error::Error;
+use std::fmt;
+
+use crate::SysError;
+use crate::caps::{self, CapSet};
+
+/// Why a BPF program did not read a table to its end.
+#[derive(Debug)]
+pub enum WalkError {
+    /// The program could not be loaded, or its table not be found: no row came.
+    Unavailable(Box<dyn Error + Send + Sync>),
+    /// The reading broke off.
+    Broken(SysError),
+}
+
+impl WalkError {
+    /// The walk cannot be had because of `cause`.
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> WalkError {
+        WalkError::Unavailable(cause.into())
+    }
+}
+
+impl From<SysError> for WalkError {
+    fn from(error: SysError) -> WalkError {
+        WalkError::Broken(error)
+    }
+}
+
+impl fmt::Display for WalkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WalkError::Unavailable(error) => error.fmt(f),
+            WalkError::Broken(error) => error.fmt(f),
+        }
+    }
+}
+
+/// One kind of program, loaded when it is first needed and then kept, or the reason why the kernel refused it.
+///
+/// A program that was refused once is not tried again.
+#[derive(Debug)]
+pub struct ProgramCache<P> {
+    program: RefCell<Option<P>>,
+    refused: RefCell<Option<Box<str>>>,
+}
+
+impl<P> Default for ProgramCache<P> {
+    fn default() -> ProgramCache<P> {
+        ProgramCache { program: RefCell::new(None), refused: RefCell::new(None) }
+    }
+}
+
+impl<P> ProgramCache<P> {
+    /// A cache that loads nothing, as on a kernel that refuses the program for the reason `why`. For tests.
+    pub fn refusing(why: &str) -> ProgramCache<P> {
+        ProgramCache { program: RefCell::new(None), refused: RefCell::new(Some(why.into())) }
+    }
+
+    /// Why the program was refused, if loading it was tried.
+    pub fn refused(&self) -> Option<Box<str>> {
+        self.refused.borrow().clone()
+    }
+
+    /// True if loading the program was tried and failed.
+    pub fn was_refused(&self) -> bool {
+        self.refused.borrow().is_some()
+    }
+
+    /// True if a program is loaded for which `covers` holds.
+    pub fn has(&self, covers: impl FnOnce(&P) -> bool) -> bool {
+        self.program.borrow().as_ref().is_some_and(covers)
+    }
+
+    /// The program, loaded by `load` if there is none for which `covers` holds.
+    ///
+    /// Fails with [`WalkError::Unavailable`] if the program is refused now or was before.
+    pub fn get<E>(
+        &self,
+        covers: impl FnOnce(&P) -> bool,
+        load: impl FnOnce() -> Result<P, E>,
+    ) -> Result<Ref<'_, P>, WalkError>
+    where
+        E: Error + Send + Sync + 'static,
+    {
+        if !self.has(covers) {
+            if let Some(why) = self.refused() {
+                return Err(WalkError::unavailable(why.into_string()));
+            }
+            match load() {
+                Ok(program) => *self.program.borrow_mut() = Some(program),
+                Err(error) => {
+                    *self.refused.borrow_mut() = Some(error.to_string().into());
+                    return Err(WalkError::unavailable(error));
+                }
+            }
+        }
+        Ref::filter_map(self.program.borrow(), Option::as_ref).map_err(|_| WalkError::unavailable("no program"))
+    }
+}
+
+/// Why the calling thread may not load tracing programs, in words; `None` if it may. One system call.
+pub fn lacks_bpf_rights() -> Option<&'static str> {
+    let may = caps::effective().is_ok_and(CapSet::may_trace);
+    (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
+}
+
+/// What is said in place of BPF by a build without it.
+pub const WITHOUT_BPF: &str = "this netwren was built without BPF";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Errno;
+
+    #[test]
+    fn what_covers_is_kept_and_what_is_refused_is_not_tried_again() {
+        let cache = ProgramCache::default();
+        let load = |n: u32| move || Ok::<u32, SysError>(n);
+        let refuse = || Err::<u32, _>(SysError::new("bpf", "a program", Errno::PERM));
+        assert_eq!(*cache.get(|_| true, load(1)).unwrap(), 1);
+        assert_eq!(*cache.get(|n| *n == 1, refuse).unwrap(), 1, "it is there");
+        assert_eq!(*cache.get(|n| *n == 2, load(2)).unwrap(), 2, "another one is needed");
+        let why = cache.get(|_| false, refuse).unwrap_err().to_string();
+        assert_eq!(cache.get(|_| false, load(3)).unwrap_err().to_string(), why);
+        assert!(cache.was_refused() && cache.has(|n| *n == 2));
+        assert!(ProgramCache::<u32>::refusing("no").get(|_| true, load(1)).is_err());
+    }
+}

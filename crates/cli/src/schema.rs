@@ -53,6 +53,7 @@ fn kind_words(kind: Kind) -> String {
     match kind {
         Kind::Count => "count".into(),
         Kind::Port => "port".into(),
+        Kind::Time => "time (RFC 3339, UTC, nanoseconds)".into(),
         Kind::Id => "number".into(),
         Kind::Hex => "number (hexadecimal in text)".into(),
         Kind::Addr => "address".into(),

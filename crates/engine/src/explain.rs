@@ -1,7 +1,8 @@
 //! `--explain`: the plan in words, before it runs.
 
 use crate::plan::{Grouping, Plan, Work};
-use record::{Addr, EndpointTest, Expr, LookupId, Offer, Op, Operand, Push, Table, Test};
+use record::text::TimestampWriter;
+use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Table, Test};
 
 /// What will happen: the door, each part of the filter and who tests it, what is done with the rows, what is asked of
 /// the kernel, which lookups are filled. Several lines, each ended.
@@ -135,7 +136,21 @@ fn test_text<T: Table>(test: &Test) -> String {
         (Op::Match, _) => "~",
         (Op::NotMatch, _) => "!~",
     };
-    format!("{name} {op} {}", operand_text(&test.operand))
+    let is_time = T::FIELDS.get(test.field).is_some_and(|field| field.kind == Kind::Time);
+    let operand = if is_time { time_text(&test.operand) } else { operand_text(&test.operand) };
+    format!("{name} {op} {operand}")
+}
+
+/// What a field that is a time is compared with, as RFC 3339.
+fn time_text(operand: &Operand) -> String {
+    let time = |ns: u64| String::from_utf8_lossy(TimestampWriter::new().text(ns)).into_owned();
+    match operand {
+        Operand::Number(ns) => time(*ns),
+        Operand::Ranges(ranges) => {
+            format!("({})", ranges.iter().map(|(ns, _)| time(*ns)).collect::<Vec<_>>().join(", "))
+        }
+        other => operand_text(other),
+    }
 }
 
 fn operand_text(operand: &Operand) -> String {

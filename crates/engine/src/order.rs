@@ -134,7 +134,7 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
     match *value {
         Value::Null => return out.push(tag::NULL),
         Value::Bool(yes) => out.push(if yes { tag::TRUE } else { tag::FALSE }),
-        Value::U64(n) => put_number(n, out),
+        Value::U64(n) | Value::Time(n) => put_number(n, out),
         Value::I64(n) => match u64::try_from(n) {
             Ok(n) => put_number(n, out),
             Err(_) => {

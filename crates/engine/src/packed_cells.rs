@@ -21,6 +21,7 @@ mod tag {
     pub(super) const BITS: u8 = 11;
     pub(super) const OUTSIDE: u8 = 12;
     pub(super) const GUESS: u8 = 13;
+    pub(super) const TIME: u8 = 14;
     /// Plus the number of bytes that follow, 0 to 8.
     pub(super) const NUMBER: u8 = 16;
 }
@@ -105,6 +106,10 @@ impl Side {
                 out.push(tag::GUESS);
                 let place = self.word(word);
                 pack_number(place as u64, out);
+            }
+            Value::Time(ns) => {
+                out.push(tag::TIME);
+                pack_number(ns, out);
             }
             Value::Words(text) => {
                 out.push(tag::OUTSIDE);
@@ -192,6 +197,10 @@ impl<'k> Reader<'k> {
             tag::WORD => {
                 let place = self.place()?;
                 Value::Name(self.side.words.get(place)?)
+            }
+            tag::TIME => {
+                let tag = self.byte()?;
+                Value::Time(self.number(tag)?)
             }
             tag::GUESS => {
                 let place = self.place()?;

@@ -13,6 +13,8 @@ pub enum Value<'r> {
     U64(u64),
     /// A number that may be negative.
     I64(i64),
+    /// A point in time: nanoseconds since 1970-01-01 00:00 UTC.
+    Time(u64),
     /// An address; IPv4-mapped ones are already IPv4.
     Addr(Addr),
     /// Text from outside: hostile until a sink has escaped it; not necessarily UTF-8.
@@ -126,6 +128,8 @@ pub enum Kind {
     DurationMs,
     /// Seconds; a filter may say `5m`.
     DurationS,
+    /// A point in time; a filter may say `10:30`, `-5m`, `2026-11-22T10:30:00Z`.
+    Time,
     /// Bits per second; a filter may say `10Mbps`.
     BitsPerSecond,
     /// A port.

@@ -43,6 +43,7 @@ fn columns() -> Columns {
         ("pid", Kind::Id),
         ("owners", Kind::Owners),
         ("mark", Kind::Hex),
+        ("time", Kind::Time),
     ];
     Columns(kinds.iter().map(|&(name, kind)| Column { name: name.into(), kind }).collect())
 }
@@ -69,6 +70,7 @@ fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
                 Value::Null,
                 Value::List(if n % 10 == 0 { &owners } else { &[] }),
                 Value::U64(n % 3),
+                Value::Time(1_795_000_000_000_000_000 + n * 123_456_789),
             ];
             assert_eq!(sink.row(&cells).unwrap(), Next::More);
         }

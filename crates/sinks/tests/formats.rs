@@ -102,6 +102,18 @@ fn as_table(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> Str
     string(sink.into_out())
 }
 
+fn as_csv(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+    let mut sink = Csv::new(Out::new(Vec::new()), options);
+    fill(&mut sink, columns, rows);
+    string(sink.into_out())
+}
+
+fn as_json(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+    let mut sink = Json::new(Out::new(Vec::new()), options);
+    fill(&mut sink, columns, rows);
+    string(sink.into_out())
+}
+
 #[test]
 fn text_is_tab_separated_escaped_and_whole() {
     let owners = owners();
@@ -202,6 +214,36 @@ fn no_column_and_no_row_are_no_fault() {
     assert_eq!(string(sink.into_out()), "{}\n");
     assert_eq!(as_table(Options::default(), &socket_columns(), &[]).lines().count(), 1);
     assert_eq!(as_table(Options::default(), &none, &[vec![]]), "\n");
+}
+
+#[test]
+fn times_are_rfc_3339_in_every_format() {
+    let columns = columns(&[("time", Kind::Time), ("n", Kind::Count)]);
+    let time = |ns, n| vec![Value::Time(ns), Value::U64(n)];
+    let rows = [
+        time(1_795_000_000_123_456_789, 1),
+        time(1_795_000_000_999_999_999, 2),
+        time(1_795_000_001_000_000_000, 3),
+        vec![Value::Null, Value::U64(4)],
+        time(u64::MAX, 5),
+    ];
+    let lines = |null: &str, with: &dyn Fn(&str, u32) -> String| -> String {
+        let times = [
+            "2026-11-18T11:06:40.123456789Z",
+            "2026-11-18T11:06:40.999999999Z",
+            "2026-11-18T11:06:41.000000000Z",
+            null,
+            "2554-07-21T23:34:33.709551615Z",
+        ];
+        times.iter().zip(1..).map(|(time, n)| with(time, n)).collect()
+    };
+    let options = Options { header: false, ..Options::default() };
+    assert_eq!(as_text(options, &columns, &rows), lines("-", &|time, n| format!("{time}\t{n}\n")));
+    assert_eq!(as_csv(options, &columns, &rows), lines("", &|time, n| format!("{time},{n}\r\n")));
+    let quoted = |time: &str| if time == "null" { time.to_owned() } else { format!("\"{time}\"") };
+    let json = lines("null", &|time, n| format!("{{\"time\":{},\"n\":{n}}}\n", quoted(time)));
+    assert_eq!(as_json(options, &columns, &rows), json);
+    assert_eq!(as_table(options, &columns, &rows), lines("-", &|time, n| format!("{time:30}  {n}\n")));
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! Clocks: monotonic, wall, broken-down local time, RFC 3339 text.
 mod jiffies;
-mod timestamp;
 
 use std::fmt;
 
 pub use jiffies::jiffies_per_second;
-pub use timestamp::TimestampWriter;
 
 /// Nanoseconds of CLOCK_MONOTONIC. No system call where the vDSO works.
 pub fn monotonic_ns() -> u64 {
@@ -40,6 +38,11 @@ pub fn wall() -> WallTime {
 }
 
 impl WallTime {
+    /// Nanoseconds since 1970; 0 before, `u64::MAX` after 2554.
+    pub fn since_1970_ns(self) -> u64 {
+        u64::try_from(self.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(self.nanos.into())
+    }
+
     /// `2026-11-21T14:45:52.123456789Z`.
     pub fn rfc3339(self) -> Rfc3339 {
         Rfc3339(self)

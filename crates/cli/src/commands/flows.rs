@@ -53,7 +53,7 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), PlanError> {
     let ast = filter::parse(&request.shown.filter)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::<Flows>(request, &of_flows)?;
-    let conjuncts = bind::<Sockets>(&of_sockets)?.into_conjuncts();
+    let conjuncts = bind::<Sockets>(request, &of_sockets)?.into_conjuncts();
     let tests = conjuncts
         .iter()
         .map(|part| Predicate::new(std::slice::from_ref(part)))

@@ -2,9 +2,12 @@
 
 use crate::flags::{Format, Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
+use engine::filter::Clock;
 use engine::{Ast, FilterError, Fold, Plan, Sort};
 use record::{Expr, Op, Operand, Table, Test};
 use std::fmt;
+use std::path::Path;
+use sys::Host;
 
 /// What is wrong with the words.
 #[derive(Debug)]
@@ -64,7 +67,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     let base = if shown.wide { Base::Wide } else { Base::Default };
     let columns =
         with_namespaces::<T>(request, columns::resolve::<T>(shown.columns.as_deref(), base, !shown.no_owner)?);
-    let conjuncts = bind::<T>(filter)?.into_conjuncts();
+    let conjuncts = bind::<T>(request, filter)?.into_conjuncts();
     let columns = with_rounds::<T>(request, of_one_table::<T>(request, columns, &conjuncts));
     let usual = usual::<T>(shown.columns.as_deref(), &columns);
     let columns = with_sort_keys::<T>(shown.sort.as_deref(), columns);
@@ -87,15 +90,15 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     })?)
 }
 
-/// The filter over the fields of `T`, with the ports of the service names in it. Names are those of this machine, in a
-/// replay, too: they are the words of who asks.
-pub(super) fn bind<T: Table>(filter: &Ast) -> Result<Expr, FilterError> {
+/// The filter over the fields of `T`, with the ports of the service names in it and the times that relative ones mean.
+/// Names and the time zone are those of this machine, in a replay, too: they are the words of who asks.
+pub(super) fn bind<T: Table>(request: &Request, filter: &Ast) -> Result<Expr, FilterError> {
     let mut text: Option<Vec<u8>> = None;
     let mut ports_of = |name: &str| {
         let text = text.get_or_insert_with(|| {
             let mut text = Vec::new();
             // Without the file no word is a name, and the error says what a port is.
-            let _ = sys::Host::live().read_file("/etc/services", &mut text);
+            let _ = Host::live().read_file("/etc/services", &mut text);
             text
         });
         let mut ports: Vec<u16> = host::ports_named(text, name.as_bytes()).iter().map(|(_, port)| *port).collect();
@@ -103,7 +106,26 @@ pub(super) fn bind<T: Table>(filter: &Ast) -> Result<Expr, FilterError> {
         ports.dedup();
         ports
     };
-    engine::filter::bind::<T>(&engine::filter::name_ports::<T>(filter, &mut ports_of))
+    let filter = engine::filter::name_ports::<T>(filter, &mut ports_of);
+    let clock = FilterClock { replay: request.replay.as_deref() };
+    engine::filter::bind::<T>(&engine::filter::resolve_times::<T>(&filter, &clock))
+}
+
+/// The clock that times in a filter refer to: the wall clock, in a replay the time at which the recording began.
+struct FilterClock<'r> {
+    replay: Option<&'r Path>,
+}
+
+impl Clock for FilterClock<'_> {
+    fn now_ns(&self) -> u64 {
+        // A file that cannot be read is refused when it is opened.
+        let recorded = self.replay.and_then(|file| Host::header_of(file).ok()).map(|header| header.time);
+        recorded.unwrap_or_else(sys::clock::wall).since_1970_ns()
+    }
+
+    fn utc_offset_s(&self, at_s: i64) -> i64 {
+        sys::clock::local_time(at_s).map_or(0, |local| local.utc_offset_s.into())
+    }
 }
 
 /// The columns with those that `--sort` names behind them: an order that is not seen is not believed.

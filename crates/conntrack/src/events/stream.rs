@@ -7,7 +7,6 @@ use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents, nat_event_need,
 use record::{
     Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
 };
-use sys::clock::TimestampWriter;
 use sys::{Errno, Host, Modules, SysError};
 
 use crate::backends::netlink::dump::{CtTable, KernelFilter, NetnsRef, dump_entries};
@@ -73,7 +72,6 @@ pub struct NatEventStream<'h> {
     wanted: WantedEvents,
     start_times: Option<StartTimes>,
     tracker: Option<OwnerTracker<'h>>,
-    moments: TimestampWriter,
     resync: Option<Resync>,
     settings: Settings,
     counts: Counts,
@@ -194,7 +192,6 @@ impl<'h> NatEventStream<'h> {
             wanted,
             start_times: timed.then(StartTimes::default),
             tracker: holders.map(|holders| OwnerTracker::new(holders, ends)),
-            moments: TimestampWriter::new(),
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
             counts: Counts::default(),
@@ -221,7 +218,7 @@ impl<'h> NatEventStream<'h> {
 
     fn next_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
         let EventBackend::Netlink(events) = &mut self.backend else { return Ok(StreamState::Ended) };
-        let (moments, counts, wanted) = (&mut self.moments, &mut self.counts, self.wanted);
+        let (counts, wanted) = (&mut self.counts, self.wanted);
         let (start_times, tracker, unwanted) = (&mut self.start_times, &mut self.tracker, &mut self.unwanted);
         events.next_entries(&mut |told, entry| {
             let happened_ns = event_ns(told).unwrap_or(told.received_ns);
@@ -242,15 +239,14 @@ impl<'h> NatEventStream<'h> {
                 return Next::More;
             }
             counts.one(told.kind);
-            let time = moments.text(happened_ns);
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
-            each(&NatEvent { kind: told.kind, time, duration_us, portid: told.portid, entry })
+            each(&NatEvent { kind: told.kind, time_ns: happened_ns, duration_us, portid: told.portid, entry })
         })
     }
 
     fn next_bpf(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
         let EventBackend::Bpf(packets) = &mut self.backend else { return Ok(StreamState::Ended) };
-        let (moments, counts, tracker) = (&mut self.moments, &mut self.counts, &mut self.tracker);
+        let (counts, tracker) = (&mut self.counts, &mut self.tracker);
         let (wanted, unwanted) = (self.wanted.has(NatEventKind::New), &mut self.unwanted);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds what was asked for when it was made.
@@ -261,8 +257,7 @@ impl<'h> NatEventStream<'h> {
             counts.one(NatEventKind::New);
             let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatEventKind::New, entry, happened_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
-            let time = moments.text(happened_ns);
-            each(&NatEvent { kind: NatEventKind::New, time, duration_us: None, portid: 0, entry })
+            each(&NatEvent { kind: NatEventKind::New, time_ns: happened_ns, duration_us: None, portid: 0, entry })
         })
     }
 
@@ -315,7 +310,7 @@ impl<'h> NatEventStream<'h> {
 
     /// One pass over one namespace's table: rows tracker event is `live`.
     fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
-        let (moments, counts, tracker) = (&mut self.moments, &mut self.counts, &mut self.tracker);
+        let (counts, tracker) = (&mut self.counts, &mut self.tracker);
         let now_ns = wall_ns();
         let buckets = || Size::of_buckets(self.host, place).read();
         let before = buckets();
@@ -325,8 +320,7 @@ impl<'h> NatEventStream<'h> {
             counts.one(NatEventKind::Live);
             let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatEventKind::Live, entry, now_ns));
             let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
-            let time = moments.text(now_ns);
-            match each(&NatEvent { kind: NatEventKind::Live, time, duration_us: None, portid: 0, entry }) {
+            match each(&NatEvent { kind: NatEventKind::Live, time_ns: now_ns, duration_us: None, portid: 0, entry }) {
                 Next::More => ControlFlow::Continue(()),
                 Next::Stop => ControlFlow::Break(()),
             }

@@ -5,6 +5,7 @@ use super::endpoint;
 use super::error::{Fault, FilterError};
 use super::literal::{self, BadNumber, Unit};
 use super::names::{Meaning, meaning};
+use super::time;
 use crate::nearest::nearest;
 use crate::predicate::compile_regex;
 use record::{Expr, Kind, Op, Operand, Table, Test};
@@ -119,16 +120,17 @@ impl Binder<'_> {
                 let words = values.iter().map(|v| self.known_word(names, v)).collect::<Result<_, _>>()?;
                 Ok(vec![self.one(op, Operand::Words(words))])
             }
+            Kind::Time => self.times(op, values).map(|test| vec![test]),
             _ => self.numbers(kind, op, values),
         }
     }
 
     fn pattern(&self, kind: Kind, values: &[&Literal]) -> Result<Expr, FilterError> {
         if !matches!(kind, Kind::Text | Kind::Name(_) | Kind::Words(_)) {
-            let what = if matches!(kind, Kind::Addr | Kind::Endpoint) {
-                "an address; use `in` with a prefix"
-            } else {
-                "no text"
+            let what = match kind {
+                Kind::Addr | Kind::Endpoint => "an address; use `in` with a prefix",
+                Kind::Time => "a time; there are = != < <= > >=",
+                _ => "no text",
             };
             return Err(self.misfit(what));
         }
@@ -160,7 +162,8 @@ impl Binder<'_> {
             let addr = addr.ok_or_else(|| self.bad(value, "no address to compare with"))?;
             return Ok(self.one(op, Operand::Addr(addr)));
         }
-        Ok(self.one(op, Operand::Number(self.number(kind, value)?)))
+        let number = if kind == Kind::Time { self.time(value)? } else { self.number(kind, value)? };
+        Ok(self.one(op, Operand::Number(number)))
     }
 
     fn addresses(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
@@ -248,6 +251,21 @@ impl Binder<'_> {
             _ => parts.push(self.one(op, Operand::Ranges(ranges))),
         }
         Ok(parts)
+    }
+
+    /// Points in time: one, or any of several.
+    fn times(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
+        let times = values.iter().map(|value| self.time(value)).collect::<Result<Vec<u64>, _>>()?;
+        Ok(match times[..] {
+            [time] if self.is_sign() => self.one(op, Operand::Number(time)),
+            _ => self.one(op, Operand::Ranges(times.into_iter().map(|time| (time, time)).collect())),
+        })
+    }
+
+    /// A point in time in ns since 1970.
+    fn time(&self, value: &Literal) -> Result<u64, FilterError> {
+        let time = value.as_str().and_then(time::absolute);
+        time.ok_or_else(|| self.bad(value, "no time (10:30, -5m, 2026-11-22T10:30:00Z)"))
     }
 
     fn masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {

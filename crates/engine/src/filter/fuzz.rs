@@ -1,7 +1,20 @@
 //! What the fuzzer calls.
 
-use super::{bind, parse, split};
-use record::rows::{Flows, Sockets};
+use super::{Clock, bind, parse, resolve_times, split};
+use record::rows::{Flows, NatEvents, Sockets};
+
+/// A clock whose local time is ahead of UTC by as many seconds as the hour counts: every day has 24 changes.
+struct Jumping;
+
+impl Clock for Jumping {
+    fn now_ns(&self) -> u64 {
+        1_800_000_000_000_000_000
+    }
+
+    fn utc_offset_s(&self, at_s: i64) -> i64 {
+        at_s.rem_euclid(86_400) / 3600
+    }
+}
 
 /// Parses `data`, binds it to every table, splits it and checks that what is printed parses to the same tree.
 /// Must never panic but for a tree that changed.
@@ -19,7 +32,9 @@ pub fn fuzz_filter(data: &[u8]) {
     if printed.len() <= super::FilterError::TEXT_MAX {
         assert_eq!(parse(&printed).map(|again| again.root).ok().as_ref(), Some(&ast.root), "{printed}");
     }
-    for error in [bind::<Sockets>(&ast).err(), bind::<Flows>(&ast).err()].into_iter().flatten() {
+    let timed = resolve_times::<NatEvents>(&ast, &Jumping);
+    let errors = [bind::<Sockets>(&ast).err(), bind::<Flows>(&ast).err(), bind::<NatEvents>(&timed).err()];
+    for error in errors.into_iter().flatten() {
         let _ = error.to_string();
     }
     let _ = split(&ast, super::knows::<Sockets>);

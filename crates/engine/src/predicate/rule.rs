@@ -154,7 +154,7 @@ impl Rule {
             },
             (Value::Addr(addr), Want::Nets(nets)) => nets.contain(*addr),
             (Value::Addr(addr), Want::Addr(to, orders)) => orders.take(addr.cmp(to)),
-            (Value::U64(n), want) => is_number(*n, want),
+            (Value::U64(n) | Value::Time(n), want) => is_number(*n, want),
             // Operands are never negative: anything below zero is less than all of them.
             (Value::I64(n), want) => u64::try_from(*n).map_or(is_negative(want), |n| is_number(n, want)),
             (Value::Bool(yes), Want::Bool(wanted)) => yes == wanted,

@@ -8,16 +8,16 @@ use crate::{Addr, Field, Key, Kind, LookupId, Proto, Scope, Show, Table, Value};
 pub enum FlowEvents {}
 
 impl Table for FlowEvents {
-    type Row<'b> = FlowEvent<'b>;
+    type Row<'b> = FlowEvent;
     const NAME: &'static str = "flows --follow";
     const FIELDS: &'static [Field<FlowEvents>] = FIELDS;
 }
 
 /// One flow in one interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FlowEvent<'b> {
-    /// The end of the interval, as RFC 3339 with nanoseconds in UTC.
-    pub time: &'b [u8],
+pub struct FlowEvent {
+    /// The end of the interval, in ns since 1970.
+    pub time_ns: u64,
     /// How long the interval was.
     pub interval_us: u64,
     /// Inode of the network namespace.
@@ -50,7 +50,7 @@ pub struct FlowEvent<'b> {
     pub lasted_us: u64,
 }
 
-impl FlowEvent<'_> {
+impl FlowEvent {
     /// Mean duration of the closed connections.
     fn duration_us(&self) -> Option<u64> {
         self.lasted_us.checked_div(self.closed).filter(|_| self.lasted_us > 0)
@@ -60,8 +60,8 @@ impl FlowEvent<'_> {
 type F = Field<FlowEvents>;
 
 const FIELDS: &[Field<FlowEvents>] = &[
-    F::own("time", Kind::Text, |row| Value::Bytes(row.time))
-        .doc("The end of the interval: RFC 3339 in UTC.")
+    F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
+        .doc("The end of the interval. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start), 2026-11-22T10:30:00Z.")
         .show(Show::Default),
     F::own("interval_us", Kind::DurationUs, |row| Value::U64(row.interval_us)).doc("How long the interval was."),
     F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))

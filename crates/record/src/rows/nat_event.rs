@@ -46,8 +46,8 @@ impl NatEventKind {
 pub struct NatEvent<'b> {
     /// What happened.
     pub kind: NatEventKind,
-    /// When, as RFC 3339 with nanoseconds in UTC.
-    pub time: &'b [u8],
+    /// When, in ns since 1970.
+    pub time_ns: u64,
     /// How long the entry lasted; `None` unless it is gone, and where its beginning is not known.
     pub duration_us: Option<u64>,
     /// Port id of the netlink socket through which a process made the change; 0 if a packet or the clock did.
@@ -59,7 +59,7 @@ pub struct NatEvent<'b> {
 impl NatEvent<'static> {
     /// A row with nothing known.
     pub const EMPTY: NatEvent<'static> =
-        NatEvent { kind: NatEventKind::New, time: b"", duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
+        NatEvent { kind: NatEventKind::New, time_ns: 0, duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
 }
 
 /// Bits of the fields that not every door has an answer for, beside those of the table of entries.
@@ -118,8 +118,8 @@ const FIELDS: &[F] = &[
     F::own("event", Kind::Name(NatEventKind::NAMES), |row| Value::Name(row.kind.name()))
         .doc("new, update (of state, status, mark), destroy; live: told by a dump after events were lost (--resync).")
         .show(Show::Default),
-    F::own("time", Kind::Text, |row| Value::Bytes(row.time))
-        .doc("When it happened, else when it was heard: RFC 3339 in UTC.")
+    F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
+        .doc("When it happened, else when it was heard. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start), 2026-11-22T10:30:00Z.")
         .show(Show::Default),
     F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
         .needs(nat_event_need::DURATION)

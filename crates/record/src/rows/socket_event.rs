@@ -8,7 +8,7 @@ use crate::{Addr, Comm, Field, Key, Kind, LookupId, Proto, Show, State, Table, V
 pub enum SocketEvents {}
 
 impl Table for SocketEvents {
-    type Row<'b> = SocketEvent<'b>;
+    type Row<'b> = SocketEvent;
     const NAME: &'static str = "sockets --follow";
     const FIELDS: &'static [Field<SocketEvents>] = FIELDS;
 }
@@ -82,11 +82,11 @@ pub struct Holder {
 
 /// One opening or closing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SocketEvent<'b> {
+pub struct SocketEvent {
     /// What happened.
     pub kind: EventKind,
-    /// When, as RFC 3339 with nanoseconds in UTC.
-    pub time: &'b [u8],
+    /// When, in ns since 1970.
+    pub time_ns: u64,
     /// How long the connection lasted; `None` while it is open and where its beginning was not seen.
     pub duration_us: Option<u64>,
     /// Inode of the network namespace.
@@ -125,11 +125,11 @@ pub struct SocketEvent<'b> {
     pub cookie: u64,
 }
 
-impl SocketEvent<'static> {
+impl SocketEvent {
     /// A row with nothing known: doors start from it and fill in.
-    pub const EMPTY: SocketEvent<'static> = SocketEvent {
+    pub const EMPTY: SocketEvent = SocketEvent {
         kind: EventKind::Open,
-        time: b"",
+        time_ns: 0,
         duration_us: None,
         netns_id: 0,
         proto: Proto::Tcp,
@@ -157,20 +157,20 @@ fn addr<'r>(addr: Addr) -> Value<'r> {
     Value::Addr(addr.unmapped())
 }
 
-fn holder<'r>(row: &'r SocketEvent<'_>, part: impl FnOnce(&'r Holder) -> Value<'r>) -> Value<'r> {
+fn holder<'r>(row: &'r SocketEvent, part: impl FnOnce(&'r Holder) -> Value<'r>) -> Value<'r> {
     row.holder.as_ref().map_or(Value::Null, part)
 }
 
-fn cgroup_id(row: &SocketEvent<'_>) -> Option<u64> {
+fn cgroup_id(row: &SocketEvent) -> Option<u64> {
     row.holder.and_then(|h| h.cgroup_id)
 }
 
 /// The key under which containers, pods and units of a cgroup are found.
-fn group_key(row: &SocketEvent<'_>) -> Key {
+fn group_key(row: &SocketEvent) -> Key {
     cgroup_id(row).map_or(Key::None, |id| Key::Pair(id, 0))
 }
 
-fn pid_key(row: &SocketEvent<'_>) -> Key {
+fn pid_key(row: &SocketEvent) -> Key {
     row.holder.map_or(Key::None, |h| Key::Id(h.pid.into()))
 }
 
@@ -178,8 +178,8 @@ const FIELDS: &[Field<SocketEvents>] = &[
     F::own("event", Kind::Name(EventKind::NAMES), |row| Value::Name(row.kind.name()))
         .doc("open (the connection is established) or close.")
         .show(Show::Default),
-    F::own("time", Kind::Text, |row| Value::Bytes(row.time))
-        .doc("When it happened: RFC 3339 in UTC.")
+    F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
+        .doc("When it happened. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start), 2026-11-22T10:30:00Z.")
         .show(Show::Default),
     F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
         .doc("How long the connection lasted; null while it is open, and if it was older than this program.")
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
     use crate::Lookups;
 
-    fn cell<'r>(row: &'r SocketEvent<'_>, name: &str) -> Option<Value<'r>> {
+    fn cell<'r>(row: &'r SocketEvent, name: &str) -> Option<Value<'r>> {
         FIELDS.iter().find(|f| f.name == name).map(|f| f.cell(row, &Lookups::none()))
     }
 

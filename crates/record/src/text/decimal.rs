@@ -62,7 +62,7 @@ fn put_eight(out: &mut impl Room, (digits, len): ([u8; 8], usize)) {
 }
 
 const EIGHT: u64 = 100_000_000;
-const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
+pub(super) const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Up to eight digits of a number that is not 0, without leading zeros, and how many they are.
 #[inline]
@@ -77,7 +77,7 @@ fn head(n: u64) -> ([u8; 8], usize) {
 /// Halves the number three times with all halves worked on at once: four digits in each half of the word, then two in
 /// each quarter, then one in each byte. The multiplications are divisions by 100 and 10, exact for so few digits.
 #[inline]
-fn eight_digits(n: u64) -> u64 {
+pub(super) fn eight_digits(n: u64) -> u64 {
     let fours = (n / 10_000) | ((n % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - hundreds * 100) << 16;

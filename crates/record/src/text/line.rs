@@ -6,6 +6,7 @@
 //! `row_cost` among the examples of `sinks` for now.
 
 use super::Room;
+use super::TimestampWriter;
 use super::address::put_any;
 use super::decimal::put_decimal;
 use crate::Addr;
@@ -19,6 +20,7 @@ const PIECE: usize = 64;
 pub struct Line {
     bytes: [u8; SIZE],
     at: usize,
+    timestamps: TimestampWriter,
 }
 
 impl Room for Line {
@@ -43,7 +45,7 @@ impl Line {
 
     /// An empty line.
     pub fn new() -> Line {
-        Line { bytes: [0; SIZE], at: 0 }
+        Line { bytes: [0; SIZE], at: 0, timestamps: TimestampWriter::new() }
     }
 
     /// Moves what stands here to `out` unless there is room for a few more pieces (a key, quotation marks, a cell).
@@ -102,6 +104,13 @@ impl Line {
     #[inline]
     pub fn decimal(&mut self, n: u64) {
         put_decimal(self, n);
+    }
+
+    /// A point in time, see [`TimestampWriter`].
+    #[inline]
+    pub fn timestamp(&mut self, ns: u64) {
+        let text = *self.timestamps.text(ns);
+        self.short(&text);
     }
 
     /// An address, IPv6 by RFC 5952.

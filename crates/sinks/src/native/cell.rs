@@ -27,6 +27,7 @@ impl Form {
             Value::U64(n) if !self.hex => line.decimal(n),
             Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
             Value::Addr(addr) => line.addr(addr),
+            Value::Time(ns) => line.timestamp(ns),
             Value::Endpoint(addr, port) => put_endpoint(line, addr, port),
             Value::Bytes(bytes) if bytes.len() <= Line::SHORT && text::is_plain(bytes) && bytes != b"-" => {
                 line.short(bytes)
@@ -50,6 +51,7 @@ impl Form {
                 out.push(b'?');
             }
             Value::Addr(addr) => text::put_addr(out, addr),
+            Value::Time(ns) => text::put_timestamp(out, ns),
             Value::Bytes(bytes) => put_bytes(out, bytes),
             Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
             Value::I64(n) => text::put_i64(out, n),

@@ -5,7 +5,8 @@
 use super::cell::{Form, put_owners, put_words};
 use super::{Options, round};
 use crate::Out;
-use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value, text};
+use record::text::{self, TimestampWriter};
+use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value};
 use std::io::Write;
 use std::ops::Range;
 
@@ -16,12 +17,13 @@ pub struct Csv<W> {
     out: Out<W>,
     options: Options,
     forms: Vec<Form>,
+    timestamps: TimestampWriter,
 }
 
 impl<W: Write> Csv<W> {
     /// CSV into `out`.
     pub fn new(out: Out<W>, options: Options) -> Csv<W> {
-        Csv { out, options, forms: Vec::new() }
+        Csv { out, options, forms: Vec::new(), timestamps: TimestampWriter::new() }
     }
 
     /// The output, for what comes after the table.
@@ -38,7 +40,10 @@ impl<W: Write> Csv<W> {
                 buf.push(b',');
             }
             let start = buf.len();
-            put_cell(buf, *form, cell);
+            match cell {
+                Value::Time(ns) => buf.extend_from_slice(self.timestamps.text(ns)),
+                cell => put_cell(buf, *form, cell),
+            }
             if hole == Some(i) {
                 gap = Some(start..buf.len());
             }

@@ -1,7 +1,7 @@
 //! JSON: one object a line.
 
+use super::Options;
 use super::cell::put_endpoint;
-use super::{Options, round};
 use crate::Out;
 use record::text::Line;
 use record::{Accounting, Columns, Hole, Next, Owner, Rendered, Round, Sink, SinkError, Value, Words, text};
@@ -134,6 +134,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
         Value::U64(n) => line.decimal(n),
         Value::Name(word) if word.len() <= Line::SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
         Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
+        Value::Time(ns) => put_quoted(line, |line| line.timestamp(ns)),
         Value::Endpoint(addr, port) => put_quoted(line, |line| put_endpoint(line, addr, port)),
         Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
             put_quoted(line, |line| line.short(text))
@@ -169,6 +170,11 @@ fn put_rare(buf: &mut Vec<u8>, cell: Value<'_>) {
         // Never long, so never here; right all the same.
         Value::Null => buf.extend_from_slice(b"null"),
         Value::U64(n) => text::put_u64(buf, n),
+        Value::Time(ns) => {
+            buf.push(b'"');
+            text::put_timestamp(buf, ns);
+            buf.push(b'"');
+        }
         Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
     }
 }
@@ -218,7 +224,7 @@ fn put_round(buf: &mut Vec<u8>, round: Round) {
     buf.extend_from_slice(b"{\"round\":{\"n\":");
     text::put_u64(buf, round.n);
     buf.extend_from_slice(b",\"time\":\"");
-    round::put_time(buf, round.time_s);
+    text::put_seconds(buf, round.time_s);
     buf.extend_from_slice(b"\"}}\n");
 }
 

@@ -8,7 +8,6 @@ use record::rows::{Direction, EventKind, FlowEvent, FlowEvents, SocketEvent, Soc
 use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, RowStats, SourceError, Stream, StreamState};
 use std::collections::HashMap;
 use std::time::Duration;
-use sys::clock::TimestampWriter;
 use sys::{Blocks, Host};
 
 use super::bpf::{HEAD, Head, MISSED, totals};
@@ -43,7 +42,6 @@ struct Sums {
 pub struct FlowSums<'h> {
     backend: Backend<'h>,
     interval: Duration,
-    moments: TimestampWriter,
     stats: RowStats,
     /// Why the better backend is shut.
     shut: Option<String>,
@@ -71,15 +69,7 @@ struct Added<'h> {
 impl<'h> FlowSums<'h> {
     /// Begins to follow. Fails if no backend opens, see [`LiveConnections::open`].
     pub fn open(host: &'h Host, follow: Follow<'h>, interval: Duration) -> Result<FlowSums<'h>, SourceError> {
-        let of = |backend, shut| FlowSums {
-            backend,
-            interval,
-            moments: TimestampWriter::new(),
-            stats: RowStats::default(),
-            shut,
-            opened: 0,
-            closed: 0,
-        };
+        let of = |backend, shut| FlowSums { backend, interval, stats: RowStats::default(), shut, opened: 0, closed: 0 };
         let key = key(&follow);
         let mut shut = None;
         if host.is_replay() && host.holds(&key) {
@@ -122,14 +112,13 @@ impl<'h> FlowSums<'h> {
             return Ok(StreamState::Open);
         };
         *last = head;
-        let time = self.moments.text(head.epoch_ns);
         for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(KEY + SUM) {
             self.stats.arrived(1);
             let (Some(key), Some(sums)) = (array_at::<KEY>(entry, 0), Sums::at(entry, KEY)) else {
                 self.stats.failed(DecodeError::Short { what: "flow", claims: KEY + SUM, has: entry.len() });
                 continue;
             };
-            match row(&key, &sums, time, span_ns) {
+            match row(&key, &sums, head.epoch_ns, span_ns) {
                 Ok(row) => {
                     self.opened += row.opened;
                     self.closed += row.closed;
@@ -167,13 +156,12 @@ impl<'h> FlowSums<'h> {
             return Ok(tide);
         }
         *began_ns = now_ns;
-        let time = self.moments.text(now_ns);
         // In an order that a replay gives again.
         let mut flows: Vec<([u8; KEY], Sums)> = sums.drain().collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
         for (key, sums) in &flows {
             self.stats.arrived(1);
-            match row(key, sums, time, span_ns) {
+            match row(key, sums, now_ns, span_ns) {
                 Ok(row) => {
                     self.stats.row();
                     if each(&row) == Next::Stop {
@@ -268,7 +256,7 @@ impl Sums {
         })
     }
 
-    fn add(&mut self, event: &SocketEvent<'_>) {
+    fn add(&mut self, event: &SocketEvent) {
         if event.kind == EventKind::Open {
             self.opened += 1;
             return;
@@ -282,7 +270,7 @@ impl Sums {
 }
 
 /// The kernel's key of the flow that an event belongs to.
-fn key_of(event: &SocketEvent<'_>) -> [u8; KEY] {
+fn key_of(event: &SocketEvent) -> [u8; KEY] {
     let (direction, port) = match event.direction {
         Direction::In => (DIRECTION_IN, event.local.port),
         Direction::Out => (DIRECTION_OUT, event.peer.port),
@@ -300,7 +288,7 @@ fn key_of(event: &SocketEvent<'_>) -> [u8; KEY] {
     key
 }
 
-fn row<'b>(key: &[u8; KEY], sums: &Sums, time: &'b [u8], span_ns: u64) -> Result<FlowEvent<'b>, DecodeError> {
+fn row(key: &[u8; KEY], sums: &Sums, time_ns: u64, span_ns: u64) -> Result<FlowEvent, DecodeError> {
     let family = key.get(4).copied().unwrap_or(0);
     let addr = |at| match family {
         AF_INET => Ok(Addr::V4(array_at(key, at).unwrap_or([0; 4]))),
@@ -314,7 +302,7 @@ fn row<'b>(key: &[u8; KEY], sums: &Sums, time: &'b [u8], span_ns: u64) -> Result
         _ => (Direction::Unknown, None, None),
     };
     Ok(FlowEvent {
-        time,
+        time_ns,
         interval_us: span_ns / 1000,
         netns_id: u32_at(key, 0).unwrap_or(0).into(),
         proto: Proto::Tcp,
@@ -360,16 +348,16 @@ mod tests {
             duration_us: Some(9),
             ..event
         });
-        let row = row(&key_of(&event), &sums, b"now", 2_000).unwrap();
+        let row = row(&key_of(&event), &sums, 7_000, 2_000).unwrap();
         assert_eq!((row.netns_id, row.direction, row.local_port, row.peer_port), (7, Direction::In, Some(443), None));
         assert_eq!((row.local_addr, row.peer_addr), (event.local.addr, event.peer.addr));
         assert_eq!((row.opened, row.closed, row.bytes_in, row.lasted_us, row.interval_us), (1, 1, Some(5), 9, 2));
         let out = SocketEvent { direction: Direction::Out, ..event };
         let key = key_of(&out);
         assert_ne!(key, key_of(&event));
-        assert_eq!(super::row(&key, &sums, b"", 0).unwrap().peer_port, Some(40_000));
+        assert_eq!(super::row(&key, &sums, 0, 0).unwrap().peer_port, Some(40_000));
         let mut unknown = key;
         unknown[4] = 99;
-        assert_eq!(super::row(&unknown, &sums, b"", 0).unwrap_err(), DecodeError::Family(99));
+        assert_eq!(super::row(&unknown, &sums, 0, 0).unwrap_err(), DecodeError::Family(99));
     }
 }

@@ -232,7 +232,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
 }
 
 /// True for the opening of a connection that came in, without its process.
-fn is_nameless(row: &SocketEvent<'_>) -> bool {
+fn is_nameless(row: &SocketEvent) -> bool {
     row.kind == EventKind::Open && row.direction == Direction::In && row.holder.is_none()
 }
 

@@ -126,7 +126,7 @@ pub(crate) fn cells(row: &Socket<'_>) -> String {
             Value::Bytes(bytes) => bytes.escape_ascii().to_string(),
             Value::Name(name) => name.to_owned(),
             Value::List(owners) => format!("{} owners", owners.len()),
-            Value::Endpoint(..) | Value::Bits(..) | Value::Words(_) | Value::Guess(_) => {
+            Value::Time(_) | Value::Endpoint(..) | Value::Bits(..) | Value::Words(_) | Value::Guess(_) => {
                 panic!("{} is no field of sockets", field.name)
             }
         };

@@ -21,6 +21,7 @@ impl HeldCell {
             Value::Bool(yes) => HeldCell::Plain(Value::Bool(yes)),
             Value::U64(n) => HeldCell::Plain(Value::U64(n)),
             Value::I64(n) => HeldCell::Plain(Value::I64(n)),
+            Value::Time(ns) => HeldCell::Plain(Value::Time(ns)),
             Value::Addr(addr) => HeldCell::Plain(Value::Addr(addr)),
             Value::Name(word) => HeldCell::Plain(Value::Name(word)),
             Value::Guess(word) => HeldCell::Plain(Value::Guess(word)),

@@ -44,8 +44,8 @@ pub(crate) fn happened_ns(event: Event<'_>) -> u64 {
     u64_at(event.0, 0).unwrap_or(0)
 }
 
-/// The row of an event that happened at the moment `time` says.
-pub(crate) fn decode<'b>(event: Event<'_>, time: &'b [u8]) -> Result<SocketEvent<'b>, DecodeError> {
+/// The row of an event that happened at `time_ns` (since 1970).
+pub(crate) fn decode(event: Event<'_>, time_ns: u64) -> Result<SocketEvent, DecodeError> {
     let event = event.0;
     // Every offset lies inside the event: the fallbacks are never taken.
     let (wide, word) = (|at| u64_at(event, at).unwrap_or(0), |at| u32_at(event, at).unwrap_or(0));
@@ -70,7 +70,7 @@ pub(crate) fn decode<'b>(event: Event<'_>, time: &'b [u8]) -> Result<SocketEvent
     let holder = (word(52) != 0).then(|| holder_of(event));
     Ok(SocketEvent {
         kind,
-        time,
+        time_ns,
         duration_us: (is_close && opened_ns != 0).then_some(lasted_us),
         netns_id: word(48).into(),
         family,

@@ -11,7 +11,6 @@ use netlink::DecodeError;
 use netlink::prefix::u64_at;
 use record::rows::{EventKind, SocketEvents};
 use record::{Accounting, Each, Next, RowStats, SourceError, StreamState};
-use sys::clock::TimestampWriter;
 use sys::{Blocks, SysError};
 
 use self::event::{EVENT, Event, decode, happened_ns};
@@ -63,7 +62,6 @@ impl Head {
 /// The events of one run.
 pub(crate) struct BpfEvents<'h> {
     blocks: Box<dyn Blocks + 'h>,
-    moments: TimestampWriter,
     stats: RowStats,
     last: Head,
     wall_ns: u64,
@@ -73,15 +71,7 @@ pub(crate) struct BpfEvents<'h> {
 
 impl<'h> BpfEvents<'h> {
     pub(crate) fn new(blocks: Box<dyn Blocks + 'h>) -> BpfEvents<'h> {
-        BpfEvents {
-            blocks,
-            moments: TimestampWriter::new(),
-            stats: RowStats::default(),
-            last: Head::default(),
-            wall_ns: 0,
-            opened: 0,
-            closed: 0,
-        }
+        BpfEvents { blocks, stats: RowStats::default(), last: Head::default(), wall_ns: 0, opened: 0, closed: 0 }
     }
 
     pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<StreamState, SourceError> {
@@ -106,11 +96,8 @@ impl<'h> BpfEvents<'h> {
                     break;
                 }
             };
-            let time = {
-                self.wall_ns = happened_ns(event).wrapping_add(head.epoch_ns);
-                self.moments.text(self.wall_ns)
-            };
-            match &decode(event, time) {
+            self.wall_ns = happened_ns(event).wrapping_add(head.epoch_ns);
+            match &decode(event, self.wall_ns) {
                 Ok(row) => {
                     self.opened += u64::from(row.kind == EventKind::Open);
                     self.closed += u64::from(row.kind == EventKind::Close);
@@ -215,7 +202,7 @@ mod tests {
                 rows.push(format!("{row:?}"));
                 if row.kind == EventKind::Close {
                     assert_eq!(row.duration_us, Some(2000));
-                    assert_eq!(row.time, b"1970-01-01T00:00:01.003000000Z");
+                    assert_eq!(row.time_ns, 1_003_000_000);
                     assert_eq!((row.direction, row.local.port, row.peer.port), (Direction::In, 80, 40_000));
                     assert_eq!(row.peer.addr, Addr::V4([10, 0, 0, 2]));
                     let holder = row.holder.unwrap();

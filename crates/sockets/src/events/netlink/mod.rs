@@ -9,7 +9,6 @@ use record::rows::{Direction, Endpoint, EventKind, Socket, SocketEvent, SocketEv
 use record::{Accounting, Addr, Demand, Each, Next, Proto, Source, SourceError, State, StreamState};
 use std::collections::{HashMap, HashSet};
 use sys::Host;
-use sys::clock::TimestampWriter;
 
 use super::{Follow, error_of};
 use crate::Via;
@@ -51,7 +50,6 @@ pub(crate) struct NetlinkEvents<'h> {
     listeners: Listeners,
     looks: u64,
     next_look_ns: u64,
-    moments: TimestampWriter,
     stats: Accounting,
     rows: u64,
     unseen_openings: u64,
@@ -73,7 +71,6 @@ impl<'h> NetlinkEvents<'h> {
             listeners: Listeners::default(),
             looks: 0,
             next_look_ns: 0,
-            moments: TimestampWriter::new(),
             stats: Accounting::default(),
             rows: 0,
             unseen_openings: 0,
@@ -129,7 +126,7 @@ impl<'h> NetlinkEvents<'h> {
         let opened_ns = known.and_then(|known| known.opened_ns);
         let row = SocketEvent {
             kind: EventKind::Close,
-            time: self.moments.text(now_ns),
+            time_ns: now_ns,
             duration_us: opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000),
             netns_id: self.netns_id,
             family: ended.family,
@@ -204,8 +201,7 @@ impl<'h> NetlinkEvents<'h> {
             }
             known.opened_ns = Some(now_ns);
             self.rows += 1;
-            let time = self.moments.text(now_ns);
-            if each(&known.row(EventKind::Open, *cookie, self.netns_id, time)) == Next::Stop {
+            if each(&known.row(EventKind::Open, *cookie, self.netns_id, now_ns)) == Next::Stop {
                 return Next::Stop;
             }
         }
@@ -225,8 +221,7 @@ impl<'h> NetlinkEvents<'h> {
             self.known.remove(&cookie);
             self.rows += 1;
             let duration_us = known.opened_ns.map(|opened| now_ns.saturating_sub(opened) / 1000);
-            let time = self.moments.text(now_ns);
-            let row = SocketEvent { duration_us, ..known.row(EventKind::Close, cookie, self.netns_id, time) };
+            let row = SocketEvent { duration_us, ..known.row(EventKind::Close, cookie, self.netns_id, now_ns) };
             if each(&row) == Next::Stop {
                 return;
             }
@@ -318,10 +313,10 @@ impl Known {
         }
     }
 
-    fn row<'b>(&self, kind: EventKind, cookie: u64, netns_id: u64, time: &'b [u8]) -> SocketEvent<'b> {
+    fn row(&self, kind: EventKind, cookie: u64, netns_id: u64, time_ns: u64) -> SocketEvent {
         SocketEvent {
             kind,
-            time,
+            time_ns,
             netns_id,
             family: self.family,
             direction: self.direction,

@@ -1,0 +1,340 @@
+//! Points in time as written: `10:30`, `-5m`, `now`, `2026-11-22`, `2026-11-22T10:30:00Z`.
+//!
+//! A time without an offset from UTC is local time, a time without a date belongs to the current day. [`resolve_times`]
+//! replaces both by RFC 3339 in UTC, so that a bound filter depends on no clock.
+
+use super::ast::{Ast, Comparison, Literal, Node};
+use super::literal::{Unit, carries, quantity};
+use record::{Kind, Table, field_index, text};
+use std::sync::Arc;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+/// Durations in ns.
+const UNIT: Unit = Unit::Time(1);
+
+/// The clock that relative times in a filter refer to. It is read only if a filter needs it.
+pub trait Clock {
+    /// The current time in ns since 1970; in a replay the time of the recording.
+    fn now_ns(&self) -> u64;
+    /// Seconds that local time is ahead of UTC at `at_s` seconds since 1970.
+    fn utc_offset_s(&self, at_s: i64) -> i64;
+}
+
+/// Returns the filter with absolute times where it compares fields of `T` that are times. A value that is no time stays
+/// and [`bind`](super::bind) refuses it.
+pub fn resolve_times<T: Table>(ast: &Ast, clock: &dyn Clock) -> Ast {
+    Ast { text: Arc::clone(&ast.text), root: node::<T>(&ast.root, clock) }
+}
+
+fn node<T: Table>(from: &Node, clock: &dyn Clock) -> Node {
+    let all = |parts: &[Node]| parts.iter().map(|part| node::<T>(part, clock)).collect();
+    match from {
+        Node::And(parts) => Node::And(all(parts)),
+        Node::Or(parts) => Node::Or(all(parts)),
+        Node::Not(part) => Node::Not(Box::new(node::<T>(part, clock))),
+        Node::Test(test) if is_time::<T>(test) => {
+            let values = test.values.iter().map(|value| resolved(value, clock)).collect();
+            Node::Test(Comparison { values, ..test.clone() })
+        }
+        Node::Test(test) => Node::Test(test.clone()),
+    }
+}
+
+fn is_time<T: Table>(test: &Comparison) -> bool {
+    field_index::<T>(&test.name).and_then(|field| T::FIELDS.get(field)).is_some_and(|field| field.kind == Kind::Time)
+}
+
+fn resolved(value: &Literal, clock: &dyn Clock) -> Literal {
+    let ns = value.as_str().and_then(Written::parse).and_then(|written| written.ns(clock));
+    let Some(ns) = ns else { return value.clone() };
+    let mut bytes = Vec::new();
+    text::put_timestamp(&mut bytes, ns);
+    Literal { bytes: bytes.into(), ..value.clone() }
+}
+
+/// Reads RFC 3339: date, time and offset from UTC. The result is in ns since 1970.
+///
+/// `None` for any other text and for times before 1970 or after 2554.
+pub(super) fn absolute(text: &str) -> Option<u64> {
+    match Written::parse(text)? {
+        Written::Absolute { second, nanos } => ns_since_1970(second, nanos),
+        _ => None,
+    }
+}
+
+fn ns_since_1970(second: i64, nanos: u64) -> Option<u64> {
+    u64::try_from(second).ok()?.checked_mul(NS_PER_SECOND)?.checked_add(nanos)
+}
+
+/// A point in time as written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Written {
+    /// With an offset from UTC: seconds since 1970.
+    Absolute { second: i64, nanos: u64 },
+    /// Local time with a date: seconds since 1970-01-01 00:00 local time.
+    Local { second: i64, nanos: u64 },
+    /// Local time of the current day: seconds since midnight.
+    Today { second: i64, nanos: u64 },
+    /// `-5m`.
+    Before(u64),
+    /// `+5m`, `now`.
+    After(u64),
+}
+
+impl Written {
+    fn parse(text: &str) -> Option<Written> {
+        if text.eq_ignore_ascii_case("now") {
+            return Some(Written::After(0));
+        }
+        let duration = |text: &str| quantity(UNIT, text).ok().filter(|_| carries(UNIT, text));
+        if let Some(text) = text.strip_prefix('-') {
+            return duration(text).map(Written::Before);
+        }
+        if let Some(text) = text.strip_prefix('+') {
+            return duration(text).map(Written::After);
+        }
+        let mut parts = Parts(text.as_bytes());
+        let written = match parts.date() {
+            Some(day) => parts.rest_of_day(day)?,
+            None => {
+                let (second, nanos) = parts.clock()?;
+                Written::Today { second, nanos }
+            }
+        };
+        parts.0.is_empty().then_some(written)
+    }
+
+    /// The point in time in ns since 1970; `None` before 1970 and after 2554.
+    fn ns(self, clock: &dyn Clock) -> Option<u64> {
+        match self {
+            Written::Absolute { second, nanos } => ns_since_1970(second, nanos),
+            Written::Local { second, nanos } => ns_since_1970(utc_of(second, clock), nanos),
+            Written::Today { second, nanos } => {
+                let now_s = i64::try_from(clock.now_ns() / NS_PER_SECOND).ok()?;
+                let day = (now_s + clock.utc_offset_s(now_s)).div_euclid(SECONDS_PER_DAY);
+                ns_since_1970(utc_of(day * SECONDS_PER_DAY + second, clock), nanos)
+            }
+            Written::Before(ns) => Some(clock.now_ns().saturating_sub(ns)),
+            Written::After(ns) => clock.now_ns().checked_add(ns),
+        }
+    }
+}
+
+/// Seconds since 1970 of a local time. The offset at the result may differ from the one at the first guess (summer time
+/// begins or ends between them), so it is asked twice.
+fn utc_of(local_s: i64, clock: &dyn Clock) -> i64 {
+    let guess = local_s - clock.utc_offset_s(local_s);
+    local_s - clock.utc_offset_s(guess)
+}
+
+/// The bytes of a time that are not read yet. A part that does not fit leaves them as they are.
+struct Parts<'t>(&'t [u8]);
+
+impl Parts<'_> {
+    fn eat(&mut self, bytes: &[u8]) -> Option<u8> {
+        let (first, rest) = self.0.split_first().filter(|(first, _)| bytes.contains(first))?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// A number of `min` to `max` digits.
+    fn number(&mut self, min: usize, max: usize) -> Option<i64> {
+        let len = self.0.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, rest) = self.0.split_at_checked(len).filter(|_| len >= min)?;
+        self.0 = rest;
+        Some(digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0')))
+    }
+
+    /// A number of two digits that is at most `max`.
+    fn two(&mut self, max: i64) -> Option<i64> {
+        self.number(2, 2).filter(|n| *n <= max)
+    }
+
+    /// `2026-11-22` as days since 1970.
+    fn date(&mut self) -> Option<i64> {
+        let mut ahead = Parts(self.0);
+        let year = ahead.number(4, 4)?;
+        ahead.eat(b"-")?;
+        let month = ahead.number(2, 2)?;
+        ahead.eat(b"-")?;
+        let day = text::day_since_1970(year, month as u64, ahead.number(2, 2)? as u64)?;
+        self.0 = ahead.0;
+        Some(day)
+    }
+
+    /// What follows a date: nothing, or a time with or without an offset from UTC.
+    fn rest_of_day(&mut self, day: i64) -> Option<Written> {
+        let midnight = day * SECONDS_PER_DAY;
+        if self.eat(b"Tt ").is_none() {
+            return Some(Written::Local { second: midnight, nanos: 0 });
+        }
+        let (second, nanos) = self.clock()?;
+        let second = midnight + second;
+        if self.0.is_empty() {
+            return Some(Written::Local { second, nanos });
+        }
+        Some(Written::Absolute { second: second - self.offset()?, nanos })
+    }
+
+    /// `9:30`, `10:30:15`, `10:30:15.25` as seconds since midnight and nanoseconds.
+    fn clock(&mut self) -> Option<(i64, u64)> {
+        let hour = self.number(1, 2).filter(|hour| *hour <= 23)?;
+        self.eat(b":")?;
+        let minute = self.two(59)?;
+        let mut second = 0;
+        let mut nanos = 0;
+        if self.eat(b":").is_some() {
+            // 60 is a leap second, which the clock of the kernel counts as the first second of the next minute.
+            second = self.two(60)?;
+            if self.eat(b".").is_some() {
+                let before = self.0.len();
+                let fraction = self.number(1, 9)?;
+                nanos = fraction as u64 * 10u64.pow(9 - (before - self.0.len()) as u32);
+            }
+        }
+        Some((hour * 3600 + minute * 60 + second, nanos))
+    }
+
+    /// `Z`, `+02:00`, `-0530` in seconds ahead of UTC.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = match self.eat(b"Zz+-")? {
+            b'+' => 1,
+            b'-' => -1,
+            _ => return Some(0),
+        };
+        let hours = self.two(23)?;
+        self.eat(b":");
+        Some(sign * (hours * 3600 + self.two(59)? * 60))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{bind, parse};
+    use super::*;
+    use crate::explain::expr_text;
+    use proptest::prelude::*;
+    use record::rows::NatEvents;
+
+    /// 2026-03-29 12:00 UTC, the day on which summer time begins at 01:00 UTC.
+    struct Summer;
+
+    impl Clock for Summer {
+        fn now_ns(&self) -> u64 {
+            1_774_785_600 * NS_PER_SECOND
+        }
+
+        fn utc_offset_s(&self, at_s: i64) -> i64 {
+            if at_s < 1_774_746_000 { 3600 } else { 7200 }
+        }
+    }
+
+    fn bound(filter: &str) -> String {
+        let ast = resolve_times::<NatEvents>(&parse(filter).unwrap(), &Summer);
+        match bind::<NatEvents>(&ast) {
+            Ok(expr) => {
+                let printed = expr_text::<NatEvents>(&expr);
+                assert_eq!(bind::<NatEvents>(&parse(&printed).unwrap()).unwrap(), expr, "{printed}");
+                printed
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn times_by_example() {
+        for (written, expected) in [
+            ("2026-11-22T10:30:00Z", "2026-11-22T10:30:00.000000000Z"),
+            ("2026-11-22t10:30:00.5+02:00", "2026-11-22T08:30:00.500000000Z"),
+            ("2026-11-22T10:30:00.123456789-0530", "2026-11-22T16:00:00.123456789Z"),
+            ("\"2026-11-22 10:30\"", "2026-11-22T08:30:00.000000000Z"),
+            ("2026-11-22", "2026-11-21T22:00:00.000000000Z"),
+            ("10:30", "2026-03-29T08:30:00.000000000Z"),
+            ("9:05:07", "2026-03-29T07:05:07.000000000Z"),
+            ("00:30", "2026-03-28T23:30:00.000000000Z"),
+            ("now", "2026-03-29T12:00:00.000000000Z"),
+            ("-5m", "2026-03-29T11:55:00.000000000Z"),
+            ("-1.5h", "2026-03-29T10:30:00.000000000Z"),
+            ("+250ms", "2026-03-29T12:00:00.250000000Z"),
+            ("-99999d", "1970-01-01T00:00:00.000000000Z"),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000000000Z"),
+        ] {
+            assert_eq!(bound(&format!("time > {written}")), format!("time > {expected}"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_time() {
+        for written in [
+            "10",
+            "5m",
+            "-5",
+            "-0x5a",
+            "-",
+            "+",
+            "10:3",
+            "24:00",
+            "10:60",
+            "10:30:61",
+            "10:30:",
+            "10:30:00.",
+            "1:2:3",
+            "2026-13-01",
+            "2026-02-29",
+            "2026-11-31",
+            "2026-1-1",
+            "2026-11-22T",
+            "2026-11-22T10",
+            "2026-11-22T10:30:00+2",
+            "2026-11-22T10:30:00Zz",
+            "1969-12-31T23:59:59Z",
+            "9999-01-01T00:00:00Z",
+            "-9m9",
+            "tomorrow",
+        ] {
+            let error = bound(&format!("time > {written}"));
+            assert!(error.contains("no time (10:30"), "{written}: {error}");
+        }
+        assert!(bound("time ~ 2026").contains("`time` is a time"));
+    }
+
+    #[test]
+    fn equality_lists_and_null() {
+        assert_eq!(bound("time = null"), "time = null");
+        assert_eq!(bound("time != 2026-11-22T10:30:00Z"), "time != 2026-11-22T10:30:00.000000000Z");
+        assert_eq!(
+            bound("time in (2026-11-22T10:30:00Z, now)"),
+            "time in (2026-11-22T10:30:00.000000000Z, 2026-03-29T12:00:00.000000000Z)"
+        );
+        assert_eq!(bound("duration > 5m"), "duration_us > 300000000");
+    }
+
+    #[test]
+    fn without_a_clock_only_absolute_times_bind() {
+        let bind = |filter: &str| bind::<NatEvents>(&parse(filter).unwrap());
+        assert!(bind("time > 2026-11-22T10:30:00Z").is_ok());
+        assert!(bind("time > 10:30").is_err() && bind("time > -5m").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_time_or_none(written in "[-+0-9:.TtZz dhms/]{0,40}", any in ".*") {
+            for text in [&written, &any] {
+                if let Some(ns) = Written::parse(text).and_then(|written| written.ns(&Summer)) {
+                    let mut printed = Vec::new();
+                    text::put_timestamp(&mut printed, ns);
+                    prop_assert_eq!(absolute(std::str::from_utf8(&printed).unwrap()), Some(ns));
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read(ns: u64) {
+            let mut printed = Vec::new();
+            text::put_timestamp(&mut printed, ns);
+            prop_assert_eq!(absolute(std::str::from_utf8(&printed).unwrap()), Some(ns));
+        }
+    }
+}

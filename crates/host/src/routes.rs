@@ -5,14 +5,19 @@
 //! For IPv6 it cannot be: `Ref` and the kernel's own "no route" rows are in no message.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attr, Attrs, DumpEnd, Part, Request, prefix};
+use netlink::{Ask, Attr, AttrError, Attrs, DumpEnd, Part, Request, prefix};
 use record::Addr;
-use record::rows::{Route, rtf};
+use record::rows::{ProcRoute, Route, rtf};
 use sys::{Host, NetNs, SysError};
 
 use crate::inside::read_inside;
 use crate::words::{hex_u8, hex_u32, hex16, words};
 use crate::{HostError, Ifaces};
+
+mod source;
+pub use source::RouteSource;
+#[cfg(test)]
+mod tests;
 
 /// NETLINK_ROUTE, include/uapi/linux/netlink.h.
 const PROTOCOL: i32 = 0;
@@ -20,22 +25,32 @@ const PROTOCOL: i32 = 0;
 // include/uapi/linux/rtnetlink.h
 const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
-const RT_TABLE_MAIN: u8 = 254;
+const RT_TABLE_DEFAULT: u32 = 253;
+const RT_TABLE_MAIN: u32 = 254;
+const RT_TABLE_LOCAL: u32 = 255;
+const RTM_F_CLONED: u32 = 0x200;
+/// RTNH_F_…: the lower bits of the flags of a route without `struct rtnexthop`.
+const RTNH_FLAGS: u32 = 0xff;
 const RTN_BROADCAST: u8 = 3;
 const RTN_MULTICAST: u8 = 5;
 const RTN_UNREACHABLE: u8 = 7;
 const RTN_PROHIBIT: u8 = 8;
 const RTA_DST: u16 = 1;
+const RTA_SRC: u16 = 2;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTA_MULTIPATH: u16 = 9;
+const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
+const RTAX_MTU: u16 = 2;
 const RTAX_WINDOW: u16 = 3;
 const RTAX_RTT: u16 = 4;
 const RTAX_ADVMSS: u16 = 8;
 const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
 /// `struct rtmsg`: family, destination bits, source bits, tos, table, protocol, scope, type: u8 each; flags u32.
 const RTMSG: usize = 12;
 /// `struct rtnexthop`: length u16, flags u8, hops u8, interface s32; attributes follow.
@@ -43,105 +58,156 @@ const RTNEXTHOP: usize = 8;
 
 const IPV6_ROUTE: &str = "/proc/thread-self/net/ipv6_route";
 
+/// A route as a message of rtnetlink has it, its text cells empty.
+struct Decoded<'b> {
+    /// With the next hop that stands outside `hops`.
+    route: Route<'static>,
+    source: (Addr, u8),
+    /// RTA_METRICS: attributes RTAX_….
+    metrics: &'b [u8],
+    /// RTA_MULTIPATH: `struct rtnexthop` with attributes, one after the other.
+    hops: &'b [u8],
+}
+
+/// The route of `family` in a message; `None` for other messages and for cached exceptions, which are no routes.
+fn decode<'b>(part: &Part<'b>, family: u8) -> Result<Option<Decoded<'b>>, AttrError> {
+    let head = part.payload.get(..RTMSG).unwrap_or_default();
+    let &[of, dst_len, src_len, _, table, protocol, scope, kind, ref flags @ ..] = head else { return Ok(None) };
+    let flags = prefix::u32_at(flags, 0).unwrap_or(0);
+    if part.kind != RTM_NEWROUTE || of != family || flags & RTM_F_CLONED != 0 {
+        return Ok(None);
+    }
+    let any = if family == AF_INET { Addr::ANY4 } else { Addr::ANY6 };
+    let dst = (any, dst_len.min(any.bits()));
+    let table_id = table.into();
+    let route = Route { dst, table_id, protocol, scope, kind, flags: flags & RTNH_FLAGS, ..Route::EMPTY };
+    let mut decoded = Decoded { route, source: (any, src_len.min(any.bits())), metrics: &[], hops: &[] };
+    let route = &mut decoded.route;
+    for attr in Attrs::new(part.payload.get(RTMSG..).unwrap_or_default()) {
+        let attr = attr?;
+        match attr.kind {
+            RTA_DST => route.dst.0 = address(attr.payload).unwrap_or(any),
+            RTA_SRC => decoded.source.0 = address(attr.payload).unwrap_or(any),
+            RTA_PREFSRC => route.prefsrc = address(attr.payload),
+            RTA_PRIORITY => route.metric = attr.u32()?,
+            RTA_TABLE => route.table_id = attr.u32()?,
+            RTA_METRICS => decoded.metrics = attr.payload,
+            RTA_MULTIPATH => decoded.hops = attr.payload,
+            _ => put_hop(route, &attr)?,
+        }
+    }
+    decoded.route.mtu = decoded.metric(RTAX_MTU);
+    Ok(Some(decoded))
+}
+
+fn put_hop(route: &mut Route<'_>, attr: &Attr<'_>) -> Result<(), AttrError> {
+    match attr.kind {
+        RTA_OIF => route.ifindex = Some(attr.u32()?),
+        RTA_GATEWAY => route.gateway = address(attr.payload),
+        // `struct rtvia`: family u16, address.
+        RTA_VIA => route.gateway = address(attr.payload.get(2..).unwrap_or_default()),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn address(bytes: &[u8]) -> Option<Addr> {
+    let v4 = || Some(Addr::V4(bytes.try_into().ok()?));
+    bytes.try_into().ok().map(Addr::V6).or_else(v4)
+}
+
+impl<'b> Decoded<'b> {
+    /// The route once for each next hop of a multipath route.
+    fn hops(&self) -> impl Iterator<Item = Route<'static>> + use<'_, 'b> {
+        let mut rest = self.hops;
+        std::iter::from_fn(move || {
+            let (length, hops) = (prefix::u16_at(rest, 0)?, *rest.get(3)?);
+            let hop = rest.get(RTNEXTHOP..usize::from(length))?;
+            let (flags, weight) = ((*rest.get(2)?).into(), Some(u32::from(hops) + 1));
+            let mut route = Route { flags, weight, ifindex: prefix::u32_at(rest, 4), ..self.route };
+            Attrs::new(hop).flatten().for_each(|attr| _ = put_hop(&mut route, &attr));
+            rest = rest.get(usize::from(length).next_multiple_of(4)..).unwrap_or_default();
+            Some(route)
+        })
+    }
+
+    fn metric(&self, kind: u16) -> Option<u32> {
+        Attrs::new(self.metrics).flatten().find(|attr| attr.kind == kind)?.u32().ok()
+    }
+}
+
 /// Hands the routes of the IPv4 main table to `each`, in the kernel's order, until it breaks.
 ///
 /// Of the namespace whose inode is `netns`: of `inside`, or of the calling thread's; `ifaces` has its interfaces.
-/// All tables cross from the kernel, the others are skipped here. A table that changed under the reading is told in
-/// the result.
+/// The kernel sends all tables; those but the main one are skipped here. The result says whether the table changed
+/// while it was read.
 pub fn read4(
     host: &Host,
     netns: u64,
     inside: Option<&NetNs>,
     ifaces: &Ifaces,
-    mut each: impl FnMut(&Route<'_>) -> ControlFlow<()>,
+    mut each: impl FnMut(&ProcRoute<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, HostError> {
-    let mut request = Request::dump(RTM_GETROUTE);
-    request.body(&[AF_INET, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let key = format!("ipv4 routes@{netns}");
-    let ask = Ask { what: "routes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
-    let end = netlink::dump(host, &ask, |part| match route4(part) {
-        Some((mut route, oif)) => {
-            route.iface = oif.and_then(|index| ifaces.name(netns, index)).unwrap_or(b"*");
-            each(&route)
+    dump(host, netns, inside, AF_INET, |part| {
+        match decode(part, AF_INET).ok().flatten().and_then(|route| proc_route(&route)) {
+            Some((mut route, oif)) => {
+                route.iface = oif.and_then(|index| ifaces.name(netns, index)).unwrap_or(b"*");
+                each(&route)
+            }
+            None => ControlFlow::Continue(()),
         }
-        None => ControlFlow::Continue(()),
-    })?;
-    Ok(end)
+    })
 }
 
-// A route of the main table that is shown, its interface still a number. `None` for all else.
-fn route4(part: &Part<'_>) -> Option<(Route<'static>, Option<u32>)> {
-    let head = part.payload.get(..RTMSG)?;
-    let &[family, prefix_len, _, _, table, _, _, kind, ..] = head else { return None };
-    let shown = kind != RTN_BROADCAST && kind != RTN_MULTICAST;
-    if part.kind != RTM_NEWROUTE || family != AF_INET || table != RT_TABLE_MAIN || !shown {
+fn dump(
+    host: &Host,
+    netns: u64,
+    inside: Option<&NetNs>,
+    family: u8,
+    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, HostError> {
+    let mut request = Request::dump(RTM_GETROUTE);
+    request.body(&[family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let key = format!("{} routes@{netns}", if family == AF_INET { "ipv4" } else { "ipv6" });
+    let ask = Ask { what: "routes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+    Ok(netlink::dump(host, &ask, each)?)
+}
+
+// A route of the main table that /proc/net/route shows, its interface still a number. Of several next hops that file
+// shows the first.
+fn proc_route(decoded: &Decoded<'_>) -> Option<(ProcRoute<'static>, Option<u32>)> {
+    let route = decoded.hops().next().unwrap_or(decoded.route);
+    if route.table_id != RT_TABLE_MAIN || matches!(route.kind, RTN_BROADCAST | RTN_MULTICAST) {
         return None;
     }
-    let mut route = Route {
-        target: Addr::ANY4,
-        prefix_len: prefix_len.min(32),
-        gateway: Addr::ANY4,
-        flags: flags4(kind, prefix_len),
-        metric: 0,
+    let gateway = match route.gateway {
+        Some(Addr::V4(gateway)) => (Addr::V4(gateway), true),
+        // A gateway of another family has no cell, only its flag; that by its first four bytes.
+        Some(Addr::V6(gateway)) => (Addr::ANY4, gateway.first_chunk() != Some(&[0; 4])),
+        None => (Addr::ANY4, false),
+    };
+    let (target, prefix_len) = route.dst;
+    let proc_route = ProcRoute {
+        target,
+        prefix_len,
+        gateway: gateway.0,
+        flags: flags4(route.kind, prefix_len) | if gateway.1 { rtf::GATEWAY } else { 0 },
+        metric: route.metric,
         refs: 0,
         uses: 0,
         iface: b"*",
-        mss: 0,
-        window: 0,
-        rtt_ms: 0,
+        mss: decoded.metric(RTAX_ADVMSS).filter(|mss| *mss != 0).map_or(0, |mss| mss.wrapping_add(40)),
+        window: decoded.metric(RTAX_WINDOW).unwrap_or(0),
+        // The kernel keeps eighths.
+        rtt_ms: decoded.metric(RTAX_RTT).unwrap_or(0) >> 3,
     };
-    let mut oif = None;
-    for attr in Attrs::new(part.payload.get(RTMSG..)?).flatten() {
-        match attr.kind {
-            RTA_DST => route.target = Addr::V4(attr.array().unwrap_or_default()),
-            RTA_PRIORITY => route.metric = attr.u32().unwrap_or(0),
-            RTA_METRICS => put_metrics(&mut route, &attr),
-            RTA_MULTIPATH => first_hop(&mut route, &mut oif, attr.payload),
-            _ => put_hop(&mut route, &mut oif, &attr),
-        }
-    }
-    Some((route, oif))
+    Some((proc_route, route.ifindex))
 }
 
 fn flags4(kind: u8, prefix_len: u8) -> u32 {
     let rejected = if matches!(kind, RTN_UNREACHABLE | RTN_PROHIBIT) { rtf::REJECT } else { 0 };
     let host = if prefix_len >= 32 { rtf::HOST } else { 0 };
     rtf::UP | rejected | host
-}
-
-fn put_hop(route: &mut Route<'_>, oif: &mut Option<u32>, attr: &Attr<'_>) {
-    match attr.kind {
-        RTA_OIF => *oif = attr.u32().ok(),
-        RTA_GATEWAY => {
-            route.gateway = Addr::V4(attr.array().unwrap_or_default());
-            route.flags |= rtf::GATEWAY;
-        }
-        // A gateway of another family (u16) has no cell, only its flag; that by its first four bytes.
-        RTA_VIA if attr.payload.get(2..6).is_some_and(|start| start != [0; 4]) => route.flags |= rtf::GATEWAY,
-        _ => {}
-    }
-}
-
-// Of several next hops the kernel's file shows the first.
-fn first_hop(route: &mut Route<'_>, oif: &mut Option<u32>, hops: &[u8]) {
-    let length = prefix::u16_at(hops, 0).map_or(0, usize::from);
-    *oif = prefix::u32_at(hops, 4);
-    for attr in Attrs::new(hops.get(RTNEXTHOP..length).unwrap_or_default()).flatten() {
-        put_hop(route, oif, &attr);
-    }
-}
-
-fn put_metrics(route: &mut Route<'_>, metrics: &Attr<'_>) {
-    for attr in metrics.nested().flatten() {
-        let number = attr.u32().unwrap_or(0);
-        match attr.kind {
-            RTAX_ADVMSS if number != 0 => route.mss = number.wrapping_add(40),
-            RTAX_WINDOW => route.window = number,
-            // The kernel keeps eighths.
-            RTAX_RTT => route.rtt_ms = number >> 3,
-            _ => {}
-        }
-    }
 }
 
 /// The IPv6 routes of a namespace, all tables, as the kernel's file has them.
@@ -160,17 +226,17 @@ impl Routes6 {
     }
 
     /// In the kernel's order. Lines that make no sense are left out.
-    pub fn iter(&self) -> impl Iterator<Item = Route<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = ProcRoute<'_>> {
         self.text.split(|&b| b == b'\n').filter_map(route6)
     }
 }
 
 // Target, bits, source, bits, gateway, metric, references, uses, flags, interface.
-fn route6(line: &[u8]) -> Option<Route<'_>> {
+fn route6(line: &[u8]) -> Option<ProcRoute<'_>> {
     let mut words = words(line);
     let (target, prefix_len) = (hex16(words.next()?)?, hex_u8(words.next()?)?);
     let (_source, _bits) = (words.next()?, words.next()?);
-    Some(Route {
+    Some(ProcRoute {
         target: Addr::V6(target),
         prefix_len,
         gateway: Addr::V6(hex16(words.next()?)?),
@@ -188,96 +254,14 @@ fn route6(line: &[u8]) -> Option<Route<'_>> {
 /// Takes any bytes as messages and lines about routes. For the fuzzer: it must neither panic nor fail to end.
 pub fn fuzz_routes(data: &[u8]) {
     let part = Part { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
-    if let Some((route, _)) = route4(&part) {
-        assert!(route.prefix_len <= 32 && route.flags & rtf::UP != 0);
+    for family in [AF_INET, AF_INET6] {
+        let Ok(Some(decoded)) = decode(&part, family) else { continue };
+        let (dst, prefix_len) = decoded.route.dst;
+        assert!(prefix_len <= dst.bits() && decoded.hops().count() <= data.len() / RTNEXTHOP);
+        let _ = proc_route(&decoded);
+        let mut text = source::RouteText::default();
+        text.put(&decoded);
+        assert!(!text.row(decoded.route).destination.is_empty());
     }
     let _ = data.split(|&b| b == b'\n').filter_map(route6).count();
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
-    use proptest::prelude::*;
-    use testkit::netns::Lab;
-
-    #[test]
-    fn lines_of_ipv6_route() {
-        let line = b"20010db8000000000000000000000000 40 00000000000000000000000000000000 00 \
-                     fe800000000000000000000000000001 ffffffff 00000003 00000000 80200003     eth0";
-        let route = route6(line).unwrap();
-        assert_eq!(route.target, "2001:db8::".parse().unwrap());
-        assert_eq!((route.prefix_len, route.metric, route.refs, route.flags), (64, u32::MAX, 3, 0x8020_0003));
-        assert_eq!((route.gateway, route.iface), ("fe80::1".parse().unwrap(), &b"eth0"[..]));
-        assert_eq!(route6(b"20010db8000000000000000000000000 40 00000000000000000000000000000000 00 fe80"), None);
-        assert_eq!(route6(b""), None);
-    }
-
-    #[test]
-    fn root_routes_say_what_the_kernels_file_says() {
-        testkit::require_root!();
-        let lab = Lab::new("routes");
-        lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);
-        lab.ip(&["addr", "add", "192.0.2.1/24", "dev", "va"]);
-        lab.ip(&["link", "set", "va", "up"]);
-        lab.ip(&["link", "set", "vb", "up"]);
-        for route in [
-            "default via 192.0.2.9",
-            "unreachable 198.51.100.0/24 metric 7",
-            "203.0.113.0/24 via 192.0.2.8 metric 4000000000 advmss 1200 window 10 rtt 200ms",
-            "10.1.0.0/16 nexthop via 192.0.2.8 nexthop via 192.0.2.7",
-            "10.2.0.0/16 via inet6 fe80::1 dev va",
-            "10.3.0.1 dev vb table 99",
-            "multicast 224.1.1.0/24 dev va",
-        ] {
-            lab.ip(&[&["route", "add"][..], &route.split(' ').collect::<Vec<_>>()].concat());
-        }
-        let netns = NetNs::open_path(&lab.path()).unwrap();
-        let tmp = tempfile::tempdir().unwrap();
-        let tape = tmp.path().join("tape");
-        let host = Host::live().recording(&tape).unwrap();
-        let read = |host: &Host, inside: Option<&NetNs>| {
-            let mut ifaces = Ifaces::new();
-            ifaces.add(host, netns.inode(), inside).unwrap();
-            let mut lines = Vec::new();
-            read4(host, netns.inode(), inside, &ifaces, |r| {
-                let (Addr::V4(target), Addr::V4(gateway)) = (r.target, r.gateway) else { panic!("{r:?}") };
-                let [target, gateway] = [target, gateway].map(u32::from_ne_bytes);
-                let mask = u32::MAX.checked_shl(32 - u32::from(r.prefix_len)).unwrap_or(0).to_be();
-                let iface = String::from_utf8_lossy(r.iface);
-                lines.push(format!(
-                    "{iface}\t{target:08X}\t{gateway:08X}\t{:04X}\t0\t0\t{}\t{mask:08X}\t{}\t{}\t{}",
-                    r.flags, r.metric, r.mss, r.window, r.rtt_ms
-                ));
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-            lines
-        };
-        let ours = read(&host, Some(&netns));
-        host.finish().unwrap();
-        let file = lab.command("cat").arg("/proc/net/route").output().unwrap();
-        let file = String::from_utf8(file.stdout).unwrap();
-        let theirs: Vec<&str> = file.lines().skip(1).map(str::trim_end).collect();
-        assert_eq!(ours, theirs);
-        assert!(ours.len() >= 6, "{ours:?}");
-        assert_eq!(read(&Host::replaying(&tape).unwrap(), None), ours);
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes(bytes: Vec<u8>, text in "([0-9a-f]{31,33} [0-9a-f]{2} x 0 [0-9a-f]{32} 0 1 2 3 [a-z]{0,3}\n?){0,3}") {
-            fuzz_routes(&bytes);
-            fuzz_routes(text.as_bytes());
-        }
-
-        #[test]
-        fn any_attributes(kind in 0u16..20, payload in prop::collection::vec(any::<u8>(), 0..64)) {
-            let mut message = vec![AF_INET, 24, 0, 0, RT_TABLE_MAIN, 0, 0, 1, 0, 0, 0, 0];
-            message.extend_from_slice(&((payload.len() + 4) as u16).to_ne_bytes());
-            message.extend_from_slice(&kind.to_ne_bytes());
-            message.extend_from_slice(&payload);
-            fuzz_routes(&message);
-        }
-    }
 }

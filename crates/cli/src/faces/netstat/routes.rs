@@ -9,7 +9,7 @@ use crate::session::{Place, Session};
 use crate::stdout::Stdout;
 use host::routes::{Routes6, read4};
 use host::{HostNames, Ifaces, Networks, Resolver};
-use record::rows::{Route, rtf};
+use record::rows::{ProcRoute, rtf};
 use record::{LookupId, Lookups};
 use sinks::Out;
 use sinks::face::netstat::{
@@ -104,7 +104,7 @@ impl Reader<'_> {
     fn each4(
         &self,
         ifaces: &Ifaces,
-        each: impl FnMut(&Route<'_>) -> ControlFlow<()>,
+        each: impl FnMut(&ProcRoute<'_>) -> ControlFlow<()>,
     ) -> Result<netlink::DumpEnd, host::HostError> {
         read4(self.session.host(), self.session.netns_id(), None, ifaces, each)
     }
@@ -129,7 +129,7 @@ impl Reader<'_> {
     }
 
     /// Names of the hosts in the routes that `all` shows its argument: asked for all at a time, before the first line.
-    fn names(&self, all: impl FnOnce(&mut dyn FnMut(&Route<'_>))) -> Option<HostNames> {
+    fn names(&self, all: impl FnOnce(&mut dyn FnMut(&ProcRoute<'_>))) -> Option<HostNames> {
         if self.wanted.options.numeric {
             return None;
         }

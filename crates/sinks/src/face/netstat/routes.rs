@@ -1,7 +1,7 @@
 //! `netstat -r` and `netstat -g`: lines of routes and of memberships in groups.
 
 use super::cell::{put_cell, put_left, put_right_i32};
-use record::rows::{Membership, Route, rtf};
+use record::rows::{Membership, ProcRoute, rtf};
 use record::{Addr, Key, LookupId, Lookups, Value, text};
 
 /// How routes are printed.
@@ -81,7 +81,7 @@ pub fn put_routes6_heading(out: &mut Vec<u8>, cache: bool) {
 /// Appends the line of an IPv4 route.
 pub fn put_route(
     out: &mut Vec<u8>,
-    row: &Route<'_>,
+    row: &ProcRoute<'_>,
     options: &RouteOptions,
     names: NetworkNames<'_>,
     lookups: &Lookups<'_>,
@@ -128,7 +128,7 @@ fn put_cut(out: &mut Vec<u8>, options: &RouteOptions, width: usize, put: impl Fn
 
 fn put_target(
     out: &mut Vec<u8>,
-    row: &Route<'_>,
+    row: &ProcRoute<'_>,
     options: &RouteOptions,
     names: NetworkNames<'_>,
     lookups: &Lookups<'_>,
@@ -151,13 +151,13 @@ fn put_target(
 
 /// True if the target of an IPv4 route is a host by its flags or by bits outside of its network: then the name of a
 /// host is asked for, else that of a network.
-fn is_host(row: &Route<'_>) -> bool {
+fn is_host(row: &ProcRoute<'_>) -> bool {
     let outside = |target: [u8; 4]| target.iter().zip(mask(row.prefix_len)).any(|(octet, mask)| octet & !mask != 0);
     row.flags & rtf::HOST != 0 || matches!(row.target, Addr::V4(target) if outside(target))
 }
 
 /// The addresses of a route whose names netstat asks for.
-pub fn named_hosts(row: &Route<'_>) -> impl Iterator<Item = Addr> {
+pub fn named_hosts(row: &ProcRoute<'_>) -> impl Iterator<Item = Addr> {
     let target = matches!(row.target, Addr::V6(_)) || is_host(row);
     let gateway = row.flags & rtf::REJECT == 0 || matches!(row.gateway, Addr::V6(_));
     [target.then_some(row.target), gateway.then_some(row.gateway)]
@@ -180,7 +180,7 @@ fn put_host(out: &mut Vec<u8>, addr: Addr, options: &RouteOptions, lookups: &Loo
     }
 }
 
-fn put_transport(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rejected: bool) {
+fn put_transport(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
     if rejected {
         return out.extend_from_slice(b"     - -          - -");
     }
@@ -194,7 +194,7 @@ fn put_transport(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rej
     text::put_face(out, row.iface, options.bug_compatible);
 }
 
-fn put_metric(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rejected: bool) {
+fn put_metric(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
     put_number(out, row.metric, 6);
     if rejected {
         out.extend_from_slice(b" -  ");
@@ -208,7 +208,7 @@ fn put_metric(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, reject
     text::put_face(out, row.iface, options.bug_compatible);
 }
 
-fn put_all(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, rejected: bool) {
+fn put_all(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
     put_number(out, row.metric, 6);
     if rejected {
         out.extend_from_slice(b" -  ");
@@ -234,7 +234,7 @@ fn put_number(out: &mut Vec<u8>, n: u32, width: usize) {
 }
 
 /// Appends the line of an IPv6 route.
-pub fn put_route6(out: &mut Vec<u8>, row: &Route<'_>, options: &RouteOptions, lookups: &Lookups<'_>) {
+pub fn put_route6(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, lookups: &Lookups<'_>) {
     put_cell(out, 30, |out| {
         put_addr6(out, row.target, options, lookups);
         out.push(b'/');
@@ -342,8 +342,8 @@ mod tests {
     const PLAIN: RouteOptions =
         RouteOptions { columns: RouteColumns::Transport, numeric: true, wide: false, bug_compatible: false };
 
-    fn route() -> Route<'static> {
-        Route {
+    fn route() -> ProcRoute<'static> {
+        ProcRoute {
             target: Addr::V4([203, 0, 113, 0]),
             prefix_len: 24,
             gateway: Addr::V4([192, 0, 2, 8]),
@@ -362,7 +362,7 @@ mod tests {
         Some(b"a-network-with-a-long-name\x1b")
     }
 
-    fn line(row: &Route<'_>, options: RouteOptions) -> String {
+    fn line(row: &ProcRoute<'_>, options: RouteOptions) -> String {
         let mut out = Vec::new();
         put_route(&mut out, row, &options, NetworkNames { network: &network }, &Lookups::none());
         String::from_utf8(out).unwrap()
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(line(&row, all), format!("{front}-294967296 0        0 veth-long   1240  10     200\n"));
         let cut = RouteOptions { bug_compatible: true, ..all };
         assert_eq!(line(&row, cut), format!("{front}-294967296 0        0 veth-l   1240  10     200\n"));
-        let row = Route { flags: rtf::UP | rtf::REJECT | rtf::HOST, prefix_len: 32, metric: 7, ..row };
+        let row = ProcRoute { flags: rtf::UP | rtf::REJECT | rtf::HOST, prefix_len: 32, metric: 7, ..row };
         let front = "203.0.113.0     -               255.255.255.255 !H    ";
         assert_eq!(line(&row, PLAIN), format!("{front}    - -          - -\n"));
         assert_eq!(line(&row, metric), format!("{front}7      -        0 -\n"));
@@ -393,11 +393,11 @@ mod tests {
         assert!(line(&row, named).starts_with("a-network-with-a-long-name? 192.0.2.8       255"));
         assert!(line(&row, RouteOptions { bug_compatible: true, ..named }).starts_with("a-network-with- 192.0.2.8  "));
         assert_eq!(named_hosts(&row).collect::<Vec<_>>(), [row.gateway]);
-        let inside = Route { target: Addr::V4([203, 0, 113, 1]), ..row };
+        let inside = ProcRoute { target: Addr::V4([203, 0, 113, 1]), ..row };
         assert!(line(&inside, named).starts_with("203.0.113.1     "));
         assert_eq!(named_hosts(&inside).collect::<Vec<_>>(), [inside.target, row.gateway]);
         for (bits, name) in [(0, "default         192"), (1, "0.0.0.0         192")] {
-            assert!(line(&Route { target: Addr::ANY4, prefix_len: bits, ..row }, named).starts_with(name));
+            assert!(line(&ProcRoute { target: Addr::ANY4, prefix_len: bits, ..row }, named).starts_with(name));
         }
     }
 
@@ -405,8 +405,8 @@ mod tests {
     fn ipv6_by_example() {
         let six = |text: &str| text.parse::<Addr>().unwrap();
         let row =
-            Route { target: six("fe80::"), gateway: Addr::ANY6, prefix_len: 64, metric: 256, refs: 12, ..route() };
-        let text = |row: &Route<'_>, options: RouteOptions| {
+            ProcRoute { target: six("fe80::"), gateway: Addr::ANY6, prefix_len: 64, metric: 256, refs: 12, ..route() };
+        let text = |row: &ProcRoute<'_>, options: RouteOptions| {
             let mut out = Vec::new();
             put_route6(&mut out, row, &options, &Lookups::none());
             String::from_utf8(out).unwrap()
@@ -415,9 +415,9 @@ mod tests {
         assert_eq!(text(&row, PLAIN), plain);
         let named = RouteOptions { numeric: false, ..PLAIN };
         assert_eq!(text(&row, named), plain.replace("::                         UG", "[::]                       UG"));
-        let row = Route { flags: rtf::REJECT | rtf::NONEXTHOP, metric: u32::MAX, refs: 1, ..row };
+        let row = ProcRoute { flags: rtf::REJECT | rtf::NONEXTHOP, metric: u32::MAX, refs: 1, ..row };
         assert!(text(&row, PLAIN).contains(" !n   -1  1      0 veth"), "{}", text(&row, PLAIN));
-        let mapped = Route { target: six("::ffff:192.0.2.1"), ..row };
+        let mapped = ProcRoute { target: six("::ffff:192.0.2.1"), ..row };
         assert!(text(&mapped, PLAIN).starts_with("192.0.2.1/64   "));
     }
 

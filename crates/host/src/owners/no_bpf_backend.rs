@@ -2,7 +2,7 @@
 use sys::{Blocks, Errno, Host, SysError};
 
 #[derive(Default)]
-pub(super) struct BpfBackend;
+pub(super) struct BpfBackend {}
 
 impl BpfBackend {
     pub(super) fn open<'a>(&'a self, _: &'a Host) -> Result<Box<dyn Blocks + 'a>, SysError> {

@@ -558,6 +558,47 @@ fn root_flows_add_up_to_what_there_was() {
     }
 }
 
+/// A user without rights fills the table of flows; the flows of others, which come later, are all there.
+#[test]
+fn root_issue_10_who_fills_the_table_of_flows_costs_nobody_else_a_row() {
+    require_bpf!();
+    // Two flows each: more than come without a share, and more than the share of one user.
+    const COUNT: usize = 37_000;
+    const NOBODY: u32 = 65_534;
+    let lab = Lab::new("flowfill");
+    let columns = "direction,local_port,peer_port,opened,closed,bytes_in,bytes_out,local_addr,folded_uid";
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["flows", "--follow=600", "--columns", columns]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let going =
+        Going::past_header(command, columns, |line| line.split('\t').map(str::to_owned).collect::<Vec<String>>());
+    workers::fill_flows(&lab, COUNT, NOBODY);
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let (listener, addr) = listen(&lab, "127.0.0.1:0");
+        let _worker = acceptor(&lab, &listener);
+        drop(listener);
+        assert_eq!(client(&lab, &addr.to_string(), 5).accepted.len(), 5);
+        servers.push(addr.port().to_string());
+    }
+    let (rows, ran) = going.end();
+    for port in &servers {
+        for (side, bytes) in [(["in", port, "many"], ["30", "20"]), (["out", "many", port], ["20", "30"])] {
+            let found: Vec<_> = rows.iter().filter(|row| row[..3] == side).collect();
+            let numbers = ["5", "5", bytes[0], bytes[1], "127.0.0.1", "-"];
+            assert!(found.len() == 1 && found[0][3..] == numbers, "{side:?}: {found:?}, {}", ran.stderr);
+        }
+    }
+    // What had no share is counted all the same, in the row of who made it.
+    let sum = |at: usize| rows.iter().map(|row| row[at].parse::<usize>().unwrap()).sum::<usize>();
+    let (all, uid) = (2 * (COUNT + 15), NOBODY.to_string());
+    // On a busy machine the kernel hands some changes of state to no program at all.
+    assert!((all - 20..=all).contains(&sum(3)) && (all - 20..=all).contains(&sum(4)), "{} {}", sum(3), sum(4));
+    let folded: Vec<_> = rows.iter().filter(|row| row[7] == "many").collect();
+    assert!(!folded.is_empty() && folded.iter().all(|row| row[8] == uid), "{folded:?}");
+    ran.says(3, &[&format!("of uid {uid} in rows of `many`")]);
+}
+
 /// A group of processes that was made after the start.
 struct Group(std::path::PathBuf);
 

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// What a child shall do.
@@ -27,7 +28,8 @@ impl Drop for Worker {
 }
 
 fn again(role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("a test has a path"));
+    // By this name another user can start it, too, wherever it lies.
+    let mut command = Command::new("/proc/self/exe");
     command.args(["--exact", "follow::workers::work", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command
 }
@@ -102,6 +104,24 @@ pub(super) fn crowd(lab: &Lab, count: usize) -> Option<Worker> {
     (said? == "open").then_some(worker)
 }
 
+/// Makes `count` connections as that user, each to another address, which close at once.
+pub(super) fn fill_flows(lab: &Lab, count: usize, uid: u32) {
+    let mut command = again(&format!("fill {count}"));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    confine(&mut command, &[Limit::Network(lab.path()), Limit::User { uid, gid: uid }]).expect("the user exists");
+    assert!(command.status().expect("the worker starts").success());
+}
+
+fn fill(count: usize) {
+    let listener = TcpListener::bind("0.0.0.0:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    for number in 0..u32::try_from(count).expect("it is small") {
+        let addr = std::net::Ipv4Addr::from(u32::from_be_bytes([127, 1, 0, 0]) + number);
+        let stream = TcpStream::connect((addr, port)).expect("the listener is there");
+        drop((listener.accept().expect("it has come"), stream));
+    }
+}
+
 /// What a client was told: its own port, the pid of who accepted, for each of `count` connections.
 pub(super) struct Talked {
     pub(super) pid: u32,
@@ -138,6 +158,7 @@ fn work() {
                 std::thread::park();
             }
         }
+        ["fill", count] => fill(count.parse().expect("a number")),
         ["crowd", count] => stay_open(count.parse().expect("a number")),
         ["connect", count, server] => connect(count.parse().expect("a number"), server),
         _ => panic!("no such role: {role}"),

@@ -11,12 +11,13 @@
  *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that let go of it last: a worker that got the socket by
  *             a close that resets              fork, or over a unix socket, takes it over from who accepted it
  *
- * What is known of a connection waits under the address of its socket, until the socket closes. A passive connection is
- * told of once it is accepted (with the time when it was established); one that nobody ever accepts is told of when it
- * closes.
+ * What is known of a connection is kept under the address of its socket until the socket closes: in a small array that
+ * is found without a call, else in the socket's own storage, so that no number of connections of one user takes the room
+ * of another's. The program reports a passive connection once it is accepted (with the time when it was established),
+ * or, if no process ever accepts it, when it closes.
  *
- * Two ways out: an event each into a ring (woken at 512 KiB; the reader looks by itself every 10 ms), or, when nobody
- * asks for single connections, sums per flow in one of two maps that the reader turns between.
+ * There are two outputs: an event each in a ring buffer (the reader is woken at 512 KiB and polls every 10 ms), or, when
+ * only sums are wanted, sums per flow in one of two maps: the program fills one while the reader empties the other.
  *
  * What costs is, in this order: the way into a program, records in the ring, calls of helpers (20 ns each and more).
  * docs/adr/0010 has the figures.
@@ -31,7 +32,7 @@ LICENSE("Dual BSD/GPL");
 
 const volatile u32 only_netns = 0; /* inode of the one namespace; 0: all */
 const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
-const volatile u32 slots = 1 << 14; /* entries of `young`, a power of two */
+const volatile u32 slots = 1 << 14; /* entries of `recent_conns`, a power of two */
 
 /* The reader is woken once in so many bytes, but looks by itself every 10 ms. Of the ring's room an eighth. */
 #define WAKE_BYTES (512 << 10)
@@ -39,7 +40,7 @@ const volatile u32 slots = 1 << 14; /* entries of `young`, a power of two */
 /* include/net/sock.h, enum sock_flags: set when the FIN of the peer came. */
 enum { SOCK_DONE = 1 };
 enum { EVENT_OPEN = 1, EVENT_CLOSE = 2 };
-enum { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_UNKNOWN = 3 };
+enum { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_UNKNOWN = 3, DIRECTION_FOLDED = 4 };
 
 struct holder {
 	u64 cgroup;
@@ -55,7 +56,7 @@ struct holder {
 enum {
 	PENDING = 1, /* passive, and nobody has been told of it */
 	BUSY = 2,    /* its holder is being written by who took PENDING away; without a key: it closed meanwhile */
-	OLD = 4,     /* in `conns`, not in `young`: older than we, or without a slot */
+	OLD = 4,     /* in `stored_conns`: older than this program, or no slot of `recent_conns` was free */
 	FLAGS = 7,
 	WITH_HOLDER = 8, /* asked of begin(): never in a key */
 };
@@ -69,9 +70,9 @@ struct conn {
 };
 
 /*
- * Where connections wait for their end: found without a call, taken without a lock. An entry lies in one of PROBES
- * slots from its hash on; those that find all of them taken go to `conns`. A hash map's update and removal cost
- * 350 ns, a look 50 ns; here they are 10 to 20 ns.
+ * Connections that began in this run, until they close. A lookup is no call and takes no lock: an entry is in one of
+ * PROBES slots that follow its hash; if all of them are taken, the entry goes to `stored_conns`. An update or a removal
+ * costs 10 to 20 ns here, 350 ns in a hash map.
  */
 #define PROBES 4
 struct {
@@ -79,16 +80,16 @@ struct {
 	MAP_NUMBER(max_entries, 1 << 14);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct conn);
-} young SEC(".maps");
+} recent_conns SEC(".maps");
 
-/* The reader sets how many: the kernel zeroes 16 bytes an entry at the start, whether they are used or not. */
+/* The others, in the storage of each socket: a new one costs 800 ns, a lookup 20 ns. There is no limit that one user
+ * could use up for all: the kernel charges each entry to its socket and frees it with the socket. */
 struct {
-	MAP_NUMBER(type, BPF_MAP_TYPE_HASH);
+	MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
 	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC);
-	MAP_NUMBER(max_entries, 1 << 16);
-	MAP_TYPE(key, u64);
+	MAP_TYPE(key, int);
 	MAP_TYPE(value, struct conn);
-} conns SEC(".maps");
+} stored_conns SEC(".maps");
 
 /* 32,768 events: 8,000 connections while the reader is away. A ring of 512 KiB stays in the caches and saves a tenth
  * of the cost, but holds 22 ms of the worst flood; one of 8 MiB costs more with every lap. */
@@ -130,33 +131,48 @@ struct flow_key {
 
 struct flow_sum {
 	u64 opened, closed, bytes_in, bytes_out, retrans, duration_ns;
+	u64 charged; /* of an account: entries that it has taken of the shared room */
 };
+
+/*
+ * The room for flows of one interval. The first FLOWS_FREE flows take entries as they come. Whoever needs more is
+ * charged to an account (see account_of), and gets an entry only while the account has a share left: one user, or one
+ * remote network, that fills the map costs its own rows, not those of others. Flows without a share are added up in the
+ * entry of their account, under a key with DIRECTION_FOLDED; FLOWS_ACCOUNTS entries are kept for these.
+ */
+#define FLOWS_FREE (1 << 16)
+#define FLOWS_SHARED (1 << 15)
+#define FLOWS_ACCOUNTS (1 << 15)
+/* An account may take one part in SHARE of what is left, so that something is left for the next one, however many. */
+#define SHARE 8
 
 struct flow_map {
 	MAP_NUMBER(type, BPF_MAP_TYPE_HASH);
 	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC);
-	MAP_NUMBER(max_entries, 1 << 16);
+	MAP_NUMBER(max_entries, FLOWS_FREE + FLOWS_SHARED + FLOWS_ACCOUNTS);
 	MAP_TYPE(key, struct flow_key);
 	MAP_TYPE(value, struct flow_sum);
 };
 struct flow_map flows_even SEC(".maps");
 struct flow_map flows_odd SEC(".maps");
 
-/* Which of the two is filled now: the reader writes it. */
+/* Which of the two the program fills (bit 0: flows_odd), and above it what `flows_made` was when it began to. The reader
+ * writes both as one number, so that the program never sees one without the other. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	MAP_NUMBER(max_entries, 1);
 	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u32);
-} turn SEC(".maps");
+	MAP_TYPE(value, u64);
+} active_map SEC(".maps");
 
 u64 failed;	/* attempts that never became a connection */
 u64 lost_ring;	/* events that found the ring full */
-u64 lost_map;	/* connections that found `conns` full: their owner and duration are unknown */
+u64 lost_map;	/* connections without memory for an entry: their owner and duration are unknown */
 u64 lost_flows; /* openings and closings that found the map of flows full */
-s64 waiting;	/* passive connections that nobody has accepted yet */
-s64 old_ones;	/* entries of `conns` */
-u64 unasked;	/* accepted by somebody who did not ask for the peer's name, known only when they let go */
+u64 flows_made; /* entries made in both maps of flows since the start */
+s64 waiting;	/* passive connections that no process has accepted yet */
+u32 has_stored;	/* 1 once `stored_conns` was used: before that no lookup there */
+u64 unasked;	/* accepted without asking for the peer's name: the process is known only when it closes */
 
 /* Members of the task instead of helpers: each call costs 20 ns and more. */
 INLINE void hold_as(struct holder *holder, u32 pid)
@@ -191,46 +207,50 @@ INLINE u32 slot_of(u64 key, u32 probe)
 	return (u32)((key * 0x9e3779b97f4a7c15ull >> 40) + probe) & (slots - 1);
 }
 
-INLINE struct conn *find(u64 key)
+INLINE struct conn *find(struct sock *sk, u64 key)
 {
+	struct conn *stored = NULL;
+
 #pragma clang loop unroll(disable)
 	for (u32 probe = 0; probe < PROBES; probe++) {
 		u32 slot = slot_of(key, probe);
-		struct conn *conn = bpf_map_lookup_elem(&young, &slot);
+		struct conn *conn = bpf_map_lookup_elem(&recent_conns, &slot);
 
 		if (conn && (conn->key & ~(u64)FLAGS) == key)
 			return conn;
 	}
-	return old_ones > 0 ? bpf_map_lookup_elem(&conns, &key) : NULL;
+	if (has_stored)
+		stored = bpf_sk_storage_get(&stored_conns, sk, NULL, 0);
+	return stored && (stored->key & ~(u64)FLAGS) == key ? stored : NULL;
 }
 
 /* The same, but not what an earlier socket at this address has left, if its end was missed. */
 INLINE struct conn *find_of(struct sock *sk, u64 key)
 {
-	struct conn *conn = find(key);
+	struct conn *conn = find(sk, key);
 
 	return conn && (!conn->cookie || conn->cookie == (u64)sk->__sk_common.skc_cookie.counter) ? conn : NULL;
 }
 
-INLINE struct conn *claim_old(u64 key)
+INLINE struct conn *claim_stored(struct sock *sk, u64 key)
 {
-	struct conn conn = {};
+	struct conn *conn = bpf_sk_storage_get(&stored_conns, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 
-	conn.key = key | BUSY | OLD;
-	if (bpf_map_update_elem(&conns, &key, &conn, BPF_ANY))
+	if (!conn)
 		return NULL;
-	__sync_fetch_and_add(&old_ones, 1);
-	return bpf_map_lookup_elem(&conns, &key);
+	has_stored = 1;
+	*(volatile u64 *)&conn->key = key | BUSY | OLD;
+	return conn;
 }
 
 /* An entry for this socket, of which only the key and the flags are set; who calls publishes it. One that is there
  * under the same key is of an earlier socket at the same address. */
-INLINE struct conn *claim(u64 key)
+INLINE struct conn *claim(struct sock *sk, u64 key)
 {
 #pragma clang loop unroll(disable)
 	for (u32 probe = 0; probe < PROBES; probe++) {
 		u32 slot = slot_of(key, probe);
-		struct conn *conn = bpf_map_lookup_elem(&young, &slot);
+		struct conn *conn = bpf_map_lookup_elem(&recent_conns, &slot);
 		u64 was;
 
 		if (!conn)
@@ -243,7 +263,7 @@ INLINE struct conn *claim(u64 key)
 			return conn;
 		}
 	}
-	return claim_old(key);
+	return claim_stored(sk, key);
 }
 
 INLINE void publish(struct conn *conn, u64 key, u64 flags)
@@ -254,9 +274,9 @@ INLINE void publish(struct conn *conn, u64 key, u64 flags)
 
 INLINE void let_go(struct conn *conn, u64 key)
 {
+	/* The storage itself goes with the socket. */
 	if (conn->key & OLD) {
-		if (!bpf_map_delete_elem(&conns, &key))
-			__sync_fetch_and_add(&old_ones, -1);
+		*(volatile u64 *)&conn->key = OLD;
 		return;
 	}
 	/* Who writes its holder just now lets go of it then. */
@@ -405,7 +425,48 @@ INLINE void tell(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, 
 	hand_out(e);
 }
 
-INLINE struct flow_sum *sum_in(void *map, struct flow_key *key)
+/* Whom an entry is charged to: the socket's user in its network namespace. In namespaces that a user other than root made
+ * it is that user, whatever user ids and further namespaces it gave itself there. Namespaces that root made for a range
+ * of user ids (containers with remapped users) are told apart by their user namespace. */
+INLINE void payer_of(struct sock *sk, struct flow_key *account)
+{
+	struct net *net = PLAIN(struct sock, sk)->__sk_common.skc_net.net;
+	struct user_namespace *ns = net->user_ns;
+
+	account->netns = net->ns.inum;
+	account->local[0] = sk->sk_uid.val;
+#pragma clang loop unroll(disable)
+	for (u32 nesting = 0; nesting < USER_NS_LEVELS && ns && ns->level > 0; nesting++) {
+		account->netns = 0;
+		account->local[0] = ns->owner.val;
+		account->local[1] = ns->owner.val ? 0 : ns->ns.inum;
+		ns = ns->parent;
+	}
+}
+
+/* The network of an IPv4 address: 24 bits, but all of 127.0.0.0/8, of which every local user has all. */
+INLINE u32 network_of(u32 addr)
+{
+	return addr & ((addr & bswap32(0xff000000)) == bswap32(127 << 24) ? bswap32(0xff000000) : bswap32(0xffffff00));
+}
+
+/* The network of the flow's peer: 64 bits of an IPv6 address. */
+INLINE void peer_network(const struct flow_key *flow, u32 *network)
+{
+	if (flow->family == AF_INET) {
+		network[0] = network_of(flow->peer[0]);
+		return;
+	}
+	network[0] = flow->peer[0];
+	network[1] = flow->peer[1];
+	/* IPv4 in IPv6 */
+	if (!flow->peer[0] && !flow->peer[1]) {
+		network[2] = flow->peer[2];
+		network[3] = network_of(flow->peer[3]);
+	}
+}
+
+INLINE struct flow_sum *account_at(void *map, const struct flow_key *key)
 {
 	struct flow_sum *sum = bpf_map_lookup_elem(map, key);
 	struct flow_sum zero = {};
@@ -416,22 +477,85 @@ INLINE struct flow_sum *sum_in(void *map, struct flow_key *key)
 	return bpf_map_lookup_elem(map, key);
 }
 
+/*
+ * The account that pays for a new flow, `left` entries before the shared room is full: NULL if the flow may have an entry
+ * of its own, or if there is no account.
+ *
+ * A user pays for its sockets. Incoming connections are charged to the service, too (its user, its port, the network of
+ * the peer), which may take one part in SHARE of what its user may: peers that fill the rows of one service leave room
+ * for the user's others. Shares are parts of what is left, so however many there are, some is left for a user without
+ * flows.
+ */
+INLINE struct flow_sum *account_of(void *map, struct sock *sk, const struct flow_key *flow, u64 left)
+{
+	struct flow_sum *user, *service;
+	struct flow_key key = {};
+	u64 share = left / SHARE;
+
+	key.direction = DIRECTION_FOLDED;
+	payer_of(sk, &key);
+	user = account_at(map, &key);
+	if (!user || user->charged >= share)
+		return user;
+	if (flow->direction == DIRECTION_IN) {
+		u8 *kind = (u8 *)&key.local[2];
+
+		key.port = flow->port;
+		kind[0] = flow->family;
+		kind[1] = flow->direction;
+		peer_network(flow, key.peer);
+		service = account_at(map, &key);
+		if (!service)
+			return user;
+		if (service->charged > (share - user->charged) / SHARE)
+			return service;
+		COUNT_ONE(service->charged);
+	}
+	COUNT_ONE(user->charged);
+	return NULL;
+}
+
+/* The entry for a flow that has none yet: its own, or that of its account. */
+INLINE struct flow_sum *new_sum(void *map, struct sock *sk, const struct flow_key *key, u64 made_before)
+{
+	u64 held = flows_made - made_before, all = FLOWS_FREE + FLOWS_SHARED;
+	struct flow_sum zero = {}, *account;
+
+	if (held >= FLOWS_FREE) {
+		account = account_of(map, sk, key, held < all ? all - held : 0);
+		if (account)
+			return account;
+	}
+	if (!bpf_map_update_elem(map, key, &zero, BPF_NOEXIST))
+		COUNT_ONE(flows_made);
+	return bpf_map_lookup_elem(map, key);
+}
+
 INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, int old)
 {
 	struct flow_key key = {};
 	struct flow_sum *sum;
-	u32 zero = 0, *odd = bpf_map_lookup_elem(&turn, &zero);
+	u32 zero = 0;
+	u64 *active = bpf_map_lookup_elem(&active_map, &zero), now = active ? *active : 0;
 
 	key.netns = netns_of(sk);
 	key.family = sk->__sk_common.skc_family;
 	key.direction = conn->direction;
-	/* The service's port; the other one is of the moment. Nobody knows which one of an older connection. */
+	/* The port of the service; that of the other end is a passing one. Of an older connection it is not known which. */
 	if (conn->direction == DIRECTION_IN)
 		key.port = bswap16(tp->inet_conn.icsk_inet.inet_sport);
 	else if (conn->direction == DIRECTION_OUT)
 		key.port = bswap16(sk->__sk_common.skc_dport);
 	ends_of(sk, key.local, key.peer);
-	sum = odd && (*odd & 1) ? sum_in(&flows_odd, &key) : sum_in(&flows_even, &key);
+	/* Two calls, each with its own map: the kernel inlines only a lookup whose map it knows. */
+	if (now & 1) {
+		sum = bpf_map_lookup_elem(&flows_odd, &key);
+		BARRIER();
+	} else {
+		sum = bpf_map_lookup_elem(&flows_even, &key);
+	}
+	if (!sum)
+		sum = new_sum(now & 1 ? (void *)&flows_odd : (void *)&flows_even, sk, &key, now >> 1);
 	if (!sum) {
 		COUNT_ONE(lost_flows);
 		return;
@@ -484,11 +608,18 @@ INLINE bool is_failed(const struct conn *conn, int old)
 	return old == TCP_SYN_SENT || (old == TCP_SYN_RECV && (!conn || !conn->opened_ns));
 }
 
-/* A connection that begins: a connect, or one that was established from outside (`flags`: what its entry shall have
- * then). Where there is no room it is `fresh`. */
-INLINE struct conn *begin(struct sock *sk, struct tcp_sock *tp, u64 key, u8 direction, u64 flags, struct conn *fresh)
+/* What an untracked socket is in state `new`, after `old`: the connecting end comes by SYN_SENT. */
+INLINE u8 direction_of(int old, int new)
 {
-	struct conn *conn = claim(key);
+	return new == TCP_SYN_SENT || old == TCP_SYN_SENT ? DIRECTION_OUT : DIRECTION_IN;
+}
+
+/* Makes the entry of a connection that begins: a connect, or one that is established already (`is_open`). `flags` are
+ * those that its entry gets. Without memory for one, the entry is `fresh`. */
+INLINE struct conn *begin(struct sock *sk, struct tcp_sock *tp, u64 key, u8 direction, bool is_open, u64 flags,
+			  struct conn *fresh)
+{
+	struct conn *conn = claim(sk, key);
 
 	if (!conn) {
 		COUNT_ONE(lost_map);
@@ -498,7 +629,7 @@ INLINE struct conn *begin(struct sock *sk, struct tcp_sock *tp, u64 key, u8 dire
 	} else if (flags & PENDING) {
 		__sync_fetch_and_add(&waiting, 1);
 	}
-	conn->opened_ns = direction == DIRECTION_IN ? now_ns(sk, tp, true) : 0;
+	conn->opened_ns = is_open ? now_ns(sk, tp, true) : 0;
 	conn->cookie = flags ? cookie_of(sk) : 0;
 	conn->direction = direction;
 	conn->holder = (struct holder){};
@@ -527,10 +658,12 @@ int on_state(u64 *ctx)
 	key = key_of(sk);
 	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn))) {
-		/* CLOSE -> SYN_SENT is always the connecting process itself. */
-		u8 direction = new == TCP_SYN_SENT ? DIRECTION_OUT : DIRECTION_IN;
+		/* CLOSE -> SYN_SENT is always the connecting process itself. An outgoing connection without an entry is not
+		 * waited for. */
+		u8 direction = direction_of(old, new);
+		u64 flags = new == TCP_SYN_SENT ? WITH_HOLDER : direction == DIRECTION_IN ? PENDING : 0;
 
-		conn = begin(sk, tp, key, direction, new == TCP_SYN_SENT ? WITH_HOLDER : PENDING, &fresh);
+		conn = begin(sk, tp, key, direction, new == TCP_ESTABLISHED, flags, &fresh);
 		if (new == TCP_SYN_SENT || conn->key & PENDING)
 			return 0;
 		told = 1 << EVENT_OPEN;
@@ -593,7 +726,7 @@ int on_sums(u64 *ctx)
 	key = key_of(sk);
 	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn)))
-		conn = begin(sk, tp, key, new == TCP_SYN_SENT ? DIRECTION_OUT : DIRECTION_IN, 0, &fresh);
+		conn = begin(sk, tp, key, direction_of(old, new), new == TCP_ESTABLISHED, 0, &fresh);
 	else if (new == TCP_ESTABLISHED)
 		conn->opened_ns = now_ns(sk, tp, true);
 	if (new == TCP_SYN_SENT)
@@ -621,7 +754,7 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 	if (only_netns && netns_of(sk) != only_netns)
 		return;
 	key = key_of(sk);
-	conn = find(key);
+	conn = find(sk, key);
 	/* Until BUSY is taken back, the entry is not given to another socket, whatever happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
 		return;
@@ -712,9 +845,9 @@ int stamp(struct bpf_iter__task_file *ctx)
 	if (state == TCP_CLOSE || state == TCP_LISTEN || state == TCP_SYN_SENT)
 		return 0;
 	key = key_of(sk);
-	if (find(key))
+	if (find(sk, key))
 		return 0; /* another holder of the same socket was first */
-	conn = claim_old(key);
+	conn = claim_stored(sk, key);
 	if (!conn)
 		return 0;
 	conn->opened_ns = 0;

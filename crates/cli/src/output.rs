@@ -6,8 +6,9 @@ use crate::stdout::Stdout;
 use record::Sink;
 use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
-/// Words for null in the ports of flows: what is folded is not unknown.
-const MANY: &[(&str, &str)] = &[("local_port", "many"), ("peer_port", "many")];
+/// Words for null in the ends of flows: what is folded is not unknown.
+const MANY: &[(&str, &str)] =
+    &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")];
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request, table: &str) -> Box<dyn Sink> {

@@ -24,18 +24,20 @@ pub struct FlowEvent {
     pub netns_id: u64,
     /// TCP.
     pub proto: Proto,
-    /// 2 AF_INET, 10 AF_INET6 (also for dual-stack sockets).
+    /// 2 AF_INET, 10 AF_INET6 (also for dual-stack sockets), 0 in a row of folded flows of both.
     pub family: u8,
     /// Who opened the connections.
     pub direction: Direction,
-    /// Our address.
-    pub local_addr: Addr,
+    /// Our address; `None` in a row of folded flows.
+    pub local_addr: Option<Addr>,
     /// Our port, if it is the service's.
     pub local_port: Option<u16>,
-    /// The other host's address.
-    pub peer_addr: Addr,
+    /// The other host's address; `None` in a row of folded flows.
+    pub peer_addr: Option<Addr>,
     /// The other host's port, if it is the service's.
     pub peer_port: Option<u16>,
+    /// The user whose further flows this row folds into one; `None` in the row of one flow.
+    pub folded_uid: Option<u32>,
     /// Connections that opened.
     pub opened: u64,
     /// Connections that closed.
@@ -57,6 +59,10 @@ impl FlowEvent {
     }
 }
 
+fn addr(addr: Option<Addr>) -> Value<'static> {
+    addr.map_or(Value::Null, |addr| Value::Addr(addr.unmapped()))
+}
+
 type F = Field<FlowEvents>;
 
 const FIELDS: &[Field<FlowEvents>] = &[
@@ -70,29 +76,34 @@ const FIELDS: &[Field<FlowEvents>] = &[
     F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
     F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Wide),
     F::own("family", Kind::Name(&["inet", "inet6"]), |row| match row.family {
+        2 => Value::Name("inet"),
         10 => Value::Name("inet6"),
-        _ => Value::Name("inet"),
+        _ => Value::Null,
     })
     .doc("Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.")
     .show(Show::Wide),
     F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
         .doc("Who opened the connections: in (the peer), out (we), unknown (they are older than this program).")
         .show(Show::Default),
-    F::own("local_addr", Kind::Addr, |row| Value::Addr(row.local_addr.unmapped()))
-        .doc("Our address.")
+    F::own("local_addr", Kind::Addr, |row| addr(row.local_addr))
+        .doc("Our address; null in a row of folded flows.")
         .show(Show::Default),
     F::own("local_port", Kind::Port, |row| Value::number(row.local_port))
         .doc("Our port where the peers connect to it; null where many are folded into one flow.")
         .show(Show::Default),
-    F::own("peer_addr", Kind::Addr, |row| Value::Addr(row.peer_addr.unmapped()))
-        .doc("The other host's address.")
+    F::own("peer_addr", Kind::Addr, |row| addr(row.peer_addr))
+        .doc("The other host's address; null in a row of folded flows.")
         .show(Show::Default),
     F::own("peer_port", Kind::Port, |row| Value::number(row.peer_port))
         .doc("The other host's port where we connect to it; null where many are folded into one flow.")
         .show(Show::Default),
-    F::own("peer_scope", Kind::Name(Scope::NAMES), |row| Value::Name(row.peer_addr.scope().name()))
-        .doc("How far the peer's address reaches.")
-        .show(Show::Wide),
+    F::own("peer_scope", Kind::Name(Scope::NAMES), |row| {
+        row.peer_addr.map_or(Value::Null, |addr| Value::Name(addr.scope().name()))
+    })
+    .doc("How far the peer's address reaches.")
+    .show(Show::Wide),
+    F::own("folded_uid", Kind::Id, |row| Value::number(row.folded_uid))
+        .doc("The user whose flows beyond its share of the table are folded into this row; null elsewhere."),
     F::own("opened", Kind::Count, |row| Value::U64(row.opened))
         .doc("Connections that opened in the interval.")
         .show(Show::Default),

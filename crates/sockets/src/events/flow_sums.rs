@@ -6,11 +6,12 @@ use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use record::rows::{Direction, EventKind, FlowEvent, FlowEvents, SocketEvent, SocketEvents};
 use record::{Accounting, Addr, Demand, Each, Next, Offer, Proto, RowStats, SourceError, Stream, StreamState};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use sys::{Blocks, Host};
 
 use super::bpf::{HEAD, Head, MISSED, totals};
+use super::shares::FlowTable;
 use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
@@ -18,19 +19,22 @@ use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 /// `struct flow_key`: netns u32, family u8, direction u8, port u16, both addresses; `struct flow_sum`: six u64.
 pub(crate) const KEY: usize = 40;
 pub(crate) const SUM: usize = 6 * 8;
-/// Flows of one interval; more are counted as lost. The kernel's maps have the same bound.
-const FLOWS_MAX: usize = 1 << 16;
 /// Behind the head of a block: how long the interval was, in ns; then keys and sums.
 pub(crate) const SPAN: usize = 8;
 
 const DIRECTION_IN: u8 = 1;
 const DIRECTION_OUT: u8 = 2;
 const DIRECTION_UNKNOWN: u8 = 3;
+/// The key is that of an account: its user stands in the place of the local address.
+pub(super) const DIRECTION_FOLDED: u8 = 4;
+
+/// Users whose folded flows are counted one by one; those of further users are counted together.
+const FOLDED_USERS_MAX: usize = 1024;
 
 /// What is added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sums {
-    opened: u64,
+pub(super) struct Sums {
+    pub(super) opened: u64,
     closed: u64,
     bytes_in: u64,
     bytes_out: u64,
@@ -47,6 +51,8 @@ pub struct FlowSums<'h> {
     shut: Option<String>,
     opened: u64,
     closed: u64,
+    /// Openings and closings in folded rows, by user.
+    folded: BTreeMap<Option<u32>, u64>,
 }
 
 enum Backend<'h> {
@@ -59,17 +65,24 @@ enum Backend<'h> {
 /// Events of the other backend, as far as they are added up.
 struct Added<'h> {
     live: LiveConnections<'h>,
-    sums: HashMap<[u8; KEY], Sums>,
+    flows: FlowTable,
     /// When the interval began; 0 before the first.
     began_ns: u64,
     grouped: u64,
-    lost: u64,
 }
 
 impl<'h> FlowSums<'h> {
     /// Begins to follow. Fails if no backend opens, see [`LiveConnections::open`].
     pub fn open(host: &'h Host, follow: Follow<'h>, interval: Duration) -> Result<FlowSums<'h>, SourceError> {
-        let of = |backend, shut| FlowSums { backend, interval, stats: RowStats::default(), shut, opened: 0, closed: 0 };
+        let of = |backend, shut| FlowSums {
+            backend,
+            interval,
+            stats: RowStats::default(),
+            shut,
+            opened: 0,
+            closed: 0,
+            folded: BTreeMap::new(),
+        };
         let key = key(&follow);
         let mut shut = None;
         if host.is_replay() && host.holds(&key) {
@@ -88,7 +101,7 @@ impl<'h> FlowSums<'h> {
         }
         let via = if host.is_replay() { follow.via } else { Some(Via::Netlink) };
         let live = LiveConnections::open(host, Follow { via, ..follow })?;
-        Ok(of(Backend::Events(Box::new(Added { live, sums: HashMap::new(), began_ns: 0, grouped: 0, lost: 0 })), shut))
+        Ok(of(Backend::Events(Box::new(Added { live, flows: FlowTable::default(), began_ns: 0, grouped: 0 })), shut))
     }
 
     /// What the backend may miss, for the user to know from the start; `None` if nothing.
@@ -122,6 +135,7 @@ impl<'h> FlowSums<'h> {
                 Ok(row) => {
                     self.opened += row.opened;
                     self.closed += row.closed;
+                    count_folded(&mut self.folded, &row);
                     self.stats.row();
                     if each(&row) == Next::Stop {
                         break;
@@ -135,16 +149,11 @@ impl<'h> FlowSums<'h> {
 
     fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {
         let Backend::Events(added) = &mut self.backend else { return Ok(StreamState::Ended) };
-        let Added { live, sums, began_ns, grouped, lost } = &mut **added;
+        let Added { live, flows, began_ns, grouped } = &mut **added;
         let nothing = Demand::<SocketEvents>::new(&[], Vec::new());
         let tide = live.next(&nothing, &mut |event| {
-            let key = key_of(event);
-            if sums.len() < FLOWS_MAX || sums.contains_key(&key) {
-                sums.entry(key).or_default().add(event);
-                *grouped += 1;
-            } else {
-                *lost += 1;
-            }
+            flows.sums_of(event).add(event);
+            *grouped += 1;
             Next::More
         })?;
         let now_ns = live.wall_ns();
@@ -156,13 +165,11 @@ impl<'h> FlowSums<'h> {
             return Ok(tide);
         }
         *began_ns = now_ns;
-        // In an order that a replay gives again.
-        let mut flows: Vec<([u8; KEY], Sums)> = sums.drain().collect();
-        flows.sort_unstable_by_key(|(key, _)| *key);
-        for (key, sums) in &flows {
+        for (key, sums) in &flows.take() {
             self.stats.arrived(1);
             match row(key, sums, now_ns, span_ns) {
                 Ok(row) => {
+                    count_folded(&mut self.folded, &row);
                     self.stats.row();
                     if each(&row) == Next::Stop {
                         break;
@@ -207,10 +214,16 @@ impl Stream<FlowEvents> for FlowSums<'_> {
 
     fn close(&mut self) -> Accounting {
         let mut stats = std::mem::take(&mut self.stats);
+        for (uid, count) in std::mem::take(&mut self.folded) {
+            let of = uid.map_or("users that are not known".to_owned(), |uid| format!("uid {uid}"));
+            let text =
+                format!("openings and closings of {of} in rows of `many`: more flows in an interval than its share");
+            stats.incomplete(count, text);
+        }
         match &mut self.backend {
             Backend::Kernel { last, .. } => {
                 if last.lost_map > 0 {
-                    let text = "connections that the kernel's table had no room for: their direction is unknown";
+                    let text = "connections that the kernel had no memory to note: their direction may be unknown";
                     stats.incomplete(last.lost_map, text);
                 }
                 if last.missed > 0 {
@@ -219,24 +232,16 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                 let mut stats = stats.close();
                 stats.lost += last.lost_ring;
                 if last.lost_ring > 0 {
-                    let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
-                    stats.add_reason(last.lost_ring, text);
+                    stats.add_reason(last.lost_ring, "openings and closings not shown: the table of flows was full");
                 }
                 stats.add_reason(0, totals(self.opened, self.closed, last.failed));
                 stats
             }
             Backend::Events(added) => {
-                let Added { live, grouped, lost, .. } = &mut **added;
+                let Added { live, grouped, .. } = &mut **added;
                 let mut stats = stats.close();
-                let of_events = live.close();
-                // Its rows were added up: they stand in our rows. Those that had no room stand beside, as lost.
-                let seen = of_events.seen.saturating_sub(*lost);
-                stats.add(&Accounting { seen, grouped: *grouped, ..of_events });
-                stats.lost += *lost;
-                if *lost > 0 {
-                    let text = format!("openings and closings not shown: more than {FLOWS_MAX} flows in an interval");
-                    stats.add_reason(*lost, text);
-                }
+                // Its rows were added up: they stand in our rows.
+                stats.add(&Accounting { grouped: *grouped, ..live.close() });
                 stats
             }
         }
@@ -269,36 +274,51 @@ impl Sums {
     }
 }
 
+/// Counts what a row of folded flows holds.
+fn count_folded(folded: &mut BTreeMap<Option<u32>, u64>, row: &FlowEvent) {
+    let Some(uid) = row.folded_uid else { return };
+    let uid = (uid != u32::MAX && (folded.len() < FOLDED_USERS_MAX || folded.contains_key(&Some(uid)))).then_some(uid);
+    *folded.entry(uid).or_default() += row.opened + row.closed;
+}
+
 /// The kernel's key of the flow that an event belongs to.
-fn key_of(event: &SocketEvent) -> [u8; KEY] {
+pub(super) fn key_of(event: &SocketEvent) -> [u8; KEY] {
     let (direction, port) = match event.direction {
         Direction::In => (DIRECTION_IN, event.local.port),
         Direction::Out => (DIRECTION_OUT, event.peer.port),
         Direction::Unknown => (DIRECTION_UNKNOWN, 0),
     };
     let mut key = [0; KEY];
-    let netns = u32::try_from(event.netns_id).unwrap_or(0).to_ne_bytes();
-    let port = port.to_ne_bytes();
-    let rest = [event.family, direction];
-    let parts = netns.iter().chain(&rest).chain(&port);
-    key.iter_mut().zip(parts).for_each(|(to, from)| *to = *from);
+    put(&mut key, 0, &u32::try_from(event.netns_id).unwrap_or(0).to_ne_bytes());
+    put(&mut key, 4, &[event.family, direction]);
+    put(&mut key, 6, &port.to_ne_bytes());
     for (addr, at) in [(event.local.addr, 8), (event.peer.addr, 24)] {
-        key.iter_mut().skip(at).zip(addr.octets()).for_each(|(to, from)| *to = *from);
+        put(&mut key, at, addr.octets());
     }
     key
 }
 
+/// Writes `bytes` into a key, from byte `at` on.
+pub(super) fn put(key: &mut [u8; KEY], at: usize, bytes: &[u8]) {
+    key.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+}
+
 fn row(key: &[u8; KEY], sums: &Sums, time_ns: u64, span_ns: u64) -> Result<FlowEvent, DecodeError> {
-    let family = key.get(4).copied().unwrap_or(0);
+    let is_folded = key.get(5) == Some(&DIRECTION_FOLDED);
+    // The account of a service has the family and the direction of its connections after its user.
+    let family = key.get(if is_folded { 16 } else { 4 }).copied().unwrap_or(0);
     let addr = |at| match family {
-        AF_INET => Ok(Addr::V4(array_at(key, at).unwrap_or([0; 4]))),
-        AF_INET6 => Ok(Addr::V6(array_at(key, at).unwrap_or([0; 16]))),
+        _ if is_folded => Ok(None),
+        AF_INET => Ok(Some(Addr::V4(array_at(key, at).unwrap_or([0; 4])))),
+        AF_INET6 => Ok(Some(Addr::V6(array_at(key, at).unwrap_or([0; 16])))),
         other => Err(DecodeError::Family(other)),
     };
     let port = u16_at(key, 6);
     let (direction, local_port, peer_port) = match key.get(5) {
         Some(&DIRECTION_IN) => (Direction::In, port, None),
         Some(&DIRECTION_OUT) => (Direction::Out, None, port),
+        Some(&DIRECTION_FOLDED) if key.get(17) == Some(&DIRECTION_IN) => (Direction::In, port, None),
+        Some(&DIRECTION_FOLDED) if key.get(17) == Some(&DIRECTION_OUT) => (Direction::Out, None, port),
         _ => (Direction::Unknown, None, None),
     };
     Ok(FlowEvent {
@@ -312,6 +332,7 @@ fn row(key: &[u8; KEY], sums: &Sums, time_ns: u64, span_ns: u64) -> Result<FlowE
         local_port,
         peer_addr: addr(24)?,
         peer_port,
+        folded_uid: if is_folded { u32_at(key, 8) } else { None },
         opened: sums.opened,
         closed: sums.closed,
         bytes_in: Some(sums.bytes_in),
@@ -350,7 +371,7 @@ mod tests {
         });
         let row = row(&key_of(&event), &sums, 7_000, 2_000).unwrap();
         assert_eq!((row.netns_id, row.direction, row.local_port, row.peer_port), (7, Direction::In, Some(443), None));
-        assert_eq!((row.local_addr, row.peer_addr), (event.local.addr, event.peer.addr));
+        assert_eq!((row.local_addr, row.peer_addr), (Some(event.local.addr), Some(event.peer.addr)));
         assert_eq!((row.opened, row.closed, row.bytes_in, row.lasted_us, row.interval_us), (1, 1, Some(5), 9, 2));
         let out = SocketEvent { direction: Direction::Out, ..event };
         let key = key_of(&out);

@@ -6,6 +6,7 @@
 mod bpf;
 mod flow_sums;
 pub(crate) mod netlink;
+mod shares;
 
 use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};

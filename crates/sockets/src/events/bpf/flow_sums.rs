@@ -3,15 +3,17 @@ use bpf::{BpfError, KernelTypes, Link, Loaded, Spec, load_with};
 use std::time::Duration;
 use sys::{Blocks, Host, SysError, clock};
 
-use super::programs::{OBJECT, Room, into_sys, only_netns, wall_ns};
+use super::programs::{OBJECT, into_sys, only_netns, slots, wall_ns};
 use super::{HEAD, Head};
 use crate::events::Follow;
 use crate::events::flow_sums::{KEY, SPAN, SUM};
 
-/// The two maps, by the number in `turn`.
+/// The two maps, by bit 0 of `active_map`.
 const MAPS: [&str; 2] = ["flows_even", "flows_odd"];
-/// A program that has just looked whose turn it is has long finished after this.
+/// After this time every program that read `active_map` before it changed has ended.
 const SETTLE: Duration = Duration::from_millis(2);
+/// `struct flow_sum`: the sums, and what an account was charged, which stays here.
+const VALUE: usize = SUM + 8;
 /// Between two looks whether the run shall end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -22,7 +24,7 @@ pub(crate) struct KernelSums<'h> {
     interval_ns: u64,
     began_ns: u64,
     due_ns: u64,
-    turn: usize,
+    active: u64,
     block: Vec<u8>,
     keys: Vec<[u8; KEY]>,
     stop: &'h dyn Fn() -> bool,
@@ -31,10 +33,11 @@ pub(crate) struct KernelSums<'h> {
 
 impl<'h> KernelSums<'h> {
     pub(crate) fn open(host: &Host, follow: &Follow<'h>, interval: Duration) -> Result<KernelSums<'h>, BpfError> {
-        let room = Room::of(host);
+        let slots = slots(host);
         let constants: [(&str, &[u8]); 2] =
-            [("only_netns", &only_netns(follow).to_ne_bytes()), ("slots", &room.slots.to_ne_bytes())];
-        let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &room.entries() };
+            [("only_netns", &only_netns(follow).to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
+        let entries = [("recent_conns", slots)];
+        let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &entries };
         let loaded = load_with(&KernelTypes::read(host)?, &spec)?;
         let link = loaded.program("on_sums")?.attach()?;
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
@@ -45,7 +48,7 @@ impl<'h> KernelSums<'h> {
             interval_ns,
             began_ns,
             due_ns: began_ns.saturating_add(interval_ns),
-            turn: 0,
+            active: 0,
             block: Vec::new(),
             keys: Vec::new(),
             stop: follow.stop,
@@ -53,26 +56,29 @@ impl<'h> KernelSums<'h> {
         })
     }
 
-    /// Turns to the other map and takes everything out of this one.
+    /// Lets the program fill the other map, and takes everything out of this one.
     fn take(&mut self) -> Result<(), BpfError> {
         let now_ns = clock::monotonic_ns();
         let span_ns = now_ns.saturating_sub(self.began_ns);
         (self.began_ns, self.due_ns) = (now_ns, self.due_ns.saturating_add(self.interval_ns).max(now_ns));
-        let full = self.turn & 1;
-        self.turn = full ^ 1;
-        let next = u32::try_from(self.turn).unwrap_or(0);
-        self.loaded.map("turn")?.put(&0u32.to_ne_bytes(), &next.to_ne_bytes())?;
+        let full = if self.active & 1 == 0 { MAPS[0] } else { MAPS[1] };
+        // In one number with the count that the next map begins at: the program never sees one without the other.
+        self.active = self.loaded.counter("flows_made")? << 1 | (self.active & 1 ^ 1);
+        self.loaded.map("active_map")?.put(&0u32.to_ne_bytes(), &self.active.to_ne_bytes())?;
         std::thread::sleep(SETTLE);
-        let map = self.loaded.map(MAPS.get(full).copied().unwrap_or("flows_even"))?;
+        let map = self.loaded.map(full)?;
         let (block, keys) = (&mut self.block, &mut self.keys);
         block.clear();
         block.resize(HEAD + SPAN, 0);
         keys.clear();
         map.each(|key, sum| {
-            let (Ok(key), true) = (<[u8; KEY]>::try_from(key), sum.len() == SUM) else { return };
-            block.extend_from_slice(&key);
-            block.extend_from_slice(sum);
+            let (Ok(key), Some(sums), VALUE) = (<[u8; KEY]>::try_from(key), sum.get(..SUM), sum.len()) else { return };
             keys.push(key);
+            // An account into which nothing was folded is no row.
+            if sums.iter().any(|&byte| byte != 0) {
+                block.extend_from_slice(&key);
+                block.extend_from_slice(sums);
+            }
         })?;
         for key in keys {
             map.remove(key)?;

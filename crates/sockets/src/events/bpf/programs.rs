@@ -17,10 +17,9 @@ const NAMES: [&str; 2] = ["on_name4", "on_name6"];
 /// The first use of a socket: kernel 6.3.
 const USES: [&str; 2] = ["on_send", "on_receive"];
 
-/// Connections that are kept in mind, in powers of two.
-const CONNS_MIN: u32 = 1 << 16;
-const CONNS_MAX: u32 = 1 << 20;
+/// Bounds of [`slots`].
 const SLOTS_MIN: u32 = 1 << 14;
+const SLOTS_MAX: u32 = 1 << 16;
 
 /// Why [`NAMES`] cannot be attached.
 const NO_CGROUP: &str = "cgroup v2 is not mounted";
@@ -212,15 +211,12 @@ fn without(hooks: &[&str], why: &str) -> String {
 /// Loads what it can; the names of the optional programs among it, and words on the others.
 fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
-    let room = Room::of(host);
+    let slots = slots(host);
     // Better no events by BPF than numbers of other processes.
     let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
-    let constants: [(&str, &[u8]); 3] = [
-        ("only_netns", &only_netns.to_ne_bytes()),
-        ("pidns", &pidns.to_ne_bytes()),
-        ("slots", &room.slots.to_ne_bytes()),
-    ];
-    let entries = room.entries();
+    let constants: [(&str, &[u8]); 3] =
+        [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
+    let entries = [("recent_conns", slots)];
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
     if !hooks {
@@ -249,27 +245,11 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
     }
 }
 
-/// Room for connections that are kept in mind.
-pub(crate) struct Room {
-    /// Entries of `conns`; those that find none there have no owner. A place that is not used costs 16 bytes, zeroed
-    /// at the start.
-    conns: u32,
-    /// Entries of `young`, 64 bytes each, where those that began in this run are found fast: a power of two.
-    pub(crate) slots: u32,
-}
-
-impl Room {
-    /// For twice the TCP sockets of the host, time-wait left out.
-    pub(crate) fn of(host: &Host) -> Room {
-        let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
-        let wanted = u32::try_from(wanted).unwrap_or(CONNS_MAX).clamp(CONNS_MIN, CONNS_MAX);
-        let conns = wanted.next_power_of_two();
-        Room { conns, slots: (conns / 16).max(SLOTS_MIN) }
-    }
-
-    pub(crate) fn entries(&self) -> [(&'static str, u32); 2] {
-        [("conns", self.conns), ("young", self.slots)]
-    }
+/// Entries of `recent_conns`, 64 bytes each, where the programs find the connections of this run fast: a power of two,
+/// an eighth of the host's TCP sockets without TIME_WAIT. Connections without an entry there cost 0.8 µs more.
+pub(super) fn slots(host: &Host) -> u32 {
+    let wanted = expected::tcp_sockets_of_host(host) / 8;
+    u32::try_from(wanted).unwrap_or(SLOTS_MAX).clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two()
 }
 
 fn cgroup_root(host: &Host) -> Option<sys::Fd> {

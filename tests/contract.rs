@@ -113,7 +113,7 @@ fn colour_only_where_it_is_wanted() {
 
 /// `seen = emitted + filtered + grouped + duplicates + cut + failed` in every shape of run.
 #[test]
-fn root_the_books_balance() {
+fn root_the_statistics_add_up() {
     testkit::require_root!();
     let lab = furnished("books");
     for shape in [

@@ -16,7 +16,7 @@ fn lines(text: &str) -> Vec<&str> {
 
 /// Every door, and the same rows whether the kernel or we do the filtering.
 #[test]
-fn root_a_filter_means_the_same_through_every_door() {
+fn root_a_filter_means_the_same_through_every_backend() {
     testkit::require_root!();
     let lab = furnished("filters");
     for filter in [

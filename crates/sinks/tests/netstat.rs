@@ -41,9 +41,9 @@ fn options(bits: u16, bug_compatible: bool) -> Options {
 }
 
 /// The numbers of a row, anything at all.
-type Numbers = ((u8, u8, u8), (u32, u32, u32), (u16, u16), ([u8; 16], bool));
+type AddressNumbers = ((u8, u8, u8), (u32, u32, u32), (u16, u16), ([u8; 16], bool));
 
-fn row<'b>(numbers: Numbers, bytes: &'b [u8]) -> Socket<'b> {
+fn row<'b>(numbers: AddressNumbers, bytes: &'b [u8]) -> Socket<'b> {
     let ((proto, state, timer), (inode, uid, queue), (here, there), (octets, six)) = numbers;
     let proto = [Proto::Tcp, Proto::Udp, Proto::Unix][usize::from(proto % 3)];
     let [a, b, c, d, ..] = octets;
@@ -98,7 +98,7 @@ fn write(options: Options, rows: &[Socket<'_>], text: &[u8]) -> Vec<u8> {
 proptest! {
     #[test]
     fn one_line_a_socket(
-        numbers in proptest::collection::vec(any::<Numbers>(), 0..6),
+        numbers in proptest::collection::vec(any::<AddressNumbers>(), 0..6),
         text in prop_oneof![proptest::collection::vec(any::<u8>(), 0..150), "/?[\\PC\t\n /\u{1b}\u{202e}]{0,40}".prop_map(String::into_bytes)],
         bits: u16,
     ) {

@@ -280,8 +280,8 @@ const OWNERS: &[Task] = &[
 const SS_IN_TURN: Entry =
     peer("ss -N in turn", "sh", "-c 'for n in /run/netns/nw-bench-*; do ss -Hatn -N ${n##*/}; done'", Shape::Ss);
 
-const EVERYWHERE: &str = "sockets --all-netns --no-owner 'proto = tcp and netns ~ \"^nw-bench-\"'";
-const EVERYWHERE_BY_NETLINK: &str =
+const ALL_NETNS: &str = "sockets --all-netns --no-owner 'proto = tcp and netns ~ \"^nw-bench-\"'";
+const ALL_NETNS_BY_NETLINK: &str =
     "sockets --all-netns --no-owner --via netlink 'proto = tcp and netns ~ \"^nw-bench-\"'";
 
 const NAMESPACES: &[Task] = &[
@@ -294,9 +294,9 @@ const NAMESPACES: &[Task] = &[
         owned: false,
         peers: &[SS_IN_TURN],
         ours: &[
-            ours("native", EVERYWHERE, Shape::Table),
-            ours("by netlink", EVERYWHERE_BY_NETLINK, Shape::Table),
-            refresh("refresh", EVERYWHERE, Shape::Table),
+            ours("native", ALL_NETNS, Shape::Table),
+            ours("by netlink", ALL_NETNS_BY_NETLINK, Shape::Table),
+            refresh("refresh", ALL_NETNS, Shape::Table),
         ],
         ratios: &[
             ("native", "ss -N in turn", 50_000, 18.0),
@@ -314,9 +314,9 @@ const NAMESPACES: &[Task] = &[
         owned: false,
         peers: &[SS_IN_TURN],
         ours: &[
-            ours("native", EVERYWHERE, Shape::Table),
-            ours("by netlink", EVERYWHERE_BY_NETLINK, Shape::Table),
-            refresh("refresh", EVERYWHERE, Shape::Table),
+            ours("native", ALL_NETNS, Shape::Table),
+            ours("by netlink", ALL_NETNS_BY_NETLINK, Shape::Table),
+            refresh("refresh", ALL_NETNS, Shape::Table),
         ],
         ratios: &[
             ("native", "ss -N in turn", 40_000, 55.0),

@@ -30,9 +30,11 @@ pub(super) fn check_retired(sources: &[SourceFile]) -> Result<Findings> {
     for source in sources {
         let here: Vec<&Retired> = table.iter().filter(|one| source.file.starts_with(&one.inside)).collect();
         let file = source.file.display();
-        findings.extend(first_hit(&here, &stem(&source.file)).map(|why| format!("{file}:1: the file's name: {why}")));
+        findings.extend(
+            first_hit(&here, &stem(&source.file), false).map(|why| format!("{file}:1: the file's name: {why}")),
+        );
         for item in &source.items {
-            let found = first_hit(&here, &item.name);
+            let found = first_hit(&here, &item.name, item.kind == Kind::Type);
             findings.extend(found.map(|why| format!("{file}:{}: `{}`: {why}", item.line, item.name)));
         }
     }
@@ -78,11 +80,11 @@ fn table(page: &str) -> Vec<Retired> {
 }
 
 /// What to write instead, if `name` has a retired word.
-fn first_hit(table: &[&Retired], name: &str) -> Option<String> {
+fn first_hit(table: &[&Retired], name: &str, is_type: bool) -> Option<String> {
     let parts = parts(name);
     let hit = table.iter().find(|one| {
-        let is_type = one.word.starts_with(char::is_uppercase);
-        if is_type { one.word == name } else { parts.contains(&one.word) }
+        let names_types = one.word.starts_with(char::is_uppercase);
+        if names_types { is_type && one.word == name } else { parts.contains(&one.word) }
     })?;
     Some(format!("`{}` is retired, use `{}`", hit.word, hit.instead))
 }
@@ -115,11 +117,12 @@ mod tests {
         let table = table(page);
         let all: Vec<&Retired> = table.iter().collect();
         for name in ["BpfDoor", "bpf_door", "DOOR_MAX", "Pen"] {
-            assert!(first_hit(&all, name).is_some(), "{name}");
+            assert!(first_hit(&all, name, true).is_some(), "{name}");
         }
         for name in ["Doorway", "PenWriter", "pen", "before"] {
-            assert!(first_hit(&all, name).is_none(), "{name}");
+            assert!(first_hit(&all, name, true).is_none(), "{name}");
         }
+        assert!(first_hit(&all, "Pen", false).is_none());
         assert_eq!(table[1].inside, "crates/a");
     }
 

@@ -1,8 +1,8 @@
 //! One pass over the table, counted.
 use record::rows::{Conntrack, CtSetting, CtSettings, CtStatus};
 
+use super::entry_timeout::{self, setting_of};
 use super::ports::PortCensus;
-use super::timeouts;
 
 /// Entries that one timeout keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ impl Census {
         if row.expired == Some(true) {
             return;
         }
-        let Some(setting) = timeouts::setting_of(row) else { return };
+        let Some(setting) = setting_of(row) else { return };
         let is_idle = self.is_idle(setting, row.timeout_s);
         if let Some(group) = self.groups.get_mut(setting as usize) {
             group.entries += 1;
@@ -89,7 +89,7 @@ impl Census {
     /// True if an entry with so many seconds left has been silent for longer than its timeout could be lowered to.
     fn is_idle(&self, setting: CtSetting, left: Option<u32>) -> bool {
         let (Some(seconds), Some(left)) = (self.settings.get(setting), left.map(u64::from)) else { return false };
-        let Some((lower, _)) = timeouts::lower(setting, seconds) else { return false };
+        let Some((lower, _)) = entry_timeout::lower(setting, seconds) else { return false };
         // An open connection whose last packet was not answered has a shorter time: how long it was silent is unknown,
         // and it goes soon whatever this timeout is.
         if setting == CtSetting::TcpEstablished && left <= self.short_tcp() {

@@ -4,6 +4,7 @@
 //! [`Sizes`] turns both into a limit, `reasons` into sentences.
 mod census;
 mod chains;
+mod entry_timeout;
 mod ports;
 mod reasons;
 mod sizes;
@@ -12,9 +13,10 @@ mod trend;
 
 pub use census::Census;
 pub use chains::Chains;
+pub use entry_timeout::setting_of;
 pub use ports::{PortUse, Ports, range_of};
 pub use sizes::{EntryBytes, Sizes, slots_of_page};
-pub use timeouts::{TimeoutAdvice, setting_of};
+pub use timeouts::TimeoutAdvice;
 pub use trend::{FORECAST_SAMPLES, Sample, Trend};
 
 use record::rows::{CtSetting, CtSettings, SnatRule, StatCounter, StatCounts};

@@ -161,7 +161,7 @@ fn bytes_of_what_is_there() {
 }
 
 #[test]
-fn expired_is_known_only_from_a_door_that_shows_it() {
+fn expired_is_known_only_from_a_backend_that_shows_it() {
     let of = |expired: &[Option<bool>]| {
         let mut census = Census::new(&settings());
         expired.iter().for_each(|expired| census.add(&Conntrack { expired: *expired, ..tcp(7, 1) }));
@@ -420,8 +420,8 @@ fn issue_10_no_timeout_below_the_kernels_default_for_udp_and_icmp() {
     for (setting, default) in
         [(CtSetting::Udp, 30), (CtSetting::UdpStream, 120), (CtSetting::Icmp, 30), (CtSetting::Icmpv6, 30)]
     {
-        assert_eq!(timeouts::lower(setting, default), None, "{setting:?}");
-        assert_eq!(timeouts::lower(setting, 600).map(|(seconds, _)| seconds), Some(default), "{setting:?}");
+        assert_eq!(entry_timeout::lower(setting, default), None, "{setting:?}");
+        assert_eq!(entry_timeout::lower(setting, 600).map(|(seconds, _)| seconds), Some(default), "{setting:?}");
     }
 }
 

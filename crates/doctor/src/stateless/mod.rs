@@ -8,6 +8,7 @@
 //! Reads nothing and changes nothing; who applies it is the command line.
 
 mod impossible;
+mod notation;
 mod obstacles;
 mod plan;
 mod publish;

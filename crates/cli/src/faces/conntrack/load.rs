@@ -1,5 +1,6 @@
 //! `-R FILE`: a command a line.
 
+use super::commands;
 use super::options::Command;
 use super::parse::parse;
 use super::run::Run;
@@ -32,7 +33,7 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
     let mut run = Run::new(session);
     for line in lines(&text) {
         if let Some(line) = parsed(line)? {
-            run.command(&line)?;
+            commands::execute(&mut run, &line)?;
         }
         if session.interrupted() {
             break;

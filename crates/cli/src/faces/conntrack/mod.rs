@@ -1,10 +1,11 @@
 //! The face of conntrack (conntrack-tools 1.4.7): its command line, its requests, its exit codes. The bytes are
 //! `sinks::face::conntrack`'s, the messages to the kernel the crate `conntrack`'s.
 //!
-//! Words become a [`parse::Line`]; [`run::Run`] does what it says. Which entries pass is in [`filter`].
+//! Words become a [`parse::Line`]; [`commands::execute`] does what it says. Which entries pass is in [`filter`].
 
 mod addresses;
 mod args;
+mod commands;
 mod counters;
 mod edit;
 mod events;
@@ -46,6 +47,6 @@ fn answer(call: &super::Call) -> Result<u8, Stop> {
     }
     let line = parse::parse(session.host(), words, call.bug_compatible)?;
     let mut run = Run::new(&session);
-    let count = run.command(&line)?;
+    let count = commands::execute(&mut run, &line)?;
     Ok(run.finish(&line, count))
 }

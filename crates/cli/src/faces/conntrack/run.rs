@@ -1,13 +1,8 @@
 //! From a command line to what it does.
 
-use super::counters;
-use super::edit;
-use super::events;
 use super::options::Command;
 use super::parse::Line;
 use super::stop::{Stop, head, in_words, warn};
-use super::table;
-use super::usage;
 use super::words::output;
 use crate::messages::footer;
 use crate::session::Session;
@@ -65,30 +60,6 @@ impl<'s> Run<'s> {
             self.stats.incomplete = true;
             let why = first_error.map_or_else(String::new, |error| error.to_string());
             self.stats.add_reason(count, format!("{what} that make no sense, the first: {why}"));
-        }
-    }
-
-    /// Does what a line says; returns how many entries it was about.
-    pub(super) fn command(&mut self, line: &Line) -> Result<u64, Stop> {
-        match line.command {
-            None => usage::print(self.session, line).map(|()| 0),
-            Some(command) => match command {
-                Command::Help => usage::print(self.session, line).map(|()| 0),
-                Command::Version => usage::version().map(|()| 0),
-                Command::List => table::entries(self, line),
-                Command::ExpList => table::expectations(self, line),
-                Command::Create | Command::Add => edit::create(self, line),
-                Command::Update => edit::update(self, line),
-                Command::Delete => edit::delete(self, line),
-                Command::Get => edit::get(self, line),
-                Command::Flush | Command::ExpFlush => edit::flush(self, line).map(|()| 0),
-                Command::ExpCreate | Command::ExpDelete => edit::change_expectation(self, line),
-                Command::ExpGet => edit::get_expectation(self, line),
-                Command::Event | Command::ExpEvent => events::follow(self, line).map(|()| 0),
-                Command::Count => counters::entries(self, line).map(|()| 0),
-                Command::ExpCount => counters::expectations(self, line).map(|()| 0),
-                Command::Stats | Command::ExpStats => counters::per_cpu(self, line).map(|()| 0),
-            },
         }
     }
 

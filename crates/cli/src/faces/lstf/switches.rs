@@ -42,7 +42,7 @@ pub(super) enum Peers {
 
 /// What is wrong with the words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum UsageError {
     /// A switch that lstf does not have.
     Unknown(String),
     /// A switch without the word that it needs.
@@ -51,17 +51,17 @@ pub(super) enum Wrong {
     Value(&'static str, String, &'static str),
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wrong::Unknown(switch) => {
+            UsageError::Unknown(switch) => {
                 write!(
                     f,
                     "unknown switch `{switch}` (`netwren lstf --help` lists them, `netwren flows --help` has more)"
                 )
             }
-            Wrong::NoValue(name) => write!(f, "`--{name}` needs a value"),
-            Wrong::Value(name, value, wanted) => write!(f, "`--{name}` takes {wanted}, not `{value}`"),
+            UsageError::NoValue(name) => write!(f, "`--{name}` needs a value"),
+            UsageError::Value(name, value, wanted) => write!(f, "`--{name}` takes {wanted}, not `{value}`"),
         }
     }
 }
@@ -94,7 +94,7 @@ const SWITCHES: &[(char, &str, Takes)] = &[
 const WATCH_DEFAULT: u32 = 3;
 
 /// Reads the words. Those that are no switches are ignored, as lstf ignores them; `--` ends the switches.
-pub(super) fn parse(args: &[OsString]) -> Result<Ask, Wrong> {
+pub(super) fn parse(args: &[OsString]) -> Result<Ask, UsageError> {
     let mut parsed = Parsed::default();
     let mut words = args.iter().map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {
@@ -104,7 +104,7 @@ pub(super) fn parse(args: &[OsString]) -> Result<Ask, Wrong> {
         if let Some(long) = word.strip_prefix("--") {
             let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v.to_owned())));
             let known = SWITCHES.iter().find(|(_, n, _)| *n == name);
-            let &(_, name, takes) = known.ok_or_else(|| Wrong::Unknown(format!("--{name}")))?;
+            let &(_, name, takes) = known.ok_or_else(|| UsageError::Unknown(format!("--{name}")))?;
             let value = value.or_else(|| if takes == Takes::Word { words.next() } else { None });
             parsed.set(name, value)?;
         } else if word.len() > 1 && word.starts_with('-') {
@@ -124,12 +124,12 @@ struct Parsed {
 
 impl Parsed {
     /// Letters behind one dash: `-np`, `-w=5`, `-fpublic`, `-f public`.
-    fn cluster(&mut self, letters: &str, words: &mut impl Iterator<Item = String>) -> Result<(), Wrong> {
+    fn cluster(&mut self, letters: &str, words: &mut impl Iterator<Item = String>) -> Result<(), UsageError> {
         let mut rest = letters;
         while let Some(letter) = rest.chars().next() {
             rest = &rest[letter.len_utf8()..];
             let known = SWITCHES.iter().find(|(l, ..)| *l == letter && letter != '\0');
-            let &(_, name, takes) = known.ok_or_else(|| Wrong::Unknown(format!("-{letter}")))?;
+            let &(_, name, takes) = known.ok_or_else(|| UsageError::Unknown(format!("-{letter}")))?;
             if let Some(value) = rest.strip_prefix('=') {
                 return self.set(name, Some(value.to_owned()));
             }
@@ -142,9 +142,9 @@ impl Parsed {
         Ok(())
     }
 
-    fn set(&mut self, name: &'static str, value: Option<String>) -> Result<(), Wrong> {
+    fn set(&mut self, name: &'static str, value: Option<String>) -> Result<(), UsageError> {
         match name {
-            "filter" => self.switches.peers = peers(value.ok_or(Wrong::NoValue(name))?)?,
+            "filter" => self.switches.peers = peers(value.ok_or(UsageError::NoValue(name))?)?,
             "watch" => self.switches.watch = seconds(value)?,
             "numeric" => self.switches.numeric = yes(name, value)?,
             "processes" => self.switches.processes = yes(name, value)?,
@@ -168,30 +168,30 @@ impl Parsed {
     }
 }
 
-fn peers(value: String) -> Result<Peers, Wrong> {
+fn peers(value: String) -> Result<Peers, UsageError> {
     match value.as_str() {
         "all" => Ok(Peers::All),
         "public" => Ok(Peers::Public),
         "private" => Ok(Peers::Private),
-        _ => Err(Wrong::Value("filter", value, "`all`, `public` or `private`")),
+        _ => Err(UsageError::Value("filter", value, "`all`, `public` or `private`")),
     }
 }
 
 /// lstf's own help writes `3s`, which lstf refuses; we take both.
-fn seconds(value: Option<String>) -> Result<Option<u32>, Wrong> {
+fn seconds(value: Option<String>) -> Result<Option<u32>, UsageError> {
     let Some(value) = value else { return Ok(Some(WATCH_DEFAULT)) };
     match value.strip_suffix('s').unwrap_or(&value).parse() {
         Ok(0) => Ok(None),
         Ok(seconds) => Ok(Some(seconds)),
-        Err(_) => Err(Wrong::Value("watch", value, "whole seconds")),
+        Err(_) => Err(UsageError::Value("watch", value, "whole seconds")),
     }
 }
 
-fn yes(name: &'static str, value: Option<String>) -> Result<bool, Wrong> {
+fn yes(name: &'static str, value: Option<String>) -> Result<bool, UsageError> {
     match value.as_deref() {
         None | Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
         Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
-        Some(_) => Err(Wrong::Value(name, value.unwrap_or_default(), "`true` or `false`")),
+        Some(_) => Err(UsageError::Value(name, value.unwrap_or_default(), "`true` or `false`")),
     }
 }
 
@@ -199,7 +199,7 @@ fn yes(name: &'static str, value: Option<String>) -> Result<bool, Wrong> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Ask, Wrong> {
+    fn parsed(line: &str) -> Result<Ask, UsageError> {
         parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -241,14 +241,14 @@ mod tests {
             ("--credits", Ok(Ask::Credits)),
             ("-n words -- -x", show(Switches { numeric: true, ..none })),
             ("-", show(none)),
-            ("-x", Err(Wrong::Unknown("-x".to_owned()))),
-            ("-nx", Err(Wrong::Unknown("-x".to_owned()))),
-            ("--nonsense=1", Err(Wrong::Unknown("--nonsense".to_owned()))),
-            ("-f", Err(Wrong::NoValue("filter"))),
-            ("-f some", Err(Wrong::Value("filter", "some".to_owned(), "`all`, `public` or `private`"))),
-            ("-w=x", Err(Wrong::Value("watch", "x".to_owned(), "whole seconds"))),
-            ("-w=-1", Err(Wrong::Value("watch", "-1".to_owned(), "whole seconds"))),
-            ("--json=maybe", Err(Wrong::Value("json", "maybe".to_owned(), "`true` or `false`"))),
+            ("-x", Err(UsageError::Unknown("-x".to_owned()))),
+            ("-nx", Err(UsageError::Unknown("-x".to_owned()))),
+            ("--nonsense=1", Err(UsageError::Unknown("--nonsense".to_owned()))),
+            ("-f", Err(UsageError::NoValue("filter"))),
+            ("-f some", Err(UsageError::Value("filter", "some".to_owned(), "`all`, `public` or `private`"))),
+            ("-w=x", Err(UsageError::Value("watch", "x".to_owned(), "whole seconds"))),
+            ("-w=-1", Err(UsageError::Value("watch", "-1".to_owned(), "whole seconds"))),
+            ("--json=maybe", Err(UsageError::Value("json", "maybe".to_owned(), "`true` or `false`"))),
         ] {
             assert_eq!(parsed(line), expected, "{line}");
         }
@@ -256,6 +256,6 @@ mod tests {
 
     #[test]
     fn an_unknown_switch_names_the_native_way() {
-        assert!(Wrong::Unknown("-x".to_owned()).to_string().contains("`netwren flows --help`"));
+        assert!(UsageError::Unknown("-x".to_owned()).to_string().contains("`netwren flows --help`"));
     }
 }

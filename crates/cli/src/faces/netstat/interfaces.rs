@@ -50,7 +50,7 @@ fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Resul
 fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
     let (host, netns) = (session.host(), session.netns_id());
     let mut links = Links::read(host, netns, None)
-        .map_err(|error| Broken::Told(complain(&format!("cannot list the interfaces: {error}"), 1)))?;
+        .map_err(|error| Broken::Reported(complain(&format!("cannot list the interfaces: {error}"), 1)))?;
     if wanted.long {
         // Without IPv6 there is no file, and no address in it.
         let _ = links.read_inet6(host, netns, None);
@@ -69,7 +69,7 @@ fn gone(out: &mut Out<Stdout>, name: &[u8]) -> Broken {
     let flushed = out.flush();
     let name = String::from_utf8_lossy(name);
     complain(&format!("{name}: error fetching interface information: Device not found"), 1);
-    flushed.map_or_else(Broken::Output, |()| Broken::Told(1))
+    flushed.map_or_else(Broken::Output, |()| Broken::Reported(1))
 }
 
 /// The first address of each name, in the kernel's order: the one that an ioctl by this name gets.

@@ -74,7 +74,7 @@ fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, 
     messages::footer(&stats);
     grouped?;
     // netstat ends with 1 where a table breaks off. The next round of `-c` may be whole.
-    if stats.is_partial() && !list.continuous { Err(Broken::Told(1)) } else { Ok(()) }
+    if stats.is_partial() && !list.continuous { Err(Broken::Reported(1)) } else { Ok(()) }
 }
 
 fn put_groups(
@@ -86,7 +86,7 @@ fn put_groups(
     let groups = groups(session, list).map_err(|()| {
         // What netstat says.
         let words = "no support for `AF INET (igmp)' on this system.";
-        Broken::Told(complain(words, 1))
+        Broken::Reported(complain(words, 1))
     });
     groups?.iter().for_each(|row| writer.membership(&row, lookups));
     Ok(())

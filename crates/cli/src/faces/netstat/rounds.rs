@@ -12,7 +12,7 @@ pub(super) enum Broken {
     Output(SinkError),
     Source(SourceError),
     /// The message is out; the exit code.
-    Told(u8),
+    Reported(u8),
 }
 
 /// Runs `round`, again and again if asked; the exit code.
@@ -26,7 +26,7 @@ pub(super) fn repeat(session: &Session, continuous: bool, mut round: impl FnMut(
             return 0;
         }
         if !session.sleep_until(started_ns.saturating_add(ROUND_NS)) {
-            let failed = session.wait_failure().map(|why| Broken::Told(complain(&why, 1)));
+            let failed = session.wait_failure().map(|why| Broken::Reported(complain(&why, 1)));
             return ended(failed.unwrap_or(Broken::Interrupted));
         }
     }
@@ -40,6 +40,6 @@ fn ended(broken: Broken) -> u8 {
         Broken::Output(SinkError::Closed) => 0,
         Broken::Output(error) => complain(&error.to_string(), 1),
         Broken::Source(error) => complain(&error.to_string(), 1),
-        Broken::Told(code) => code,
+        Broken::Reported(code) => code,
     }
 }

@@ -50,7 +50,7 @@ impl Reader<'_> {
                     out.flush().map_err(Broken::Output)?;
                     let line = format!("No routing for address family `{name}'.\n");
                     let _ = sys::out::Out::stderr().write_all(line.as_bytes());
-                    return Err(Broken::Told(3));
+                    return Err(Broken::Reported(3));
                 }
             }
         }
@@ -95,7 +95,7 @@ impl Reader<'_> {
             Ok(end) if end.interrupted => messages::say("the routes changed while they were read: some may be missing"),
             Ok(_) => {}
             Err(error) => {
-                return Err(Broken::Told(complain(&format!("cannot read the routes: {error}"), 1)));
+                return Err(Broken::Reported(complain(&format!("cannot read the routes: {error}"), 1)));
             }
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Reader<'_> {
         let (host, netns) = (self.session.host(), self.session.netns_id());
         let routes = Routes6::read(host, netns, None).map_err(|error| {
             out.buf().extend_from_slice(b"INET6 (IPv6) not configured in this system.\n");
-            Broken::Told(complain(&error.to_string(), 1))
+            Broken::Reported(complain(&error.to_string(), 1))
         })?;
         let hosts = self.names(|want| routes.iter().for_each(|row| want(&row)));
         let lookups = lookups(hosts.as_ref());

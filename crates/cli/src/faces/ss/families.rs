@@ -2,8 +2,8 @@
 //! are its own, all ones for any; an AF_XDP socket's local port is its queue, its other end is 0.
 
 use super::condition::{Condition, Hosts, Side};
+use super::expr::{not, test, truth};
 use super::token::Compare;
-use super::translate::{not, test, truth};
 use record::{Expr, Op, Operand, Proto};
 
 /// A condition without parts as a filter on rows of `proto`, vsock or xdp; `None` for one with parts.

@@ -1,8 +1,8 @@
 //! The switches of ss: from words to what is asked and how it is shown.
 
-use super::Stop;
 use super::filter_file;
 use super::states;
+use super::stop::{SINCE_6_15, Stop};
 use super::tables::{Asked, Db, FAMILIES, Family};
 use crate::faces::getopt::{Getopt, Spec};
 use crate::faces::selinux;
@@ -104,9 +104,6 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(0, "bpf-map-id", true, Switch::Later("socket storage", "none")),
 ];
 
-/// Switches that 6.1 does not know.
-pub(super) const NEW: &[&str] = &["bound-inactive", "no-queues", "bpf-maps", "bpf-map-id"];
-
 /// What the switches and the state words ask for.
 #[derive(Debug)]
 pub(super) struct Flags {
@@ -136,7 +133,7 @@ pub(super) struct Flags {
 /// Reads switches and state words. What stops the run instead of being an answer (help, version, errors) is a [`Stop`].
 pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) -> Result<Flags, Stop> {
     let known: Vec<Spec<Switch>> =
-        SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !NEW.contains(&s.long)).copied().collect();
+        SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !SINCE_6_15.contains(&s.long)).copied().collect();
     let mut getopt = Getopt::new(&known, args);
     let mut reader = Reader {
         asked: Asked::nothing(layout),

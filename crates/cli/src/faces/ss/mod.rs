@@ -8,6 +8,7 @@ mod condition;
 mod diag_file;
 mod environment;
 mod events;
+mod expr;
 mod families;
 mod filter_file;
 mod flags;

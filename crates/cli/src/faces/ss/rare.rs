@@ -4,8 +4,8 @@
 //! protocol and its port id, taken for a signed number. The other end of both is 0, a netlink socket's other port -1.
 
 use super::condition::{Condition, HostCond, Hosts, Side};
+use super::expr::{not, test, truth};
 use super::token::Compare;
-use super::translate::{not, test, truth};
 use record::rows::NetlinkProtocol;
 use record::{Expr, Op, Operand, Proto};
 

@@ -2,10 +2,11 @@
 
 use super::condition::Condition;
 use super::environment::Environment;
+use super::expr::test;
 use super::flags::Flags;
 use super::stop::Stop;
 use super::tables::{Asked, Db, Family, PACKET, UNIX, VSOCK};
-use super::translate::{expr, test};
+use super::translate::expr;
 use super::{grammar, states};
 use record::rows::Sockets;
 use record::{Expr, Op, Operand, Proto, field_index};

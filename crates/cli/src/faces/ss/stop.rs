@@ -1,6 +1,5 @@
 //! What ends a run before it starts: help, version, mistakes.
 
-use super::flags::NEW;
 use sinks::face::ss::Layout;
 
 /// Where the usage goes, behind the text.
@@ -92,7 +91,10 @@ The layout is that of the installed ss, else 6.15; NETWREN_SS_LAYOUT=6.1 or 6.15
 The same in netwren's own words: netwren sockets --help
 ";
 
+/// Switches that 6.1 does not know.
+pub(super) const SINCE_6_15: &[&str] = &["bound-inactive", "no-queues", "bpf-maps", "bpf-map-id"];
+
 fn usage(layout: Layout) -> String {
-    let is_new = |line: &&str| NEW.iter().any(|switch| line.contains(&format!("--{switch}")));
+    let is_new = |line: &&str| SINCE_6_15.iter().any(|switch| line.contains(&format!("--{switch}")));
     USAGE.split_inclusive('\n').filter(|line| layout == Layout::V6_15 || !is_new(line)).collect()
 }

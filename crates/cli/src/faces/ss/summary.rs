@@ -1,8 +1,8 @@
 //! `-s`: counters of the kernel, in place of rows.
 
+use super::expr::test;
 use super::request::{Question, Request};
 use super::run::ask;
-use super::translate::test;
 use crate::messages::say;
 use crate::output;
 use crate::session::Session;

@@ -396,7 +396,7 @@ fn every_field_that_is_named_exists() {
         "cgroup_id",
         "path",
     ] {
-        let Expr::Test(test) = translate::test(field, Op::Eq, Operand::Null) else { panic!("{field}") };
+        let Expr::Test(test) = super::expr::test(field, Op::Eq, Operand::Null) else { panic!("{field}") };
         assert_ne!(test.field, usize::MAX, "{field}");
     }
 }

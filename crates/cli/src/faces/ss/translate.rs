@@ -5,11 +5,11 @@
 
 use super::condition::{Condition, HostCond, Hosts, Side};
 use super::environment::Environment;
+use super::expr::{not, test, truth};
 use super::families;
 use super::rare;
 use super::token::Compare;
-use record::rows::Sockets;
-use record::{Addr, Expr, Op, Operand, Prefix, Proto, Test, field_index};
+use record::{Addr, Expr, Op, Operand, Prefix, Proto};
 
 /// The condition as a filter on rows of `proto`.
 pub(super) fn expr(condition: &Condition, proto: Proto, environment: &dyn Environment) -> Expr {
@@ -45,19 +45,6 @@ pub(super) fn expr(condition: &Condition, proto: Proto, environment: &dyn Enviro
         // As in ss: the kernel says whether it chose the port, and the range is looked at besides, also under `not`.
         Condition::Autobound => test("autobound", Op::Eq, Operand::Bool(true)),
     }
-}
-
-/// A comparison by the field's name. A name that does not exist would never match; a test looks at all of them.
-pub(super) fn test(field: &str, op: Op, operand: Operand) -> Expr {
-    Expr::Test(Test { field: field_index::<Sockets>(field).unwrap_or(usize::MAX), op, operand })
-}
-
-pub(super) fn truth(yes: bool) -> Expr {
-    if yes { Expr::And(Vec::new()) } else { Expr::Or(Vec::new()) }
-}
-
-pub(super) fn not(expr: Expr) -> Expr {
-    Expr::Not(Box::new(expr))
 }
 
 fn port_field(side: Side, proto: Proto) -> &'static str {

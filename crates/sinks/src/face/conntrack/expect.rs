@@ -1,9 +1,9 @@
 //! An expectation as a line and as an element.
 
 use super::clock::put_when;
+use super::layout::{Change, Layout};
 use super::line_writer::LineWriter;
 use super::text::put_tuple;
-use super::writer::{Change, Layout};
 use super::{words, xml};
 use record::rows::{CtTuple, Expectation};
 

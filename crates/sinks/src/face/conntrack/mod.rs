@@ -4,6 +4,7 @@
 //! [`Writer`]; the three forms of an entry are in `text`, `xml` and `save`.
 mod clock;
 mod expect;
+mod layout;
 mod line_writer;
 mod save;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod writer;
 mod xml;
 
 pub use clock::{Civil, Clock};
+pub use layout::{Change, Form, LabelNames, Options, Origin};
 pub use words::{DCCP_ROLES, DCCP_STATES, PROTOCOLS, SCTP_STATES, TCP_STATES};
-pub use writer::{Change, Form, LabelNames, Options, Origin, Writer};
+pub use writer::Writer;

@@ -1,8 +1,8 @@
 //! An entry as the command that makes it (`-o save`), which `-R` reads.
 
+use super::layout::{Change, Layout};
 use super::line_writer::LineWriter;
 use super::words::{self, DCCP_ROLES};
-use super::writer::{Change, Layout};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtStatus, CtTuple, ip_proto};
 

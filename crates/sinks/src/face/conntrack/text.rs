@@ -1,9 +1,9 @@
 //! An entry as a line of text, and the pieces that expectations share.
 
 use super::clock::{age_s, put_ctime, seconds};
+use super::layout::Layout;
 use super::line_writer::LineWriter;
 use super::words;
-use super::writer::Layout;
 use record::rows::{Conntrack, CtCounters, CtStatus, CtTuple, ip_proto};
 
 /// An entry without the end of its line.

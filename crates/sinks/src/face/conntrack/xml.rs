@@ -1,9 +1,9 @@
 //! An entry as an element.
 
 use super::clock::{age_s, put_when, seconds};
+use super::layout::{Change, Layout, Origin};
 use super::line_writer::LineWriter;
 use super::words;
-use super::writer::{Change, Layout, Origin};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtStatus, CtTuple, ip_proto};
 

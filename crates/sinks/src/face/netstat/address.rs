@@ -1,6 +1,6 @@
 //! The cells "Local Address" and "Foreign Address".
 
-use super::writer::{Names, Options};
+use super::options::{Names, Options};
 use record::rows::Endpoint;
 use record::{Addr, Key, LookupId, Lookups, Proto, Value, text};
 

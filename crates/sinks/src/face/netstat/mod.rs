@@ -9,6 +9,7 @@ mod counter_words;
 mod counters;
 mod hardware;
 mod interfaces;
+mod options;
 mod routes;
 mod timer;
 mod unix;
@@ -16,8 +17,9 @@ mod writer;
 
 pub use counters::{Counted, Garbled, Statistics};
 pub use interfaces::{INTERFACES_HEADING, INTERFACES_TITLE, Interface};
+pub use options::{Names, Options, Show};
 pub use routes::{
     GROUPS_HEADING, NetworkNames, RouteColumns, RouteOptions, named_hosts, put_cache_heading, put_membership,
     put_route, put_route6, put_routes_heading, put_routes6_heading,
 };
-pub use writer::{Names, Options, Show, Writer};
+pub use writer::Writer;

@@ -1,7 +1,7 @@
 //! The block "Active UNIX domain sockets".
 
 use super::address::fill;
-use super::writer::Options;
+use super::options::Options;
 use record::rows::{Socket, UnixPart};
 use record::{State, text};
 

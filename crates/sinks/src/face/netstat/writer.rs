@@ -1,6 +1,7 @@
 //! The writer of sockets: headings, lines, and the order of the protocols.
 
 use super::address::{fill, put_endpoint};
+use super::options::{Names, Options};
 use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
@@ -8,87 +9,6 @@ use crate::Out;
 use record::rows::{Membership, Socket};
 use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value, text};
 use std::io::Write;
-
-/// Which sockets are listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Show {
-    /// Those that are connected: without a switch.
-    Connected,
-    /// Those that wait for somebody (`-l`).
-    Listening,
-    /// All (`-a`).
-    All,
-}
-
-impl Show {
-    /// True if netstat lists `row`: TCP goes by the peer's port, UDP by the peer's address, unix by its flags.
-    ///
-    /// `bound_inactive` is not in the files that netstat reads.
-    pub fn wants(self, row: &Socket<'_>) -> bool {
-        if row.state == record::State::BOUND_INACTIVE {
-            return false;
-        }
-        let connected = match row.proto {
-            Proto::Tcp | Proto::Mptcp | Proto::Sctp | Proto::Dccp => row.peer.port != 0,
-            Proto::Udp | Proto::UdpLite | Proto::Raw => !row.peer.addr.is_unspecified(),
-            Proto::Unix | Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp => {
-                !row.is_listener()
-            }
-        };
-        match self {
-            Show::All => true,
-            Show::Connected => connected,
-            Show::Listening => !connected,
-        }
-    }
-
-    fn words(self) -> &'static [u8] {
-        match self {
-            Show::All => b"(servers and established)",
-            Show::Listening => b"(only servers)",
-            Show::Connected => b"(w/o servers)",
-        }
-    }
-}
-
-/// The layout that the switches ask for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// The block of TCP, UDP, UDP-Lite and raw sockets is there.
-    pub internet: bool,
-    /// The block of unix sockets is there.
-    pub unix: bool,
-    /// The block of multicast groups is there (`-g`).
-    pub groups: bool,
-    /// Which sockets the headings speak of; the rows given are printed whatever they are.
-    pub show: Show,
-    /// User and inode (`-e`).
-    pub extended: bool,
-    /// Process and program (`-p`).
-    pub programs: bool,
-    /// Timers (`-o`).
-    pub timers: bool,
-    /// Addresses as numbers (`-n`, `--numeric-hosts`).
-    pub numeric_hosts: bool,
-    /// Ports as numbers (`-n`, `--numeric-ports`).
-    pub numeric_ports: bool,
-    /// Users as numbers (`-n`, `--numeric-users`).
-    pub numeric_users: bool,
-    /// Nothing is cut even under `bug_compatible` (`-W`).
-    pub wide: bool,
-    /// The old bytes: long addresses cut without a mark, paths cut at a blank, control bytes as they are.
-    pub bug_compatible: bool,
-}
-
-/// Names that are in no lookup.
-#[derive(Clone, Copy)]
-pub struct Names<'n> {
-    /// The service of a port (/etc/services).
-    pub service: &'n dyn Fn(Proto, u16) -> Option<&'n [u8]>,
-    /// Appends the first word of a process's command line, up to its NUL; false if it cannot be read. Asked once a
-    /// printed socket: whoever answers remembers.
-    pub argv0: &'n dyn Fn(u32, &mut Vec<u8>) -> bool,
-}
 
 /// Lists sockets as netstat does: tcp, tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix, each in the order they came. Of
 /// other tables it has none: their rows are left out.
@@ -340,6 +260,7 @@ fn put_unix_heading(out: &mut Vec<u8>, options: &Options) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::Show;
     use super::*;
     use record::rows::{Endpoint, TcpInfo, UnixPart, UnixType};
     use record::{Addr, Comm, Lookup, State, Timer};

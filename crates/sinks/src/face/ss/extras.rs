@@ -1,22 +1,17 @@
 //! What stands behind the ports: owners, timer, identity, and the second line of `-m` and `-i`.
 
 use super::families;
+use super::item::put_item;
+use super::options::{Layout, Options};
 use super::rare;
 use super::security::{put_md5, put_ulp};
 use super::tcp;
-use super::writer::{Layout, Options};
 use record::rows::{SkMem, Socket, UnixPart};
 use record::text::{put_face, put_hex, put_u64};
 use record::{Key, LookupId, Lookups, Proto, State, Value};
 
 /// AF_INET6, include/linux/socket.h.
 const AF_INET6: u8 = 10;
-
-/// Appends ` NAME:N`-like items: the words, then the number.
-pub(super) fn put_item(out: &mut Vec<u8>, words: &str, n: u64) {
-    out.extend_from_slice(words.as_bytes());
-    put_u64(out, n);
-}
 
 /// Appends everything but the owners.
 pub(super) fn put(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, options: &Options) {

@@ -1,26 +1,10 @@
 //! Cells of SCTP, vsock, TIPC and AF_XDP sockets.
 
-use super::extras::put_item;
-use super::writer::Options;
+use super::item::put_item;
+use super::options::Options;
+use super::state::sctp_state;
 use record::rows::{SctpNumbers, SctpPart, SockType, TipcPart, XdpPart, XdpStats, XdpUmem, sctp_addrs};
 use record::text::{put_addr, put_hex, put_u64};
-
-/// Words of iproute2 for the states of an SCTP association.
-const STATES: [&str; 8] = [
-    "CLOSED",
-    "COOKIE_WAIT",
-    "COOKIE_ECHOED",
-    "ESTAB",
-    "SHUTDOWN_PENDING",
-    "SHUTDOWN_SENT",
-    "SHUTDOWN_RECEIVED",
-    "ACK_SENT",
-];
-
-/// The word for the state of an SCTP association.
-pub(super) fn sctp_state(state: u8) -> &'static str {
-    STATES.get(usize::from(state)).copied().unwrap_or("UNKNOWN")
-}
 
 /// Appends the addresses of both ends and what `struct sctp_info` tells, but for zeros.
 pub(super) fn put_sctp(out: &mut Vec<u8>, part: &SctpPart<'_>) {

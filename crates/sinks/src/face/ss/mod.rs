@@ -9,18 +9,23 @@ mod chunks;
 mod extras;
 mod families;
 mod float;
+mod item;
+mod options;
 mod owners;
 mod plain;
 mod rare;
 mod render;
 mod security;
+mod state;
 mod summary;
 mod tcp;
 mod template;
 #[cfg(test)]
 mod tests;
+mod widths;
 mod writer;
 
+pub use options::{Context, Layout, Options, Processes, Services, Tasks};
 pub use rare::{ethertype_of, netlink_protocol_of};
 pub use summary::{OwnTcp, SockStat, put_summary};
-pub use writer::{Context, Layout, Options, Processes, Services, Tasks, Writer};
+pub use writer::Writer;

@@ -1,7 +1,7 @@
 //! Who holds a socket: processes, threads, security contexts.
 
-use super::extras::put_item;
-use super::writer::{Context, Options, Tasks};
+use super::item::put_item;
+use super::options::{Context, Options, Tasks};
 use record::rows::Socket;
 use record::text::put_face;
 use record::{Comm, Key, LookupId, Lookups, Owner, Value};

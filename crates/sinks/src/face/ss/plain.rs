@@ -4,8 +4,9 @@
 
 use super::block::{octets_len, port_len};
 use super::chunks::HEAD;
-use super::render::Widths;
-use super::writer::{Layout, Options, state_name};
+use super::options::{Layout, Options};
+use super::state::state_name;
+use super::widths::Widths;
 
 /// Lengths of the cells state, receive queue, send queue, local address, port, peer's address, port.
 type Lengths = [u8; 8];

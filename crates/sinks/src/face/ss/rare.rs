@@ -1,7 +1,7 @@
 //! Cells of raw, packet, netlink and MPTCP sockets.
 
-use super::extras::put_item;
-use super::writer::{Layout, Processes};
+use super::item::put_item;
+use super::options::{Layout, Processes};
 use record::rows::{MptcpPart, NetlinkProtocol, PacketPart, PacketRing};
 use record::text::{put_face, put_hex, put_i64, put_u64};
 

@@ -1,152 +1,15 @@
 //! Lines from rows and widths.
 
 use super::block::{DecodedRow, Host, Netid, Port, octets_len, port_len};
-use super::families::sctp_state;
+use super::options::{Layout, Options};
+use super::state::sctp_state;
+use super::state::state_name;
 use super::template::Template;
-use super::writer::{Layout, Options, state_name};
+use super::widths::Widths;
 use record::text::{put_u64, put_v4, u64_len};
 
-/// Columns of the table.
-const COLUMNS: usize = 10;
 /// States that a block can hold (four bits).
 const STATES: usize = 16;
-
-/// Length of each cell: of one row, or the longest of all rows so far.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Widths {
-    pub(super) netid: usize,
-    pub(super) state: usize,
-    pub(super) recv_q: usize,
-    pub(super) send_q: usize,
-    pub(super) local: usize,
-    pub(super) local_port: usize,
-    pub(super) peer: usize,
-    pub(super) peer_port: usize,
-    pub(super) owners: usize,
-    pub(super) extras: usize,
-}
-
-impl Widths {
-    /// The lengths of the heading's words.
-    pub(super) fn of_header(options: &Options) -> Widths {
-        Widths {
-            netid: 5,
-            state: 5,
-            recv_q: 6,
-            send_q: 6,
-            local: 14,
-            local_port: 4,
-            peer: 13,
-            peer_port: 4,
-            owners: 7,
-            extras: if options.layout == Layout::V6_1 { 7 } else { 0 },
-        }
-    }
-
-    /// Takes over what is longer in `row`.
-    #[inline]
-    pub(super) fn grow(&mut self, row: &Widths) {
-        self.netid = self.netid.max(row.netid);
-        self.state = self.state.max(row.state);
-        self.recv_q = self.recv_q.max(row.recv_q);
-        self.send_q = self.send_q.max(row.send_q);
-        self.local = self.local.max(row.local);
-        self.local_port = self.local_port.max(row.local_port);
-        self.peer = self.peer.max(row.peer);
-        self.peer_port = self.peer_port.max(row.peer_port);
-        self.owners = self.owners.max(row.owners);
-        self.extras = self.extras.max(row.extras);
-    }
-
-    /// The widths on a terminal: what is left of each of its lines is shared out among the columns there, the last ones
-    /// first where it does not come out even. Columns that do not fit begin the next line. As `render_calc_width` of
-    /// ss does it.
-    pub(super) fn on_screen(mut self, options: &Options) -> Widths {
-        let Some(screen) = options.screen.filter(|screen| *screen > 0) else { return self };
-        let Options { netid, state, queues, .. } = *options;
-        // Whether the column is there, and the blanks before it.
-        let mut columns = [
-            (&mut self.netid, netid, 0),
-            (&mut self.state, state, 1),
-            (&mut self.recv_q, queues, 1),
-            (&mut self.send_q, queues, 1),
-            (&mut self.local, true, 1),
-            (&mut self.local_port, true, 0),
-            (&mut self.peer, true, 1),
-            (&mut self.peer_port, true, 0),
-            (&mut self.owners, options.owners_apart(), 0),
-            (&mut self.extras, true, 0),
-        ];
-        let mut cells = [0; COLUMNS];
-        let mut first = true;
-        for ((width, shown, blanks), cell) in columns.iter_mut().zip(&mut cells) {
-            if first || **width == 0 {
-                *blanks = 0;
-            }
-            *cell = if *shown { (**width + *blanks).min(screen) } else { 0 };
-            first &= *cell == 0;
-        }
-        stretch(&mut cells, screen);
-        for ((width, shown, blanks), cell) in columns.iter_mut().zip(cells) {
-            if *shown {
-                **width = cell.saturating_sub(*blanks);
-            }
-        }
-        self
-    }
-
-    /// The cells that ss keeps of a row, without the last one, and how many they are.
-    #[inline]
-    pub(super) fn cells(&self, options: &Options) -> ([usize; 9], usize) {
-        let mut cells = [0; 9];
-        let mut used = 0;
-        let mut add = |shown: bool, len: usize| {
-            if shown {
-                cells[used] = len;
-                used += 1;
-            }
-        };
-        add(options.netid, self.netid);
-        add(options.state, self.state);
-        add(options.queues, self.recv_q);
-        add(options.queues, self.send_q);
-        add(true, self.local);
-        add(true, self.local_port);
-        add(true, self.peer);
-        add(true, self.peer_port);
-        add(options.owners_apart(), self.owners);
-        (cells, used)
-    }
-}
-
-/// Shares out what is left of each line of a screen among the columns that stand in it. No cell is wider than the
-/// screen.
-fn stretch(cells: &mut [usize; COLUMNS], screen: usize) {
-    let mut start = 0;
-    while start < COLUMNS {
-        // The columns of this line: up to the first that does not fit, or that fills it.
-        let (mut end, mut len) = (start, 0);
-        for (i, &cell) in cells.iter().enumerate().skip(start) {
-            if len + cell > screen || len == screen {
-                break;
-            }
-            (end, len) = (i + 1, len + cell);
-        }
-        let line = cells.get_mut(start..end).unwrap_or_default();
-        let used = line.iter().filter(|cell| **cell > 0).count();
-        let (each, mut rest) = match (used, screen - len) {
-            (0, _) => (0, 0),
-            (used, left) => (left / used, left % used),
-        };
-        for cell in line.iter_mut().rev().filter(|cell| **cell > 0) {
-            let more = usize::from(rest > 0);
-            rest -= more;
-            *cell += each + more;
-        }
-        // A cell is at most as wide as the screen, so every line has one.
-        start = end.max(start + 1);
-    }
-}
 
 /// Everything about a block that is the same in all its lines.
 pub(super) struct BlockLayout {

@@ -1,7 +1,7 @@
 //! MD5 keys and upper layer protocols (TLS, MPTCP) of a TCP socket: nested attributes of the kernel.
 
-use super::extras::put_item;
-use super::writer::Layout;
+use super::item::put_item;
+use super::options::Layout;
 use record::Addr;
 use record::text::{put_addr, put_face, put_hex};
 

@@ -2,9 +2,9 @@
 //!
 //! Order and conditions are ss's: an item is left out when its number is 0, absent members of `tcp_info` count as 0.
 
-use super::extras::put_item;
 use super::float::{put_general, put_rate, put_tenths, put_thousandths};
-use super::writer::{Layout, Options};
+use super::item::put_item;
+use super::options::{Layout, Options};
 use record::State;
 use record::rows::{Socket, TcpInfo};
 use record::text::{put_face, put_u64};

@@ -4,8 +4,8 @@
 //! and state, with the blanks and an empty queue's zeros in it, and six stores cost a third of putting it together.
 
 use super::block::{DecodedRow, Hosts, Netid, Ports, octets_len};
-use super::render::Widths;
-use super::writer::Options;
+use super::options::Options;
+use super::widths::Widths;
 use record::text::{place_number, place_v4};
 
 /// Bytes of a prepared line.

@@ -1,0 +1,81 @@
+//! Which timeout an entry is kept by, and how low that timeout may go.
+
+use record::rows::{Conntrack, CtSetting, CtState, CtStatus, ip_proto};
+
+/// The setting that says how long an entry like this one is kept from its last packet on; `None` where none does (an
+/// unknown state, hardware offload, a protocol with timeouts of its own).
+pub fn setting_of(row: &Conntrack<'_>) -> Option<CtSetting> {
+    let has = |bits| row.status.is_some_and(|status| status.has(bits));
+    if has(CtStatus::OFFLOAD) || has(CtStatus::HW_OFFLOAD) {
+        return None;
+    }
+    match row.orig.proto {
+        ip_proto::TCP => match row.state? {
+            CtState::Tcp(state) => of_tcp(state),
+            _ => None,
+        },
+        ip_proto::SCTP => match row.state? {
+            CtState::Sctp(state) => of_sctp(state),
+            _ => None,
+        },
+        ip_proto::UDP | ip_proto::UDPLITE if has(CtStatus::ASSURED) => Some(CtSetting::UdpStream),
+        ip_proto::UDP | ip_proto::UDPLITE => Some(CtSetting::Udp),
+        ip_proto::ICMP => Some(CtSetting::Icmp),
+        ip_proto::ICMPV6 => Some(CtSetting::Icmpv6),
+        ip_proto::GRE if has(CtStatus::ASSURED) => Some(CtSetting::GreStream),
+        ip_proto::GRE => Some(CtSetting::Gre),
+        ip_proto::DCCP => None,
+        _ => Some(CtSetting::Generic),
+    }
+}
+
+/// `enum tcp_conntrack`.
+fn of_tcp(state: u8) -> Option<CtSetting> {
+    Some(match state {
+        1 | 9 => CtSetting::TcpSynSent,
+        2 => CtSetting::TcpSynRecv,
+        3 => CtSetting::TcpEstablished,
+        4 => CtSetting::TcpFinWait,
+        5 => CtSetting::TcpCloseWait,
+        6 => CtSetting::TcpLastAck,
+        7 => CtSetting::TcpTimeWait,
+        8 => CtSetting::TcpClose,
+        _ => return None,
+    })
+}
+
+/// `enum sctp_conntrack`.
+fn of_sctp(state: u8) -> Option<CtSetting> {
+    Some(match state {
+        1 => CtSetting::SctpClosed,
+        2 => CtSetting::SctpCookieWait,
+        3 => CtSetting::SctpCookieEchoed,
+        4 => CtSetting::SctpEstablished,
+        5 => CtSetting::SctpShutdownSent,
+        6 => CtSetting::SctpShutdownRecd,
+        7 => CtSetting::SctpShutdownAckSent,
+        8 => CtSetting::SctpHeartbeatSent,
+        _ => return None,
+    })
+}
+
+/// Below this nobody should go without a reason of his own, and why. Settings that are not here are left alone.
+const LOWEST: &[(CtSetting, u64, &str)] = &[
+    (CtSetting::TcpEstablished, 7440, "RFC 5382 asks for 2 h 4 min; what is silent for longer must begin anew"),
+    (CtSetting::TcpTimeWait, 30, "a packet that is older than this is gone"),
+    (CtSetting::TcpSynSent, 30, "whoever has not answered by then will not"),
+    (CtSetting::TcpSynRecv, 30, "a handshake takes a few round trips"),
+    (CtSetting::TcpFinWait, 30, "the other side closes a moment later, or never"),
+    (CtSetting::TcpCloseWait, 30, "the program that has not closed by then is slow or broken"),
+    (CtSetting::Udp, 30, "the kernel's default; programs send keep-alives for that"),
+    (CtSetting::UdpStream, 120, "RFC 4787 asks for 2 min"),
+    (CtSetting::Icmp, 30, "the kernel's default; RFC 5508 asks for 60 s"),
+    (CtSetting::Icmpv6, 30, "the kernel's default; RFC 5508 asks for 60 s"),
+    (CtSetting::Generic, 60, "tunnels send more often"),
+];
+
+/// How low `setting`, now `seconds`, may go; `None` if it should be left alone.
+pub(super) fn lower(setting: CtSetting, seconds: u64) -> Option<(u64, &'static str)> {
+    let (_, lowest, why) = LOWEST.iter().find(|(known, ..)| *known == setting)?;
+    (*lowest < seconds).then_some((*lowest, *why))
+}

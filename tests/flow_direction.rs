@@ -8,13 +8,13 @@ use testkit::netns::Lab;
 /// Port ranges that are tried.
 const RANGES: u32 = 30;
 
-/// FlowNumbers that differ from run to run; the seed stands in the failure's message.
-struct FlowNumbers(u64);
+/// SeededNumbers that differ from run to run; the seed stands in the failure's message.
+struct SeededNumbers(u64);
 
-impl FlowNumbers {
-    fn new() -> FlowNumbers {
+impl SeededNumbers {
+    fn new() -> SeededNumbers {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        FlowNumbers(now.as_nanos() as u64 | 1)
+        SeededNumbers(now.as_nanos() as u64 | 1)
     }
 
     /// A number of `low..=high`.
@@ -38,12 +38,12 @@ fn set_range(lab: &Lab, (first, last): (u16, u16)) {
 }
 
 /// A listener at a random port of this address.
-fn listen(lab: &Lab, addr: &str, numbers: &mut FlowNumbers) -> (TcpListener, u16) {
+fn listen(lab: &Lab, addr: &str, numbers: &mut SeededNumbers) -> (TcpListener, u16) {
     listen_within(lab, addr, numbers, 65_535)
 }
 
 /// The same with a port of at most `last`.
-fn listen_within(lab: &Lab, addr: &str, numbers: &mut FlowNumbers, last: u16) -> (TcpListener, u16) {
+fn listen_within(lab: &Lab, addr: &str, numbers: &mut SeededNumbers, last: u16) -> (TcpListener, u16) {
     lab.inside(|| {
         // A port may be that of a connection of the round before.
         let tries = (0..100).find_map(|_| TcpListener::bind((addr, numbers.within(1_024, last))).ok());
@@ -88,7 +88,7 @@ fn root_issue_10_direction_under_30_random_port_ranges() {
     if !lstf {
         testkit::loud("lstf is not installed: directions are compared with those of the test's own connections only");
     }
-    let mut numbers = FlowNumbers::new();
+    let mut numbers = SeededNumbers::new();
     // Held to the end: no port is used twice, and no connection of an earlier round is in TIME_WAIT.
     let mut held = Vec::new();
     for round in 0..RANGES {
@@ -123,7 +123,7 @@ fn root_issue_10_direction_under_30_random_port_ranges() {
 fn root_issue_10_a_closed_listener_on_loopback_is_a_visible_guess() {
     testkit::require_root!();
     let lab = Lab::new("dclosed");
-    let mut numbers = FlowNumbers::new();
+    let mut numbers = SeededNumbers::new();
     // Clients above the service.
     set_range(&lab, (60_000, 65_000));
     let (listener, port) = listen_within(&lab, "127.0.0.1", &mut numbers, 59_999);
@@ -175,7 +175,7 @@ fn root_issue_10_both_sides_in_view_decide() {
 fn root_issue_10_flows_have_round_trip_times() {
     testkit::require_root!();
     let lab = Lab::new("drtt");
-    let (listener, port) = listen(&lab, "127.0.0.1", &mut FlowNumbers::new());
+    let (listener, port) = listen(&lab, "127.0.0.1", &mut SeededNumbers::new());
     let held = connect(&lab, ("127.0.0.1", port), &listener, 3);
     let of_sockets =
         netwren_in(&lab, &["sockets", "-H", "--columns", "rtt_us,min_rtt_us", &format!("peer_port = {port}")]);

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::environment::TestEnvironment;
+use super::flags;
 use super::request::{Request, make};
 use super::stop::{Stop, Usage};
-use super::{flags, translate};
 use engine::expr_text;
 use record::rows::Sockets;
 use record::{Expr, Op, Operand};

@@ -5,7 +5,7 @@ use netlink::Messages;
 use record::rows::{Conntrack, Nat};
 use record::{Lookups, Table};
 
-use crate::backends::bpf::rows::{decode_block, head};
+use crate::backends::bpf::rows::{EntryBytes, decode_block, header};
 use crate::backends::netlink::ctnetlink::CtDecoder;
 use crate::backends::proc::line::parse_proc_line;
 use crate::backends::seen::Seen;
@@ -44,17 +44,17 @@ pub fn fuzz_conntrack_line(data: &[u8]) {
     LabelNames::parse(data).put_words(&mut Vec::new(), data.get(..16).unwrap_or(data));
 }
 
-/// Reads bytes as a block of the walk, and as the rows behind heads with any parts.
+/// Reads bytes as a block of the walk, and as as rows after headers with any parts.
 pub fn fuzz_conntrack_walk(data: &[u8]) {
-    let mut each = |row: Result<&Conntrack<'_>, _>| {
-        if let Ok(row) = row {
+    let mut each = |row: Result<(&Conntrack<'_>, EntryBytes<'_>), _>| {
+        if let Ok((row, _)) = row {
             walk(row);
         }
         std::ops::ControlFlow::Continue(())
     };
     let _ = decode_block(data, 1, true, &mut each);
     for parts in 0..128u32 {
-        let _ = decode_block(&[&head(parts)[..], data].concat(), 1, false, &mut each);
+        let _ = decode_block(&[&header(parts)[..], data].concat(), 1, false, &mut each);
     }
 }
 

@@ -21,7 +21,7 @@ pub mod stats;
 
 pub use all_netns::source::AllNetnsConntrack;
 pub use all_netns::{Visit, in_each, in_each_for};
-pub use backends::bpf::cache::{BackendCache, WalkError};
+pub use backends::bpf::cache::BackendCache;
 pub use backends::bpf::chains::Chains;
 pub use backends::bpf::rows::own_ports;
 pub use backends::bpf::walk_dump::WalkDump;
@@ -39,3 +39,4 @@ pub use labels::LabelNames;
 pub use netlink::DecodeError;
 pub use probe::{Probe, probe};
 pub use source::{ConntrackSource, Options};
+pub use sys::WalkError;

@@ -6,6 +6,7 @@ use record::rows::Conntrack;
 use sys::{Host, Modules, Part, Presence, fs};
 
 use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
+use crate::backends::bpf::rows::EntryBytes;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::netlink::counters::count_entries;
 use crate::backends::netlink::dump::NetnsRef;
@@ -76,7 +77,7 @@ fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
     let filter = WalkFilter::default();
     let parts = parts_for(0, false);
     let ask = Ask { netns: None, all: false, parts, filter: &filter, expired: false, note: "", netns_id: 0 };
-    let none = &mut |_: Result<&Conntrack<'_>, DecodeError>| ControlFlow::Break(());
+    let none = &mut |_: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>| ControlFlow::Break(());
     cache.walk(host, &ask, none).map(drop).map_err(|error| error.to_string())
 }
 

@@ -8,9 +8,9 @@ use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
 use record::{
     Accounting, Demand, Each, Offer, RowCache, RowStats, Source, SourceError, SourceFault, Table, field_index,
 };
-use sys::{Errno, Host, Mode, NetNs, SysError};
+use sys::{Errno, Host, Mode, NetNs, SysError, WalkError};
 
-use crate::backends::bpf::cache::{self as bpf, BackendCache, WalkError};
+use crate::backends::bpf::cache::{self as bpf, BackendCache};
 use crate::backends::bpf::chains::Chains;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries, dump_expectations, key};

@@ -3,10 +3,10 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::{Conntrack, Nat};
-use record::{Each, Next, RowBytes, RowCache, RowStats};
+use record::{Each, Next, RowBytes, RowCache, RowStats, RowVisitor};
 use sys::SysError;
 
-use crate::backends::bpf::rows::RowVisitor;
+use crate::backends::bpf::rows::EntryBytes;
 use crate::backends::seen::{HandedOut, Seen};
 use crate::labels::LabelNames;
 
@@ -81,33 +81,32 @@ impl Rows<'_, '_> {
     }
 }
 
-impl RowVisitor for Rows<'_, '_> {
+impl RowVisitor<Nat, EntryBytes<'_>, DecodeError> for Rows<'_, '_> {
     fn arrived(&mut self, rows: u64) {
         self.stats.arrived(rows);
     }
 
     #[inline(always)]
-    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
+    fn row(&mut self, row: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>) -> ControlFlow<()> {
         match row {
-            Ok(row) => Rows::row(self, row),
+            Ok((row, entry)) => {
+                entry.note(self.handed_out);
+                Rows::row(self, row)
+            }
             Err(error) => self.failed(error),
         }
     }
 
-    #[inline(always)]
-    fn notes(&mut self) -> Option<&mut HandedOut> {
-        self.handed_out.is_noting().then_some(&mut *self.handed_out)
-    }
-
     #[inline]
-    fn knows_bytes(&self) -> bool {
+    fn reuses_rows(&self) -> bool {
         self.cache.is_some()
     }
 
     #[inline]
-    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
-        let again = self.cache?.reuse(bytes)?;
+    fn reuse(&mut self, bytes: RowBytes<'_>, entry: EntryBytes<'_>) -> Option<ControlFlow<()>> {
+        let reused = self.cache?.reuse(bytes)?;
+        entry.note(self.handed_out);
         self.stats.row();
-        Some(self.flow(again.next))
+        Some(self.flow(reused.next))
     }
 }

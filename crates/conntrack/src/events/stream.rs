@@ -500,7 +500,7 @@ fn open_bpf<'h>(
 #[cfg(not(feature = "bpf"))]
 fn open_bpf<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<BpfEvents<'h>, Cause> {
     if !host.is_replay() {
-        return Err(crate::backends::bpf::cache::WITHOUT_BPF.into());
+        return Err(sys::WITHOUT_BPF.into());
     }
     let blocks = host.stream(&key(netns_id), "", || Err(SysError::new("replay", WHAT, Errno::NOT_RECORDED)))?;
     Ok(BpfEvents::new(blocks, netns_id))

@@ -1,28 +1,33 @@
-//! The walk of the connection-tracking table as a backend: what is loaded is kept here from one reading to the next.
-use std::cell::{Cell, RefCell};
-use std::error::Error;
-use std::fmt;
+//! The loaded program that walks the connection-tracking table, kept from one reading to the next.
+use std::cell::Cell;
 
-use record::rows::nat_need as need;
-#[cfg(feature = "bpf")]
-use sys::caps::{self, CapSet};
-use sys::{Blocks, Host, NetNs, SysError};
+use netlink::DecodeError;
+use record::RowVisitor;
+use record::rows::{Nat, nat_need as need};
+use sys::{Blocks, Host, NetNs, ProgramCache, SysError, WITHOUT_BPF, WalkError, lacks_bpf_rights};
 
 use crate::backends::bpf::chains::{self, Chains};
-use crate::backends::bpf::rows::{RowVisitor, decode_block, part};
+use crate::backends::bpf::rows::{EntryBytes, decode_block, part};
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::choose::Via;
 
-/// A backend that is dear to open: kept for as long as a session lasts, so that `--watch` opens it once.
+#[cfg(feature = "bpf")]
+use bpf::conntrack_walk::Walk as TableWalk;
+#[cfg(not(feature = "bpf"))]
+type TableWalk = std::convert::Infallible;
+
+/// What is expensive to open, kept for as long as a session lasts: `--watch` loads its program once.
 #[derive(Debug, Default)]
 pub struct BackendCache {
-    #[cfg(feature = "bpf")]
-    walk: RefCell<Option<bpf::conntrack_walk::Walk>>,
-    /// Why the walk could not be loaded, when it was tried.
-    refused: RefCell<Option<Box<str>>>,
-    /// The backend of the first round, while a recording is made: a table must not change its stream on the tape.
+    walk: ProgramCache<TableWalk>,
+    /// The backend of the first round. A recording keeps to it, because a table must not change its stream on the tape.
     first: Cell<Option<Via>>,
 }
+
+/// What receives the entries of a walk.
+pub(crate) trait Visitor: for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError> {}
+
+impl<V: for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError>> Visitor for V {}
 
 /// What is read.
 #[derive(Debug, Clone, Copy)]
@@ -41,25 +46,6 @@ pub(crate) struct Ask<'k> {
     pub(crate) note: &'k str,
     /// Number of the namespace: names the stream, and stands in rows whose block does not tell.
     pub(crate) netns_id: u64,
-}
-
-/// Why the walk ended before its end.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum WalkError {
-    /// The program could not be loaded, or the table not be found: no row came.
-    Unavailable(Box<dyn Error + Send + Sync>),
-    /// The reading broke off.
-    Broken(SysError),
-}
-
-impl fmt::Display for WalkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WalkError::Unavailable(error) => error.fmt(f),
-            WalkError::Broken(error) => error.fmt(f),
-        }
-    }
 }
 
 /// What a reading met.
@@ -87,81 +73,67 @@ pub(crate) fn parts_for(demanded: u64, all: bool) -> u32 {
 }
 
 impl BackendCache {
-    /// Closed.
+    /// Nothing is loaded.
     pub fn new() -> BackendCache {
         BackendCache::default()
     }
 
-    /// As on a kernel that refuses the walk: for tests of what stands in for it.
+    /// A cache as on a kernel that refuses the walk, for tests of what replaces it.
     #[doc(hidden)]
     pub fn without_walk() -> BackendCache {
-        BackendCache { refused: RefCell::new(Some("the walk is not wanted".into())), ..BackendCache::default() }
+        BackendCache { walk: ProgramCache::refusing("the walk is not wanted"), ..BackendCache::default() }
     }
 
-    /// Why the program could not be loaded, if it was tried in vain.
+    /// Why the program could not be loaded, if that was tried and failed.
     pub fn refused(&self) -> Option<Box<str>> {
-        self.refused.borrow().clone()
+        self.walk.refused()
     }
 
     pub(crate) fn first(&self) -> &Cell<Option<Via>> {
         &self.first
     }
 
-    /// Why the walk is not to be tried here, in words; `None` if it may be. A replay needs no rights.
+    /// Why the walk cannot be used, in words; `None` if it may be tried. A replay needs no rights.
     pub fn why_not(&self) -> Option<Box<str>> {
+        let lacks_rights = || if cfg!(feature = "bpf") { lacks_bpf_rights() } else { Some(WITHOUT_BPF) };
         self.refused().or_else(|| lacks_rights().map(Into::into))
     }
 
-    /// True if there is a program already that will do.
+    /// Passes every row of the table to `visitor`.
+    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl Visitor) -> Result<Walked, WalkError> {
+        if !host.is_replay() {
+            return self.walk_kernel(host, ask, visitor);
+        }
+        let key = key(ask.netns_id, ask.all);
+        let blocks = host.stream(&key, ask.note, || Err(not_recorded()))?;
+        rows(host, blocks, ask, visitor)?;
+        Ok(Walked { chains: chains::kept(host, &key, None) })
+    }
+
+    /// True if a program is loaded that does what is asked.
     #[cfg(feature = "bpf")]
     pub(crate) fn is_loaded(&self, ask: &Ask<'_>) -> bool {
         let wanted = ask.filter.wanted(ask.all, ask.expired);
-        self.walk.borrow().as_ref().is_some_and(|walk| walk.covers(ask.parts, &wanted))
+        self.walk.has(|walk| walk.covers(ask.parts, &wanted))
     }
 
-    /// Reads the table; `visitor` gets every row.
     #[cfg(feature = "bpf")]
-    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl RowVisitor) -> Result<Walked, WalkError> {
-        let key = key(ask.netns_id, ask.all);
-        if host.is_replay() {
-            let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-            rows(host, blocks, ask, visitor)?;
-            return Ok(Walked { chains: chains::kept(host, &key, None) });
-        }
-        self.load(host, ask)?;
-        let kept = self.walk.borrow();
-        let Some(walk) = kept.as_ref() else { return Err(WalkError::Broken(not_here())) };
+    fn walk_kernel(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl Visitor) -> Result<Walked, WalkError> {
+        let wanted = || ask.filter.wanted(ask.all, ask.expired);
+        let load = || TableWalk::load(host, ask.parts, &wanted());
+        let walk = self.walk.get(|walk| walk.covers(ask.parts, &wanted()), load)?;
         // Only the beginning is done inside: from then on the program knows whose entries are meant.
-        let inside = ask.netns.map(NetNs::enter).transpose().map_err(WalkError::Broken)?;
-        let walking = walk.read(host, ask.filter.wanted(ask.all, ask.expired));
+        let inside = ask.netns.map(NetNs::enter).transpose()?;
+        let walking = walk.read(host, wanted());
         if let Some(inside) = inside {
-            inside.leave().map_err(WalkError::Broken)?;
+            inside.leave()?;
         }
-        let walking = walking.map_err(|error| WalkError::Unavailable(Box::new(error)))?;
-        let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>));
-        rows(host, blocks.map_err(WalkError::Broken)?, ask, visitor)?;
+        let walking = walking.map_err(WalkError::unavailable)?;
+        let key = key(ask.netns_id, ask.all);
+        let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>))?;
+        rows(host, blocks, ask, visitor)?;
         let walked = walk.whole().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
         Ok(Walked { chains: chains::kept(host, &key, walked) })
-    }
-
-    #[cfg(feature = "bpf")]
-    fn load(&self, host: &Host, ask: &Ask<'_>) -> Result<(), WalkError> {
-        if self.is_loaded(ask) {
-            return Ok(());
-        }
-        if let Some(why) = self.refused() {
-            return Err(WalkError::Unavailable(why.into_string().into()));
-        }
-        match bpf::conntrack_walk::Walk::load(host, ask.parts, &ask.filter.wanted(ask.all, ask.expired)) {
-            Ok(walk) => {
-                *self.walk.borrow_mut() = Some(walk);
-                Ok(())
-            }
-            Err(error) => {
-                *self.refused.borrow_mut() = Some(error.to_string().into());
-                Err(WalkError::Unavailable(Box::new(error)))
-            }
-        }
     }
 
     #[cfg(not(feature = "bpf"))]
@@ -169,29 +141,9 @@ impl BackendCache {
         false
     }
 
-    /// Without BPF a recording can still be read.
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl RowVisitor) -> Result<Walked, WalkError> {
-        if !host.is_replay() {
-            return Err(WalkError::Unavailable(WITHOUT_BPF.into()));
-        }
-        let key = key(ask.netns_id, ask.all);
-        let blocks = host.stream(&key, ask.note, || Err(not_here())).map_err(WalkError::Broken)?;
-        rows(host, blocks, ask, visitor)?;
-        Ok(Walked { chains: chains::kept(host, &key, None) })
-    }
-}
-
-#[cfg(not(feature = "bpf"))]
-pub(crate) const WITHOUT_BPF: &str = "this netwren was built without BPF";
-
-fn lacks_rights() -> Option<&'static str> {
-    #[cfg(not(feature = "bpf"))]
-    return Some(WITHOUT_BPF);
-    #[cfg(feature = "bpf")]
-    {
-        let may = caps::effective().is_ok_and(CapSet::may_trace);
-        (!may).then_some("bpf needs CAP_BPF and CAP_PERFMON")
+    fn walk_kernel(&self, _: &Host, _: &Ask<'_>, _: &mut impl Visitor) -> Result<Walked, WalkError> {
+        Err(WalkError::unavailable(WITHOUT_BPF))
     }
 }
 
@@ -203,10 +155,10 @@ fn rows<'a>(
     host: &Host,
     mut blocks: Box<dyn Blocks + 'a>,
     ask: &Ask<'_>,
-    visitor: &mut impl RowVisitor,
+    visitor: &mut impl Visitor,
 ) -> Result<(), WalkError> {
     let tracks_dccp = ask.parts & part::STATE != 0 && host.read_file(DCCP_TIMEOUT, &mut Vec::new()).is_ok();
-    while let Some(block) = blocks.next().map_err(WalkError::Broken)? {
+    while let Some(block) = blocks.next()? {
         if decode_block(block, ask.netns_id, tracks_dccp, visitor).is_break() {
             break;
         }
@@ -214,6 +166,6 @@ fn rows<'a>(
     Ok(())
 }
 
-fn not_here() -> SysError {
+fn not_recorded() -> SysError {
     SysError::new("bpf_prog_run", "the walk of the connection-tracking table", sys::Errno::NOSYS)
 }

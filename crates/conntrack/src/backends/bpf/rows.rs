@@ -5,10 +5,10 @@
 //! explains itself. Blocks may come from a hostile file: every length is checked, none is believed. Knows no BPF.
 use std::ops::ControlFlow;
 
-use netlink::DecodeError;
 use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
-use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, ip_proto};
-use record::{Addr, RowBytes, Rules, Value};
+use netlink::{BlockHeader, BlockRows, DecodeError, PartOffsets};
+use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Nat, ip_proto};
+use record::{Addr, RowBytes, RowVisitor, Rules, Value};
 
 use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 use crate::backends::seen::{HandedOut, mix};
@@ -33,8 +33,6 @@ pub(crate) mod part {
     pub(crate) const ALL: u32 = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
 }
 
-/// `struct head`: magic, parts u32; jiffies, monotonic time u64; place of the addresses, pad u32.
-const HEAD: usize = 32;
 const MAGIC: u32 = 0x326b_7463;
 /// `struct base`: words u8, pad u24; left, uses u32; family, protocol, state, has u8; status u32; ports, zone u16; the
 /// zone's direction, pad u8; mark, netns u32.
@@ -72,13 +70,9 @@ const HAS_SECMARK: u8 = 32;
 const ZONE_ORIG: u8 = 1;
 const ZONE_REPLY: u8 = 2;
 
-/// The head of a block with these parts, 250 ticks a second: for the fuzzer and for tests.
-pub(crate) fn head(parts: u32) -> [u8; HEAD] {
-    let (jiffies, monotonic_ns) = ((1u64 << 32) + 700 * 250, 1_000_000_000_000u64);
-    let mut head = [0; HEAD];
-    let fields = [u64::from(MAGIC) | u64::from(parts) << 32, jiffies, monotonic_ns];
-    head.chunks_exact_mut(8).zip(fields).for_each(|(place, field)| place.copy_from_slice(&field.to_ne_bytes()));
-    head
+/// The header of a block with these parts, for the fuzzer and for tests.
+pub(crate) fn header(parts: u32) -> [u8; 32] {
+    BlockHeader::bytes(MAGIC, parts, 0)
 }
 
 /// What a block's head says.
@@ -102,26 +96,20 @@ struct Layout {
 
 impl Layout {
     fn of(block: &[u8], tracks_dccp: bool) -> Result<Layout, DecodeError> {
-        let short = DecodeError::Short { what: "block of the walk", claims: HEAD, has: block.len() };
-        let word = |at| u32_at(block, at).ok_or(short);
-        let parts = word(4)?;
-        if block.len() < HEAD || word(0)? != MAGIC || parts & !part::ALL != 0 {
-            return Err(short);
-        }
-        let mut at = BASE;
-        let mut place = |bit, bytes| {
-            let here = (parts & bit != 0).then_some(at);
-            at += if here.is_some() { bytes } else { 0 };
-            here
-        };
-        let reply = place(part::REPLY, REPLY);
-        let counters = place(part::COUNTERS, COUNTERS);
-        let times = place(part::TIMES, TIMES);
-        let labels = place(part::LABELS, LABELS);
-        let helper = place(part::HELPER, HELPER);
-        let hz = sys::clock::jiffies_per_second(u64_at(block, 8).ok_or(short)?, u64_at(block, 16).ok_or(short)?).max(1);
-        let (has_netns, layout) = (parts & part::NETNS != 0, u64::from(parts) << 32 | u64::from(hz));
-        Ok(Layout { reply, counters, times, labels, helper, has_netns, tracks_dccp, addresses: at, hz, layout })
+        let header = BlockHeader::parse(block, MAGIC, part::ALL)?;
+        let mut offsets = PartOffsets::new(&header, BASE);
+        Ok(Layout {
+            reply: offsets.place(part::REPLY, REPLY),
+            counters: offsets.place(part::COUNTERS, COUNTERS),
+            times: offsets.place(part::TIMES, TIMES),
+            labels: offsets.place(part::LABELS, LABELS),
+            helper: offsets.place(part::HELPER, HELPER),
+            has_netns: header.has(part::NETNS),
+            tracks_dccp,
+            addresses: offsets.end(),
+            hz: header.hz,
+            layout: header.layout(),
+        })
     }
 
     fn has_extensions(&self) -> bool {
@@ -129,113 +117,91 @@ impl Layout {
     }
 }
 
-/// Who takes rows.
-pub(crate) trait RowVisitor {
-    /// So many rows stood in a block; each was handed on by one of the others. Called once for a block.
-    fn arrived(&mut self, rows: u64) {
-        let _ = rows;
+/// An entry as it lies in a block, for those who must recognise it without its fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryBytes<'b> {
+    bytes: &'b [u8],
+    /// Where its addresses are.
+    addresses: usize,
+    netns_id: u64,
+}
+
+impl<'b> EntryBytes<'b> {
+    #[inline(always)]
+    fn new(bytes: &'b [u8], layout: &Layout, netns_id: u64) -> EntryBytes<'b> {
+        let own = if layout.has_netns { u32_at(bytes, NETNS) } else { None };
+        EntryBytes { bytes, addresses: layout.addresses, netns_id: own.map_or(netns_id, u64::from) }
     }
 
-    /// A decoded row.
-    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>;
-
-    /// Where what is handed on is to be noted, if anywhere.
-    fn notes(&mut self) -> Option<&mut HandedOut> {
-        None
-    }
-
-    /// True if [`RowVisitor::again`] shall be asked.
-    fn knows_bytes(&self) -> bool {
-        false
-    }
-
-    /// Whether more is wanted after a row that is the same as before, but for the time left that stands beside it; `None`
-    /// if it is not and must be decoded.
-    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
-        let _ = bytes;
-        None
+    /// Notes the entry as handed out.
+    #[inline(always)]
+    pub(crate) fn note(&self, handed_out: &mut HandedOut) {
+        if !handed_out.is_noting() {
+            return;
+        }
+        let part = |at| be16_at(self.bytes, at).unwrap_or(0);
+        let byte = |at| self.bytes.get(at).copied().unwrap_or(0);
+        let addresses = self.bytes.get(self.addresses..).unwrap_or_default();
+        let both = addresses.get(..if byte(FAMILY) == AF_INET6 { 32 } else { 8 }).unwrap_or_default();
+        let zone = u16_at(self.bytes, ZONE).unwrap_or(0);
+        handed_out.note([part(PORTS), part(PORTS + 2)], zone, byte(PROTO), self.netns_id, both);
     }
 }
 
-impl<F: FnMut(Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()>> RowVisitor for F {
-    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
-        self(row)
-    }
-}
-
-/// Hands every row of a block to `visitor`; `netns_id` is for those whose namespace the block does not tell.
+/// Passes every row of a block to `visitor`; `netns_id` is for those whose namespace the block does not name.
 ///
-/// A row that makes no sense costs itself; one whose length makes none costs the rest of the block.
+/// A row that makes no sense costs itself; a row whose length makes no sense costs the rest of the block.
 pub(crate) fn decode_block(
     block: &[u8],
     netns_id: u64,
     tracks_dccp: bool,
-    visitor: &mut impl RowVisitor,
+    visitor: &mut impl for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError>,
 ) -> ControlFlow<()> {
     let mut rows = 0;
-    let flow = decode_each(block, netns_id, tracks_dccp, visitor, &mut rows);
+    let flow = decode_rows(block, netns_id, tracks_dccp, visitor, &mut rows);
     visitor.arrived(rows);
     flow
 }
 
-// `rows` counts what is handed on, whatever becomes of it.
-fn decode_each(
+// `rows` counts what is passed to the visitor, errors included.
+fn decode_rows(
     block: &[u8],
     netns_id: u64,
     tracks_dccp: bool,
-    visitor: &mut impl RowVisitor,
+    visitor: &mut impl for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError>,
     rows: &mut u64,
 ) -> ControlFlow<()> {
-    let head = match Layout::of(block, tracks_dccp) {
-        Ok(head) => head,
+    let layout = match Layout::of(block, tracks_dccp) {
+        Ok(layout) => layout,
         Err(error) => {
             *rows += 1;
             return visitor.row(Err(error));
         }
     };
-    let asks = visitor.knows_bytes();
-    let rules = Rules { netns_id, layout: head.layout };
-    // Filled anew for every row: most of its 600 bytes stay as they are.
+    let reuses_rows = visitor.reuses_rows();
+    let rules = Rules { netns_id, layout: layout.layout };
+    // One row is filled again and again: most of its 600 bytes stay as they are.
     let mut row = Conntrack { netns_id, ..Conntrack::EMPTY };
-    let mut rest = block.get(HEAD..).unwrap_or_default();
-    while let Some(words) = rest.first() {
+    for bytes in BlockRows::new(block, BASE) {
         *rows += 1;
-        let size = usize::from(*words) * 4;
-        let Some((bytes, behind)) = rest.split_at_checked(size).filter(|_| size >= BASE) else {
-            let (claims, has) = (size.max(BASE), rest.len());
-            return visitor.row(Err(DecodeError::Short { what: "row of the walk", claims, has }));
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(error) => return visitor.row(Err(error)),
         };
-        rest = behind;
-        if let Some((key, steady)) = if asks { key(bytes, &head) } else { None } {
-            let beside = Value::number(time_left(bytes, &head));
-            if let Some(flow) = visitor.reuse(RowBytes { rules, key, bytes: steady, beside }) {
-                note(visitor, bytes, &head, netns_id);
+        let entry = EntryBytes::new(bytes, &layout, netns_id);
+        if let Some((key, steady)) = if reuses_rows { key(bytes, &layout) } else { None } {
+            let beside = Value::number(time_left(bytes, &layout));
+            if let Some(flow) = visitor.reuse(RowBytes { rules, key, bytes: steady, beside }, entry) {
                 flow?;
                 continue;
             }
         }
-        match fill(&mut row, bytes, &head) {
-            Ok(()) => {
-                note(visitor, bytes, &head, netns_id);
-                visitor.row(Ok(&row))?;
-            }
+        match fill(&mut row, bytes, &layout) {
+            Ok(()) => visitor.row(Ok((&row, entry)))?,
             Err(error) => visitor.row(Err(error))?,
         }
     }
     ControlFlow::Continue(())
-}
-
-/// Notes a row that makes sense where its visitor wants that.
-#[inline(always)]
-fn note(visitor: &mut impl RowVisitor, bytes: &[u8], head: &Layout, netns_id: u64) {
-    let Some(notes) = visitor.notes() else { return };
-    let part = |at| be16_at(bytes, at).unwrap_or(0);
-    let byte = |at| bytes.get(at).copied().unwrap_or(0);
-    let addresses = bytes.get(head.addresses..).unwrap_or_default();
-    let both = addresses.get(..if byte(FAMILY) == AF_INET6 { 32 } else { 8 }).unwrap_or_default();
-    let netns_id = if head.has_netns { u32_at(bytes, NETNS).unwrap_or(0).into() } else { netns_id };
-    let zone = u16_at(bytes, ZONE).unwrap_or(0);
-    notes.note([part(PORTS), part(PORTS + 2)], zone, byte(PROTO), netns_id, both);
 }
 
 /// What only the same entry has again, nearly always, and all of the row that does not change by itself.
@@ -386,11 +352,14 @@ mod tests {
 
     #[test]
     fn issue_10_a_kernel_without_states_of_dccp_has_none() {
-        let block = [&head(0)[..], &row([2, ip_proto::DCCP, 3], 250, (0, 3), 0, &[1; 8])].concat();
+        let block = [&header(0)[..], &row([2, ip_proto::DCCP, 3], 250, (0, 3), 0, &[1; 8])].concat();
         for (tracks_dccp, state) in [(true, Some(CtState::Dccp(3))), (false, None)] {
             let mut found = Vec::new();
-            let _ = decode_block(&block, 9, tracks_dccp, &mut |row: Result<&Conntrack<'_>, DecodeError>| {
-                found.push(row.unwrap().state);
+            let _ = decode_block(&block, 9, tracks_dccp, &mut |row: Result<
+                (&Conntrack<'_>, EntryBytes<'_>),
+                DecodeError,
+            >| {
+                found.push(row.unwrap().0.state);
                 ControlFlow::Continue(())
             });
             assert_eq!(found, [state]);
@@ -399,8 +368,8 @@ mod tests {
 
     fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
         let mut found = Vec::new();
-        let _ = decode_block(block, 9, true, &mut |row: Result<&Conntrack<'_>, DecodeError>| {
-            found.push(row.map(|row| {
+        let _ = decode_block(block, 9, true, &mut |row: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>| {
+            found.push(row.map(|(row, _)| {
                 let Conntrack { orig, reply, timeout_s, expired, state, netns_id, .. } = row;
                 let end = |addr: Addr, part: u16| format!("{addr}:{part}");
                 let tuple = |t: &CtTuple| format!("{}>{}", end(t.src, t.src_part), end(t.dst, t.dst_part));
@@ -432,7 +401,7 @@ mod tests {
 
     #[test]
     fn every_part_has_its_place() {
-        let block = [&head(part::ALL)[..], &row([2, 6, 3], 1000, (0, 3), 15, &every_part())].concat();
+        let block = [&header(part::ALL)[..], &row([2, 6, 3], 1000, (0, 3), 15, &every_part())].concat();
         let want = "10.0.0.1:12345>10.0.0.2:80 10.0.0.2:80>10.0.0.1:12345 Some(4) Some(false) Some(Tcp(3)) 4026 \
                     (None, None, None) (Some(1), Some(4)) (Some(5), None) (Some(33), Some(\"ftp\"))";
         assert_eq!(told(&block), [Ok(want.to_owned())]);
@@ -442,7 +411,7 @@ mod tests {
     fn what_an_entry_does_not_have() {
         let without = row([2, 17, 0xff], -250, (0, 3), 0, &every_part());
         let with = row([2, 6, 3], 1000, (5, 3), 15, &every_part());
-        let found = told(&[&head(part::ALL)[..], &with, &without, &with].concat());
+        let found = told(&[&header(part::ALL)[..], &with, &without, &with].concat());
         assert!(found[0].as_ref().unwrap().contains("(Some(5), None, None) (Some(1), Some(4))"), "{found:?}");
         let ends = "Some(0) Some(true) None 4026 (None, None, None) (None, None) (None, None) (None, None)";
         assert!(found[1].as_ref().unwrap().ends_with(ends), "{found:?}");
@@ -452,16 +421,16 @@ mod tests {
     /// Knows every row.
     struct KnowsAll(Vec<(u64, Option<[u16; 2]>, String)>);
 
-    impl RowVisitor for KnowsAll {
-        fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
+    impl RowVisitor<Nat, EntryBytes<'_>, DecodeError> for KnowsAll {
+        fn row(&mut self, row: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>) -> ControlFlow<()> {
             panic!("{row:?}")
         }
 
-        fn knows_bytes(&self) -> bool {
+        fn reuses_rows(&self) -> bool {
             true
         }
 
-        fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<ControlFlow<()>> {
+        fn reuse(&mut self, bytes: RowBytes<'_>, _: EntryBytes<'_>) -> Option<ControlFlow<()>> {
             self.0.push((bytes.key, own_ports(&bytes), format!("{:?} {:?}", bytes.bytes, bytes.beside)));
             Some(ControlFlow::Continue(()))
         }
@@ -473,7 +442,7 @@ mod tests {
         rest.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 2, 10, 0, 0, 1]);
         let told = |parts, left, rest: &[u8]| {
             let mut known = KnowsAll(Vec::new());
-            let block = [&head(parts)[..], &row([2, 6, 3], left, (0, 3), 0, rest)].concat();
+            let block = [&header(parts)[..], &row([2, 6, 3], left, (0, 3), 0, rest)].concat();
             assert!(decode_block(&block, 9, true, &mut known).is_continue());
             known.0.remove(0)
         };
@@ -492,7 +461,7 @@ mod tests {
         for (direction, want) in
             [(1, "(None, Some(4), None)"), (2, "(None, None, Some(4))"), (3, "(Some(4), None, None)")]
         {
-            let block = [&head(0)[..], &row([2, 6, 1], 250, (4, direction), 0, &[1; 8])].concat();
+            let block = [&header(0)[..], &row([2, 6, 1], 250, (4, direction), 0, &[1; 8])].concat();
             let found = told(&block);
             assert!(found[0].as_ref().unwrap().contains(want), "{found:?}");
             assert!(found[0].as_ref().unwrap().contains(" 9 "), "the namespace that was asked for");
@@ -503,13 +472,13 @@ mod tests {
     fn offloaded_ones_have_no_time() {
         let mut one = row([2, 6, 3], 1000, (0, 3), 0, &[1; 8]);
         one[STATUS..STATUS + 4].copy_from_slice(&(CtStatus::OFFLOAD | 8).to_ne_bytes());
-        assert!(told(&[&head(0)[..], &one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
+        assert!(told(&[&header(0)[..], &one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
     }
 
     #[test]
     fn lengths_are_not_believed() {
         let good = row([10, 6, 1], 1, (0, 3), 0, &[1; 32]);
-        let block = |rows: &[&[u8]]| [&[&head(0)[..]], rows].concat().concat();
+        let block = |rows: &[&[u8]]| [&[&header(0)[..]], rows].concat().concat();
         assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
         // Too short for its family: it costs itself.
         let cut = row([10, 6, 1], 1, (0, 3), 0, &[1; 8]);
@@ -525,7 +494,7 @@ mod tests {
         let mut odd = good;
         odd[FAMILY] = 3;
         assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
-        for garbage in [&b""[..], b"ctk1", &head(1024)] {
+        for garbage in [&b""[..], b"ctk1", &header(1024)] {
             assert!(matches!(told(garbage)[..], [Err(_)]));
         }
     }
@@ -535,7 +504,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(parts in 0u32..256, bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-            let _ = told(&[&head(parts)[..], &bytes].concat());
+            let _ = told(&[&header(parts)[..], &bytes].concat());
         }
     }
 }

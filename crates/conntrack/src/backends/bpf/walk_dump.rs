@@ -2,11 +2,12 @@
 use std::ops::ControlFlow;
 
 use netlink::{DecodeError, DumpError};
-use record::rows::Conntrack;
-use sys::{Host, Mode};
+use record::RowVisitor;
+use record::rows::{Conntrack, Nat};
+use sys::{Host, Mode, WalkError};
 
-use crate::backends::bpf::cache::{Ask, BackendCache, WalkError, parts_for};
-use crate::backends::bpf::rows::RowVisitor;
+use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
+use crate::backends::bpf::rows::EntryBytes;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries};
 use crate::backends::seen::HandedOut;
@@ -100,16 +101,12 @@ struct Counting<F> {
     handed_out: HandedOut,
 }
 
-impl<F: FnMut(&Conntrack<'_>) -> ControlFlow<()>> RowVisitor for Counting<F> {
+impl<F: FnMut(&Conntrack<'_>) -> ControlFlow<()>> RowVisitor<Nat, EntryBytes<'_>, DecodeError> for Counting<F> {
     #[inline(always)]
-    fn notes(&mut self) -> Option<&mut HandedOut> {
-        Some(&mut self.handed_out)
-    }
-
-    #[inline(always)]
-    fn row(&mut self, row: Result<&Conntrack<'_>, DecodeError>) -> ControlFlow<()> {
+    fn row(&mut self, row: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>) -> ControlFlow<()> {
         match row {
-            Ok(row) => {
+            Ok((row, entry)) => {
+                entry.note(&mut self.handed_out);
                 self.dumped.rows += 1;
                 (self.each)(row)
             }

@@ -15,49 +15,49 @@ const CHAIN_MAX: usize = 32;
 
 /// `BTF_KIND_*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kind(pub(crate) u8);
+pub(crate) struct TypeKind(pub(crate) u8);
 
 /// Bytes behind the head by kind: (always, for each member). A table, because the kinds come in no order that a branch
 /// could foresee: it takes a third off the pass over all types.
 const TAILS: [(u8, u8); 32] = {
     let mut tails = [(UNKNOWN, 0); 32];
-    let mut kind = Kind::PTR.0;
+    let mut kind = TypeKind::PTR.0;
     // What has nothing behind its head: pointers, forwards, typedefs, modifiers, functions, floats, type tags.
     while kind <= 18 {
         tails[kind as usize] = (0, 0);
         kind += 1;
     }
-    tails[Kind::INT.0 as usize] = (4, 0);
-    tails[Kind::VARIABLE.0 as usize] = (4, 0);
-    tails[Kind::DECL_TAG.0 as usize] = (4, 0);
-    tails[Kind::ARRAY.0 as usize] = (12, 0);
-    tails[Kind::STRUCT.0 as usize] = (0, 12);
-    tails[Kind::UNION.0 as usize] = (0, 12);
-    tails[Kind::SECTION.0 as usize] = (0, 12);
-    tails[Kind::ENUM64.0 as usize] = (0, 12);
-    tails[Kind::ENUM.0 as usize] = (0, 8);
-    tails[Kind::PROTOTYPE.0 as usize] = (0, 8);
+    tails[TypeKind::INT.0 as usize] = (4, 0);
+    tails[TypeKind::VARIABLE.0 as usize] = (4, 0);
+    tails[TypeKind::DECL_TAG.0 as usize] = (4, 0);
+    tails[TypeKind::ARRAY.0 as usize] = (12, 0);
+    tails[TypeKind::STRUCT.0 as usize] = (0, 12);
+    tails[TypeKind::UNION.0 as usize] = (0, 12);
+    tails[TypeKind::SECTION.0 as usize] = (0, 12);
+    tails[TypeKind::ENUM64.0 as usize] = (0, 12);
+    tails[TypeKind::ENUM.0 as usize] = (0, 8);
+    tails[TypeKind::PROTOTYPE.0 as usize] = (0, 8);
     tails
 };
 const UNKNOWN: u8 = 255;
 
-impl Kind {
-    pub(crate) const VOID: Kind = Kind(0);
-    pub(crate) const INT: Kind = Kind(1);
-    pub(crate) const PTR: Kind = Kind(2);
-    pub(crate) const ARRAY: Kind = Kind(3);
-    pub(crate) const STRUCT: Kind = Kind(4);
-    pub(crate) const UNION: Kind = Kind(5);
-    pub(crate) const ENUM: Kind = Kind(6);
-    pub(crate) const FORWARD: Kind = Kind(7);
-    pub(crate) const TYPEDEF: Kind = Kind(8);
-    pub(crate) const FUNCTION: Kind = Kind(12);
-    const PROTOTYPE: Kind = Kind(13);
-    const VARIABLE: Kind = Kind(14);
-    const SECTION: Kind = Kind(15);
-    pub(crate) const FLOAT: Kind = Kind(16);
-    const DECL_TAG: Kind = Kind(17);
-    pub(crate) const ENUM64: Kind = Kind(19);
+impl TypeKind {
+    pub(crate) const VOID: TypeKind = TypeKind(0);
+    pub(crate) const INT: TypeKind = TypeKind(1);
+    pub(crate) const PTR: TypeKind = TypeKind(2);
+    pub(crate) const ARRAY: TypeKind = TypeKind(3);
+    pub(crate) const STRUCT: TypeKind = TypeKind(4);
+    pub(crate) const UNION: TypeKind = TypeKind(5);
+    pub(crate) const ENUM: TypeKind = TypeKind(6);
+    pub(crate) const FORWARD: TypeKind = TypeKind(7);
+    pub(crate) const TYPEDEF: TypeKind = TypeKind(8);
+    pub(crate) const FUNCTION: TypeKind = TypeKind(12);
+    const PROTOTYPE: TypeKind = TypeKind(13);
+    const VARIABLE: TypeKind = TypeKind(14);
+    const SECTION: TypeKind = TypeKind(15);
+    pub(crate) const FLOAT: TypeKind = TypeKind(16);
+    const DECL_TAG: TypeKind = TypeKind(17);
+    pub(crate) const ENUM64: TypeKind = TypeKind(19);
 
     /// Bytes behind the head for `count` members; None for a kind we do not know, whose length nobody can tell.
     #[inline]
@@ -72,11 +72,11 @@ impl Kind {
     }
 
     pub(crate) fn is_composite(self) -> bool {
-        self == Kind::STRUCT || self == Kind::UNION
+        self == TypeKind::STRUCT || self == TypeKind::UNION
     }
 
     pub(crate) fn is_enum(self) -> bool {
-        self == Kind::ENUM || self == Kind::ENUM64
+        self == TypeKind::ENUM || self == TypeKind::ENUM64
     }
 }
 
@@ -85,7 +85,7 @@ impl Kind {
 pub(crate) struct Type<'a> {
     /// Offset of the name in the strings; 0: none.
     pub(crate) name: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TypeKind,
     flag: bool,
     /// Bytes, or the id of another type, as the kind wants.
     pub(crate) size_or_type: u32,
@@ -103,7 +103,7 @@ pub(crate) struct Member {
 }
 
 impl<'a> Type<'a> {
-    const VOID: Type<'static> = Type { name: 0, kind: Kind::VOID, flag: false, size_or_type: 0, tail: &[] };
+    const VOID: Type<'static> = Type { name: 0, kind: TypeKind::VOID, flag: false, size_or_type: 0, tail: &[] };
 
     pub(crate) fn members(&self) -> impl Iterator<Item = Member> + 'a {
         let (tail, flag) = (if self.kind.is_composite() { self.tail } else { &[] }, self.flag);
@@ -116,12 +116,12 @@ impl<'a> Type<'a> {
 
     /// (element's type, number of elements) of an array.
     pub(crate) fn array(&self) -> Option<(u32, u32)> {
-        (self.kind == Kind::ARRAY).then_some((u32_at(self.tail, 0)?, u32_at(self.tail, 8)?))
+        (self.kind == TypeKind::ARRAY).then_some((u32_at(self.tail, 0)?, u32_at(self.tail, 8)?))
     }
 
     /// (name, value) of an enum's constants.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u32, u64)> + 'a {
-        let wide = self.kind == Kind::ENUM64;
+        let wide = self.kind == TypeKind::ENUM64;
         let (tail, signed) = (if self.kind.is_enum() { self.tail } else { &[] }, self.flag);
         tail.chunks_exact(if wide { 12 } else { 8 }).filter_map(move |raw| {
             let low = u32_at(raw, 4)?;
@@ -138,32 +138,32 @@ impl<'a> Type<'a> {
     pub(crate) fn is_signed(&self) -> bool {
         match self.kind {
             // BTF_INT_SIGNED in the encoding, bits 24 to 27.
-            Kind::INT => u32_at(self.tail, 0).is_some_and(|word| word >> 24 & 1 != 0),
+            TypeKind::INT => u32_at(self.tail, 0).is_some_and(|word| word >> 24 & 1 != 0),
             kind => kind.is_enum() && self.flag,
         }
     }
 
     /// Whether an integer begins inside its bytes: a bit field of an old compiler.
     pub(crate) fn is_old_bit_field(&self) -> bool {
-        self.kind == Kind::INT && u32_at(self.tail, 0).is_some_and(|word| word >> 16 & 0xff != 0)
+        self.kind == TypeKind::INT && u32_at(self.tail, 0).is_some_and(|word| word >> 16 & 0xff != 0)
     }
 
     /// Variables of a section: their types (which are of kind variable).
     pub(crate) fn variables(&self) -> impl Iterator<Item = u32> + 'a {
-        let tail = if self.kind == Kind::SECTION { self.tail } else { &[] };
+        let tail = if self.kind == TypeKind::SECTION { self.tail } else { &[] };
         tail.chunks_exact(12).filter_map(|raw| u32_at(raw, 0))
     }
 }
 
 /// The names of a set of types, one behind the other, each with a zero at its end.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names<'a> {
+pub(crate) struct TypeNames<'a> {
     /// Those of the set below.
     base: &'a [u8],
     own: &'a [u8],
 }
 
-impl<'a> Names<'a> {
+impl<'a> TypeNames<'a> {
     /// The bytes from the name at `offset` on; none if there is no such name.
     #[inline]
     pub(crate) fn from(self, offset: u32) -> &'a [u8] {
@@ -237,7 +237,7 @@ impl<'a> Types<'a> {
 
     /// Passes all types in order and remembers the way: (id, kind, name). The one loop over 130,000 kernel types: a
     /// head is read, its length added, nothing else. Of a module, its own types only.
-    pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, Kind, u32)) -> Result<(), BpfError> {
+    pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, TypeKind, u32)) -> Result<(), BpfError> {
         self.marks.clear();
         let (below, _) = self.below();
         let (mut at, mut index) = (0, 0u32);
@@ -246,7 +246,7 @@ impl<'a> Types<'a> {
                 self.marks.push(at as u32);
             }
             let [a, b, c, d, e, f, _, h, ..] = *head;
-            let kind = Kind(h & 0x1f);
+            let kind = TypeKind(h & 0x1f);
             let tail = kind.tail(usize::from(u16::from_le_bytes([e, f]))).ok_or(wrong("an unknown kind of type"))?;
             index += 1;
             each(below + index, kind, u32::from_le_bytes([a, b, c, d]));
@@ -272,7 +272,7 @@ impl<'a> Types<'a> {
 
     fn read(&self, at: usize) -> Option<Type<'a>> {
         let word = u32_at(self.types, at + 4)?;
-        let kind = Kind((word >> 24 & 0x1f) as u8);
+        let kind = TypeKind((word >> 24 & 0x1f) as u8);
         Some(Type {
             name: u32_at(self.types, at)?,
             kind,
@@ -283,8 +283,8 @@ impl<'a> Types<'a> {
     }
 
     /// All names.
-    pub(crate) fn names(&self) -> Names<'a> {
-        Names { base: self.base.as_ref().map_or(&[], |base| base.strings), own: self.strings }
+    pub(crate) fn names(&self) -> TypeNames<'a> {
+        TypeNames { base: self.base.as_ref().map_or(&[], |base| base.strings), own: self.strings }
     }
 
     /// The name at `offset`; empty if there is none.
@@ -302,7 +302,7 @@ impl<'a> Types<'a> {
     pub(crate) fn bare(&self, mut id: u32) -> Option<(u32, Type<'a>)> {
         for _ in 0..CHAIN_MAX {
             let found = self.get(id)?;
-            if !found.kind.is_modifier() && found.kind != Kind::TYPEDEF {
+            if !found.kind.is_modifier() && found.kind != TypeKind::TYPEDEF {
                 return Some((id, found));
             }
             id = found.size_or_type;
@@ -316,16 +316,22 @@ impl<'a> Types<'a> {
         for _ in 0..CHAIN_MAX {
             let found = self.get(id)?;
             match found.kind {
-                Kind::INT | Kind::STRUCT | Kind::UNION | Kind::ENUM | Kind::ENUM64 | Kind::FLOAT | Kind::SECTION => {
+                TypeKind::INT
+                | TypeKind::STRUCT
+                | TypeKind::UNION
+                | TypeKind::ENUM
+                | TypeKind::ENUM64
+                | TypeKind::FLOAT
+                | TypeKind::SECTION => {
                     return elements.checked_mul(found.size_or_type);
                 }
-                Kind::PTR => return elements.checked_mul(8),
-                Kind::ARRAY => {
+                TypeKind::PTR => return elements.checked_mul(8),
+                TypeKind::ARRAY => {
                     let (element, count) = found.array()?;
                     elements = elements.checked_mul(count)?;
                     id = element;
                 }
-                kind if kind.is_modifier() || kind == Kind::TYPEDEF || kind == Kind::VARIABLE => {
+                kind if kind.is_modifier() || kind == TypeKind::TYPEDEF || kind == TypeKind::VARIABLE => {
                     id = found.size_or_type;
                 }
                 _ => return None,
@@ -361,7 +367,7 @@ mod tests {
             assert_eq!(types.size(id), Some(n * 4));
         }
         assert!(types.get(102).is_none());
-        assert_eq!(types.get(0).unwrap().kind, Kind::VOID);
+        assert_eq!(types.get(0).unwrap().kind, TypeKind::VOID);
         assert!(types.get(int).unwrap().is_signed());
     }
 
@@ -423,7 +429,7 @@ mod tests {
             return;
         };
         let types = Types::parse_all(&bytes).unwrap();
-        let structs = (1..).map_while(|id| types.get(id)).filter(|found| found.kind == Kind::STRUCT);
+        let structs = (1..).map_while(|id| types.get(id)).filter(|found| found.kind == TypeKind::STRUCT);
         let in6_addr = structs.filter(|found| types.is_named(found.name, "in6_addr")).collect::<Vec<_>>();
         assert_eq!(in6_addr.len(), 1);
         assert_eq!((in6_addr[0].size_or_type, in6_addr[0].members().count()), (16, 1));

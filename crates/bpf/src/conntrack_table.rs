@@ -1,7 +1,7 @@
 //! Where the table of connection tracking is, and whether it is still there.
 //!
 //! Nothing tells where it is: it is no symbol that the kernel shows. But whoever reads /proc/net/nf_conntrack has it
-//! noted in the open file ([`Reader`]), and a BPF program finds our open file. Reading it anew shows a table of another
+//! noted in the open file ([`CtTableFile`]), and a BPF program finds our open file. Reading it anew shows a table of another
 //! size, and waits for a change of size that is under way.
 //!
 //! That reading stops at the first entry of one's own, so where there is hardly one it goes through the whole table.
@@ -20,25 +20,25 @@ const LOOK_SHARE: u64 = 4;
 
 /// Where the table is and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Table {
+pub(crate) struct CtTable {
     pub(crate) address: u64,
     pub(crate) buckets: u32,
 }
 
 /// /proc/net/nf_conntrack, open.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct CtTableFile {
     file: Fd,
     /// When it was read last, and what that takes at least (sometimes it waits for a change of size); ns of CPU.
     looked: u64,
     takes: u64,
 }
 
-impl Reader {
+impl CtTableFile {
     /// The file of the namespace that the calling thread is in.
-    pub(crate) fn open(host: &Host) -> Result<Reader, SysError> {
+    pub(crate) fn open(host: &Host) -> Result<CtTableFile, SysError> {
         let file = fs::open(&host.proc_path("thread-self/net/nf_conntrack"))?;
-        Ok(Reader { file, looked: 0, takes: u64::MAX })
+        Ok(CtTableFile { file, looked: 0, takes: u64::MAX })
     }
 
     /// By which the program finds it.
@@ -151,7 +151,7 @@ mod tests {
                 let buckets = resize_probe.buckets().unwrap();
                 assert!(buckets >= 512 && buckets % 512 == 0);
             }
-            let mut reader = Reader::open(&host).unwrap();
+            let mut reader = CtTableFile::open(&host).unwrap();
             reader.look().unwrap();
             assert!(reader.takes < u64::MAX);
         });

@@ -3,7 +3,7 @@
 //! The program (`c/conntrack_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
 //! mapped here; a call walks a stretch of buckets, and what it wrote is one block. What a row looks like is known to
 //! the program and to whoever reads the blocks (`conntrack::backends::bpf::rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
-//! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`Walk::read`].
+//! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`CtWalk::read`].
 //!
 //! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.
 mod context;
@@ -20,7 +20,7 @@ use sys::{Errno, Host, SysError};
 use crate::conntrack_table::MODULE;
 use crate::{BpfError, KernelTypes, Loaded, Program, Spec, load_with};
 pub use walking::Walking;
-pub use wanted::{TupleIs, Wanted};
+pub use wanted::{TupleIs, WantedEntries};
 
 /// The program, and the one that reads a portion of the entries.
 const NAME: &str = "walk_conntrack";
@@ -30,7 +30,7 @@ static OBJECT: &[u8] = include_bytes!("../objects/conntrack_walk.o");
 
 /// The loaded program and its memory. Stays good for as many readings as one likes.
 #[derive(Debug)]
-pub struct Walk {
+pub struct CtWalk {
     loaded: Loaded,
     regions: Mapped,
     parts: u32,
@@ -40,13 +40,13 @@ pub struct Walk {
     portioned: OnceCell<(Loaded, Mapped)>,
 }
 
-impl Walk {
+impl CtWalk {
     /// Loads the program, to write these parts of a row (`enum` in the program) and to know the conditions of `wanted`.
     /// Costs some milliseconds.
-    pub fn load(host: &Host, parts: u32, wanted: &Wanted) -> Result<Walk, BpfError> {
+    pub fn load(host: &Host, parts: u32, wanted: &WantedEntries) -> Result<CtWalk, BpfError> {
         let conditions = wanted.conditions();
         let (loaded, regions) = load_program(host, NAME, parts, conditions)?;
-        Ok(Walk { loaded, regions, parts, conditions, whole: Cell::new(None), portioned: OnceCell::new() })
+        Ok(CtWalk { loaded, regions, parts, conditions, whole: Cell::new(None), portioned: OnceCell::new() })
     }
 
     /// The program that reads a portion at a time, and its memory.
@@ -62,7 +62,7 @@ impl Walk {
     }
 
     /// True if it can do what a walk loaded with these arguments could.
-    pub fn covers(&self, parts: u32, wanted: &Wanted) -> bool {
+    pub fn covers(&self, parts: u32, wanted: &WantedEntries) -> bool {
         self.parts & parts == parts && self.conditions & wanted.conditions() == wanted.conditions()
     }
 
@@ -79,7 +79,7 @@ impl Walk {
     /// which rows are out (EAGAIN), or if it will not keep still (EAGAIN). Chains that do not fit are read in portions.
     /// Fails if /proc/net/nf_conntrack cannot be read. Collects what has expired at the table's beginning, as every
     /// reading of that file does: up to the first entry of one's own.
-    pub fn read<'w>(&'w self, host: &'w Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
+    pub fn read<'w>(&'w self, host: &'w Host, wanted: WantedEntries) -> Result<Walking<'w>, BpfError> {
         Walking::begin(self, host, wanted)
     }
 }

@@ -1,8 +1,8 @@
 //! Doors for the fuzzer: any bytes as object file and as types. None may panic or fail to end.
 use std::hint::black_box;
 
-use crate::btf::{Kind, Types};
-use crate::kernel_types::{Wanted, kinds};
+use crate::btf::{TypeKind, Types};
+use crate::kernel_types::{WantedTypes, kinds};
 use crate::load::{ProgramBuilder, own_types};
 use crate::maps::declared;
 use crate::object::{Object, SymbolKind};
@@ -18,7 +18,7 @@ pub fn fuzz_object(data: &[u8]) {
     _ = black_box(declared(&object, &own));
     let names = object.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Function).map(|symbol| symbol.name);
     for name in names.take(16) {
-        let mut wanted = Wanted::new();
+        let mut wanted = WantedTypes::new();
         let Ok(mut builder) = ProgramBuilder::new(&object, &own, name, &mut wanted) else { continue };
         let Some((_, section)) = object.section(".BTF") else { continue };
         let Ok(mut kernel) = Types::parse(section.bytes) else { continue };
@@ -30,8 +30,8 @@ pub fn fuzz_object(data: &[u8]) {
 /// Reads bytes as types: every type, member, constant and size.
 pub fn fuzz_btf(data: &[u8]) {
     let Ok(types) = Types::parse_all(data) else { return };
-    let mut wanted = Wanted::new();
-    let number = wanted.add("sock", kinds(&[Kind::STRUCT]));
+    let mut wanted = WantedTypes::new();
+    let number = wanted.add("sock", kinds(&[TypeKind::STRUCT]));
     look_at_each(&types);
     // The same once more as if a module's types went on from them.
     if let Ok(mut more) = Types::parse_over(data, types.clone()) {
@@ -42,7 +42,7 @@ pub fn fuzz_btf(data: &[u8]) {
         for kind in crate::core_relocations::ALL {
             for type_id in 1..20 {
                 let relocation = crate::core_relocations::Relocation { offset: 0, type_id, path, kind };
-                let candidates = [(type_id, Kind::STRUCT), (type_id + 1, Kind::STRUCT)];
+                let candidates = [(type_id, TypeKind::STRUCT), (type_id + 1, TypeKind::STRUCT)];
                 _ = black_box(resolve(&relocation, &types, &types, &candidates));
                 black_box(describe(&relocation, &types));
             }
@@ -99,7 +99,7 @@ mod tests {
         let object = Object::parse(SELFTEST).unwrap();
         let own = own_types(&object).unwrap();
         for name in ["tasks", "changed", "fill"] {
-            let mut wanted = Wanted::new();
+            let mut wanted = WantedTypes::new();
             let mut builder = ProgramBuilder::new(&object, &own, name, &mut wanted).unwrap();
             let before = format!("{builder:?}");
             let mut kernel = own.clone();

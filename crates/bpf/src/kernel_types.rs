@@ -2,7 +2,7 @@
 use sys::bpf::{Mapped, map_file};
 use sys::{Errno, Host, SysError, fs};
 
-use crate::btf::{Kind, Names, Types};
+use crate::btf::{TypeKind, TypeNames, Types};
 use crate::error::BpfError;
 
 const FOLDER: &str = "kernel/btf";
@@ -51,7 +51,7 @@ impl KernelTypes {
     }
 
     /// Finds the wanted names in one pass over all types.
-    pub(crate) fn find(&self, wanted: &mut Wanted) -> Result<Types<'_>, BpfError> {
+    pub(crate) fn find(&self, wanted: &mut WantedTypes) -> Result<Types<'_>, BpfError> {
         let mut types = Types::parse(self.kernel.bytes())?;
         wanted.meet_all(&mut types)?;
         let Some(module) = &self.module else { return Ok(types) };
@@ -87,8 +87,8 @@ fn read_whole(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError
 
 /// Names that are looked for, and the types found.
 #[derive(Debug)]
-pub(crate) struct Wanted {
-    names: Vec<Name>,
+pub(crate) struct WantedTypes {
+    names: Vec<WantedName>,
     /// Kinds that anybody wants, a bit each.
     kinds: u32,
     /// Bit per hash of a name's first eight bytes: turns away 99 of 100 other names at the price of one load.
@@ -98,24 +98,24 @@ pub(crate) struct Wanted {
 const SIEVE_WORDS: usize = 64;
 
 #[derive(Debug)]
-struct Name {
+struct WantedName {
     text: Box<str>,
     head: u64,
     kinds: u32,
-    found: Vec<(u32, Kind)>,
+    found: Vec<(u32, TypeKind)>,
 }
 
 /// A set of kinds.
-pub(crate) fn kinds(of: &[Kind]) -> u32 {
+pub(crate) fn kinds(of: &[TypeKind]) -> u32 {
     of.iter().fold(0, |set, kind| set | 1 << kind.0)
 }
 
-impl Wanted {
-    pub(crate) fn new() -> Wanted {
-        Wanted { names: Vec::new(), kinds: 0, sieve: [0; SIEVE_WORDS] }
+impl WantedTypes {
+    pub(crate) fn new() -> WantedTypes {
+        WantedTypes { names: Vec::new(), kinds: 0, sieve: [0; SIEVE_WORDS] }
     }
 
-    /// Adds a name that counts for these kinds of types. The number is for [`Wanted::found`].
+    /// Adds a name that counts for these kinds of types. The number is for [`WantedTypes::found`].
     pub(crate) fn add(&mut self, name: &str, kinds: u32) -> usize {
         self.kinds |= kinds;
         if let Some(at) = self.names.iter().position(|have| &*have.text == name && have.kinds == kinds) {
@@ -130,12 +130,12 @@ impl Wanted {
         if let Some(word) = self.sieve.get_mut(word) {
             *word |= bit;
         }
-        self.names.push(Name { text: name.into(), head, kinds, found: Vec::new() });
+        self.names.push(WantedName { text: name.into(), head, kinds, found: Vec::new() });
         self.names.len() - 1
     }
 
     /// The types of that name: (id, kind).
-    pub(crate) fn found(&self, number: usize) -> &[(u32, Kind)] {
+    pub(crate) fn found(&self, number: usize) -> &[(u32, TypeKind)] {
         self.names.get(number).map_or(&[], |name| &name.found)
     }
 
@@ -146,7 +146,7 @@ impl Wanted {
     }
 
     #[inline]
-    fn meet(&mut self, id: u32, kind: Kind, names: Names<'_>, name: u32) {
+    fn meet(&mut self, id: u32, kind: TypeKind, names: TypeNames<'_>, name: u32) {
         if self.kinds >> kind.0 & 1 == 0 || name == 0 {
             return;
         }
@@ -204,17 +204,17 @@ mod tests {
         let function = made.function("sock");
         let twice = made.structure("sock", 8, &[]);
         let types = KernelTypes { kernel: Bytes::Read(made.bytes()), module: None };
-        let mut wanted = Wanted::new();
-        let numbers = names.map(|name| wanted.add(name, kinds(&[Kind::STRUCT])));
-        let called = wanted.add("sock", kinds(&[Kind::FUNCTION]));
-        let absent = wanted.add("sock_", kinds(&[Kind::STRUCT, Kind::FUNCTION]));
-        assert_eq!(wanted.add("tcp", kinds(&[Kind::STRUCT])), numbers[6], "asked once");
+        let mut wanted = WantedTypes::new();
+        let numbers = names.map(|name| wanted.add(name, kinds(&[TypeKind::STRUCT])));
+        let called = wanted.add("sock", kinds(&[TypeKind::FUNCTION]));
+        let absent = wanted.add("sock_", kinds(&[TypeKind::STRUCT, TypeKind::FUNCTION]));
+        assert_eq!(wanted.add("tcp", kinds(&[TypeKind::STRUCT])), numbers[6], "asked once");
         types.find(&mut wanted).unwrap();
-        assert_eq!(wanted.found(numbers[0]), [(ids[0], Kind::STRUCT), (twice, Kind::STRUCT)]);
+        assert_eq!(wanted.found(numbers[0]), [(ids[0], TypeKind::STRUCT), (twice, TypeKind::STRUCT)]);
         for at in 1..names.len() {
-            assert_eq!(wanted.found(numbers[at]), [(ids[at], Kind::STRUCT)], "{}", names[at]);
+            assert_eq!(wanted.found(numbers[at]), [(ids[at], TypeKind::STRUCT)], "{}", names[at]);
         }
-        assert_eq!(wanted.found(called), [(function, Kind::FUNCTION)]);
+        assert_eq!(wanted.found(called), [(function, TypeKind::FUNCTION)]);
         assert!(wanted.found(absent).is_empty() && wanted.found(usize::MAX).is_empty());
     }
 
@@ -231,12 +231,12 @@ mod tests {
         assert_eq!((many[0], conn), (sock + 1, sock + 41));
         let module = Some(Bytes::Read(own.bytes()));
         let types = KernelTypes { kernel: Bytes::Read(base.bytes()), module };
-        let mut wanted = Wanted::new();
-        let number = |wanted: &mut Wanted, name| wanted.add(name, kinds(&[Kind::STRUCT]));
+        let mut wanted = WantedTypes::new();
+        let number = |wanted: &mut WantedTypes, name| wanted.add(name, kinds(&[TypeKind::STRUCT]));
         let (a, b) = (number(&mut wanted, "nf_conn"), number(&mut wanted, "sock"));
         let found = types.find(&mut wanted).unwrap();
-        assert_eq!(wanted.found(a), [(conn, Kind::STRUCT)]);
-        assert_eq!(wanted.found(b), [(sock, Kind::STRUCT), (again, Kind::STRUCT)]);
+        assert_eq!(wanted.found(a), [(conn, TypeKind::STRUCT)]);
+        assert_eq!(wanted.found(b), [(sock, TypeKind::STRUCT), (again, TypeKind::STRUCT)]);
         assert!(found.is_of_kernel(sock) && !found.is_of_kernel(conn));
         let members: Vec<_> = found.get(conn).unwrap().members().collect();
         assert_eq!((found.name(members[0].name), found.size(members[0].type_id)), ("mark", Some(4)));

@@ -41,7 +41,7 @@ pub use link::{IterRows, Link};
 pub use load::{Loaded, Spec, load, load_with};
 pub use maps::Map;
 pub use owners_files::OwnersFiles;
-pub use probe::{Ability, Probe, probe};
+pub use probe::{Ability, FeatureProbe, probe};
 pub use program::Program;
 pub use ring_blocks::{EventProgram, RingBlocks};
 pub use sys::bpf::{Mapped, Ring};

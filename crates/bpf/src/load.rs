@@ -6,10 +6,10 @@ use sys::bpf::{LOG_BYTES_MAX, MapShape, ProgramShape, load_program};
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, sandbox};
 
-use crate::btf::{Kind, Types, essential};
+use crate::btf::{TypeKind, Types, essential};
 use crate::core_relocations::{self, Relocation, RelocationKind};
 use crate::error::BpfError;
-use crate::kernel_types::{KernelTypes, Wanted, kinds};
+use crate::kernel_types::{KernelTypes, WantedTypes, kinds};
 use crate::maps::{Declared, Map, declared};
 use crate::object::{ElfRelocation, Object, SymbolKind};
 use crate::patch::{CALL, Code, POISON};
@@ -63,7 +63,7 @@ pub fn load(host: &Host, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
 pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
     let object = Object::parse(spec.object)?;
     let own = own_types(&object)?;
-    let mut wanted = Wanted::new();
+    let mut wanted = WantedTypes::new();
     let builders = spec.programs.iter().map(|name| ProgramBuilder::new(&object, &own, name, &mut wanted));
     let mut builders = builders.collect::<Result<Vec<_>, _>>()?;
     let kernel = types.find(&mut wanted)?;
@@ -138,13 +138,13 @@ pub(crate) struct ProgramBuilder<'a> {
 type Callee = Option<usize>;
 
 /// Adds the type that a note is about, by name and kind.
-fn want_type(own: &Types<'_>, relocation: &Relocation<'_>, wanted: &mut Wanted) -> usize {
+fn want_type(own: &Types<'_>, relocation: &Relocation<'_>, wanted: &mut WantedTypes) -> usize {
     let Some(root) = own.get(relocation.type_id) else { return usize::MAX };
     let name = essential(own.name(root.name));
     if name.is_empty() || relocation.kind == RelocationKind::LocalTypeId {
         return usize::MAX;
     }
-    let kinds = if root.kind.is_enum() { kinds(&[Kind::ENUM, Kind::ENUM64]) } else { kinds(&[root.kind]) };
+    let kinds = if root.kind.is_enum() { kinds(&[TypeKind::ENUM, TypeKind::ENUM64]) } else { kinds(&[root.kind]) };
     wanted.add(name, kinds)
 }
 
@@ -154,7 +154,7 @@ impl<'a> ProgramBuilder<'a> {
         object: &Object<'a>,
         own: &Types<'a>,
         name: &str,
-        wanted: &mut Wanted,
+        wanted: &mut WantedTypes,
     ) -> Result<ProgramBuilder<'a>, BpfError> {
         let missing = || BpfError::NoSuch { kind: "program", name: name.into() };
         let function =
@@ -173,7 +173,7 @@ impl<'a> ProgramBuilder<'a> {
             let Some(offset) = within(place.offset) else { continue };
             let target = object.symbols.get(place.symbol);
             let outside = target.filter(|target| target.section == 0);
-            let callee = outside.map(|target| wanted.add(target.name, kinds(&[Kind::FUNCTION])));
+            let callee = outside.map(|target| wanted.add(target.name, kinds(&[TypeKind::FUNCTION])));
             places.push((ElfRelocation { offset, ..place }, callee));
         }
         let ext = object.section(".BTF.ext").map_or(&[][..], |(_, section)| section.bytes);
@@ -195,7 +195,12 @@ impl<'a> ProgramBuilder<'a> {
     }
 
     /// Writes the kernel's offsets, sizes and numbers into the instructions.
-    pub(crate) fn relocate(&mut self, own: &Types<'_>, kernel: &Types<'_>, wanted: &Wanted) -> Result<(), BpfError> {
+    pub(crate) fn relocate(
+        &mut self,
+        own: &Types<'_>,
+        kernel: &Types<'_>,
+        wanted: &WantedTypes,
+    ) -> Result<(), BpfError> {
         for (relocation, name) in &self.relocations {
             let resolution = resolve(relocation, own, kernel, wanted.found(*name))?;
             let nothing = relocation.kind == RelocationKind::TypeId && wanted.found(*name).is_empty();
@@ -211,7 +216,7 @@ impl<'a> ProgramBuilder<'a> {
     }
 
     /// Puts maps, variables and the kernel's functions into the instructions.
-    fn link(&mut self, tables: &mut Tables<'_, '_>, wanted: &Wanted) -> Result<(), BpfError> {
+    fn link(&mut self, tables: &mut Tables<'_, '_>, wanted: &WantedTypes) -> Result<(), BpfError> {
         for (place, callee) in &self.places {
             let at = place.offset;
             let symbol = tables.object.symbols.get(place.symbol).ok_or(wrong("a place without symbol"))?;
@@ -239,7 +244,7 @@ impl<'a> ProgramBuilder<'a> {
         Ok(())
     }
 
-    fn load(&self, licence: &std::ffi::CStr, wanted: &Wanted) -> Result<Program, BpfError> {
+    fn load(&self, licence: &std::ffi::CStr, wanted: &WantedTypes) -> Result<Program, BpfError> {
         let (kind, attach, flags) = self.program_type.numbers();
         let target = match (self.target, self.program_type.target()) {
             (Some(number), Some((_, _, kind, name))) => {

@@ -12,7 +12,7 @@ pub(crate) struct Made {
 }
 
 /// A member: name, type, offset in bits, width of a bit field or 0.
-pub(crate) type Part<'a> = (&'a str, u32, u32, u32);
+pub(crate) type MadeMember<'a> = (&'a str, u32, u32, u32);
 
 impl Made {
     pub(crate) fn new() -> Made {
@@ -55,15 +55,15 @@ impl Made {
         self.add("", 3, 0, 0, &[of, 1, count])
     }
 
-    pub(crate) fn structure(&mut self, name: &str, bytes: u32, members: &[Part<'_>]) -> u32 {
+    pub(crate) fn structure(&mut self, name: &str, bytes: u32, members: &[MadeMember<'_>]) -> u32 {
         self.composite(4, name, bytes, members)
     }
 
-    pub(crate) fn union(&mut self, name: &str, bytes: u32, members: &[Part<'_>]) -> u32 {
+    pub(crate) fn union(&mut self, name: &str, bytes: u32, members: &[MadeMember<'_>]) -> u32 {
         self.composite(5, name, bytes, members)
     }
 
-    fn composite(&mut self, kind: u32, name: &str, bytes: u32, members: &[Part<'_>]) -> u32 {
+    fn composite(&mut self, kind: u32, name: &str, bytes: u32, members: &[MadeMember<'_>]) -> u32 {
         let flag = members.iter().any(|member| member.3 > 0);
         let mut tail = Vec::new();
         for (name, id, offset, bits) in members {

@@ -4,9 +4,9 @@ use std::ffi::CStr;
 use sys::Host;
 use sys::bpf::{ProgramShape, load_program};
 
-use crate::btf::Kind;
+use crate::btf::TypeKind;
 use crate::error::BpfError;
-use crate::kernel_types::{KernelTypes, Wanted, kinds};
+use crate::kernel_types::{KernelTypes, WantedTypes, kinds};
 use crate::program::ProgramType;
 
 /// Something that our programs need.
@@ -88,7 +88,7 @@ impl Ability {
 
 /// Whether an ability is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct FeatureProbe {
     /// Which.
     pub ability: Ability,
     /// None: it is there. Else why not.
@@ -103,13 +103,13 @@ const LICENCE: &CStr = c"Dual BSD/GPL";
 
 /// Finds out all of [`Ability::ALL`]: the kernel's types are read once, five programs of three instructions are loaded
 /// and dropped. 2 to 4 ms; nothing is attached.
-pub fn probe(host: &Host) -> Vec<Probe> {
-    let mut wanted = Wanted::new();
-    let function = kinds(&[Kind::FUNCTION]);
+pub fn probe(host: &Host) -> Vec<FeatureProbe> {
+    let mut wanted = WantedTypes::new();
+    let function = kinds(&[TypeKind::FUNCTION]);
     let casts = ["bpf_rdonly_cast", "bpf_rcu_read_lock", "bpf_rcu_read_unlock"].map(|name| wanted.add(name, function));
     let files = [wanted.add("bpf_iter_task_file", function)];
     let sockets = ["bpf_iter_tcp", "bpf_iter_udp"].map(|name| wanted.add(name, function));
-    let tracepoint = wanted.add("btf_trace_inet_sock_set_state", kinds(&[Kind::TYPEDEF]));
+    let tracepoint = wanted.add("btf_trace_inet_sock_set_state", kinds(&[TypeKind::TYPEDEF]));
     let types = KernelTypes::read(host).and_then(|types| types.find(&mut wanted).map(drop)).err();
     let named = |ability: Ability, numbers: &[usize]| match &types {
         Some(error) => Some(error.clone()),
@@ -138,7 +138,7 @@ pub fn probe(host: &Host) -> Vec<Probe> {
         Ability::Tracepoints => named(ability, &[tracepoint]).or_else(traced),
         Ability::AcceptHooks => created(),
     };
-    Ability::ALL.map(|ability| Probe { ability, error: error(ability) }).into()
+    Ability::ALL.map(|ability| FeatureProbe { ability, error: error(ability) }).into()
 }
 
 fn lacks(ability: Ability) -> BpfError {

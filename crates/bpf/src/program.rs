@@ -2,7 +2,7 @@
 use sys::bpf::NetfilterPlace;
 use sys::{Errno, Fd, SysError, bpf};
 
-use crate::btf::Kind;
+use crate::btf::TypeKind;
 use crate::error::BpfError;
 use crate::link::Link;
 
@@ -65,10 +65,10 @@ impl<'a> ProgramType<'a> {
     }
 
     /// Name and kind of the kernel's type that stands for the target, and what to call the target in an error.
-    pub(crate) fn target(self) -> Option<(String, Kind, &'static str, &'a str)> {
+    pub(crate) fn target(self) -> Option<(String, TypeKind, &'static str, &'a str)> {
         match self {
-            ProgramType::Tracepoint(name) => Some((format!("btf_trace_{name}"), Kind::TYPEDEF, "tracepoint", name)),
-            ProgramType::Iterator(name) => Some((format!("bpf_iter_{name}"), Kind::FUNCTION, "iterator", name)),
+            ProgramType::Tracepoint(name) => Some((format!("btf_trace_{name}"), TypeKind::TYPEDEF, "tracepoint", name)),
+            ProgramType::Iterator(name) => Some((format!("bpf_iter_{name}"), TypeKind::FUNCTION, "iterator", name)),
             ProgramType::Called | ProgramType::Cgroup(_) | ProgramType::PeerName(_) | ProgramType::Netfilter => None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The object's types are a selection of the kernel's: the same names, fewer members, other offsets. A way through them
 //! (`sock`, member `__sk_common`, member `skc_net`, …) is walked again in the kernel's types by names.
-use crate::btf::{Kind, Member, Types, essential};
+use crate::btf::{Member, TypeKind, Types, essential};
 use crate::core_relocations::{Relocation, RelocationKind};
 use crate::error::BpfError;
 
@@ -65,7 +65,7 @@ pub(crate) fn resolve(
     relocation: &Relocation<'_>,
     local: &Types<'_>,
     kernel: &Types<'_>,
-    candidates: &[(u32, Kind)],
+    candidates: &[(u32, TypeKind)],
 ) -> Result<Resolution, BpfError> {
     let (own, steps) = own_operand(relocation, local).ok_or(wrong("a way that does not fit its type"))?;
     let mut found: Option<Operand> = None;
@@ -171,7 +171,7 @@ fn kernel_operand(
     })
 }
 
-/// Name and value of the constant that a note names.
+/// WantedName and value of the constant that a note names.
 fn own_value<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
     let index: usize = relocation.path.parse().ok()?;
     let (_, constants) = local.bare(relocation.type_id)?;
@@ -285,8 +285,8 @@ fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -
             return one.is_empty() || other.is_empty() || one == other;
         }
         return match a.kind {
-            Kind::INT => !a.is_old_bit_field() && !b.is_old_bit_field(),
-            Kind::PTR | Kind::FLOAT | Kind::FORWARD => true,
+            TypeKind::INT => !a.is_old_bit_field() && !b.is_old_bit_field(),
+            TypeKind::PTR | TypeKind::FLOAT | TypeKind::FORWARD => true,
             _ => false,
         };
     }
@@ -309,8 +309,8 @@ fn operand_at(types: &Types<'_>, location: &Location, kind: RelocationKind) -> O
         RelocationKind::ByteOffset if is_field => loose(byte),
         RelocationKind::ByteOffset => {
             let widening = match bare.kind {
-                Kind::PTR => Widening::Pointer,
-                Kind::INT if !bare.is_signed() => Widening::Number,
+                TypeKind::PTR => Widening::Pointer,
+                TypeKind::INT if !bare.is_signed() => Widening::Number,
                 _ => Widening::Fixed,
             };
             let width = (!location.element).then_some((bytes, widening));
@@ -353,7 +353,7 @@ fn storage(types: &Types<'_>, location: &Location) -> Option<(u64, u32)> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::made::{Made, Part};
+    use crate::made::{Made, MadeMember};
     use proptest::prelude::*;
 
     /// Asks about `path` of `type_id` of `local`, where the kernel's candidates are `theirs`.
@@ -393,15 +393,15 @@ mod tests {
         kernel.walk(|_, _, _| {}).unwrap();
         let ask = |path, kind| {
             let relocation = Relocation { offset: 0, type_id: own, path, kind };
-            number(resolve(&relocation, &local, &kernel, &[(theirs, Kind::STRUCT)]).unwrap())
+            number(resolve(&relocation, &local, &kernel, &[(theirs, TypeKind::STRUCT)]).unwrap())
         };
         assert_eq!((ask("0:0", RelocationKind::ByteOffset), ask("0", RelocationKind::TypeSize)), (Some(32), Some(64)));
         assert_eq!((ask("0", RelocationKind::TypeExists), ask("0", RelocationKind::TypeId)), (Some(1), Some(0)));
     }
 
     /// `struct thing` with these members, on both sides; the first id is u32's, the second u64's, the third s32's.
-    fn pair(own: &[Part<'_>], theirs: &[Part<'_>]) -> (Made, u32, Made, u32) {
-        let make = |members: &[Part<'_>]| {
+    fn pair(own: &[MadeMember<'_>], theirs: &[MadeMember<'_>]) -> (Made, u32, Made, u32) {
+        let make = |members: &[MadeMember<'_>]| {
             let mut made = Made::new();
             made.int("u32", 4, false);
             made.int("u64", 8, false);

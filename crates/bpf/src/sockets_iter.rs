@@ -5,7 +5,7 @@
 //! CAP_PERFMON. Start reading at [`TcpIterator::read`].
 use sys::{Blocks, Errno, Host, SysError};
 
-use crate::sockets_walk::Wanted;
+use crate::sockets_walk::WantedSockets;
 use crate::{BpfError, IterRows, Link, Loaded, Spec, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/sockets_iter.o");
@@ -49,14 +49,14 @@ impl TcpIterator {
 
     /// Begins to read the sockets of the calling thread's namespace; what `wanted` says of namespaces is not looked
     /// at. Begin the next reading when this one is over: they share the program's memory.
-    pub fn read(&self, wanted: Wanted) -> Result<Iterating, BpfError> {
+    pub fn read(&self, wanted: WantedSockets) -> Result<Iterating, BpfError> {
         self.loaded.map("pass")?.put(&0u32.to_ne_bytes(), &pass(&wanted))?;
         Ok(Iterating { rows: self.link.iterate()?, block: vec![0; HEAD + READ].into(), begun: false })
     }
 }
 
 /// `struct pass` before its first call.
-fn pass(wanted: &Wanted) -> Vec<u8> {
+fn pass(wanted: &WantedSockets) -> Vec<u8> {
     let [sport, sport_mask, dport, dport_mask] = wanted.ports();
     let words: [u32; WORDS] = [wanted.states, wanted.families(), sport, sport_mask, dport, dport_mask, 0, 0, 0, 0];
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -108,7 +108,7 @@ mod tests {
         let door = TcpIterator::load(&Host::live(), 0, [3, 5]).unwrap();
         assert!(door.covers(0) && !door.covers(1));
         for _ in 0..2 {
-            let mut reading = door.read(Wanted { states: 1 << 10, v6: false, ..Wanted::ALL }).unwrap();
+            let mut reading = door.read(WantedSockets { states: 1 << 10, v6: false, ..WantedSockets::ALL }).unwrap();
             let (mut blocks, mut rows, mut head) = (0, 0, Vec::new());
             while let Some(block) = reading.next().unwrap() {
                 blocks += 1;
@@ -122,7 +122,7 @@ mod tests {
             }
             assert!(rows >= 1500 && blocks > 1, "{rows} rows in {blocks} blocks");
         }
-        let nothing = Wanted { states: 0, ..Wanted::ALL };
+        let nothing = WantedSockets { states: 0, ..WantedSockets::ALL };
         assert!(door.read(nothing).unwrap().next().unwrap().is_none());
     }
 }

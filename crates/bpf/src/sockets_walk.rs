@@ -3,7 +3,7 @@
 //! The program (`c/sockets_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
 //! mapped here; a call walks a stretch of buckets, and what it wrote is one block. What a row looks like is known to
 //! the program and to whoever reads the blocks (`sockets::bpf_rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
-//! CAP_BPF and CAP_PERFMON. Start reading at [`Walk::read`].
+//! CAP_BPF and CAP_PERFMON. Start reading at [`TcpWalk::read`].
 use sys::bpf::Mapped;
 use sys::{Blocks, Errno, Host, SysError};
 
@@ -27,7 +27,7 @@ const FULL: u32 = 3;
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
+pub enum TcpTable {
     /// Everything that is connected, or was: `ehash`.
     Connections,
     /// Listeners, of all namespaces in one table: `lhash2`.
@@ -36,7 +36,7 @@ pub enum Table {
 
 /// Which of its sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedSockets {
     /// State mask, bit n = state n. A time-wait socket counts as what it waits in, a request one as SYN_RECV.
     pub states: u32,
     /// AF_INET sockets.
@@ -48,15 +48,16 @@ pub struct Wanted {
     /// Peer port; 0 is any.
     pub dport: u16,
     /// Number of the namespace whose table is walked; `None` is the calling thread's.
-    /// Takes a walk that was loaded with [`Reach::Everywhere`].
+    /// Takes a walk that was loaded with [`Reach::AllNetns`].
     pub netns: Option<u32>,
     /// Sockets of every namespace in that table, not of that one alone.
     pub all: bool,
 }
 
-impl Wanted {
+impl WantedSockets {
     /// Every socket of the calling thread's namespace.
-    pub const ALL: Wanted = Wanted { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
+    pub const ALL: WantedSockets =
+        WantedSockets { states: 0x1f7e, v4: true, v6: true, sport: 0, dport: 0, netns: None, all: false };
 
     /// Bit 0 IPv4, bit 1 IPv6.
     pub(crate) fn families(&self) -> u32 {
@@ -78,31 +79,31 @@ pub enum Reach {
     /// Its listeners too.
     Own,
     /// Both tables of any namespace, and the list of all.
-    Everywhere,
+    AllNetns,
 }
 
 /// The loaded programs and their memory. Stays good for as many readings as one likes.
 #[derive(Debug)]
-pub struct Walk {
+pub struct TcpWalk {
     loaded: Loaded,
     region: Mapped,
     parts: u32,
     reach: Reach,
 }
 
-impl Walk {
+impl TcpWalk {
     /// Loads the programs, to write these parts of a row (`enum` in the program). Costs some milliseconds.
     ///
     /// `secret` is mixed into what would else be an address of the kernel's.
-    pub fn load(host: &Host, reach: Reach, parts: u32, secret: [u64; 2]) -> Result<Walk, BpfError> {
+    pub fn load(host: &Host, reach: Reach, parts: u32, secret: [u64; 2]) -> Result<TcpWalk, BpfError> {
         let programs: &[&str] = match reach {
             Reach::Connections => &["walk_ehash"],
             Reach::Own => &["walk_ehash", "walk_listeners"],
-            Reach::Everywhere => &["walk_ehash", "walk_listeners", "list_namespaces"],
+            Reach::AllNetns => &["walk_ehash", "walk_listeners", "list_namespaces"],
         };
-        let loaded = load_programs(host, programs, parts, reach == Reach::Everywhere, secret)?;
+        let loaded = load_programs(host, programs, parts, reach == Reach::AllNetns, secret)?;
         let region = loaded.map("out")?.mapped()?;
-        Ok(Walk { loaded, region, parts, reach })
+        Ok(TcpWalk { loaded, region, parts, reach })
     }
 
     /// True if it can do what a walk loaded with these arguments could.
@@ -115,10 +116,10 @@ impl Walk {
     /// A chain that does not fit into the region is read in portions, each in a pass of its own; no row of it is handed
     /// out before all of them are there. The blocks end in an error if the namespace is gone (ESRCH) or if a chain will
     /// not keep still (EAGAIN): then all rows of the chains before it are out, and none of it or of those behind.
-    pub fn read(&self, table: Table, wanted: Wanted) -> Result<Walking<'_>, BpfError> {
+    pub fn read(&self, table: TcpTable, wanted: WantedSockets) -> Result<Walking<'_>, BpfError> {
         let program = self.loaded.program(match table {
-            Table::Connections => "walk_ehash",
-            Table::Listeners => "walk_listeners",
+            TcpTable::Connections => "walk_ehash",
+            TcpTable::Listeners => "walk_listeners",
         })?;
         Ok(Walking {
             region: &self.region,
@@ -133,13 +134,13 @@ impl Walk {
         })
     }
 
-    /// As [`namespaces`], without loading anything. Takes a walk that was loaded with [`Reach::Everywhere`].
+    /// As [`namespaces`], without loading anything. Takes a walk that was loaded with [`Reach::AllNetns`].
     pub fn namespaces(&self, host: &Host) -> Result<Vec<Namespace>, BpfError> {
         recorded(host, |into| list(&self.loaded, &self.region, into))
     }
 
     /// Buckets of a table and whether the namespace has one of its own; nothing is read.
-    pub fn size(&self, table: Table, wanted: Wanted) -> Result<(u32, bool), BpfError> {
+    pub fn size(&self, table: TcpTable, wanted: WantedSockets) -> Result<(u32, bool), BpfError> {
         let walking = self.read(table, wanted)?;
         let mut context = Context::new(&wanted, 0, 0);
         walking.program.run(&mut context.0)?;
@@ -169,7 +170,7 @@ fn load_programs(
 pub struct Walking<'w> {
     region: &'w Mapped,
     program: &'w Program,
-    wanted: Wanted,
+    wanted: WantedSockets,
     next: u32,
     buckets: u32,
     unquiet: u32,
@@ -283,7 +284,7 @@ impl Context {
     const PORTION: usize = 152;
     const BYTES: usize = 160;
 
-    fn new(wanted: &Wanted, start: u32, end: u32) -> Context {
+    fn new(wanted: &WantedSockets, start: u32, end: u32) -> Context {
         let ([sport, sport_mask, dport, dport_mask], families) = (wanted.ports(), wanted.families());
         let (netns, all) = (wanted.netns.unwrap_or(0), u32::from(wanted.all));
         let (states, off) = (wanted.states, HEAD as u32);
@@ -347,7 +348,7 @@ fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfE
     let failed = |errno| BpfError::Io(SysError::new("bpf_prog_run", "the list of network namespaces", errno));
     let mut portions = vec![Portion::ALL];
     while let Some(portion) = portions.pop() {
-        let mut context = Context::new(&Wanted::ALL, 0, 0);
+        let mut context = Context::new(&WantedSockets::ALL, 0, 0);
         context.take_only(portion);
         program.run(&mut context.0)?;
         match context.get(Context::STATUS) {
@@ -395,10 +396,10 @@ mod tests {
     fn root_the_same_by_a_walk_that_is_loaded() {
         testkit::require_root!();
         let host = Host::live();
-        let walk = Walk::load(&host, Reach::Everywhere, 0, [7, 9]).unwrap();
+        let walk = TcpWalk::load(&host, Reach::AllNetns, 0, [7, 9]).unwrap();
         let own = sys::netns::current_inode().unwrap();
         assert!(walk.namespaces(&host).unwrap().iter().any(|ns| u64::from(ns.netns_id) == own));
-        let less = Walk::load(&host, Reach::Own, 0, [7, 9]).unwrap();
+        let less = TcpWalk::load(&host, Reach::Own, 0, [7, 9]).unwrap();
         assert!(less.namespaces(&host).is_err());
     }
 
@@ -407,11 +408,11 @@ mod tests {
     fn root_portions_of_the_list_are_the_list() {
         testkit::require_root!();
         let labs: Vec<_> = (0..4).map(|_| testkit::netns::Lab::new("portions")).collect();
-        let walk = Walk::load(&Host::live(), Reach::Everywhere, 0, [7, 9]).unwrap();
+        let walk = TcpWalk::load(&Host::live(), Reach::AllNetns, 0, [7, 9]).unwrap();
         let program = walk.loaded.program("list_namespaces").unwrap();
         let mut found = Vec::new();
         for portion in Portion::ALL.halves().unwrap().iter().flat_map(|half| half.halves().unwrap()) {
-            let mut context = Context::new(&Wanted::ALL, 0, 0);
+            let mut context = Context::new(&WantedSockets::ALL, 0, 0);
             context.take_only(portion);
             program.run(&mut context.0).unwrap();
             found.extend(parse(&walk.region.bytes()[HEAD..context.get(Context::OFF) as usize]));
@@ -431,11 +432,11 @@ mod tests {
     #[test]
     fn root_a_table_has_buckets() {
         testkit::require_root!();
-        let walk = Walk::load(&Host::live(), Reach::Everywhere, 0, [7, 9]).unwrap();
-        let (buckets, own) = walk.size(Table::Connections, Wanted::ALL).unwrap();
+        let walk = TcpWalk::load(&Host::live(), Reach::AllNetns, 0, [7, 9]).unwrap();
+        let (buckets, own) = walk.size(TcpTable::Connections, WantedSockets::ALL).unwrap();
         assert!(buckets.is_power_of_two() && !own);
-        let gone = Wanted { netns: Some(1), ..Wanted::ALL };
-        let error = walk.read(Table::Connections, gone).unwrap().next().map(|_| ()).unwrap_err();
+        let gone = WantedSockets { netns: Some(1), ..WantedSockets::ALL };
+        let error = walk.read(TcpTable::Connections, gone).unwrap().next().map(|_| ()).unwrap_err();
         assert_eq!(error.errno, Errno::SRCH);
     }
 }

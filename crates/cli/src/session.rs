@@ -78,7 +78,7 @@ impl Session {
         let (mut resolver, mut troubles) = (None, Vec::new());
         if place.resolve {
             // Before another namespace is entered: the name servers are those of the caller's.
-            match Resolver::start(&host, &host::hosts::Options::default()) {
+            match Resolver::start(&host, &host::hosts::ResolverOptions::default()) {
                 Ok(started) => resolver = Some(started),
                 Err(error) => troubles.push(error.to_string()),
             }

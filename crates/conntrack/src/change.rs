@@ -4,7 +4,7 @@
 //! user namespace.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Conversation, DecodeError, DumpError, Part, Request};
+use netlink::{Answer, Conversation, DecodeError, DumpError, Query, Request};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
 use sys::{Errno, Host, Kernel};
@@ -352,12 +352,12 @@ impl<'h> Changes<'h> {
         &mut self,
         what: &'static str,
         request: &Request,
-        each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+        each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
     ) -> Result<(), DumpError> {
         // One name for all: a recording keeps the answers in their order.
         let key = format!("ctnetlink/change/{}", self.place.netns_id);
         let netns = self.place.netns;
-        let ask = Ask { what, protocol: NETLINK_NETFILTER, request, key: &key, note: "", netns };
+        let ask = Query { what, protocol: NETLINK_NETFILTER, request, key: &key, note: "", netns };
         self.conversation.exchange(self.host, &ask, each).map(|_| ())
     }
 }

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::Conntrack;
-use sys::{Host, Modules, Part, Presence, fs};
+use sys::{Host, KernelPart, Modules, Presence, fs};
 
 use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
 use crate::backends::bpf::rows::EntryBytes;
@@ -24,7 +24,7 @@ pub struct Probe {
 }
 
 /// What answers for the table by netlink: asking it loads connection tracking itself, too.
-const PART: Part = Part { module: "nf_conntrack_netlink", function: "ctnetlink_dump_table" };
+const PART: KernelPart = KernelPart { module: "nf_conntrack_netlink", function: "ctnetlink_dump_table" };
 
 /// Why the kernel is not asked by netlink; none if asking loads no module.
 pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {

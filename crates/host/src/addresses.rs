@@ -1,7 +1,7 @@
 //! Addresses of a network namespace's own, asked of rtnetlink.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attrs, Part, Request};
+use netlink::{Answer, Attrs, Query, Request};
 use record::Addr;
 use sys::{Host, NetNs};
 
@@ -34,7 +34,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMu
     let mut request = Request::dump(RTM_GETADDR);
     request.body(&[0; IFADDRMSG]);
     let key = format!("addresses@{netns}");
-    let ask = Ask { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+    let ask = Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     for _ in 0..TRIES {
         let end = netlink::dump(host, &ask, |part| {
             if let Some(addr) = address(part) {
@@ -50,7 +50,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMu
 }
 
 // `None` for other messages, other families and such as end too early.
-fn address(part: &Part<'_>) -> Option<Addr> {
+fn address(part: &Answer<'_>) -> Option<Addr> {
     if part.kind != RTM_NEWADDR {
         return None;
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn messages_that_make_no_sense_have_no_address() {
-        let part = |kind, payload: &'static [u8]| Part { kind, flags: 0, payload, block: 0 };
+        let part = |kind, payload: &'static [u8]| Answer { kind, flags: 0, payload, block: 0 };
         assert_eq!(address(&part(RTM_NEWADDR, &[0; 7])), None);
         assert_eq!(address(&part(RTM_NEWADDR, &[0; 8])), None);
         assert_eq!(address(&part(3, &[0; 64])), None);

@@ -134,7 +134,7 @@ fn walk(host: &Host, into: &mut Vec<u8>) -> Result<(), SysError> {
     let Some(place) = find_mount(host) else { return Ok(()) };
     let root = fs::open_dir(&place)?;
     put_group(into, fs::stat(&place)?.inode, b"/");
-    let mut walk = Walk { groups: 1, over: false, into, entries: Entries::new(), todo: vec![Box::default()] };
+    let mut walk = CgroupWalk { groups: 1, over: false, into, entries: Entries::new(), todo: vec![Box::default()] };
     let (mut unreadable, mut path) = (0u32, CPath::new());
     while let Some(parent) = walk.todo.pop() {
         let listed = fs::open_dir_at(&root, path.set(&[b".", &*parent])).and_then(|dir| walk.children(&dir, &parent));
@@ -154,7 +154,7 @@ fn walk(host: &Host, into: &mut Vec<u8>) -> Result<(), SysError> {
     Ok(())
 }
 
-struct Walk<'i> {
+struct CgroupWalk<'i> {
     into: &'i mut Vec<u8>,
     entries: Entries,
     /// Paths of directories whose children are still to be read; the root's is empty.
@@ -163,7 +163,7 @@ struct Walk<'i> {
     over: bool,
 }
 
-impl Walk<'_> {
+impl CgroupWalk<'_> {
     fn children(&mut self, dir: &Fd, parent: &[u8]) -> Result<(), Errno> {
         self.entries.begin();
         while let Some(entry) = self.entries.next(dir)? {

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use netlink::{Ask, Attrs, DumpEnd, Part, Request, prefix};
+use netlink::{Answer, Attrs, DumpEnd, Query, Request, prefix};
 use record::{Key, Lookup, Value};
 use sys::{Host, NetNs};
 
@@ -59,7 +59,8 @@ impl Ifaces {
         let mut request = Request::dump(RTM_GETLINK);
         request.body(&[0; IFINFOMSG]).attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
         let key = format!("links@{netns}");
-        let ask = Ask { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+        let ask =
+            Query { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
         for _ in 0..TRIES {
             if !self.dump(host, &ask, netns)?.interrupted {
                 break;
@@ -68,7 +69,7 @@ impl Ifaces {
         Ok(())
     }
 
-    fn dump(&mut self, host: &Host, ask: &Ask<'_>, netns: u64) -> Result<DumpEnd, HostError> {
+    fn dump(&mut self, host: &Host, ask: &Query<'_>, netns: u64) -> Result<DumpEnd, HostError> {
         let end = netlink::dump(host, ask, |part| {
             if let Some((index, name)) = link(part) {
                 if self.names.len() < IFACES_MAX {
@@ -102,7 +103,7 @@ impl Lookup for Ifaces {
 }
 
 // Index and name; `None` for other messages and such as end too early, which cost their name only.
-fn link<'b>(part: &Part<'b>) -> Option<(u32, &'b [u8])> {
+fn link<'b>(part: &Answer<'b>) -> Option<(u32, &'b [u8])> {
     if part.kind != RTM_NEWLINK {
         return None;
     }
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn messages_that_make_no_sense_have_no_name() {
-        let part = |kind, payload: &'static [u8]| Part { kind, flags: 0, payload, block: 0 };
+        let part = |kind, payload: &'static [u8]| Answer { kind, flags: 0, payload, block: 0 };
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 15])), None);
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 16])), None);
         assert_eq!(link(&part(3, &[0; 64])), None);

@@ -1,7 +1,7 @@
 //! Interfaces with their counters and addresses: one dump each of rtnetlink, and a file for IPv6.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attr, Attrs, DumpEnd, Part, Request, prefix};
+use netlink::{Answer, Attr, Attrs, DumpEnd, Query, Request, prefix};
 use record::rows::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats};
 use sys::{Host, NetNs, SysError};
 
@@ -93,7 +93,8 @@ impl Links {
         let mut request = Request::dump(RTM_GETLINK);
         request.body(&[0; IFINFOMSG]);
         let key = format!("links with counters@{netns}");
-        let ask = Ask { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+        let ask =
+            Query { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
         Ok(netlink::dump(host, &ask, |part| {
             if let Some(link) = link(part) {
                 keep(&mut self.links, link, &mut self.over);
@@ -106,7 +107,8 @@ impl Links {
         let mut request = Request::dump(RTM_GETADDR);
         request.body(&[AF_INET, 0, 0, 0, 0, 0, 0, 0]);
         let key = format!("ipv4 addresses@{netns}");
-        let ask = Ask { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+        let ask =
+            Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
         Ok(netlink::dump(host, &ask, |part| {
             if let Some(addr) = addr4(part) {
                 keep(&mut self.addrs, addr, &mut self.over);
@@ -121,7 +123,7 @@ fn keep<T>(all: &mut Vec<T>, one: T, over: &mut u64) {
 }
 
 // `None` for other messages and those without a name: an interface that nobody could call.
-fn link(part: &Part<'_>) -> Option<Link> {
+fn link(part: &Answer<'_>) -> Option<Link> {
     if part.kind != RTM_NEWLINK {
         return None;
     }
@@ -188,7 +190,7 @@ fn stats(attr: &Attr<'_>) -> Option<LinkStats> {
     })
 }
 
-fn addr4(part: &Part<'_>) -> Option<LinkAddr> {
+fn addr4(part: &Answer<'_>) -> Option<LinkAddr> {
     // A kernel that knows no filter by family sends all.
     if part.kind != RTM_NEWADDR || prefix::u8_at(part.payload, 0)? != AF_INET {
         return None;
@@ -227,7 +229,7 @@ fn addr6(line: &[u8]) -> Option<LinkAddr6> {
 /// Takes any bytes as messages and lines about interfaces. For the fuzzer: it must neither panic nor fail to end.
 pub fn fuzz_links(data: &[u8]) {
     for kind in [RTM_NEWLINK, RTM_NEWADDR] {
-        let part = Part { kind, flags: 0, payload: data, block: 0 };
+        let part = Answer { kind, flags: 0, payload: data, block: 0 };
         let _ = (link(&part), addr4(&part));
     }
     for line in data.split(|&b| b == b'\n') {
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn messages_that_end_early() {
-        let part = |kind, payload: &'static [u8]| Part { kind, flags: 0, payload, block: 0 };
+        let part = |kind, payload: &'static [u8]| Answer { kind, flags: 0, payload, block: 0 };
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 11])), None);
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 16])), None, "no name");
         assert_eq!(addr4(&part(RTM_NEWADDR, &[2, 24, 0, 0, 1, 0])), None);

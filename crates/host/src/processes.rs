@@ -29,7 +29,7 @@ const KEPT_MAX: usize = 256 << 20;
 
 /// One file of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum ProcessPart {
     Cmdline,
     Cgroup,
     Status,
@@ -38,16 +38,17 @@ enum Part {
     Started,
 }
 
-impl Part {
-    const ALL: [Part; 5] = [Part::Cmdline, Part::Cgroup, Part::Status, Part::Context, Part::Started];
+impl ProcessPart {
+    const ALL: [ProcessPart; 5] =
+        [ProcessPart::Cmdline, ProcessPart::Cgroup, ProcessPart::Status, ProcessPart::Context, ProcessPart::Started];
 
     fn file(self) -> &'static [u8] {
         match self {
-            Part::Cmdline => b"cmdline",
-            Part::Cgroup => b"cgroup",
-            Part::Status => b"status",
-            Part::Context => b"attr/current",
-            Part::Started => b"",
+            ProcessPart::Cmdline => b"cmdline",
+            ProcessPart::Cgroup => b"cgroup",
+            ProcessPart::Status => b"status",
+            ProcessPart::Context => b"attr/current",
+            ProcessPart::Started => b"",
         }
     }
 }
@@ -66,13 +67,13 @@ pub struct ProcessParts {
 }
 
 impl ProcessParts {
-    fn has(self, part: Part) -> bool {
+    fn has(self, part: ProcessPart) -> bool {
         match part {
-            Part::Cmdline => self.cmdlines,
-            Part::Cgroup => self.cgroups,
-            Part::Status => self.container_pids,
-            Part::Context => self.contexts,
-            Part::Started => false,
+            ProcessPart::Cmdline => self.cmdlines,
+            ProcessPart::Cgroup => self.cgroups,
+            ProcessPart::Status => self.container_pids,
+            ProcessPart::Context => self.contexts,
+            ProcessPart::Started => false,
         }
     }
 }
@@ -190,7 +191,7 @@ impl Processes {
         parts: ProcessParts,
         seen_ns: u64,
     ) -> Result<Processes, HostError> {
-        let mut blocks = host.stream(key, "", || Ok(Box::new(Walk::open(host, pids, parts, seen_ns)?)))?;
+        let mut blocks = host.stream(key, "", || Ok(Box::new(ProcessWalk::open(host, pids, parts, seen_ns)?)))?;
         let mut gather = Gather::default();
         loop {
             match blocks.next() {
@@ -270,7 +271,7 @@ impl Gather {
                 rest = after;
                 continue;
             }
-            let part = *Part::ALL.get(usize::from(part)).ok_or(at)?;
+            let part = *ProcessPart::ALL.get(usize::from(part)).ok_or(at)?;
             let (text, after) = rest.split_at_checked(number as usize).ok_or(at)?;
             rest = after;
             self.keep(pid, part, text);
@@ -278,27 +279,27 @@ impl Gather {
         Ok(())
     }
 
-    fn keep(&mut self, pid: u32, part: Part, text: &[u8]) {
+    fn keep(&mut self, pid: u32, part: ProcessPart, text: &[u8]) {
         let [cmdlines, cgroups, contexts] = &mut self.arena;
         if cmdlines.len() + cgroups.len() + contexts.len() + text.len() > KEPT_MAX {
             self.report.over += 1;
             return;
         }
         let (arena, places) = match (part, &mut self.places) {
-            (Part::Cmdline, [places, ..]) => (cmdlines, places),
-            (Part::Cgroup, [_, places, _]) => (cgroups, places),
-            (Part::Context, [.., places]) => (contexts, places),
-            (Part::Started, _) => {
+            (ProcessPart::Cmdline, [places, ..]) => (cmdlines, places),
+            (ProcessPart::Cgroup, [_, places, _]) => (cgroups, places),
+            (ProcessPart::Context, [.., places]) => (contexts, places),
+            (ProcessPart::Started, _) => {
                 let ticks = text.first_chunk().map(|ticks| (pid, u64::from_le_bytes(*ticks)));
                 return self.started.extend(ticks);
             }
-            (Part::Status, _) => return self.numbers.extend(inner_pid(text).map(|inner| (pid, inner))),
+            (ProcessPart::Status, _) => return self.numbers.extend(inner_pid(text).map(|inner| (pid, inner))),
         };
         let start = arena.len();
         match part {
-            Part::Cmdline => put_words(text, arena),
+            ProcessPart::Cmdline => put_words(text, arena),
             // SELinux ends it with a NUL, AppArmor with a newline.
-            Part::Context => {
+            ProcessPart::Context => {
                 let end = text.iter().position(|byte| matches!(byte, 0 | b'\n')).unwrap_or(text.len());
                 arena.extend_from_slice(text.get(..end).unwrap_or_default());
             }
@@ -344,7 +345,7 @@ fn inner_pid(status: &[u8]) -> Option<u32> {
 }
 
 /// The files, as a stream of blocks.
-struct Walk<'p> {
+struct ProcessWalk<'p> {
     proc: Fd,
     pids: std::slice::Iter<'p, u32>,
     parts: ProcessParts,
@@ -359,9 +360,9 @@ struct Walk<'p> {
     done: bool,
 }
 
-impl<'p> Walk<'p> {
-    fn open(host: &Host, pids: &'p [u32], parts: ProcessParts, seen_ns: u64) -> Result<Walk<'p>, SysError> {
-        Ok(Walk {
+impl<'p> ProcessWalk<'p> {
+    fn open(host: &Host, pids: &'p [u32], parts: ProcessParts, seen_ns: u64) -> Result<ProcessWalk<'p>, SysError> {
+        Ok(ProcessWalk {
             proc: fs::open_dir(&host.proc_path(""))?,
             pids: pids.iter(),
             parts,
@@ -369,7 +370,7 @@ impl<'p> Walk<'p> {
             path: CPath::new(),
             digits: Vec::with_capacity(10),
             text: Vec::with_capacity(BYTES_MAX),
-            block: Vec::with_capacity(BLOCK_FULL + Part::ALL.len() * (BYTES_MAX + FACT)),
+            block: Vec::with_capacity(BLOCK_FULL + ProcessPart::ALL.len() * (BYTES_MAX + FACT)),
             unreadable: 0,
             refusal: None,
             done: false,
@@ -391,7 +392,7 @@ impl<'p> Walk<'p> {
         match Identity::of(dir, &self.digits, &mut self.path, &mut self.text) {
             Ok(identity) if identity.started > self.until => return,
             Ok(Identity { started, .. }) => {
-                put_head(&mut self.block, pid, Part::Started as u8, 8);
+                put_head(&mut self.block, pid, ProcessPart::Started as u8, 8);
                 self.block.extend_from_slice(&started.to_le_bytes());
             }
             Err(Errno::SRCH) => return,
@@ -399,14 +400,14 @@ impl<'p> Walk<'p> {
             Err(_) => {}
         }
         let parts = self.parts;
-        for part in Part::ALL.into_iter().filter(|part| parts.has(*part)) {
+        for part in ProcessPart::ALL.into_iter().filter(|part| parts.has(*part)) {
             match self.read(dir, part) {
                 Ok(()) => {
                     put_head(&mut self.block, pid, part as u8, self.text.len() as u32);
                     self.block.extend_from_slice(&self.text);
                 }
                 // Without a policy the file cannot be read, or is not there.
-                Err(Errno::INVAL | Errno::NOENT) if part == Part::Context => {}
+                Err(Errno::INVAL | Errno::NOENT) if part == ProcessPart::Context => {}
                 Err(errno) if errno.is_gone() => return,
                 Err(errno) => self.count(errno),
             }
@@ -414,7 +415,7 @@ impl<'p> Walk<'p> {
     }
 
     // Leaves one file of the process with these digits in `text`.
-    fn one(&mut self, part: Part) -> Result<(), Errno> {
+    fn one(&mut self, part: ProcessPart) -> Result<(), Errno> {
         let dir = fs::open_dir_at(&self.proc, self.path.set(&[&self.digits]))?;
         let identity = Identity::of(&dir, &self.digits, &mut self.path, &mut self.text);
         if identity.is_ok_and(|identity| identity.started > self.until) {
@@ -428,7 +429,7 @@ impl<'p> Walk<'p> {
         self.refusal.get_or_insert(errno);
     }
 
-    fn read(&mut self, dir: &Fd, part: Part) -> Result<(), Errno> {
+    fn read(&mut self, dir: &Fd, part: ProcessPart) -> Result<(), Errno> {
         self.text.clear();
         let file = fs::open_at(dir, self.path.set(&[part.file()]))?;
         // These files give all they have to the first read, if it fits.
@@ -443,7 +444,7 @@ fn put_head(block: &mut Vec<u8>, pid: u32, part: u8, number: u32) {
     block.extend_from_slice(&number.to_le_bytes());
 }
 
-impl Blocks for Walk<'_> {
+impl Blocks for ProcessWalk<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         self.block.clear();
         if self.done {
@@ -467,9 +468,9 @@ impl Blocks for Walk<'_> {
 pub fn read_cmdline(host: &Host, pid: u32, seen_ns: u64, into: &mut Vec<u8>) -> Result<(), SysError> {
     let key = format!("/proc/{pid}/cmdline");
     host.bytes(&key, "", into, |into| {
-        let mut walk = Walk::open(host, &[], ProcessParts::default(), seen_ns)?;
+        let mut walk = ProcessWalk::open(host, &[], ProcessParts::default(), seen_ns)?;
         put_u64(&mut walk.digits, pid.into());
-        walk.one(Part::Cmdline).map_err(|errno| SysError::new("read", key.clone(), errno))?;
+        walk.one(ProcessPart::Cmdline).map_err(|errno| SysError::new("read", key.clone(), errno))?;
         into.append(&mut walk.text);
         Ok(())
     })

@@ -5,7 +5,7 @@
 //! For IPv6 it cannot be: `Ref` and the kernel's own "no route" rows are in no message.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attr, AttrError, Attrs, DumpEnd, Part, Request, prefix};
+use netlink::{Answer, Attr, AttrError, Attrs, DumpEnd, Query, Request, prefix};
 use record::Addr;
 use record::rows::{ProcRoute, Route, rtf};
 use sys::{Host, NetNs, SysError};
@@ -70,7 +70,7 @@ struct Decoded<'b> {
 }
 
 /// The route of `family` in a message; `None` for other messages and for cached exceptions, which are no routes.
-fn decode<'b>(part: &Part<'b>, family: u8) -> Result<Option<Decoded<'b>>, AttrError> {
+fn decode<'b>(part: &Answer<'b>, family: u8) -> Result<Option<Decoded<'b>>, AttrError> {
     let head = part.payload.get(..RTMSG).unwrap_or_default();
     let &[of, dst_len, src_len, _, table, protocol, scope, kind, ref flags @ ..] = head else { return Ok(None) };
     let flags = prefix::u32_at(flags, 0).unwrap_or(0);
@@ -164,12 +164,12 @@ fn dump(
     netns: u64,
     inside: Option<&NetNs>,
     family: u8,
-    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, HostError> {
     let mut request = Request::dump(RTM_GETROUTE);
     request.body(&[family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let key = format!("{} routes@{netns}", if family == AF_INET { "ipv4" } else { "ipv6" });
-    let ask = Ask { what: "routes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
+    let ask = Query { what: "routes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     Ok(netlink::dump(host, &ask, each)?)
 }
 
@@ -253,7 +253,7 @@ fn route6(line: &[u8]) -> Option<ProcRoute<'_>> {
 
 /// Takes any bytes as messages and lines about routes. For the fuzzer: it must neither panic nor fail to end.
 pub fn fuzz_routes(data: &[u8]) {
-    let part = Part { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
+    let part = Answer { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
     for family in [AF_INET, AF_INET6] {
         let Ok(Some(decoded)) = decode(&part, family) else { continue };
         let (dst, prefix_len) = decoded.route.dst;

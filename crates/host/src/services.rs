@@ -58,10 +58,10 @@ pub fn ports_named(text: &[u8], name: &[u8]) -> Vec<(Proto, u16)> {
 }
 
 /// Key of a line, where the name begins in it, the name's length.
-type Place<K> = (K, usize, usize);
+type NameInLine<K> = (K, usize, usize);
 
 // The keys of a file's lines, and where the names stand.
-fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<Place<K>>) -> Vec<(K, u32, u32)> {
+fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<NameInLine<K>>) -> Vec<(K, u32, u32)> {
     let mut places = Vec::new();
     let mut start = 0;
     for line in text.split(|&b| b == b'\n') {
@@ -75,7 +75,7 @@ fn places<K>(text: &[u8], entry: fn(&[u8]) -> Option<Place<K>>) -> Vec<(K, u32, 
 }
 
 // `name number aliases # comment`: number, where the name begins, its length.
-fn protocol(line: &[u8]) -> Option<Place<u16>> {
+fn protocol(line: &[u8]) -> Option<NameInLine<u16>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let name = words.next()?;
@@ -85,7 +85,7 @@ fn protocol(line: &[u8]) -> Option<Place<u16>> {
 }
 
 // `name port/protocol aliases # comment`: key, where the name begins, its length.
-fn entry(line: &[u8]) -> Option<Place<(Proto, u16)>> {
+fn entry(line: &[u8]) -> Option<NameInLine<(Proto, u16)>> {
     let line = line.split(|&b| b == b'#').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let name = words.next()?;

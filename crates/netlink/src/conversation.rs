@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use sys::{Blocks, Host, NetNs, NetlinkSocket, SysError};
 
 use crate::blocks::SocketBlocks;
-use crate::dump::{Ask, DumpEnd, Part, read};
+use crate::dump::{Answer, DumpEnd, Query, read};
 use crate::error::DumpError;
 use crate::message::Messages;
 
@@ -28,8 +28,8 @@ impl Conversation {
     pub fn exchange(
         &mut self,
         host: &Host,
-        ask: &Ask<'_>,
-        each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+        ask: &Query<'_>,
+        each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
     ) -> Result<DumpEnd, DumpError> {
         let outcome = read(host, ask, |request| Ok(Box::new(self.say(ask, request)?)), each);
         let whole = match &outcome {
@@ -43,7 +43,7 @@ impl Conversation {
         outcome
     }
 
-    fn say(&mut self, ask: &Ask<'_>, request: &[u8]) -> Result<Turn<'_>, SysError> {
+    fn say(&mut self, ask: &Query<'_>, request: &[u8]) -> Result<Turn<'_>, SysError> {
         let socket = match self.socket.take() {
             Some(socket) => socket,
             None => {
@@ -93,8 +93,8 @@ mod tests {
         request
     }
 
-    fn ask(request: &Request) -> Ask<'_> {
-        Ask { what: "a link", protocol: 0, request, key: "link", note: "", netns: None }
+    fn ask(request: &Request) -> Query<'_> {
+        Query { what: "a link", protocol: 0, request, key: "link", note: "", netns: None }
     }
 
     #[test]

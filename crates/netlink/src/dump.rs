@@ -12,7 +12,7 @@
 //! A dump is pulled: the kernel walks only when we call recv, so nothing can pile up and be lost.
 //! But between two calls it holds no lock, and the table may change. It finds its place again by
 //! counting, so what was inserted or removed before that place shifts it: rows come twice, or not
-//! at all. That is why [`Part`] tells in which buffer a message came, and why reading should not
+//! at all. That is why [`Answer`] tells in which buffer a message came, and why reading should not
 //! dawdle between two buffers.
 //!
 //! # What can go wrong, and where it ends up
@@ -50,7 +50,7 @@ pub use fuzz::fuzz_dump;
 
 /// What to ask, and how to call it.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'r> {
+pub struct Query<'r> {
     /// For errors: `tcp sockets`.
     pub what: &'static str,
     /// Netlink protocol: NETLINK_SOCK_DIAG = 4.
@@ -68,7 +68,7 @@ pub struct Ask<'r> {
 
 /// One message of the answer; borrows the receive buffer.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'b> {
+pub struct Answer<'b> {
     /// Message type, in the terms of the family.
     pub kind: u16,
     /// `NLM_F_…`.
@@ -102,7 +102,11 @@ pub struct DumpEnd {
 /// Costs four system calls, one per 32 KiB, and nothing per message. `ControlFlow::Break` ends
 /// it early, which is no error. An interrupted dump is told in the result, not repeated: the rows
 /// are out, and only the caller knows what repeating means.
-pub fn dump(host: &Host, ask: &Ask<'_>, each: impl FnMut(&Part<'_>) -> ControlFlow<()>) -> Result<DumpEnd, DumpError> {
+pub fn dump(
+    host: &Host,
+    ask: &Query<'_>,
+    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+) -> Result<DumpEnd, DumpError> {
     read(host, ask, |request| open(ask, request), each)
 }
 
@@ -110,9 +114,9 @@ pub fn dump(host: &Host, ask: &Ask<'_>, each: impl FnMut(&Part<'_>) -> ControlFl
 #[allow(clippy::needless_lifetimes, reason = "elided, the blocks would be tied to the request")]
 pub(crate) fn read<'a>(
     host: &'a Host,
-    ask: &Ask<'_>,
+    ask: &Query<'_>,
     live: impl FnOnce(&[u8]) -> Result<Box<dyn Blocks + 'a>, SysError>,
-    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     let request = ask.request.bytes().map_err(|(attr, bytes)| DumpError::TooLong { what: ask.what, attr, bytes })?;
     // Live, this opens a socket and sends the request; recording, the same with a copy to the
@@ -120,7 +124,7 @@ pub(crate) fn read<'a>(
     let mut blocks = host.stream(ask.key, ask.note, || live(request)).map_err(DumpError::Io)?;
     // Our numbers may change from version to version; a recording keeps those of its own.
     let seq = if host.is_replay() { None } else { Some(SEQ) };
-    let mut reading = Reading { what: ask.what, request, seq, end: DumpEnd::default(), each };
+    let mut reading = DumpReader { what: ask.what, request, seq, end: DumpEnd::default(), each };
     // The socket is closed when `blocks` goes, also after an error or an early stop. That is how
     // the kernel learns to forget a dump that was not read to its end.
     reading.run(&mut *blocks)
@@ -129,8 +133,8 @@ pub(crate) fn read<'a>(
 /// Asks for one thing, built with [`Request::one`]: `each` gets its messages, the acknowledgement is the end.
 pub fn exchange(
     host: &Host,
-    ask: &Ask<'_>,
-    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+    ask: &Query<'_>,
+    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     // The same machine. What is no dump ends with an acknowledgement instead of NLMSG_DONE; see `special`.
     dump(host, ask, each)
@@ -139,7 +143,7 @@ pub fn exchange(
 // A socket belongs to the namespace it was opened in for as long as it lives, so we are inside
 // for three system calls only and read from outside. Going back is checked before the socket is
 // even looked at: a thread in the wrong namespace is worse than no socket.
-fn open<'a>(ask: &Ask<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysError> {
+fn open<'a>(ask: &Query<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysError> {
     let inside = ask.netns.map(NetNs::enter).transpose()?;
     let blocks = SocketBlocks::open(ask.protocol, request);
     if let Some(inside) = inside {
@@ -178,7 +182,7 @@ impl Endless {
 }
 
 /// A dump in progress.
-struct Reading<'r, F> {
+struct DumpReader<'r, F> {
     what: &'static str,
     request: &'r [u8],
     /// The number our answers carry; `None` until the first message of a replay shows it.
@@ -194,7 +198,7 @@ enum Step {
     End,
 }
 
-impl<F: FnMut(&Part<'_>) -> ControlFlow<()>> Reading<'_, F> {
+impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
     // The outer loop: one turn per receive buffer. The buffer is one and the same, reused: a
     // block is borrowed until the next turn, and so is everything that `each` gets to see.
     fn run(&mut self, blocks: &mut dyn Blocks) -> Result<DumpEnd, DumpError> {
@@ -236,7 +240,7 @@ impl<F: FnMut(&Part<'_>) -> ControlFlow<()>> Reading<'_, F> {
             }
             self.end.messages += 1;
             let Message { kind, flags, payload, .. } = message;
-            let part = Part { kind, flags, payload, block: self.end.blocks };
+            let part = Answer { kind, flags, payload, block: self.end.blocks };
             if (self.each)(&part).is_break() {
                 // Whatever follows is not looked at, so nothing can be said about it, not even
                 // that it is whole.

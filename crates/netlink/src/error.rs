@@ -125,7 +125,7 @@ impl fmt::Display for DumpError {
 
 impl std::error::Error for DumpError {}
 
-/// The verb for what was asked for, as [`crate::Ask`] names it: `the connection-tracking table` is, `TCP sockets
+/// The verb for what was asked for, as [`crate::Query`] names it: `the connection-tracking table` is, `TCP sockets
 /// (IPv4)` are.
 pub fn is_or_are(what: &str) -> &'static str {
     let noun = what.split(" (").next().unwrap_or(what);

@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attrs, DumpEnd, Request, dump};
+use netlink::{Attrs, DumpEnd, Query, Request, dump};
 use sys::Host;
 
 #[global_allocator]
@@ -16,7 +16,7 @@ fn cost(host: &Host) -> (u64, u64, DumpEnd) {
     body.resize(56, 0);
     let mut request = Request::dump(20);
     request.body(&body);
-    let ask = Ask { what: "tcp sockets", protocol: 4, request: &request, key: "tcp", note: "", netns: None };
+    let ask = Query { what: "tcp sockets", protocol: 4, request: &request, key: "tcp", note: "", netns: None };
     let (heap, calls) = (sys::allocator::allocations(), sys::cost::syscalls());
     let end = dump(host, &ask, |part| {
         assert!(Attrs::new(&part.payload[72..]).all(|attr| attr.is_ok()));

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use netlink::{Ask, DumpError, Request};
+use netlink::{DumpError, Query, Request};
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State};
 use sys::{Errno, Host, Modules, Presence};
@@ -219,7 +219,7 @@ fn ask(host: &Host, target: &Target, peer_port: u16) -> Closing {
 }
 
 fn send(host: &Host, request: &Request) -> Closing {
-    let ask = Ask { what: "socket", protocol: NETLINK_SOCK_DIAG, request, key: "destroy", note: "", netns: None };
+    let ask = Query { what: "socket", protocol: NETLINK_SOCK_DIAG, request, key: "destroy", note: "", netns: None };
     match netlink::exchange(host, &ask, |_| ControlFlow::Continue(())) {
         Ok(_) => Closing::Closed,
         Err(error) => verdict(&error),
@@ -244,7 +244,8 @@ fn is_there(host: &Host, target: &Target) -> bool {
     let wanted = Wanted { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[], storages: false };
     let request = wanted.by_family(target.family, target.proto);
     let what = if target.proto == Proto::Udp { Table::Udp4.what() } else { Table::Tcp.what() };
-    let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy/check", note: "", netns: None };
+    let ask =
+        Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy/check", note: "", netns: None };
     let mut found = false;
     let end = netlink::dump(host, &ask, |part| {
         let row = inet_diag::decode_inet(part.payload, target.proto, 0);

@@ -1,10 +1,10 @@
 //! Which backends work here: for `netwren support`.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, DumpError};
+use netlink::{DumpError, Query};
 use record::Proto;
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, Modules, Part, Presence};
+use sys::{Errno, Host, KernelPart, Modules, Presence};
 
 use crate::backends::netlink::inet_diag::{AF_INET, Wanted};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
@@ -54,7 +54,7 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
     let wanted = Wanted { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
     let tried = |request| {
         let what = table_of(proto).what();
-        let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "probe", note: "", netns: None };
+        let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "probe", note: "", netns: None };
         netlink::dump(host, &ask, |_| ControlFlow::Break(())).map(|_| ())
     };
     let (result, how) = match proto {
@@ -79,7 +79,7 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
 }
 
 /// What answers for a table in the kernel: the module and its dump callback (net/*/…diag.c, 6.18).
-pub(crate) fn part_of(proto: Proto) -> Part {
+pub(crate) fn part_of(proto: Proto) -> KernelPart {
     let (module, function) = match proto {
         Proto::Tcp => ("tcp_diag", "tcp_diag_dump"),
         Proto::Udp | Proto::UdpLite => ("udp_diag", "udp_diag_dump"),
@@ -95,7 +95,7 @@ pub(crate) fn part_of(proto: Proto) -> Part {
         Proto::Tipc => ("diag", "tipc_sock_diag_handler_dump"),
         Proto::Xdp => ("xsk_diag", "xsk_diag_handler_dump"),
     };
-    Part { module, function }
+    KernelPart { module, function }
 }
 
 // Why a table is not asked for; none if asking loads nothing.

@@ -8,7 +8,7 @@ use crate::clock::{self, WallTime};
 use crate::errno::{Errno, SysError};
 use crate::fs;
 use crate::kernel::Kernel;
-use crate::tape::{Header, Integrity, Kind, Reader, TapeError, Writer};
+use crate::tape::{FrameKind, Header, Integrity, TapeError, TapeReader, TapeWriter};
 
 /// Longer values are recorded in pieces of this size.
 const PIECE: usize = 1 << 20;
@@ -42,8 +42,8 @@ pub struct Host {
 #[derive(Debug)]
 enum Tape {
     None,
-    Writing(Writer),
-    Reading(Box<Reader>),
+    Writing(TapeWriter),
+    Reading(Box<TapeReader>),
 }
 
 impl Host {
@@ -71,14 +71,14 @@ impl Host {
             let path = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
             return Err(TapeError::Replaying { path });
         }
-        Ok(Host { tape: Tape::Writing(Writer::create(path, limit)?), ..self })
+        Ok(Host { tape: Tape::Writing(TapeWriter::create(path, limit)?), ..self })
     }
 
     /// A host as it was recorded. The file is checked once, whole; it must be a regular file.
     ///
     /// A file that is cut or garbled is used as far as it is good: see [`Host::integrity`].
     pub fn replaying(path: &Path) -> Result<Host, TapeError> {
-        Ok(Host { tape: Tape::Reading(Box::new(Reader::open(path)?)), ..Host::live() })
+        Ok(Host { tape: Tape::Reading(Box::new(TapeReader::open(path)?)), ..Host::live() })
     }
 
     /// When and on what a file was recorded; its beginning alone is read.
@@ -164,9 +164,9 @@ impl Host {
                 match &result {
                     Ok(()) => {
                         into.chunks(PIECE).for_each(|piece| writer.block(id, piece));
-                        writer.mark(Kind::End, id);
+                        writer.mark(FrameKind::End, id);
                     }
-                    Err(error) => writer.error(Kind::Refused, id, error),
+                    Err(error) => writer.error(FrameKind::Refused, id, error),
                 }
                 result
             }
@@ -206,7 +206,7 @@ impl Host {
                 match opened {
                     Ok(inner) => Ok(Box::new(Recorded { inner, writer, id, ended: false })),
                     Err(error) => {
-                        writer.error(Kind::Refused, id, &error);
+                        writer.error(FrameKind::Refused, id, &error);
                         Err(error)
                     }
                 }
@@ -310,7 +310,7 @@ impl Host {
 /// Live blocks that are written to the tape as they pass.
 struct Recorded<'a> {
     inner: Box<dyn Blocks + 'a>,
-    writer: &'a Writer,
+    writer: &'a TapeWriter,
     id: u32,
     ended: bool,
 }
@@ -325,13 +325,13 @@ impl Blocks for Recorded<'_> {
             }
             Ok(None) => {
                 if !self.ended {
-                    self.writer.mark(Kind::End, self.id);
+                    self.writer.mark(FrameKind::End, self.id);
                 }
                 self.ended = true;
                 Ok(None)
             }
             Err(error) => {
-                self.writer.error(Kind::Error, self.id, &error);
+                self.writer.error(FrameKind::Error, self.id, &error);
                 self.ended = true;
                 Err(error)
             }
@@ -342,7 +342,7 @@ impl Blocks for Recorded<'_> {
 impl Drop for Recorded<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.writer.mark(Kind::Stopped, self.id);
+            self.writer.mark(FrameKind::Stopped, self.id);
         }
     }
 }

@@ -33,7 +33,7 @@ pub use fd::Fd;
 pub use fs::FileBlocks;
 pub use host::{Blocks, Host, Mode};
 pub use kernel::{Kernel, page_bytes};
-pub use modules::{Modules, Part, Presence};
+pub use modules::{KernelPart, Modules, Presence};
 pub use netlink::{NetlinkSocket, Received, wait_any};
 pub use netns::NetNs;
 pub use netns_targets::{NetnsTarget, NotEntered, Unreadable};

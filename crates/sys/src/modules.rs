@@ -10,13 +10,13 @@ use crate::errno::Errno;
 use crate::fs;
 use crate::host::{Blocks, Host};
 
-/// Longest line of kallsyms that is looked at; a longer one is none of a [`Part`]. The kernel's own limit of a name
+/// Longest line of kallsyms that is looked at; a longer one is none of a [`KernelPart`]. The kernel's own limit of a name
 /// (KSYM_NAME_LEN) is 512 bytes.
 const LINE_BYTES_MAX: usize = 1 << 10;
 
 /// A part of the kernel that may be a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct KernelPart {
     /// The module's name with underscores, as in /sys/module.
     pub module: &'static str,
     /// A function of it whose address is taken, so that no compiler inlines or renames it: its dump callback. The
@@ -50,7 +50,7 @@ impl<'h> Modules<'h> {
 
     /// Whether `part` is there. Some ten system calls; the first part that is no loaded module costs some 60 ms more,
     /// for the names of 200,000 functions. On a kernel without modules it is two calls.
-    pub fn presence(&self, part: Part) -> Presence {
+    pub fn presence(&self, part: KernelPart) -> Presence {
         if self.loads_none() || self.is_closed() {
             return Presence::There;
         }
@@ -111,9 +111,9 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    const LOADED: Part = Part { module: "sctp_diag", function: "sctp_diag_dump" };
-    const BUILT_IN: Part = Part { module: "tcp_diag", function: "tcp_diag_dump" };
-    const ABSENT: Part = Part { module: "vsock_diag", function: "vsock_diag_handler_dump" };
+    const LOADED: KernelPart = KernelPart { module: "sctp_diag", function: "sctp_diag_dump" };
+    const BUILT_IN: KernelPart = KernelPart { module: "tcp_diag", function: "tcp_diag_dump" };
+    const ABSENT: KernelPart = KernelPart { module: "vsock_diag", function: "vsock_diag_handler_dump" };
 
     fn host(root: &Path) -> Host {
         for folder in ["proc/sys/kernel", "sys/module/sctp_diag"] {

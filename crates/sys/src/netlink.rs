@@ -156,7 +156,7 @@ impl NetlinkSocket {
 
     /// Also receives what is multicast in other namespaces, as far as this socket's one has a number (nsid) for them.
     /// Needs CAP_NET_BROADCAST there; Linux 4.2.
-    pub fn listen_everywhere(&self) -> Result<(), SysError> {
+    pub fn listen_all_netns(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_LISTEN_ALL_NSID)
             .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
     }

@@ -1,6 +1,6 @@
 //! What the program is told of a call, and what it tells of it.
-use super::wanted::Wanted;
-use crate::conntrack_table::Table;
+use super::wanted::WantedEntries;
+use crate::conntrack_table::CtTable;
 
 /// Nodes a call, two to an entry: so that the kernel's RCU section is short.
 const NODES_A_CALL: u32 = 20_000;
@@ -24,7 +24,7 @@ impl Context {
     pub(super) const BYTES: usize = 368;
 
     pub(super) fn new(
-        wanted: &Wanted,
+        wanted: &WantedEntries,
         [start, end, region, fd]: [u32; 4],
         [lanes, found]: [u32; 2],
         net: u64,
@@ -56,7 +56,7 @@ impl Context {
         self.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     }
 
-    pub(super) fn table(&self) -> Table {
-        Table { address: self.word(Context::ADDRESS), buckets: self.get(Context::BUCKETS) }
+    pub(super) fn table(&self) -> CtTable {
+        CtTable { address: self.word(Context::ADDRESS), buckets: self.get(Context::BUCKETS) }
     }
 }

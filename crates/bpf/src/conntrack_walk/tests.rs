@@ -23,9 +23,9 @@ fn a_tuple_is_value_and_mask() {
 
 #[test]
 fn conditions_are_what_was_said() {
-    let some = Wanted { states: Some(2), reply: TupleIs::ANY.proto(6), ..Wanted::LIVE };
-    assert_eq!((Wanted::LIVE.conditions(), some.conditions()), (0, ANSWER | STATES));
-    let context = Context::new(&Wanted { all: true, ..some }, [8, 16, 1, 5], AT_ONCE, 77);
+    let some = WantedEntries { states: Some(2), reply: TupleIs::ANY.proto(6), ..WantedEntries::LIVE };
+    assert_eq!((WantedEntries::LIVE.conditions(), some.conditions()), (0, ANSWER | STATES));
+    let context = Context::new(&WantedEntries { all: true, ..some }, [8, 16, 1, 5], AT_ONCE, 77);
     assert_eq!((context.get(0), context.get(4), context.get(8), context.get(12)), (8, 16, 1, 5));
     assert_eq!((context.word(56), context.word(Context::NET)), (2, 77));
     assert_eq!(context.0[Context::TUPLES + 80 + 38], 6);
@@ -61,11 +61,11 @@ fn root_an_empty_namespace() {
     let lab = testkit::netns::Lab::new("walkempty");
     lab.inside(|| {
         let host = Host::live();
-        let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
-        assert!(walk.covers(1, &Wanted::LIVE) && !walk.covers(2, &Wanted::LIVE));
-        assert!(!walk.covers(1, &Wanted { mark: Some((1, 1)), ..Wanted::LIVE }));
+        let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
+        assert!(walk.covers(1, &WantedEntries::LIVE) && !walk.covers(2, &WantedEntries::LIVE));
+        assert!(!walk.covers(1, &WantedEntries { mark: Some((1, 1)), ..WantedEntries::LIVE }));
         for _ in 0..3 {
-            let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+            let mut walking = walk.read(&host, WantedEntries::LIVE).unwrap();
             assert!(walking.next().unwrap().is_none());
             assert!(walking.buckets() >= 512 && walking.buckets() % 512 == 0);
         }
@@ -81,15 +81,15 @@ fn resizer() -> impl Fn(&str) + Sync {
     move |buckets| assert_eq!(file.write_at(buckets.as_bytes(), 0).unwrap(), buckets.len())
 }
 
-fn counts_of(walk: &Walk, host: &Host) -> Counts {
-    let mut walking = walk.read(host, Wanted::LIVE).unwrap();
+fn counts_of(walk: &CtWalk, host: &Host) -> Counts {
+    let mut walking = walk.read(host, WantedEntries::LIVE).unwrap();
     while walking.next().unwrap().is_some() {}
     walk.whole().expect("nobody resizes the table meanwhile")
 }
 
 /// Nodes of each eight buckets, and of all: by the number of steps alone, however deep they were.
-fn nodes_by_eight(walk: &Walk, host: &Host) -> (Vec<u32>, u64) {
-    let walking = walk.read(host, Wanted::LIVE).unwrap();
+fn nodes_by_eight(walk: &CtWalk, host: &Host) -> (Vec<u32>, u64) {
+    let walking = walk.read(host, WantedEntries::LIVE).unwrap();
     let eight = |start| walking.run(start, start + 8).unwrap().get(Context::NODES);
     let nodes: Vec<u32> = (0..walking.buckets()).step_by(8).map(eight).collect();
     let all = nodes.iter().map(|nodes| u64::from(*nodes)).sum();
@@ -105,7 +105,7 @@ fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
     let lab = testkit::netns::Lab::new("walkdepth");
     lab.inside(|| {
         let host = Host::live();
-        let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+        let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
         // A mean of a few, and one that needs many rounds and more than one call.
         for (made, count) in [(0, 300), (300, 12_000)] {
             // Into a large table: the kernel refuses entries where chains are long.
@@ -158,7 +158,7 @@ fn root_a_turn_that_is_read_again_counts_once() {
     std::thread::scope(|scope| {
         let read = || {
             let host = Host::live();
-            let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
+            let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
             testkit::conntrack::insert(testkit::conntrack::mixed(10_000));
             // Twenty nodes a bucket, whoever else has entries: many in a turn, and none is refused.
             let buckets = counts_of(&walk, &host).nodes / 20;
@@ -189,8 +189,8 @@ fn root_what_two_tables_have_is_no_length_of_either() {
     lab.track(testkit::conntrack::mixed(30_000));
     lab.inside(|| {
         let host = Host::live();
-        let walk = Walk::load(&host, 1, &Wanted::LIVE).unwrap();
-        let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+        let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
+        let mut walking = walk.read(&host, WantedEntries::LIVE).unwrap();
         assert!(walking.next().unwrap().is_some() && walk.whole().is_none(), "not before its end");
         resize("131072");
         while walking.next().unwrap().is_some() {}
@@ -200,8 +200,8 @@ fn root_what_two_tables_have_is_no_length_of_either() {
 }
 
 /// What tells each entry of a reading from all others, in order.
-fn entries(walk: &Walk, host: &Host) -> (Vec<Vec<u8>>, Option<Counts>) {
-    let mut walking = walk.read(host, Wanted::LIVE).unwrap();
+fn entries(walk: &CtWalk, host: &Host) -> (Vec<Vec<u8>>, Option<Counts>) {
+    let mut walking = walk.read(host, WantedEntries::LIVE).unwrap();
     let mut found = Vec::new();
     while let Some(block) = walking.next().unwrap() {
         found.extend(rows(block).map(|(row, at)| telling(row, at)));
@@ -221,7 +221,7 @@ fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
     let lab = testkit::netns::Lab::new("walklong");
     lab.inside(|| {
         let host = Host::live();
-        let walk = Walk::load(&host, ALL_PARTS, &Wanted::LIVE).unwrap();
+        let walk = CtWalk::load(&host, ALL_PARTS, &WantedEntries::LIVE).unwrap();
         testkit::conntrack::insert(testkit::conntrack::mixed(ENTRIES));
         testkit::wait_until("two readings of the same chains", || {
             resize("262144");
@@ -235,7 +235,7 @@ fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
         });
         assert!(walk.portioned.get().is_some(), "all chains fitted into the region");
         // A change of the size in the midst of it.
-        let mut walking = walk.read(&host, Wanted::LIVE).unwrap();
+        let mut walking = walk.read(&host, WantedEntries::LIVE).unwrap();
         let mut found = Vec::new();
         for block in 0.. {
             let Some(bytes) = walking.next().unwrap() else { break };
@@ -258,8 +258,8 @@ fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
 #[test]
 fn without_the_file_there_is_no_table() {
     testkit::require_root!();
-    let walk = Walk::load(&Host::live(), 1, &Wanted::LIVE).unwrap();
+    let walk = CtWalk::load(&Host::live(), 1, &WantedEntries::LIVE).unwrap();
     let elsewhere = Host::with_roots("/nonexistent/proc".into(), "/sys".into(), "/etc".into());
-    let error = walk.read(&elsewhere, Wanted::LIVE).map(drop).unwrap_err();
+    let error = walk.read(&elsewhere, WantedEntries::LIVE).map(drop).unwrap_err();
     assert!(error.to_string().contains("nf_conntrack"), "{error}");
 }

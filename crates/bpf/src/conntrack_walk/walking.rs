@@ -7,9 +7,9 @@ use sys::{Blocks, Errno, Host, SysError};
 use super::context::Context;
 use super::position::TablePosition;
 use super::rows::{HEAD, rows, telling};
-use super::wanted::Wanted;
-use super::{Counts, NAME, Walk};
-use crate::conntrack_table::{Reader, ResizeProbe, Table};
+use super::wanted::WantedEntries;
+use super::{Counts, CtWalk, NAME};
+use crate::conntrack_table::{CtTable, CtTableFile, ResizeProbe};
 use crate::portion::Portion;
 use crate::{BpfError, Program};
 
@@ -41,13 +41,13 @@ struct Newest {
 /// A reading under way.
 #[derive(Debug)]
 pub struct Walking<'w> {
-    walk: &'w Walk,
+    walk: &'w CtWalk,
     host: &'w Host,
-    wanted: Wanted,
-    reader: Reader,
+    wanted: WantedEntries,
+    reader: CtTableFile,
     /// Where it can be had: cheaper than reading the file again.
     resize_probe: Option<ResizeProbe>,
-    table: Table,
+    table: CtTable,
     /// The namespace that the calling thread was in at the beginning, as the program knows it.
     net: u64,
     /// All buckets before this one are out.
@@ -69,8 +69,8 @@ pub struct Walking<'w> {
 }
 
 impl<'w> Walking<'w> {
-    pub(super) fn begin(walk: &'w Walk, host: &'w Host, wanted: Wanted) -> Result<Walking<'w>, BpfError> {
-        let (reader, resize_probe) = (Reader::open(host)?, ResizeProbe::open(host));
+    pub(super) fn begin(walk: &'w CtWalk, host: &'w Host, wanted: WantedEntries) -> Result<Walking<'w>, BpfError> {
+        let (reader, resize_probe) = (CtTableFile::open(host)?, ResizeProbe::open(host));
         walk.whole.set(None);
         let mut walking = Walking {
             walk,
@@ -78,7 +78,7 @@ impl<'w> Walking<'w> {
             wanted,
             reader,
             resize_probe,
-            table: Table::default(),
+            table: CtTable::default(),
             net: 0,
             next: 0,
             out_until: TablePosition::NOTHING,
@@ -126,7 +126,7 @@ impl<'w> Walking<'w> {
     }
 
     /// Where the table is now; a change of its size that is under way is waited for.
-    fn look(&mut self) -> Result<Table, SysError> {
+    fn look(&mut self) -> Result<CtTable, SysError> {
         self.reader.look()?;
         Ok(self.run(0, 0)?.table())
     }
@@ -156,7 +156,7 @@ impl<'w> Walking<'w> {
     }
 
     /// Whether the table is still the one that was walked; the other, if not. What cannot be said now stays unproved.
-    fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<Table>, SysError> {
+    fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<CtTable>, SysError> {
         let same_size =
             self.resize_probe.as_ref().is_some_and(|resize_probe| resize_probe.buckets() == Some(self.table.buckets));
         // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where that
@@ -257,7 +257,7 @@ impl<'w> Walking<'w> {
 
     /// The table was exchanged for a larger or smaller one: the rest begins at the same share of it. Where that is
     /// within a bucket, or within eight, rows come again that are out, and are known by the newest block.
-    fn resized(&mut self, new: Table) -> Result<(), SysError> {
+    fn resized(&mut self, new: CtTable) -> Result<(), SysError> {
         self.counts.resizes += 1;
         let done = self.done();
         if self.out_until.is_before(done) {

@@ -86,7 +86,7 @@ impl TupleIs {
 
 /// Which entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedEntries {
     /// Entries of every namespace, not of the calling thread's alone.
     pub all: bool,
     /// Entries that live.
@@ -108,9 +108,9 @@ pub struct Wanted {
     pub reply: TupleIs,
 }
 
-impl Wanted {
+impl WantedEntries {
     /// Every living entry of the calling thread's namespace.
-    pub const LIVE: Wanted = Wanted {
+    pub const LIVE: WantedEntries = WantedEntries {
         all: false,
         live: true,
         expired: false,

@@ -115,7 +115,7 @@ fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Line> {
 /// What BPF programs of ours would find: one line an ability.
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Line> {
-    let line = |probe: bpf::Probe| {
+    let line = |probe: bpf::FeatureProbe| {
         let words = match &probe.error {
             None => probe.ability.serves().to_owned(),
             Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),

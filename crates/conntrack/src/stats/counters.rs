@@ -1,7 +1,7 @@
 //! Counters by ctnetlink: IPCTNL_MSG_CT_GET_STATS, IPCTNL_MSG_CT_GET_STATS_CPU, IPCTNL_MSG_EXP_GET_STATS_CPU.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attrs, DumpError, Request, prefix};
+use netlink::{Attrs, DumpError, Query, Request, prefix};
 use record::rows::{StatCounter, StatCounts};
 use sys::Host;
 
@@ -83,7 +83,7 @@ pub(super) fn totals(host: &Host, netns_id: u64) -> Result<Totals, DumpError> {
     request.body(&[0; NFGENMSG]);
     let mut totals = Totals::default();
     let key = format!("ctnetlink/stats/{netns_id}");
-    let ask = Ask { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: None };
+    let ask = Query { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: None };
     netlink::exchange(host, &ask, |part| {
         for attr in Attrs::new(part.payload.get(NFGENMSG..).unwrap_or_default()).map_while(Result::ok) {
             match attr.kind {
@@ -118,7 +118,7 @@ pub(super) fn add_expectations(host: &Host, netns_id: u64, all: &mut PerCpu) -> 
 fn dump(host: &Host, kind: u16, key: &str, each: &mut dyn FnMut(&[u8])) -> Result<(), DumpError> {
     let mut request = Request::dump(kind);
     request.body(&[0; NFGENMSG]);
-    let ask = Ask { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key, note: "", netns: None };
+    let ask = Query { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key, note: "", netns: None };
     netlink::dump(host, &ask, |part| {
         each(part.payload);
         ControlFlow::Continue(())

@@ -18,7 +18,7 @@ use crate::cgroups::Cgroups;
 use crate::texts::Texts;
 use makers::{Hierarchy, Makers, UNIFIED};
 use place::{Container, Runtime, paths, place};
-use state::{Cri, Known, States};
+use state::{Cri, StateAnswer, States};
 
 /// Digits of an id that are shown where there is no name, as the runtimes do.
 const SHORT_ID: usize = 12;
@@ -91,7 +91,7 @@ impl Containers {
         (self.unchecked > 0).then(|| format!("{text}: {}", self.unchecked))
     }
 
-    /// Names of containers; the beginning of the id where there is no name.
+    /// ContainerNames of containers; the beginning of the id where there is no name.
     pub fn names(&self) -> &Placed {
         &self.names
     }
@@ -107,7 +107,7 @@ impl Containers {
     }
 }
 
-fn gather<K: Copy>(into: &mut [Gather<K>; 3], key: K, found: &Found) {
+fn gather<K: Copy>(into: &mut [Gather<K>; 3], key: K, found: &ShownPlace) {
     for (gather, text) in into.iter_mut().zip([&found.container, &found.pod, &found.unit]) {
         gather.add(key, text.as_deref());
     }
@@ -143,7 +143,7 @@ impl<K: Copy + Ord> Gather<K> {
 
 /// What is shown of a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct ShownPlace {
     container: Option<Box<[u8]>>,
     pod: Option<Box<[u8]>>,
     unit: Option<Box<[u8]>>,
@@ -153,16 +153,16 @@ struct Found {
 struct Finder<'h> {
     states: States<'h>,
     makers: Makers<'h>,
-    known: HashMap<Box<[u8]>, Found, foldhash::fast::FixedState>,
+    known: HashMap<Box<[u8]>, ShownPlace, foldhash::fast::FixedState>,
 }
 
 impl Finder<'_> {
     /// Of a file /proc/PID/cgroup: the first path that tells.
-    fn of_file(&mut self, file: &[u8]) -> Found {
+    fn of_file(&mut self, file: &[u8]) -> ShownPlace {
         if let Some(found) = self.known.get(file) {
             return found.clone();
         }
-        let mut found = Found::default();
+        let mut found = ShownPlace::default();
         for (hierarchy, path, has_units) in paths(file) {
             let one = self.of_path(hierarchy, path);
             found.container = found.container.or(one.container);
@@ -173,7 +173,7 @@ impl Finder<'_> {
         found
     }
 
-    fn of_path(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Found {
+    fn of_path(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> ShownPlace {
         // As in the file, where no number stands before it.
         let key = [hierarchy, b":", path].concat();
         if let Some(found) = self.known.get(&*key) {
@@ -184,19 +184,19 @@ impl Finder<'_> {
         found
     }
 
-    fn find(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> Found {
+    fn find(&mut self, hierarchy: Hierarchy<'_>, path: &[u8]) -> ShownPlace {
         let makers = &mut self.makers;
         let place = place(path, &mut |above| makers.made(hierarchy, above));
-        let mut found = Found { unit: place.unit.map(Box::from), ..Found::default() };
+        let mut found = ShownPlace { unit: place.unit.map(Box::from), ..ShownPlace::default() };
         // From the outside in: the root of a container may make groups with the names of others in its own, and a
         // runtime in it makes names of which this host knows nothing.
         let mut unknown = None;
         for container in place.containers.iter().rev() {
             let mut pod = None;
             match self.known(container, &mut pod) {
-                (_, Known::NotHere) => {}
-                (id, Known::Unknown) => unknown = unknown.or(Some(id)),
-                (id, Known::Here(name)) => {
+                (_, StateAnswer::NotHere) => {}
+                (id, StateAnswer::Unknown) => unknown = unknown.or(Some(id)),
+                (id, StateAnswer::Here(name)) => {
                     (found.container, found.pod) = (name.or_else(|| short(id)), pod);
                     break;
                 }
@@ -210,19 +210,21 @@ impl Finder<'_> {
     }
 
     /// The id of a container, and what its runtime knows of it.
-    fn known<'p>(&mut self, container: &Container<'p>, pod: &mut Option<Box<[u8]>>) -> (&'p [u8], Known) {
+    fn known<'p>(&mut self, container: &Container<'p>, pod: &mut Option<Box<[u8]>>) -> (&'p [u8], StateAnswer) {
         let states = &mut self.states;
         match *container {
-            Container::Lxc(name) => (name, Known::Here(Some(name.into()))),
-            Container::Perhaps(namespace, id) if states.is_task(namespace, id) => (id, Known::Here(Some(id.into()))),
-            Container::Perhaps(_, id) => (id, Known::NotHere),
+            Container::Lxc(name) => (name, StateAnswer::Here(Some(name.into()))),
+            Container::Perhaps(namespace, id) if states.is_task(namespace, id) => {
+                (id, StateAnswer::Here(Some(id.into())))
+            }
+            Container::Perhaps(_, id) => (id, StateAnswer::NotHere),
             Container::Id(id, Runtime::Docker) => (id, states.docker(id)),
             Container::Id(id, Runtime::Podman) => (id, states.podman(id)),
             Container::Id(id, Runtime::Unknown) => (id, states.docker(id).or_else(|| states.podman(id))),
             Container::Id(id, Runtime::Cri) => {
                 let Cri { name, pod: of } = states.cri(id).unwrap_or_default();
                 *pod = of;
-                (id, name.map_or_else(|| states.is_cri(id), |name| Known::Here(Some(name))))
+                (id, name.map_or_else(|| states.is_cri(id), |name| StateAnswer::Here(Some(name))))
             }
         }
     }

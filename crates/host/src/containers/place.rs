@@ -7,7 +7,7 @@ use super::makers::Hierarchy;
 
 /// What a path tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place<'p> {
+pub(super) struct CgroupPlace<'p> {
     /// What may be containers, the innermost first.
     pub(super) containers: Vec<Container<'p>>,
     /// As it stands there: systemd has `_` for `-`.
@@ -42,10 +42,10 @@ pub(super) enum Runtime {
 const ID: usize = 64;
 
 /// Takes a path apart. Only names count that `made` believes, which gets the directories above them.
-pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> bool) -> Place<'p> {
+pub(super) fn place<'p>(path: &'p [u8], made: &mut dyn FnMut(&[&'p [u8]]) -> bool) -> CgroupPlace<'p> {
     let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()).collect();
     let pods_at = parts.iter().position(|part| part.starts_with(b"kubepods"));
-    let mut place = Place::default();
+    let mut place = CgroupPlace::default();
     for (at, part) in parts.iter().enumerate().rev() {
         let in_pod = pods_at.is_some_and(|pods_at| pods_at <= at);
         let (above, whole) = (parts.get(..at).unwrap_or_default(), at + 1 == parts.len());
@@ -154,7 +154,7 @@ mod tests {
 
     const HEX: &str = "01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e";
 
-    fn all(path: &str) -> Place<'_> {
+    fn all(path: &str) -> CgroupPlace<'_> {
         place(path.as_bytes(), &mut |_| true)
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let found = place(path.as_bytes(), &mut |above| !above.contains(&&b"user.slice"[..]));
         assert_eq!(found.containers, [Container::Id(HEX.as_bytes(), Runtime::Docker)]);
         assert_eq!(found.unit, Some(format!("docker-{HEX}.scope").as_bytes()));
-        assert_eq!(place(path.as_bytes(), &mut |_| false), Place::default());
+        assert_eq!(place(path.as_bytes(), &mut |_| false), CgroupPlace::default());
     }
 
     #[test]

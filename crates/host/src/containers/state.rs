@@ -28,7 +28,7 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 
 /// Whether a runtime has a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum StateAnswer {
     /// It has, and may have given it a name.
     Here(Option<Box<[u8]>>),
     /// It has not.
@@ -37,14 +37,14 @@ pub(super) enum Known {
     Unknown,
 }
 
-impl Known {
+impl StateAnswer {
     /// What another runtime knows, if this one does not have it.
-    pub(super) fn or_else(self, other: impl FnOnce() -> Known) -> Known {
+    pub(super) fn or_else(self, other: impl FnOnce() -> StateAnswer) -> StateAnswer {
         match (self, other) {
-            (Known::Here(name), _) => Known::Here(name),
-            (Known::NotHere, other) => other(),
-            (Known::Unknown, other) => match other() {
-                Known::NotHere => Known::Unknown,
+            (StateAnswer::Here(name), _) => StateAnswer::Here(name),
+            (StateAnswer::NotHere, other) => other(),
+            (StateAnswer::Unknown, other) => match other() {
+                StateAnswer::NotHere => StateAnswer::Unknown,
                 known => known,
             },
         }
@@ -66,12 +66,12 @@ pub(super) struct States<'h> {
     root: &'h str,
     roots: Option<Roots>,
     docker: Option<Option<Set>>,
-    podman: Option<Option<Names>>,
+    podman: Option<Option<ContainerNames>>,
     tasks: Option<Option<Set>>,
 }
 
 /// Id → name, if the container was given one.
-type Names = Map<Option<Box<[u8]>>>;
+type ContainerNames = Map<Option<Box<[u8]>>>;
 
 type Set = HashSet<Box<[u8]>, foldhash::fast::FixedState>;
 
@@ -88,40 +88,40 @@ impl<'h> States<'h> {
     }
 
     /// A container of docker's; `id` is 64 hexadecimal digits.
-    pub(super) fn docker(&mut self, id: &[u8]) -> Known {
+    pub(super) fn docker(&mut self, id: &[u8]) -> StateAnswer {
         let containers = format!("{}/containers", self.roots().docker);
-        let Some(digits) = hex(id) else { return Known::NotHere };
+        let Some(digits) = hex(id) else { return StateAnswer::NotHere };
         if let Some(file) = self.json(&format!("{containers}/{digits}/config.v2.json")) {
             let name = file.get("Name").and_then(Json::as_str);
-            return Known::Here(name.and_then(|name| name_of(name.strip_prefix('/').unwrap_or(name))));
+            return StateAnswer::Here(name.and_then(|name| name_of(name.strip_prefix('/').unwrap_or(name))));
         }
         if self.docker.is_none() {
             self.docker = Some(self.names(&containers).map(|names| names.into_iter().collect()));
         }
         match &self.docker {
-            Some(Some(ids)) if ids.contains(id) => Known::Here(None),
-            Some(Some(_)) => Known::NotHere,
-            _ => Known::Unknown,
+            Some(Some(ids)) if ids.contains(id) => StateAnswer::Here(None),
+            Some(Some(_)) => StateAnswer::NotHere,
+            _ => StateAnswer::Unknown,
         }
     }
 
     /// A container of podman's.
-    pub(super) fn podman(&mut self, id: &[u8]) -> Known {
+    pub(super) fn podman(&mut self, id: &[u8]) -> StateAnswer {
         if self.podman.is_none() {
             let roots = self.roots();
             self.podman = Some(self.podman_names(&roots.podman));
         }
         match self.podman.as_ref().and_then(Option::as_ref).map(|names| names.get(id)) {
-            Some(Some(name)) => Known::Here(name.clone()),
-            Some(None) => Known::NotHere,
-            None => Known::Unknown,
+            Some(Some(name)) => StateAnswer::Here(name.clone()),
+            Some(None) => StateAnswer::NotHere,
+            None => StateAnswer::Unknown,
         }
     }
 
     // `None` if no list of containers can be read. Containers that do not outlive the host's run are in the second
     // root.
-    fn podman_names(&self, roots: &[Box<str>]) -> Option<Names> {
-        let mut names: Option<Names> = None;
+    fn podman_names(&self, roots: &[Box<str>]) -> Option<ContainerNames> {
+        let mut names: Option<ContainerNames> = None;
         for storage in roots {
             let drivers = self.names(storage).unwrap_or_default();
             for driver in drivers.iter().filter(|name| name.ends_with(b"-containers")) {
@@ -154,12 +154,12 @@ impl<'h> States<'h> {
     }
 
     /// Whether containerd, or docker in its place, has a container of the kubelet's.
-    pub(super) fn is_cri(&mut self, id: &[u8]) -> Known {
+    pub(super) fn is_cri(&mut self, id: &[u8]) -> StateAnswer {
         let by_containerd = match self.tasks() {
-            Some(tasks) if tasks.contains(&*[b"k8s.io/", id].concat()) => Known::Here(None),
+            Some(tasks) if tasks.contains(&*[b"k8s.io/", id].concat()) => StateAnswer::Here(None),
             // Without that namespace it does not serve a kubelet.
-            Some(tasks) if tasks.iter().any(|task| task.starts_with(b"k8s.io/")) => Known::NotHere,
-            _ => Known::Unknown,
+            Some(tasks) if tasks.iter().any(|task| task.starts_with(b"k8s.io/")) => StateAnswer::NotHere,
+            _ => StateAnswer::Unknown,
         };
         by_containerd.or_else(|| self.docker(id))
     }

@@ -29,7 +29,7 @@ const NAME_MAX: usize = 255;
 
 /// How to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ResolverOptions {
     /// Name servers; `None` for those of /etc/resolv.conf.
     pub servers: Option<Vec<SocketAddr>>,
     /// How long to wait for an answer before the next try.
@@ -42,9 +42,9 @@ pub struct Options {
     pub addresses_max: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ResolverOptions {
+    fn default() -> ResolverOptions {
+        ResolverOptions {
             servers: None,
             timeout: Duration::from_millis(500),
             tries: 2,
@@ -99,7 +99,7 @@ enum Slot {
 
 /// What the caller and the worker share.
 #[derive(Debug, Default)]
-struct State {
+struct ResolverState {
     slots: HashMap<Addr, Slot, RandomState>,
     queue: VecDeque<Addr>,
     report: NamesReport,
@@ -108,7 +108,7 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ResolverState>,
     /// Something to do for the worker.
     work: Condvar,
     /// Something has been done.
@@ -117,7 +117,7 @@ struct Shared {
 
 impl Shared {
     // A worker that panicked leaves a state that is still in order: each change is one assignment.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ResolverState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,7 +135,7 @@ impl Resolver {
     /// Reads /etc/hosts and /etc/resolv.conf and starts the worker, in the calling thread's network namespace.
     ///
     /// Fails only if the thread cannot be started. Name servers that cannot be reached cost names.
-    pub fn start(host: &Host, options: &Options) -> Result<Resolver, HostError> {
+    pub fn start(host: &Host, options: &ResolverOptions) -> Result<Resolver, HostError> {
         let shared = Arc::new(Shared::default());
         let mut resolver = Resolver { shared, addresses_max: options.addresses_max, worker: None };
         if host.is_replay() {

@@ -64,9 +64,9 @@ fn name_of(query: &[u8]) -> Vec<u8> {
     [&[label.len() as u8], &label[..], b"\x04test\0"].concat()
 }
 
-fn options(servers: &[&Server]) -> Options {
+fn options(servers: &[&Server]) -> ResolverOptions {
     let servers = servers.iter().map(|server| server.addr).collect();
-    Options { servers: Some(servers), timeout: Duration::from_millis(100), ..Options::default() }
+    ResolverOptions { servers: Some(servers), timeout: Duration::from_millis(100), ..ResolverOptions::default() }
 }
 
 /// A host with an /etc of its own, so that this machine's hosts file does not matter.
@@ -86,7 +86,7 @@ fn addr(text: &str) -> Addr {
 }
 
 /// Asks for one address and returns its name and what became of it.
-fn ask(options: &Options) -> (Option<Vec<u8>>, NamesReport) {
+fn ask(options: &ResolverOptions) -> (Option<Vec<u8>>, NamesReport) {
     let (_tmp, host) = host("");
     let resolver = Resolver::start(&host, options).unwrap();
     resolver.want(addr("192.0.2.5"));
@@ -99,7 +99,7 @@ fn ask(options: &Options) -> (Option<Vec<u8>>, NamesReport) {
 fn many_names_through_few_flights() {
     let mut server = Server::new(|query| vec![answer(query, 0, Some(&name_of(query)))]);
     let (_tmp, host) = host("192.0.2.7 seven.local\n2001:db8::7 seven6\n");
-    let resolver = Resolver::start(&host, &Options { in_flight_max: 8, ..options(&[&server]) }).unwrap();
+    let resolver = Resolver::start(&host, &ResolverOptions { in_flight_max: 8, ..options(&[&server]) }).unwrap();
     for n in 0..=255 {
         resolver.want(Addr::V4([192, 0, 2, n]));
         resolver.want(Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, n]));
@@ -148,9 +148,9 @@ fn a_server_that_is_silent_and_one_that_is_not_there() {
     assert_eq!(ask(&options(&[&silent])), (None, failed));
     assert_eq!(silent.stop().len(), 2, "two tries");
     // Nobody listens on its port any more: the kernel tells at once, long before the timeout.
-    let patient = Options { timeout: Duration::from_secs(3600), ..options(&[&silent]) };
+    let patient = ResolverOptions { timeout: Duration::from_secs(3600), ..options(&[&silent]) };
     assert_eq!(ask(&patient), (None, failed));
-    let nowhere = Options { servers: Some(Vec::new()), ..patient };
+    let nowhere = ResolverOptions { servers: Some(Vec::new()), ..patient };
     assert_eq!(ask(&nowhere), (None, failed));
 }
 
@@ -190,7 +190,7 @@ fn an_answer_from_a_stranger_does_not_count() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     let servers = Some(vec![server.local_addr().unwrap()]);
-    let options = Options { servers, timeout: Duration::from_millis(100), ..Options::default() };
+    let options = ResolverOptions { servers, timeout: Duration::from_millis(100), ..ResolverOptions::default() };
     let serve = std::thread::spawn(move || {
         let mut buffer = [0; 512];
         for _ in 0..2 {
@@ -206,7 +206,7 @@ fn an_answer_from_a_stranger_does_not_count() {
 fn waiting_ends_at_the_deadline_and_dropping_at_once() {
     let server = Server::new(|_| Vec::new());
     let (_tmp, host) = host("");
-    let options = Options { timeout: Duration::from_secs(3600), ..options(&[&server]) };
+    let options = ResolverOptions { timeout: Duration::from_secs(3600), ..options(&[&server]) };
     let resolver = Resolver::start(&host, &options).unwrap();
     (0..200).for_each(|n| resolver.want(Addr::V4([192, 0, 2, n])));
     let before = Instant::now();
@@ -225,7 +225,7 @@ fn what_is_remembered_is_bounded() {
     let server = Server::new(|query| vec![answer(query, 0, Some(&name_of(query)))]);
     let hosts: String = (0..100).map(|n| format!("10.0.0.{n} n{n}\n")).collect();
     let (_tmp, host) = host(&hosts);
-    let resolver = Resolver::start(&host, &Options { addresses_max: 20, ..options(&[&server]) }).unwrap();
+    let resolver = Resolver::start(&host, &ResolverOptions { addresses_max: 20, ..options(&[&server]) }).unwrap();
     (0..50).for_each(|n| resolver.want(Addr::V4([192, 0, 2, n])));
     resolver.wait_until(soon());
     let report = resolver.report();
@@ -259,6 +259,6 @@ fn a_replay_asks_nobody_and_knows_the_same() {
 fn a_host_without_files_asks_itself() {
     let tmp = tempfile::tempdir().unwrap();
     let host = Host::with_roots("/proc".into(), "/sys".into(), tmp.path().into());
-    let resolver = Resolver::start(&host, &Options::default()).unwrap();
+    let resolver = Resolver::start(&host, &ResolverOptions::default()).unwrap();
     assert!(resolver.names(&host).unwrap().is_empty());
 }

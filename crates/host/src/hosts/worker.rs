@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use packet::dns::{Answer, PtrQuery};
 use record::Addr;
 
-use super::{NAME_MAX, Options, Shared, Slot};
+use super::{NAME_MAX, ResolverOptions, Shared, Slot};
 
 /// Pause between two looks at the sockets while answers are due: a name look-up does not feel it, and a thousand
 /// looks cost 5 ms of CPU. (The standard library has nothing that waits for a socket and a condition at once.)
@@ -49,7 +49,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<Shared>, servers: &[SocketAddr], options: &Options) -> Worker {
+    pub(super) fn new(shared: Arc<Shared>, servers: &[SocketAddr], options: &ResolverOptions) -> Worker {
         Worker {
             shared,
             servers: servers.iter().filter_map(|server| connect(*server).ok()).collect(),

@@ -15,7 +15,7 @@ const NAMESPACES_MAX: usize = 1 << 20;
 
 /// How good a name is: the first kind wins. Also the order of the ways in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum NameKind {
     /// `ip netns` knows it by this name.
     IpNetns,
     /// It is that of process 1.
@@ -29,9 +29,9 @@ enum Kind {
 }
 
 /// One way to a namespace.
-struct Found {
+struct FoundNetns {
     inode: u64,
-    kind: Kind,
+    kind: NameKind,
     path: Box<[u8]>,
     pid: Option<u32>,
 }
@@ -44,7 +44,7 @@ pub(super) fn find(host: &Host, own: u64) -> Namespaces {
     found.push(by_process(own, None));
     let init = processes.of_first.unwrap_or(INIT_INODE);
     if found.iter().any(|one| one.inode == init) {
-        found.push(Found { inode: init, kind: Kind::Init, path: Box::default(), pid: None });
+        found.push(FoundNetns { inode: init, kind: NameKind::Init, path: Box::default(), pid: None });
     }
     let mut list = merged(found);
     list.sort_by(|a, b| order(a, own).cmp(&order(b, own)));
@@ -52,8 +52,8 @@ pub(super) fn find(host: &Host, own: u64) -> Namespaces {
     Namespaces { list, hidden: processes.hidden }
 }
 
-fn by_process(inode: u64, pid: Option<u32>) -> Found {
-    Found { inode, kind: Kind::Process, path: Box::default(), pid }
+fn by_process(inode: u64, pid: Option<u32>) -> FoundNetns {
+    FoundNetns { inode, kind: NameKind::Process, path: Box::default(), pid }
 }
 
 fn order(namespace: &Namespace, own: u64) -> (bool, bool, &[u8], u64) {
@@ -61,17 +61,17 @@ fn order(namespace: &Namespace, own: u64) -> (bool, bool, &[u8], u64) {
 }
 
 /// One entry for each namespace: the best name, the best file, the lowest process.
-fn merged(mut found: Vec<Found>) -> Vec<Namespace> {
+fn merged(mut found: Vec<FoundNetns>) -> Vec<Namespace> {
     found.sort_by(|a, b| (a.inode, a.kind, &a.path).cmp(&(b.inode, b.kind, &b.path)));
     let mut list: Vec<Namespace> = Vec::new();
-    for Found { inode, kind, path, pid } in found {
+    for FoundNetns { inode, kind, path, pid } in found {
         if list.last().is_none_or(|last| last.inode != inode) {
             list.push(Namespace::numbered(inode));
         }
         let Some(last) = list.last_mut() else { continue };
         if last.name.is_empty() {
             last.name = name_of(kind, &path).into();
-            last.is_given = matches!(kind, Kind::IpNetns | Kind::Init);
+            last.is_given = matches!(kind, NameKind::IpNetns | NameKind::Init);
         }
         if last.path.is_empty() {
             last.path = path;
@@ -84,16 +84,18 @@ fn merged(mut found: Vec<Found>) -> Vec<Namespace> {
     list
 }
 
-fn name_of(kind: Kind, path: &[u8]) -> &[u8] {
+fn name_of(kind: NameKind, path: &[u8]) -> &[u8] {
     match kind {
-        Kind::Init => INIT,
-        Kind::Process => b"",
-        Kind::IpNetns | Kind::Docker | Kind::Mount => path.rsplit(|&b| b == b'/').next().unwrap_or_default(),
+        NameKind::Init => INIT,
+        NameKind::Process => b"",
+        NameKind::IpNetns | NameKind::Docker | NameKind::Mount => {
+            path.rsplit(|&b| b == b'/').next().unwrap_or_default()
+        }
     }
 }
 
 /// Every nsfs mount that is a network namespace: the kernel tells its inode, no file needs to be touched.
-fn mounted(host: &Host) -> Vec<Found> {
+fn mounted(host: &Host) -> Vec<FoundNetns> {
     let mut text = Vec::new();
     // Without the file the links of /run/netns are left, and the processes.
     let _ = fs::read_file(&host.real_path("/proc/self/mountinfo"), &mut text);
@@ -101,17 +103,17 @@ fn mounted(host: &Host) -> Vec<Found> {
     let found = namespaces.filter_map(|mount| {
         let inode = inode_in(mount.root)?;
         let kind = kind_of(&mount.place);
-        Some(Found { inode, kind, path: mount.place.into_owned().into(), pid: None })
+        Some(FoundNetns { inode, kind, path: mount.place.into_owned().into(), pid: None })
     });
     found.take(NAMESPACES_MAX).collect()
 }
 
-fn kind_of(path: &[u8]) -> Kind {
+fn kind_of(path: &[u8]) -> NameKind {
     let end = path.iter().rposition(|&b| b == b'/').unwrap_or(0);
     match path.get(..end).unwrap_or_default() {
-        b"/run/netns" | b"/var/run/netns" => Kind::IpNetns,
-        dir if dir == DOCKER.as_bytes() => Kind::Docker,
-        _ => Kind::Mount,
+        b"/run/netns" | b"/var/run/netns" => NameKind::IpNetns,
+        dir if dir == DOCKER.as_bytes() => NameKind::Docker,
+        _ => NameKind::Mount,
     }
 }
 
@@ -122,7 +124,7 @@ pub(super) fn inode_in(text: &[u8]) -> Option<u64> {
 }
 
 /// The names of `ip netns` that are no mounts of ours: links to a process, or files mounted where we cannot see it.
-fn linked(found: &mut Vec<Found>) {
+fn linked(found: &mut Vec<FoundNetns>) {
     use std::os::unix::ffi::OsStrExt;
     let known: HashSet<Box<[u8]>, RandomState> = found.iter().map(|one| one.path.clone()).collect();
     let names = netns::named().into_iter().map(|(_, path)| path);
@@ -135,7 +137,7 @@ fn linked(found: &mut Vec<Found>) {
     for path in new {
         if let Some(stat) = fs::stat(&path).ok().filter(|stat| stat.device == own.device) {
             let path = path.as_os_str().as_bytes().into();
-            found.push(Found { inode: stat.inode, kind: Kind::IpNetns, path, pid: None });
+            found.push(FoundNetns { inode: stat.inode, kind: NameKind::IpNetns, path, pid: None });
         }
     }
 }

@@ -31,16 +31,16 @@ pub(super) struct Totals {
 
 /// One part of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Part<'b> {
-    Process { pid: u32, comm: Comm, held: Held<'b> },
+pub(super) enum BlockPart<'b> {
+    Process { pid: u32, comm: Comm, held: HeldSockets<'b> },
     Totals(Totals),
 }
 
 /// The sockets of a process: (fd, inode).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Held<'b>(&'b [u8]);
+pub(super) struct HeldSockets<'b>(&'b [u8]);
 
-impl Iterator for Held<'_> {
+impl Iterator for HeldSockets<'_> {
     type Item = (u32, u64);
 
     fn next(&mut self) -> Option<(u32, u64)> {
@@ -89,7 +89,7 @@ pub(super) fn put_totals(block: &mut Vec<u8>, totals: &Totals) {
 }
 
 /// Takes a block apart; `Err` holds the offset of the part that makes no sense.
-pub(super) fn parts(block: &[u8]) -> impl Iterator<Item = Result<Part<'_>, usize>> {
+pub(super) fn parts(block: &[u8]) -> impl Iterator<Item = Result<BlockPart<'_>, usize>> {
     let mut rest = Parts { bytes: block };
     let mut broken = false;
     std::iter::from_fn(move || {
@@ -108,20 +108,20 @@ struct Parts<'b> {
 }
 
 impl<'b> Parts<'b> {
-    fn part(&mut self) -> Option<Part<'b>> {
+    fn part(&mut self) -> Option<BlockPart<'b>> {
         match self.array::<1>()? {
             [PROCESS] => self.process(),
-            [TOTALS] => self.totals().map(Part::Totals),
+            [TOTALS] => self.totals().map(BlockPart::Totals),
             _ => None,
         }
     }
 
-    fn process(&mut self) -> Option<Part<'b>> {
+    fn process(&mut self) -> Option<BlockPart<'b>> {
         let pid = self.u32()?;
         let [name] = self.array()?;
         let comm = Comm::new(self.take(name.into())?);
         let count = self.u32()? as usize;
-        Some(Part::Process { pid, comm, held: Held(self.take(count.checked_mul(HELD)?)?) })
+        Some(BlockPart::Process { pid, comm, held: HeldSockets(self.take(count.checked_mul(HELD)?)?) })
     }
 
     fn totals(&mut self) -> Option<Totals> {
@@ -179,11 +179,11 @@ mod tests {
             put_totals(&mut block, &totals);
             let mut read = parts(&block);
             for (pid, name, held) in &processes {
-                let Some(Ok(Part::Process { pid: p, comm, held: h })) = read.next() else { panic!("a process") };
+                let Some(Ok(BlockPart::Process { pid: p, comm, held: h })) = read.next() else { panic!("a process") };
                 prop_assert_eq!((p, comm.as_bytes()), (*pid, name.as_slice()));
                 prop_assert_eq!(&h.collect::<Vec<_>>(), held);
             }
-            prop_assert_eq!(read.next(), Some(Ok(Part::Totals(totals))));
+            prop_assert_eq!(read.next(), Some(Ok(BlockPart::Totals(totals))));
             prop_assert_eq!(read.next(), None);
             // Cut anywhere: what comes before is read, the cut is an error with its place, never a panic.
             for cut in 1..block.len() {

@@ -18,7 +18,7 @@ impl BpfBackend {
     pub(super) fn open<'a>(&'a self, host: &Host) -> Result<Box<dyn Blocks + 'a>, SysError> {
         let files = self.loaded.get_or_init(|| OwnersFiles::load(host)).as_ref().map_err(failed)?;
         let rows = files.pass().map_err(|error| failed(&error))?;
-        Ok(Box::new(Pass { rows, block: vec![0; BLOCK_BYTES] }))
+        Ok(Box::new(OwnersPass { rows, block: vec![0; BLOCK_BYTES] }))
     }
 }
 
@@ -30,12 +30,12 @@ fn failed(error: &BpfError) -> SysError {
     }
 }
 
-struct Pass {
+struct OwnersPass {
     rows: IterRows,
     block: Vec<u8>,
 }
 
-impl Blocks for Pass {
+impl Blocks for OwnersPass {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         let got = self.rows.read(&mut self.block).map_err(|error| failed(&error))?;
         Ok(if got == 0 { None } else { self.block.get(..got) })

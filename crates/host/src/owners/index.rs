@@ -8,7 +8,7 @@ const HELD_MAX: usize = 16 << 20;
 
 /// One socket in one process: 12 bytes, because 40 MiB are to hold a million of them, index included.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldSocket {
     // Socket inodes are 32 bits wide (get_next_ino in fs/inode.c), like those in sock_diag's answers.
     inode: u32,
     fd: u32,
@@ -18,14 +18,14 @@ struct Held {
 /// Owners as they are found, before they are in order.
 #[derive(Debug, Default)]
 pub(super) struct Gather {
-    held: Vec<Held>,
-    tables: Vec<Table>,
+    held: Vec<HeldSocket>,
+    tables: Vec<FdTable>,
     over: u64,
 }
 
 /// Whose descriptors they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Table {
+struct FdTable {
     pid: u32,
     /// Differs from `pid` for a thread with a table of its own.
     tid: u32,
@@ -36,7 +36,7 @@ impl Gather {
     /// The sockets that follow are in the table of this thread; its process's own is that of the first, `pid` = `tid`.
     pub(super) fn table(&mut self, pid: u32, tid: u32, comm: Comm) {
         // A process with many sockets comes in several blocks.
-        let table = Table { pid, tid, comm };
+        let table = FdTable { pid, tid, comm };
         if self.tables.last() != Some(&table) {
             self.tables.push(table);
         }
@@ -48,21 +48,21 @@ impl Gather {
             return;
         }
         // Cut on purpose: sock_diag cuts inodes to 32 bits too, so the halves meet.
-        self.held.push(Held { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
+        self.held.push(HeldSocket { inode: inode as u32, fd, table: (self.tables.len() - 1) as u32 });
     }
 
     /// Sorts: 0.1 µs a socket at most, less where inodes ascend with descriptors.
     pub(super) fn finish(mut self) -> (Index, u64) {
         let tables = self.tables;
-        let table = |held: &Held| tables.get(held.table as usize).copied().unwrap_or_default();
+        let table = |held: &HeldSocket| tables.get(held.table as usize).copied().unwrap_or_default();
         // The process's own table before those of its threads.
-        let rest = |held: &Held| (table(held).pid, held.fd, table(held).pid != table(held).tid, table(held).tid);
+        let rest = |held: &HeldSocket| (table(held).pid, held.fd, table(held).pid != table(held).tid, table(held).tid);
         // Stable, because that sort makes use of ascending runs, and servers give us long ones.
         self.held.sort_by(|a, b| a.inode.cmp(&b.inode).then_with(|| rest(a).cmp(&rest(b))));
         // A descriptor that was closed and opened while its directory was listed may come twice, and a thread that
         // took its table with it has a copy of each.
         self.held.dedup_by(|a, b| (a.inode, table(a).pid, a.fd) == (b.inode, table(b).pid, b.fd));
-        let owner = |held: &Held| Owner { pid: table(held).pid, fd: held.fd, process: table(held).comm };
+        let owner = |held: &HeldSocket| Owner { pid: table(held).pid, fd: held.fd, process: table(held).comm };
         let owners = self.held.iter().map(owner).collect();
         let foreign = self.held.iter().filter(|held| table(held).pid != table(held).tid);
         let threads = foreign.map(|held| (key(held.inode, table(held).pid), held.fd, table(held).tid)).collect();

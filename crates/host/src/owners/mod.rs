@@ -20,14 +20,14 @@ use record::{Key, Lookup, Owner, Value};
 use sys::{Errno, Host, SysError};
 
 use crate::HostError;
-use block::Part;
+use block::BlockPart;
 use bpf_backend::BpfBackend;
 pub use choose::OwnersBackend;
 use choose::{Facts, choose};
 use index::{Gather, Index};
 pub use report::OwnersReport;
 use rows::Row;
-use walk::Walk;
+use walk::DescriptorWalk;
 
 /// Reads owners, again and again if need be: a BPF program that was loaded for it stays loaded.
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl OwnersReader {
     fn read_by(&self, host: &Host, backend: OwnersBackend) -> Result<Owners, HostError> {
         let mut blocks = host.stream(backend.stream(), "", || match backend {
             OwnersBackend::Bpf => self.bpf.open(host),
-            OwnersBackend::Proc => Ok(Box::new(Walk::open(host)?)),
+            OwnersBackend::Proc => Ok(Box::new(DescriptorWalk::open(host)?)),
         })?;
         let mut gather = Gather::default();
         let mut report = OwnersReport { backend, ..OwnersReport::default() };
@@ -190,11 +190,11 @@ fn add_rows(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Res
 fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Result<(), usize> {
     for part in block::parts(block) {
         match part? {
-            Part::Process { pid, comm, held } => {
+            BlockPart::Process { pid, comm, held } => {
                 gather.table(pid, pid, comm);
                 held.for_each(|(fd, inode)| gather.socket(fd, inode));
             }
-            Part::Totals(totals) => {
+            BlockPart::Totals(totals) => {
                 report.processes = totals.processes;
                 report.unreadable = totals.unreadable;
                 report.vanished = totals.vanished;

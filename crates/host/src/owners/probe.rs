@@ -19,7 +19,7 @@ const DOTS: u64 = 2;
 /// Which numbers were tried. Tables are dense, because the kernel gives out the lowest free number; where one is not,
 /// probing ends early. What lies behind its end is listed afterwards, so that no descriptor that stays open is missed.
 #[derive(Debug)]
-pub(super) struct Probe {
+pub(super) struct DescriptorProbe {
     next: u32,
     hits: u32,
     misses: u32,
@@ -27,12 +27,12 @@ pub(super) struct Probe {
     expected: u64,
 }
 
-impl Probe {
+impl DescriptorProbe {
     /// A probe for the table behind this directory of procfs, if it is large. The size is told since 6.2
     /// (proc_fd_getattr, fs/proc/fd.c); before, every table is listed.
-    pub(super) fn worth(dir: &Fd) -> Option<Probe> {
+    pub(super) fn worth(dir: &Fd) -> Option<DescriptorProbe> {
         let expected = fs::stat_fd(dir).ok()?.size;
-        (expected >= DESCRIPTORS_MIN).then_some(Probe { next: 0, hits: 0, misses: 0, expected })
+        (expected >= DESCRIPTORS_MIN).then_some(DescriptorProbe { next: 0, hits: 0, misses: 0, expected })
     }
 
     /// The number to look at; `None` when it is time to list the rest.
@@ -47,7 +47,7 @@ impl Probe {
         Some(number)
     }
 
-    /// The number that [`Probe::next`] gave last is free.
+    /// The number that [`DescriptorProbe::next`] gave last is free.
     pub(super) fn missed(&mut self) {
         self.hits = self.hits.saturating_sub(1);
         self.misses += 1;
@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     fn tried(expected: u64, is_open: impl Fn(u32) -> bool) -> u32 {
-        let mut probe = Probe { next: 0, hits: 0, misses: 0, expected };
+        let mut probe = DescriptorProbe { next: 0, hits: 0, misses: 0, expected };
         while let Some(number) = probe.next() {
             if !is_open(number) {
                 probe.missed();
@@ -93,11 +93,11 @@ mod tests {
     fn the_listing_goes_on_behind_the_probe() {
         let held: Vec<File> = (0..300).map(|_| File::open("/dev/null").unwrap()).collect();
         let dir = fs::open_dir(Path::new("/proc/self/fd")).unwrap();
-        let Some(probe) = Probe::worth(&dir) else {
+        let Some(probe) = DescriptorProbe::worth(&dir) else {
             let _ = std::io::stderr().write_all(b"skipped: this kernel does not tell the size of a table\n");
             return;
         };
-        Probe { next: 200, ..probe }.leave(&dir).unwrap();
+        DescriptorProbe { next: 200, ..probe }.leave(&dir).unwrap();
         let mut entries = fs::Entries::new();
         let mut seen = Vec::new();
         while let Some(entry) = entries.next(&dir).unwrap() {

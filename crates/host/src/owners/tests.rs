@@ -577,7 +577,7 @@ fn root_refused_bpf_means_proc_and_is_told() {
 }
 
 #[test]
-fn root_a_recording_of_every_door_is_replayed_without_a_kernel() {
+fn root_a_recording_of_every_backend_is_replayed_without_a_kernel() {
     testkit::require_root!();
     let socket = listener();
     let tmp = tempfile::tempdir().unwrap();

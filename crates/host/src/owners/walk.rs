@@ -2,7 +2,7 @@
 //!
 //! No allocation per descriptor. getdents64 names a thousand at once, readlinkat tells what one is: 3.2 µs together,
 //! nearly all of it the kernel's, for making and finding the link's inode. Of that 1 µs is the listing, so that large
-//! tables are gone through by number instead ([`Probe`]). fstatat costs the same as readlinkat; pidfd_getfd would be
+//! tables are gone through by number instead ([`DescriptorProbe`]). fstatat costs the same as readlinkat; pidfd_getfd would be
 //! cheaper, but takes a reference to a foreign socket and may end up closing it, a side effect no reader should have.
 use std::ffi::CStr;
 
@@ -14,7 +14,7 @@ use sys::{Blocks, Errno, Fd, Host, SysError};
 use super::block::{self, Totals};
 use super::choose::PROC_ROOT_INODE;
 use super::hidden;
-use super::probe::Probe;
+use super::probe::DescriptorProbe;
 
 /// A block goes out when it has reached this size: 5 000 sockets. One more process header may still fit behind it.
 const BLOCK_FULL: usize = 60 << 10;
@@ -23,7 +23,7 @@ const BLOCK_FULL: usize = 60 << 10;
 const LINK_BYTES: usize = 40;
 
 /// Reads the descriptors of every process whose directory is below the root of /proc.
-pub(super) struct Walk<'h> {
+pub(super) struct DescriptorWalk<'h> {
     host: &'h Host,
     proc: Fd,
     processes: Entries,
@@ -50,13 +50,13 @@ struct Process {
     count_at: Option<usize>,
     refused: bool,
     /// While its descriptors are looked up by number.
-    probe: Option<Probe>,
+    probe: Option<DescriptorProbe>,
 }
 
-impl<'h> Walk<'h> {
-    pub(super) fn open(host: &'h Host) -> Result<Walk<'h>, SysError> {
+impl<'h> DescriptorWalk<'h> {
+    pub(super) fn open(host: &'h Host) -> Result<DescriptorWalk<'h>, SysError> {
         let proc = fs::open_dir(&host.proc_path(""))?;
-        Ok(Walk {
+        Ok(DescriptorWalk {
             host,
             is_procfs: fs::stat_fd(&proc).is_ok_and(|stat| stat.inode == PROC_ROOT_INODE),
             proc,
@@ -85,7 +85,7 @@ impl<'h> Walk<'h> {
             match fs::open_dir_at(&self.proc, path) {
                 Ok(dir) => {
                     self.descriptors.begin();
-                    let probe = if self.is_procfs { Probe::worth(&dir) } else { None };
+                    let probe = if self.is_procfs { DescriptorProbe::worth(&dir) } else { None };
                     self.current = Some(Process { pid, dir, comm: None, count_at: None, refused: false, probe });
                     return Ok(true);
                 }
@@ -178,7 +178,7 @@ enum More {
     No,
 }
 
-impl Blocks for Walk<'_> {
+impl Blocks for DescriptorWalk<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         self.block.clear();
         if self.done {

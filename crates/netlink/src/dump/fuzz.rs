@@ -6,12 +6,12 @@ use super::*;
 pub fn fuzz_dump(data: &[u8], block: usize) {
     let mut blocks = Pieces { chunks: data.chunks(block.max(1)) };
     let request = Request::dump(20);
-    let each = |part: &Part<'_>| {
+    let each = |part: &Answer<'_>| {
         crate::attr::fuzz_attrs(part.payload);
         ControlFlow::Continue(())
     };
     let request = request.bytes().unwrap_or_default();
-    let mut reading = Reading { what: "fuzzed bytes", request, seq: None, end: DumpEnd::default(), each };
+    let mut reading = DumpReader { what: "fuzzed bytes", request, seq: None, end: DumpEnd::default(), each };
     if let Err(error) = reading.run(&mut blocks) {
         assert!(!error.to_string().is_empty());
     }

@@ -52,12 +52,12 @@ type Read = (Vec<(Vec<u8>, u64)>, Result<DumpEnd, DumpError>);
 
 fn read_as(request: &Request, seq: Option<u32>, blocks: &[Vec<u8>], stop_after: usize) -> Read {
     let mut got = Vec::new();
-    let each = |part: &Part<'_>| {
+    let each = |part: &Answer<'_>| {
         got.push((part.payload.to_vec(), part.block));
         if got.len() == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let request = request.bytes().unwrap();
-    let mut reading = Reading { what: "test rows", request, seq, end: DumpEnd::default(), each };
+    let mut reading = DumpReader { what: "test rows", request, seq, end: DumpEnd::default(), each };
     let end = reading.run(&mut Canned(blocks.to_vec(), 0));
     (got, end)
 }
@@ -209,12 +209,12 @@ fn tcp4(states: u32) -> Request {
     request
 }
 
-fn ask(request: &Request) -> Ask<'_> {
-    Ask { what: "tcp sockets", protocol: 4, request, key: "tcp4", note: "", netns: None }
+fn ask(request: &Request) -> Query<'_> {
+    Query { what: "tcp sockets", protocol: 4, request, key: "tcp4", note: "", netns: None }
 }
 
 /// Local ports of the rows of a dump.
-fn ports(host: &Host, ask: &Ask<'_>) -> (Vec<u16>, DumpEnd) {
+fn ports(host: &Host, ask: &Query<'_>) -> (Vec<u16>, DumpEnd) {
     let mut ports = Vec::new();
     let end = dump(host, ask, |part| {
         assert_eq!(part.kind, 20);
@@ -284,7 +284,7 @@ fn the_kernel_explains() {
         if let Some(address) = address {
             request.attr(1, address);
         }
-        let ask = Ask { what: "neighbour", protocol: 0, request: &request, key: "neighbour", note: "", netns: None };
+        let ask = Query { what: "neighbour", protocol: 0, request: &request, key: "neighbour", note: "", netns: None };
         exchange(&Host::live(), &ask, |_| ControlFlow::Continue(())).unwrap_err()
     };
     let error = refusal(Some(&[1, 2, 3]));
@@ -303,7 +303,7 @@ fn an_exact_answer_and_its_acknowledgement() {
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&1i32.to_ne_bytes());
     request.body(&body);
-    let ask = Ask { what: "link", protocol: 0, request: &request, key: "link", note: "", netns: None };
+    let ask = Query { what: "link", protocol: 0, request: &request, key: "link", note: "", netns: None };
     let mut names = Vec::new();
     let end = exchange(&Host::live(), &ask, |part| {
         for attr in Attrs::new(&part.payload[16..]).map(Result::unwrap).filter(|attr| attr.kind == 3) {
@@ -331,7 +331,7 @@ fn recorded_and_replayed() {
     assert_eq!(ports(&replay, &ask), live);
     assert!(sys::cost::syscalls() > opened);
     replay.finish().unwrap();
-    let other = Ask { key: "udp4", ..ask };
+    let other = Query { key: "udp4", ..ask };
     let error = dump(&replay, &other, |_| ControlFlow::Continue(())).unwrap_err();
     assert_eq!(error.errno(), Some(Errno::NOT_RECORDED));
 
@@ -408,7 +408,7 @@ fn root_asked_in_another_namespace() {
         netns::unshare_net().unwrap();
         let (request, host) = (tcp4(1 << 10), Host::live());
         assert_eq!(ports(&host, &ask(&request)).0, []);
-        let there = Ask { netns: Some(&home), ..ask(&request) };
+        let there = Query { netns: Some(&home), ..ask(&request) };
         assert!(ports(&host, &there).0.contains(&port));
         assert_ne!(netns::current_inode().unwrap(), home.inode());
     })

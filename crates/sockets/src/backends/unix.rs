@@ -1,7 +1,7 @@
 //! Unix sockets where /proc/net/unix has a part in it: beside netlink, or in its place.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, DumpError};
+use netlink::{DumpError, Query};
 use record::{Proto, State};
 use sys::SysError;
 
@@ -147,7 +147,7 @@ impl Run<'_, '_, '_, '_> {
     fn unix_names(&mut self) -> Result<Names, DumpError> {
         let source = self.source;
         let (key, request) = (keys::unix_names_key(source.options.netns_id), request_names());
-        let ask = Ask {
+        let ask = Query {
             what: Table::Unix.what(),
             protocol: NETLINK_SOCK_DIAG,
             request: &request,

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use netlink::prefix::u32_at;
-use netlink::{Ask, Request};
+use netlink::{Query, Request};
 use sys::{Host, NetNs};
 
 /// NETLINK_ROUTE (include/uapi/linux/netlink.h).
@@ -29,7 +29,7 @@ pub(crate) fn of(host: &Host, netns: Option<&NetNs>, netns_id: u64, name: &[u8])
     let mut request = Request::one(RTM_GETLINK);
     request.body(&[0; IFINFOMSG]).attr(IFLA_IFNAME, &terminated);
     let key = format!("sockets/ifindex/{}@{netns_id}", sys::escaped(name));
-    let ask = Ask { what: "interface", protocol: NETLINK_ROUTE, request: &request, key: &key, note: "", netns };
+    let ask = Query { what: "interface", protocol: NETLINK_ROUTE, request: &request, key: &key, note: "", netns };
     let mut index = None;
     let answer = netlink::exchange(host, &ask, |part| {
         if part.kind == RTM_NEWLINK {

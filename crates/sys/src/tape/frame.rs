@@ -25,7 +25,7 @@ pub(crate) const TEXT_MAX: usize = u16::MAX as usize;
 /// What a frame holds; the format is drawn in the module's documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Header = 1,
     Open = 2,
     Block = 3,
@@ -39,40 +39,40 @@ pub(crate) enum Kind {
     Asked = 11,
 }
 
-impl Kind {
-    pub(crate) fn of(number: u8) -> Option<Kind> {
-        const ALL: [Kind; 11] = [
-            Kind::Header,
-            Kind::Open,
-            Kind::Block,
-            Kind::End,
-            Kind::Stopped,
-            Kind::Error,
-            Kind::Refused,
-            Kind::Round,
-            Kind::Trailer,
-            Kind::Part,
-            Kind::Asked,
+impl FrameKind {
+    pub(crate) fn of(number: u8) -> Option<FrameKind> {
+        const ALL: [FrameKind; 11] = [
+            FrameKind::Header,
+            FrameKind::Open,
+            FrameKind::Block,
+            FrameKind::End,
+            FrameKind::Stopped,
+            FrameKind::Error,
+            FrameKind::Refused,
+            FrameKind::Round,
+            FrameKind::Trailer,
+            FrameKind::Part,
+            FrameKind::Asked,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
     /// True for frames that hold bytes of a stream: their payload is not looked at before it is replayed.
     pub(crate) fn is_data(self) -> bool {
-        matches!(self, Kind::Block | Kind::Part)
+        matches!(self, FrameKind::Block | FrameKind::Part)
     }
 }
 
 /// The first nine bytes of a frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
-    /// Not yet a [`Kind`]: unknown ones are skipped.
+pub(crate) struct FrameHead {
+    /// Not yet a [`FrameKind`]: unknown ones are skipped.
     pub(crate) kind: u8,
     pub(crate) stream: u32,
     pub(crate) length: u32,
 }
 
-impl Head {
+impl FrameHead {
     pub(crate) fn bytes(self) -> [u8; FRAME_HEAD] {
         let mut bytes = [0; FRAME_HEAD];
         bytes[0] = self.kind;
@@ -81,9 +81,9 @@ impl Head {
         bytes
     }
 
-    pub(crate) fn parse(bytes: &[u8; FRAME_HEAD]) -> Head {
+    pub(crate) fn parse(bytes: &[u8; FRAME_HEAD]) -> FrameHead {
         let [kind, s0, s1, s2, s3, l0, l1, l2, l3] = *bytes;
-        Head { kind, stream: u32::from_le_bytes([s0, s1, s2, s3]), length: u32::from_le_bytes([l0, l1, l2, l3]) }
+        FrameHead { kind, stream: u32::from_le_bytes([s0, s1, s2, s3]), length: u32::from_le_bytes([l0, l1, l2, l3]) }
     }
 }
 

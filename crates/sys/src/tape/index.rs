@@ -4,7 +4,9 @@ use std::io::Read;
 
 use super::crc::Crc;
 use super::error::{Integrity, TapeError};
-use super::frame::{FILE_HEAD, FRAME_HEAD, FRAME_TAIL, Head, Kind, MAGIC, PAYLOAD_MAX, Parts, VERSION, VERSION_MIN};
+use super::frame::{
+    FILE_HEAD, FRAME_HEAD, FRAME_TAIL, FrameHead, FrameKind, MAGIC, PAYLOAD_MAX, Parts, VERSION, VERSION_MIN,
+};
 use crate::clock::WallTime;
 use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
@@ -68,7 +70,7 @@ pub(crate) struct Frame {
     pub(crate) length: u32,
     /// The next frame of the same stream.
     next: FrameId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
 }
 
 impl Index {
@@ -88,12 +90,12 @@ enum Stop {
 
 /// Reads the beginning of the file alone.
 pub(crate) fn header(fd: &Fd, path: &str) -> Result<Header, TapeError> {
-    Pass { input: Input::new(fd), good: 0, frames: 0 }.header(path)
+    IndexPass { input: Input::new(fd), good: 0, frames: 0 }.header(path)
 }
 
 /// Goes through the file once.
 pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
-    let mut pass = Pass { input: Input::new(fd), good: 0, frames: 0 };
+    let mut pass = IndexPass { input: Input::new(fd), good: 0, frames: 0 };
     let header = pass.header(path)?;
     let mut index = Index {
         header,
@@ -132,11 +134,11 @@ struct Seen {
 
 impl Index {
     // Enters one good frame; `Some` ends the pass.
-    fn note(&mut self, pass: &Pass<'_>, head: Head, payload: &[u8], seen: &mut Seen) -> Option<Stop> {
+    fn note(&mut self, pass: &IndexPass<'_>, head: FrameHead, payload: &[u8], seen: &mut Seen) -> Option<Stop> {
         let mut parts = Parts(payload);
-        let kind = Kind::of(head.kind)?;
+        let kind = FrameKind::of(head.kind)?;
         match kind {
-            Kind::Open => {
+            FrameKind::Open => {
                 let (Some(key), Some(note)) = (parts.text(), parts.text()) else {
                     return Some(Stop::Garbled("a stream without a key"));
                 };
@@ -152,22 +154,27 @@ impl Index {
                 let round = self.rounds.len().max(1);
                 self.streams.entry(key).or_default().push(Stream { round, open: first });
             }
-            Kind::Round => match moment(&mut parts) {
+            FrameKind::Round => match moment(&mut parts) {
                 Some(at) => self.rounds.push(at),
                 None => return Some(Stop::Garbled("a round without a time")),
             },
-            Kind::Trailer => {
+            FrameKind::Trailer => {
                 return Some(match parts.array() {
                     Some(frames) => Stop::Trailer { frames: u64::from_le_bytes(frames) },
                     None => Stop::Garbled("a trailer without a count"),
                 });
             }
-            Kind::Header => return Some(Stop::Garbled("a second header")),
-            Kind::Asked => {
+            FrameKind::Header => return Some(Stop::Garbled("a second header")),
+            FrameKind::Asked => {
                 let Some(table) = parts.text() else { return Some(Stop::Garbled("a question without a table")) };
                 self.asked.entry(table).or_default().extend(std::iter::from_fn(|| parts.text()));
             }
-            Kind::Block | Kind::Part | Kind::End | Kind::Stopped | Kind::Error | Kind::Refused => {
+            FrameKind::Block
+            | FrameKind::Part
+            | FrameKind::End
+            | FrameKind::Stopped
+            | FrameKind::Error
+            | FrameKind::Refused => {
                 return self.link(pass, head, kind, &mut seen.open);
             }
         }
@@ -176,7 +183,7 @@ impl Index {
 
     // Puts a frame behind the last one of its stream. One of a stream that was never opened, or has ended, is left out:
     // nothing leads to it.
-    fn link(&mut self, pass: &Pass<'_>, head: Head, kind: Kind, open: &mut OpenStreams) -> Option<Stop> {
+    fn link(&mut self, pass: &IndexPass<'_>, head: FrameHead, kind: FrameKind, open: &mut OpenStreams) -> Option<Stop> {
         let last = open.get(&head.stream).copied()?;
         let Some(added) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
         if let Some(last) = self.frames.get_mut(last.0 as usize) {
@@ -189,7 +196,7 @@ impl Index {
         None
     }
 
-    fn add(&mut self, pass: &Pass<'_>, head: Head, kind: Kind) -> Option<FrameId> {
+    fn add(&mut self, pass: &IndexPass<'_>, head: FrameHead, kind: FrameKind) -> Option<FrameId> {
         let id = u32::try_from(self.frames.len()).ok().map(FrameId).filter(|id| *id != FrameId::NONE)?;
         let payload = pass.good.saturating_sub(FRAME_TAIL as u64 + u64::from(head.length));
         self.frames.push(Frame { payload, length: head.length, next: FrameId::NONE, kind });
@@ -200,7 +207,7 @@ impl Index {
 /// More than 2^32 - 1: at the least size of a frame, a file of 52 GiB.
 const TOO_MANY: &str = "more frames than can be told apart";
 
-struct Pass<'f> {
+struct IndexPass<'f> {
     input: Input<'f>,
     /// Offset behind the last good frame.
     good: u64,
@@ -208,7 +215,7 @@ struct Pass<'f> {
     frames: u64,
 }
 
-impl Pass<'_> {
+impl IndexPass<'_> {
     fn header(&mut self, path: &str) -> Result<Header, TapeError> {
         let io = |errno| TapeError::Io(SysError::new("read", path, errno));
         let mut start = [0; FILE_HEAD];
@@ -226,21 +233,21 @@ impl Pass<'_> {
         }
         self.good = FILE_HEAD as u64;
         match self.frame().map_err(io)? {
-            Ok((head, payload)) if head.kind == Kind::Header as u8 => parse_header(&payload, path),
+            Ok((head, payload)) if head.kind == FrameKind::Header as u8 => parse_header(&payload, path),
             _ => Err(TapeError::NoHeader { path: path.into() }),
         }
     }
 
     /// The next frame with its payload (empty for blocks: those are only summed), or why there is none.
-    fn frame(&mut self) -> Result<Result<(Head, Vec<u8>), Stop>, Errno> {
+    fn frame(&mut self) -> Result<Result<(FrameHead, Vec<u8>), Stop>, Errno> {
         let mut bytes = [0; FRAME_HEAD];
         if self.input.fill(&mut bytes)? < FRAME_HEAD {
             return Ok(Err(Stop::Cut));
         }
-        let head = Head::parse(&bytes);
+        let head = FrameHead::parse(&bytes);
         let length = head.length as usize;
-        let is_block = Kind::of(head.kind).is_some_and(Kind::is_data);
-        let known = Kind::of(head.kind).is_some();
+        let is_block = FrameKind::of(head.kind).is_some_and(FrameKind::is_data);
+        let known = FrameKind::of(head.kind).is_some();
         if length > PAYLOAD_MAX || (known && !is_block && length > CONTROL_MAX) {
             return Ok(Err(Stop::Garbled("a frame longer than any we write")));
         }

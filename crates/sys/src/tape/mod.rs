@@ -42,10 +42,10 @@ mod reader;
 mod writer;
 
 pub use error::{Integrity, TapeError};
-pub(crate) use frame::Kind;
+pub(crate) use frame::FrameKind;
 pub use index::Header;
-pub(crate) use reader::{Reader, header_of};
-pub(crate) use writer::Writer;
+pub(crate) use reader::{TapeReader, header_of};
+pub(crate) use writer::TapeWriter;
 
 #[cfg(test)]
 mod tests;

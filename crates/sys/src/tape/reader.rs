@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::error::{Integrity, TapeError};
-use super::frame::{BLOCK_MAX, Kind, PAYLOAD_MAX, Parts};
+use super::frame::{BLOCK_MAX, FrameKind, PAYLOAD_MAX, Parts};
 use super::index::{self, Frame, FrameId, Header, Index, Stream};
 use crate::clock::WallTime;
 use crate::errno::{Errno, SysError, escaped};
@@ -14,7 +14,7 @@ use crate::host::Blocks;
 
 /// A checked recording.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct TapeReader {
     fd: Fd,
     path: Box<str>,
     index: Index,
@@ -27,11 +27,11 @@ pub(crate) struct Reader {
     pub(super) looked_at: Cell<u64>,
 }
 
-impl Reader {
-    pub(crate) fn open(path: &Path) -> Result<Reader, TapeError> {
+impl TapeReader {
+    pub(crate) fn open(path: &Path) -> Result<TapeReader, TapeError> {
         let (fd, shown) = open_file(path)?;
         let index = index::index(&fd, &shown)?;
-        Ok(Reader {
+        Ok(TapeReader {
             fd,
             path: shown,
             index,
@@ -136,7 +136,7 @@ fn choose(recorded: &[Stream], round: usize, count: usize) -> Option<Stream> {
 /// The blocks of one recorded stream.
 #[derive(Debug)]
 pub(crate) struct ReplayBlocks<'t> {
-    tape: &'t Reader,
+    tape: &'t TapeReader,
     key: Box<str>,
     /// The frame that was looked at last.
     at: FrameId,
@@ -153,7 +153,7 @@ impl ReplayBlocks<'_> {
     fn refusal(&mut self) -> Result<Option<SysError>, SysError> {
         let before = self.at;
         match self.step() {
-            Ok(frame) if frame.kind == Kind::Refused => {
+            Ok(frame) if frame.kind == FrameKind::Refused => {
                 self.load(frame)?;
                 Ok(Some(self.recorded_error()))
             }
@@ -217,15 +217,15 @@ impl Blocks for ReplayBlocks<'_> {
         loop {
             let frame = self.step().map_err(|errno| self.failed(errno))?;
             match frame.kind {
-                Kind::Block => {
+                FrameKind::Block => {
                     self.load(frame)?;
                     return Ok(Some(&self.block));
                 }
-                Kind::Part => self.load(frame)?,
+                FrameKind::Part => self.load(frame)?,
                 // The parts before it are no whole block.
                 _ if !self.block.is_empty() => return Err(self.failed(Errno::RECORDING_BROKEN)),
-                Kind::Stopped => return Err(self.failed(Errno::NOT_RECORDED)),
-                Kind::Error | Kind::Refused => {
+                FrameKind::Stopped => return Err(self.failed(Errno::NOT_RECORDED)),
+                FrameKind::Error | FrameKind::Refused => {
                     self.ended = true;
                     self.load(frame)?;
                     return Err(self.recorded_error());

@@ -374,7 +374,7 @@ fn issue_10_frames_are_looked_at_once() {
     assert!(long.next().unwrap().is_none());
     drop(long);
     host.finish().unwrap();
-    let reader = super::Reader::open(&path).unwrap();
+    let reader = super::TapeReader::open(&path).unwrap();
     let play = |key: &str| {
         let mut stream = reader.stream(key).unwrap();
         let mut count = 0;

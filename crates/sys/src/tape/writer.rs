@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::error::TapeError;
 use super::frame::{
-    BLOCK_MAX, FRAME_HEAD, FRAME_TAIL, Head, Kind, MAGIC, PAYLOAD_MAX, TEXT_MAX, VERSION, put_text, sum,
+    BLOCK_MAX, FRAME_HEAD, FRAME_TAIL, FrameHead, FrameKind, MAGIC, PAYLOAD_MAX, TEXT_MAX, VERSION, put_text, sum,
 };
 use crate::clock::{self, WallTime};
 use crate::errno::{Errno, SysError, escaped};
@@ -29,7 +29,7 @@ const TRAILER: u64 = (FRAME_HEAD + 8 + FRAME_TAIL) as u64;
 ///
 /// Frames wait in a buffer, which a thread empties every [`FLUSH_EVERY`].
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct TapeWriter {
     shared: Arc<Shared>,
     flusher: Option<JoinHandle<()>>,
 }
@@ -57,9 +57,9 @@ impl Shared {
     }
 }
 
-impl Writer {
+impl TapeWriter {
     /// Creates the file; at most `limit` bytes go into it.
-    pub(crate) fn create(path: &Path, limit: u64) -> Result<Writer, TapeError> {
+    pub(crate) fn create(path: &Path, limit: u64) -> Result<TapeWriter, TapeError> {
         let shown = escaped(path.as_os_str().as_encoded_bytes());
         let fd = fs::create_private(path).map_err(|error| match error {
             NotPrivate::Sys(error) => TapeError::Io(error),
@@ -72,7 +72,7 @@ impl Writer {
             signal::block_all_on_this_thread();
             flushed.flush_until_over();
         });
-        let writer = Writer { shared, flusher: flusher.ok() };
+        let writer = TapeWriter { shared, flusher: flusher.ok() };
         let mut file = writer.shared.lock();
         file.eager = writer.flusher.is_none();
         file.begin();
@@ -88,7 +88,7 @@ impl Writer {
         let mut payload = Vec::with_capacity(4 + key.len() + note.len());
         put_text(&mut payload, key);
         put_text(&mut payload, note);
-        file.frame(Kind::Open, id, &payload);
+        file.frame(FrameKind::Open, id, &payload);
         id
     }
 
@@ -100,19 +100,19 @@ impl Writer {
         }
         let mut rest = bytes;
         while let Some((part, after)) = rest.split_at_checked(PAYLOAD_MAX).filter(|(_, after)| !after.is_empty()) {
-            file.frame(Kind::Part, id, part);
+            file.frame(FrameKind::Part, id, part);
             rest = after;
         }
-        file.frame(Kind::Block, id, rest);
+        file.frame(FrameKind::Block, id, rest);
     }
 
     /// A frame without payload: END or STOPPED.
-    pub(crate) fn mark(&self, kind: Kind, id: u32) {
+    pub(crate) fn mark(&self, kind: FrameKind, id: u32) {
         self.shared.lock().frame(kind, id, &[]);
     }
 
     /// ERROR or REFUSED.
-    pub(crate) fn error(&self, kind: Kind, id: u32, error: &SysError) {
+    pub(crate) fn error(&self, kind: FrameKind, id: u32, error: &SysError) {
         let mut payload = error.errno.0.to_le_bytes().to_vec();
         put_text(&mut payload, error.call);
         put_text(&mut payload, &error.object);
@@ -120,7 +120,7 @@ impl Writer {
     }
 
     pub(crate) fn round(&self, at: WallTime) {
-        self.shared.lock().frame(Kind::Round, 0, &moment(at));
+        self.shared.lock().frame(FrameKind::Round, 0, &moment(at));
     }
 
     /// ASKED. What was written before is not written again in every round.
@@ -136,7 +136,7 @@ impl Writer {
         }
         let mut file = self.shared.lock();
         if !file.asked.contains(&payload) {
-            file.frame(Kind::Asked, 0, &payload);
+            file.frame(FrameKind::Asked, 0, &payload);
             file.asked.insert(payload);
         }
     }
@@ -152,7 +152,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for TapeWriter {
     // Without `finish` there is no trailer, so the file will be known as cut; what was read is still worth keeping.
     fn drop(&mut self) {
         let mut file = self.shared.lock();
@@ -211,14 +211,14 @@ impl File {
         payload.push(if cfg!(target_endian = "little") { 1 } else { 2 });
         put_text(&mut payload, &kernel.release);
         put_text(&mut payload, &kernel.machine);
-        self.frame(Kind::Header, 0, &payload);
+        self.frame(FrameKind::Header, 0, &payload);
     }
 
     fn finish(&mut self) -> Result<(), TapeError> {
         if !self.finished {
             let frames = self.frames.to_le_bytes();
             if self.stopped.is_none() {
-                self.write_frame(Kind::Trailer, 0, &frames);
+                self.write_frame(FrameKind::Trailer, 0, &frames);
             }
             self.flush();
             self.finished = true;
@@ -226,7 +226,7 @@ impl File {
         self.stopped.clone().map_or(Ok(()), Err)
     }
 
-    fn frame(&mut self, kind: Kind, stream: u32, payload: &[u8]) {
+    fn frame(&mut self, kind: FrameKind, stream: u32, payload: &[u8]) {
         // A stream dropped after `finish` has nothing to add: the trailer stays the last frame.
         if self.stopped.is_some() || self.finished {
             return;
@@ -244,12 +244,12 @@ impl File {
         }
     }
 
-    fn write_frame(&mut self, kind: Kind, stream: u32, payload: &[u8]) {
+    fn write_frame(&mut self, kind: FrameKind, stream: u32, payload: &[u8]) {
         if payload.len() > PAYLOAD_MAX {
             return self.fail(Errno::MSGSIZE);
         }
         // Checked just above: it fits.
-        let head = Head { kind: kind as u8, stream, length: payload.len() as u32 }.bytes();
+        let head = FrameHead { kind: kind as u8, stream, length: payload.len() as u32 }.bytes();
         let tail = sum(&head, payload);
         self.put(&head);
         self.put(payload);

@@ -221,7 +221,7 @@ fn warn_of_hidden(report: &OwnersReport) {
 /// Reads the tables once for their addresses and asks for all names at a time: a socket that opens between this and
 /// the list shows its number. None if nobody can be asked.
 fn names_of_hosts(session: &Session, list: &List) -> Option<HostNames> {
-    let resolver = Resolver::start(session.host(), &host::hosts::Options::default()).ok()?;
+    let resolver = Resolver::start(session.host(), &host::hosts::ResolverOptions::default()).ok()?;
     for proto in tables(list).filter(|&proto| proto != Proto::Unix) {
         let asked = read(session, list, proto, &mut |row| {
             for addr in [row.local.addr, row.peer.addr] {

@@ -133,7 +133,7 @@ impl Reader<'_> {
         if self.wanted.options.numeric {
             return None;
         }
-        let resolver = Resolver::start(self.session.host(), &host::hosts::Options::default()).ok()?;
+        let resolver = Resolver::start(self.session.host(), &host::hosts::ResolverOptions::default()).ok()?;
         all(&mut |row| named_hosts(row).for_each(|addr| resolver.want(addr.unmapped())));
         resolver.wait_until(Instant::now() + NAMES_WITHIN);
         resolver.names(self.session.host()).ok()

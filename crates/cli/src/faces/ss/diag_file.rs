@@ -9,7 +9,7 @@ use super::tables::{Db, Family};
 use crate::messages::say;
 use crate::session::Session;
 use engine::Predicate;
-use netlink::{Messages, Part};
+use netlink::{Answer, Messages};
 use record::rows::{Socket, Sockets, need};
 use record::{Accounting, Expr, Lookups, Next, Proto, SinkError};
 use sinks::Out;
@@ -78,13 +78,13 @@ fn write_family(session: &Session, flags: &Flags, six: bool, out: &mut Out<Box<d
     });
     outcome?;
     match end {
-        Ok(_) => put_message(out.buf(), &Part { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 }),
+        Ok(_) => put_message(out.buf(), &Answer { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 }),
         Err(error) => say(&error.to_string()),
     }
     out.flush()
 }
 
-fn put_message(out: &mut Vec<u8>, part: &Part<'_>) {
+fn put_message(out: &mut Vec<u8>, part: &Answer<'_>) {
     let length = HEAD + part.payload.len();
     out.extend_from_slice(&(length as u32).to_ne_bytes());
     out.extend_from_slice(&part.kind.to_ne_bytes());
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_message_is_padded_and_read_back() {
         let mut bytes = Vec::new();
-        put_message(&mut bytes, &Part { kind: 20, flags: 2, payload: b"abcde", block: 9 });
-        put_message(&mut bytes, &Part { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 });
+        put_message(&mut bytes, &Answer { kind: 20, flags: 2, payload: b"abcde", block: 9 });
+        put_message(&mut bytes, &Answer { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 });
         assert_eq!(bytes.len(), 24 + 20);
         let messages: Vec<_> = Messages::new(&bytes).map(Result::unwrap).collect();
         assert_eq!((messages[0].kind, messages[0].seq, messages[0].payload), (20, SEQ, &b"abcde"[..]));

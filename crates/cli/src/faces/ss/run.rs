@@ -87,7 +87,7 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
 fn names(session: &Session, request: &Request, live: &Live<'_>) -> Option<HostNames> {
     let ranges = live.port_ranges();
     let lookups = Lookups::none().with(LookupId::LocalPorts, &ranges);
-    let resolver = Resolver::start(session.host(), &host::hosts::Options::default()).ok()?;
+    let resolver = Resolver::start(session.host(), &host::hosts::ResolverOptions::default()).ok()?;
     for question in &request.questions {
         // What is wrong with the source the second pass will tell.
         let _ = ask(session, question, request, &lookups, &mut |row: &Socket<'_>| {

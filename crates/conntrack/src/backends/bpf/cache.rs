@@ -12,7 +12,7 @@ use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::choose::Via;
 
 #[cfg(feature = "bpf")]
-use bpf::conntrack_walk::Walk as TableWalk;
+use bpf::conntrack_walk::CtWalk as TableWalk;
 #[cfg(not(feature = "bpf"))]
 type TableWalk = std::convert::Infallible;
 

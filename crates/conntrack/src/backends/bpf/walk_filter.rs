@@ -189,8 +189,8 @@ impl Ends {
 #[cfg(feature = "bpf")]
 impl WalkFilter {
     /// For the program. `expired`: those whose time is over, too.
-    pub(crate) fn wanted(&self, all: bool, expired: bool) -> bpf::conntrack_walk::Wanted {
-        bpf::conntrack_walk::Wanted {
+    pub(crate) fn wanted(&self, all: bool, expired: bool) -> bpf::conntrack_walk::WantedEntries {
+        bpf::conntrack_walk::WantedEntries {
             all,
             live: true,
             expired,

@@ -1,7 +1,7 @@
 //! Counters as the kernel numbers them, for who prints all of them: what a newer kernel adds is not left out.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, Attrs, DumpError, Request, prefix};
+use netlink::{Attrs, DumpError, Query, Request, prefix};
 use sys::Host;
 
 use crate::backends::netlink::dump::{CtTable, NetnsRef};
@@ -21,7 +21,7 @@ pub fn count_entries(host: &Host, place: NetnsRef<'_>) -> Result<Option<u32>, Du
     let mut entries = None;
     let key = format!("ctnetlink/count/{}", place.netns_id);
     let ask =
-        Ask { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: place.netns };
+        Query { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: place.netns };
     netlink::exchange(host, &ask, |part| {
         each_number(part.payload, |kind, number| {
             if kind == ENTRIES {
@@ -50,7 +50,7 @@ pub fn cpu_counters(
     let mut numbers = Vec::new();
     let key = format!("ctnetlink/counters/{}/{}", table.name(), place.netns_id);
     let ask =
-        Ask { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: place.netns };
+        Query { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: place.netns };
     netlink::dump(host, &ask, |part| {
         numbers.clear();
         each_number(part.payload, |kind, number| numbers.push((kind, number)));

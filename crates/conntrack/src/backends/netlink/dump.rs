@@ -4,7 +4,7 @@
 //! way, in every namespace. So a filter that it knows saves the making of messages, not the walk.
 use std::ops::ControlFlow;
 
-use netlink::{Ask, DecodeError, DumpEnd, DumpError, Part, Request};
+use netlink::{Answer, DecodeError, DumpEnd, DumpError, Query, Request};
 use record::Addr;
 use record::rows::{Conntrack, CtTuple, Expectation, ip_proto};
 use sys::{Host, NetNs};
@@ -403,11 +403,17 @@ fn ask(
     table: CtTable,
     filter: &KernelFilter,
     note: &str,
-    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     let request = filter.request(table);
     let key = key(table, place.netns_id, filter.family);
-    let ask =
-        Ask { what: table.what(), protocol: NETLINK_NETFILTER, request: &request, key: &key, note, netns: place.netns };
+    let ask = Query {
+        what: table.what(),
+        protocol: NETLINK_NETFILTER,
+        request: &request,
+        key: &key,
+        note,
+        netns: place.netns,
+    };
     netlink::dump(host, &ask, each)
 }

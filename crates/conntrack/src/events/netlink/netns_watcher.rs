@@ -46,7 +46,7 @@ impl NetnsWatcher {
         groups: u32,
         sockets: &mut Vec<EventSocket>,
     ) -> NetnsWatcher {
-        let by_number = sockets.first().is_some_and(|socket| socket.socket.listen_everywhere().is_ok());
+        let by_number = sockets.first().is_some_and(|socket| socket.socket.listen_all_netns().is_ok());
         let mut watcher = NetnsWatcher {
             find,
             own,

@@ -1,7 +1,7 @@
 //! The programs that read TCP sockets: loaded, run, read.
 use std::cell::Cell;
 
-use bpf::sockets_walk::{Reach, Table, Wanted};
+use bpf::sockets_walk::{Reach, TcpTable, WantedSockets};
 use netlink::DecodeError;
 use record::RowVisitor;
 use record::rows::Sockets;
@@ -11,7 +11,7 @@ use super::cache::{BackendCache, Program, WalkRequest, WalkScope, random};
 use super::rows::{Keys, part};
 
 pub(super) use bpf::sockets_iter::TcpIterator;
-pub(super) use bpf::sockets_walk::Walk as TcpWalk;
+pub(super) use bpf::sockets_walk::TcpWalk;
 
 impl BackendCache {
     /// The loaded program that reads these `parts`, if there is one.
@@ -84,32 +84,32 @@ impl BackendCache {
     pub(crate) fn namespaces(&self, host: &Host, parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
         let found = match host.is_replay() {
             true => bpf::sockets_walk::namespaces(host, [0, 0]),
-            false => self.load_walk(host, Reach::Everywhere, parts)?.namespaces(host),
+            false => self.load_walk(host, Reach::AllNetns, parts)?.namespaces(host),
         };
         let found = found.map_err(WalkError::unavailable)?;
         Ok(found.into_iter().map(|namespace| (namespace.netns_id, namespace.table)).collect())
     }
 }
 
-fn table(scope: WalkScope) -> Table {
+fn table(scope: WalkScope) -> TcpTable {
     match scope {
-        WalkScope::ListenersOf(_) | WalkScope::AllListeners => Table::Listeners,
-        _ => Table::Connections,
+        WalkScope::ListenersOf(_) | WalkScope::AllListeners => TcpTable::Listeners,
+        _ => TcpTable::Connections,
     }
 }
 
 fn reach(scope: WalkScope) -> Reach {
-    if scope == WalkScope::Own { Reach::Connections } else { Reach::Everywhere }
+    if scope == WalkScope::Own { Reach::Connections } else { Reach::AllNetns }
 }
 
-fn wanted(request: &WalkRequest<'_>) -> Wanted {
+fn wanted(request: &WalkRequest<'_>) -> WantedSockets {
     let WalkRequest { scope, states, v4, v6, sport, dport, .. } = *request;
     let netns = match scope {
         WalkScope::Own | WalkScope::AllListeners => None,
         WalkScope::One(inode) | WalkScope::Shared(inode) | WalkScope::ListenersOf(inode) => Some(inode),
     };
     let all = matches!(scope, WalkScope::Shared(_) | WalkScope::AllListeners);
-    Wanted { states, v4, v6, sport, dport, netns, all }
+    WantedSockets { states, v4, v6, sport, dport, netns, all }
 }
 
 /// Blocks that end in an error after a number of them, if a test wants that.

@@ -10,7 +10,7 @@ pub(crate) mod unix_diag;
 pub(crate) mod vsock_diag;
 pub(crate) mod xdp_diag;
 
-use netlink::{Ask, DumpEnd, DumpError};
+use netlink::{DumpEnd, DumpError, Query};
 use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
 use sys::{Errno, Host, SysError};
@@ -141,7 +141,7 @@ impl Run<'_, '_, '_, '_> {
         let note = note_of(filter, program);
         let request = request_of(table, filter, program, self.demand.need, self.source.options.states);
         let (source, what) = (self.source, table.what());
-        let ask = Ask { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
+        let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
         let rows = self.stats.rows();
         for _ in 0..=INTERRUPTED_RETRIES {
             let end = self.dump_once(table, &ask, filter)?;
@@ -158,7 +158,7 @@ impl Run<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn dump_once(&mut self, table: Table, ask: &Ask<'_>, filter: &TableFilter) -> Result<DumpEnd, DumpError> {
+    fn dump_once(&mut self, table: Table, ask: &Query<'_>, filter: &TableFilter) -> Result<DumpEnd, DumpError> {
         let netns_id = self.source.options.netns_id;
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let filter = (!filter.is_everything()).then_some(filter);
@@ -249,7 +249,7 @@ impl Run<'_, '_, '_, '_> {
 // One dump of a family that has no IP addresses and no text of its own.
 fn dump_family(
     host: &Host,
-    ask: &Ask<'_>,
+    ask: &Query<'_>,
     proto: Proto,
     netns_id: u64,
     rows: &mut Rows<'_, '_>,

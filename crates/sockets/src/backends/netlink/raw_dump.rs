@@ -1,6 +1,6 @@
 //! The kernel's messages about TCP sockets as they are, for files that other tools read.
 
-use netlink::{Ask, DumpEnd, DumpError, Part};
+use netlink::{Answer, DumpEnd, DumpError, Query};
 use record::Proto;
 use record::rows::need;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ pub fn dump_tcp(
     six: bool,
     states: u32,
     demanded: u64,
-    each: impl FnMut(&Part<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     let meminfo = if demanded & need::SKMEM != 0 { MEMINFO } else { 0 };
     let ext = ext_of(demanded) | meminfo;
@@ -32,7 +32,7 @@ pub fn dump_tcp(
     let key = format!("raw tcp{family} states {states:x} ext {ext:x}@{netns_id}");
     netlink::dump(
         host,
-        &Ask { what: "tcp sockets", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: None },
+        &Query { what: "tcp sockets", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: None },
         each,
     )
 }

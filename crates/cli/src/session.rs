@@ -227,8 +227,7 @@ impl Session {
         if !self.host.is_replay() {
             return sys::clock::monotonic_ns();
         }
-        let now = self.host.now();
-        u64::try_from(now.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(now.nanos.into())
+        self.host.now().since_1970_ns()
     }
 
     /// True once Ctrl-C or a termination asked for the end.

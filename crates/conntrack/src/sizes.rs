@@ -1,7 +1,7 @@
 //! How large the table is: two sysctls.
 use std::path::PathBuf;
 
-use sys::{Errno, Fd, Host, NetNs, SysError};
+use sys::{Errno, Fd, Host, NetNs, SysError, netns};
 
 use crate::backends::netlink::dump::NetnsRef;
 
@@ -50,7 +50,7 @@ impl<'h> Size<'h> {
         let read = self.host.bytes(&self.key, "", &mut self.text, |into| {
             let fd = match file {
                 Some(fd) => fd,
-                None => file.insert(open(path, netns)?),
+                None => file.insert(netns::within(netns, || sys::fs::open(path))??),
             };
             into.resize(NUMBER, 0);
             let got = sys::fs::read_at(fd, into, 0).map_err(failed)?;
@@ -63,13 +63,4 @@ impl<'h> Size<'h> {
         read.ok()?;
         std::str::from_utf8(&self.text).ok()?.trim().parse().ok()
     }
-}
-
-fn open(path: &std::path::Path, netns: Option<&NetNs>) -> Result<Fd, SysError> {
-    let inside = netns.map(NetNs::enter).transpose()?;
-    let file = sys::fs::open(path);
-    if let Some(inside) = inside {
-        inside.leave()?;
-    }
-    file
 }

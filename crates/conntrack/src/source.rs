@@ -294,9 +294,7 @@ impl Source<Nat> for ConntrackSource<'_> {
         }
         let host = self.host;
         let labels = (demand.need & need::LABELS != 0).then(|| LabelNames::read(host));
-        let now = host.now();
-        let now_s = u64::try_from(now.seconds).unwrap_or(0);
-        let now_ns = now_s.saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
+        let now_ns = host.now().since_1970_ns();
         let own = RefCell::new(if self.is_followed() { HandedOut::noting() } else { HandedOut::default() });
         let handed_out = &mut *self.shared.unwrap_or(&own).borrow_mut();
         let rows = Rows {
@@ -593,16 +591,9 @@ impl ReadFailure {
 fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {
         Some(errno) if errno.is_denied() => SourceFault::Denied,
+        Some(errno) if errno.is_unsupported() => SourceFault::Unsupported,
         // EINVAL: nfnetlink knows no such subsystem.
-        Some(
-            Errno::NOENT
-            | Errno::OPNOTSUPP
-            | Errno::PROTONOSUPPORT
-            | Errno::AFNOSUPPORT
-            | Errno::NOSYS
-            | Errno::INVAL
-            | Errno::NOT_RECORDED,
-        ) => SourceFault::Unsupported,
+        Some(Errno::INVAL | Errno::NOT_RECORDED) => SourceFault::Unsupported,
         _ => SourceFault::Io,
     }
 }

@@ -1,21 +1,16 @@
 //! Files of /proc that tell about the network namespace of whoever opens them.
-use sys::{Host, NetNs, SysError, fs};
+use sys::{Host, NetNs, SysError, fs, netns};
 
-/// Replaces `into` by the file at `path` (as on an ordinary host) as seen from the namespace with inode `netns`:
+/// Replaces `into` by the file at `path` (as on an ordinary host) as seen from the namespace with inode `netns_id`:
 /// `inside`, or the calling thread's. On the tape the file goes by path and namespace.
 pub(crate) fn read_inside(
     host: &Host,
     path: &str,
-    netns: u64,
+    netns_id: u64,
     inside: Option<&NetNs>,
     into: &mut Vec<u8>,
 ) -> Result<(), SysError> {
-    host.bytes(&format!("{path}@{netns}"), "", into, |into| {
-        let entered = inside.map(NetNs::enter).transpose()?;
-        let read = fs::read_file(&host.real_path(path), into);
-        if let Some(entered) = entered {
-            entered.leave()?;
-        }
-        read
+    host.bytes(&format!("{path}@{netns_id}"), "", into, |into| {
+        netns::within(inside, || fs::read_file(&host.real_path(path), into))?
     })
 }

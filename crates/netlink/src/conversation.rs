@@ -1,7 +1,7 @@
 //! Many requests over one socket, one after the other.
 use std::ops::ControlFlow;
 
-use sys::{Blocks, Host, NetNs, NetlinkSocket, SysError};
+use sys::{Blocks, Host, NetlinkSocket, SysError, netns};
 
 use crate::blocks::SocketBlocks;
 use crate::dump::{Answer, DumpEnd, Query, read};
@@ -46,14 +46,7 @@ impl Conversation {
     fn say(&mut self, ask: &Query<'_>, request: &[u8]) -> Result<Turn<'_>, SysError> {
         let socket = match self.socket.take() {
             Some(socket) => socket,
-            None => {
-                let inside = ask.netns.map(NetNs::enter).transpose()?;
-                let socket = NetlinkSocket::open(ask.protocol);
-                if let Some(inside) = inside {
-                    inside.leave()?;
-                }
-                socket?
-            }
+            None => netns::within(ask.netns, || NetlinkSocket::open(ask.protocol))??,
         };
         socket.send(request)?;
         self.buffer.resize(SocketBlocks::BUFFER, 0);

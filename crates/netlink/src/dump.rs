@@ -34,7 +34,7 @@
 //! and that is [`Host::stream`]'s business.
 use std::ops::ControlFlow;
 
-use sys::{Blocks, Errno, Host, NetNs, SysError};
+use sys::{Blocks, Errno, Host, NetNs, SysError, netns};
 
 use crate::blocks::SocketBlocks;
 use crate::error::DumpError;
@@ -141,15 +141,9 @@ pub fn exchange(
 }
 
 // A socket belongs to the namespace it was opened in for as long as it lives, so we are inside
-// for three system calls only and read from outside. Going back is checked before the socket is
-// even looked at: a thread in the wrong namespace is worse than no socket.
+// for three system calls only and read from outside.
 fn open<'a>(ask: &Query<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysError> {
-    let inside = ask.netns.map(NetNs::enter).transpose()?;
-    let blocks = SocketBlocks::open(ask.protocol, request);
-    if let Some(inside) = inside {
-        inside.leave()?;
-    }
-    Ok(Box::new(blocks?))
+    Ok(Box::new(netns::within(ask.netns, || SocketBlocks::open(ask.protocol, request))??))
 }
 
 /// Receive buffers in a row without a message of the answer; one more ends the dump with EIO. The kernel sends none

@@ -73,17 +73,8 @@ impl DumpError {
     /// True if this kernel, or a filter in front of it, does not offer the interface at all:
     /// another door should be tried.
     pub fn is_unavailable(&self) -> bool {
-        const ABSENT: [Errno; 8] = [
-            Errno::PERM,
-            Errno::ACCES,
-            Errno::NOENT,
-            Errno::OPNOTSUPP,
-            Errno::PROTONOSUPPORT,
-            Errno::AFNOSUPPORT,
-            Errno::NOSYS,
-            Errno::INVAL,
-        ];
-        !matches!(self, DumpError::CutShort { .. }) && self.errno().is_some_and(|errno| ABSENT.contains(&errno))
+        let is_absent = |errno: Errno| errno.is_denied() || errno.is_unsupported() || errno == Errno::INVAL;
+        !matches!(self, DumpError::CutShort { .. }) && self.errno().is_some_and(is_absent)
     }
 }
 

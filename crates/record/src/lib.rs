@@ -8,6 +8,7 @@ mod account;
 mod addr;
 mod demand;
 mod filter;
+pub mod hash;
 mod lookup;
 mod merged_stats;
 mod names;

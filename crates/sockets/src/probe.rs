@@ -6,6 +6,7 @@ use record::Proto;
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, KernelPart, Modules, Presence};
 
+use crate::backends::fault::{has_no_file, kernel_option};
 use crate::backends::netlink::inet_diag::{AF_INET, Wanted};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::backends::netlink::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
@@ -100,7 +101,7 @@ pub(crate) fn part_of(proto: Proto) -> KernelPart {
 
 // Why a table is not asked for; none if asking loads nothing.
 fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
-    let config = module_of(proto);
+    let config = option_of(proto);
     let (module, name) = (part_of(proto).module, proto.name());
     match modules.presence(part_of(proto)) {
         Presence::There => None,
@@ -114,28 +115,16 @@ fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
     }
 }
 
-// What the kernel's configuration calls the backend.
-fn module_of(proto: Proto) -> &'static str {
-    match proto {
-        Proto::Tcp => "CONFIG_INET_TCP_DIAG",
-        Proto::Udp | Proto::UdpLite => "CONFIG_INET_UDP_DIAG",
-        Proto::Unix => "CONFIG_UNIX_DIAG",
-        Proto::Raw => "CONFIG_INET_RAW_DIAG",
-        Proto::Mptcp => "CONFIG_INET_MPTCP_DIAG",
-        Proto::Packet => "CONFIG_PACKET_DIAG",
-        Proto::Netlink => "CONFIG_NETLINK_DIAG",
-        Proto::Sctp => "CONFIG_INET_SCTP_DIAG",
-        Proto::Dccp => "CONFIG_INET_DCCP_DIAG, gone with 6.16",
-        Proto::Vsock => "CONFIG_VSOCKETS_DIAG",
-        Proto::Tipc => "CONFIG_TIPC_DIAG",
-        Proto::Xdp => "CONFIG_XDP_SOCKETS_DIAG",
-    }
+// The option of the kernel's configuration, as it is shown.
+fn option_of(proto: Proto) -> String {
+    let gone = if proto == Proto::Dccp { ", gone with 6.16" } else { "" };
+    format!("{}{gone}", kernel_option(proto))
 }
 
 fn refused(error: &DumpError, proto: Proto) -> String {
     match error.errno() {
         Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => {
-            format!("{error} (the kernel has no module for it: {})", module_of(proto))
+            format!("{error} (the kernel has no module for it: {})", option_of(proto))
         }
         _ => error.to_string(),
     }
@@ -152,11 +141,6 @@ fn by_proc(host: &Host, proto: Proto) -> Probe {
         (Ok(_), _) => "without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits".to_owned(),
     };
     Probe { proto, via: Via::Proc, works: result.is_ok(), words }
-}
-
-// Families that no file of /proc/net tells of: not worth a line.
-fn has_no_file(proto: Proto) -> bool {
-    matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp)
 }
 
 fn table_of(proto: Proto) -> Table {

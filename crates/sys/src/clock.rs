@@ -7,20 +7,21 @@ pub use jiffies::jiffies_per_second;
 
 /// Nanoseconds of CLOCK_MONOTONIC. No system call where the vDSO works.
 pub fn monotonic_ns() -> u64 {
-    let now = read(libc::CLOCK_MONOTONIC);
-    now.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(u64::from(now.nanos))
+    nanoseconds(read(libc::CLOCK_MONOTONIC))
 }
 
 /// Nanoseconds of CLOCK_BOOTTIME, which start times of processes are counted in. No system call where the vDSO works.
 pub fn boottime_ns() -> u64 {
-    let now = read(libc::CLOCK_BOOTTIME);
-    now.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(u64::from(now.nanos))
+    nanoseconds(read(libc::CLOCK_BOOTTIME))
 }
 
 /// Nanoseconds of CPU that the calling thread has used. One system call.
 pub fn thread_cpu_ns() -> u64 {
-    let used = read(libc::CLOCK_THREAD_CPUTIME_ID);
-    used.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(u64::from(used.nanos))
+    nanoseconds(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
+fn nanoseconds(time: WallTime) -> u64 {
+    u64::try_from(time.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.nanos.into())
 }
 
 /// A moment on the wall clock.
@@ -37,10 +38,15 @@ pub fn wall() -> WallTime {
     read(libc::CLOCK_REALTIME)
 }
 
+/// Nanoseconds of the wall clock since 1970.
+pub fn wall_ns() -> u64 {
+    wall().since_1970_ns()
+}
+
 impl WallTime {
     /// Nanoseconds since 1970; 0 before, `u64::MAX` after 2554.
     pub fn since_1970_ns(self) -> u64 {
-        u64::try_from(self.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(self.nanos.into())
+        nanoseconds(self)
     }
 
     /// `2026-11-21T14:45:52.123456789Z`.

@@ -96,6 +96,13 @@ impl Errno {
         self == Errno::PERM || self == Errno::ACCES
     }
 
+    /// True if the kernel says that it does not have what was asked for: a file, a family, a protocol, a system call.
+    pub fn is_unsupported(self) -> bool {
+        const UNSUPPORTED: [Errno; 5] =
+            [Errno::NOENT, Errno::OPNOTSUPP, Errno::PROTONOSUPPORT, Errno::AFNOSUPPORT, Errno::NOSYS];
+        UNSUPPORTED.contains(&self)
+    }
+
     /// True if the thing is not there (any more): ENOENT, ESRCH, ENODEV.
     pub fn is_gone(self) -> bool {
         self == Errno::NOENT || self == Errno::SRCH || self == Errno::NODEV

@@ -5,13 +5,15 @@
 //! kernel's own lists first: the loaded modules, and the names of the kernel's functions, which tell of built-in parts.
 use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use crate::errno::Errno;
 use crate::fs;
 use crate::host::{Blocks, Host};
+use crate::lines::Lines;
 
-/// Longest line of kallsyms that is looked at; a longer one is none of a [`KernelPart`]. The kernel's own limit of a name
-/// (KSYM_NAME_LEN) is 512 bytes.
+/// Bytes that are kept of a line of kallsyms that spans two reads; a longer one is none of a [`KernelPart`]. The kernel's
+/// own limit of a name (KSYM_NAME_LEN) is 512 bytes.
 const LINE_BYTES_MAX: usize = 1 << 10;
 
 /// A part of the kernel that may be a module.
@@ -81,21 +83,16 @@ impl<'h> Modules<'h> {
     // The functions of the running kernel and its modules that may be a part's; none if the list is hidden or empty.
     fn read_dumps(&self) -> Option<HashSet<Box<[u8]>>> {
         let mut file = fs::FileBlocks::open(&self.host.proc_path("kallsyms")).ok()?;
-        let (mut names, mut rest) = (HashSet::new(), Vec::new());
-        let mut lines = 0u64;
+        let (mut names, mut lines) = (HashSet::new(), Lines::new(LINE_BYTES_MAX));
+        let mut is_empty = true;
         while let Some(block) = file.next().ok()? {
-            for piece in block.split_inclusive(|byte| *byte == b'\n') {
-                if rest.len() <= LINE_BYTES_MAX {
-                    rest.extend_from_slice(piece);
-                }
-                if piece.ends_with(b"\n") {
-                    names.extend(dump_of(&rest).map(Box::from));
-                    lines += 1;
-                    rest.clear();
-                }
-            }
+            let _ = lines.cut(block, &mut |line| {
+                names.extend(dump_of(line).map(Box::from));
+                is_empty = false;
+                ControlFlow::Continue(())
+            });
         }
-        (lines > 0).then_some(names)
+        (!is_empty).then_some(names)
     }
 }
 

@@ -2,7 +2,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use record::Addr;
+use record::hash::{mix, mix_addr, mix_words};
 use record::rows::{Conntrack, CtTuple};
 
 /// Keys of the rows of a reading: 8 bytes each. Before anything has happened they are only noted, which is a multiply
@@ -47,7 +47,7 @@ impl Seen {
         let zone = row.zone.or(zone).unwrap_or(0);
         let parts = u64::from(src_part) << 48 | u64::from(dst_part) << 32 | u64::from(zone) << 8 | u64::from(proto);
         let key = mix(self.seed ^ parts, row.netns_id << 32 | u64::from(row.id.unwrap_or(0)));
-        mix_addr(mix_addr(key, src), dst)
+        mix_addr(mix_addr(key, &src), &dst)
     }
 }
 
@@ -113,31 +113,13 @@ impl HandedOut {
 #[inline]
 fn entry_key(seed: u64, [src, dst]: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) -> u64 {
     let parts = u64::from(src) << 48 | u64::from(dst) << 32 | u64::from(zone) << 8 | u64::from(proto);
-    let words = both.chunks_exact(8).filter_map(<[u8]>::first_chunk);
-    words.fold(mix(seed ^ parts, netns_id), |key, word| mix(key, u64::from_ne_bytes(*word)))
-}
-
-#[inline]
-fn mix_addr(key: u64, addr: Addr) -> u64 {
-    match addr {
-        Addr::V4(octets) => mix(key, u32::from_ne_bytes(octets).into()),
-        Addr::V6(octets) => {
-            let octets = u128::from_ne_bytes(octets);
-            mix(mix(key, octets as u64), (octets >> 64) as u64)
-        }
-    }
-}
-
-/// A folded multiply: every bit of both goes into every bit of the result.
-#[inline]
-pub(crate) fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b ^ 0xe703_7ed1_a0b4_28db);
-    (product as u64) ^ (product >> 64) as u64
+    mix_words(mix(seed ^ parts, netns_id), both)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::Addr;
 
     #[test]
     fn twice_is_noticed_once_it_matters() {

@@ -7,13 +7,12 @@ use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents, nat_event_need,
 use record::{
     Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
 };
-use sys::{Errno, Host, Modules, SysError};
+use sys::{Errno, Host, Modules, SysError, clock};
 
 use crate::backends::netlink::dump::{CtTable, KernelFilter, NetnsRef, dump_entries};
 use crate::events::bpf::blocks::BpfEvents;
 use crate::events::netlink::messages::{NetlinkEvents, event_ns};
 use crate::events::netlink::nsid::{FindNamespaces, Found};
-use crate::events::netlink::reader::wall_ns;
 use crate::events::netlink::subscribe::{SubscribeOptions, groups};
 use crate::events::owners::{FindOwners, OwnerTracker};
 use crate::events::pushdown::{WantedEvents, pushed};
@@ -311,7 +310,7 @@ impl<'h> NatEventStream<'h> {
     /// One pass over one namespace's table: rows tracker event is `live`.
     fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
         let (counts, tracker) = (&mut self.counts, &mut self.tracker);
-        let now_ns = wall_ns();
+        let now_ns = clock::wall_ns();
         let buckets = || Size::of_buckets(self.host, place).read();
         let before = buckets();
         let found = &mut self.notes.seen;

@@ -3,7 +3,7 @@
 //! Rows carry it by reference, because nearly all rows of other runs have nothing of it. Who remembers the rounds and
 //! computes this is the engine's business (`engine::watched`).
 
-use crate::{Addr, Table, Value};
+use crate::{Table, Value};
 
 /// What happened to a row since the round before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,26 +149,6 @@ pub trait DiffTable: Table {
 
     /// The row of something that is gone.
     fn gone<'w>(identity: Identity, kept: &'w Self::Kept, diff: &'w RowDiff) -> Self::Row<'w>;
-}
-
-/// One number more into a key.
-#[inline]
-pub(super) fn mix(key: u64, with: u64) -> u64 {
-    // An odd constant (the golden ratio) spreads the bits upwards, the shift brings them back down.
-    let product = (key ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    product ^ product >> 29
-}
-
-/// An address into a key.
-#[inline]
-pub(super) fn mix_addr(key: u64, addr: &Addr) -> u64 {
-    match addr {
-        Addr::V4(octets) => mix(key, u32::from_ne_bytes(*octets).into()),
-        Addr::V6(octets) => {
-            let both = u128::from_ne_bytes(*octets);
-            mix(mix(key, both as u64), (both >> 64) as u64)
-        }
-    }
 }
 
 #[cfg(test)]

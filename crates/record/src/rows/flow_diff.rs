@@ -1,8 +1,9 @@
 //! Flows from round to round. Their rates are sums of their connections' rates: the sums of what they transferred fall
 //! when a connection ends.
 
-use super::diff::{Counters, DiffTable, Identity, RowDiff, mix, mix_addr};
+use super::diff::{Counters, DiffTable, Identity, RowDiff};
 use super::{Direction, Flow, FlowStates, Flows};
+use crate::hash::{mix, mix_addr};
 use crate::{Addr, Proto};
 
 /// What is left of a flow that is gone.

@@ -1,7 +1,8 @@
 //! Sockets from round to round.
 
-use super::diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff, mix, mix_addr};
+use super::diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
+use crate::hash::{mix, mix_addr};
 use crate::{Field, Kind, Proto, State};
 
 type F = Field<Sockets>;

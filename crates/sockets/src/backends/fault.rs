@@ -28,8 +28,7 @@ impl Error for NoBackend {
 /// The kernel was built without what lists these sockets, and no file of /proc does.
 #[derive(Debug)]
 pub(crate) struct NoKernelPart<E> {
-    /// What the kernel's configuration calls the part.
-    option: &'static str,
+    proto: Proto,
     cause: E,
 }
 
@@ -43,17 +42,17 @@ impl<E> NoKernelPart<E> {
             errno,
             Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT | Errno::SOCKTNOSUPPORT)
         );
-        match option_of(proto).filter(|_| lacks) {
-            Some(option) => Box::new(NoKernelPart { option, cause }),
-            None => Box::new(cause),
-        }
+        if lacks && has_no_file(proto) { Box::new(NoKernelPart { proto, cause }) } else { Box::new(cause) }
     }
 }
 
+const GONE: &str = " (6.16 and later have no DCCP at all)";
+
 impl<E: fmt::Display> fmt::Display for NoKernelPart<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NoKernelPart { option, cause } = self;
-        write!(f, "this kernel has no {option}, neither built in nor as a module that it may load: {cause}")
+        let NoKernelPart { proto, cause } = self;
+        let (option, gone) = (kernel_option(*proto), if *proto == Proto::Dccp { GONE } else { "" });
+        write!(f, "this kernel has no {option}{gone}, neither built in nor as a module that it may load: {cause}")
     }
 }
 
@@ -63,16 +62,27 @@ impl<E: Error + 'static> Error for NoKernelPart<E> {
     }
 }
 
-/// The option of the kernel's configuration that lists sockets which no file of /proc lists.
-pub(crate) fn option_of(proto: Proto) -> Option<&'static str> {
+/// The option of the kernel's configuration by which the kernel lists sockets of `proto` over netlink.
+pub(crate) fn kernel_option(proto: Proto) -> &'static str {
     match proto {
-        Proto::Sctp => Some("CONFIG_INET_SCTP_DIAG"),
-        Proto::Dccp => Some("CONFIG_INET_DCCP_DIAG (6.16 and later have no DCCP at all)"),
-        Proto::Vsock => Some("CONFIG_VSOCKETS_DIAG"),
-        Proto::Tipc => Some("CONFIG_TIPC_DIAG"),
-        Proto::Xdp => Some("CONFIG_XDP_SOCKETS_DIAG"),
-        _ => None,
+        Proto::Tcp => "CONFIG_INET_TCP_DIAG",
+        Proto::Udp | Proto::UdpLite => "CONFIG_INET_UDP_DIAG",
+        Proto::Unix => "CONFIG_UNIX_DIAG",
+        Proto::Raw => "CONFIG_INET_RAW_DIAG",
+        Proto::Mptcp => "CONFIG_INET_MPTCP_DIAG",
+        Proto::Packet => "CONFIG_PACKET_DIAG",
+        Proto::Netlink => "CONFIG_NETLINK_DIAG",
+        Proto::Sctp => "CONFIG_INET_SCTP_DIAG",
+        Proto::Dccp => "CONFIG_INET_DCCP_DIAG",
+        Proto::Vsock => "CONFIG_VSOCKETS_DIAG",
+        Proto::Tipc => "CONFIG_TIPC_DIAG",
+        Proto::Xdp => "CONFIG_XDP_SOCKETS_DIAG",
     }
+}
+
+/// True for families that no file of /proc/net lists.
+pub(crate) fn has_no_file(proto: Proto) -> bool {
+    matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp)
 }
 
 /// The run that made the recording did not read this table.
@@ -90,9 +100,7 @@ impl Error for NotRecorded {}
 pub(crate) fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {
         Some(errno) if errno.is_denied() => SourceFault::Denied,
-        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT | Errno::NOSYS) => {
-            SourceFault::Unsupported
-        }
+        Some(errno) if errno.is_unsupported() => SourceFault::Unsupported,
         _ => SourceFault::Io,
     }
 }

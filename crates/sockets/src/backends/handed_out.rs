@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use record::Addr;
+use record::hash::{mix, mix_words};
 use record::rows::Socket;
 
 /// 8 bytes for each row, noted by a store; they are looked at only if the walk breaks off.
@@ -85,24 +86,10 @@ fn ends_of(secret: u64, row: &Socket<'_>) -> u64 {
     ends_key(mix_words(secret, &both), ports, row.ifindex, row.netns_id, row.family)
 }
 
-/// Both addresses, 8 bytes at a time.
-#[inline(always)]
-pub(crate) fn mix_words(secret: u64, both: &[u8]) -> u64 {
-    both.chunks_exact(8).filter_map(<[u8]>::first_chunk).fold(secret, |key, word| mix(key, u64::from_ne_bytes(*word)))
-}
-
 /// `ports` are both, as they lie in a row; two sockets bound to two interfaces may have the same addresses.
 #[inline(always)]
 pub(crate) fn ends_key(addresses: u64, ports: u32, ifindex: u32, netns_id: u64, family: u8) -> u64 {
     mix(mix(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
-}
-
-/// A folded multiply: every bit of both goes into every bit of the result. A plain one would let whoever chooses two of
-/// the words find others with the same result, whatever the secret is.
-#[inline(always)]
-pub(crate) fn mix(key: u64, with: u64) -> u64 {
-    let product = u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * u128::from(with ^ 0xe703_7ed1_a0b4_28db);
-    (product as u64) ^ (product >> 64) as u64
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl<'s> HoldersNow<'s> {
         let pause_ns = if now.index.is_here(entry) { 0 } else { ADDRESSES_NS };
         let is_younger = happened_ns >= now.taken_ns.saturating_add(pause_ns);
         // After the clock was put back nothing that is still to be told would ever be old enough.
-        is_younger && (self.session.host().is_replay() || happened_ns <= wall_ns())
+        is_younger && (self.session.host().is_replay() || happened_ns <= sys::clock::wall_ns())
     }
 
     fn read(&mut self) {
@@ -91,7 +91,7 @@ impl<'s> HoldersNow<'s> {
         let before = self.now.as_ref().map_or(0, |now| now.number);
         let mut bytes = Vec::new();
         let read = self.session.host().bytes(TAKEN, "", &mut bytes, |into| {
-            [wall_ns(), before.saturating_add(1)]
+            [sys::clock::wall_ns(), before.saturating_add(1)]
                 .iter()
                 .for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
             Ok(())
@@ -126,11 +126,6 @@ impl<'s> HoldersNow<'s> {
             }
         }
     }
-}
-
-fn wall_ns() -> u64 {
-    let wall = sys::clock::wall();
-    wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
 }
 
 impl Reading {

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use netlink::DecodeError;
 use record::RowVisitor;
 use record::rows::{Nat, nat_need as need};
+#[cfg(feature = "bpf")]
+use sys::netns;
 use sys::{Blocks, Host, NetNs, ProgramCache, SysError, WITHOUT_BPF, WalkError, lacks_bpf_rights};
 
 use crate::backends::bpf::chains::{self, Chains};
@@ -123,12 +125,7 @@ impl BackendCache {
         let load = || TableWalk::load(host, ask.parts, &wanted());
         let walk = self.walk.get(|walk| walk.covers(ask.parts, &wanted()), load)?;
         // Only the beginning is done inside: from then on the program knows whose entries are meant.
-        let inside = ask.netns.map(NetNs::enter).transpose()?;
-        let walking = walk.read(host, wanted());
-        if let Some(inside) = inside {
-            inside.leave()?;
-        }
-        let walking = walking.map_err(WalkError::unavailable)?;
+        let walking = netns::within(ask.netns, || walk.read(host, wanted()))?.map_err(WalkError::unavailable)?;
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>))?;
         rows(host, blocks, ask, visitor)?;

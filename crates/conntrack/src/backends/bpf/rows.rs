@@ -11,7 +11,8 @@ use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Nat, ip_pr
 use record::{Addr, RowBytes, RowVisitor, Rules, Value};
 
 use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
-use crate::backends::seen::{HandedOut, mix};
+use crate::backends::seen::HandedOut;
+use record::hash::mix;
 
 /// Parts that may follow the base of a row, and members of the base that cost more than the rest.
 pub(crate) mod part {

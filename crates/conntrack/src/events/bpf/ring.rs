@@ -4,7 +4,6 @@ use bpf::{BpfError, EventProgram, RingBlocks};
 use sys::{Host, SysError, clock};
 
 use crate::events::bpf::blocks::{RING_HEADER, RingHeader};
-use crate::events::netlink::reader::wall_ns;
 
 /// After a loss, so many looks without an event mean that the burst is over (100 ms).
 const QUIET_LOOKS: u32 = 10;
@@ -48,7 +47,7 @@ impl EventProgram for EventRing {
         if lost != self.lost {
             (self.lost, self.owed) = (lost, Some(QUIET_LOOKS));
         }
-        let epoch_ns = wall_ns().wrapping_sub(clock::monotonic_ns());
+        let epoch_ns = clock::wall_ns().wrapping_sub(clock::monotonic_ns());
         let head = RingHeader { epoch_ns, lost: self.lost, ring: self.ring_bytes.into() };
         header.copy_from_slice(&head.bytes());
     }

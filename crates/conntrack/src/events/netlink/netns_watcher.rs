@@ -7,7 +7,7 @@
 //! A socket keeps its namespace alive: it is unreachable when nothing else leads to the namespace.
 use std::collections::{HashMap, HashSet};
 
-use sys::clock;
+use sys::{clock, netns};
 
 use crate::events::netlink::batch::{DUPLICATE, UNKNOWN_NETNS};
 use crate::events::netlink::nsid::{FindNamespaces, Found, NsidMap};
@@ -144,12 +144,8 @@ impl NetnsWatcher {
             self.unreachable.remove(&inode);
             return;
         }
-        let opened = netns.enter().and_then(|inside| {
-            let socket = EventSocket::open(groups, self.buffer_bytes, Scope::Netns(inode));
-            inside.leave()?;
-            socket
-        });
-        match opened {
+        let opened = netns::within(Some(netns), || EventSocket::open(groups, self.buffer_bytes, Scope::Netns(inode)));
+        match opened.and_then(|socket| socket) {
             Ok(socket) => {
                 sockets.push(socket);
                 self.single.insert(inode);

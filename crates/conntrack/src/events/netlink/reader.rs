@@ -193,7 +193,7 @@ impl ReaderThread {
             }
             // A namespace that has a socket of its own here is heard by that one.
             if netns_id != DUPLICATE {
-                DatagramFrame::put(head, netns_id, wall_ns(), received.nsid, received.bytes);
+                DatagramFrame::put(head, netns_id, clock::wall_ns(), received.nsid, received.bytes);
                 self.chunk.filled += FRAME + received.bytes;
                 self.taken += 1;
             }
@@ -260,12 +260,6 @@ impl ReaderThread {
         }
         Ok(())
     }
-}
-
-/// Nanoseconds since 1970.
-pub(crate) fn wall_ns() -> u64 {
-    let wall = clock::wall();
-    wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
 }
 
 /// Blocks as the thread hands them on.

@@ -10,8 +10,9 @@ use netlink::{BlockHeader, BlockRows, DecodeError, PartOffsets};
 use record::rows::{Endpoint, Socket, Sockets, TcpInfo};
 use record::{Addr, Proto, RowBytes, RowVisitor, Rules, State, Timer, Value};
 
-use crate::backends::handed_out::{ends_key, mix_words};
+use crate::backends::handed_out::ends_key;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
+use record::hash::mix_words;
 
 /// Parts that may follow the base of a row.
 pub(crate) mod part {

@@ -16,7 +16,7 @@ use record::{Proto, SourceFault};
 use sys::{Errno, Host, SysError};
 
 use crate::backends::Run;
-use crate::backends::fault::{NoBackend, NoKernelPart, fault_of, lacks_table, option_of};
+use crate::backends::fault::{NoBackend, NoKernelPart, fault_of, has_no_file, lacks_table};
 use crate::backends::netlink::inet_diag::InetDecoder;
 use crate::backends::netlink::netlink_diag::NetlinkDecoder;
 use crate::backends::netlink::packet_diag::PacketDecoder;
@@ -70,7 +70,7 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn has_no_other_way(&self, table: Table, error: &DumpError) -> bool {
-        !self.source.host.is_replay() && option_of(table.proto()).is_some() && self.may_fall_back(error)
+        !self.source.host.is_replay() && has_no_file(table.proto()) && self.may_fall_back(error)
     }
 
     fn may_fall_back(&self, error: &DumpError) -> bool {

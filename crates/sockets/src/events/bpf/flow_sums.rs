@@ -3,7 +3,7 @@ use bpf::{BpfError, KernelTypes, Link, Loaded, Spec, load_with};
 use std::time::Duration;
 use sys::{Blocks, Host, SysError, clock};
 
-use super::programs::{OBJECT, into_sys, only_netns, slots, wall_ns};
+use super::programs::{OBJECT, into_sys, only_netns, slots};
 use super::{HEAD, Head};
 use crate::events::Follow;
 use crate::events::flow_sums::{KEY, SPAN, SUM};
@@ -86,7 +86,7 @@ impl<'h> KernelSums<'h> {
         let count = |name| self.loaded.counter(name);
         let head = Head {
             // Of the rows only the moment is shown, so this one is not the clock's beginning but the time itself.
-            epoch_ns: wall_ns(),
+            epoch_ns: clock::wall_ns(),
             lost_ring: count("lost_flows")?,
             lost_map: count("lost_map")?,
             failed: count("failed")?,

@@ -53,7 +53,7 @@ impl EventPrograms {
     fn head(&self) -> Result<Head, BpfError> {
         let count = |name| self.loaded.counter(name);
         Ok(Head {
-            epoch_ns: wall_ns().wrapping_sub(clock::monotonic_ns()),
+            epoch_ns: clock::wall_ns().wrapping_sub(clock::monotonic_ns()),
             lost_ring: count("lost_ring")?,
             lost_map: count("lost_map")?,
             failed: count("failed")?,
@@ -113,12 +113,6 @@ pub(crate) fn into_sys(error: BpfError) -> SysError {
 /// The namespace that the programs look at; 0 is all.
 pub(crate) fn only_netns(follow: &Follow<'_>) -> u32 {
     if follow.all_netns { 0 } else { u32::try_from(follow.netns_id).unwrap_or(0) }
-}
-
-/// Nanoseconds since 1970.
-pub(crate) fn wall_ns() -> u64 {
-    let wall = clock::wall();
-    wall.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(wall.nanos.into())
 }
 
 /// Programs at the first use of a socket. Each costs every send and receive of the host a tenth of a microsecond, so they

@@ -177,11 +177,9 @@ impl Blocks for Live<'_> {
 
 impl Live<'_> {
     fn block(&mut self, overrun: u8, got: usize) -> Option<&[u8]> {
-        let now = clock::wall();
-        let ns = now.seconds.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(now.nanos.into());
         let (head, _) = self.buffer.split_first_chunk_mut::<HEAD>()?;
         let [lost, time @ ..] = head;
-        (*lost, *time) = (overrun, ns.to_le_bytes());
+        (*lost, *time) = (overrun, clock::wall_ns().to_le_bytes());
         self.buffer.get(..HEAD + got)
     }
 }

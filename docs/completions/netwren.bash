@@ -131,12 +131,20 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__flows)
-            opts="-n -o -H -w -N -c -h --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --columns --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --follow --no-hooks --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --columns)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --by)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -214,14 +222,6 @@ _netwren() {
                     return 0
                     ;;
                 --replay)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --columns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -457,7 +457,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --follow --no-hooks --table --help top stats events advise delete stateless"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --table --help top stats events advise delete stateless"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -547,10 +547,6 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --follow)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --table)
                     COMPREPLY=($(compgen -W "conntrack dying unconfirmed expect" -- "${cur}"))
                     return 0
@@ -563,7 +559,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__advise)
-            opts="-N -o -h --samples --interval --record --replay --netns --all-netns --memory --output --apply --timeouts --yes --help"
+            opts="-N -o -h --samples --interval --memory --netns --all-netns --record --replay --output --apply --timeouts --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -577,11 +573,7 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --record)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --replay)
+                --memory)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -593,7 +585,11 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --memory)
+                --record)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -613,7 +609,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__delete)
-            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --no-hooks --explain --all-netns --via --owners-via --record --replay --yes --all --help"
+            opts="-c -n -o -H -N -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -660,50 +656,6 @@ _netwren() {
                     return 0
                     ;;
                 -N)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --by)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --sum)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --avg)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --watch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --follow)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --via)
-                    COMPREPLY=($(compgen -W "netlink proc bpf" -- "${cur}"))
-                    return 0
-                    ;;
-                --owners-via)
-                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
-                    return 0
-                    ;;
-                --record)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --replay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -715,7 +667,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__events)
-            opts="-c -n -o -H -N -w -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --by --sum --max --avg --sort --no-owner --watch --follow --no-hooks --event --buffer --resync --help"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --event --buffer --resync --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -774,38 +726,6 @@ _netwren() {
                     return 0
                     ;;
                 --replay)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --by)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --sum)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --avg)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --sort)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --watch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --follow)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -899,7 +819,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__stats)
-            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --no-owner --resolve --follow --no-hooks --owners-via --per-cpu --help"
+            opts="-c -n -o -H -w -N -h --columns --by --sum --max --avg --sort --limit --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --record --replay --per-cpu --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -979,18 +899,6 @@ _netwren() {
                     ;;
                 --replay)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --resolve)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --follow)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --owners-via)
-                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1001,7 +909,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__nat__subcmd__top)
-            opts="-n -o -H -w -N -c -h --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --follow --no-hooks --table --columns --by --help"
+            opts="-n -o -H -w -N -h --sum --max --avg --sort --limit --no-owner --resolve --output --no-header --color --watch --stats --cost --explain --exit-code --netns --all-netns --via --owners-via --record --replay --table --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1079,24 +987,8 @@ _netwren() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --follow)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --table)
                     COMPREPLY=($(compgen -W "conntrack dying unconfirmed expect" -- "${cur}"))
-                    return 0
-                    ;;
-                --columns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --by)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1231,7 +1123,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__sockets__subcmd__kill)
-            opts="-c -n -o -H -N -w -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --by --sum --max --avg --watch --follow --no-hooks --explain --all-netns --via --owners-via --record --replay --yes --all --help"
+            opts="-c -n -o -H -N -h --columns --sort --limit --no-owner --resolve --output --no-header --color --stats --cost --exit-code --netns --yes --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1278,50 +1170,6 @@ _netwren() {
                     return 0
                     ;;
                 -N)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --by)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --sum)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --avg)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --watch)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --follow)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --via)
-                    COMPREPLY=($(compgen -W "netlink proc bpf" -- "${cur}"))
-                    return 0
-                    ;;
-                --owners-via)
-                    COMPREPLY=($(compgen -W "bpf proc" -- "${cur}"))
-                    return 0
-                    ;;
-                --record)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --replay)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

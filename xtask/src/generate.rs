@@ -5,8 +5,7 @@ use crate::root;
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::{Shell, generate};
-use record::rows::{Flows, Nat, Sockets};
-use record::{Show, Table};
+use record::Show;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -78,26 +77,23 @@ fn pages(command: &Command, files: &mut Files) -> Result<()> {
 
 /// The sections that clap does not know of.
 fn more(name: &str) -> String {
-    match name {
-        "netwren" => ENVIRONMENT.to_owned() + EXIT_STATUS,
-        "netwren-sockets" => fields::<Sockets>() + EXIT_STATUS,
-        "netwren-flows" => fields::<Flows>() + EXIT_STATUS,
-        "netwren-nat" => fields::<Nat>() + EXIT_STATUS,
-        _ => EXIT_STATUS.to_owned(),
-    }
+    let environment = if name == "netwren" { environment() } else { String::new() };
+    let fields = name.strip_prefix("netwren-").and_then(cli::fields_of).map(|fields| section_of(&fields));
+    environment + &fields.unwrap_or_default() + EXIT_STATUS
 }
 
-/// What the faces look at besides the variables of their tools.
-const ENVIRONMENT: &str = "\
-.SH ENVIRONMENT
-.TP
-\\fBNETWREN_SS_LAYOUT\\fR
-6.1 or 6.15: the layout and the switches of \\fBnetwren ss\\fR. Without it those of the installed ss (6.1 up to iproute2 6.6,
-6.15 from 6.7 on), which is looked for in PATH and the usual folders, and read, not run; without an ss those of 6.15.
-.TP
-\\fBNETWREN_BUG_COMPATIBLE\\fR
-1: the faces print the old bytes where their tool is wrong, as with \\fB\\-\\-bug\\-compatible\\fR.
-";
+/// The variables that are read besides those of the faces' tools.
+fn environment() -> String {
+    let mut section = String::from(".SH ENVIRONMENT\n");
+    for variable in cli::VARIABLES {
+        let parts = variable.help.split('*').enumerate();
+        let help: String = parts
+            .map(|(i, part)| if i % 2 == 1 { format!("\\fB{}\\fR", part.replace('-', "\\-")) } else { part.to_owned() })
+            .collect();
+        section += &format!(".TP\n\\fB{}\\fR\n{help}\n", variable.name);
+    }
+    section
+}
 
 /// As in crates/cli/src/exit.rs.
 const EXIT_STATUS: &str = "\
@@ -122,10 +118,10 @@ The faces of other tools (\\fBnetwren ss\\fR, \\fBnetwren netstat\\fR, \\fBnetwr
 ";
 
 /// The field table as a section.
-fn fields<T: Table>() -> String {
+fn section_of(fields: &[cli::FieldEntry]) -> String {
     let mut section =
         String::from(".SH FIELDS\nNames for filters and \\fB\\-\\-columns\\fR, which are also the keys of JSON.\n");
-    for field in T::FIELDS {
+    for field in fields {
         let shown = match field.show {
             Show::Default => "",
             Show::Wide => " (with \\-o wide, and in JSON)",

@@ -8,17 +8,17 @@ const CHAINS: usize = 1 << 12;
 
 /// Key → values, the newest of which counts. Nothing is removed but everything at once.
 pub(crate) struct AppendMap<K, V> {
-    chains: Vec<Place<K, V>>,
+    chains: Vec<Slot<K, V>>,
     length: Cell<usize>,
     hasher: RandomState,
 }
 
-type Place<K, V> = OnceCell<Box<Link<K, V>>>;
+type Slot<K, V> = OnceCell<Box<Link<K, V>>>;
 
 struct Link<K, V> {
     key: K,
     value: V,
-    next: Place<K, V>,
+    next: Slot<K, V>,
 }
 
 impl<K: Hash + Eq, V> AppendMap<K, V> {
@@ -61,7 +61,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
         self.length.set(0);
     }
 
-    fn chain(&self, key: &K) -> Option<&Place<K, V>> {
+    fn chain(&self, key: &K) -> Option<&Slot<K, V>> {
         // Cut on purpose: some bits of the hash.
         self.chains.get(self.hasher.hash_one(key) as usize % CHAINS)
     }
@@ -74,7 +74,7 @@ impl<K, V> Drop for AppendMap<K, V> {
 }
 
 /// Drops a chain link by link: left to itself a long one would do so on the stack.
-fn empty<K, V>(place: &mut Place<K, V>) {
+fn empty<K, V>(place: &mut Slot<K, V>) {
     let mut next = place.take();
     while let Some(mut link) = next {
         next = link.next.take();

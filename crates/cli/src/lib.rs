@@ -1,12 +1,15 @@
 //! netwren: one look at a host's network.
 //!
 //! The wiring: which word starts what, which pieces a command is put together from, what the exit code says. Nobody
-//! depends on this crate but the binary and the chores that print its help. Start reading at [`main`].
+//! depends on this crate but the binary and the chores that print its help. Start reading at [`main`]; the list of all
+//! commands is `registry.rs`.
 #![forbid(unsafe_code)]
 
 mod append_map;
 mod asked;
+mod command;
 mod commands;
+mod dispatch;
 mod enrich;
 mod exit;
 mod faces;
@@ -14,21 +17,25 @@ mod flags;
 mod messages;
 mod names;
 mod nft;
+mod outcome;
 mod output;
 mod process_cache;
 mod refreshing_lookups;
+mod registry;
 mod schema;
 mod session;
 mod stdout;
 
+pub use command::FieldEntry;
 pub use exit::Exit;
-pub use flags::{COMMANDS, all as commands, one as command};
-pub use schema::schema_markdown;
+pub use flags::defs::{VARIABLES, Variable};
 
+use flags::parser;
+use registry::COMMANDS;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// What is said where the program has more rights than its caller. Its options open, write and load what the caller
+/// The message where the program has more rights than its caller. Its options open, write and load what the caller
 /// names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its rights to whoever may start it.
 const LENT_RIGHTS: &str = "started with more rights than its caller has (set-user-id, set-group-id, file capabilities or a \
                            security module): refused, because its options would lend them; start it by sudo, or with \
@@ -45,25 +52,41 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if let Some(face) = faces::find(name) {
         return face(&faces::Call::new(args));
     }
-    let Some(first) = args.next() else { return commands::overview(None) as u8 };
-    let word = first.to_str().unwrap_or("");
-    if let Some(face) = faces::find(word) {
-        return face(&faces::Call::new(args));
+    let words: Vec<OsString> = args.collect();
+    let Some(first) = words.first() else { return commands::overview::overview(None, COMMANDS) as u8 };
+    if let Some(face) = first.to_str().and_then(faces::find) {
+        return face(&faces::Call::new(words.into_iter().skip(1)));
     }
-    match commands::run(word, args) {
+    match dispatch::run(words.clone(), COMMANDS) {
         Some(exit) => exit as u8,
-        None => other(first) as u8,
+        None => without_command(words) as u8,
     }
 }
 
 /// `--replay FILE`, `--help`, `--version`, `help COMMAND`, and words that are no command.
-fn other(first: OsString) -> Exit {
-    let words = [OsString::from("netwren"), first].into_iter().chain(std::env::args_os().skip(2));
-    match flags::all().try_get_matches_from(words) {
-        Ok(matches) => match matches.get_one::<std::path::PathBuf>("replay") {
-            Some(file) => commands::overview(Some(file)),
+fn without_command(words: Vec<OsString>) -> Exit {
+    let words = std::iter::once(OsString::from("netwren")).chain(words);
+    match parser::tree(COMMANDS).try_get_matches_from(words) {
+        Ok(matches) => match matches.get_one::<PathBuf>("replay") {
+            Some(file) => commands::overview::overview(Some(file), COMMANDS),
             None => Exit::Usage,
         },
-        Err(error) => messages::refused(&error),
+        Err(error) => output::refused(&error),
     }
+}
+
+/// The whole tree of native commands as clap has it: for man pages and completions.
+pub fn commands() -> clap::Command {
+    parser::tree(COMMANDS)
+}
+
+/// docs/schema.md: every table with every field.
+pub fn schema_markdown() -> String {
+    schema::markdown(COMMANDS)
+}
+
+/// The fields that the command of this name shows, for its man page; none if it has no table of its own.
+pub fn fields_of(command: &str) -> Option<Vec<FieldEntry>> {
+    let command = COMMANDS.iter().find(|entry| entry.name == command && !entry.name.contains(' '))?;
+    command.tables.first().map(|table| (table.fields)())
 }

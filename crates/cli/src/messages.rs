@@ -1,7 +1,5 @@
 //! Lines on stderr: warnings, errors, the footer that says what is missing.
 
-use crate::exit::Exit;
-use crate::output;
 use record::{Accounting, text};
 use sys::cost::Cost;
 
@@ -16,16 +14,6 @@ pub(crate) fn say(message: &str) {
     }
     line.push(b'\n');
     let _ = sys::out::Out::stderr().write_all(&line);
-}
-
-/// Prints what is wrong with the words of a command, or the help that they asked for.
-pub(crate) fn refused(error: &clap::Error) -> Exit {
-    if error.use_stderr() {
-        let _ = error.print();
-        return Exit::Usage;
-    }
-    // clap's own print would not tell that nothing was written.
-    output::print(&error.render().to_string())
 }
 
 /// Says what was lost, unreadable or incomplete; nothing when all is well.

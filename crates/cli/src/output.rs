@@ -1,23 +1,19 @@
 //! Which sink a request gets: by format, and by what standard output is.
 
 use crate::exit::Exit;
-use crate::flags::{Format, Request};
+use crate::flags::request::{Format, Request};
 use crate::stdout::Stdout;
 use record::Sink;
 use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
-/// Words for null in the ends of flows: what is folded is not unknown.
-const MANY: &[(&str, &str)] =
-    &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")];
-
 /// The sink for this request on standard output.
-pub(crate) fn sink(request: &Request, table: &str) -> Box<dyn Sink> {
+pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     let terminal = sys::term::is_terminal(1);
     let out = Out::new(Stdout::new());
     let options = Options {
         header: request.header,
         color: request.color.unwrap_or_else(|| terminal && colour_is_welcome()),
-        null_words: if table.starts_with("flows") { MANY } else { &[] },
+        null_words: request.null_words,
         stats: request.stats,
         cpu_us: Some(cpu_us),
     };
@@ -38,6 +34,16 @@ pub(crate) fn print(text: &str) -> Exit {
             Exit::Failed
         }
     }
+}
+
+/// Prints what is wrong with the words of a command, or the help that they asked for.
+pub(crate) fn refused(error: &clap::Error) -> Exit {
+    if error.use_stderr() {
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    // clap's own print would not tell that nothing was written.
+    print(&error.render().to_string())
 }
 
 /// NO_COLOR (https://no-color.org) and dumb terminals want none.

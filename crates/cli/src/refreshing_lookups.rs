@@ -155,7 +155,7 @@ impl Budget {
     }
 }
 
-/// What may be refreshing than the run: names of namespaces, paths of groups, containers.
+/// What may be younger than the run: names of namespaces, paths of groups, containers.
 pub(crate) struct RefreshingLookups<'s> {
     namespaces: RefreshingLookup<'s, NetnsNames>,
     groups: RefreshingLookup<'s, Cgroups>,

@@ -1,11 +1,12 @@
 //! The field tables as documents: `--columns help` and docs/schema.md.
 
-use record::rows::{FlowEvents, Flows, Nat, NatEvents, NatStats, SocketEvents, Sockets};
-use record::{Kind, Show, Table};
+use crate::command::TableEntry;
+use crate::flags::parser::Commands;
+use record::{Kind, Show};
 use std::fmt::Write;
 
-/// docs/schema.md: every table with every field.
-pub fn schema_markdown() -> String {
+/// docs/schema.md: every table of the commands with every field.
+pub(crate) fn markdown(commands: Commands) -> String {
     let mut page = String::from(
         "# Schema\n\n\
          Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words and\n\
@@ -16,13 +17,13 @@ pub fn schema_markdown() -> String {
          `\\x2c`, `\\x5b`, `\\x5d`. In CSV, text from outside that begins with `=`, `+`, `-`, `@`, tab, CR or `'` has one\n\
          apostrophe in front (a spreadsheet would compute it otherwise); numbers have none.\n",
     );
-    table_markdown::<Sockets>(&mut page);
-    table_markdown::<Flows>(&mut page);
-    table_markdown::<SocketEvents>(&mut page);
-    table_markdown::<FlowEvents>(&mut page);
-    table_markdown::<Nat>(&mut page);
-    table_markdown::<NatStats>(&mut page);
-    table_markdown::<NatEvents>(&mut page);
+    let mut written: Vec<&str> = Vec::new();
+    for table in commands.iter().flat_map(|command| command.tables) {
+        if !written.contains(&table.name) {
+            written.push(table.name);
+            table_markdown(table, &mut page);
+        }
+    }
     page.push_str(
         "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, \
          --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \
@@ -32,9 +33,9 @@ pub fn schema_markdown() -> String {
     page
 }
 
-fn table_markdown<T: Table>(page: &mut String) {
-    let _ = write!(page, "\n## {}\n\n| field | shown | kind | kernel | meaning |\n|---|---|---|---|---|\n", T::NAME);
-    for field in T::FIELDS {
+fn table_markdown(table: &TableEntry, page: &mut String) {
+    let _ = write!(page, "\n## {}\n\n| field | shown | kind | kernel | meaning |\n|---|---|---|---|---|\n", table.name);
+    for field in (table.fields)() {
         let kernel = if field.kernel.is_empty() { String::new() } else { format!("`{}`", field.kernel) };
         let kind = kind_words(field.kind);
         let _ = writeln!(page, "| `{}` | {} | {kind} | {kernel} | {} |", field.name, shown_word(field.show), field.doc);

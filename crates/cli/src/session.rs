@@ -14,8 +14,7 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 use sys::netns::Inside;
-use sys::{Host, Mode};
-use sys::{Interrupt, SysError, TapeError};
+use sys::{Host, Interrupt, Mode, NetnsTarget, SysError, TapeError};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
@@ -151,6 +150,14 @@ impl Session {
     /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
     pub(crate) fn namespaces(&self) -> Option<Rc<Namespaces>> {
         self.everywhere.as_ref().map(|everywhere| Rc::clone(&everywhere.borrow()))
+    }
+
+    /// The ways into the namespaces that are read: into those of `namespaces`, or the one that the session is in.
+    pub(crate) fn ways<'n>(&self, namespaces: Option<&'n Namespaces>) -> Vec<NetnsTarget<'n>> {
+        match namespaces {
+            None => vec![NetnsTarget::here(self.netns_id)],
+            Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(self.netns_id)).collect(),
+        }
     }
 
     /// The host that is read.

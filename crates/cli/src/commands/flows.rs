@@ -1,33 +1,60 @@
 //! `netwren flows`: the filter's parts about sockets choose sockets before they are grouped, the others choose flows.
 
-use super::Outcome;
 use super::follow;
 use super::plan::{PlanError, bind, plan};
 use super::table::{self, SourceProvider};
+use crate::command::{Command, Home, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
-use crate::flags::{Repeat, Request};
-use crate::output;
+use crate::flags::defs::Scope;
+use crate::flags::request::{Repeat, Request};
+use crate::outcome::Outcome;
 use crate::session::Session;
-use engine::{DiffSource, DiffState, Plan, Predicate, columns, filter};
+use engine::{DiffSource, DiffState, Plan, Predicate, filter};
 use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
 use host::ports::LocalPorts;
 use record::Via;
-use record::rows::{Flow, Flows, Sockets};
+use record::rows::{Flow, FlowEvents, Flows, Sockets};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Source, Table};
 use std::cell::RefCell;
 
-/// Runs the command.
-pub(super) fn run(request: &Request) -> Outcome {
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "flows",
+    about: "Host-to-host flows: who talks to whom, who opened it, how many connections",
+    examples: EXAMPLES,
+    scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
+    tables: &[TableEntry::of::<Flows>(), TableEntry::of::<FlowEvents>()],
+    null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
+    home: Some(Home { title: "Flows", words: &["--limit", "20"] }),
+    recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren flows                                   every flow, the largest first
+  netwren flows 'peer_scope = public'             what leaves the site
+  netwren flows 'direction = in and connections > 100'
+  netwren flows --columns +bytes_in,bytes_out --sort bytes_out:desc --limit 10
+  netwren flows --by peer_addr,process --sum connections
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let request = &Request::of(words)?;
     if let Some(interval) = request.follow {
-        return follow::flows(request, interval);
+        return Ok(follow::flows(request, interval));
     }
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Flows>()).into();
-    }
-    match prepare(request) {
+    Ok(match prepare(request) {
         Ok((plan, reading)) => table::run(request, &plan, &reading),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    })
+}
+
+/// Saves what flows need besides sockets.
+fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    surroundings(session, stats);
+    0
 }
 
 /// Fields that stand in both tables and mean the flow, not one of its sockets: they are sums there.
@@ -49,7 +76,7 @@ fn is_about_sockets(name: &str) -> bool {
     filter::knows::<Sockets>(name) && !OF_FLOWS.contains(&name)
 }
 
-fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), PlanError> {
+fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
     let ast = filter::parse(&request.shown.filter)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::<Flows>(request, &of_flows)?;
@@ -61,10 +88,10 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, Reading), PlanError> {
         .map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
     let owners = plan.demand().need & Flow::NEED_OWNERS != 0;
     let memory = (request.repeat != Repeat::Once).then(RefCell::default);
-    Ok((plan, Reading { via: request.via, conjuncts, tests, owners, memory }))
+    Ok((plan, FlowProvider { via: request.via, conjuncts, tests, owners, memory }))
 }
 
-struct Reading {
+struct FlowProvider {
     via: Option<Via>,
     conjuncts: Vec<Expr>,
     tests: Vec<Predicate<Sockets>>,
@@ -80,7 +107,7 @@ struct Rounds {
     flows: DiffState<Flows>,
 }
 
-impl SourceProvider<Flows> for Reading {
+impl SourceProvider<Flows> for FlowProvider {
     fn needs_lookup(&self, id: LookupId) -> bool {
         let demand = Demand::<Sockets>::new(&[], self.conjuncts.clone());
         let filtered = demand.fields.iter().any(|&i| Sockets::FIELDS.get(i).is_some_and(|f| f.needs_lookup(id)));
@@ -118,7 +145,7 @@ impl SourceProvider<Flows> for Reading {
 
 /// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
 /// addresses. What cannot be read costs certainty, and a note.
-pub(super) fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Homes>) {
+fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Homes>) {
     let (host, several) = (session.host(), session.namespaces().is_some());
     let (mut ranges, mut homes) = (Ranges::default(), several.then(Homes::new));
     session.in_each_namespace(&mut |netns_id| {

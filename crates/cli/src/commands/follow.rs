@@ -1,19 +1,19 @@
 //! `--follow`: rows as things happen, until the user, the limit or the reader of the output ends it.
 
-use super::Outcome;
-use super::plan::{PlanError, plan};
-use super::table::{finish, place};
+use super::plan::of_request;
+use super::table::finish;
 use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
-use crate::flags::Request;
+use crate::flags::request::Request;
 use crate::messages::say;
 use crate::names::DnsNames;
+use crate::outcome::Outcome;
 use crate::output;
 use crate::process_cache::{self, ProcessCache};
 use crate::refreshing_lookups::RefreshingLookups;
 use crate::session::Session;
-use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError, columns};
+use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError};
 use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, LookupId, Lookups, Sink, Stream, Table};
@@ -34,10 +34,7 @@ const NO_REASONS: &str = "the reasons why connections ended are missing: without
 
 /// `netwren sockets --follow`.
 pub(super) fn sockets(request: &Request) -> Outcome {
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<SocketEvents>()).into();
-    }
-    let plan = match planned::<SocketEvents>(request) {
+    let plan = match of_request::<SocketEvents>(request) {
         Ok(plan) => plan,
         Err(wrong) => return Outcome::because(Exit::Usage, wrong),
     };
@@ -45,7 +42,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let stop = || is_over(session);
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
-        let words = Words { caveat: live.caveat(), cost: live.left_out().to_vec() };
+        let words = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec() };
         // The interface that does not know owners knows no reasons either.
         let lacks = !live.knows_owners() && !request.explain;
         let mut run = then(&mut live, words)?;
@@ -61,10 +58,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
 
 /// `netwren flows --follow`.
 pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<FlowEvents>()).into();
-    }
-    let plan = match planned::<FlowEvents>(request) {
+    let plan = match of_request::<FlowEvents>(request) {
         Ok(plan) => plan,
         Err(wrong) => return Outcome::because(Exit::Usage, wrong),
     };
@@ -72,7 +66,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
         let stop = || is_over(session);
         let mut sums =
             FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
-        let words = Words { caveat: sums.caveat(), cost: Vec::new() };
+        let words = StreamNotes { caveat: sums.caveat(), cost: Vec::new() };
         then(&mut sums, words)
     })
 }
@@ -87,13 +81,8 @@ fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool
     Follow { via: request.via, netns_id, all_netns, hooks: !request.no_hooks, stop }
 }
 
-/// The plan of a request that follows `T`.
-fn planned<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
-    plan(request, &engine::filter::parse(&request.shown.filter)?)
-}
-
 /// What is to be said of an opened stream.
-pub(super) struct Words {
+pub(super) struct StreamNotes {
     /// What it may miss.
     pub(super) caveat: Option<String>,
     /// For `--cost`: what it does without.
@@ -101,7 +90,7 @@ pub(super) struct Words {
 }
 
 /// What is done with an opened stream and the words on it.
-pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, Words) -> Result<Run, RunError> + 't;
+pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, StreamNotes) -> Result<Run, RunError> + 't;
 
 /// Opens the place, lets `open` open the stream, follows it to its end and tells how it went.
 pub(super) fn run<T: Table>(
@@ -109,7 +98,7 @@ pub(super) fn run<T: Table>(
     plan: &Plan<T>,
     open: impl FnOnce(&Session, &mut Then<'_, T>) -> Result<Run, RunError>,
 ) -> Outcome {
-    let session = match Session::open(place(request)) {
+    let session = match Session::open(request.place()) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -164,7 +153,7 @@ fn follow<T: Table>(
         processes: ProcessCache::processes(session.host(), parts(&wanted)),
         places: ProcessCache::places(session.host()),
     };
-    let mut sink: Box<dyn Sink> = output::sink(request, T::NAME);
+    let mut sink: Box<dyn Sink> = output::sink(request);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     let stop = || session.host().is_replay() && session.interrupted();
     let mut run = match &mut names {

@@ -3,25 +3,23 @@
 //! One pass chooses, as for any table. Each socket is closed by what names it and stands in the very row that is shown
 //! (`acting`): its cookie, protocol, family and addresses.
 
-use super::Outcome;
-use super::acting::{self, Act, Rows};
-use super::plan::{PlanError, plan};
+use super::acting::{self, Act, Verb};
+use super::plan::{PlanError, of_request};
 use super::table::{self, SourceProvider};
+use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
-use crate::flags::Kill;
-use crate::messages::refused;
-use crate::output;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
 use crate::session::Session;
-use engine::{Plan, Predicate, columns};
+use engine::{Plan, Predicate};
 use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{
-    Accounting, Demand, Each, Field, Kind, LookupId, Lookups, Next, Offer, Proto, RowCache, Source, SourceError, State,
-    Value,
+    Accounting, Demand, Each, Field, Kind, Lookups, Next, Offer, Proto, RowCache, Source, SourceError, State, Value,
 };
 use sockets::{Closing, Options, SocketSource, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use sys::Host;
 
 /// The order if none is asked for: the oldest socket first.
@@ -66,28 +64,39 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
     })
 }
 
-/// Runs the command with the words behind `sockets kill`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let mut kill = match Kill::parse(args) {
-        Ok(kill) => kill,
-        Err(error) => return refused(&error).into(),
-    };
-    if kill.request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Sockets>()).into();
-    }
-    kill.request.shown.order = Some(ORDER);
-    match prepare(&kill) {
-        Ok((plan, choosing)) => table::run_through(&kill.request, &plan, &choosing, |session, sink, rounds| {
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "sockets kill",
+    about: "Close TCP and UDP sockets, whoever holds them; without --yes only show which",
+    examples: EXAMPLES,
+    scope: Scope::ACTION.and(Scope::CLOSING),
+    refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
+    tables: &[TableEntry::of::<Sockets>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren sockets kill 'peer = 192.0.2.7'                 what would be closed
+  netwren sockets kill 'peer = 192.0.2.7' --yes           close it
+  netwren sockets kill 'state = close_wait and process = \"java\"' --yes
+  netwren sockets kill local_port = 8080 and state = established --limit 1 --yes
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let (request, yes) = acting::asked(words, &Closer::VERB, ORDER)?;
+    Ok(match prepare(&request) {
+        Ok((plan, choosing)) => table::run_through(&request, &plan, &choosing, |session, sink, rounds| {
             let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
-            acting::run(session, sink, rounds, kill.yes, closer)
+            acting::run(session, sink, rounds, yes, closer)
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    })
 }
 
-fn prepare(kill: &Kill) -> Result<(Plan<Sockets>, Choosing), PlanError> {
-    let ast = engine::filter::parse(&kill.request.shown.filter)?;
-    let plan = plan(&kill.request, &ast)?.with_key(KEY);
+fn prepare(request: &Request) -> Result<(Plan<Sockets>, Choosing), PlanError> {
+    let plan = of_request(request)?.with_key(KEY);
     let test =
         Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
     Ok((plan, Choosing { test, unclosable: RefCell::default() }))
@@ -101,15 +110,11 @@ struct Choosing {
 }
 
 impl SourceProvider<Sockets> for Choosing {
-    fn needs_lookup(&self, _id: LookupId) -> bool {
-        false
-    }
-
     fn with_source<R>(
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        _stats: &mut Accounting,
+        _books: &mut Accounting,
         then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
     ) -> R {
         // /proc has no cookies.
@@ -160,6 +165,9 @@ struct Closer<'c> {
 }
 
 impl Act for Closer<'_> {
+    const VERB: Verb =
+        Verb { thing: "socket", things: "sockets", infinitive: "close", present: "closes", past: "closed" };
+
     const RESULTS: &'static [&'static str] = Closing::NAMES;
 
     const KEY_CELLS: usize = KEY.len();
@@ -176,7 +184,11 @@ impl Act for Closer<'_> {
         Value::Name(name)
     }
 
-    fn tell(&self, rows: Rows, stats: &mut Accounting) {
+    fn done(&self) -> u64 {
+        self.closed
+    }
+
+    fn add_unfit(&self, stats: &mut Accounting) {
         for (proto, count) in self.choosing.unclosable.borrow().iter() {
             let proto = proto.name();
             stats.add_reason(
@@ -184,22 +196,12 @@ impl Act for Closer<'_> {
                 format!("{proto} sockets are left alone, only TCP and UDP ones can be closed: {count} match"),
             );
         }
-        if rows.shown == 0 {
-            return stats.add_reason(0, "no socket matches: nothing to close");
-        }
-        if !rows.yes {
-            let n = rows.shown;
-            return stats
-                .add_reason(0, format!("sockets that would be closed: {n}; nothing was done, --yes closes them"));
-        }
-        stats.add_reason(0, format!("sockets closed: {} of {}", self.closed, rows.shown));
+    }
+
+    fn add_failures(&self, stats: &mut Accounting) {
         for result in &self.not_closed {
             stats.incomplete |= result.is_failure();
             stats.add_reason(1, format!("not closed: {result}"));
-        }
-        if rows.left > 0 {
-            stats.incomplete = true;
-            stats.add_reason(rows.left, "not closed: interrupted");
         }
     }
 }
@@ -208,6 +210,7 @@ impl Act for Closer<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use crate::flags::parser;
     use record::Addr;
 
     /// Rows that have a cookie in common are each their own target: nothing is looked up by the cookie alone.
@@ -231,5 +234,26 @@ mod tests {
         let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&none, &Lookups::none())).collect();
         assert_eq!(target_of(&key), None);
         assert_eq!(target_of(&[]), None);
+    }
+
+    fn parse(line: &str) -> Result<(Request, bool), clap::Error> {
+        parser::parse_line(&COMMAND, line, |words| acting::asked(words, &Closer::VERB, ORDER))
+    }
+
+    #[test]
+    fn nothing_is_closed_by_accident() {
+        assert!(!parse("state = established").unwrap().1);
+        assert!(parse("state = established --yes --limit 1").unwrap().1);
+        assert!(parse("--all").unwrap().0.shown.filter.is_empty());
+        for (line, says) in [
+            ("--yes", "needs --all"),
+            ("--all state = listen", "exclude each other"),
+            ("--all --replay f", "a recording has no sockets"),
+            ("--all --watch", "--watch does not go with"),
+            ("--all --by state", "--by does not go with"),
+            ("--all --record f", "--record does not go with"),
+        ] {
+            assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
+        }
     }
 }

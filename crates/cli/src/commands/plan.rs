@@ -1,6 +1,6 @@
 //! From the words of a request to an engine's plan.
 
-use crate::flags::{Format, Repeat, Request};
+use crate::flags::request::{Format, Repeat, Request};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::filter::Clock;
 use engine::{Ast, FilterError, Fold, Plan, Sort};
@@ -59,6 +59,11 @@ impl From<engine::PlanError> for PlanError {
     fn from(error: engine::PlanError) -> PlanError {
         PlanError::Plan(error)
     }
+}
+
+/// The plan of `request` over `T`, whose fields are all that its filter tests.
+pub(super) fn of_request<T: Table>(request: &Request) -> Result<Plan<T>, PlanError> {
+    plan(request, &engine::filter::parse(&request.shown.filter)?)
 }
 
 /// The plan of `request` over `T`; `filter` is the part of the filter that is about `T`'s fields.
@@ -279,17 +284,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use record::rows::Sockets;
-    use std::ffi::OsString;
 
     fn names(line: &str) -> Vec<String> {
-        let request = Request::parse("sockets", line.split_whitespace().map(OsString::from)).unwrap();
-        let ast = engine::filter::parse(&request.shown.filter).unwrap();
-        let plan = plan::<Sockets>(&request, &ast).unwrap();
+        let request = Request::of_line(line).unwrap();
+        let plan = of_request::<Sockets>(&request).unwrap();
         plan.columns().0.iter().map(|column| column.name.to_string()).collect()
     }
 
     fn wrong(line: &str) -> String {
-        let request = Request::parse("sockets", line.split_whitespace().map(OsString::from)).unwrap();
+        let request = Request::of_line(line).unwrap();
         let ast = engine::filter::parse(&request.shown.filter).unwrap();
         plan::<Sockets>(&request, &ast).map_or_else(|wrong| wrong.to_string(), |_| "planned".to_owned())
     }

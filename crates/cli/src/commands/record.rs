@@ -3,65 +3,123 @@
 //! The sources are those of the other commands, with the widest demand; only their reading is wanted, so their rows go
 //! nowhere. Each is read once a round: a replay plays the streams of a round in the order in which they were recorded.
 
-use super::nat::{self, survey};
-use super::table::SourceProvider;
-use super::{Outcome, flows};
-use crate::asked;
-use crate::enrich::Enrichment;
+use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
-use crate::flags::Record;
-use crate::messages::{footer_lines, refused};
+use crate::flags::defs::Scope;
+use crate::flags::parser::{Commands, bytes};
+use crate::flags::request::PERIODS_S;
+use crate::messages::footer_lines;
+use crate::outcome::Outcome;
 use crate::output;
 use crate::session::{Place, Session};
-use conntrack::CtTable;
 use host::{Counters, HostError, Ifaces, Links};
-use record::rows::{Nat, NatStats, Sockets, nat_need};
-use record::{Accounting, Demand, LookupId, Lookups, Next, Source, SourceError, SourceFault, Table};
-use std::ffi::OsString;
+use record::Accounting;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 use sys::{Errno, Host};
 
 /// The time from one round to the next.
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// How long is recorded if nothing is said: long enough to tell what grows.
+const LONG: Duration = Duration::from_secs(10);
+
+/// The largest file if nothing is said. A million sockets with all that the kernel tells of them take about 0.8 GB a
+/// round; a usual host takes some hundred kilobytes. Beyond it the recording stops, which is said, and the exit code
+/// is 3.
+const SIZE_MAX: u64 = 1 << 30;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "record",
+    about: "Save everything that netwren can show of this host to a file, to be asked later",
+    examples: EXAMPLES,
+    scope: Scope::RECORD,
+    positional: Positional::File,
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren record incident.nw                       ten seconds of it, a round every second
+  netwren record incident.nw --for 60              a minute
+  netwren record incident.nw --once                one round
+  netwren --replay incident.nw                     the home screen as it was then
+  netwren sockets --replay incident.nw 'state = established' --columns +rtt_us,retrans_total
+  netwren flows --replay incident.nw --columns +bytes_out
+  netwren nat --replay incident.nw
+  netwren nat stats --watch --replay incident.nw   round by round
+  netwren nat advise --replay incident.nw
+
+It holds sockets with all their fields, listeners, connection tracking with its counters and settings, owners with
+their command lines and containers, namespaces, links, addresses, routes and the kernel's counters, of every network
+namespace. Events are not in it: `--follow` and `nat events` have a `--record FILE` of their own. Only its owner may
+read the file: it holds addresses, process names and command lines.
+";
+
+/// A parsed `record`.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    /// The file that is written.
+    file: PathBuf,
+    /// How long; zero for one round.
+    length: Duration,
+    /// The largest size of the file in bytes.
+    size_max: u64,
+}
+
 /// What a round gave.
 #[derive(Default)]
 struct Counted {
     rounds: u64,
     namespaces: usize,
-    sockets: u64,
-    entries: u64,
+    /// Rows and what they are, in the order of the registry.
+    rows: Vec<(u64, &'static str)>,
 }
 
-/// Runs the command with the words behind `record`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let asked = match Record::parse(args) {
-        Ok(asked) => asked,
-        Err(error) => return refused(&error).into(),
+fn asked(words: &ParsedWords<'_>) -> Result<Asked, String> {
+    let length = words.seconds("for", PERIODS_S)?;
+    if length.is_some() && words.has("once") {
+        return Err("--for and --once exclude each other".to_owned());
+    }
+    let size_max = match words.value("max-size") {
+        None => SIZE_MAX,
+        Some(text) => {
+            let size = bytes(text).filter(|size| *size >= 1 << 16);
+            size.ok_or_else(|| format!("--max-size takes bytes, at least 64KiB, not `{text}`"))?
+        }
     };
+    let length = if words.has("once") { Duration::ZERO } else { length.unwrap_or(LONG) };
+    Ok(Asked { file: words.file("file").map(PathBuf::from).unwrap_or_default(), length, size_max })
+}
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let asked = asked(words)?;
     let place =
         Place { all_netns: true, record: Some(&asked.file), size_max: Some(asked.size_max), ..Place::default() };
     let session = match Session::open(place) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
     let mut stats = Accounting::default();
-    let counted = rounds(&session, asked.length, &mut stats);
+    let counted = rounds(&session, words.commands, asked.length, &mut stats);
     session.finish(&mut stats);
-    let Counted { rounds, namespaces, sockets, entries } = counted;
+    let Counted { rounds, namespaces, rows } = counted;
     let plural = if rounds == 1 { "" } else { "s" };
+    let rows: Vec<String> = rows.into_iter().map(|(count, rows)| format!("{count} {rows}")).collect();
     let printed = output::print(&format!(
-        "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {sockets} sockets, \
-         {entries} entries of connection tracking\n",
+        "{}: {rounds} round{plural} of {namespaces} network namespaces; in the last one {}\n",
         sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
+        rows.join(", "),
     ));
     let exit = if printed == Exit::Ok && stats.is_partial() { Exit::Partial } else { printed };
-    Outcome { exit, messages: footer_lines(&stats) }
+    Ok(Outcome { exit, messages: footer_lines(&stats) })
 }
 
 /// A round every [`PERIOD`] until `length` is over, the user ends it or the file takes nothing more.
-fn rounds(session: &Session, length: Duration, stats: &mut Accounting) -> Counted {
+fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut Accounting) -> Counted {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let begun_ns = sys::clock::monotonic_ns();
     let end_ns = begun_ns.saturating_add(nanoseconds(length));
@@ -69,7 +127,7 @@ fn rounds(session: &Session, length: Duration, stats: &mut Accounting) -> Counte
     let mut now_ns = begun_ns;
     loop {
         session.host().begin_round();
-        round(session, stats, &mut counted);
+        round(session, commands, stats, &mut counted);
         counted.rounds += 1;
         // The last round begins at the end of the time, so that what grew meanwhile is in the file.
         if now_ns >= end_ns || session.interrupted() || session.host().recording_has_stopped() {
@@ -84,68 +142,19 @@ fn rounds(session: &Session, length: Duration, stats: &mut Accounting) -> Counte
     }
 }
 
-fn round(session: &Session, stats: &mut Accounting, counted: &mut Counted) {
+fn round(session: &Session, commands: Commands, stats: &mut Accounting, counted: &mut Counted) {
     session.find_namespaces(true, stats);
     counted.namespaces = session.namespaces().map_or(1, |namespaces| namespaces.list().len());
     // What is small comes first: no user can make so many sockets that it finds the file full.
     session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, stats));
-    survey(session, stats);
-    flows::surroundings(session, stats);
-    counters(session, stats);
-    counted.entries = entries(session, stats);
-    let sockets = every_field::<Sockets>(0);
-    let ids = LookupId::ALL.into_iter().filter(|id| *id != LookupId::Hosts).collect();
-    let ids = asked::lookups(session.host(), &sockets, ids, stats);
-    // Owners before their sockets, as in every table.
-    Enrichment::read(session, &ids, stats);
-    counted.sockets = session.with_sockets(None, &|_| true, |source| read(source, &sockets, stats));
-}
-
-/// Counters and settings of connection tracking.
-fn counters(session: &Session, stats: &mut Accounting) {
-    let (mut notes, all) = (Accounting::default(), every_field::<NatStats>(0));
-    let reading = nat::every_counter();
-    reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &all, stats));
-    stats.add(&notes);
-}
-
-/// Entries of connection tracking and expectations; returns how many entries there were.
-fn entries(session: &Session, stats: &mut Accounting) -> u64 {
-    // What is there after its time only the walk tells, which lacks other fields.
-    let (mut notes, demand) = (Accounting::default(), every_field::<Nat>(nat_need::EXPIRED));
-    let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
-        let reading = nat::every_entry(table);
-        reading.with_source(session, Lookups::none(), &mut notes, |source| read(source, &demand, stats))
-    });
-    stats.add(&notes);
-    entries
-}
-
-/// All fields but those that need one of these bits.
-fn every_field<T: Table>(but: u64) -> Demand<T> {
-    let fields = T::FIELDS.iter().enumerate().filter(|(_, field)| field.need & but == 0);
-    Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
-}
-
-/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is said, and nothing
-/// is missing.
-fn read<T: Table>(source: &mut dyn Source<T>, demand: &Demand<T>, stats: &mut Accounting) -> u64 {
-    let mut rows = 0;
-    let result = source.run(demand, &mut |_| {
-        rows += 1;
-        Next::More
-    });
-    match result {
-        Ok(read) => {
-            stats.incomplete |= read.is_partial();
-            read.why.into_iter().for_each(|why| stats.add_reason(why.count, why.text));
-        }
-        Err(SourceError { what, fault, cause }) => {
-            stats.incomplete |= fault != SourceFault::Unsupported;
-            stats.add_reason(0, format!("{what} could not be recorded: {cause}"));
+    counted.rows.clear();
+    for is_large in [false, true] {
+        let recorded = commands.iter().rev().filter_map(|command| command.recorded);
+        for recorded in recorded.filter(|recorded| recorded.is_large == is_large) {
+            let count = (recorded.read)(session, stats);
+            counted.rows.splice(..0, recorded.rows.map(|rows| (count, rows)));
         }
     }
-    rows
 }
 
 /// Links, routes and counters of the namespace that the calling thread is in.
@@ -166,4 +175,33 @@ fn network(host: &Host, netns_id: u64, stats: &mut Accounting) {
     note(host::routes::Routes6::read(host, netns_id, None).map(drop).map_err(Into::into));
     note(Counters::read_sockets(host, netns_id, None).map(drop));
     note(Counters::read_protocols(host, netns_id, None).map(drop));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    fn parse(line: &str) -> Result<Asked, clap::Error> {
+        parser::parse_line(&COMMAND, line, asked)
+    }
+
+    #[test]
+    fn a_file_and_how_long() {
+        let file = PathBuf::from("f");
+        assert_eq!(parse("f").unwrap(), Asked { file: file.clone(), length: LONG, size_max: SIZE_MAX });
+        assert_eq!(parse("--once f").unwrap().length, Duration::ZERO);
+        assert_eq!(parse("f --for 2.5s").unwrap().length, Duration::from_millis(2500));
+        assert_eq!(parse("f --max-size 16MiB").unwrap().size_max, 16 << 20);
+        for (line, says) in [
+            ("", "<FILE>"),
+            ("f --once --for 1", "exclude each other"),
+            ("f --for ever", "--for takes seconds"),
+            ("f --max-size 1", "--max-size takes bytes"),
+            ("f --max-size much", "--max-size takes bytes"),
+        ] {
+            assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
+        }
+    }
 }

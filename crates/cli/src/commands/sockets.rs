@@ -1,36 +1,78 @@
 //! `netwren sockets`.
 
-use super::Outcome;
 use super::follow;
 use super::ownerless::Ownerless;
-use super::plan::{PlanError, plan};
+use super::plan::PlanError;
+use super::saved;
 use super::table::{self, SourceProvider};
-use crate::exit::Exit;
-use crate::flags::{Repeat, Request};
-use crate::output;
+use crate::asked;
+use crate::command::{Command, Home, ParsedWords, SavedPart, TableEntry};
+use crate::enrich::Enrichment;
+use crate::flags::defs::Scope;
+use crate::flags::request::{Repeat, Request};
+use crate::outcome::Outcome;
 use crate::session::Session;
-use engine::{DiffSource, DiffState, Plan, Predicate, columns};
+use engine::{DiffSource, DiffState, Plan, Predicate};
 use record::Via;
-use record::rows::{Socket, Sockets};
+use record::rows::{Socket, SocketEvents, Sockets};
 use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
 use std::cell::RefCell;
 
-/// Runs the command.
-pub(super) fn run(request: &Request) -> Outcome {
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "sockets",
+    about: "Sockets of every family with their owners",
+    examples: EXAMPLES,
+    scope: Scope::OWNED_TABLE.and(Scope::FOLLOW),
+    tables: &[TableEntry::of::<Sockets>(), TableEntry::of::<SocketEvents>()],
+    home: Some(Home {
+        title: "Listeners",
+        words: &[
+            "--columns",
+            "proto,local_addr,local_port,accept_q,accept_q_max,process,pid,user",
+            "--sort",
+            "proto,local_port",
+            LISTENERS,
+        ],
+    }),
+    recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, read: save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren sockets                                       every socket
+  netwren sockets state = listen                        who listens
+  netwren sockets 'peer in 10.0.0.0/8 and rtt > 20ms'   slow peers
+  netwren sockets 'process ~ \"nginx\"' --by peer_addr --limit 10
+  netwren sockets proto = tcp -o json | jq .peer_addr
+  netwren sockets --columns +cwnd,rtt_us,retrans_total --sort retrans_total:desc
+  netwren sockets --columns help                        every field
+  netwren sockets kill 'peer = 192.0.2.7'               what would be closed; with --yes it is
+";
+
+/// Which sockets take what anybody sends.
+const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let request = &Request::of(words)?;
     if request.follow.is_some() {
-        return follow::sockets(request);
+        return Ok(follow::sockets(request));
     }
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Sockets>()).into();
-    }
-    let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(request, &ast));
-    let prepared = plan.and_then(|plan| Ok((chooser(&plan)?, whole_filter(&plan)?, plan)));
-    match prepared {
-        Ok((places, filter, plan)) => {
-            table::run(request, &plan, &Reading { via: request.via, places, filter, memory: memory(request) })
-        }
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    Ok(table::show(request, |plan| {
+        let memory = (request.repeat != Repeat::Once).then(RefCell::default);
+        Ok(SocketProvider { via: request.via, places: chooser(plan)?, filter: whole_filter(plan)?, memory })
+    }))
+}
+
+/// Saves every socket with every field, and owners before them, as every table reads them.
+fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    let demand = saved::every_field::<Sockets>(0);
+    let ids = LookupId::ALL.into_iter().filter(|id| *id != LookupId::Hosts).collect();
+    let ids = asked::lookups(session.host(), &demand, ids, stats);
+    Enrichment::read(session, &ids, stats);
+    session.with_sockets(None, &|_| true, |source| saved::read(source, &demand, stats))
 }
 
 /// The parts of the filter that are about the namespace alone: where they do not hold, nothing needs to be read.
@@ -51,7 +93,7 @@ fn whole_filter(plan: &Plan<Sockets>) -> Result<Predicate<Sockets>, PlanError> {
     Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))
 }
 
-struct Reading {
+struct SocketProvider {
     via: Option<Via>,
     /// Which namespaces are read when all could be.
     places: Predicate<Sockets>,
@@ -60,15 +102,7 @@ struct Reading {
     memory: Option<RefCell<DiffState<Sockets>>>,
 }
 
-fn memory(request: &Request) -> Option<RefCell<DiffState<Sockets>>> {
-    (request.repeat != Repeat::Once).then(RefCell::default)
-}
-
-impl SourceProvider<Sockets> for Reading {
-    fn needs_lookup(&self, _id: LookupId) -> bool {
-        false
-    }
-
+impl SourceProvider<Sockets> for SocketProvider {
     fn with_source<R>(
         &self,
         session: &Session,

@@ -1,12 +1,12 @@
 //! `netwren support`: what this kernel and these rights allow, and what is used instead. Changes nothing on the host:
 //! loads no kernel module, and closes no socket.
 
+use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
-use crate::flags;
-use crate::messages::{refused, say};
+use crate::flags::defs::Scope;
+use crate::outcome::Outcome;
 use crate::output;
 use record::text;
-use std::ffi::OsString;
 use sys::caps::{self, Cap};
 use sys::{Host, Kernel, Modules};
 
@@ -27,15 +27,19 @@ const RIGHTS: &[(Cap, &str, &str)] = &[
 /// Tables that every kernel has which is of use here; the others may be left out of a kernel without harm.
 const EVERYWHERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
 
-/// Runs the command: exit 0 if TCP, UDP and unix sockets can be read somehow, else 4.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
-    let words = std::iter::once(OsString::from("support")).chain(args);
-    let matches = flags::one("support").map(|command| command.try_get_matches_from(words));
-    let json = match matches {
-        Some(Ok(matches)) => matches.get_one::<String>("output").is_some_and(|word| word == "json"),
-        Some(Err(error)) => return refused(&error),
-        None => return Exit::Usage,
-    };
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "support",
+    about: "What this kernel and these privileges allow, and what is used instead",
+    scope: Scope::SUPPORT,
+    positional: Positional::None,
+    run: Some(run),
+    ..Command::TABLE
+};
+
+/// Exit 0 if TCP, UDP and unix sockets can be read somehow, else 4.
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let json = words.value("output") == Some("json");
     let host = Host::live();
     let modules = Modules::new(&host);
     let probes = sockets::probe(&host, &modules);
@@ -59,10 +63,9 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Exit {
         .chain(rights());
     let printed = output::print(&render(lines, json));
     if blind.is_empty() {
-        return printed;
+        return Ok(printed.into());
     }
-    say(&format!("no way to read sockets of: {}", blind.join(", ")));
-    Exit::Failed
+    Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
 }
 
 /// Families that no door of ours leads to.

@@ -1,12 +1,13 @@
 //! A table command from its plan to its exit code: what sockets, flows and later tables have in common.
 
-use super::Outcome;
+use super::plan::{self, PlanError};
 use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
-use crate::flags::{Format, Repeat, Request};
+use crate::flags::request::{Format, Repeat, Request};
 use crate::messages::{cost_line, footer_lines, stats_line};
 use crate::names::DnsNames;
+use crate::outcome::Outcome;
 use crate::output;
 use crate::session::{Place, Session};
 use engine::{Ended, Plan, RenderedRows, ResolvingSink, Rounds, Run, RunError};
@@ -33,9 +34,12 @@ const ADDRESSES: &[&str] =
     &["local_addr", "peer_addr", "client", "published", "backend", "orig_src", "orig_dst", "reply_src", "reply_dst"];
 
 /// What a table command must know beside its plan.
-pub(super) trait SourceProvider<T: Table> {
+pub(crate) trait SourceProvider<T: Table> {
     /// True if the source itself needs this lookup, beyond what the plan shows or filters by.
-    fn needs_lookup(&self, id: LookupId) -> bool;
+    fn needs_lookup(&self, id: LookupId) -> bool {
+        let _ = id;
+        false
+    }
 
     /// True if the source itself sees to it that rows pass for unchanged only where this lookup answers as before.
     fn compares(&self, id: LookupId) -> bool {
@@ -70,7 +74,18 @@ pub(super) fn tests_any<T: Table>(conjuncts: &[Expr], fields: &[&str]) -> bool {
     does
 }
 
-/// Runs the plan as often as the request messages and tells how it went.
+/// Plans the request over `T` and runs it; `provider` says how the rows of the plan are read.
+pub(super) fn show<T: Table, P: SourceProvider<T>>(
+    request: &Request,
+    provider: impl FnOnce(&Plan<T>) -> Result<P, PlanError>,
+) -> Outcome {
+    match plan::of_request(request).and_then(|plan| Ok((provider(&plan)?, plan))) {
+        Ok((provider, plan)) => run(request, &plan, &provider),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    }
+}
+
+/// Runs the plan as often as the request says and tells how it went.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Outcome {
     run_through(request, plan, provider, |_, mut sink, rounds| {
         let mut run = rounds(&mut *sink)?;
@@ -135,7 +150,7 @@ pub(super) fn run_through<T: Table>(
     provider: &impl SourceProvider<T>,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
-    let session = match Session::open(place(request)) {
+    let session = match Session::open(request.place()) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -145,21 +160,8 @@ pub(super) fn run_through<T: Table>(
     let cost = cost::so_far();
     let (before, rendered, names) = Default::default();
     let watching = Watching { request, session: &session, plan, provider, before, rendered, names };
-    let outcome = through(&session, output::sink(request, T::NAME), &mut |sink| watching.rounds(sink));
+    let outcome = through(&session, output::sink(request), &mut |sink| watching.rounds(sink));
     finish(request, &session, outcome, &cost)
-}
-
-/// Where the request provider.
-pub(super) fn place(request: &Request) -> Place<'_> {
-    Place {
-        netns: request.netns.as_deref(),
-        all_netns: request.all_netns,
-        record: request.record.as_deref(),
-        size_max: None,
-        replay: request.replay.as_deref(),
-        resolve: request.resolve.is_some(),
-        owners_via: request.owners_via,
-    }
 }
 
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Exit {

@@ -1,70 +1,247 @@
-//! Every flag of the native commands, once.
+//! Every flag of the native commands, and every variable of the environment that netwren reads: one entry each.
+//!
+//! Parser, help, man page, completion and refusal come from this table. A flag has a [`Scope`], a command has one, too;
+//! the command takes the flag if the scopes meet.
 
-/// A flag and everything that is said about it.
-pub(super) struct Flag {
+/// What a command can do, one bit each; of a flag: which of them it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Scope(u32);
+
+impl Scope {
+    /// No command.
+    pub(crate) const NONE: Scope = Scope(0);
+    /// The command writes rows.
+    pub(crate) const ROWS: Scope = Scope(1);
+    /// `--columns` chooses the columns.
+    pub(crate) const COLUMNS: Scope = Scope(1 << 1);
+    /// Rows can be sorted.
+    pub(crate) const SORT: Scope = Scope(1 << 2);
+    /// `--by` makes groups.
+    pub(crate) const BY: Scope = Scope(1 << 3);
+    /// Groups have sums and the like.
+    pub(crate) const FOLDS: Scope = Scope(1 << 4);
+    /// Rows have columns of their owner.
+    pub(crate) const OWNERS: Scope = Scope(1 << 5);
+    /// Owners can be found by more than one interface.
+    pub(crate) const OWNERS_VIA: Scope = Scope(1 << 6);
+    /// Rows have addresses, which have host names.
+    pub(crate) const NAMES: Scope = Scope(1 << 7);
+    /// Rows can be read again and again.
+    pub(crate) const WATCH: Scope = Scope(1 << 8);
+    /// Connections can be followed.
+    pub(crate) const FOLLOW: Scope = Scope(1 << 9);
+    /// Rows can be read from every namespace, into a recording, and from one.
+    pub(crate) const PLACES: Scope = Scope(1 << 10);
+    /// Rows can be read by more than one kernel interface.
+    pub(crate) const VIA: Scope = Scope(1 << 11);
+    /// `flows`.
+    pub(crate) const FLOWS: Scope = Scope(1 << 12);
+    /// One of the kernel's tables of connection tracking.
+    pub(crate) const CT_TABLE: Scope = Scope(1 << 13);
+    /// `nat stats`.
+    pub(crate) const PER_CPU: Scope = Scope(1 << 14);
+    /// `nat events`.
+    pub(crate) const EVENTS: Scope = Scope(1 << 15);
+    /// `nat advise`.
+    pub(crate) const ADVICE: Scope = Scope(1 << 16);
+    /// `sockets kill`.
+    pub(crate) const CLOSING: Scope = Scope(1 << 17);
+    /// `nat delete`.
+    pub(crate) const DELETING: Scope = Scope(1 << 18);
+    /// `nat stateless plan`.
+    pub(crate) const RULES: Scope = Scope(1 << 19);
+    /// `nat stateless verify`.
+    pub(crate) const VERIFY: Scope = Scope(1 << 20);
+    /// `record`.
+    pub(crate) const RECORD: Scope = Scope(1 << 21);
+    /// `support`.
+    pub(crate) const SUPPORT: Scope = Scope(1 << 22);
+    /// `netwren` without a command.
+    pub(crate) const HOME: Scope = Scope(1 << 23);
+
+    /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
+    pub(crate) const TABLE: Scope = Scope::ROWS
+        .and(Scope::COLUMNS)
+        .and(Scope::SORT)
+        .and(Scope::BY)
+        .and(Scope::FOLDS)
+        .and(Scope::NAMES)
+        .and(Scope::WATCH)
+        .and(Scope::PLACES);
+    /// A table whose rows have owners, by several interfaces.
+    pub(crate) const OWNED_TABLE: Scope = Scope::TABLE.and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::VIA);
+    /// The table of what is acted on.
+    pub(crate) const ACTION: Scope =
+        Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::OWNERS).and(Scope::NAMES);
+
+    /// Both.
+    pub(crate) const fn and(self, other: Scope) -> Scope {
+        Scope(self.0 | other.0)
+    }
+
+    /// These without those of `other`.
+    pub(crate) const fn without(self, other: Scope) -> Scope {
+        Scope(self.0 & !other.0)
+    }
+
+    /// True if the two have a bit in common.
+    pub(crate) const fn meets(self, other: Scope) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// A flag and everything that is said about it. Two entries may have the same name if no command takes both.
+pub(crate) struct Flag {
     /// Long name without dashes; also its id.
-    pub(super) long: &'static str,
+    pub(crate) long: &'static str,
     /// One-letter name.
-    pub(super) short: Option<char>,
+    pub(crate) short: Option<char>,
     /// What it takes.
-    pub(super) takes: Takes,
+    pub(crate) takes: Takes,
     /// The sentence of `--help` and the man page.
-    pub(super) help: &'static str,
-    /// Heading in `--help`.
-    pub(super) group: &'static str,
+    pub(crate) help: &'static str,
+    /// Heading in `--help`; empty for the usual one.
+    pub(crate) group: &'static str,
+    /// Which commands take it.
+    pub(crate) scope: Scope,
+    /// The value that is meant where the flag is not given, and shown in the help; empty if there is none.
+    pub(crate) default: &'static str,
+}
+
+impl Flag {
+    /// The same flag with a value that is meant where it is not given.
+    const fn default(self, default: &'static str) -> Flag {
+        Flag { default, ..self }
+    }
 }
 
 /// What stands behind a flag.
-pub(super) enum Takes {
+#[derive(Clone, Copy)]
+pub(crate) enum Takes {
     /// Nothing.
     Nothing,
     /// A value of this name.
     Value(&'static str),
+    /// A value of this name; the flag may be given several times.
+    Values(&'static str),
+    /// The path of a file.
+    File(&'static str),
     /// A value of this name, or none: then this one is meant. Written `--flag=VALUE`.
     Maybe(&'static str, &'static str),
     /// One of these words.
     Word(&'static [&'static str]),
 }
 
-use Takes::{Maybe, Nothing, Value, Word};
+impl Takes {
+    /// True if the word after the flag is its value.
+    pub(crate) const fn takes_next_word(self) -> bool {
+        !matches!(self, Takes::Nothing | Takes::Maybe(..))
+    }
+}
+
+/// A variable of the environment.
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it changes, as in the man page; words between `*` are bold.
+    pub help: &'static str,
+}
+
+/// The variables that netwren reads, besides those of the tools whose faces it has.
+pub const VARIABLES: &[Variable] = &[
+    Variable {
+        name: "NETWREN_SS_LAYOUT",
+        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. Without it those of the installed ss (6.1 up to iproute2 6.6,\n\
+               6.15 from 6.7 on), which is looked for in PATH and the usual folders, and read, not run; without an ss those of 6.15.",
+    },
+    Variable {
+        name: "NETWREN_BUG_COMPATIBLE",
+        help: "1: the faces print the old bytes where their tool is wrong, as with *--bug-compatible*.",
+    },
+    Variable { name: "NO_COLOR", help: "not empty: no colour, unless *--color* asks for it." },
+];
+
+use Takes::{File, Maybe, Nothing, Value, Values, Word};
 
 const WHAT: &str = "What is shown";
 const HOW: &str = "How it is shown";
 const WHERE: &str = "Where it is read";
+const LOOKED_AT: &str = "What is looked at";
+const LISTENED_TO: &str = "What is listened to";
+const DONE: &str = "What is done";
+/// The heading that clap gives.
+const OPTIONS: &str = "";
 
-const fn flag(long: &'static str, short: Option<char>, takes: Takes, group: &'static str, help: &'static str) -> Flag {
-    Flag { long, short, takes, help, group }
+const fn flag(
+    scope: Scope,
+    long: &'static str,
+    short: Option<char>,
+    takes: Takes,
+    group: &'static str,
+    help: &'static str,
+) -> Flag {
+    Flag { long, short, takes, help, group, scope, default: "" }
 }
 
-/// The flags of every table.
-pub(super) const FLAGS: &[Flag] = &[
+/// Every flag, in the order of the help.
+pub(crate) const FLAGS: &[Flag] = &[
     flag(
+        Scope::ADVICE,
+        "samples",
+        None,
+        Value("N"),
+        LOOKED_AT,
+        "How often counters are read; growth needs two that are a second apart, a forecast three",
+    )
+    .default("3"),
+    flag(Scope::ADVICE, "interval", None, Value("SECONDS"), LOOKED_AT, "Time between samples").default("1"),
+    flag(
+        Scope::ADVICE,
+        "memory",
+        None,
+        Value("SIZE"),
+        LOOKED_AT,
+        "Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host's",
+    ),
+    flag(
+        Scope::COLUMNS,
         "columns",
         Some('c'),
         Value("LIST"),
         WHAT,
         "Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all",
     ),
+    flag(Scope::FLOWS, "columns", Some('c'), Value("LIST"), WHAT, "Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`"),
     flag(
+        Scope::BY,
         "by",
         None,
         Value("LIST"),
         WHAT,
         "One row for each different value of these fields, with `count`, the largest first",
     ),
-    flag("sum", None, Value("LIST"), WHAT, "With --by: also the sum of these fields"),
-    flag("max", None, Value("LIST"), WHAT, "With --by: also the largest value of these fields"),
-    flag("avg", None, Value("LIST"), WHAT, "With --by: also the mean of these fields"),
+    flag(Scope::FOLDS, "sum", None, Value("LIST"), WHAT, "With --by: also the sum of these fields"),
+    flag(Scope::FOLDS, "max", None, Value("LIST"), WHAT, "With --by: also the largest value of these fields"),
+    flag(Scope::FOLDS, "avg", None, Value("LIST"), WHAT, "With --by: also the mean of these fields"),
     flag(
+        Scope::SORT,
         "sort",
         None,
         Value("LIST"),
         WHAT,
         "Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel's order",
     ),
-    flag("limit", Some('n'), Value("N"), WHAT, "At most N rows"),
-    flag("no-owner", None, Nothing, WHAT, "Leave out the columns of the owning process, and the work of finding it"),
+    flag(Scope::ROWS, "limit", Some('n'), Value("N"), WHAT, "At most N rows"),
     flag(
+        Scope::OWNERS,
+        "no-owner",
+        None,
+        Nothing,
+        WHAT,
+        "Leave out the columns of the owning process, and the work of finding it",
+    ),
+    flag(
+        Scope::NAMES,
         "resolve",
         None,
         Maybe("SECONDS", "1"),
@@ -72,16 +249,25 @@ pub(super) const FLAGS: &[Flag] = &[
         "Host names for addresses, as many as arrive within SECONDS after the last row",
     ),
     flag(
+        Scope::ROWS.and(Scope::SUPPORT),
         "output",
         Some('o'),
         Word(&["table", "wide", "json", "csv"]),
         HOW,
         "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
     ),
-    flag("no-header", Some('H'), Nothing, HOW, "No header line"),
-    flag("color", None, Word(&["auto", "always", "never"]), HOW, "Colour; auto: on a terminal unless NO_COLOR is set"),
-    flag("watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
+    flag(Scope::ROWS, "no-header", Some('H'), Nothing, HOW, "No header line"),
     flag(
+        Scope::ROWS,
+        "color",
+        None,
+        Word(&["auto", "always", "never"]),
+        HOW,
+        "Colour; auto: on a terminal unless NO_COLOR is set",
+    ),
+    flag(Scope::WATCH, "watch", Some('w'), Maybe("SECONDS", "1"), HOW, "Again every SECONDS until interrupted"),
+    flag(
+        Scope::FOLLOW,
         "follow",
         None,
         Maybe("SECONDS", "1"),
@@ -89,6 +275,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "Show connections as they open and close, until interrupted; of flows: what opened and closed every SECONDS",
     ),
     flag(
+        Scope::FOLLOW,
         "no-hooks",
         None,
         Nothing,
@@ -96,17 +283,33 @@ pub(super) const FLAGS: &[Flag] = &[
         "With --follow: attach nothing to the root cgroup's getpeername hooks, where others without BPF_F_ALLOW_MULTI are \
          refused meanwhile; who accepted is then known by the first send or receive",
     ),
-    flag("stats", None, Nothing, HOW, "The row counts of the run at the end: rows seen, shown, filtered, lost"),
-    flag("cost", None, Nothing, HOW, "What the run itself cost: CPU, system calls, bytes read, memory, the door used"),
     flag(
+        Scope::ROWS,
+        "stats",
+        None,
+        Nothing,
+        HOW,
+        "The row counts of the run at the end: rows seen, shown, filtered, lost",
+    ),
+    flag(
+        Scope::ROWS,
+        "cost",
+        None,
+        Nothing,
+        HOW,
+        "What the run itself cost: CPU, system calls, bytes read, memory, the interface used",
+    ),
+    flag(
+        Scope::PLACES,
         "explain",
         None,
         Nothing,
         HOW,
         "Do not run: say which kernel interface would be read, what the kernel filters and what is left",
     ),
-    flag("exit-code", None, Nothing, HOW, "Exit with 1 if no row was shown"),
+    flag(Scope::ROWS, "exit-code", None, Nothing, HOW, "Exit with 1 if no row was shown"),
     flag(
+        Scope::ROWS,
         "netns",
         Some('N'),
         Value("NAME|PID|PATH"),
@@ -114,6 +317,15 @@ pub(super) const FLAGS: &[Flag] = &[
         "The network namespace of that name, of that process or behind that path",
     ),
     flag(
+        Scope::ADVICE,
+        "netns",
+        Some('N'),
+        Value("NAME|PID|PATH"),
+        WHERE,
+        "Only the network namespace of that name, of that process or behind that path",
+    ),
+    flag(
+        Scope::PLACES,
         "all-netns",
         None,
         Nothing,
@@ -121,6 +333,15 @@ pub(super) const FLAGS: &[Flag] = &[
         "Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`",
     ),
     flag(
+        Scope::ADVICE,
+        "all-netns",
+        None,
+        Nothing,
+        WHERE,
+        "Every network namespace of this host, as without it; with --timeouts they are set in all of them",
+    ),
+    flag(
+        Scope::VIA,
         "via",
         None,
         Word(&["netlink", "proc", "bpf"]),
@@ -128,6 +349,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "Read by this kernel interface instead of the best one",
     ),
     flag(
+        Scope::OWNERS_VIA,
         "owners-via",
         None,
         Word(&["bpf", "proc"]),
@@ -135,11 +357,195 @@ pub(super) const FLAGS: &[Flag] = &[
         "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody",
     ),
     flag(
+        Scope::PLACES.and(Scope::ADVICE),
         "record",
         None,
-        Value("FILE"),
+        File("FILE"),
         WHERE,
         "Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names",
     ),
-    flag("replay", None, Value("FILE"), WHERE, "Read a recording instead of the kernel; needs no rights"),
+    flag(
+        Scope::PLACES.and(Scope::ADVICE),
+        "replay",
+        None,
+        File("FILE"),
+        WHERE,
+        "Read a recording instead of the kernel; needs no rights",
+    ),
+    flag(
+        Scope::HOME,
+        "replay",
+        None,
+        File("FILE"),
+        OPTIONS,
+        "Listeners and flows of a recording, as they were then (`netwren record FILE` makes one)",
+    ),
+    flag(
+        Scope::CT_TABLE,
+        "table",
+        None,
+        Word(&["conntrack", "dying", "unconfirmed", "expect"]),
+        WHERE,
+        "Which of the kernel's tables: entries, those that are dying, those whose first packet is on its way, \
+         connections that helpers expect",
+    ),
+    flag(
+        Scope::PER_CPU,
+        "per-cpu",
+        None,
+        Nothing,
+        WHAT,
+        "One row a CPU; sizes and settings are the namespace's and null then",
+    ),
+    flag(
+        Scope::EVENTS,
+        "event",
+        None,
+        Value("LIST"),
+        LISTENED_TO,
+        "Only these events: new, update, destroy, live. The kernel sends no others; new alone is told of by BPF where \
+         that can be",
+    ),
+    flag(
+        Scope::EVENTS,
+        "buffer",
+        None,
+        Value("BYTES"),
+        LISTENED_TO,
+        "Room for what waits to be read: 8MiB if not said, 16MiB and more by BPF",
+    ),
+    flag(
+        Scope::EVENTS,
+        "resync",
+        None,
+        Nothing,
+        LISTENED_TO,
+        "After events were lost, dump what lives now, until nothing is lost meanwhile: rows whose event is live, \
+         whatever --event names",
+    ),
+    flag(
+        Scope::ADVICE,
+        "output",
+        Some('o'),
+        Word(&["table", "json"]),
+        HOW,
+        "table: in words; json: one object a namespace",
+    )
+    .default("table"),
+    flag(
+        Scope::ADVICE,
+        "apply",
+        None,
+        Nothing,
+        DONE,
+        "Set limit and buckets as advised and keep them in /etc/sysctl.d; without --yes only show it",
+    ),
+    flag(
+        Scope::ADVICE,
+        "timeouts",
+        None,
+        Nothing,
+        DONE,
+        "With --apply: also the timeouts that are advised, each in its network namespace",
+    ),
+    flag(Scope::ADVICE, "yes", None, Nothing, DONE, "With --apply: do it"),
+    flag(Scope::CLOSING, "yes", None, Nothing, DONE, "Close the sockets; each row says in `result` what became of it"),
+    flag(Scope::CLOSING, "all", None, Nothing, DONE, "Every TCP and UDP socket of the namespace, instead of a filter"),
+    flag(
+        Scope::DELETING,
+        "yes",
+        None,
+        Nothing,
+        DONE,
+        "Delete the entries; each row says in `result` what became of it",
+    ),
+    flag(Scope::DELETING, "all", None, Nothing, DONE, "Every entry of the namespace, instead of a filter"),
+    flag(
+        Scope::RULES,
+        "publish",
+        Some('p'),
+        Values("[ADDR:]PORT:BACKEND:PORT[/tcp|/udp]"),
+        OPTIONS,
+        "A port of this host and where it really is; may be given several times; IPv6 in brackets",
+    ),
+    flag(
+        Scope::RULES,
+        "no-helper",
+        None,
+        Nothing,
+        OPTIONS,
+        "Publish ports of FTP and the like all the same: something else is spoken there",
+    ),
+    flag(
+        Scope::RULES,
+        "apply",
+        None,
+        Nothing,
+        OPTIONS,
+        "Put the rules in place of those applied before; without --yes only show them",
+    ),
+    flag(Scope::RULES, "undo", None, Nothing, OPTIONS, "Take the rules away again; without --yes only show them"),
+    flag(Scope::RULES, "yes", None, Nothing, OPTIONS, "Really change the rules"),
+    flag(
+        Scope::RULES,
+        "probe",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long packets are watched after --apply --yes (5): if they move in one direction only, what was before is \
+         put back. 0 watches none",
+    ),
+    flag(
+        Scope::RULES,
+        "no-undo",
+        None,
+        Nothing,
+        OPTIONS,
+        "Leave the rules in place even if packets move in one direction only",
+    ),
+    flag(Scope::VERIFY, "within", None, Value("SECONDS"), OPTIONS, "Watch at most so long, until it is so (5)"),
+    flag(Scope::VERIFY, "output", Some('o'), Word(&["table", "json"]), OPTIONS, "How it is shown"),
+    flag(
+        Scope::RULES.and(Scope::VERIFY),
+        "netns",
+        None,
+        Value("NAME|PID|PATH"),
+        OPTIONS,
+        "The network namespace whose packets are rewritten, instead of one's own",
+    ),
+    flag(
+        Scope::RECORD,
+        "for",
+        None,
+        Value("SECONDS"),
+        OPTIONS,
+        "How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before",
+    ),
+    flag(Scope::RECORD, "once", None, Nothing, OPTIONS, "One round"),
+    flag(
+        Scope::RECORD,
+        "max-size",
+        None,
+        Value("BYTES"),
+        OPTIONS,
+        "The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops",
+    ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands are looked for before it is known which one takes a flag, so each name takes a value everywhere or nowhere.
+    #[test]
+    fn one_name_takes_a_value_everywhere_or_nowhere() {
+        for flag in FLAGS {
+            let others = FLAGS
+                .iter()
+                .filter(|other| other.long == flag.long || flag.short.is_some_and(|s| other.short == Some(s)));
+            for other in others {
+                assert_eq!(flag.takes.takes_next_word(), other.takes.takes_next_word(), "{}", flag.long);
+            }
+        }
+    }
+}

@@ -1,9 +1,17 @@
 //! A parsed command line, before any name in it is looked up.
 
-use clap::ArgMatches;
-use std::ffi::OsString;
-use std::path::PathBuf;
+#[cfg(test)]
+use super::{defs::Scope, parser};
+#[cfg(test)]
+use crate::command::Command;
+use crate::command::ParsedWords;
+use crate::session::Place;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Seconds of a period.
+pub(crate) const PERIODS_S: RangeInclusive<f64> = 0.01..=86_400.0;
 
 /// How rows are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,77 +95,79 @@ pub(crate) struct Request {
     pub(crate) stats: bool,
     /// `--exit-code`
     pub(crate) exit_code: bool,
+    /// ParsedWords for null in some columns of the command's rows.
+    pub(crate) null_words: &'static [(&'static str, &'static str)],
 }
 
 impl Request {
-    /// Reads the command line of table `name`; clap's error knows what to print and where.
-    pub(crate) fn parse(name: &str, args: impl Iterator<Item = OsString>) -> Result<Request, clap::Error> {
-        let words: Vec<OsString> = args.collect();
-        // Only help tells of what stands below.
-        let helps = words.iter().any(|word| word == "-h" || word == "--help");
-        let Some(command) = (if helps { super::one(name) } else { super::command::alone(name) }) else {
-            return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
-        };
-        super::command::parse(command, words.into_iter(), from_matches)
+    /// The request of a command's words; the error says what is wrong with them.
+    pub(crate) fn of(words: &ParsedWords<'_>) -> Result<Request, String> {
+        Request::grouped_by(words, words.text("by"), &words.values("filter"))
     }
-}
 
-fn text(matches: &ArgMatches, name: &str) -> Option<String> {
-    matches.get_one::<String>(name).cloned()
-}
+    /// The same with the fields of groups and the words of the filter from elsewhere.
+    pub(crate) fn grouped_by(words: &ParsedWords<'_>, by: Option<String>, filter: &[&str]) -> Result<Request, String> {
+        let output = words.value("output").unwrap_or("table");
+        let format = match output {
+            "json" => Format::Json,
+            "csv" => Format::Csv,
+            _ => Format::Table,
+        };
+        let request = Request {
+            shown: Shown {
+                by,
+                filter: filter.join(" "),
+                ..Shown::of(words, output == "wide" || format == Format::Json)?
+            },
+            format,
+            header: !words.has("no-header"),
+            color: match words.value("color") {
+                Some("always") => Some(true),
+                Some("never") => Some(false),
+                _ => None,
+            },
+            repeat: words.seconds("watch", PERIODS_S)?.map_or(Repeat::Once, Repeat::Every),
+            follow: words.seconds("follow", PERIODS_S)?,
+            no_hooks: words.has("no-hooks"),
+            resolve: words.seconds("resolve", PERIODS_S)?,
+            netns: words.text("netns"),
+            all_netns: words.has("all-netns"),
+            via: match words.value("via") {
+                Some("proc") => Some(record::Via::Proc),
+                Some("netlink") => Some(record::Via::Netlink),
+                Some("bpf") => Some(record::Via::Bpf),
+                _ => None,
+            },
+            owners_via: match words.value("owners-via") {
+                Some("bpf") => Some(host::OwnersBackend::Bpf),
+                Some("proc") => Some(host::OwnersBackend::Proc),
+                _ => None,
+            },
+            record: words.file("record").map(Path::to_path_buf),
+            replay: words.file("replay").map(Path::to_path_buf),
+            explain: words.has("explain"),
+            cost: words.has("cost"),
+            stats: words.has("stats"),
+            exit_code: words.has("exit-code"),
+            null_words: words.command.null_words,
+        };
+        request.check()?;
+        Ok(request)
+    }
 
-/// The request of parsed words.
-pub(super) fn from_matches(matches: &ArgMatches) -> Result<Request, String> {
-    grouped_by(matches, text(matches, "by"))
-}
+    /// Where the request reads.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            netns: self.netns.as_deref(),
+            all_netns: self.all_netns,
+            record: self.record.as_deref(),
+            size_max: None,
+            replay: self.replay.as_deref(),
+            resolve: self.resolve.is_some(),
+            owners_via: self.owners_via,
+        }
+    }
 
-/// The same with the fields of groups from elsewhere.
-pub(super) fn grouped_by(matches: &ArgMatches, by: Option<String>) -> Result<Request, String> {
-    let output = text(matches, "output").unwrap_or_else(|| "table".to_owned());
-    let format = match output.as_str() {
-        "json" => Format::Json,
-        "csv" => Format::Csv,
-        _ => Format::Table,
-    };
-    let repeat = seconds(matches, "watch")?.map_or(Repeat::Once, Repeat::Every);
-    let request = Request {
-        shown: Shown { by, ..shown(matches, output == "wide" || format == Format::Json)? },
-        format,
-        header: !matches.get_flag("no-header"),
-        color: text(matches, "color").and_then(|word| match word.as_str() {
-            "always" => Some(true),
-            "never" => Some(false),
-            _ => None,
-        }),
-        repeat,
-        follow: seconds(matches, "follow")?,
-        no_hooks: matches.get_flag("no-hooks"),
-        resolve: seconds(matches, "resolve")?,
-        netns: text(matches, "netns"),
-        all_netns: matches.get_flag("all-netns"),
-        via: text(matches, "via").and_then(|word| match word.as_str() {
-            "proc" => Some(record::Via::Proc),
-            "netlink" => Some(record::Via::Netlink),
-            "bpf" => Some(record::Via::Bpf),
-            _ => None,
-        }),
-        owners_via: text(matches, "owners-via").and_then(|word| match word.as_str() {
-            "bpf" => Some(host::OwnersBackend::Bpf),
-            "proc" => Some(host::OwnersBackend::Proc),
-            _ => None,
-        }),
-        record: text(matches, "record").map(PathBuf::from),
-        replay: text(matches, "replay").map(PathBuf::from),
-        explain: matches.get_flag("explain"),
-        cost: matches.get_flag("cost"),
-        stats: matches.get_flag("stats"),
-        exit_code: matches.get_flag("exit-code"),
-    };
-    request.check()?;
-    Ok(request)
-}
-
-impl Request {
     fn check(&self) -> Result<(), String> {
         if self.replay.is_some() && self.record.is_some() {
             return Err("--record and --replay exclude each other".to_owned());
@@ -184,32 +194,37 @@ impl Request {
     }
 }
 
-fn shown(matches: &ArgMatches, wide: bool) -> Result<Shown, String> {
-    let words: Vec<&str> = matches.get_many::<String>("filter").into_iter().flatten().map(String::as_str).collect();
-    let limit = match text(matches, "limit") {
-        None => None,
-        Some(n) => Some(n.parse().map_err(|_| format!("--limit takes a number, not `{n}`"))?),
-    };
-    Ok(Shown {
-        filter: words.join(" "),
-        columns: text(matches, "columns"),
-        wide,
-        no_owner: matches.get_flag("no-owner"),
-        by: None,
-        aggregates: ["sum", "max", "avg"].map(|name| text(matches, name)),
-        sort: text(matches, "sort"),
-        order: None,
-        limit,
-    })
+impl Shown {
+    fn of(words: &ParsedWords<'_>, wide: bool) -> Result<Shown, String> {
+        let limit = match words.value("limit") {
+            None => None,
+            Some(n) => Some(n.parse().map_err(|_| format!("--limit takes a number, not `{n}`"))?),
+        };
+        Ok(Shown {
+            filter: String::new(),
+            columns: words.text("columns"),
+            wide,
+            no_owner: words.has("no-owner"),
+            by: None,
+            aggregates: ["sum", "max", "avg"].map(|name| words.text(name)),
+            sort: words.text("sort"),
+            order: None,
+            limit,
+        })
+    }
 }
 
-/// The value of a flag that takes seconds.
-pub(super) fn seconds(matches: &ArgMatches, name: &str) -> Result<Option<Duration>, String> {
-    let Some(written) = text(matches, name) else { return Ok(None) };
-    let number = written.strip_suffix('s').unwrap_or(&written);
-    match number.parse::<f64>() {
-        Ok(n) if (0.01..=86_400.0).contains(&n) => Ok(Some(Duration::from_secs_f64(n))),
-        _ => Err(format!("--{name} takes seconds from 0.01 to 86400, not `{written}`")),
+#[cfg(test)]
+impl Request {
+    /// The request of a line of words behind a table that takes every flag of tables.
+    pub(crate) fn of_line(line: &str) -> Result<Request, clap::Error> {
+        static TABLE: Command = Command {
+            name: "sockets",
+            scope: Scope::OWNED_TABLE.and(Scope::FOLLOW),
+            run: Some(|_| Ok(crate::exit::Exit::Ok.into())),
+            ..Command::TABLE
+        };
+        parser::parse_line(&TABLE, line, Request::of)
     }
 }
 
@@ -219,7 +234,7 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Request, clap::Error> {
-        Request::parse("sockets", line.split_whitespace().map(OsString::from))
+        Request::of_line(line)
     }
 
     #[test]

@@ -4,21 +4,18 @@
 //! (`acting`): the original direction, the zone and the kernel's id, so that an entry which took its place meanwhile
 //! stays. The id alone is a hash of 32 bits, which two entries may share.
 
-use super::super::Outcome;
-use super::super::acting::{self, Act, Rows};
+use super::super::acting::{self, Act, Verb};
 use super::super::table;
-use super::list::{Reading, prepare};
+use super::list::{EntryProvider, prepare};
+use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
-use crate::flags::NatDelete;
-use crate::messages::refused;
-use crate::output;
+use crate::flags::defs::Scope;
+use crate::outcome::Outcome;
 use conntrack::change::{Changes, Target};
 use conntrack::{CtTable, NetnsRef, Via};
-use engine::columns;
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat, nat_need as need};
 use record::{Accounting, Field, Kind, Value};
-use std::ffi::OsString;
 use sys::Errno;
 
 /// The order if none is asked for.
@@ -54,33 +51,40 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
     Some(Target { tuple, zone: zone_of(both_zone), id: Some(id) })
 }
 
-/// Runs the command with the words behind `nat delete`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let NatDelete { mut request, yes } = match NatDelete::parse(args) {
-        Ok(delete) => delete,
-        Err(error) => return refused(&error).into(),
-    };
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Nat>()).into();
-    }
-    request.shown.order = Some(ORDER);
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat delete",
+    about: "Delete entries; without --yes only show which",
+    examples: EXAMPLES,
+    scope: Scope::ACTION.and(Scope::DELETING),
+    refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
+    tables: &[TableEntry::of::<Nat>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat delete 'client = 192.0.2.7'            what would be deleted
+  netwren nat delete 'client = 192.0.2.7' --yes      delete it
+  netwren nat delete 'proto = udp and status != seen_reply' --yes
+  netwren nat delete 'backend = 172.17.0.2:80' --limit 1 --yes
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let (request, yes) = acting::asked(words, &Deleter::VERB, ORDER)?;
     let prepared = prepare(&request, CtTable::Conntrack);
     // /proc has no ids.
-    let prepared = prepared.map(|(plan, reading)| (plan.with_key(KEY), Reading { via: Some(Via::Netlink), ..reading }));
-    match prepared {
+    let prepared =
+        prepared.map(|(plan, reading)| (plan.with_key(KEY), EntryProvider { via: Some(Via::Netlink), ..reading }));
+    Ok(match prepared {
         Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
-            let place = NetnsRef { netns: None, netns_id: session.netns_id() };
-            let changes = Changes::new(session.host(), place);
-            acting::run(
-                session,
-                sink,
-                rounds,
-                yes,
-                Deleter { changes, deleted: 0, gone: 0, refused: Vec::new(), unnamed: 0 },
-            )
+            let changes = Changes::new(session.host(), NetnsRef { netns: None, netns_id: session.netns_id() });
+            let deleter = Deleter { changes, deleted: 0, gone: 0, refused: Vec::new(), unnamed: 0 };
+            acting::run(session, sink, rounds, yes, deleter)
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    })
 }
 
 /// Deletes the entries of the rows that are shown.
@@ -94,6 +98,9 @@ struct Deleter<'c> {
 }
 
 impl Act for Deleter<'_> {
+    const VERB: Verb =
+        Verb { thing: "entry", things: "entries", infinitive: "delete", present: "deletes", past: "deleted" };
+
     const RESULTS: &'static [&'static str] = &["deleted", "gone", "refused"];
 
     const KEY_CELLS: usize = KEY.len();
@@ -121,16 +128,11 @@ impl Act for Deleter<'_> {
         }
     }
 
-    fn tell(&self, rows: Rows, stats: &mut Accounting) {
-        if rows.shown == 0 {
-            return stats.add_reason(0, "no entry matches: nothing to delete");
-        }
-        if !rows.yes {
-            let n = rows.shown;
-            return stats
-                .add_reason(0, format!("entries that would be deleted: {n}; nothing was done, --yes deletes them"));
-        }
-        stats.add_reason(0, format!("entries deleted: {} of {}", self.deleted, rows.shown));
+    fn done(&self) -> u64 {
+        self.deleted
+    }
+
+    fn add_failures(&self, stats: &mut Accounting) {
         if self.gone > 0 {
             stats.add_reason(self.gone, "gone before they were deleted");
         }
@@ -141,10 +143,6 @@ impl Act for Deleter<'_> {
         if self.unnamed > 0 {
             stats.incomplete = true;
             stats.add_reason(self.unnamed, "not deleted: the kernel gave them no id");
-        }
-        if rows.left > 0 {
-            stats.incomplete = true;
-            stats.add_reason(rows.left, "not deleted: interrupted");
         }
     }
 }
@@ -161,6 +159,8 @@ fn why(error: &DumpError) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+    use crate::flags::parser;
+    use crate::flags::request::Request;
     use record::rows::{Conntrack, ip_proto};
     use record::{Addr, Lookups};
 
@@ -199,5 +199,24 @@ mod tests {
     fn an_entry_without_an_id_is_no_target() {
         assert_eq!(target_of(&key_of(&Conntrack::EMPTY)), None);
         assert_eq!(target_of(&[]), None);
+    }
+
+    fn parse(line: &str) -> Result<(Request, bool), clap::Error> {
+        parser::parse_line(&COMMAND, line, |words| acting::asked(words, &Deleter::VERB, ORDER))
+    }
+
+    #[test]
+    fn nothing_is_deleted_by_accident() {
+        assert!(!parse("proto = udp").unwrap().1);
+        assert!(parse("proto = udp --yes").unwrap().1);
+        for (line, says) in [
+            ("--yes", "needs --all"),
+            ("--all proto = udp", "exclude each other"),
+            ("--all --replay f", "a recording has no entries"),
+            ("--all --watch", "--watch does not go with"),
+            ("--all --all-netns", "--all-netns does not go with"),
+        ] {
+            assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
+        }
     }
 }

@@ -1,38 +1,98 @@
 //! `netwren nat events`: entries of connection tracking as they come, change and go.
 
-use super::super::Outcome;
-use super::super::follow::{self, Words};
-use super::super::plan::{PlanError, plan};
+use super::super::follow::{self, StreamNotes};
+use super::super::plan::of_request;
 use super::holders::HoldersNow;
+use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
-use crate::flags::{Events, Request};
-use crate::messages::refused;
-use crate::output;
+use crate::flags::defs::Scope;
+use crate::flags::parser;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
 use crate::session::Session;
-use conntrack::events::{EventsVia, FindNamespaces, FollowNat, Found, NatEventStream};
-use engine::{Plan, RunError, columns};
+use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, Found, NatEventStream};
+use engine::{Plan, RunError};
 use host::Namespaces;
-use record::rows::NatEvents;
-use std::ffi::OsString;
+use record::rows::{NatEventKind, NatEvents};
 use sys::Host;
 
-/// Runs the command with the words behind `nat events`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let events = match Events::parse(args) {
-        Ok(events) => events,
-        Err(error) => return refused(&error).into(),
-    };
-    if events.request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<NatEvents>()).into();
-    }
-    match planned(&events.request) {
-        Ok(plan) => followed(&events, &plan),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat events",
+    about: "Entries of connection tracking as they come, change and go, until interrupted",
+    examples: EXAMPLES,
+    scope: Scope::ROWS
+        .and(Scope::COLUMNS)
+        .and(Scope::NAMES)
+        .and(Scope::PLACES)
+        .and(Scope::VIA)
+        .and(Scope::OWNERS_VIA)
+        .and(Scope::EVENTS),
+    tables: &[TableEntry::of::<NatEvents>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat events                                everything that happens
+  netwren nat events --event destroy                a session log: a line for each that ended, with bytes and duration
+  netwren nat events --event new 'nat = dnat'       who comes in by a published port
+  netwren nat events -c event,client,published,process,pid   whose connections they are, at the end that is here
+  netwren nat events --all-netns -o json            of every namespace of the host
+  netwren nat events --event new --cost             new entries by BPF: at any rate, and whoever sends pays nothing
+";
+
+/// A parsed `nat events`.
+#[derive(Debug)]
+struct Events {
+    /// What is chosen and how it is shown.
+    request: Request,
+    /// `--via`
+    via: Option<EventsVia>,
+    /// `--buffer` in bytes.
+    buffer: u32,
+    /// `--resync`
+    resync: bool,
 }
 
-fn planned(request: &Request) -> Result<Plan<NatEvents>, PlanError> {
-    plan(request, &engine::filter::parse(&request.shown.filter)?)
+fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let events = asked(line)?;
+    Ok(match of_request(&events.request) {
+        Ok(plan) => followed(&events, &plan),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}
+
+fn asked(line: &ParsedWords<'_>) -> Result<Events, String> {
+    let mut request = Request::of(line)?;
+    let resync = line.has("resync");
+    if let Some(words) = line.value("event") {
+        request.shown.filter = with_events(words, resync, &request.shown.filter)?;
+    }
+    let buffer = line.value("buffer").map_or(Ok(BUFFER_BYTES), bytes)?;
+    Ok(Events { via: via_of(request.via)?, buffer, resync, request })
+}
+
+/// The filter with the events of `--event`; `--resync` shows what it finds alive, whichever events are named.
+fn with_events(words: &str, resync: bool, filter: &str) -> Result<String, String> {
+    let mut words: Vec<&str> = words.split(',').map(str::trim).collect();
+    if let Some(word) = words.iter().find(|word| !NatEventKind::NAMES.contains(word)) {
+        return Err(format!("--event takes {}, not `{word}`", NatEventKind::NAMES.join(", ")));
+    }
+    let live = NatEventKind::Live.name();
+    if resync && !words.contains(&live) {
+        words.push(live);
+    }
+    let events = format!("event in ({})", words.join(", "));
+    Ok(if filter.trim().is_empty() { events } else { format!("{events} and ({filter})") })
+}
+
+/// Bytes: at least what the kernel gives to any socket, at most what fits into its number.
+fn bytes(text: &str) -> Result<u32, String> {
+    let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
+    let number = number.filter(|n| (1 << 12..=1 << 30).contains(n));
+    number.ok_or_else(|| format!("--buffer takes bytes from 4KiB to 1GiB, not `{text}`"))
 }
 
 fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
@@ -40,7 +100,7 @@ fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
         let stop = || follow::is_over(session);
         let follow = place_of(events, session, &stop);
         let mut stream = NatEventStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
-        let words = Words { caveat: stream.caveat(), cost: stream.shut().map(not_by_bpf).into_iter().collect() };
+        let words = StreamNotes { caveat: stream.caveat(), cost: stream.shut().map(not_by_bpf).into_iter().collect() };
         then(&mut stream, words)
     })
 }
@@ -83,11 +143,48 @@ fn finder() -> FindNamespaces {
 }
 
 /// The word of `--via`.
-pub(crate) fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
+fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
     match via {
         None => Ok(None),
         Some(record::Via::Netlink) => Ok(Some(EventsVia::Netlink)),
         Some(record::Via::Bpf) => Ok(Some(EventsVia::Bpf)),
         Some(record::Via::Proc) => Err("/proc tells of no events: --via takes netlink or bpf here".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(line: &str) -> Result<Events, clap::Error> {
+        parser::parse_line(&COMMAND, line, asked)
+    }
+
+    #[test]
+    fn words_become_a_filter_and_numbers() {
+        let events = parse("--event new,destroy orig_dport = 53 --buffer 64k --resync --via netlink").unwrap();
+        assert_eq!(events.request.shown.filter, "event in (new, destroy, live) and (orig_dport = 53)");
+        assert_eq!((events.buffer, events.resync, events.via), (65_536, true, Some(EventsVia::Netlink)));
+        let plain = parse("").unwrap();
+        assert_eq!((plain.request.shown.filter.as_str(), plain.buffer, plain.via), ("", BUFFER_BYTES, None));
+        assert_eq!(parse("--buffer 1GiB").unwrap().buffer, 1 << 30);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        for (line, says) in [
+            ("--event gone", "--event takes new, update, destroy, live, not `gone`"),
+            ("--buffer 12parsecs", "--buffer takes bytes"),
+            ("--buffer 5GiB", "--buffer takes bytes"),
+            ("--buffer 1", "--buffer takes bytes"),
+            ("--via proc", "/proc tells of no events"),
+            ("--by client", "--by does not go with"),
+            ("--watch", "--watch does not go with"),
+            ("--sort time", "--sort does not go with"),
+        ] {
+            let said = parse(line).unwrap_err().to_string();
+            assert!(said.contains(says), "{line}: {said}");
+        }
     }
 }

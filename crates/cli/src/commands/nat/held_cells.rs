@@ -2,7 +2,7 @@
 
 use record::{Owner, Value};
 
-/// Groups that are shown unless `--limit` messages how many.
+/// Groups that are shown unless `--limit` says how many.
 pub(super) const LIMIT: u64 = 10;
 
 /// A cell that outlives its row; there are as many as are shown.

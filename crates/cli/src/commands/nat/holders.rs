@@ -1,6 +1,6 @@
 //! Who holds the sockets of entries, while entries come.
 //!
-//! A reading of all sockets and their owners answers for every event that happened before it. An event that is refreshing
+//! A reading of all sockets and their owners answers for every event that happened before it. An event that is younger
 //! waits until the next reading may begin, and all that come meanwhile wait with it in the buffers of whoever listens:
 //! readings cost a bounded part of the time, and no event is looked up in one that is older than itself, where its port
 //! may be another's. A socket that was closed in between has no owner; that is counted.
@@ -31,7 +31,7 @@ pub(super) struct HoldersNow<'s> {
     now: Option<Reading>,
     /// On the monotonic clock.
     not_before_ns: u64,
-    /// No reading will come any more: the run index, or the recording has no more.
+    /// No reading will come any more: the run ends, or the recording has no more.
     is_last: bool,
     stats: Accounting,
 }

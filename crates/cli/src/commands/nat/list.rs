@@ -1,49 +1,88 @@
 //! `netwren nat [FILTER]`: entries as a table.
 
-use super::super::Outcome;
-use super::super::plan::{PlanError, plan};
+use super::super::plan::{PlanError, of_request};
+use super::super::saved;
 use super::super::table::{self, SourceProvider};
 use super::owners::{SocketIndex, WithOwners};
-use super::stats::ways;
 use crate::asked::Asked;
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
-use crate::flags::{NatList, Request};
-use crate::messages::refused;
-use crate::output;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, Via};
-use engine::{Plan, columns};
+use engine::Plan;
 use record::rows::{Nat, nat_need};
 use record::{Accounting, LookupId, Lookups, Source};
-use std::ffi::OsString;
 use std::hash::RandomState;
 use sys::Mode;
 
-/// Runs the command with the words behind `nat`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let NatList { request, table } = match NatList::parse(args) {
-        Ok(list) => list,
-        Err(error) => return refused(&error).into(),
-    };
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<Nat>()).into();
-    }
-    match prepare(&request, table) {
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat",
+    about: "Connection tracking: who talks through this host, whose addresses are rewritten, who answers",
+    examples: EXAMPLES,
+    scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE),
+    refusals: REFUSALS,
+    tables: &[TableEntry::of::<Nat>()],
+    recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, read: save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+/// What is said of flags that make no sense for entries.
+pub(super) const REFUSALS: &[(&str, &str)] =
+    &[("follow", "--follow does not go with `nat`: `netwren nat events` tells what happens")];
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat                                           every entry: client, what it connects to, who answers
+  netwren nat 'nat = dnat and backend = 172.17.0.2:80'  what reaches a container
+  netwren nat 'state = established and timeout > 1h'    what stays long
+  netwren nat 'status != seen_reply' --by published     what nobody answers
+  netwren nat top                                       who fills the table
+  netwren nat 'bytes_in > 1MB' --sort bytes_in:desc --limit 10
+  netwren nat --table expect                            what helpers wait for
+  netwren nat delete 'client = 192.0.2.7'               what would be deleted; with --yes it is
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let request = Request::of(words)?;
+    Ok(match prepare(&request, table_of(words)) {
         Ok((plan, reading)) => table::run(&request, &plan, &reading),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    })
+}
+
+/// The kernel's table that `--table` names.
+pub(super) fn table_of(words: &ParsedWords<'_>) -> CtTable {
+    let word = words.value("table");
+    CtTable::ALL.into_iter().find(|table| Some(table.name()) == word).unwrap_or(CtTable::Conntrack)
+}
+
+/// Saves entries and expectations; returns how many entries there were. What is there after its time only the walk
+/// tells, which lacks other fields.
+fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    let (mut notes, demand) = (Accounting::default(), saved::every_field::<Nat>(nat_need::EXPIRED));
+    let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
+        // Their owners are found from the sockets of the recording.
+        let reading = EntryProvider { via: None, table, owners: false, secret: RandomState::new() };
+        reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &demand, stats))
+    });
+    stats.add(&notes);
+    entries
 }
 
 /// The plan of a request, and how its rows are read.
-pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, Reading), PlanError> {
-    let ast = engine::filter::parse(&request.shown.filter)?;
-    let plan = plan::<Nat>(request, &ast)?;
+pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, EntryProvider), PlanError> {
+    let plan = of_request::<Nat>(request)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
-    Ok((plan, Reading { via: request.via, table, owners, secret: RandomState::new() }))
+    Ok((plan, EntryProvider { via: request.via, table, owners, secret: RandomState::new() }))
 }
 
 /// How entries are read.
-pub(super) struct Reading {
+pub(super) struct EntryProvider {
     pub(super) via: Option<Via>,
     pub(super) table: CtTable,
     /// Whether somebody asks for the processes at the local end.
@@ -52,12 +91,7 @@ pub(super) struct Reading {
     pub(super) secret: RandomState,
 }
 
-/// How a recording reads the entries of a table: their owners are found from its sockets.
-pub(in super::super) fn every_entry(table: CtTable) -> impl SourceProvider<Nat> {
-    Reading { via: None, table, owners: false, secret: RandomState::new() }
-}
-
-impl SourceProvider<Nat> for Reading {
+impl SourceProvider<Nat> for EntryProvider {
     fn needs_lookup(&self, id: LookupId) -> bool {
         id == LookupId::Owners && self.owners
     }
@@ -82,7 +116,7 @@ impl SourceProvider<Nat> for Reading {
                 &mut one
             }
             Some(namespaces) => {
-                let ways = ways(session, Some(namespaces));
+                let ways = session.ways(Some(namespaces));
                 every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.conntrack_cache());
                 &mut every
             }
@@ -103,5 +137,25 @@ impl SourceProvider<Nat> for Reading {
         }
         let index = SocketIndex::read(session, stats);
         then(&mut WithOwners::new(source, &index, lookups, &self.secret, session.namespaces().is_none()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    #[test]
+    fn tables_and_what_does_not_go_together() {
+        let table = |line: &str| parser::parse_line(&COMMAND, line, |words| Ok(table_of(words)));
+        assert_eq!(table("--table dying").unwrap(), CtTable::Dying);
+        assert_eq!(table("state = established").unwrap(), CtTable::Conntrack);
+        for of in CtTable::ALL {
+            assert_eq!(table(&format!("--table {}", of.name())).unwrap(), of);
+        }
+        for (line, says) in [("--follow", "nat events"), ("--table x", "possible values")] {
+            assert!(table(line).unwrap_err().to_string().contains(says), "{line}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
 use sys::NetNs;
 
-/// The sockets of the namespaces that are read, by their index.
+/// The sockets of the namespaces that are read, by their ends.
 pub(super) struct SocketIndex {
     /// Namespace and connection as the socket sees it → inode.
     connected: HashMap<(u64, Connection), u32>,

@@ -4,14 +4,15 @@
 //! The groups are the engine's: entries by address and far end, of which each has a port of its own. The range comes
 //! from the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
 
-use super::super::Outcome;
 use super::super::table;
 use super::held_cells::{HeldCell, LIMIT};
 use super::list::prepare;
 use super::snat_rules::SnatRules;
 use crate::exit::Exit;
-use crate::flags::{NatList, Request};
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
 use crate::session::Session;
+use conntrack::CtTable;
 use doctor::nat::range_of;
 use record::rows::SnatRule;
 use record::{Accounting, Addr, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
@@ -31,8 +32,7 @@ const HIGHEST: &str = "reply_dport";
 const HIGHEST_COLUMN: &str = "max_reply_dport";
 
 /// Runs the command.
-pub(super) fn run(list: NatList) -> Outcome {
-    let NatList { mut request, table } = list;
+pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
     // What is wrong with the user's own words is told before ours are added.
     if let Err(error) = engine::filter::parse(&request.shown.filter) {
         return Outcome::because(Exit::Usage, error);

@@ -1,16 +1,16 @@
 //! `netwren nat stateless`: published ports without connection tracking.
 
-use crate::commands::Outcome;
+use crate::command::{Command, ParsedWords, Positional};
 use crate::exit::Exit;
-use crate::flags::{Stateless, StatelessTask as Task};
-use crate::messages::refused;
+use crate::flags::defs::Scope;
 use crate::nft::{self, NftError};
+use crate::outcome::Outcome;
 use crate::output;
 use crate::session::{Place, Session};
 use doctor::stateless::{HostRoutes, Impossible, Plan, Publish, Settings, TABLE, obstacles, plan};
 use record::{Addr, text};
-use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How often the counters are read while packets are waited for.
@@ -18,17 +18,111 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How much longer packets are watched if only one direction has moved by then.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Runs the command with the words behind `nat stateless`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let stateless = match Stateless::parse(args) {
-        Ok(stateless) => stateless,
-        Err(error) => return refused(&error).into(),
+/// The registry's entry of the words before the next two commands.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat stateless",
+    about: "Publish ports without connection tracking: every packet is rewritten by itself",
+    examples: EXAMPLES,
+    scope: Scope::NONE,
+    positional: Positional::None,
+    ..Command::TABLE
+};
+
+/// The registry's entry of `nat stateless plan`.
+pub(crate) static PLAN: Command = Command {
+    name: "nat stateless plan",
+    about: "Write the rules; with --apply --yes let nft(8) put them in place",
+    examples: EXAMPLES,
+    scope: Scope::RULES,
+    positional: Positional::None,
+    run: Some(|words| Ok(done(words, plan_asked(words)?))),
+    ..Command::TABLE
+};
+
+/// The registry's entry of `nat stateless verify`.
+pub(crate) static VERIFY: Command = Command {
+    name: "nat stateless verify",
+    about: "Look whether packets are rewritten in both directions from now on; exit code 1 if not",
+    scope: Scope::VERIFY,
+    positional: Positional::None,
+    run: Some(|words| Ok(done(words, verify_asked(words)?))),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat stateless plan --publish 8080:172.17.0.2:8080       the rules, for nft(8); nothing is changed
+  netwren nat stateless plan --publish 192.0.2.1:443:10.0.0.2:8443 --publish 53:10.0.0.3:53/udp
+  netwren nat stateless plan --publish 8080:172.17.0.2:8080 --apply --yes
+  netwren nat stateless verify --within 10                        watch until packets move both ways
+  netwren nat stateless plan --undo --yes                         take the rules away again
+";
+
+/// How long packets are watched if nobody says.
+const WATCHED: Duration = Duration::from_secs(5);
+/// The seconds that packets may be watched.
+const WATCHED_S: RangeInclusive<f64> = 0.0..=86_400.0;
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    /// Write the rules, or apply them.
+    Plan {
+        /// `--publish`, as written.
+        publishes: Vec<String>,
+        /// `--no-helper`
+        no_helper: bool,
+        /// `--apply`: not only written.
+        apply: bool,
+        /// `--yes`: not only shown.
+        yes: bool,
+        /// `--probe`: how long packets are watched after the rules are in place.
+        probe: Duration,
+        /// `--no-undo`: the rules stay if only one direction moves.
+        no_undo: bool,
+    },
+    /// Take the rules away.
+    Undo {
+        /// `--yes`: not only shown.
+        yes: bool,
+    },
+    /// Look whether packets were seen in both directions.
+    Verify {
+        /// `--within`: how long packets are watched.
+        within: Duration,
+        /// `-o json`
+        json: bool,
+    },
+}
+
+fn plan_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
+    let publishes: Vec<String> = words.values("publish").into_iter().map(str::to_owned).collect();
+    let [undo, apply, yes, no_helper, no_undo] =
+        ["undo", "apply", "yes", "no-helper", "no-undo"].map(|flag| words.has(flag));
+    let probe = words.seconds("probe", WATCHED_S)?.unwrap_or(WATCHED);
+    let wrong = match (undo, publishes.is_empty()) {
+        (true, false) => "--undo takes everything away: leave out --publish",
+        (true, true) if apply => "--undo and --apply exclude each other",
+        (true, true) => return Ok(Task::Undo { yes }),
+        (false, true) => "what is to be published? --publish [ADDR:]PORT:BACKEND:PORT[/tcp|/udp]",
+        (false, false) if no_undo && !apply => "--no-undo goes with --apply",
+        (false, false) if yes && !apply => "--yes goes with --apply or --undo",
+        (false, false) => return Ok(Task::Plan { publishes, no_helper, apply, yes, probe, no_undo }),
     };
-    let session = match Session::open(Place { netns: stateless.netns.as_deref(), ..Place::default() }) {
+    Err(wrong.to_owned())
+}
+
+fn verify_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
+    let within = words.seconds("within", WATCHED_S)?.unwrap_or(WATCHED);
+    Ok(Task::Verify { within, json: words.value("output") == Some("json") })
+}
+
+fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {
+    let session = match Session::open(Place { netns: words.value("netns"), ..Place::default() }) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
-    match stateless.task {
+    match task {
         Task::Plan { publishes, no_helper, apply, yes, probe, no_undo } => {
             let planned = match planned(&session, &publishes, no_helper) {
                 Ok(planned) => planned,
@@ -204,7 +298,7 @@ fn settings(session: &Session) -> Settings {
     Settings { forwards_v4, forwards_v6, strict_rp_filter }
 }
 
-/// Words of nft(8) about our table.
+/// ParsedWords of nft(8) about our table.
 fn words_of_table<'w>(words: &[&'w str]) -> Vec<&'w str> {
     words.iter().copied().chain(TABLE.split(' ')).collect()
 }
@@ -368,7 +462,9 @@ fn render(hits: &[Hits], json: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
+    use crate::flags::parser;
 
     const LISTED: &str = "\
 table inet netwren_stateless {
@@ -400,5 +496,41 @@ table inet netwren_stateless {
             "{\"port\":\"tcp_8080\",\"packets_in\":12,\"bytes_in\":840,\"packets_out\":9,\"bytes_out\":700,\"both\":true}\n"
         );
         assert!(read_counters("counter\ncounter {\npackets x bytes y\n").is_empty());
+    }
+
+    fn parse(line: &str) -> Result<Task, clap::Error> {
+        static COMMANDS: [&Command; 3] = [&COMMAND, &PLAN, &VERIFY];
+        let mut words: Vec<std::ffi::OsString> = line.split_whitespace().map(Into::into).collect();
+        let mut command = &COMMAND;
+        if let Some(name) = words.first().and_then(|word| word.to_str()).map(|word| format!("nat stateless {word}")) {
+            command = COMMANDS.iter().find(|command| command.name == name).unwrap();
+            words.remove(0);
+        }
+        let read = if command.name == PLAN.name { plan_asked } else { verify_asked };
+        parser::parse(command, words, &COMMANDS, read)
+    }
+
+    #[test]
+    fn nothing_changes_by_accident() {
+        let Task::Plan { apply, yes, publishes, .. } = parse("plan -p 80:10.0.0.2:80 -p 81:10.0.0.2:81").unwrap()
+        else {
+            panic!("a plan")
+        };
+        assert_eq!((apply, yes, publishes.len()), (false, false, 2));
+        assert_eq!(parse("plan --undo").unwrap(), Task::Undo { yes: false });
+        let within = Duration::from_millis(1500);
+        assert_eq!(parse("verify --within 1.5s").unwrap(), Task::Verify { within, json: false });
+        for (line, says) in [
+            ("", "Usage"),
+            ("plan", "what is to be published"),
+            ("plan --undo -p 80:10.0.0.2:80", "leave out --publish"),
+            ("plan --undo --apply", "exclude each other"),
+            ("plan -p 80:10.0.0.2:80 --yes", "goes with --apply"),
+            ("verify --within soon", "takes seconds"),
+            ("verify --within -1", "not `-1`"),
+        ] {
+            let said = parse(line).unwrap_err().to_string();
+            assert!(said.contains(says), "{line}: {said}");
+        }
     }
 }

@@ -1,60 +1,104 @@
 //! `netwren nat stats`: counters and settings of connection tracking.
 
-use super::super::Outcome;
-use super::super::plan::plan;
+use super::super::saved;
 use super::super::table::{self, SourceProvider};
 use crate::asked::Asked;
-use crate::exit::Exit;
-use crate::flags::{self, Repeat};
-use crate::messages::refused;
-use crate::output;
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::flags::defs::Scope;
+use crate::flags::request::{Format, Repeat, Request};
+use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::stats::{StatMemory, StatOptions, StatSource, StatVia};
-use engine::columns;
 use record::rows::NatStats;
-use record::{Accounting, LookupId, Lookups, Source};
+use record::{Accounting, Lookups, Source};
 use std::cell::RefCell;
-use std::ffi::OsString;
-use sys::{Mode, NetnsTarget};
+use sys::Mode;
 
-/// Runs the command with the words behind `nat stats`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let flags::NatStats { request, per_cpu } = match flags::NatStats::parse(args) {
-        Ok(parsed) => parsed,
-        Err(error) => return refused(&error).into(),
-    };
-    if request.shown.columns.as_deref() == Some("help") {
-        return output::print(&columns::help::<NatStats>()).into();
-    }
-    let via = request.via.and_then(|via| match via {
-        record::Via::Netlink => Some(StatVia::Netlink),
-        record::Via::Proc => Some(StatVia::Proc),
-        record::Via::Bpf => None,
-    });
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat stats",
+    about: "What connection tracking counts: entries, limits, what was dropped and what could not go in",
+    examples: EXAMPLES,
+    scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
+    tables: &[TableEntry::of::<NatStats>()],
+    recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat stats                                  this namespace
+  netwren nat stats --all-netns 'fill_percent > 80'  the full ones
+  netwren nat stats --per-cpu
+  netwren nat stats --watch 'drop_delta > 0'         rounds in which packets were dropped
+  netwren nat stats --columns netns,tcp_timeout_established_s,udp_timeout_s --all-netns
+  netwren nat stats --columns help                   every counter and setting
+";
+
+/// What each round adds to the usual columns.
+const OF_ROUNDS: &str = "drop_delta,early_drop_delta,insert_failed_delta,invalid_delta";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let (request, options) = asked(words)?;
     let memory = (request.repeat != Repeat::Once).then(RefCell::default);
-    let plan = engine::filter::parse(&request.shown.filter).map_err(Into::into).and_then(|ast| plan(&request, &ast));
-    match plan {
-        Ok(plan) => table::run(&request, &plan, &Reading { options: StatOptions { via, per_cpu }, memory }),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    Ok(table::show(&request, |_| Ok(StatsProvider { options, memory })))
 }
 
-struct Reading {
+/// The request and what is read for it.
+fn asked(words: &ParsedWords<'_>) -> Result<(Request, StatOptions), String> {
+    let mut request = Request::of(words)?;
+    let via = match request.via {
+        None => None,
+        Some(record::Via::Netlink) => Some(StatVia::Netlink),
+        Some(record::Via::Proc) => Some(StatVia::Proc),
+        Some(record::Via::Bpf) => return Err("counters come by netlink or proc: leave out --via bpf".to_owned()),
+    };
+    let per_cpu = words.has("per-cpu");
+    request.shown.columns = columns(&request, per_cpu);
+    Ok((request, StatOptions { via, per_cpu }))
+}
+
+/// The columns that are meant: sizes are no CPU's, and rounds show what counters grew by.
+fn columns(request: &Request, per_cpu: bool) -> Option<String> {
+    let spec = request.shown.columns.as_deref().unwrap_or("").trim();
+    let is_plain = request.format == Format::Table && !request.shown.wide;
+    if !(spec.is_empty() || spec.starts_with(['+', '-'])) || request.shown.by.is_some() {
+        return request.shown.columns.clone();
+    }
+    let mut parts = Vec::new();
+    if per_cpu && is_plain {
+        // Begun without a sign, so what else is added unasked must be said.
+        let change = (request.repeat != Repeat::Once).then_some("change");
+        let netns = request.all_netns.then_some("netns");
+        parts.extend(change.into_iter().chain(netns));
+        parts.push("cpu,default,-entries,-max,-fill_percent");
+    }
+    let deltas = format!("+{}", OF_ROUNDS.replace(',', ",+"));
+    if request.repeat != Repeat::Once {
+        parts.push(&deltas);
+    }
+    // The user's last: what he leaves out is out.
+    parts.extend((!spec.is_empty()).then_some(spec));
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+/// Saves counters and settings.
+fn save(session: &Session, stats: &mut Accounting) -> u64 {
+    let (mut notes, all) = (Accounting::default(), saved::every_field::<NatStats>(0));
+    let reading = StatsProvider { options: StatOptions::default(), memory: None };
+    let rows = reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &all, stats));
+    stats.add(&notes);
+    rows
+}
+
+struct StatsProvider {
     options: StatOptions,
     /// What is remembered from round to round, if there are several.
     memory: Option<RefCell<StatMemory>>,
 }
 
-/// How a recording reads counters and settings.
-pub(in super::super) fn every_counter() -> impl SourceProvider<NatStats> {
-    Reading { options: StatOptions::default(), memory: None }
-}
-
-impl SourceProvider<NatStats> for Reading {
-    fn needs_lookup(&self, _id: LookupId) -> bool {
-        false
-    }
-
+impl SourceProvider<NatStats> for StatsProvider {
     fn with_source<R>(
         &self,
         session: &Session,
@@ -63,7 +107,7 @@ impl SourceProvider<NatStats> for Reading {
         then: impl FnOnce(&mut dyn Source<NatStats>) -> R,
     ) -> R {
         let namespaces = session.namespaces();
-        let ways = ways(session, namespaces.as_deref());
+        let ways = session.ways(namespaces.as_deref());
         let mut source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
         match session.host().mode() {
             Mode::Live => then(&mut source),
@@ -72,11 +116,35 @@ impl SourceProvider<NatStats> for Reading {
     }
 }
 
-/// The ways into the namespaces of the session: of all, or the one it is in.
-pub(super) fn ways<'n>(session: &Session, namespaces: Option<&'n host::Namespaces>) -> Vec<NetnsTarget<'n>> {
-    let own = session.netns_id();
-    match namespaces {
-        None => vec![NetnsTarget::here(own)],
-        Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(own)).collect(),
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::flags::parser;
+
+    fn parse(line: &str) -> Result<(Request, StatOptions), clap::Error> {
+        parser::parse_line(&COMMAND, line, asked)
+    }
+
+    #[test]
+    fn columns_fit_the_rows() {
+        let columns = |line: &str| parse(line).unwrap().0.shown.columns.unwrap_or_default();
+        assert_eq!(columns(""), "");
+        assert_eq!(columns("--per-cpu"), "cpu,default,-entries,-max,-fill_percent");
+        assert_eq!(columns("--per-cpu -o json"), "", "machines get the same keys");
+        assert!(columns("--watch").starts_with("+drop_delta,+early_drop_delta"));
+        assert!(columns("--watch --columns -drop_delta").ends_with(",-drop_delta"));
+        assert!(columns("--per-cpu --watch --all-netns").starts_with("change,netns,cpu,default,"));
+        assert_eq!(columns("--watch --columns drop"), "drop");
+        assert!(parse("--per-cpu drop > 0").unwrap().1.per_cpu);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        for (line, says) in
+            [("--via bpf", "leave out"), ("--follow", "does not go with"), ("--no-owner", "does not go")]
+        {
+            assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
+        }
     }
 }

@@ -3,19 +3,19 @@
 //! Sugar over `--by`: the plan is that of a table with groups. Only the share needs a total, which is known when the last
 //! group has come; so the first rows are held back, as many as are shown.
 
-use super::super::Outcome;
 use super::super::table;
 use super::held_cells::{HeldCell, LIMIT};
-use super::list::prepare;
+use super::list::{prepare, table_of};
 use super::port_use;
+use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
-use crate::flags::NatList;
-use crate::messages::refused;
+use crate::flags::defs::Scope;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
 use record::rows::Nat;
 use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, field_index};
-use std::ffi::OsString;
 
-/// Words for fields, as people ask for them.
+/// ParsedWords for fields, as people ask for them.
 const ALIASES: &[(&str, &str)] = &[
     ("client", "orig_src"),
     ("clients", "orig_src"),
@@ -32,23 +32,40 @@ const ALIASES: &[(&str, &str)] = &[
     ("zones", "zone"),
 ];
 
-/// Runs the command with the words behind `nat top`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let words: Vec<OsString> = args.collect();
-    let is_of_ports = words.first().is_some_and(|word| word == port_use::WORD);
-    let (by, taken) = if is_of_ports { (String::new(), 1) } else { fields(&words) };
-    let list = match NatList::parse_top(&by, words.into_iter().skip(taken)) {
-        Ok(list) => list,
-        Err(error) => return refused(&error).into(),
-    };
-    if is_of_ports {
-        return port_use::run(list);
-    }
-    let NatList { mut request, table } = list;
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat top",
+    about: "Who and what fills the table: entries counted by some fields, the most first, with their share",
+    examples: EXAMPLES,
+    scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE).without(Scope::COLUMNS).without(Scope::BY),
+    refusals: &[
+        ("by", "--by does not go with `nat top`: name the fields behind `top`"),
+        ("columns", "--columns does not go with `nat top`: name the fields behind `top`"),
+        ("follow", "--follow does not go with `nat`: `netwren nat events` tells what happens"),
+    ],
+    tables: &[TableEntry::of::<Nat>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat top                                   the clients with the most entries
+  netwren nat top state                             by state
+  netwren nat top published                         by the address and port that clients connect to
+  netwren nat top backend,state 'nat = dnat'        by backend and state, only rewritten destinations
+  netwren nat top source --sum bytes_in --limit 3
+  netwren nat top snat_port_use                     source ports in use of those there are, by address and destination
+  netwren nat top source --watch
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let (mut request, fields) = asked(words)?;
+    let Some(by) = fields else { return Ok(port_use::run(request, table_of(words))) };
     let keys = by.split(',').count();
     // The share is of everything, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
-    match prepare(&request, table) {
+    Ok(match prepare(&request, table_of(words)) {
         Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |_, sink, rounds| {
             let mut share = Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 };
             let mut run = rounds(&mut share)?;
@@ -58,12 +75,22 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
             Ok(run)
         }),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),
-    }
+    })
+}
+
+/// The request with its fields; none if the use of ports is wanted.
+fn asked(words: &ParsedWords<'_>) -> Result<(Request, Option<String>), String> {
+    let words_of_filter = words.values("filter");
+    let is_of_ports = words_of_filter.first() == Some(&port_use::WORD);
+    let (by, taken) = if is_of_ports { (String::new(), 1) } else { fields(&words_of_filter) };
+    let filter = words_of_filter.get(taken..).unwrap_or_default();
+    let request = Request::grouped_by(words, Some(by.clone()), filter)?;
+    Ok((request, (!is_of_ports).then_some(by)))
 }
 
 /// The fields and how many words named them: one if the first word is a list of fields; by source otherwise.
-fn fields(words: &[OsString]) -> (String, usize) {
-    let word = |place: usize| words.get(place).and_then(|word| word.to_str()).unwrap_or("");
+fn fields(words: &[&str]) -> (String, usize) {
+    let word = |place: usize| words.get(place).copied().unwrap_or("");
     let name = |word: &str| {
         let alias = ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, field)| *field);
         alias.or_else(|| field_index::<Nat>(word).and(Some(word))).map(str::to_owned)
@@ -150,9 +177,10 @@ fn percent(part: u64, total: u64) -> Value<'static> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::flags::parser;
 
     fn of(line: &str) -> (String, usize) {
-        fields(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        fields(&line.split_whitespace().collect::<Vec<_>>())
     }
 
     #[test]
@@ -164,9 +192,26 @@ mod tests {
         assert_eq!(of("client = 10.0.0.1"), ("orig_src".into(), 0));
         assert_eq!(of("state = established"), ("orig_src".into(), 0));
         assert_eq!(of("state in (established)"), ("orig_src".into(), 0));
-        assert_eq!(of("--limit 3 state"), ("orig_src".into(), 0));
         assert_eq!(of("state,nonsense"), ("orig_src".into(), 0));
         assert!(ALIASES.iter().all(|(_, field)| field_index::<Nat>(field).is_some()));
+    }
+
+    #[test]
+    fn flags_stand_anywhere() {
+        let parse = |line: &str| parser::parse_line(&COMMAND, line, asked);
+        for line in ["state -o json --limit 3", "-o json --limit 3 state", "--limit 3 state -o json"] {
+            let (request, fields) = parse(line).unwrap();
+            assert_eq!((fields.as_deref(), request.shown.limit), (Some("state"), Some(3)), "{line}");
+            assert_eq!((request.shown.by.as_deref(), request.shown.filter.as_str()), (Some("state"), ""), "{line}");
+        }
+        let (request, fields) = parse("--stats backend,state nat = dnat").unwrap();
+        assert_eq!((fields.as_deref(), request.shown.filter.as_str()), (Some("backend,state"), "nat = dnat"));
+        assert_eq!(parse("-H snat_port_use proto = tcp").unwrap().1, None);
+        for line in ["state --columns a", "state --by a"] {
+            assert!(parse(line).unwrap_err().to_string().contains("behind `top`"), "{line}");
+        }
+        let top = parse("state --sum bytes_in").unwrap().0.shown;
+        assert_eq!((top.by.as_deref(), top.aggregates[0].as_deref()), (Some("state"), Some("bytes_in")));
     }
 
     #[test]

@@ -3,13 +3,12 @@
 //! Limit and buckets are one for the whole host and can be written from the first namespace alone. Timeouts are each
 //! namespace's own; what is kept in /etc is for the namespace in which the host, or the container, starts.
 
-use super::super::super::Outcome;
-use super::super::stats::ways;
-use super::Judged;
+use super::asked::NatAdvise;
+use super::judged::Judged;
 use super::kept::{BEFORE, KEPT, write_kept};
 use super::settings::{self, Setting};
 use crate::exit::Exit;
-use crate::flags::NatAdvise;
+use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::in_each;
 use conntrack::stats::SETTINGS_DIR;
@@ -145,7 +144,7 @@ impl<'s> Todo<'s> {
             work.note(setting, "", "");
         }
         let namespaces = self.session.namespaces();
-        let ways = ways(self.session, namespaces.as_deref());
+        let ways = self.session.ways(namespaces.as_deref());
         for one in &self.timeouts {
             let way = ways.iter().find(|way| way.netns_id == one.of.netns_id);
             if let Some(way) = way {

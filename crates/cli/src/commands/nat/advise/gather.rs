@@ -1,8 +1,7 @@
 //! What the advice is made from: several readings of the counters, one pass over the table, sizes of objects.
 
 use super::super::snat_rules::SnatRules;
-use super::super::stats::ways;
-use crate::flags::NatAdvise;
+use super::asked::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
 use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, in_each, in_each_for};
@@ -20,7 +19,7 @@ pub(super) fn gather(
     stats: &mut Accounting,
 ) -> Result<Vec<(u64, Evidence)>, SourceError> {
     let namespaces = session.namespaces();
-    let ways = ways(session, namespaces.as_deref());
+    let ways = session.ways(namespaces.as_deref());
     let mut sampled = Sampled::default();
     let last = sampled.take_all(session, asked, &ways)?;
     stats.add(&last);
@@ -30,7 +29,7 @@ pub(super) fn gather(
     let alive: Vec<NetnsTarget<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
     // The table after all samples: reading it collects what has expired, in every namespace, and so changes what is
     // counted.
-    let mut pass = namespaces.is_some().then(|| Pass::over(session, &sampled, &alive, stats));
+    let mut pass = namespaces.is_some().then(|| TablePass::over(session, &sampled, &alive, stats));
     let read = in_each_for(host, &alive, CtTable::Conntrack.purpose(), &mut |netns_id, stats| {
         let Some(of) = sampled.of.get(&netns_id) else { return Ok(Next::More) };
         let evidence = machine.evidence(session, netns_id, of, pass.as_mut(), stats);
@@ -199,7 +198,7 @@ impl Machine {
         session: &Session,
         netns_id: u64,
         of: &Counted,
-        pass: Option<&mut Pass>,
+        pass: Option<&mut TablePass>,
         stats: &mut Accounting,
     ) -> Evidence {
         let host = session.host();
@@ -234,7 +233,7 @@ impl Machine {
 }
 
 /// Reads what advice needs beside the table, its counters and settings: for a recording.
-pub(in super::super::super) fn survey(session: &Session, stats: &mut Accounting) {
+pub(super) fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let host = session.host();
     let machine = Machine::read(host, None, stats);
     session.in_each_namespace(&mut |netns_id| {
@@ -242,6 +241,7 @@ pub(in super::super::super) fn survey(session: &Session, stats: &mut Accounting)
         may_set(host, netns_id);
         machine.rules.read(host, netns_id);
     });
+    0
 }
 
 /// What a pass must tell of each entry. Whether it has expired is told by the walk alone.
@@ -250,19 +250,19 @@ const ASKED: &[&str] = &["proto", "state", "status", "timeout_s", "helper", "exp
 /// What the table tells of all namespaces: one pass where the walk is possible, one namespace after the other
 /// elsewhere.
 #[derive(Default)]
-struct Pass {
+struct TablePass {
     /// By namespace; those whose table could not be read are left out.
     censuses: BTreeMap<u64, Census>,
     chains: Option<Chains>,
 }
 
-impl Pass {
+impl TablePass {
     /// Reads the namespaces of `alive` that have entries.
-    fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], stats: &mut Accounting) -> Pass {
+    fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], stats: &mut Accounting) -> TablePass {
         let counted = |way: &NetnsTarget<'_>| sampled.of.get(&way.netns_id).filter(|of| !of.is_empty());
         let filled: Vec<NetnsTarget<'_>> = alive.iter().filter(|way| counted(way).is_some()).copied().collect();
         let settings = |way: &NetnsTarget<'_>| counted(way).and_then(|of| of.last.settings).unwrap_or_default();
-        let mut pass = Pass::default();
+        let mut pass = TablePass::default();
         if filled.is_empty() {
             return pass;
         }

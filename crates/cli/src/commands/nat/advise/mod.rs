@@ -4,38 +4,51 @@
 //! also over a restart (`kept`).
 
 mod apply;
+mod asked;
 mod gather;
+mod judged;
 mod kept;
 mod settings;
 mod show;
 
-pub(in super::super) use gather::survey;
-
-use super::super::Outcome;
+use crate::command::{Command, ParsedWords, Positional, SavedPart};
 use crate::exit::Exit;
-use crate::flags::NatAdvise;
-use crate::messages::{footer_lines, refused};
+use crate::flags::defs::Scope;
+use crate::messages::footer_lines;
+use crate::outcome::Outcome;
 use crate::output;
 use crate::session::{Place, Session};
-use doctor::nat::{Advice, Evidence, advise};
+use asked::NatAdvise;
+use doctor::nat::{Evidence, advise};
+use judged::Judged;
 use record::Accounting;
-use std::ffi::OsString;
 
-/// One namespace with what is advised.
-struct Judged {
-    netns_id: u64,
-    /// Hostile text.
-    name: Vec<u8>,
-    evidence: Evidence,
-    advice: Advice,
-}
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "nat advise",
+    about: "How full the connection-tracking table is, where that leads, what limit it should have, what that costs",
+    examples: EXAMPLES,
+    scope: Scope::ADVICE,
+    positional: Positional::None,
+    recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
+    run: Some(run),
+    ..Command::TABLE
+};
 
-/// Runs the command with the words behind `nat advise`.
-pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
-    let asked = match NatAdvise::parse(args) {
-        Ok(asked) => asked,
-        Err(error) => return refused(&error).into(),
-    };
+const EXAMPLES: &str = "\
+Examples:
+  netwren nat advise                              the whole host; three samples, a second apart
+  netwren nat advise --samples 60 --interval 1    a minute
+  netwren nat advise -o json | jq 'select(.verdict != \"roomy\")'
+  netwren nat advise --netns /proc/self/ns/net    only the network namespace that it runs in
+  netwren nat advise --memory 2GiB                a table of up to 2 GiB may be advised
+  netwren nat advise --apply                      what would be set and written
+  netwren nat advise --apply --yes                set it, and keep it over a restart
+  netwren nat advise --apply --timeouts           and the timeouts that are advised: what would be set
+";
+
+fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let asked = NatAdvise::of(words)?;
     let place = Place {
         netns: asked.netns.as_deref(),
         // The limit, the buckets and the memory are the host's. A recording has the namespaces it was made of.
@@ -46,7 +59,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     };
     let session = match Session::open(place) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
     let mut stats = Accounting::default();
     session.find_namespaces(true, &mut stats);
@@ -61,7 +74,7 @@ pub(super) fn run(args: impl Iterator<Item = OsString>) -> Outcome {
     if exit == Exit::Ok && stats.is_partial() {
         exit = Exit::Partial;
     }
-    Outcome { exit, messages }
+    Ok(Outcome { exit, messages })
 }
 
 fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, stats: &mut Accounting) -> Outcome {

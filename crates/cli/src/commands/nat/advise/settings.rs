@@ -1,5 +1,5 @@
 //! What was advised, as settings of the kernel.
-use super::Judged;
+use super::judged::Judged;
 use doctor::nat::TimeoutAdvice;
 
 /// A setting with what it is and what it shall be.

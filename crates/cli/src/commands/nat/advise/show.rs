@@ -1,6 +1,7 @@
 //! The advice as words and as JSON.
 
-use super::{Judged, settings};
+use super::judged::Judged;
+use super::settings;
 use doctor::nat::{Advice, PortUse, Ports, Sizes, Verdict};
 use record::rows::{StatCounter, ip_proto};
 use record::text::{put_json, put_text};

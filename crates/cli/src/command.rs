@@ -1,0 +1,197 @@
+//! What the registry knows of a command, and the parsed words that it is called with.
+
+use crate::flags::defs::Scope;
+use crate::outcome::Outcome;
+use crate::session::Session;
+use clap::ArgMatches;
+use engine::columns;
+use record::{Accounting, Kind, Show, Table};
+use std::path::Path;
+use std::time::Duration;
+
+/// One command: the registry's entry, from which dispatch, help, man page, completion and schema come.
+pub(crate) struct Command {
+    /// Its words on the command line: `nat stats`.
+    pub(crate) name: &'static str,
+    /// What it is for, in one line.
+    pub(crate) about: &'static str,
+    /// What stands at the end of its help.
+    pub(crate) examples: &'static str,
+    /// Which flags it takes.
+    pub(crate) scope: Scope,
+    /// What stands on its command line besides flags.
+    pub(crate) positional: Positional,
+    /// Flags of other commands and what to say where they are given; without an entry the commands that take the flag
+    /// are named.
+    pub(crate) refusals: &'static [(&'static str, &'static str)],
+    /// The tables whose rows it shows: the usual one, then the one of `--follow`.
+    pub(crate) tables: &'static [TableEntry],
+    /// ParsedWords for null in some columns: what is folded is not unknown.
+    pub(crate) null_words: &'static [(&'static str, &'static str)],
+    /// Its part of `netwren` without a command.
+    pub(crate) home: Option<Home>,
+    /// Its part of `netwren record`.
+    pub(crate) recorded: Option<SavedPart>,
+    /// Runs the command. The error says what is wrong with the words. `None`: the command is a word before others.
+    pub(crate) run: Option<RunCommand>,
+}
+
+/// Runs a command with its words; the error says what is wrong with them.
+pub(crate) type RunCommand = fn(&ParsedWords<'_>) -> Result<Outcome, String>;
+
+impl Command {
+    /// A table with a filter, without anything of its own: what an entry begins with.
+    pub(crate) const TABLE: Command = Command {
+        name: "",
+        about: "",
+        examples: "",
+        scope: Scope::TABLE,
+        positional: Positional::Filter,
+        refusals: &[],
+        tables: &[],
+        null_words: &[],
+        home: None,
+        recorded: None,
+        run: None,
+    };
+
+    /// The last of its words: `stats`.
+    pub(crate) fn word(&self) -> &'static str {
+        self.name.rsplit(' ').next().unwrap_or(self.name)
+    }
+
+    /// True if this command is one word longer than `above`, and begins with it.
+    pub(crate) fn is_below(&self, above: &str) -> bool {
+        match self.name.rsplit_once(' ') {
+            Some((parent, _)) => parent == above,
+            None => above.is_empty(),
+        }
+    }
+}
+
+/// What stands on a command line besides flags.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Positional {
+    /// Nothing.
+    None,
+    /// The words of a filter.
+    Filter,
+    /// One file.
+    File,
+}
+
+/// A table with its fields, whatever its rows are.
+pub(crate) struct TableEntry {
+    /// Its name in the schema.
+    pub(crate) name: &'static str,
+    /// Its fields. Makes a list: for documents, not for rows.
+    pub(crate) fields: fn() -> Vec<FieldEntry>,
+    /// The text of `--columns help`.
+    pub(crate) help: fn() -> String,
+}
+
+impl TableEntry {
+    /// The entry of `T`.
+    pub(crate) const fn of<T: Table>() -> TableEntry {
+        TableEntry { name: T::NAME, fields: field_entries::<T>, help: columns::help::<T> }
+    }
+}
+
+fn field_entries<T: Table>() -> Vec<FieldEntry> {
+    let entry =
+        |f: &record::Field<T>| FieldEntry { name: f.name, doc: f.doc, kernel: f.kernel, kind: f.kind, show: f.show };
+    T::FIELDS.iter().map(entry).collect()
+}
+
+/// A field of a table, without the way to read it.
+#[derive(Clone, Copy)]
+pub struct FieldEntry {
+    /// Name in filters, headers, JSON keys.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// What the kernel calls it; empty if it has no name there.
+    pub kernel: &'static str,
+    /// Meaning and unit.
+    pub kind: Kind,
+    /// When it is shown unasked.
+    pub show: Show,
+}
+
+/// A table of the home screen.
+#[derive(Clone, Copy)]
+pub(crate) struct Home {
+    /// The line over it.
+    pub(crate) title: &'static str,
+    /// The words behind the command.
+    pub(crate) words: &'static [&'static str],
+}
+
+/// What `netwren record` saves of a command.
+#[derive(Clone, Copy)]
+pub(crate) struct SavedPart {
+    /// What is counted, if the number of rows shall be said.
+    pub(crate) rows: Option<&'static str>,
+    /// True if any user of the host can make it large: it is recorded after all that is small.
+    pub(crate) is_large: bool,
+    /// Reads it for the recording; returns how many rows there were.
+    pub(crate) read: fn(&Session, &mut Accounting) -> u64,
+}
+
+/// The parsed words of a command.
+pub(crate) struct ParsedWords<'w> {
+    matches: &'w ArgMatches,
+    /// The command that they stand behind.
+    pub(crate) command: &'static Command,
+    /// Every command of the registry.
+    pub(crate) commands: &'static [&'static Command],
+}
+
+impl<'w> ParsedWords<'w> {
+    /// The words that clap has parsed.
+    pub(crate) fn new(
+        matches: &'w ArgMatches,
+        command: &'static Command,
+        commands: &'static [&'static Command],
+    ) -> ParsedWords<'w> {
+        ParsedWords { matches, command, commands }
+    }
+
+    /// True if the flag is given. False also for a flag that the command does not take.
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.matches.try_get_one::<bool>(flag).ok().flatten().is_some_and(|given| *given)
+    }
+
+    /// The value of a flag, or the one that is meant without it.
+    pub(crate) fn value(&self, flag: &str) -> Option<&'w str> {
+        self.matches.try_get_one::<String>(flag).ok().flatten().map(String::as_str)
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn text(&self, flag: &str) -> Option<String> {
+        self.value(flag).map(str::to_owned)
+    }
+
+    /// The values of a flag that may be given several times, or the words of the filter.
+    pub(crate) fn values(&self, flag: &str) -> Vec<&'w str> {
+        self.matches.try_get_many::<String>(flag).ok().flatten().into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// The file that a flag names.
+    pub(crate) fn file(&self, flag: &str) -> Option<&'w Path> {
+        self.matches.try_get_one::<std::path::PathBuf>(flag).ok().flatten().map(|path| path.as_path())
+    }
+
+    /// The value of a flag that takes seconds.
+    pub(crate) fn seconds(&self, flag: &str, range: std::ops::RangeInclusive<f64>) -> Result<Option<Duration>, String> {
+        let Some(written) = self.value(flag) else { return Ok(None) };
+        let number = written.strip_suffix('s').unwrap_or(written);
+        match number.parse::<f64>() {
+            Ok(n) if range.contains(&n) => Ok(Some(Duration::from_secs_f64(n))),
+            _ => {
+                let (least, most) = (range.start(), range.end());
+                Err(format!("--{flag} takes seconds from {least} to {most}, not `{written}`"))
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What `nat advise` is asked for.
+
+use crate::command::ParsedWords;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Most samples of a run: they are kept.
+const SAMPLES_MAX: u32 = 100_000;
+
+/// A parsed `nat advise`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NatAdvise {
+    /// `--netns`
+    pub(crate) netns: Option<String>,
+    /// `--all-netns`
+    pub(crate) all_netns: bool,
+    /// `--samples`
+    pub(crate) samples: u32,
+    /// `--interval`
+    pub(crate) interval: Duration,
+    /// True for `-o json`.
+    pub(crate) json: bool,
+    /// `--memory`: bytes that the advised table may take.
+    pub(crate) memory_bytes: Option<u64>,
+    /// `--apply`
+    pub(crate) apply: bool,
+    /// `--timeouts`: they are set as well.
+    pub(crate) timeouts: bool,
+    /// `--yes`: not only shown.
+    pub(crate) yes: bool,
+    /// `--record`
+    pub(crate) record: Option<PathBuf>,
+    /// `--replay`
+    pub(crate) replay: Option<PathBuf>,
+}
+
+impl NatAdvise {
+    /// What the words ask for; the error says what is wrong with them.
+    pub(super) fn of(words: &ParsedWords<'_>) -> Result<NatAdvise, String> {
+        let samples = words.value("samples").unwrap_or_default();
+        let samples = match samples.parse() {
+            Ok(n) if (1..=SAMPLES_MAX).contains(&n) => n,
+            _ => return Err(format!("--samples takes a number from 1 to {SAMPLES_MAX}, not `{samples}`")),
+        };
+        let asked = NatAdvise {
+            netns: words.text("netns"),
+            all_netns: words.has("all-netns"),
+            samples,
+            interval: words.seconds("interval", 0.1..=86_400.0)?.unwrap_or_default(),
+            json: words.value("output") == Some("json"),
+            memory_bytes: match words.value("memory") {
+                None => None,
+                Some(written) => Some(bytes(written).ok_or_else(|| {
+                    format!("--memory takes bytes with or without a unit (512MiB, 2GB), not `{written}`")
+                })?),
+            },
+            apply: words.has("apply"),
+            timeouts: words.has("timeouts"),
+            yes: words.has("yes"),
+            record: words.file("record").map(Path::to_path_buf),
+            replay: words.file("replay").map(Path::to_path_buf),
+        };
+        asked.check().map_or(Ok(asked), |wrong| Err(wrong.to_owned()))
+    }
+}
+
+/// `512MiB`, `2GB`, `1G`, `1000000`.
+fn bytes(written: &str) -> Option<u64> {
+    let digits = written.find(|c: char| !c.is_ascii_digit()).unwrap_or(written.len());
+    let (number, unit) = written.split_at_checked(digits)?;
+    let scale: u64 = match unit.strip_suffix('B').unwrap_or(unit) {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale).filter(|bytes| *bytes > 0)
+}
+
+impl NatAdvise {
+    fn check(&self) -> Option<&'static str> {
+        let wrongs = [
+            (self.yes && !self.apply, "--yes goes with --apply"),
+            (self.timeouts && !self.apply, "--timeouts goes with --apply"),
+            (self.apply && self.replay.is_some(), "a recording has no settings to change: leave out --replay"),
+            (self.record.is_some() && self.replay.is_some(), "--record and --replay exclude each other"),
+            (self.netns.is_some() && self.all_netns, "--netns and --all-netns exclude each other"),
+            (
+                self.netns.is_some() && self.replay.is_some(),
+                "a recording holds the namespaces it was made in: leave out --netns",
+            ),
+        ];
+        wrongs.into_iter().find_map(|(wrong, words)| wrong.then_some(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::command::{Command, Positional};
+    use crate::exit::Exit;
+    use crate::flags::defs::Scope;
+    use crate::flags::parser;
+
+    fn parse(line: &str) -> Result<NatAdvise, clap::Error> {
+        static COMMAND: Command = Command {
+            name: "nat advise",
+            scope: Scope::ADVICE,
+            positional: Positional::None,
+            run: Some(|_| Ok(Exit::Ok.into())),
+            ..Command::TABLE
+        };
+        parser::parse_line(&COMMAND, line, NatAdvise::of)
+    }
+
+    #[test]
+    fn words_and_what_is_meant() {
+        let asked = parse("").unwrap();
+        assert_eq!((asked.samples, asked.interval, asked.json), (3, Duration::from_secs(1), false));
+        let asked = parse("--samples 5 --interval=0.5s -o json --all-netns").unwrap();
+        assert_eq!(
+            (asked.samples, asked.interval, asked.json, asked.all_netns),
+            (5, Duration::from_millis(500), true, true)
+        );
+        assert_eq!(parse("").unwrap().memory_bytes, None);
+        for (size, means) in
+            [("2GiB", 2 << 30), ("512MB", 512_000_000), ("1k", 1000), ("77", 77), ("3G", 3_000_000_000)]
+        {
+            assert_eq!(parse(&format!("--memory {size}")).unwrap().memory_bytes, Some(means), "{size}");
+        }
+        let asked = parse("--apply --yes").unwrap();
+        assert!(asked.yes && !asked.timeouts && parse("--apply --timeouts").unwrap().timeouts);
+        for (line, says) in [
+            ("--yes", "goes with --apply"),
+            ("--timeouts", "goes with --apply"),
+            ("--apply --replay f", "no settings to change"),
+            ("--samples 0", "takes a number"),
+            ("--interval 0", "takes seconds"),
+            ("-o csv", "invalid value"),
+            ("--memory 0", "takes bytes"),
+            ("--memory 10%", "takes bytes"),
+            ("--memory 99999999999TiB", "takes bytes"),
+            ("--netns a --all-netns", "exclude each other"),
+        ] {
+            assert!(parse(line).unwrap_err().to_string().contains(says), "{line}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What `netwren record` does with one table: every field is asked for, and rows go nowhere but into the recording.
+
+use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, Table};
+
+/// All fields except those that need one of these bits.
+pub(super) fn every_field<T: Table>(except: u64) -> Demand<T> {
+    let fields = T::FIELDS.iter().enumerate().filter(|(_, field)| field.need & except == 0);
+    Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
+}
+
+/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is reported, and nothing
+/// is missing then.
+pub(super) fn read<T: Table>(source: &mut dyn Source<T>, demand: &Demand<T>, stats: &mut Accounting) -> u64 {
+    let mut rows = 0;
+    let result = source.run(demand, &mut |_| {
+        rows += 1;
+        Next::More
+    });
+    match result {
+        Ok(read) => {
+            stats.incomplete |= read.is_partial();
+            read.why.into_iter().for_each(|why| stats.add_reason(why.count, why.text));
+        }
+        Err(SourceError { what, fault, cause }) => {
+            stats.incomplete |= fault != SourceFault::Unsupported;
+            stats.add_reason(0, format!("{what} could not be recorded: {cause}"));
+        }
+    }
+    rows
+}

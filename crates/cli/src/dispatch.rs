@@ -1,0 +1,32 @@
+//! From the words of the command line to a command's outcome.
+
+use crate::command::{Command, ParsedWords};
+use crate::exit::Exit;
+use crate::flags::parser::{self, Commands};
+use crate::messages::say;
+use crate::outcome::Outcome;
+use crate::output;
+use std::ffi::OsString;
+
+/// Runs the command that the words name, and prints its messages; `None` if they name none.
+pub(crate) fn run(mut words: Vec<OsString>, commands: Commands) -> Option<Exit> {
+    let command = parser::find(&mut words, commands)?;
+    let Outcome { exit, messages } = outcome(command, words, commands);
+    messages.iter().for_each(|line| say(line));
+    Some(exit)
+}
+
+/// Runs a command with its words; its messages are left to the caller.
+pub(crate) fn outcome(command: &'static Command, words: Vec<OsString>, commands: Commands) -> Outcome {
+    parser::parse(command, words, commands, parsed).unwrap_or_else(|error| output::refused(&error).into())
+}
+
+fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let command = words.command;
+    let of_follow = command.tables.get(1).filter(|_| words.value("follow").is_some());
+    match (of_follow.or(command.tables.first()), command.run) {
+        (Some(table), _) if words.value("columns") == Some("help") => Ok(output::print(&(table.help)()).into()),
+        (_, Some(run)) => run(words),
+        (_, None) => Err(format!("`{}` needs another word", command.name)),
+    }
+}

@@ -1,0 +1,254 @@
+//! clap commands made of the registry's entries and the flag table; words are found, parsed and refused here.
+//!
+//! Only the command that is named is built: the whole tree costs 0.2 ms at every start.
+
+use super::defs::{FLAGS, Flag, Scope, Takes};
+use crate::command::{Command, ParsedWords, Positional};
+use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, value_parser};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// The commands of the registry.
+pub(crate) type Commands = &'static [&'static Command];
+
+/// The whole tree: for man pages, completions and `netwren --help`.
+pub(crate) fn tree(commands: Commands) -> clap::Command {
+    let root = clap::Command::new("netwren")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("One look at a host's network: sockets, flows, and who owns them")
+        .long_about(
+            "One look at a host's network. Without a command: listeners and flows with their owners.\n\n\
+             The faces of old tools take the tools' own switches and print their bytes: `netwren ss …`, \
+             `netwren netstat …`, `netwren lstf …`, `netwren conntrack …`, or a link of that name to the binary.",
+        )
+        .args(of_scope(Scope::HOME).map(arg))
+        .args_conflicts_with_subcommands(true)
+        .after_help("`netwren COMMAND --help` shows a command's flags and examples.");
+    with_below(root, "", commands)
+}
+
+/// `clap` with the commands that are one word longer than `name`.
+fn with_below(clap: clap::Command, name: &str, commands: Commands) -> clap::Command {
+    let mut below = commands.iter().filter(|command| command.is_below(name)).peekable();
+    if below.peek().is_none() {
+        return clap;
+    }
+    let clap = below.fold(clap, |clap, command| clap.subcommand(with_below(alone(command), command.name, commands)));
+    if name.is_empty() { clap } else { clap.disable_help_subcommand(true) }
+}
+
+/// The command as a run needs it, without those below it.
+fn alone(command: &Command) -> clap::Command {
+    let mut clap = clap::Command::new(command.word())
+        .bin_name(format!("netwren {}", command.name))
+        .about(command.about)
+        .subcommand_required(command.run.is_none())
+        .args(positional(command.positional))
+        .args(of_scope(command.scope).map(arg));
+    if !command.examples.is_empty() {
+        clap = clap.after_help(command.examples);
+    }
+    clap
+}
+
+/// What stands on the command line besides flags, as clap has it.
+fn positional(positional: Positional) -> Option<Arg> {
+    Some(match positional {
+        Positional::None => return None,
+        Positional::File => Arg::new("file")
+            .value_name("FILE")
+            .required(true)
+            .value_parser(value_parser!(PathBuf))
+            .help("The file that is written"),
+        Positional::Filter => Arg::new("filter")
+            .value_name("FILTER")
+            .num_args(0..)
+            .trailing_var_arg(false)
+            .help("Which rows: `field op value`, joined by and, or, not, ( ); see `--columns help` for the fields"),
+    })
+}
+
+fn of_scope(scope: Scope) -> impl Iterator<Item = &'static Flag> {
+    FLAGS.iter().filter(move |flag| flag.scope.meets(scope))
+}
+
+/// A flag as clap has it.
+fn arg(flag: &Flag) -> Arg {
+    let mut arg = Arg::new(flag.long).long(flag.long).help(flag.help);
+    if let Some(short) = flag.short {
+        arg = arg.short(short);
+    }
+    if !flag.group.is_empty() {
+        arg = arg.help_heading(flag.group);
+    }
+    if !flag.default.is_empty() {
+        arg = arg.default_value(flag.default);
+    }
+    match flag.takes {
+        Takes::Nothing => arg.action(ArgAction::SetTrue),
+        // A value may begin with a dash: `--columns -pid`.
+        Takes::Value(name) => arg.value_name(name).allow_hyphen_values(true),
+        Takes::Values(name) => arg.value_name(name).action(ArgAction::Append),
+        Takes::File(name) => arg.value_name(name).value_parser(value_parser!(PathBuf)),
+        Takes::Maybe(name, default) => {
+            arg.value_name(name).num_args(0..=1).require_equals(true).default_missing_value(default)
+        }
+        Takes::Word(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words)),
+    }
+}
+
+/// The place of the first word that is neither a flag nor a flag's value.
+pub(crate) fn first_operand(words: &[OsString]) -> Option<usize> {
+    let mut words = words.iter().enumerate();
+    while let Some((place, word)) = words.next() {
+        let word = word.to_str().unwrap_or_default();
+        if !word.starts_with('-') || word == "-" {
+            return Some(place);
+        }
+        if word == "--" {
+            return None;
+        }
+        if takes_next_word(word) {
+            words.next();
+        }
+    }
+    None
+}
+
+/// True if the flag or cluster of short flags in this word has its value in the next one.
+fn takes_next_word(word: &str) -> bool {
+    let takes = |is: &dyn Fn(&Flag) -> bool| FLAGS.iter().any(|flag| is(flag) && flag.takes.takes_next_word());
+    match word.strip_prefix("--") {
+        Some(long) => takes(&|flag| flag.long == long),
+        // The first one that takes a value has the rest of the word, if there is one.
+        None => word
+            .char_indices()
+            .skip(1)
+            .find(|(_, c)| takes(&|flag| flag.short == Some(*c)))
+            .is_some_and(|(at, c)| at + c.len_utf8() == word.len()),
+    }
+}
+
+/// Takes the words of a command off the others, wherever flags stand; none if the first is no command's.
+pub(crate) fn find(words: &mut Vec<OsString>, commands: Commands) -> Option<&'static Command> {
+    let mut found: Option<&'static Command> = None;
+    while let Some(place) = first_operand(words) {
+        let above = found.map_or("", |command| command.name);
+        let is_named = |command: &&&'static Command| {
+            command.is_below(above) && words.get(place).is_some_and(|word| word == OsStr::new(command.word()))
+        };
+        let Some(command) = commands.iter().find(is_named) else { break };
+        words.remove(place);
+        found = Some(command);
+    }
+    found
+}
+
+/// Parses the words of a command, then calls `read`. What either has against them is an error that knows what to print and
+/// where.
+pub(crate) fn parse<T>(
+    command: &'static Command,
+    words: Vec<OsString>,
+    commands: Commands,
+    read: impl FnOnce(&ParsedWords<'_>) -> Result<T, String>,
+) -> Result<T, clap::Error> {
+    // Only help tells of what stands below.
+    let helps = words.iter().any(|word| word == "-h" || word == "--help");
+    let mut clap = alone(command);
+    if helps || command.run.is_none() {
+        clap = with_below(clap, command.name, commands);
+    }
+    let name = OsString::from(command.word());
+    let parsed = clap.try_get_matches_from_mut(std::iter::once(name).chain(words));
+    let text = match parsed {
+        Ok(matches) => match read(&ParsedWords::new(&matches, command, commands)) {
+            Ok(read) => return Ok(read),
+            Err(text) => text,
+        },
+        Err(error) => match refusal(&error, command, commands) {
+            Some(text) => text,
+            None => return Err(error),
+        },
+    };
+    Err(clap.error(ErrorKind::ValueValidation, text))
+}
+
+/// What is said of a flag that belongs to other commands; none if the error is another one.
+fn refusal(error: &clap::Error, command: &Command, commands: Commands) -> Option<String> {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    let word = word.split('=').next().unwrap_or_default();
+    let is_it = |flag: &&Flag| match word.strip_prefix("--") {
+        Some(long) => flag.long == long,
+        None => word.strip_prefix('-').is_some_and(|letter| flag.short.is_some_and(|short| letter.starts_with(short))),
+    };
+    let long = FLAGS.iter().find(is_it)?.long;
+    if let Some((_, text)) = command.refusals.iter().find(|(refused, _)| *refused == long) {
+        return Some((*text).to_owned());
+    }
+    let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
+    let others: Vec<String> = commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();
+    let belongs = if others.is_empty() { "`netwren` alone".to_owned() } else { others.join(", ") };
+    Some(format!("--{long} does not go with `{}`: it belongs to {belongs}", command.name))
+}
+
+/// `8MiB`, `64k`, `1000000`: a number of bytes.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "B" => 0,
+        "k" | "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok().map(|number| number.saturating_mul(1 << unit))
+}
+
+/// For tests: the same with a line of words, where no other command is known.
+#[cfg(test)]
+pub(crate) fn parse_line<T>(
+    command: &'static Command,
+    line: &str,
+    read: impl FnOnce(&ParsedWords<'_>) -> Result<T, String>,
+) -> Result<T, clap::Error> {
+    parse(command, line.split_whitespace().map(Into::into).collect(), &[], read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn operands_are_found_behind_flags_and_their_values() {
+        fn first(line: &str) -> Option<&str> {
+            first_operand(&words(line)).and_then(|at| line.split_whitespace().nth(at))
+        }
+        for (line, word) in [
+            ("state = listen", Some("state")),
+            ("-o json state", Some("state")),
+            ("-ojson state", Some("state")),
+            ("-Ho json state", Some("state")),
+            ("--output=json state", Some("state")),
+            ("--columns -pid state", Some("state")),
+            ("--watch state", Some("state")),
+            ("--watch=5 --stats -w state", Some("state")),
+            ("--limit 3 --nonsense state", Some("state")),
+            ("-o json", None),
+            ("-o json -- state", None),
+            ("--limit", None),
+            ("", None),
+        ] {
+            assert_eq!(first(line), word, "{line}");
+        }
+    }
+}

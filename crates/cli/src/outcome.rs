@@ -1,0 +1,24 @@
+//! How a command ended.
+
+use crate::exit::Exit;
+
+/// The exit code of a command, and its messages for stderr.
+pub(crate) struct Outcome {
+    /// The exit code.
+    pub(crate) exit: Exit,
+    /// Lines for stderr, in order.
+    pub(crate) messages: Vec<String>,
+}
+
+impl Outcome {
+    /// An end with one message.
+    pub(crate) fn because(exit: Exit, message: impl ToString) -> Outcome {
+        Outcome { exit, messages: vec![message.to_string()] }
+    }
+}
+
+impl From<Exit> for Outcome {
+    fn from(exit: Exit) -> Outcome {
+        Outcome { exit, messages: Vec::new() }
+    }
+}

@@ -1,0 +1,120 @@
+//! The registry: every native command, once.
+//!
+//! Dispatch, help, man pages, completions, `--columns help`, the schema, the home screen and `netwren record` come from
+//! this list. Another table is a field table in `record`, a source, and an entry here.
+
+use crate::command::Command;
+use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
+use crate::commands::{flows, kill, record, sockets, support};
+
+/// Every command, in the order of the help; those below another one after it.
+pub(crate) static COMMANDS: &[&Command] = &[
+    &sockets::COMMAND,
+    &kill::COMMAND,
+    &flows::COMMAND,
+    &list::COMMAND,
+    &top::COMMAND,
+    &stats::COMMAND,
+    &events::COMMAND,
+    &advise::COMMAND,
+    &delete::COMMAND,
+    &stateless::COMMAND,
+    &stateless::PLAN,
+    &stateless::VERIFY,
+    &record::COMMAND,
+    &support::COMMAND,
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::command::Positional;
+    use crate::flags::defs::{FLAGS, Takes};
+    use crate::flags::parser::{find, parse, tree};
+    use std::ffi::OsString;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn found(line: &str) -> (&'static str, Vec<OsString>) {
+        let mut words = words(line);
+        (find(&mut words, COMMANDS).map_or("", |command| command.name), words)
+    }
+
+    #[test]
+    fn the_tree_is_sound() {
+        tree(COMMANDS).debug_assert();
+    }
+
+    #[test]
+    fn commands_are_found_wherever_flags_stand() {
+        for (line, name, rest) in [
+            ("nat top -o json state", "nat top", "-o json state"),
+            ("nat -o json top state", "nat top", "-o json state"),
+            ("-o json nat --netns top top state", "nat top", "-o json --netns top state"),
+            ("nat stateless --netns plan verify", "nat stateless verify", "--netns plan"),
+            ("nat stateless", "nat stateless", ""),
+            ("sockets process = kill", "sockets", "process = kill"),
+            ("sockets -- kill", "sockets", "-- kill"),
+            ("sockets kill kill", "sockets kill", "kill"),
+            ("--replay nat", "", "--replay nat"),
+            ("kill", "", "kill"),
+            ("", "", ""),
+        ] {
+            assert_eq!(found(line), (name, words(rest)), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_flag_of_a_command_is_taken_and_every_other_one_is_refused_with_its_command() {
+        for command in COMMANDS.iter().filter(|command| command.run.is_some()) {
+            for flag in FLAGS {
+                let word = match flag.takes {
+                    Takes::Nothing | Takes::Maybe(..) => format!("--{}", flag.long),
+                    Takes::Value(_) | Takes::Values(_) | Takes::File(_) => format!("--{}=1", flag.long),
+                    Takes::Word(words) => format!("--{}={}", flag.long, words[0]),
+                };
+                let file = (command.positional == Positional::File).then(|| "file".into());
+                let line = [OsString::from(&word)].into_iter().chain(file).collect();
+                let parsed = parse(command, line, COMMANDS, |_| Ok(()));
+                let has_namesake =
+                    FLAGS.iter().any(|other| other.long == flag.long && other.scope.meets(command.scope));
+                match (flag.scope.meets(command.scope), parsed) {
+                    (true, parsed) => assert!(parsed.is_ok(), "{} {word}", command.name),
+                    (false, Err(error)) if !has_namesake => {
+                        let said = error.to_string();
+                        let own = command.refusals.iter().any(|(refused, _)| *refused == flag.long);
+                        assert!(own || said.contains(": it belongs to `"), "{} {word}: {said}", command.name);
+                    }
+                    (false, parsed) => assert!(has_namesake || parsed.is_err(), "{} {word}", command.name),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_command_has_two_flags_of_one_name() {
+        for command in COMMANDS {
+            let mut longs: Vec<&str> =
+                FLAGS.iter().filter(|flag| flag.scope.meets(command.scope)).map(|flag| flag.long).collect();
+            let count = longs.len();
+            longs.sort_unstable();
+            longs.dedup();
+            assert_eq!(longs.len(), count, "{}", command.name);
+            let is_flag = |(long, _): &(&str, &str)| FLAGS.iter().any(|flag| flag.long == *long);
+            assert!(command.refusals.iter().all(is_flag), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn what_stands_below_has_its_place_in_the_help() {
+        let mut tree = tree(COMMANDS);
+        let help = tree.find_subcommand_mut("sockets").unwrap().render_long_help().to_string();
+        assert!(help.contains("kill  Close TCP"), "{help}");
+        let below: Vec<&str> =
+            tree.find_subcommand("nat").unwrap().get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(below, ["top", "stats", "events", "advise", "delete", "stateless"]);
+    }
+}

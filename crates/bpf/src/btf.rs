@@ -1,4 +1,4 @@
-//! Types as the kernel and clang write them down (BTF): a list of records of different lengths, numbered from 1.
+//! BTF, the type format of the kernel and clang: a list of records of different lengths, numbered from 1.
 //!
 //! Documentation/bpf/btf.rst; include/uapi/linux/btf.h. Reads any bytes without panicking.
 use crate::error::BpfError;
@@ -8,21 +8,22 @@ const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 /// Name, kind and count, size or type.
 const HEAD: usize = 12;
-/// Every so many types one place is kept: 130,000 types cost 32 KiB, and to reach one at most 15 others are passed.
+/// The index keeps the position of every 16th type: 32 KiB for 130,000 types, and a lookup passes at most 15 others.
 const STEP: u32 = 16;
-/// `const volatile struct x` in a row, arrays of arrays: no compiler makes chains this long; hostile bytes make rings.
+/// Longest chain of modifiers (`const volatile`) or nested arrays that is followed. Compilers stay far below it;
+/// hostile bytes may form a ring.
 const CHAIN_MAX: usize = 32;
 
 /// `BTF_KIND_*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TypeKind(pub(crate) u8);
 
-/// Bytes behind the head by kind: (always, for each member). A table, because the kinds come in no order that a branch
-/// could foresee: it takes a third off the pass over all types.
+/// Bytes after the head, by kind: (fixed, per member). A table, because branches on the kind are mispredicted: it makes
+/// the pass over all types a third shorter.
 const TAILS: [(u8, u8); 32] = {
     let mut tails = [(UNKNOWN, 0); 32];
     let mut kind = TypeKind::PTR.0;
-    // What has nothing behind its head: pointers, forwards, typedefs, modifiers, functions, floats, type tags.
+    // Kinds without bytes after the head: pointers, forwards, typedefs, modifiers, functions, floats, type tags.
     while kind <= 18 {
         tails[kind as usize] = (0, 0);
         kind += 1;
@@ -59,14 +60,14 @@ impl TypeKind {
     const DECL_TAG: TypeKind = TypeKind(17);
     pub(crate) const ENUM64: TypeKind = TypeKind(19);
 
-    /// Bytes behind the head for `count` members; None for a kind we do not know, whose length nobody can tell.
+    /// Bytes after the head for `count` members; `None` for an unknown kind, whose length is unknown, too.
     #[inline]
     fn tail(self, count: usize) -> Option<usize> {
         let (fixed, each) = TAILS[usize::from(self.0 & 31)];
         (fixed != UNKNOWN).then_some(usize::from(fixed) + usize::from(each) * count)
     }
 
-    /// volatile, const, restrict, type tag: say something about another type.
+    /// True for volatile, const, restrict and type tags, which qualify another type.
     fn is_modifier(self) -> bool {
         matches!(self.0, 9..=11 | 18)
     }
@@ -87,7 +88,7 @@ pub(crate) struct Type<'a> {
     pub(crate) name: u32,
     pub(crate) kind: TypeKind,
     flag: bool,
-    /// Bytes, or the id of another type, as the kind wants.
+    /// Size in bytes or the id of another type, depending on the kind.
     pub(crate) size_or_type: u32,
     tail: &'a [u8],
 }
@@ -98,7 +99,7 @@ pub(crate) struct Member {
     pub(crate) name: u32,
     pub(crate) type_id: u32,
     pub(crate) bit_offset: u32,
-    /// 0: not a bit field.
+    /// Width of a bit field in bits; 0 for other members.
     pub(crate) bits: u32,
 }
 
@@ -114,12 +115,12 @@ impl<'a> Type<'a> {
         })
     }
 
-    /// (element's type, number of elements) of an array.
+    /// Element type and number of elements of an array; `None` for other kinds.
     pub(crate) fn array(&self) -> Option<(u32, u32)> {
         (self.kind == TypeKind::ARRAY).then_some((u32_at(self.tail, 0)?, u32_at(self.tail, 8)?))
     }
 
-    /// (name, value) of an enum's constants.
+    /// Name and value of each constant of an enum.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u32, u64)> + 'a {
         let wide = self.kind == TypeKind::ENUM64;
         let (tail, signed) = (if self.kind.is_enum() { self.tail } else { &[] }, self.flag);
@@ -134,7 +135,7 @@ impl<'a> Type<'a> {
         })
     }
 
-    /// Whether an integer or enum may be negative.
+    /// True for a signed integer or enum.
     pub(crate) fn is_signed(&self) -> bool {
         match self.kind {
             // BTF_INT_SIGNED in the encoding, bits 24 to 27.
@@ -143,28 +144,28 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Whether an integer begins inside its bytes: a bit field of an old compiler.
+    /// True for an integer that does not fill its bytes: how old compilers write bit fields.
     pub(crate) fn is_old_bit_field(&self) -> bool {
         self.kind == TypeKind::INT && u32_at(self.tail, 0).is_some_and(|word| word >> 16 & 0xff != 0)
     }
 
-    /// Variables of a section: their types (which are of kind variable).
+    /// The variables of a data section, as ids of types of kind variable.
     pub(crate) fn variables(&self) -> impl Iterator<Item = u32> + 'a {
         let tail = if self.kind == TypeKind::SECTION { self.tail } else { &[] };
         tail.chunks_exact(12).filter_map(|raw| u32_at(raw, 0))
     }
 }
 
-/// The names of a set of types, one behind the other, each with a zero at its end.
+/// The names of a set of types: NUL-terminated strings, one after the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeNames<'a> {
-    /// Those of the set below.
+    /// Names of the base set; a module's offsets start after them.
     base: &'a [u8],
     own: &'a [u8],
 }
 
 impl<'a> TypeNames<'a> {
-    /// The bytes from the name at `offset` on; none if there is no such name.
+    /// The bytes from the name at `offset` to the end of the strings; empty if the offset is out of range.
     #[inline]
     pub(crate) fn from(self, offset: u32) -> &'a [u8] {
         let (strings, at) = match (offset as usize).checked_sub(self.base.len()) {
@@ -175,16 +176,16 @@ impl<'a> TypeNames<'a> {
     }
 }
 
-/// A whole set of types.
+/// A set of types: the kernel's, a module's or the object's.
 #[derive(Debug, Clone)]
 pub(crate) struct Types<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where every STEPth type begins, from the first on, as far as [`Types::walk`] has come.
+    /// Positions of every STEPth type, as far as [`Types::walk`] has come.
     marks: Vec<u32>,
-    /// How many [`Types::walk`] has passed.
+    /// Types that [`Types::walk`] has passed.
     count: u32,
-    /// The set that this one goes on from: a module's types are numbered behind the kernel's, as are their names.
+    /// The base set: a module's type ids and name offsets continue the kernel's.
     base: Option<Box<Types<'a>>>,
 }
 
@@ -193,7 +194,7 @@ pub(crate) fn wrong(why: &'static str) -> BpfError {
 }
 
 impl<'a> Types<'a> {
-    /// Takes the two parts apart; reads no type yet.
+    /// Splits the bytes into types and names; reads no type yet. Fails on a wrong magic number or wrong lengths.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
         if u16_at(bytes, 0) != Some(MAGIC) {
             return Err(wrong("no types in this byte order"));
@@ -213,30 +214,30 @@ impl<'a> Types<'a> {
         Ok(Types { types, strings, marks: Vec::new(), count: 0, base: None })
     }
 
-    /// The types of a module, which go on from those of the kernel; `base` was walked.
+    /// Parses the types of a module, which continue those of `base`. `base` must have been walked.
     pub(crate) fn parse_over(bytes: &'a [u8], base: Types<'a>) -> Result<Types<'a>, BpfError> {
         Ok(Types { base: Some(Box::new(base)), ..Types::parse(bytes)? })
     }
 
-    /// Types and bytes of names of the set below.
+    /// Number of types and bytes of names in the base set.
     fn below(&self) -> (u32, u32) {
         self.base.as_ref().map_or((0, 0), |base| (base.count, base.strings.len() as u32))
     }
 
-    /// Whether the type is one of the kernel's own, not a module's.
+    /// True if the type is in vmlinux, false if it is a module's.
     pub(crate) fn is_of_kernel(&self, id: u32) -> bool {
         self.base.as_ref().is_none_or(|base| id <= base.count)
     }
 
-    /// The same, and passes all types once, so that [`Types::get`] finds each.
+    /// Like [`Types::parse`], and walks all types once so that [`Types::get`] finds each.
     pub(crate) fn parse_all(bytes: &'a [u8]) -> Result<Types<'a>, BpfError> {
         let mut types = Types::parse(bytes)?;
         types.walk(|_, _, _| {})?;
         Ok(types)
     }
 
-    /// Passes all types in order and remembers the way: (id, kind, name). The one loop over 130,000 kernel types: a
-    /// head is read, its length added, nothing else. Of a module, its own types only.
+    /// Passes all types in order, calls back with (id, kind, name), and fills the index. This loop runs over 130,000
+    /// kernel types, so it only reads each head and adds its length. For a module it passes the module's own types.
     pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, TypeKind, u32)) -> Result<(), BpfError> {
         self.marks.clear();
         let (below, _) = self.below();
@@ -256,7 +257,7 @@ impl<'a> Types<'a> {
         if at == self.types.len() { Ok(()) } else { Err(wrong("the last type is cut short")) }
     }
 
-    /// The type `id`; 0 is void.
+    /// The type with this id; id 0 is void. `None` for ids out of range.
     pub(crate) fn get(&self, id: u32) -> Option<Type<'a>> {
         let Some(index) = id.checked_sub(1) else { return Some(Type::VOID) };
         let index = match (&self.base, index.checked_sub(self.below().0)) {
@@ -287,18 +288,18 @@ impl<'a> Types<'a> {
         TypeNames { base: self.base.as_ref().map_or(&[], |base| base.strings), own: self.strings }
     }
 
-    /// The name at `offset`; empty if there is none.
+    /// The name at `offset`; empty if there is none or it is not UTF-8.
     pub(crate) fn name(&self, offset: u32) -> &'a str {
         crate::object::text(self.names().from(offset), 0).unwrap_or("")
     }
 
-    /// Whether the name at `offset` is `name`. Cheaper than reading it.
+    /// True if the name at `offset` is `name`. Cheaper than [`Types::name`]: it does not search the end.
     pub(crate) fn is_named(&self, offset: u32, name: &str) -> bool {
         let rest = self.names().from(offset);
         rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// Behind const, volatile and the like, and behind typedefs.
+    /// The type after removing modifiers (const, volatile, …) and typedefs.
     pub(crate) fn bare(&self, mut id: u32) -> Option<(u32, Type<'a>)> {
         for _ in 0..CHAIN_MAX {
             let found = self.get(id)?;
@@ -310,7 +311,7 @@ impl<'a> Types<'a> {
         None
     }
 
-    /// Bytes of a type.
+    /// Size of a type in bytes; arrays are multiplied out. `None` for incomplete types.
     pub(crate) fn size(&self, mut id: u32) -> Option<u32> {
         let mut elements = 1u32;
         for _ in 0..CHAIN_MAX {
@@ -341,7 +342,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The part of a name that counts: `sock___old` is another shape of `sock`.
+/// The name without a flavour suffix: `sock___old` stands for `sock` (libbpf's `___` rule).
 pub(crate) fn essential(name: &str) -> &str {
     match name.rfind("___") {
         Some(at) if at > 0 && at + 3 < name.len() => name.get(..at).unwrap_or(name),

@@ -1,8 +1,8 @@
 //! Where the table of connection tracking is, and whether it is still there.
 //!
 //! Nothing tells where it is: it is no symbol that the kernel shows. But whoever reads /proc/net/nf_conntrack has it
-//! noted in the open file ([`CtTableFile`]), and a BPF program finds our open file. Reading it anew shows a table of another
-//! size, and waits for a change of size that is under way.
+//! noted in the open file ([`CtTableFile`]), and a BPF program finds our open file. Reading it anew shows a table of
+//! another size, and waits for a change of size that is under way.
 //!
 //! That reading stops at the first entry of one's own, so where there is hardly one it goes through the whole table.
 //! [`ResizeProbe`] does the same by two cheap calls, but does not tell the address.
@@ -103,8 +103,8 @@ const ERROR_AT: usize = 16;
 
 /// Tells the size of the table once no change of it is under way.
 ///
-/// A look-up waits for the end of a change (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and then the sysctl
-/// tells the new size. Needs CAP_NET_ADMIN and ctnetlink.
+/// A look-up waits for the end of a change (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and then the
+/// sysctl tells the new size. Needs CAP_NET_ADMIN and ctnetlink.
 #[derive(Debug)]
 pub(crate) struct ResizeProbe {
     socket: NetlinkSocket,

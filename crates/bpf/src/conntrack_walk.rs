@@ -2,8 +2,9 @@
 //!
 //! The program (`c/conntrack_walk.bpf.c`) follows the hash chains as plain memory and writes rows into a region that is
 //! mapped here; a call walks a stretch of buckets, and what it wrote is one block. What a row looks like is known to
-//! the program and to whoever reads the blocks (`conntrack::backends::bpf::rows`), not here. Needs Linux 6.9 (`may_goto`), BTF,
-//! CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at [`CtWalk::read`].
+//! the program and to whoever reads the blocks (`conntrack::backends::bpf::rows`), not here. Needs Linux 6.9
+//! (`may_goto`), BTF, CAP_BPF and CAP_PERFMON, and a readable /proc/net/nf_conntrack. Start reading at
+//! [`CtWalk::read`].
 //!
 //! How the table is found, and how a change of its size is noticed, is in `conntrack_table.rs`.
 mod context;
@@ -66,8 +67,8 @@ impl CtWalk {
         self.parts & parts == parts && self.conditions & wanted.conditions() == wanted.conditions()
     }
 
-    /// What the latest reading met, once it had got to the table's end and if the table's size had stayed as it was: else
-    /// chains of two tables are mixed in it.
+    /// What the latest reading met, once it had got to the table's end and if the table's size had stayed as it was:
+    /// else chains of two tables are mixed in it.
     pub fn whole(&self) -> Option<Counts> {
         self.whole.get()
     }

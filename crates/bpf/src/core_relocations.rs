@@ -1,9 +1,11 @@
-//! The notes that clang leaves for every access to a kernel type (`.BTF.ext`, `struct bpf_core_relo`).
+//! CO-RE relocations: clang writes one for every access to a kernel type (`.BTF.ext`, `struct bpf_core_relo`).
+//!
+//! This file parses them; `relocate.rs` resolves them against the kernel's types.
 use crate::btf::{Types, wrong};
 use crate::error::BpfError;
 use crate::object::{slice, u16_at, u32_at};
 
-/// `enum bpf_core_relo_kind`: what is asked about the kernel's type.
+/// `enum bpf_core_relo_kind`: which property of the kernel's type the instruction holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelocationKind {
     ByteOffset,
@@ -20,7 +22,7 @@ pub(crate) enum RelocationKind {
     Value,
 }
 
-/// In the order of their numbers.
+/// The kinds in the order of their numbers.
 pub(crate) const ALL: [RelocationKind; 12] = [
     RelocationKind::ByteOffset,
     RelocationKind::ByteSize,
@@ -41,7 +43,7 @@ impl RelocationKind {
         ALL.get(number as usize).copied()
     }
 
-    /// About a member, not about the type itself or a constant of an enum.
+    /// True if the relocation is about a member, false if it is about a type or an enum constant.
     pub(crate) fn is_about_field(self) -> bool {
         use RelocationKind::*;
         matches!(self, ByteOffset | ByteSize | FieldExists | Signed | LeftShift | RightShift)
@@ -51,18 +53,19 @@ impl RelocationKind {
 /// One relocation: the instruction at `offset` of its section holds a number that depends on the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relocation<'a> {
+    /// Bytes from the start of the section (later: of the program).
     pub(crate) offset: usize,
-    /// The type in the object's own types.
+    /// The root type of the access path, in the object's own types.
     pub(crate) type_id: u32,
-    /// The way into it: `0:3:1` are indexes of members and elements.
+    /// The access path: `0:3:1` are indexes of elements and members.
     pub(crate) path: &'a str,
     pub(crate) kind: RelocationKind,
 }
 
-/// Bytes of a `struct bpf_core_relo`; newer compilers may append.
+/// Bytes of a `struct bpf_core_relo`; newer compilers may append members.
 const RELOCATION_BYTES: usize = 16;
 
-/// The notes for the section named `section`.
+/// Parses the relocations of the section named `section`. Fails on lengths that do not fit and on unknown kinds.
 pub(crate) fn parse<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<Vec<Relocation<'a>>, BpfError> {
     let head = |at| u32_at(ext, at).map(|number| number as usize);
     if u16_at(ext, 0) != Some(0xeb9f) {
@@ -72,19 +75,19 @@ pub(crate) fn parse<'a>(ext: &[u8], types: &Types<'a>, section: &str) -> Result<
     let (Some(header), Some(at), Some(length)) = (head(4).filter(|bytes| *bytes >= 32), head(24), head(28)) else {
         return Ok(Vec::new());
     };
-    let all = slice(ext, header.saturating_add(at), length).ok_or(wrong("notes behind the end"))?;
+    let all = slice(ext, header.saturating_add(at), length).ok_or(wrong("relocations beyond the end"))?;
     let Some(entry_bytes) = u32_at(all, 0).map(|bytes| bytes as usize) else { return Ok(Vec::new()) };
     if entry_bytes < RELOCATION_BYTES {
-        return Err(wrong("notes too short"));
+        return Err(wrong("relocations too short"));
     }
     let mut found = Vec::new();
     let mut rest = all.get(4..).unwrap_or_default();
     while let (Some(name), Some(count)) = (u32_at(rest, 0), u32_at(rest, 4)) {
-        let length = (count as usize).checked_mul(entry_bytes).ok_or(wrong("too many notes"))?;
-        let body = slice(rest, 8, length).ok_or(wrong("notes behind the end"))?;
+        let length = (count as usize).checked_mul(entry_bytes).ok_or(wrong("too many relocations"))?;
+        let body = slice(rest, 8, length).ok_or(wrong("relocations beyond the end"))?;
         if types.is_named(name, section) {
             for raw in body.chunks_exact(entry_bytes) {
-                found.push(relocation(raw, types).ok_or(wrong("a note we do not know"))?);
+                found.push(relocation(raw, types).ok_or(wrong("a relocation of an unknown kind"))?);
             }
         }
         rest = rest.get(8 + length..).unwrap_or_default();

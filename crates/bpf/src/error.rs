@@ -81,8 +81,8 @@ impl BpfError {
         }
     }
 
-    /// True if rights, or parts of the kernel, are missing: another door should be tried, silently. Else something
-    /// is wrong that somebody should see.
+    /// True if rights, or parts of the kernel, are missing: the caller then tries another backend silently. Any other
+    /// error must be shown.
     pub fn is_unavailable(&self) -> bool {
         match self {
             BpfError::Denied { .. }

@@ -1,4 +1,4 @@
-//! The running kernel's types (`/sys/kernel/btf/vmlinux`, 4 to 6 MB) and a module's, asked for a few names.
+//! The running kernel's types (`/sys/kernel/btf/vmlinux`, 4 to 6 MB) and those of a module, searched for a few names.
 use sys::bpf::{Mapped, map_file};
 use sys::{Errno, Host, SysError, fs};
 
@@ -7,7 +7,7 @@ use crate::error::BpfError;
 
 const FOLDER: &str = "kernel/btf";
 
-/// The types of the kernel, read once; several loads may share them.
+/// The kernel's types, read once; several loads may share them.
 #[derive(Debug)]
 pub struct KernelTypes {
     kernel: Bytes,
@@ -21,9 +21,10 @@ enum Bytes {
 }
 
 impl KernelTypes {
-    /// Maps them (Linux 6.16: two page tables, no copy), else reads them: a call a page, 1.5 ms.
+    /// Maps the file where the kernel supports it (Linux 6.16, no copy); otherwise reads it in 1.5 ms, one system call
+    /// per page. Fails if the kernel has no BTF.
     ///
-    /// Not through the tape: they are no rows, and a replay loads nothing.
+    /// Recordings do not hold the types: they are no rows, and a replay loads no program.
     pub fn read(host: &Host) -> Result<KernelTypes, BpfError> {
         let path = host.sys_path(FOLDER).join("vmlinux");
         if host.is_replay() {
@@ -37,20 +38,20 @@ impl KernelTypes {
         Ok(KernelTypes { kernel: Bytes::Read(bytes), module: None })
     }
 
-    /// The same, and those of the module `name`, if it is loaded as one: what distributions build as a module has its
-    /// types in a file of its own. Programs can learn of them where fields lie, but not read through them by type: the
-    /// verifier takes numbers of the kernel's own types only.
+    /// Adds the types of the module `name`, if the kernel loaded it as a module: its types are in a file of their own.
+    /// Programs can use them for the offsets of fields but not for typed reads: the verifier accepts type numbers of
+    /// vmlinux only.
     pub fn with_module(self, host: &Host, name: &str) -> Result<KernelTypes, BpfError> {
         let mut bytes = Vec::new();
         match read_whole(&host.sys_path(FOLDER).join(name), &mut bytes) {
             Ok(()) => Ok(KernelTypes { module: Some(Bytes::Read(bytes)), ..self }),
-            // Part of the kernel, or not there: what lacks a type says so.
+            // Built into the kernel, or absent: a relocation that lacks the type reports it.
             Err(error) if error.errno == Errno::NOENT => Ok(self),
             Err(error) => Err(BpfError::NoTypes(error)),
         }
     }
 
-    /// Finds the wanted names in one pass over all types.
+    /// Searches the wanted names in one pass over all types.
     pub(crate) fn find(&self, wanted: &mut WantedTypes) -> Result<Types<'_>, BpfError> {
         let mut types = Types::parse(self.kernel.bytes())?;
         wanted.meet_all(&mut types)?;
@@ -85,13 +86,13 @@ fn read_whole(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError
     Ok(())
 }
 
-/// Names that are looked for, and the types found.
+/// Type names to search, and the types found.
 #[derive(Debug)]
 pub(crate) struct WantedTypes {
     names: Vec<WantedName>,
-    /// Kinds that anybody wants, a bit each.
+    /// Union of the kinds of all names, one bit per kind.
     kinds: u32,
-    /// Bit per hash of a name's first eight bytes: turns away 99 of 100 other names at the price of one load.
+    /// A Bloom filter over the first eight bytes of the names: rejects 99 of 100 other names with one load.
     sieve: [u64; SIEVE_WORDS],
 }
 
@@ -105,7 +106,7 @@ struct WantedName {
     found: Vec<(u32, TypeKind)>,
 }
 
-/// A set of kinds.
+/// A set of type kinds, one bit per kind.
 pub(crate) fn kinds(of: &[TypeKind]) -> u32 {
     of.iter().fold(0, |set, kind| set | 1 << kind.0)
 }
@@ -115,7 +116,7 @@ impl WantedTypes {
         WantedTypes { names: Vec::new(), kinds: 0, sieve: [0; SIEVE_WORDS] }
     }
 
-    /// Adds a name that counts for these kinds of types. The number is for [`WantedTypes::found`].
+    /// Adds a name, to be matched by types of these kinds only. Returns its index for [`WantedTypes::found`].
     pub(crate) fn add(&mut self, name: &str, kinds: u32) -> usize {
         self.kinds |= kinds;
         if let Some(at) = self.names.iter().position(|have| &*have.text == name && have.kinds == kinds) {
@@ -134,12 +135,12 @@ impl WantedTypes {
         self.names.len() - 1
     }
 
-    /// The types of that name: (id, kind).
+    /// The types found for the name with this index: (id, kind).
     pub(crate) fn found(&self, number: usize) -> &[(u32, TypeKind)] {
         self.names.get(number).map_or(&[], |name| &name.found)
     }
 
-    /// Passes all types once.
+    /// Compares every type with the wanted names.
     pub(crate) fn meet_all(&mut self, types: &mut Types<'_>) -> Result<(), BpfError> {
         let names = types.names();
         types.walk(|id, kind, name| self.meet(id, kind, names, name))
@@ -165,7 +166,7 @@ impl WantedTypes {
     }
 }
 
-/// The first eight bytes of a name; what lies behind its end is zeroed.
+/// The first eight bytes of a name; bytes after its end are zero.
 #[inline]
 fn name_head(word: u64) -> u64 {
     // The lowest byte that is zero has its top bit set in `ends` (the classic trick; higher ones may be wrong).

@@ -1,9 +1,9 @@
-//! Links: programs at work, and the rows of iterators.
+//! Links: attached programs, and the rows that iterators write.
 use sys::{Errno, Fd, SysError, bpf, fs};
 
 use crate::error::BpfError;
 
-/// An attached program. Dropping it detaches; so does the end of the process, whatever ends it.
+/// An attached program. Dropping the link detaches it; so does the end of the process, however it ends.
 #[derive(Debug)]
 pub struct Link {
     program: Box<str>,
@@ -16,7 +16,7 @@ impl Link {
         Link { program: program.into(), fd, iterates }
     }
 
-    /// Starts a pass of an iterator. Each pass is one; begin another for the next.
+    /// Starts one pass of an iterator over all objects. Fails for programs that are no iterators.
     pub fn iterate(&self) -> Result<IterRows, BpfError> {
         if !self.iterates {
             return Err(BpfError::NoSuch { kind: "iter program", name: self.program.clone() });
@@ -27,7 +27,7 @@ impl Link {
     }
 }
 
-/// A pass of an iterator.
+/// One pass of an iterator: a descriptor that yields the rows.
 #[derive(Debug)]
 pub struct IterRows {
     program: Box<str>,
@@ -35,13 +35,14 @@ pub struct IterRows {
 }
 
 impl IterRows {
-    /// Reads what the program wrote, as much as fits; 0 is the end. Take 64 KiB: what the program writes at once comes
-    /// whole if `into` has room for it.
+    /// Reads rows into `into` and returns the bytes read; 0 at the end. With 64 KiB, each write of the program arrives
+    /// in one piece.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, BpfError> {
         loop {
             match fs::read(&self.fd, into) {
                 Ok(got) => return Ok(got),
-                // A million things went by without a row (kernel/bpf/bpf_iter.c, MAX_ITER_OBJECTS): it goes on there.
+                // The kernel passed a million objects without a row (MAX_ITER_OBJECTS, kernel/bpf/bpf_iter.c). The next
+                // read goes on from there.
                 Err(Errno::AGAIN) => {}
                 Err(errno) => return Err(SysError::new("read", format!("BPF iterator {}", self.program), errno).into()),
             }

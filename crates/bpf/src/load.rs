@@ -1,4 +1,9 @@
-//! From object to loaded programs.
+//! Loads programs of an object: relocates them, creates their maps, passes them to the verifier.
+//!
+//! [`load_with`] runs the phases in order: parse the object; cut each wanted program out of its section and collect the
+//! kernel types it refers to ([`ProgramBuilder::new`]); find these types in one pass over the kernel's; resolve the
+//! CO-RE relocations ([`ProgramBuilder::relocate`]); insert maps, variables and kernel functions (`link`); load
+//! (`load`).
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -30,13 +35,13 @@ pub struct Spec<'a> {
     pub object: &'a [u8],
     /// Names of the programs to load; only these are looked at, and only the maps that they use are created.
     pub programs: &'a [&'a str],
-    /// Values for `const volatile` variables: the verifier takes them as known and drops what they rule out.
+    /// Values for `const volatile` variables. The verifier treats them as constants and drops unreachable code.
     pub constants: &'a [(&'a str, &'a [u8])],
-    /// Sizes of maps that differ from the declared ones (entries; bytes of a ring).
+    /// Map sizes that replace the declared ones: entries, or bytes of a ring buffer.
     pub entries: &'a [(&'a str, u32)],
 }
 
-/// Loaded programs and their maps. Dropping it takes them back, but for what a [`crate::Link`] still holds.
+/// Loaded programs and their maps. Dropping it unloads them, except those that a [`crate::Link`] still holds.
 #[derive(Debug)]
 pub struct Loaded {
     programs: Vec<Program>,
@@ -44,7 +49,7 @@ pub struct Loaded {
     variables: Vec<Variable>,
 }
 
-/// A global variable: where its value is.
+/// The place of a global variable: a range of bytes in the value of a map.
 #[derive(Debug)]
 struct Variable {
     name: Box<str>,
@@ -54,12 +59,12 @@ struct Variable {
     bytes: usize,
 }
 
-/// Loads the programs of `spec`. Reads the kernel's types once; some milliseconds, nearly all of them the verifier's.
+/// Loads the programs of `spec`. Reads the kernel's types once. Takes some milliseconds, mostly in the verifier.
 pub fn load(host: &Host, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
     load_with(&KernelTypes::read(host)?, spec)
 }
 
-/// The same with types that were read before.
+/// Like [`load`], with kernel types that the caller has read before.
 pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
     let object = Object::parse(spec.object)?;
     let own = own_types(&object)?;
@@ -80,19 +85,19 @@ pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfErro
 }
 
 impl Loaded {
-    /// A program by its function's name.
+    /// The program with this function name. Fails if `spec` did not name it.
     pub fn program(&self, name: &str) -> Result<&Program, BpfError> {
         let found = self.programs.iter().find(|program| program.name() == name);
         found.ok_or_else(|| BpfError::NoSuch { kind: "program", name: name.into() })
     }
 
-    /// A map by its name; only those that a loaded program uses are there.
+    /// The map with this name. Only maps that a loaded program uses exist.
     pub fn map(&self, name: &str) -> Result<&Map, BpfError> {
         let found = self.maps.iter().find(|map| map.name() == name);
         found.ok_or_else(|| BpfError::NoSuch { kind: "map", name: name.into() })
     }
 
-    /// The value of a global u64 or u32 that the programs count in. One call.
+    /// Reads a global variable of type u64 or u32, such as a counter. One system call.
     pub fn counter(&self, global: &str) -> Result<u64, BpfError> {
         let missing = || BpfError::NoSuch { kind: "variable", name: global.into() };
         let variable = self.variables.iter().find(|variable| &*variable.name == global).ok_or_else(missing)?;
@@ -119,25 +124,26 @@ fn wrong(why: &'static str) -> BpfError {
     BpfError::Malformed { what: "BPF object file", why }
 }
 
-/// A program on its way into the kernel.
+/// A program that is being prepared for loading.
 #[derive(Debug)]
 pub(crate) struct ProgramBuilder<'a> {
     name: &'a str,
     program_type: ProgramType<'a>,
     code: Code,
-    /// Places to link, and notes to answer with their wanted name; offsets count from the program's start.
+    /// ELF relocations: places for maps, variables and kernel functions. Offsets count from the program's start.
     places: Vec<(ElfRelocation, Callee)>,
     relocations: Vec<(Relocation<'a>, usize)>,
-    /// The wanted name of its target.
+    /// Index in [`WantedTypes`] of the type that the program attaches to.
     target: Option<usize>,
-    /// What is missing, by the number in the poison: (kind, name).
+    /// What this kernel lacks, as (kind, name). A poisoned instruction holds the index, so that the verifier's log
+    /// leads back to the name.
     missing: Vec<(&'static str, Box<str>)>,
 }
 
-/// What a place refers to, if that is outside the object: the wanted name of a kernel function.
+/// For a relocation that refers to a kernel function: the function's index in [`WantedTypes`].
 type Callee = Option<usize>;
 
-/// Adds the type that a note is about, by name and kind.
+/// Adds the root type of a relocation to the wanted types, by name and kind; returns its index.
 fn want_type(own: &Types<'_>, relocation: &Relocation<'_>, wanted: &mut WantedTypes) -> usize {
     let Some(root) = own.get(relocation.type_id) else { return usize::MAX };
     let name = essential(own.name(root.name));
@@ -194,7 +200,7 @@ impl<'a> ProgramBuilder<'a> {
         })
     }
 
-    /// Writes the kernel's offsets, sizes and numbers into the instructions.
+    /// Writes the kernel's offsets, sizes and type numbers into the instructions; poisons what this kernel lacks.
     pub(crate) fn relocate(
         &mut self,
         own: &Types<'_>,
@@ -215,7 +221,7 @@ impl<'a> ProgramBuilder<'a> {
         Ok(())
     }
 
-    /// Puts maps, variables and the kernel's functions into the instructions.
+    /// Writes map descriptors, addresses of variables and numbers of kernel functions into the instructions.
     fn link(&mut self, tables: &mut Tables<'_, '_>, wanted: &WantedTypes) -> Result<(), BpfError> {
         for (place, callee) in &self.places {
             let at = place.offset;
@@ -273,7 +279,7 @@ impl<'a> ProgramBuilder<'a> {
         BpfError::Denied { what: format!("BPF program {}", self.name).into(), needs: self.program_type.rights(), errno }
     }
 
-    /// Asks the verifier again, for its words this time.
+    /// Loads the refused program once more with a log buffer and explains the verifier's log.
     fn refused(&self, shape: &ProgramShape<'_>, errno: Errno) -> BpfError {
         let mut log = vec![0; LOG_BYTES_MAX];
         if load_program(shape, &mut log).is_err_and(|error| error.errno == Errno::NOSPC) {
@@ -291,7 +297,7 @@ impl<'a> ProgramBuilder<'a> {
     }
 }
 
-/// What the verifier's log means.
+/// Translates the verifier's log into an error: a known reason such as a missing helper, or the log's last lines.
 pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno: Errno, log: &[u8]) -> BpfError {
     let text = String::from_utf8_lossy(log);
     let number = text.rsplit("unknown#").next().filter(|_| text.contains("unknown#"));
@@ -333,7 +339,7 @@ fn not_for_this_program_type(log: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// The kernel that brought what our programs use.
+/// The first kernel version with `name`, for those features that the programs here use.
 fn since(name: &str) -> Option<&'static str> {
     const YOUNG: &[(&str, &str)] = &[
         ("may_goto", "6.9"),

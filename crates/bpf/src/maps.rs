@@ -1,4 +1,4 @@
-//! Maps: what an object declares, and the open ones.
+//! BPF maps: their declarations in an object, and open maps.
 use sys::Errno;
 use sys::bpf::{self, Batch, MapShape, Mapped, Ring, ValueTypes};
 
@@ -6,9 +6,9 @@ use crate::btf::{Type, Types};
 use crate::error::BpfError;
 use crate::object::{Object, SymbolKind};
 
-/// `BPF_MAP_TYPE_SK_STORAGE` and its kin want to know the types of keys and values.
+/// `BPF_MAP_TYPE_SK_STORAGE` and other local storages, which require BTF for keys and values.
 const TYPED_KINDS: [u32; 4] = [24, 28, 29, 32];
-/// Entries that a reading of a whole map takes at a time.
+/// Entries per system call when a whole map is read.
 const BATCH_ENTRIES: u32 = 1024;
 
 /// An open map.
@@ -40,17 +40,17 @@ impl Map {
         &self.inner
     }
 
-    /// Bytes that [`Map::get`] fills: of a value; where each CPU has its own, of all of them.
+    /// Bytes that [`Map::get`] fills: one value, or for a per-CPU map the values of all CPUs.
     pub fn value_bytes(&self) -> usize {
         self.inner.value_room()
     }
 
-    /// Reads the value of `key` into `value`; false if there is none.
+    /// Reads the value of `key` into `value`; returns false if there is none. One system call.
     pub fn get(&self, key: &[u8], value: &mut [u8]) -> Result<bool, BpfError> {
         Ok(self.inner.get(key, value)?)
     }
 
-    /// Writes a value.
+    /// Writes a value. Fails with [`BpfError::Full`] if the map has no room. One system call.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BpfError> {
         self.inner.put(key, value).map_err(|error| match error.errno {
             Errno(FULL) => BpfError::Full { map: self.name.clone() },
@@ -58,13 +58,13 @@ impl Map {
         })
     }
 
-    /// Removes an entry; false if there was none.
+    /// Removes an entry; returns false if there was none. One system call.
     pub fn remove(&self, key: &[u8]) -> Result<bool, BpfError> {
         Ok(self.inner.remove(key)?)
     }
 
-    /// Hands out all entries as (key, value), a call for a thousand. What changes meanwhile may be missed or come
-    /// twice.
+    /// Calls back with all entries as (key, value), one system call per thousand. Entries that change meanwhile may be
+    /// missed or come twice.
     pub fn each(&self, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), BpfError> {
         let mut batch: Batch = self.inner.batch(BATCH_ENTRIES);
         while self.inner.next_batch(&mut batch)? {
@@ -78,13 +78,13 @@ impl Map {
         Ok(self.inner.mapped()?)
     }
 
-    /// The reading end of a ring buffer; only one should be open.
+    /// The reading end of a ring buffer. The kernel keeps one position for all readers, so open one only.
     pub fn ring(&self) -> Result<Ring, BpfError> {
         Ok(self.inner.ring()?)
     }
 }
 
-/// E2BIG, which the kernel says of a map without room.
+/// Translates E2BIG, the kernel's error for a map without room.
 const FULL: i32 = 7;
 
 /// Types for a map whose values have `bytes` bytes: an int for the key, and a struct without members.
@@ -123,7 +123,7 @@ pub(crate) struct Declared {
     pub(crate) shape: MapShape,
 }
 
-/// All maps that the object declares.
+/// Reads all map declarations of an object (section `.maps`). Fails on declarations that its types do not describe.
 pub(crate) fn declared(object: &Object<'_>, types: &Types<'_>) -> Result<Vec<Declared>, BpfError> {
     let Some((number, _)) = object.section(".maps") else { return Ok(Vec::new()) };
     let variables = variables(types, ".maps")?;
@@ -137,7 +137,7 @@ pub(crate) fn declared(object: &Object<'_>, types: &Types<'_>) -> Result<Vec<Dec
     Ok(found)
 }
 
-/// The variables of a section, from its type.
+/// Name, offset and size of the variables of a section, from the section's type.
 fn variables<'a>(types: &Types<'a>, section: &str) -> Result<Vec<Type<'a>>, BpfError> {
     for id in 1.. {
         let Some(found) = types.get(id) else { break };

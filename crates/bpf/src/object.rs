@@ -12,7 +12,7 @@ const MACHINE: u16 = 247;
 const SHT_SYMTAB: u32 = 2;
 const SHT_NOBITS: u32 = 8;
 const SHT_REL: u32 = 9;
-/// More than any object of ours has; keeps hostile ones from costing time.
+/// More sections than any object here has; bounds the time for hostile objects.
 const SECTIONS_MAX: usize = 256;
 const SYMBOLS_MAX: usize = 1 << 16;
 const RELOCATIONS_MAX: usize = 1 << 16;
@@ -46,9 +46,9 @@ pub(crate) enum SymbolKind {
 pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: SymbolKind,
-    /// May stay unresolved.
+    /// True for a weak symbol, which may stay unresolved.
     pub(crate) weak: bool,
-    /// Number of its section; 0: it is defined elsewhere.
+    /// Index of its section; 0 if it is defined outside the object.
     pub(crate) section: usize,
     /// Offset in its section.
     pub(crate) offset: usize,

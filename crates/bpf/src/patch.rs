@@ -101,9 +101,10 @@ impl Code {
         Ok(())
     }
 
-    /// Writes the kernel's number over the object's. False: the instruction cannot express it, and must be poisoned.
+    /// Replaces the object's number by the kernel's. Returns false if the instruction cannot express it; the caller
+    /// then poisons the instruction.
     pub(crate) fn relocate(&mut self, at: usize, resolution: &Resolution) -> Result<bool, BpfError> {
-        let operation = self.operation(at).ok_or(wrong("a note behind the end"))?;
+        let operation = self.operation(at).ok_or(wrong("a relocation beyond the end"))?;
         let Some(kernel) = resolution.kernel else { return Ok(false) };
         match operation & 7 {
             // ALU, ALU64 with a constant.
@@ -125,14 +126,14 @@ impl Code {
                 self.compare(resolution, now)?;
                 self.put_number(at, kernel.number)?;
             }
-            _ => return Err(wrong("a note at an instruction without a number")),
+            _ => return Err(wrong("a relocation at an instruction without a number")),
         }
         Ok(true)
     }
 
     fn compare(&self, resolution: &Resolution, now: u64) -> Result<(), BpfError> {
         if resolution.local.exact && resolution.local.number != now {
-            return Err(wrong("a note that does not fit its instruction"));
+            return Err(wrong("a relocation that does not fit its instruction"));
         }
         Ok(())
     }
@@ -142,7 +143,7 @@ impl Code {
     }
 }
 
-/// The operation with the width of the kernel's member; None if it would not mean the same.
+/// The operation code with the width of the kernel's member; `None` if the value would change by it.
 fn widened(operation: u8, resolution: &Resolution) -> Option<u8> {
     let (Some((own, of)), Some((theirs, to))) =
         (resolution.local.width, resolution.kernel.and_then(|kernel| kernel.width))

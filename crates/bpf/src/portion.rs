@@ -6,11 +6,11 @@
 //! A position within the chain would not do: it is another one as soon as an object before it goes.
 use sys::Errno;
 
-/// Portions of one chain or list at most: 2^24, each with some thousand rows. Before that the kernel's budget for loops
-/// ends the pass over such a chain: at eight million objects, or what it passes in a quarter of a second.
+/// Most portions of one chain or list, as a power of two; each has some thousand rows. The kernel's loop budget ends a
+/// pass over a chain earlier: after eight million objects or a quarter of a second.
 const BITS_MAX: u32 = 24;
 
-/// Those objects whose hash has these bits where the mask says so.
+/// The objects whose hash equals `bits` in the bits of `mask`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Portion {
     bits: u32,

@@ -6,20 +6,20 @@ use crate::btf::TypeKind;
 use crate::error::BpfError;
 use crate::link::Link;
 
-/// What a program hangs on, as its section's name says.
+/// The type of a program, derived from its section's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramType<'a> {
-    /// `syscall`: run by us.
+    /// `syscall`: runs when [`Program::run`] is called.
     Called,
-    /// `tp_btf/NAME`: a tracepoint with typed arguments.
+    /// `tp_btf/NAME`: runs at a tracepoint, with typed arguments.
     Tracepoint(&'a str),
-    /// `iter/NAME`: a row for each thing of the kernel.
+    /// `iter/NAME`: runs for each kernel object of a kind and writes a row for it.
     Iterator(&'a str),
-    /// `cgroup/sock_create` and the like: the attach type.
+    /// `cgroup/sock_create`, `cgroup/sock_release`: runs for sockets of a cgroup. Holds the attach type.
     Cgroup(u32),
-    /// `cgroup/getpeername4` and 6: the attach type.
+    /// `cgroup/getpeername4` and 6: runs when a process asks for its peer's address. Holds the attach type.
     PeerName(u32),
-    /// `netfilter`: packets at a hook.
+    /// `netfilter`: runs for packets at a netfilter hook.
     Netfilter,
 }
 
@@ -35,8 +35,10 @@ const GETPEERNAME6: u32 = 30;
 const NETFILTER: u32 = 45;
 
 impl<'a> ProgramType<'a> {
+    /// The type that sees accept(2), which reports the peer's address.
     pub(crate) const ACCEPT: ProgramType<'static> = ProgramType::PeerName(GETPEERNAME4);
 
+    /// The type for a section name; `None` if it is not one of those above.
     pub(crate) fn of_section(section: &'a str) -> Option<ProgramType<'a>> {
         let program_type = match section.split_once('/') {
             None if section == "syscall" => ProgramType::Called,
@@ -52,7 +54,7 @@ impl<'a> ProgramType<'a> {
         Some(program_type)
     }
 
-    /// (`enum bpf_prog_type`, `enum bpf_attach_type`, flags).
+    /// The kernel's numbers: (`enum bpf_prog_type`, `enum bpf_attach_type`, flags).
     pub(crate) fn numbers(self) -> (u32, u32, u32) {
         match self {
             ProgramType::Called => (31, 0, SLEEPABLE),
@@ -73,7 +75,7 @@ impl<'a> ProgramType<'a> {
         }
     }
 
-    /// What it is called, and the kernel that brought it.
+    /// The name for messages and the first kernel version that has the type.
     pub(crate) fn named(self) -> (&'static str, &'static str) {
         match self {
             ProgramType::Called => ("syscall", "5.14"),
@@ -86,6 +88,7 @@ impl<'a> ProgramType<'a> {
         }
     }
 
+    /// The capabilities that loading and attaching need.
     pub(crate) fn rights(self) -> &'static str {
         match self {
             ProgramType::Cgroup(_) | ProgramType::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
@@ -165,18 +168,20 @@ impl Program {
         Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, false))
     }
 
-    /// How often it was left out because it was at work on that CPU already; see [`bpf::missed_runs`]. One call.
+    /// Runs that the kernel skipped because the program was already running on that CPU; see [`bpf::missed_runs`]. One
+    /// system call.
     pub fn missed_runs(&self) -> Result<u64, BpfError> {
         bpf::missed_runs(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
     }
 
-    /// What it cost to load it, in instructions that were looked at; see [`bpf::verified_instructions`]. One call.
+    /// Instructions that the verifier processed when it loaded the program; see [`bpf::verified_instructions`]. One
+    /// system call.
     pub fn verified_instructions(&self) -> Result<u32, BpfError> {
         bpf::verified_instructions(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
     }
 
-    /// Puts a `netfilter` program in its place in the calling thread's network namespace; dropping the link takes it
-    /// away. A place that another program has is [`BpfError::Taken`].
+    /// Attaches a `netfilter` program to a hook of the calling thread's network namespace; dropping the link detaches
+    /// it. Fails with [`BpfError::Taken`] if another program has this hook and priority.
     pub fn attach_netfilter(&self, place: NetfilterPlace) -> Result<Link, BpfError> {
         if self.attach != Attach::Netfilter {
             return Err(self.not("netfilter program"));

@@ -1,88 +1,103 @@
-//! Answers a relocation: what number does the running kernel have where the compiler put the object's?
+//! Resolves CO-RE relocations: finds the running kernel's number for each number that the compiler wrote.
 //!
-//! The object's types are a selection of the kernel's: the same names, fewer members, other offsets. A way through them
-//! (`sock`, member `__sk_common`, member `skc_net`, …) is walked again in the kernel's types by names.
+//! The object's types are a selection of the kernel's: the same names, fewer members, other offsets. A relocation names
+//! an access path by indexes in the object's types (`0:3:1`). The path is translated to names (`sock`, member
+//! `__sk_common`, member `skc_net`, …) and followed by these names in the kernel's types. The rules are those of libbpf
+//! (tools/lib/bpf/relo_core.c).
 use crate::btf::{Member, TypeKind, Types, essential};
 use crate::core_relocations::{Relocation, RelocationKind};
 use crate::error::BpfError;
 
-/// Anonymous structs inside anonymous unions inside …: the kernel has four levels.
+/// Nesting levels of anonymous structs and unions; the kernel has four.
 const NESTING_MAX: usize = 16;
-/// Members of a struct and of its anonymous ones that are looked at before giving up: bounds hostile types.
+/// Members that one search may visit, those of anonymous structs included. Bounds the work on hostile types.
 const LOOKS_MAX: u32 = 10_000;
 
-/// A number with what must be known to write it into an instruction.
+/// A number for an instruction, with the conditions for writing it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operand {
+    /// The offset, size, type number or constant.
     pub(crate) number: u64,
-    /// Bytes that an instruction with this offset reads, and whether they may become more or fewer: only unsigned
-    /// integers and pointers mean the same when read wider.
+    /// For an offset: the bytes that are read there, and whether an instruction may read more or fewer. Only unsigned
+    /// integers and pointers keep their value when their width changes.
     pub(crate) width: Option<(u32, Widening)>,
-    /// The instruction must hold this number now. Bit fields are read in ways that the compiler chooses.
+    /// True if the instruction must hold this number before relocation. False for bit fields, which the compiler reads
+    /// in a way of its own choice.
     pub(crate) exact: bool,
 }
 
+/// How a value may be read with another width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Widening {
+    /// An unsigned integer: zero extension keeps its value.
     Number,
+    /// A pointer, read as an unsigned integer.
     Pointer,
+    /// A signed integer, struct or array: the width must stay.
     Fixed,
 }
 
-/// Both sides of a relocation.
+/// A resolved relocation: the object's number and the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resolution {
+    /// From the object's types.
     pub(crate) local: Operand,
-    /// None: the kernel has no such thing, and no number stands for that.
+    /// From the kernel's types; `None` if the kernel lacks the field or type and no number expresses that.
     pub(crate) kernel: Option<Operand>,
 }
 
-/// One step of a way.
+/// One step of an access path.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
+    /// Index of an array element.
     Element(u32),
-    /// Its name and type.
+    /// Name and type of a member.
     Member(&'a str, u32),
 }
 
-/// The end of a way.
+/// Where an access path ends.
 #[derive(Debug, Clone, Copy)]
 struct Location {
+    /// Bits from the start of the root type.
     bit_offset: u64,
+    /// Type of the value there.
     type_id: u32,
-    /// Width of the bit field; 0: none.
+    /// Width in bits of a bit field; 0 for any other value.
     bits: u32,
-    /// The way ended in an element of an array.
+    /// True if the last step was an array element.
     element: bool,
 }
 
 fn wrong(why: &'static str) -> BpfError {
-    BpfError::Malformed { what: "notes of the BPF object", why }
+    BpfError::Malformed { what: "relocations of the BPF object", why }
 }
 
-/// `candidates`: the kernel's types with the name and kind of the note's type.
+/// Finds the kernel's number for `relocation`. `candidates` are the kernel's types with the name and kind of its root
+/// type.
+///
+/// Fails if the object is malformed, or if two candidates give different numbers.
 pub(crate) fn resolve(
     relocation: &Relocation<'_>,
     local: &Types<'_>,
     kernel: &Types<'_>,
     candidates: &[(u32, TypeKind)],
 ) -> Result<Resolution, BpfError> {
-    let (own, steps) = own_operand(relocation, local).ok_or(wrong("a way that does not fit its type"))?;
+    let (own, steps) = own_operand(relocation, local).ok_or(wrong("an access path that does not fit its type"))?;
     let mut found: Option<Operand> = None;
-    // The kernel has second shapes of its own types, too (`nf_conn___init`): they have the members where the first has
-    // them, or not at all, but another number.
+    // The kernel declares some types twice (`nf_conn___init`): the second declaration has its members at the offsets of
+    // the first, or lacks them, but it has a type number of its own.
     let whole = matches!(relocation.kind, RelocationKind::TypeId | RelocationKind::TypeSize);
     let has_first = candidates.iter().any(|(id, _)| !is_second_shape(kernel, *id));
     for (id, _) in candidates {
         if whole && has_first && is_second_shape(kernel, *id) {
             continue;
         }
-        // A number is for the verifier, which looks among the kernel's own types.
+        // The verifier accepts type numbers of vmlinux only, not those of modules.
         if relocation.kind == RelocationKind::TypeId && !kernel.is_of_kernel(*id) {
             continue;
         }
         let Some(operand) = kernel_operand(relocation, local, &steps, kernel, *id) else { continue };
-        // Two types of one name that differ where we look: neither may be guessed.
+        // Two types of one name disagree: neither is a safe guess.
         if found.is_some_and(|found| found != operand) {
             let name = describe(relocation, local).1;
             return Err(BpfError::Missing { kind: "unambiguous type", name, since: None });
@@ -92,7 +107,7 @@ pub(crate) fn resolve(
     let none = |number| Operand { number, width: None, exact: true };
     let kernel = match relocation.kind {
         RelocationKind::LocalTypeId => Some(own),
-        // No, it does not exist; a type that is not there has the size and the number 0.
+        // 0 says that it does not exist; an absent type has size 0 and number 0.
         RelocationKind::FieldExists
         | RelocationKind::TypeExists
         | RelocationKind::ValueExists
@@ -107,7 +122,7 @@ fn is_second_shape(types: &Types<'_>, id: u32) -> bool {
     types.get(id).is_some_and(|found| essential(types.name(found.name)) != types.name(found.name))
 }
 
-/// What a note asks for, in words: (`field`, `sock.sk_ino`).
+/// The kind and name of what a relocation refers to, for messages: (`field`, `sock.sk_ino`).
 pub(crate) fn describe(relocation: &Relocation<'_>, local: &Types<'_>) -> (&'static str, Box<str>) {
     let root = local.get(relocation.type_id).map_or("", |root| essential(local.name(root.name)));
     if relocation.kind.is_about_field() {
@@ -171,7 +186,7 @@ fn kernel_operand(
     })
 }
 
-/// WantedName and value of the constant that a note names.
+/// Name and value of the enum constant that a relocation refers to.
 fn own_value<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
     let index: usize = relocation.path.parse().ok()?;
     let (_, constants) = local.bare(relocation.type_id)?;
@@ -179,7 +194,7 @@ fn own_value<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(&'a 
     Some((local.name(name), value))
 }
 
-/// Follows the indexes of a relocation.
+/// Follows the indexes of an access path through the object's own types.
 fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Location, Vec<Step<'a>>)> {
     let mut path = relocation.path.split(':').map(|index| index.parse::<u32>().ok());
     let first = path.next()??;
@@ -197,7 +212,7 @@ fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Loc
         }
         let member = here.members().nth(index as usize)?;
         location = into(&location, &member);
-        // Anonymous ones are not steps: the kernel may nest them in another way.
+        // Anonymous members are no steps: the kernel may nest them differently.
         if member.name != 0 {
             steps.push(Step::Member(types.name(member.name), member.type_id));
         }
@@ -205,7 +220,7 @@ fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Loc
     Some((location, steps))
 }
 
-/// Goes the same way by names.
+/// Follows the same path by names through the kernel's type `id`; `None` if a member is missing or of another kind.
 fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, id: u32) -> Option<Location> {
     let mut location = Location { bit_offset: 0, type_id: id, bits: 0, element: true };
     for (number, step) in steps.iter().enumerate() {
@@ -213,7 +228,7 @@ fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, i
             Step::Element(index) if number == 0 => location.bit_offset += element_bits(kernel, id, index)?,
             Step::Element(index) => {
                 let (element, count) = kernel.bare(location.type_id)?.1.array()?;
-                // An array of 0 elements is one without a bound, at the end of a struct.
+                // An array of 0 elements has no bound: it is the last member of its struct.
                 if count != 0 && index >= count {
                     return None;
                 }
@@ -233,7 +248,7 @@ fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, i
     Some(location)
 }
 
-/// The member `name` of `id` or of an anonymous struct or union in it; its offset counts from `id`.
+/// Finds the member `name` of the struct `id`, also inside anonymous structs and unions. Its offset counts from `id`.
 fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut u32) -> Option<Location> {
     let (_, here) = types.bare(id)?;
     let start = Location { bit_offset: 0, type_id: id, bits: 0, element: false };
@@ -261,13 +276,13 @@ fn into(location: &Location, member: &Member) -> Location {
 }
 
 fn element_bits(types: &Types<'_>, id: u32, index: u32) -> Option<u64> {
-    // An incomplete type has no size, and needs none for its first element.
+    // The first element needs no size, so the type may be incomplete.
     if index == 0 { Some(0) } else { Some(u64::from(types.size(id)?) * u64::from(index) * 8) }
 }
 
-/// Whether a member of the kernel can be read as the one we declared.
+/// True if the kernel's member can be read as the declared one: same kind, compatible enums, arrays of the same.
 fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -> bool {
-    // Arrays of arrays have few levels.
+    // Bounded: arrays of arrays have few levels.
     for _ in 0..NESTING_MAX {
         let (Some((_, a)), Some((_, b))) = (local.bare(own), kernel.bare(theirs)) else { return false };
         if a.kind.is_composite() && b.kind.is_composite() {
@@ -303,7 +318,7 @@ fn operand_at(types: &Types<'_>, location: &Location, kind: RelocationKind) -> O
     let (byte, bytes) =
         if is_field { storage(types, location)? } else { (location.bit_offset / 8, size_at(types, location)?) };
     let bits = if is_field { u64::from(location.bits) } else { u64::from(bytes) * 8 };
-    // Instructions that read bit fields are not compared: the compiler shifts as it likes.
+    // Bit fields are not compared with the instruction: the compiler chooses its shifts.
     let loose = |number| Some(Operand { number, width: None, exact: false });
     match kind {
         RelocationKind::ByteOffset if is_field => loose(byte),
@@ -319,8 +334,8 @@ fn operand_at(types: &Types<'_>, location: &Location, kind: RelocationKind) -> O
         RelocationKind::ByteSize if is_field => loose(bytes.into()),
         RelocationKind::ByteSize => plain(bytes.into()),
         RelocationKind::Signed => loose(bare.is_signed().into()),
-        // A word as loaded on a little-endian machine: left until the top bit of the field is the top bit of 64, then
-        // right until its lowest is the lowest.
+        // For a word loaded on a little-endian machine: shifted left until the field's top bit is bit 63, then right
+        // until its lowest bit is bit 0.
         RelocationKind::LeftShift => {
             loose(64u64.checked_sub(location.bit_offset.checked_add(bits)?.checked_sub(byte * 8)?)?)
         }
@@ -329,12 +344,12 @@ fn operand_at(types: &Types<'_>, location: &Location, kind: RelocationKind) -> O
     }
 }
 
-/// Size of what lies there. A struct that is only read through has none that matters.
+/// Size in bytes of the value at a location.
 fn size_at(types: &Types<'_>, location: &Location) -> Option<u32> {
     types.size(location.type_id)
 }
 
-/// The aligned word around a bit field: (byte offset, bytes).
+/// The aligned word that contains a bit field: (byte offset, bytes). `None` if no word of 8 bytes does.
 fn storage(types: &Types<'_>, location: &Location) -> Option<(u64, u32)> {
     let mut bytes = types.size(location.type_id)?;
     loop {

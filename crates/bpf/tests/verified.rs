@@ -1,5 +1,5 @@
-//! What loading costs is what the verifier looks at. A branch in the wrong place doubles the ways that it follows, which
-//! nothing but the clock would tell.
+//! What loading costs is what the verifier looks at. A branch in the wrong place doubles the ways that it follows,
+//! which nothing but the clock would tell.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use bpf::{KernelTypes, Spec, load_with};

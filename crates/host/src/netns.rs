@@ -170,7 +170,8 @@ pub struct NetnsRef {
 
 /// Finds the namespace that `written` means: a path if it has a slash, else a name, else a process id.
 ///
-/// Names are those that [`NetnsNames`] shows; `init` is the namespace of process 1 unless another goes by that name. In a replay the answer is the recorded one.
+/// Names are those that [`NetnsNames`] shows; `init` is the namespace of process 1 unless another goes by that name. In
+/// a replay the answer is the recorded one.
 pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
     let mut handle = None;
     let mut text = Vec::new();

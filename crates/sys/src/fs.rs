@@ -168,8 +168,8 @@ pub fn read_opened(path: &Path, into: &mut Vec<u8>) -> Result<Fd, SysError> {
 }
 
 /// True if an open file of mounts (`/proc/PID/mountinfo`) no longer says what it said when it was opened or this was
-/// asked last: the kernel tells its pollers (`mounts_poll` in fs/proc_namespace.c). Also true if it cannot be asked. One
-/// call.
+/// asked last: the kernel tells its pollers (`mounts_poll` in fs/proc_namespace.c). Also true if it cannot be asked.
+/// One call.
 pub fn mounts_have_changed(file: &Fd) -> bool {
     let mut poll = libc::pollfd { fd: file.raw(), events: libc::POLLPRI, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.

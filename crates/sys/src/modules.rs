@@ -12,8 +12,8 @@ use crate::fs;
 use crate::host::{Blocks, Host};
 use crate::lines::Lines;
 
-/// Bytes that are kept of a line of kallsyms that spans two reads; a longer one is none of a [`KernelPart`]. The kernel's
-/// own limit of a name (KSYM_NAME_LEN) is 512 bytes.
+/// Bytes that are kept of a line of kallsyms that spans two reads; a longer one is none of a [`KernelPart`]. The
+/// kernel's own limit of a name (KSYM_NAME_LEN) is 512 bytes.
 const LINE_BYTES_MAX: usize = 1 << 10;
 
 /// A part of the kernel that may be a module.

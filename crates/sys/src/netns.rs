@@ -123,8 +123,8 @@ impl NetNs {
     }
 }
 
-/// Runs `visit` in `netns` (`None`: where the calling thread is), and goes back before its result is looked at: a thread
-/// in the wrong namespace is worse than no result. Fails if the namespace cannot be entered or left.
+/// Runs `visit` in `netns` (`None`: where the calling thread is), and goes back before its result is looked at: a
+/// thread in the wrong namespace is worse than no result. Fails if the namespace cannot be entered or left.
 pub fn within<T>(netns: Option<&NetNs>, visit: impl FnOnce() -> T) -> Result<T, SysError> {
     let inside = netns.map(NetNs::enter).transpose()?;
     let visited = visit();

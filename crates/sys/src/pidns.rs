@@ -7,8 +7,8 @@ use crate::fs;
 /// `PID_NS_INIT_INO` (include/uapi/linux/nsfs.h, before 6.18 `PROC_PID_INIT_INO` in include/linux/proc_ns.h).
 const FIRST: u64 = 0xEFFF_FFFC;
 
-/// Inode of our pid namespace; `None` if it is the first one, whose numbers of processes are the kernel's own. Fails where
-/// /proc is not mounted.
+/// Inode of our pid namespace; `None` if it is the first one, whose numbers of processes are the kernel's own. Fails
+/// where /proc is not mounted.
 pub fn below_the_first() -> Result<Option<u32>, SysError> {
     let inode = fs::stat(Path::new("/proc/self/ns/pid"))?.inode;
     // The kernel has 32 bits for it.

@@ -124,8 +124,8 @@ fn is_ignored(signal: libc::c_int) -> Result<bool, SysError> {
     Ok(action.sa_sigaction == libc::SIG_IGN)
 }
 
-// Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is put back, because the
-// interrupted code may be about to read its own.
+// Runs inside a signal handler: only atomics and system calls that are async-signal-safe. errno is put back, because
+// the interrupted code may be about to read its own.
 extern "C" fn on_signal(signal: libc::c_int) {
     // SAFETY: errno's location is valid for the running thread.
     let errno = unsafe { *libc::__errno_location() };
@@ -145,7 +145,8 @@ fn request(signal: libc::c_int, now_ns: u64) {
     match REQUESTED_NS.compare_exchange(0, now_ns, SeqCst, SeqCst) {
         Ok(_) => REQUESTED.store(signal, SeqCst),
         Err(first_ns) if now_ns.saturating_sub(first_ns) <= ONE_REQUEST_NS => {}
-        // SAFETY: both are async-signal-safe; the signal waits until the handler has returned, and then ends the process.
+        // SAFETY: both are async-signal-safe; the signal waits until the handler has returned, and then ends the
+        // process.
         Err(_) => unsafe {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);

@@ -1,7 +1,7 @@
 //! Places in a table whose size may change.
 
-/// How far into a table: buckets before it, of so many. Entries stand in the order of their hash in a table of any size,
-/// so that a share of one is the same share of another.
+/// How far into a table: buckets before it, of so many. Entries stand in the order of their hash in a table of any
+/// size, so that a share of one is the same share of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TablePosition {
     pub(super) bucket: u32,

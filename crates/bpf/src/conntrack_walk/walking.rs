@@ -159,8 +159,8 @@ impl<'w> Walking<'w> {
     fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<CtTable>, SysError> {
         let same_size =
             self.resize_probe.as_ref().is_some_and(|resize_probe| resize_probe.buckets() == Some(self.table.buckets));
-        // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where that
-        // is dear it is not: both changes would have to fall between a call and the look behind it.
+        // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where
+        // that is dear it is not: both changes would have to fall between a call and the look behind it.
         let for_sure = is_odd || (is_last && (self.reader.is_cheap() || self.resize_probe.is_none()));
         if !for_sure && (same_size || (self.resize_probe.is_none() && !self.reader.is_due())) {
             self.unproved |= !same_size;

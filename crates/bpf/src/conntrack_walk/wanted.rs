@@ -97,8 +97,8 @@ pub struct WantedEntries {
     pub status: Option<(u32, u32)>,
     /// Mark: value and mask.
     pub mark: Option<(u32, u32)>,
-    /// States of the protocol: bit n is TCP's state n, bit 16 + n SCTP's, bit 32 + n DCCP's. Protocols without states do
-    /// not pass.
+    /// States of the protocol: bit n is TCP's state n, bit 16 + n SCTP's, bit 32 + n DCCP's. Protocols without states
+    /// do not pass.
     pub states: Option<u64>,
     /// Zone.
     pub zone: Option<u16>,

@@ -91,7 +91,7 @@ impl Containers {
         (self.unchecked > 0).then(|| format!("{text}: {}", self.unchecked))
     }
 
-    /// ContainerNames of containers; the beginning of the id where there is no name.
+    /// Names of containers; the beginning of the id where there is no name.
     pub fn names(&self) -> &Placed {
         &self.names
     }

@@ -8,7 +8,8 @@ use super::find::inode_in;
 use super::{Namespace, Namespaces};
 
 /// What a search depends on and is cheap to look at: the kernel's list, the mounts, the names of `ip netns`. Two that
-/// are as each other tell of the same namespaces under the same names, if the processes do, too ([`Namespaces::are_settled`]).
+/// are as each other tell of the same namespaces under the same names, if the processes do, too
+/// ([`Namespaces::are_settled`]).
 #[derive(Debug)]
 pub struct NetnsFingerprint {
     kernel: Vec<u64>,
@@ -33,9 +34,9 @@ impl Mounts {
 }
 
 impl NetnsFingerprint {
-    /// One look; `kernel` are the numbers that the kernel told, `before` is the look before. A directory, and a file if it
-    /// has changed since, some 50 µs. `None` where a tape is written or read, which has every round whole, and where the
-    /// mounts cannot be read.
+    /// One look; `kernel` are the numbers that the kernel told, `before` is the look before. A directory, and a file if
+    /// it has changed since, some 50 µs. `None` where a tape is written or read, which has every round whole, and where
+    /// the mounts cannot be read.
     pub fn read(host: &Host, kernel: Vec<u64>, before: Option<&NetnsFingerprint>) -> Option<NetnsFingerprint> {
         if host.mode() != Mode::Live {
             return None;

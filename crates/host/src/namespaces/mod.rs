@@ -43,7 +43,8 @@ pub struct Namespace {
     pub pid: Option<u32>,
     path: Box<[u8]>,
     name: Box<[u8]>,
-    /// True if the name is one that people gave: of `ip netns`, or `init`. What a container's runtime calls its file is not.
+    /// True if the name is one that people gave: of `ip netns`, or `init`. What a container's runtime calls its file is
+    /// not.
     is_given: bool,
 }
 
@@ -87,8 +88,8 @@ pub struct Namespaces {
 impl Namespaces {
     /// Finds them, or reads what a recording found; a recording of one namespace holds that one.
     ///
-    /// One file for all mounts and a link for each process (1.5 µs); nothing is opened or entered. Needs no privilege, but
-    /// without CAP_SYS_PTRACE only the user's own processes tell (see [`Namespaces::hidden`]).
+    /// One file for all mounts and a link for each process (1.5 µs); nothing is opened or entered. Needs no privilege,
+    /// but without CAP_SYS_PTRACE only the user's own processes tell (see [`Namespaces::hidden`]).
     pub fn read(host: &Host) -> Result<Namespaces, HostError> {
         let own = crate::netns::current(host)?;
         let mut bytes = Vec::new();

@@ -207,8 +207,8 @@ fn add_parts(block: &[u8], gather: &mut Gather, report: &mut OwnersReport) -> Re
     Ok(())
 }
 
-/// Takes any bytes as a recorded block, of either backend, and indexes what it holds. For the fuzzer: it must neither panic
-/// nor fail to end.
+/// Takes any bytes as a recorded block, of either backend, and indexes what it holds. For the fuzzer: it must neither
+/// panic nor fail to end.
 pub fn fuzz_owners(data: &[u8]) {
     for (backend, least) in [(OwnersBackend::Proc, 12), (OwnersBackend::Bpf, 8)] {
         let (mut gather, mut report) = (Gather::default(), OwnersReport::default());

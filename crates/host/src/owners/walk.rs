@@ -2,8 +2,9 @@
 //!
 //! No allocation per descriptor. getdents64 names a thousand at once, readlinkat tells what one is: 3.2 µs together,
 //! nearly all of it the kernel's, for making and finding the link's inode. Of that 1 µs is the listing, so that large
-//! tables are gone through by number instead ([`DescriptorProbe`]). fstatat costs the same as readlinkat; pidfd_getfd would be
-//! cheaper, but takes a reference to a foreign socket and may end up closing it, a side effect no reader should have.
+//! tables are gone through by number instead ([`DescriptorProbe`]). fstatat costs the same as readlinkat; pidfd_getfd
+//! would be cheaper, but takes a reference to a foreign socket and may end up closing it, a side effect no reader
+//! should have.
 use std::ffi::CStr;
 
 use record::Comm;

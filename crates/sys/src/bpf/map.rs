@@ -109,7 +109,8 @@ pub struct Batch {
 }
 
 impl Map {
-    /// Creates a map. EPERM on kernels before 5.11 also means that RLIMIT_MEMLOCK is too low: [`raise_locked_memory`] helps.
+    /// Creates a map. EPERM on kernels before 5.11 also means that RLIMIT_MEMLOCK is too low: [`raise_locked_memory`]
+    /// helps.
     ///
     /// [`raise_locked_memory`]: crate::sandbox::raise_locked_memory
     pub fn create(shape: MapShape, types: Option<ValueTypes<'_>>) -> Result<Map, SysError> {

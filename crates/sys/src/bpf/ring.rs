@@ -46,7 +46,8 @@ impl Ring {
     }
 
     /// Waits until a program has woken us or `timeout_ms` are over (-1: for ever); true if there may be something to
-    /// [`Ring::consume`]. A signal ends the wait with false. A program that writes with `BPF_RB_NO_WAKEUP` wakes nobody.
+    /// [`Ring::consume`]. A signal ends the wait with false. A program that writes with `BPF_RB_NO_WAKEUP` wakes
+    /// nobody.
     pub fn wait(&self, timeout_ms: i32) -> Result<bool, SysError> {
         let mut poll = libc::pollfd { fd: self.fd.raw(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one live pollfd.

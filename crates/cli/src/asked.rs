@@ -5,7 +5,7 @@
 //! says which and ends with exit code 3. Recordings of format 1 do not name them: nothing is said then.
 
 use record::rows::need;
-use record::{Accounting, Demand, Each, LookupId, Offer, RowCache, Source, SourceError, Table};
+use record::{Accounting, Demand, Each, LookupId, Offer, RowCache, Scan, Source, SourceError, Table};
 use sys::{Host, Mode};
 
 /// Fields that a sentence names; the others are counted.
@@ -16,7 +16,7 @@ const LOOKUPS: &str = "lookups";
 
 /// The source between: tells a recording what it is going to hold, and a replay's reader what it lacks.
 pub(crate) struct Asked<'a, T: Table> {
-    inner: &'a mut dyn Source<T>,
+    inner: &'a dyn Source<T>,
     host: &'a Host,
     /// The `need` bits that rows hold which were read by this interface for these.
     held: fn(&str, u64) -> u64,
@@ -24,41 +24,70 @@ pub(crate) struct Asked<'a, T: Table> {
 
 impl<'a, T: Table> Asked<'a, T> {
     /// Over `inner`, which reads `host`.
-    pub(crate) fn new(inner: &'a mut dyn Source<T>, host: &'a Host, held: fn(&str, u64) -> u64) -> Asked<'a, T> {
+    pub(crate) fn new(inner: &'a dyn Source<T>, host: &'a Host, held: fn(&str, u64) -> u64) -> Asked<'a, T> {
         Asked { inner, host, held }
     }
 
-    fn tell(&self, demand: &Demand<T>) {
-        let held = (self.held)(self.inner.offer(demand).door, demand.need);
+    /// The fields that rows of this demand hold, read by `interface`.
+    fn held_fields(&self, interface: &str, demand: &Demand<T>) -> Vec<&'static str> {
+        let held = (self.held)(interface, demand.need);
         let fields = T::FIELDS.iter().enumerate();
-        let mut names = fields
+        fields
             .filter(|(at, field)| demand.fields.binary_search(at).is_ok() || field.need & !held == 0)
-            .map(|(_, field)| field.name);
-        self.host.note_asked(T::NAME, &mut names);
+            .map(|(_, field)| field.name)
+            .collect()
     }
 }
 
 impl<T: Table> Source<T> for Asked<'_, T> {
-    fn offer(&self, demand: &Demand<T>) -> Offer {
-        self.inner.offer(demand)
+    fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+        let inner = self.inner.prepare(demand);
+        let held = match self.host.mode() {
+            Mode::Recording => self.held_fields(inner.offer().door, demand),
+            _ => Vec::new(),
+        };
+        Box::new(AskedScan { inner, host: self.host, held, missing: missing(self.host, demand) })
+    }
+}
+
+struct AskedScan<'a, T: Table> {
+    inner: Box<dyn Scan<T> + 'a>,
+    host: &'a Host,
+    /// Fields that a recording is going to hold.
+    held: Vec<&'static str>,
+    /// Fields that a replay was asked for and does not hold.
+    missing: Vec<&'static str>,
+}
+
+impl<T: Table> AskedScan<'_, T> {
+    fn note_held(&self) {
+        if self.host.mode() == Mode::Recording {
+            self.host.note_asked(T::NAME, &mut self.held.iter().copied());
+        }
     }
 
-    fn read(
-        &mut self,
-        demand: &Demand<T>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, T>,
-    ) -> Result<Accounting, SourceError> {
-        if self.host.mode() == Mode::Recording {
-            self.tell(demand);
-        }
-        let mut stats = self.inner.read(demand, cache, each)?;
-        let missing = missing(self.host, demand);
-        if !missing.is_empty() {
+    fn say_missing(&self, mut stats: Accounting) -> Accounting {
+        if !self.missing.is_empty() {
             stats.unanswered = true;
-            stats.add_reason(0, not_asked(T::NAME, &missing));
+            stats.add_reason(0, not_asked(T::NAME, &self.missing));
         }
-        Ok(stats)
+        stats
+    }
+}
+
+impl<T: Table> Scan<T> for AskedScan<'_, T> {
+    fn offer(&self) -> Offer {
+        self.inner.offer()
+    }
+
+    fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        self.note_held();
+        self.inner.run(each).map(|stats| self.say_missing(stats))
+    }
+
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        self.note_held();
+        self.inner.run_cached(cache, each).map(|stats| self.say_missing(stats))
     }
 }
 
@@ -140,23 +169,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use record::rows::Sockets;
-    use record::{Next, field_index};
+    use record::{Next, field_index, full_scan};
 
     /// Reads one row by the given interface.
     struct By(&'static str);
 
     impl Source<Sockets> for By {
-        fn offer(&self, _: &Demand<Sockets>) -> Offer {
-            Offer { door: self.0, ..Offer::default() }
-        }
-
-        fn read(
-            &mut self,
-            _: &Demand<Sockets>,
-            _: Option<&dyn RowCache>,
-            _: &mut Each<'_, Sockets>,
-        ) -> Result<Accounting, SourceError> {
-            Ok(Accounting::default())
+        fn prepare(&self, _: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+            full_scan::<Sockets, _>(self.0, "nothing", |_| Ok(Accounting::default()))
         }
     }
 
@@ -170,10 +190,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tape");
         let host = Host::live().recording(&file).unwrap();
-        Asked::new(&mut By(interface), &host, of_sockets).run(&demand(first), &mut |_| Next::More).unwrap();
+        Asked::new(&By(interface), &host, of_sockets).run(&demand(first), &mut |_| Next::More).unwrap();
         host.finish().unwrap();
         let host = Host::replaying(&file).unwrap();
-        let stats = Asked::new(&mut By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
+        let stats = Asked::new(&By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
         assert_eq!(stats.is_partial(), !stats.why.is_empty());
         stats.why.first().map(|why| why.text.to_string())
     }

@@ -206,26 +206,26 @@ impl Session {
         &self,
         via: Option<Via>,
         wanted: &dyn Fn(u64) -> bool,
-        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+        then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
         let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
         let namespaces = self.namespaces();
-        let (mut one, mut every);
-        let source: &mut dyn Source<Sockets> = match &namespaces {
+        let (one, every);
+        let source: &dyn Source<Sockets> = match &namespaces {
             None => {
                 one = SocketSource::new(&self.host, options).with_cache(&self.socket_cache);
-                &mut one
+                &one
             }
             Some(namespaces) => {
                 let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
                 let ways = chosen.map(|namespace| namespace.way(self.netns_id)).collect();
                 every = AllNetnsSockets::new(&self.host, options, ways, &self.socket_cache);
-                &mut every
+                &every
             }
         };
         match self.host.mode() {
             Mode::Live => then(source),
-            _ => then(&mut Asked::new(source, &self.host, asked::of_sockets)),
+            _ => then(&Asked::new(source, &self.host, asked::of_sockets)),
         }
     }
 

@@ -172,7 +172,7 @@ impl Reader<'_> {
 
     /// The rows of a filter, tested here only by what the source did not promise to test.
     fn as_offered(&self, filter: &[Expr]) -> Vec<Seen> {
-        let pushed = self.source().offer(&demand(filter)).pushed;
+        let pushed = self.source().prepare(&demand(filter)).offer().pushed;
         let left = filter.iter().zip(pushed).filter(|(_, push)| *push != Push::Exact).map(|(part, _)| part.clone());
         let test = Predicate::new(&left.collect::<Vec<_>>()).unwrap();
         self.rows(filter, &[test]).remove(0)

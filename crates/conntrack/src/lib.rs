@@ -19,7 +19,7 @@ mod sizes;
 mod source;
 pub mod stats;
 
-pub use all_netns::source::AllNetnsConntrack;
+pub use all_netns::source::{AllNetnsConntrack, AllNetnsScan};
 pub use all_netns::{Visit, in_each, in_each_for};
 pub use backends::bpf::cache::BackendCache;
 pub use backends::bpf::chains::Chains;
@@ -38,5 +38,5 @@ pub use fuzz::{fuzz_conntrack_line, fuzz_conntrack_walk, fuzz_ctnetlink};
 pub use labels::LabelNames;
 pub use netlink::DecodeError;
 pub use probe::{Probe, probe};
-pub use source::{ConntrackSource, Options};
+pub use source::{ConntrackScan, ConntrackSource, Options};
 pub use sys::WalkError;

@@ -6,7 +6,7 @@ use std::fmt;
 use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, Nat, nat_need as need};
 use record::{
-    Accounting, Demand, Each, Offer, RowCache, RowStats, Source, SourceError, SourceFault, Table, field_index,
+    Accounting, Demand, Each, Offer, RowCache, RowStats, Scan, Source, SourceError, SourceFault, Table, field_index,
 };
 use sys::{Errno, Host, Mode, NetNs, SysError, WalkError};
 
@@ -48,7 +48,7 @@ impl Options {
 }
 
 /// The kernel's entries. Reads the calling thread's network namespace unless told otherwise.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ConntrackSource<'h> {
     host: &'h Host,
     options: Options,
@@ -58,25 +58,12 @@ pub struct ConntrackSource<'h> {
     cache: Option<&'h BackendCache>,
     /// Entries of every namespace, by the walk.
     all: bool,
-    /// What the last run met.
-    chains: Option<Chains>,
-    /// Of a walk of several namespaces that others finish, or of which this is the rest.
-    shared: Option<&'h RefCell<HandedOut>>,
 }
 
 impl<'h> ConntrackSource<'h> {
     /// Entries of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> ConntrackSource<'h> {
-        ConntrackSource {
-            host,
-            options,
-            forced: options.via,
-            netns: None,
-            cache: None,
-            all: false,
-            chains: None,
-            shared: None,
-        }
+        ConntrackSource { host, options, forced: options.via, netns: None, cache: None, all: false }
     }
 
     /// Entries of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -98,29 +85,17 @@ impl<'h> ConntrackSource<'h> {
         self
     }
 
-    /// Part of a reading of several sources: notes there what a walk hands out, and leaves out what is noted.
-    pub(crate) fn sharing(mut self, out: &'h RefCell<HandedOut>) -> ConntrackSource<'h> {
-        self.shared = Some(out);
-        self
-    }
-
     /// Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
     pub(crate) fn is_followed(&self) -> bool {
         if self.host.is_replay() { self.recorded().netlink } else { self.options.via != Some(Via::Bpf) }
-    }
-
-    /// Lengths of the hash table's chains, as the last run met them: those of all namespaces together, whichever was read.
-    /// `None` by other backends than the walk, and if the table was not walked to its end or its size changed meanwhile.
-    pub fn chains(&self) -> Option<Chains> {
-        self.chains
     }
 
     fn place(&self) -> NetnsRef<'h> {
         NetnsRef { netns: self.netns, netns_id: self.options.netns_id }
     }
 
-    /// The backend and the kernel's filter, the same for `offer` and `run`.
-    fn plan(&self, demand: &Demand<Nat>) -> Plan {
+    /// Chooses the backend and the kernel's filter.
+    pub fn scan(&self, demand: &Demand<Nat>) -> ConntrackScan<'h> {
         let entries = Size::of_entries(self.host, self.place()).read();
         let size = entries.zip(Size::of_buckets(self.host, self.place()).read());
         // Saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
@@ -150,7 +125,20 @@ impl<'h> ConntrackSource<'h> {
             Via::Proc => split = Split::default(),
         }
         let is_empty = self.options.table == CtTable::Conntrack && entries == Some(0) && !self.all;
-        Plan { choice, split, walk, passed_over, is_empty }
+        let fits = demand.need & CHANGES_BY_ITSELF == 0 && self.host.mode() == Mode::Live;
+        ConntrackScan {
+            source: self.clone(),
+            choice,
+            split,
+            walk,
+            passed_over,
+            is_empty,
+            need: demand.need,
+            filtered_need: filtered_need(demand),
+            timeout: field_index::<Nat>("timeout_s").filter(|_| fits),
+            narrower: self.narrower_filters(demand),
+            chains: None,
+        }
     }
 
     /// Whether the walk is possible here and pays.
@@ -211,7 +199,7 @@ impl<'h> ConntrackSource<'h> {
 
     // What the recording lacks though this run wants it: filters it was made with, but for the one that this run would
     // have asked the kernel for.
-    fn narrower_filters(&self, demand: &Demand<Nat>) -> Vec<&str> {
+    fn narrower_filters(&self, demand: &Demand<Nat>) -> Vec<&'h str> {
         let wanted = [true, false].map(|worth| split(&demand.conjuncts, || worth).filter);
         let families = |filter: KernelFilter| [0, 2, 10].map(|family| note_of(&filter.of_family(family)));
         let own: Vec<String> = wanted.into_iter().flat_map(families).collect();
@@ -219,7 +207,7 @@ impl<'h> ConntrackSource<'h> {
     }
 
     // The notes of this namespace's streams that tell of a filter.
-    fn recorded_filters(&self) -> Vec<&str> {
+    fn recorded_filters(&self) -> Vec<&'h str> {
         let keys = [0, 2, 10].map(|family| key(self.options.table, self.options.netns_id, family));
         let walk = bpf::key(self.options.netns_id, self.all);
         let ours = |of: &str| keys.iter().any(|key| **key == *of) || *walk == *of;
@@ -236,7 +224,10 @@ fn note_of(filter: &KernelFilter) -> String {
     if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
-struct Plan {
+/// A reading of one namespace's entries, or of all by the walk, prepared.
+#[derive(Debug)]
+pub struct ConntrackScan<'h> {
+    source: ConntrackSource<'h>,
     choice: Choice,
     split: Split,
     walk: WalkFilter,
@@ -244,13 +235,29 @@ struct Plan {
     passed_over: Option<Box<str>>,
     /// The kernel counts no entry: a dump would look into every bucket of the host for nothing.
     is_empty: bool,
+    /// `need` bits of the demand.
+    need: u64,
+    /// `need` bits of the fields that the filter tests.
+    filtered_need: u64,
+    /// The field that stands beside a row's bytes, if rows may be shown as bytes.
+    timeout: Option<usize>,
+    /// Filters that a recording was made with and that leave out entries of this demand.
+    narrower: Vec<&'h str>,
+    /// What the last run met.
+    chains: Option<Chains>,
 }
 
 impl Source<Nat> for ConntrackSource<'_> {
-    fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        let Plan { choice, split, walk, passed_over, is_empty } = self.plan(demand);
-        let what = self.options.table.what();
-        let of_all = if self.all { " of all network namespaces in one pass" } else { "" };
+    fn prepare(&self, demand: &Demand<Nat>) -> Box<dyn Scan<Nat> + '_> {
+        Box::new(self.scan(demand))
+    }
+}
+
+impl Scan<Nat> for ConntrackScan<'_> {
+    fn offer(&self) -> Offer {
+        let ConntrackScan { source, choice, split, walk, passed_over, .. } = self;
+        let what = source.options.table.what();
+        let of_all = if source.all { " of all network namespaces in one pass" } else { "" };
         let kernel = match choice.via {
             Via::Bpf if !walk.is_any() => format!("; the walk filters by {}", walk.words()),
             Via::Netlink if !split.filter.words().is_empty() => {
@@ -259,44 +266,67 @@ impl Source<Nat> for ConntrackSource<'_> {
             _ => String::new(),
         };
         let mut explain = vec![format!("{what}{of_all} by {} ({}){kernel}", choice.via.name(), choice.why)];
-        if let Some(why) = passed_over.filter(|_| choice.via != Via::Bpf) {
+        if let Some(why) = passed_over.as_ref().filter(|_| choice.via != Via::Bpf) {
             explain.push(format!("not by bpf, which would be cheaper: {why}"));
         }
-        if is_empty {
+        if self.is_empty {
             explain.push("the kernel counts no entry: nothing is read".into());
         }
-        if self.host.is_replay() {
-            explain.extend(self.recorded_filters().iter().map(|note| format!("recorded with a {note}")));
+        if source.host.is_replay() {
+            explain.extend(source.recorded_filters().iter().map(|note| format!("recorded with a {note}")));
         }
-        let forced = self.forced.filter(|_| self.options.table == CtTable::Conntrack && !self.host.is_replay());
+        let forced = source.forced.filter(|_| source.options.table == CtTable::Conntrack && !source.host.is_replay());
         let backends = forced.map(backends).unwrap_or_default();
-        Offer { door: choice.via.name(), pushed: split.pushed, lacks: choice.lacks(), backends, explain }
+        Offer { door: choice.via.name(), pushed: split.pushed.clone(), lacks: choice.lacks(), backends, explain }
+    }
+
+    fn run(&mut self, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        self.read(None, each, &RefCell::new(self.own_handed_out()))
     }
 
     // Rows of the walk are shown as bytes, unless more of them than the time left changes by itself.
-    fn read(
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let cache = self.may_show_bytes(cache).then_some(cache);
+        self.read(cache, each, &RefCell::new(self.own_handed_out()))
+    }
+}
+
+impl ConntrackScan<'_> {
+    /// Lengths of the hash table's chains, as the last run met them: those of all namespaces together, whichever was read.
+    /// `None` by other backends than the walk, and if the table was not walked to its end or its size changed meanwhile.
+    pub fn chains(&self) -> Option<Chains> {
+        self.chains
+    }
+
+    /// True if rows may be shown to `cache` as bytes: only the time that is left changes by itself.
+    pub(crate) fn may_show_bytes(&self, cache: &dyn RowCache) -> bool {
+        self.timeout.is_some_and(|field| cache.exclude_field(field))
+    }
+
+    fn own_handed_out(&self) -> HandedOut {
+        if self.source.is_followed() { HandedOut::noting() } else { HandedOut::default() }
+    }
+
+    /// Reads, notes in `handed_out` what the walk hands out, and leaves out what is noted there already.
+    pub(crate) fn read(
         &mut self,
-        demand: &Demand<Nat>,
         cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Nat>,
+        handed_out: &RefCell<HandedOut>,
     ) -> Result<Accounting, SourceError> {
-        let fits = demand.need & CHANGES_BY_ITSELF == 0 && self.host.mode() == Mode::Live;
-        let timeout = field_index::<Nat>("timeout_s").filter(|_| fits);
-        let cache = cache.filter(|cache| timeout.is_some_and(|field| cache.exclude_field(field)));
-        let Plan { choice, split, walk, is_empty, .. } = self.plan(demand);
+        let ConntrackScan { source, choice, split, walk, need: demanded, .. } = self;
         let mut stats = RowStats::default();
-        for note in self.narrower_filters(demand) {
+        for note in &self.narrower {
             stats.unanswered(format!("the recording was made with a {note}: other entries are missing"));
         }
-        if is_empty {
+        if self.is_empty {
             stats.used(choice.via.name());
             return Ok(stats.close());
         }
-        let host = self.host;
-        let labels = (demand.need & need::LABELS != 0).then(|| LabelNames::read(host));
+        let host = source.host;
+        let labels = (*demanded & need::LABELS != 0).then(|| LabelNames::read(host));
         let now_ns = host.now().since_1970_ns();
-        let own = RefCell::new(if self.is_followed() { HandedOut::noting() } else { HandedOut::default() });
-        let handed_out = &mut *self.shared.unwrap_or(&own).borrow_mut();
+        let handed_out = &mut *handed_out.borrow_mut();
         let rows = Rows {
             each,
             cache,
@@ -309,15 +339,15 @@ impl Source<Nat> for ConntrackSource<'_> {
             handed_out,
         };
         self.chains = None;
-        let mut run = Run { source: self, rows, chains: None, by_proc: false };
+        let mut run = Run { source, rows, chains: None, by_proc: false };
         let ended = match choice.via {
             Via::Proc => run.by_proc().map_err(ReadFailure::Proc),
-            Via::Bpf => run.by_walk(demand.need, &walk, &split.filter),
+            Via::Bpf => run.by_walk(*demanded, walk, &split.filter),
             Via::Netlink => run.by_netlink_or_proc(&split.filter),
         };
         let by_proc_instead = choice.via != Via::Proc && run.by_proc;
         let (unnamed, chains) = (run.rows.unnamed, run.chains);
-        if by_proc_instead && filtered_need(demand) & PROC_LACKS != 0 {
+        if by_proc_instead && self.filtered_need & PROC_LACKS != 0 {
             stats.incomplete(0, "the filter tests fields that /proc/net/nf_conntrack lacks: entries may be missing");
         }
         self.chains = chains;
@@ -327,11 +357,11 @@ impl Source<Nat> for ConntrackSource<'_> {
         match ended {
             Ok(()) => Ok(stats.close()),
             Err(trouble) if stats.rows() > 0 => {
-                let what = self.options.table.what();
+                let what = source.options.table.what();
                 stats.incomplete(0, format!("{what} {} incomplete: {trouble}", netlink::is_or_are(what)));
                 Ok(stats.close())
             }
-            Err(trouble) => Err(trouble.into_error(self.options.table)),
+            Err(trouble) => Err(trouble.into_error(source.options.table)),
         }
     }
 }

@@ -13,8 +13,8 @@ use conntrack::{
 };
 use record::rows::{Conntrack, CtStatus, Nat, nat_need};
 use record::{
-    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Reused, RowBytes, RowCache, Source, Table,
-    Test, Value, field_index,
+    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Reused, RowBytes, RowCache, Scan, Source,
+    Table, Test, Value, field_index,
 };
 use sys::caps::Cap;
 use sys::fault::{Fault, arm, disarm_all};
@@ -42,7 +42,7 @@ fn read(
     mut each: impl FnMut(&Conntrack<'_>),
 ) -> Accounting {
     let host = Host::live();
-    let mut source = ConntrackSource::new(&host, options(via)).with_cache(cache);
+    let source = ConntrackSource::new(&host, options(via)).with_cache(cache);
     let read = source.run(demand, &mut |row| {
         each(row);
         Next::More
@@ -202,8 +202,8 @@ fn root_rows_are_known_again_but_for_their_time() {
         let again = |known: &Known, fields: &[&str]| {
             known.again.borrow_mut().clear();
             let mut fresh = Vec::new();
-            let mut source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
-            let read = source.read(&demand(fields, Vec::new()), Some(known), &mut |row| {
+            let source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
+            let read = source.prepare(&demand(fields, Vec::new())).run_cached(known, &mut |row| {
                 let (text, timeout_s) = told(row);
                 let bytes = known.asked.take();
                 if !bytes.is_empty() {
@@ -326,9 +326,9 @@ fn root_all_namespaces_in_one_pass() {
         *found.entry(row.netns_id).or_default() += 1;
         Next::More
     };
-    let mut source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
+    let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
-    assert_eq!(source.offer(&demand).door, "bpf");
+    assert_eq!(source.prepare(&demand).offer().door, "bpf");
     let stats = source.run(&demand, &mut each).unwrap();
     assert_eq!(stats.via, ["bpf"], "{:?} {:?}", cache.refused(), stats);
     assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
@@ -390,7 +390,7 @@ fn missing_and_double_of_all(cache: &BackendCache, fixed: &Fixed, netns_id: u64)
     let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
     let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
     let way = NetnsTarget { netns_id, is_here: false, path: None, pid: None };
-    let mut source = AllNetnsConntrack::new(&host, options, vec![way]).with_cache(cache);
+    let source = AllNetnsConntrack::new(&host, options, vec![way]).with_cache(cache);
     let stats = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
         if row.netns_id == netns_id {
             count(&mut found, fixed, row);
@@ -514,9 +514,10 @@ fn root_chains_that_are_too_long() {
     lab.inside(|| {
         let host = Host::live();
         let chains = |via| {
-            let mut source = ConntrackSource::new(&host, options(Some(via)));
-            assert!(!source.run(&demand(&["orig_src"], Vec::new()), &mut |_| Next::More).unwrap().incomplete);
-            source.chains()
+            let source = ConntrackSource::new(&host, options(Some(via)));
+            let mut scan = source.scan(&demand(&["orig_src"], Vec::new()));
+            assert!(!scan.run(&mut |_| Next::More).unwrap().incomplete);
+            scan.chains()
         };
         let walked = chains(Via::Bpf).unwrap();
         // 195 a bucket, others' entries beside: eight standard deviations more than that is no accident.
@@ -553,7 +554,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         disarm_all();
         assert_eq!((dumped.unwrap().rows, out), (25_000, 25_000));
 
-        let mut source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
+        let source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
         let demand = demand(&["orig_src"], Vec::new());
         arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let stats = source.run(&demand, &mut |_| Next::More).unwrap();
@@ -563,7 +564,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
         for works in [2, 3, 5] {
             let mut entries = std::collections::HashSet::new();
-            let mut source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
+            let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
             arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
             let stats = source.run(&demand, &mut |row| {
                 assert!(entries.insert((row.orig, row.zone)), "{:?} came twice", row.orig);
@@ -576,7 +577,7 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
             assert!(stats.why.iter().any(|why| why.text.starts_with("the rest was read by netlink")), "{stats:?}");
         }
         // Before the first row another backend takes over, unless this one was insisted on.
-        let mut source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
+        let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
         arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
         let stats = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
@@ -604,7 +605,7 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     let read = || {
         let mut entries = std::collections::HashSet::new();
-        let mut source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
+        let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
         let stats = source.run(&demand, &mut |row| {
             assert!(entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
             Next::More
@@ -650,7 +651,7 @@ fn root_without_the_rights_netlink_takes_over() {
         let mut rows = 0;
         let stats = read(&cache, None, &demand, |_| rows += 1);
         assert_eq!((rows, &stats.via[..]), (300, &["netlink"][..]));
-        let offer = ConntrackSource::new(&host, options(None)).with_cache(&cache).offer(&demand);
+        let offer = ConntrackSource::new(&host, options(None)).with_cache(&cache).prepare(&demand).offer();
         assert!(offer.explain.iter().any(|line| line.contains("not by bpf")), "{offer:?}");
         let forced = ConntrackSource::new(&host, options(Some(Via::Bpf))).run(&demand, &mut |_| Next::More);
         let error = forced.unwrap_err().to_string();
@@ -667,12 +668,12 @@ fn root_a_recorded_walk_is_read_again() {
     let of = |host: &Host, id: u64| {
         let mut rows = Vec::new();
         let options = Options { via: Some(Via::Bpf), ..Options::new(id) };
-        let mut source = ConntrackSource::new(host, options);
-        let stats = source.run(&demand(EVERY_FIELD, vec![is("family", "inet")]), &mut |row| {
+        let mut scan = ConntrackSource::new(host, options).scan(&demand(EVERY_FIELD, vec![is("family", "inet")]));
+        let stats = scan.run(&mut |row| {
             rows.push(told(row));
             Next::More
         });
-        (rows, source.chains().unwrap(), stats.unwrap())
+        (rows, scan.chains().unwrap(), stats.unwrap())
     };
     let id = lab.inside(|| sys::netns::current_inode().unwrap());
     let live = lab.inside(|| {

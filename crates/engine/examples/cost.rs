@@ -7,8 +7,7 @@
 use engine::{Fold, Plan, Predicate, Request, Sort, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
-    Accounting, Addr, Columns, Demand, Each, Lookups, Next, Offer, Round, RowCache, Sink, SinkError, Source,
-    SourceError, State, Value,
+    Accounting, Addr, Columns, Demand, Lookups, Next, Round, Scan, Sink, SinkError, Source, State, Value, full_scan,
 };
 use std::time::Instant;
 
@@ -26,22 +25,15 @@ impl Canned {
 }
 
 impl Source<Sockets> for Canned {
-    fn offer(&self, _: &Demand<Sockets>) -> Offer {
-        Offer::default()
-    }
-
-    fn read(
-        &mut self,
-        _: &Demand<Sockets>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
-        let mut seen = 0;
-        self.each(|row| {
-            seen += 1;
-            let _ = each(row);
-        });
-        Ok(Accounting { seen, ..Accounting::default() })
+    fn prepare(&self, _: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        full_scan::<Sockets, _>("canned", "canned rows", |each| {
+            let mut seen = 0;
+            self.each(|row| {
+                seen += 1;
+                let _ = each(row);
+            });
+            Ok(Accounting { seen, ..Accounting::default() })
+        })
     }
 }
 

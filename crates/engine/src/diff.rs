@@ -15,7 +15,9 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use record::rows::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
-use record::{Accounting, Demand, Each, Next, Offer, Reused, RowBytes, RowCache, Source, SourceError, field_index};
+use record::{
+    Accounting, Demand, Each, Next, Offer, Reused, RowBytes, RowCache, Scan, Source, SourceError, field_index,
+};
 use std::cell::RefCell;
 use std::hash::BuildHasher;
 
@@ -254,6 +256,38 @@ impl<T: DiffTable> DiffState<T> {
         }
         self.whole = whole;
     }
+
+    /// Ends a round that was read: hands the rows that are gone to `each`, which answers `None` if nobody wants them.
+    fn finish(
+        &mut self,
+        read: Result<Accounting, SourceError>,
+        mut stopped: bool,
+        each: &mut dyn FnMut(&T::Row<'_>) -> Option<Next>,
+    ) -> Result<Accounting, SourceError> {
+        let mut stats = match read {
+            Ok(stats) => stats,
+            Err(error) => {
+                self.end(false, &mut |_| {});
+                return Err(error);
+            }
+        };
+        let whole = !stopped && !stats.lacks_rows();
+        let mut gone = 0;
+        self.end(whole, &mut |row| {
+            if !stopped {
+                if let Some(next) = each(row) {
+                    gone += 1;
+                    stopped = next == Next::Stop;
+                }
+            }
+        });
+        stats.seen += gone;
+        if self.left_out > 0 {
+            let words = format!("more than {} rows: the others have no rates and are not missed", self.rows_max);
+            stats.add_reason(self.left_out, words);
+        }
+        Ok(stats)
+    }
 }
 
 /// A source whose rows know what they were in the round before.
@@ -261,15 +295,15 @@ impl<T: DiffTable> DiffState<T> {
 /// Rows that are gone come last, if the demand has `change` in it; as what they were when they were seen last, they
 /// have passed the part of the filter that the source does. What no longer passes that part is gone, too.
 pub struct DiffSource<'s, T: DiffTable> {
-    source: &'s mut dyn Source<T>,
-    memory: &'s mut DiffState<T>,
+    source: &'s dyn Source<T>,
+    state: &'s RefCell<DiffState<T>>,
     now_ns: u64,
 }
 
 impl<'s, T: DiffTable> DiffSource<'s, T> {
     /// One round over `source`, at `now_ns` of a clock that does not jump (in a replay: the recorded time).
-    pub fn new(source: &'s mut dyn Source<T>, memory: &'s mut DiffState<T>, now_ns: u64) -> DiffSource<'s, T> {
-        DiffSource { source, memory, now_ns }
+    pub fn new(source: &'s dyn Source<T>, state: &'s RefCell<DiffState<T>>, now_ns: u64) -> DiffSource<'s, T> {
+        DiffSource { source, state, now_ns }
     }
 }
 
@@ -283,89 +317,76 @@ fn is_wanted<T: DiffTable>(demand: &Demand<T>) -> bool {
 const CHANGE: &str = "change";
 
 impl<T: DiffTable> Source<T> for DiffSource<'_, T> {
-    fn offer(&self, demand: &Demand<T>) -> Offer {
-        self.source.offer(demand)
+    fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+        let inner = self.source.prepare(demand);
+        if !is_wanted(demand) {
+            return inner;
+        }
+        let shows_gone = field_index::<T>(CHANGE).is_some_and(|change| demand.fields.contains(&change));
+        Box::new(DiffScan { inner, state: self.state, now_ns: self.now_ns, shows_gone })
+    }
+}
+
+/// A scan whose rows are compared with the round before.
+struct DiffScan<'s, T: DiffTable> {
+    inner: Box<dyn Scan<T> + 's>,
+    state: &'s RefCell<DiffState<T>>,
+    now_ns: u64,
+    /// True if rows that are gone are handed out, too.
+    shows_gone: bool,
+}
+
+impl<T: DiffTable> Scan<T> for DiffScan<'_, T> {
+    fn offer(&self) -> Offer {
+        self.inner.offer()
     }
 
-    fn read(
-        &mut self,
-        demand: &Demand<T>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, T>,
-    ) -> Result<Accounting, SourceError> {
-        if !is_wanted(demand) {
-            return self.source.read(demand, cache, each);
-        }
-        self.memory.begin(self.now_ns);
+    fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        let state = &mut *self.state.borrow_mut();
+        state.begin(self.now_ns);
         let mut stopped = false;
-        let read = self.all(demand, cache, &mut |row| {
-            let next = each(row);
+        let read = self.inner.run(&mut |row| {
+            let next = each(&T::with_diff(row, &state.meet(row)));
             stopped |= next == Next::Stop;
             next
         });
-        let (mut stats, ended) = match read {
-            Ok(read) => read,
-            Err(error) => {
-                self.memory.end(false, &mut |_| {});
-                return Err(error);
-            }
-        };
-        stopped |= ended;
-        let memory = &mut *self.memory;
-        let whole = !stopped && !stats.lacks_rows();
-        let wanted = field_index::<T>(CHANGE).is_some_and(|change| demand.fields.contains(&change));
-        let mut gone = 0;
-        memory.end(whole, &mut |row| {
-            if wanted && !stopped {
-                gone += 1;
-                cache.into_iter().for_each(|cache| cache.set_tag(None));
-                stopped = each(row) == Next::Stop;
-            }
-        });
-        stats.seen += gone;
-        if memory.left_out > 0 {
-            let words = format!("more than {} rows: the others have no rates and are not missed", memory.rows_max);
-            stats.add_reason(memory.left_out, words);
-        }
-        Ok(stats)
+        state.finish(read, stopped, &mut |row| if self.shows_gone { Some(each(row)) } else { None })
     }
-}
 
-impl<T: DiffTable> DiffSource<'_, T> {
-    /// Every row of the source, with what is known of it; true if a row that had not changed was the last one wanted.
-    fn all(
-        &mut self,
-        demand: &Demand<T>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, T>,
-    ) -> Result<(Accounting, bool), SourceError> {
-        let Some(cache) = cache else {
-            let memory = &mut *self.memory;
-            let stats = self.source.run(demand, &mut |row| each(&T::with_diff(row, &memory.meet(row))))?;
-            return Ok((stats, false));
-        };
-        let through = Through { memory: RefCell::new((&mut *self.memory, false)), cache };
-        let stats = self.source.read(demand, Some(&through), &mut |row| {
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        let mut state = self.state.borrow_mut();
+        state.begin(self.now_ns);
+        let through = Through { state: RefCell::new((&mut *state, false)), cache };
+        let mut stopped = false;
+        let read = self.inner.run_cached(&through, &mut |row| {
             let diff = through.meet(row);
-            each(&T::with_diff(row, &diff))
-        })?;
-        Ok((stats, through.memory.into_inner().1))
+            let next = each(&T::with_diff(row, &diff));
+            stopped |= next == Next::Stop;
+            next
+        });
+        let (state, stopped_by_reused) = through.state.into_inner();
+        state.finish(read, stopped || stopped_by_reused, &mut |row| {
+            self.shows_gone.then(|| {
+                cache.set_tag(None);
+                each(row)
+            })
+        })
     }
 }
 
-/// Notes rows that are the same as before on their way to who knows them by their bytes.
+/// Passes rows on to the cache of the engine and marks those that it reuses as seen.
 struct Through<'m, T: DiffTable> {
-    /// With whether no more rows were wanted.
-    memory: RefCell<(&'m mut DiffState<T>, bool)>,
+    /// With whether no more rows were wanted after a reused one.
+    state: RefCell<(&'m mut DiffState<T>, bool)>,
     cache: &'m dyn RowCache,
 }
 
 impl<T: DiffTable> Through<'_, T> {
     #[inline]
     fn meet(&self, row: &T::Row<'_>) -> RowDiff {
-        let memory = &mut *self.memory.borrow_mut().0;
-        let diff = memory.meet(row);
-        self.cache.set_tag(memory.settled);
+        let state = &mut *self.state.borrow_mut().0;
+        let diff = state.meet(row);
+        self.cache.set_tag(state.settled);
         diff
     }
 }
@@ -378,9 +399,9 @@ impl<T: DiffTable> RowCache for Through<'_, T> {
     #[inline]
     fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
         let again = self.cache.reuse(bytes)?;
-        let mut memory = self.memory.borrow_mut();
-        memory.0.touch(again.tag);
-        memory.1 |= again.next == Next::Stop;
+        let mut state = self.state.borrow_mut();
+        state.0.touch(again.tag);
+        state.1 |= again.next == Next::Stop;
         Some(again)
     }
 

@@ -37,7 +37,7 @@ use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
 use crate::predicate::ResidualFilter;
 use crate::rendered_rows::RenderedRows;
-use record::{Accounting, Columns, Get, Lookups, Next, Round, Sink, SinkError, Source, Table, Value};
+use record::{Accounting, Columns, Get, Lookups, Next, Round, Scan, Sink, SinkError, Source, Table, Value};
 use std::mem;
 
 pub use cached::CachedPlan;
@@ -59,24 +59,25 @@ impl<T: Table> Plan<T> {
     /// each for the default columns), or about twice the limit; grouping holds the groups.
     pub fn run(
         &self,
-        source: &mut dyn Source<T>,
+        source: &dyn Source<T>,
         lookups: &Lookups<'_>,
         sink: &mut dyn Sink,
         round: Option<Round>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
-        let gate = self.gate(source, lookups, stop)?;
-        self.read(source, &gate, self.out(sink, round), None)
+        let mut scan = source.prepare(&self.demand);
+        let gate = self.gate(&*scan, lookups, stop)?;
+        self.read(&mut *scan, &gate, self.out(sink, round), None)
     }
 
     /// The question goes back once, before any row comes forward.
     fn gate<'g>(
         &'g self,
-        source: &dyn Source<T>,
+        scan: &dyn Scan<T>,
         lookups: &'g Lookups<'g>,
         stop: &'g dyn Fn() -> bool,
     ) -> Result<Gate<'g, T>, RunError> {
-        let offer = source.offer(&self.demand);
+        let offer = scan.offer();
         self.check(&offer).map_err(RunError::Unanswered)?;
         Ok(Gate { residual: self.predicate.residual(&offer.pushed), gap: self.filter_gap(&offer), lookups, stop })
     }
@@ -87,7 +88,7 @@ impl<T: Table> Plan<T> {
 
     fn read(
         &self,
-        source: &mut dyn Source<T>,
+        scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         mut out: Out<'_>,
         rendered: Option<&mut RenderedRows>,
@@ -99,10 +100,10 @@ impl<T: Table> Plan<T> {
             Accounting::default()
         } else {
             match (&self.work, rendered) {
-                (Work::Stream, Some(rendered)) => self.stream_cached(source, gate, &mut out, &mut pass, rendered)?,
-                (Work::Stream, None) => self.stream(source, gate, &mut out, &mut pass)?,
-                (Work::Sort(keys), _) => self.sorted(keys, source, gate, &mut out, &mut pass)?,
-                (Work::Group(how), _) => self.grouped(how, source, gate, &mut out, &mut pass)?,
+                (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
+                (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
+                (Work::Sort(keys), _) => self.sorted(keys, scan, gate, &mut out, &mut pass)?,
+                (Work::Group(how), _) => self.grouped(how, scan, gate, &mut out, &mut pass)?,
             }
         };
         add_gap(gate.gap.as_deref(), &mut from_source);
@@ -112,7 +113,7 @@ impl<T: Table> Plan<T> {
     /// Rows go out as they come.
     fn stream(
         &self,
-        source: &mut dyn Source<T>,
+        scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         out: &mut Out<'_>,
         pass: &mut Pass,
@@ -120,7 +121,7 @@ impl<T: Table> Plan<T> {
         // One vector for all rows, see `recycled`.
         let mut spare = vec![Value::Null; self.cells.len()];
         let limit = self.limit.unwrap_or(u64::MAX);
-        let from_source = source.run(&self.demand, &mut |row| {
+        let from_source = scan.run(&mut |row| {
             if !gate.admits(row, pass) {
                 return pass.next();
             }
@@ -142,7 +143,7 @@ impl<T: Table> Plan<T> {
     fn sorted(
         &self,
         keys: &[(usize, bool)],
-        source: &mut dyn Source<T>,
+        scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         out: &mut Out<'_>,
         pass: &mut Pass,
@@ -151,7 +152,7 @@ impl<T: Table> Plan<T> {
         let shown = self.columns.0.len();
         let mut sorter = Sorter::new(keys, self.cells.len(), shown, self.limit_in_memory());
         let mut passed = 0;
-        let from_source = self.collect(source, gate, pass, &mut |cells| {
+        let from_source = self.collect(scan, gate, pass, &mut |cells| {
             passed += 1;
             sorter.add(cells);
         })?;
@@ -170,14 +171,14 @@ impl<T: Table> Plan<T> {
     fn grouped(
         &self,
         how: &Grouping,
-        source: &mut dyn Source<T>,
+        scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         out: &mut Out<'_>,
         pass: &mut Pass,
     ) -> Result<Accounting, RunError> {
         let mut grouper = Grouper::new(how.keys, how.folds.clone());
         let mut grouped = 0;
-        let from_source = self.collect(source, gate, pass, &mut |cells| {
+        let from_source = self.collect(scan, gate, pass, &mut |cells| {
             grouped += 1;
             grouper.add(cells);
         })?;
@@ -196,13 +197,13 @@ impl<T: Table> Plan<T> {
     /// Hands the cells of every row that passes to `keep`.
     fn collect(
         &self,
-        source: &mut dyn Source<T>,
+        scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         pass: &mut Pass,
         keep: &mut dyn FnMut(&[Value<'_>]),
     ) -> Result<Accounting, RunError> {
         let mut spare = vec![Value::Null; self.cells.len()];
-        let from_source = source.run(&self.demand, &mut |row| {
+        let from_source = scan.run(&mut |row| {
             if gate.admits(row, pass) {
                 let mut cells = mem::take(&mut spare);
                 fill(&self.cells, row, gate.lookups, &mut cells);

@@ -6,8 +6,9 @@ use crate::plan::{Plan, Request};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
-    Round, RowCache, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
+    Round, Scan, Sink, SinkError, Source, SourceError, SourceFault, State, Value, field_index,
 };
+use std::cell::Cell;
 
 #[global_allocator]
 static HEAP: sys::allocator::Counting = sys::allocator::Counting;
@@ -21,30 +22,43 @@ pub(crate) struct Canned {
     pub(crate) extra: Accounting,
     pub(crate) fails: bool,
     /// Rows handed out so far.
-    pub(crate) handed: usize,
+    pub(crate) handed: Cell<usize>,
+    /// Scans prepared so far.
+    pub(crate) prepared: Cell<usize>,
     /// The row, counted from 1, that gets lost on its way.
     pub(crate) loses: Option<usize>,
 }
 
 impl Source<Sockets> for Canned {
-    fn offer(&self, _: &Demand<Sockets>) -> Offer {
-        Offer { door: "canned", pushed: self.pushed.clone(), ..Offer::default() }
+    fn prepare(&self, _: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        self.prepared.set(self.prepared.get() + 1);
+        Box::new(CannedScan(self))
+    }
+}
+
+/// A scan of [`Canned`].
+pub(crate) struct CannedScan<'c>(pub(crate) &'c Canned);
+
+impl Scan<Sockets> for CannedScan<'_> {
+    fn offer(&self) -> Offer {
+        Offer { door: "canned", pushed: self.0.pushed.clone(), ..Offer::default() }
     }
 
-    fn read(
-        &mut self,
-        _: &Demand<Sockets>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.0.read(each)
+    }
+}
+
+impl Canned {
+    fn read(&self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         if self.fails {
             return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
         }
         let mut stats = self.extra.clone();
         for row in &self.rows {
-            self.handed += 1;
+            self.handed.set(self.handed.get() + 1);
             stats.seen += 1;
-            if self.loses == Some(self.handed) {
+            if self.loses == Some(self.handed.get()) {
                 continue;
             }
             if each(row) == Next::Stop {

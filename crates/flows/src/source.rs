@@ -6,7 +6,7 @@ use crate::steps::{self, OURS};
 use crate::{Grouping, Homes, Listeners, Ranges, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, BackendLacks, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, RowCache, Source,
+    Accounting, BackendLacks, Demand, Each, Expr, Key, Lookups, Next, Offer, Owner, Proto, Push, Scan, Source,
     SourceError, State,
 };
 
@@ -26,7 +26,7 @@ pub struct Conjunct<'a> {
     /// The part as the sockets' source reads it, to do it in the kernel if it can.
     pub expr: Expr,
     /// The same part as a test; called only where the source does not answer for it exactly.
-    pub test: Box<dyn FnMut(&Socket<'_>) -> bool + 'a>,
+    pub test: Box<dyn Fn(&Socket<'_>) -> bool + 'a>,
 }
 
 /// How flows are made.
@@ -43,28 +43,23 @@ pub struct Options<'a> {
     pub homes: Option<Homes>,
 }
 
-/// Flows out of sockets. Memory is that of the flows ([`Grouping`]), not of the sockets.
+/// Flows made of the sockets of another source.
 pub struct FlowSource<'a> {
-    sockets: &'a mut dyn Source<Sockets>,
+    sockets: &'a dyn Source<Sockets>,
     lookups: Lookups<'a>,
     options: Options<'a>,
-    listeners: Listeners,
-    grouping: Grouping,
 }
 
 impl<'a> FlowSource<'a> {
-    /// Flows of what `sockets` gives; owners come from `lookups`, which must be filled before a run.
-    pub fn new(sockets: &'a mut dyn Source<Sockets>, lookups: Lookups<'a>, options: Options<'a>) -> FlowSource<'a> {
-        FlowSource { sockets, lookups, options, listeners: Listeners::new(), grouping: Grouping::new() }
+    /// Makes flows of the rows of `sockets`. Owners come from `lookups`, which must be filled before a run.
+    pub fn new(sockets: &'a dyn Source<Sockets>, lookups: Lookups<'a>, options: Options<'a>) -> FlowSource<'a> {
+        FlowSource { sockets, lookups, options }
     }
 
-    fn protocols(&self) -> Vec<Proto> {
-        steps::protocols(self.options.conjuncts.iter().map(|c| &c.expr))
-    }
-
+    /// The demand of step 2.
     fn connections(&self, protos: &[Proto], wanted: &Demand<Flows>) -> Demand<Sockets> {
-        // To be sure of the other end of a connection one must have seen all: the filter is then applied here, and a flow
-        // is shown if either end passes.
+        // With several namespaces a connection may be known from its other end alone, so all connections are read and a
+        // flow is shown if either end passes the filter.
         let pushed = if self.options.homes.is_some() { &[] } else { self.options.conjuncts.as_slice() };
         let user = pushed.iter().map(|c| c.expr.clone());
         let mut demand = steps::connections(protos, self.options.rule == Rule::Lstf, wanted, user);
@@ -73,13 +68,52 @@ impl<'a> FlowSource<'a> {
         }
         demand
     }
+}
 
+impl Source<Flows> for FlowSource<'_> {
+    fn prepare(&self, demand: &Demand<Flows>) -> Box<dyn Scan<Flows> + '_> {
+        let protos = steps::protocols(self.options.conjuncts.iter().map(|c| &c.expr));
+        let services = protos.iter().map(|proto| (*proto, self.sockets.prepare(&steps::services(*proto)))).collect();
+        let connections = self.sockets.prepare(&self.connections(&protos, demand));
+        let offer = connections.offer();
+        let is_tested = |i: &usize| offer.pushed.get(i + OURS) != Some(&Push::Exact);
+        let tested = (0..self.options.conjuncts.len()).filter(is_tested).collect();
+        Box::new(FlowScan {
+            source: self,
+            need: demand.need,
+            conjuncts: demand.conjuncts.len(),
+            services,
+            connections,
+            tested,
+            listeners: Listeners::new(),
+            grouping: Grouping::new(),
+        })
+    }
+}
+
+/// Two readings of sockets, prepared: first the services of each protocol, then the connections, which are grouped
+/// while they are read. Memory is that of the flows ([`Grouping`]), not of the sockets.
+struct FlowScan<'s> {
+    source: &'s FlowSource<'s>,
+    /// `need` bits of the demand.
+    need: u64,
+    /// Number of filter parts about flows; the engine tests them.
+    conjuncts: usize,
+    services: Vec<(Proto, Box<dyn Scan<Sockets> + 's>)>,
+    connections: Box<dyn Scan<Sockets> + 's>,
+    /// Filter parts about sockets that the scan of connections does not do exactly.
+    tested: Vec<usize>,
+    listeners: Listeners,
+    grouping: Grouping,
+}
+
+impl FlowScan<'_> {
     /// Step 1. Where services could not be read completely, the directions of their protocol become guesses, which
     /// the rows show.
-    fn read_listeners(&mut self, protos: &[Proto], stats: &mut Accounting) {
-        for &proto in protos {
+    fn read_listeners(&mut self, stats: &mut Accounting) {
+        for (proto, scan) in &mut self.services {
             let listeners = &mut self.listeners;
-            let read = self.sockets.run(&steps::services(proto), &mut |row| {
+            let read = scan.run(&mut |row| {
                 listeners.add(row);
                 Next::More
             });
@@ -87,12 +121,12 @@ impl<'a> FlowSource<'a> {
                 Ok(acct) => {
                     add_side_notes(stats, &acct);
                     if lacks_listeners(&acct) {
-                        self.listeners.lacks_some_of(proto);
+                        self.listeners.lacks_some_of(*proto);
                     }
                 }
                 Err(error) => {
-                    self.listeners.lacks_some_of(proto);
-                    let words = service_words(proto);
+                    self.listeners.lacks_some_of(*proto);
+                    let words = service_words(*proto);
                     stats.add_reason(0, format!("{words} are unknown, directions are guessed: {error}"));
                 }
             }
@@ -100,17 +134,16 @@ impl<'a> FlowSource<'a> {
     }
 
     /// Step 2: reads the connections and folds them.
-    fn read_connections(&mut self, step: &Demand<Sockets>, owners: bool) -> Result<Accounting, SourceError> {
-        let exact = self.sockets.offer(step).pushed;
-        let mut tests: Vec<_> = self.options.conjuncts.iter_mut().enumerate().collect();
-        tests.retain(|(i, _)| exact.get(i + OURS) != Some(&Push::Exact));
-        let (rule, ranges, homes) = (self.options.rule, &self.options.ephemeral, self.options.homes.as_ref());
-        let (listeners, grouping, lookups) = (&self.listeners, &mut self.grouping, &self.lookups);
+    fn read_connections(&mut self) -> Result<Accounting, SourceError> {
+        let Options { ephemeral: ranges, conjuncts, rule, homes } = &self.source.options;
+        let (rule, homes, owners) = (*rule, homes.as_ref(), self.need & Flow::NEED_OWNERS != 0);
+        let tests: Vec<&Conjunct<'_>> = self.tested.iter().filter_map(|&i| conjuncts.get(i)).collect();
+        let (listeners, grouping, lookups) = (&self.listeners, &mut self.grouping, &self.source.lookups);
         let mut mirrors = Mirrors::new();
         let mut filtered = 0u64;
-        let read = self.sockets.run(step, &mut |row| {
+        let read = self.connections.run(&mut |row| {
             let counts = counts(row, rule);
-            let wanted = counts && tests.iter_mut().all(|(_, part)| (part.test)(row));
+            let wanted = counts && tests.iter().all(|part| (part.test)(row));
             let between = counts && homes.is_some_and(|homes| leaves_for_another(row, homes));
             if !wanted && !between {
                 filtered += 1;
@@ -132,7 +165,7 @@ impl<'a> FlowSource<'a> {
         });
         let mut stats = read?;
         self.grouping.settle();
-        let settled = mirrors.settle(&mut self.grouping, &self.options.ephemeral);
+        let settled = mirrors.settle(&mut self.grouping, ranges);
         stats.filtered += filtered + settled.filtered;
         // Both ends of a joined connection were seen, and are in its flow.
         stats.grouped += self.grouping.connections() + settled.joined;
@@ -142,6 +175,40 @@ impl<'a> FlowSource<'a> {
                 "too many connections between namespaces: an end was left a flow of its own",
             );
         }
+        Ok(stats)
+    }
+}
+
+impl Scan<Flows> for FlowScan<'_> {
+    fn offer(&self) -> Offer {
+        let mut explain = Vec::new();
+        for (proto, scan) in &self.services {
+            let words = service_words(*proto);
+            let lines = scan.offer().explain.into_iter();
+            explain.extend(lines.map(|line| format!("step 1, {words}, unfiltered: {line}")));
+        }
+        let offer = self.connections.offer();
+        explain
+            .extend(offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while read: {line}")));
+        Offer {
+            door: offer.door,
+            pushed: vec![Push::No; self.conjuncts],
+            lacks: without_info(offer.lacks) & self.need,
+            backends: offer.backends.into_iter().map(of_flows).collect(),
+            explain,
+        }
+    }
+
+    fn run(&mut self, each: &mut Each<'_, Flows>) -> Result<Accounting, SourceError> {
+        self.listeners.clear();
+        self.grouping.clear();
+        let mut stats = Accounting::default();
+        if self.services.is_empty() {
+            return Ok(stats);
+        }
+        self.read_listeners(&mut stats);
+        stats.add(&self.read_connections()?);
+        stats.seen += self.grouping.emit(each);
         Ok(stats)
     }
 }
@@ -222,46 +289,4 @@ fn of_flows(sockets: BackendLacks) -> BackendLacks {
 /// The bits of flows that are lacking where sockets have no `tcp_info`.
 fn without_info(lacks: u64) -> u64 {
     if lacks & Flow::NEED_TCP_INFO != 0 { Flow::NEED_TCP_INFO | Flow::NEED_RTT } else { 0 }
-}
-
-impl Source<Flows> for FlowSource<'_> {
-    fn offer(&self, demand: &Demand<Flows>) -> Offer {
-        let protos = self.protocols();
-        let mut explain = Vec::new();
-        for &proto in &protos {
-            let offer = self.sockets.offer(&steps::services(proto));
-            let words = service_words(proto);
-            explain.extend(offer.explain.into_iter().map(|line| format!("step 1, {words}, unfiltered: {line}")));
-        }
-        let offer = self.sockets.offer(&self.connections(&protos, demand));
-        explain
-            .extend(offer.explain.into_iter().map(|line| format!("step 2, connections, grouped while read: {line}")));
-        Offer {
-            door: offer.door,
-            pushed: vec![Push::No; demand.conjuncts.len()],
-            lacks: without_info(offer.lacks) & demand.need,
-            backends: offer.backends.into_iter().map(of_flows).collect(),
-            explain,
-        }
-    }
-
-    fn read(
-        &mut self,
-        demand: &Demand<Flows>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, Flows>,
-    ) -> Result<Accounting, SourceError> {
-        self.listeners.clear();
-        self.grouping.clear();
-        let mut stats = Accounting::default();
-        let protos = self.protocols();
-        if protos.is_empty() {
-            return Ok(stats);
-        }
-        self.read_listeners(&protos, &mut stats);
-        let step = self.connections(&protos, demand);
-        stats.add(&self.read_connections(&step, demand.need & Flow::NEED_OWNERS != 0)?);
-        stats.seen += self.grouping.emit(each);
-        Ok(stats)
-    }
 }

@@ -32,7 +32,9 @@ pub use names::{Proto, State, Timer};
 pub use owner::{Comm, Owner};
 pub use row_stats::RowStats;
 pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
-pub use source::{Each, Reused, RowBytes, RowCache, Rules, Source, SourceError, SourceFault, Stream, StreamState};
+pub use source::{
+    Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
+};
 pub use table::{Field, Get, Show, Table, field_index};
 pub use value::{Kind, Value, Words, WordsIter};
 pub use visitor::RowVisitor;

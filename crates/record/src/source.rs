@@ -1,132 +1,191 @@
-//! Where rows come from.
+//! The contract between what reads rows ([`Source`], [`Stream`]) and what wants them.
+//!
+//! ```text
+//! source.prepare(&demand) ──► scan.offer()   what the scan does itself: backend, filter parts, holes
+//!                             scan.run(each) reads the table; again for the next round
+//! ```
+//!
+//! A source with nothing to push down is one function: see [`full_scan`].
 
 use crate::{Accounting, Demand, Next, Offer, Table, Value};
 use std::error::Error;
 use std::fmt;
 
-/// What a source calls for each row. The row borrows the source's buffer: copy what you keep.
+/// Receives each row of a scan and says whether it wants more. The row borrows the receive buffer: copy what you keep.
 pub type Each<'e, T> = dyn for<'r, 'b> FnMut(&'r <T as Table>::Row<'b>) -> Next + 'e;
 
-/// A producer of rows with one or more doors to the kernel.
+/// A table that can be read, through one or more interfaces of the kernel.
 pub trait Source<T: Table> {
-    /// Which door it would use, which parts of the filter it would do. Reads nothing that costs.
-    fn offer(&self, demand: &Demand<T>) -> Offer;
+    /// Decides how `demand` will be read: the backend, and the parts of the filter that are done before a row is handed
+    /// out. The decision is made here and nowhere else; it may read small files, and it never fails: what is wrong
+    /// shows when the scan runs.
+    fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_>;
 
-    /// Reads every row that the demand asks for and hands it to `each`, until `each` says stop.
-    ///
-    /// Rows for which the offer said [`crate::Push::Exact`] are already filtered.
-    /// The accounting's `seen` counts what came from the kernel, where it came; `failed`, `duplicates`, `filtered` and
-    /// `grouped` count what of it was not handed out, where that was decided. The engine compares.
-    ///
-    /// In a round that follows another rows may be shown to `cache` as bytes before they are decoded, and those that
-    /// it knows are not handed to `each`. A source that has no use for it leaves it alone.
-    fn read(
-        &mut self,
-        demand: &Demand<T>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, T>,
-    ) -> Result<Accounting, SourceError>;
-
-    /// The same for a round by itself.
-    fn run(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
-        self.read(demand, None, each)
+    /// Prepares a scan and runs it once.
+    fn run(&self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        self.prepare(demand).run(each)
     }
 }
 
-/// Who knows the rows of the round before by the bytes they were decoded from: what is the same, byte for byte, need
-/// be neither decoded nor written as text again.
+/// A reading that is prepared: everything is decided, nothing is read yet. It may run several times (`--watch`).
+pub trait Scan<T: Table> {
+    /// Describes what [`Scan::run`] does. Decides nothing; costs a few allocations.
+    fn offer(&self) -> Offer;
+
+    /// Reads the table and hands each row to `each`, until `each` says [`Next::Stop`].
+    ///
+    /// Rows of filter parts that are offered as [`crate::Push::Exact`] are filtered already; all other rows are handed
+    /// out as they are. In the accounting `seen` counts rows where they arrive from the kernel; `failed`, `duplicates`,
+    /// `filtered` and `grouped` count, where it is decided, the rows that are not handed out. The engine compares the
+    /// two, so a row that gets lost on the way is reported.
+    ///
+    /// Fails if nothing at all could be read. A partial result is an accounting with reasons.
+    fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError>;
+
+    /// [`Scan::run`] for a round after another. The scan may show rows to `cache` as undecoded bytes, and then does not
+    /// hand out the rows that the cache knows.
+    ///
+    /// Optional: the default decodes and hands out every row.
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        let _ = cache;
+        self.run(each)
+    }
+}
+
+/// A scan that reads the whole table by one backend and filters nothing itself: `read` hands out every row and counts it
+/// as `seen`. `explain` is its line of `--explain`.
+///
+/// ```text
+/// impl Source<Routes> for RouteSource<'_> {
+///     fn prepare(&self, demand: &Demand<Routes>) -> Box<dyn Scan<Routes> + '_> {
+///         full_scan::<Routes, _>("netlink", "routes of all tables by rtnetlink", |each| self.read(each))
+///     }
+/// }
+/// ```
+pub fn full_scan<'s, T, F>(backend: &'static str, explain: &'static str, read: F) -> Box<dyn Scan<T> + 's>
+where
+    T: Table,
+    F: FnMut(&mut Each<'_, T>) -> Result<Accounting, SourceError> + 's,
+{
+    Box::new(FullScan { backend, explain, read })
+}
+
+struct FullScan<F> {
+    backend: &'static str,
+    explain: &'static str,
+    read: F,
+}
+
+impl<T, F> Scan<T> for FullScan<F>
+where
+    T: Table,
+    F: FnMut(&mut Each<'_, T>) -> Result<Accounting, SourceError>,
+{
+    fn offer(&self) -> Offer {
+        Offer { door: self.backend, explain: vec![self.explain.into()], ..Offer::default() }
+    }
+
+    fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        (self.read)(each)
+    }
+}
+
+/// Knows rows of the round before by the bytes that they were decoded from. A row with the same bytes need be neither
+/// decoded nor written as text again.
+///
+/// A scan calls [`RowCache::exclude_field`] before the first row if it needs to, then for each row [`RowCache::reuse`]
+/// and, if that answers `None`, decodes the row and hands it to [`Each`].
 pub trait RowCache {
-    /// The bytes of rows in this round and all others tell everything but this field: what is left of a time, say, which
-    /// stands beside them. False if rows must then not be shown as bytes (somebody filters by it). Asked before any row.
+    /// Declares that the bytes of a row identify the row except for `field`, whose value is passed beside the bytes (for
+    /// example the rest of a timeout). False if the cache cannot work then, because something tests this field: the
+    /// scan must not call [`RowCache::reuse`].
     fn exclude_field(&self, field: usize) -> bool;
 
-    /// A row that was handed on in the round before is there again, and has been dealt with. `None`: it must be decoded
-    /// and handed to [`Each`] next.
+    /// Looks the row up and, if the round before had it, passes it on as it was written then. `None`: the scan must
+    /// decode the row and hand it out next.
     fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused>;
 
-    /// The row that was asked for last is not handed on after all.
+    /// Drops the row of the last [`RowCache::reuse`]: the scan does not hand it out after all.
     fn invalidate(&self);
 
-    /// For the row that is handed on next: a number to be given back when it is there again; `None` if it must not be
-    /// taken for the same then. Without a call it is 0.
+    /// Sets the number that [`RowCache::reuse`] returns when the row that is handed out next comes again; `None` if that
+    /// row must not be reused. Without a call the number is 0.
     fn set_tag(&self, tag: Option<u32>);
 }
 
-/// A row as its door has it.
+/// A row as the backend has it, undecoded.
 #[derive(Clone, Copy, Debug)]
 pub struct RowBytes<'b> {
-    /// By which rules these bytes are decoded.
+    /// The rules by which these bytes are decoded.
     pub rules: Rules,
-    /// Nearly unique for what the row is about, and the same in every round. The upper half alone may be looked at: rows
-    /// that differ there are different.
+    /// A hash of what the row is about, the same in every round. Rows whose upper 32 bits differ are different rows.
     pub key: u64,
-    /// All that the row is made of.
+    /// Everything that the row is decoded from.
     pub bytes: &'b [u8],
-    /// The field that they do not tell, if one was named ([`RowCache::exclude_field`]).
+    /// The value of the excluded field, if there is one ([`RowCache::exclude_field`]).
     pub beside: Value<'b>,
 }
 
-/// Two rows with the same bytes and the same rules are the same.
+/// What the meaning of a row's bytes depends on. Equal bytes under equal rules are equal rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
-    /// Network namespace, where the bytes do not tell it.
+    /// Network namespace (inode), where the bytes do not contain it.
     pub netns_id: u64,
-    /// The door's own: layout, units.
+    /// A number of the backend's own, for layout and units.
     pub layout: u64,
 }
 
-/// A row that is there again.
+/// A row that was passed on from the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reused {
     /// Whether more rows are wanted.
     pub next: Next,
-    /// What [`RowCache::set_tag`] was given for it.
+    /// The number that [`RowCache::set_tag`] set for this row.
     pub tag: u32,
 }
 
-/// A producer of rows that come when something happens: it has no end of its own.
+/// Rows that come when something happens. A stream ends only when its maker's stop condition holds.
 pub trait Stream<T: Table> {
-    /// Which door it uses, which parts of the filter it does itself.
+    /// Describes which backend the stream uses and which parts of the filter it does itself.
     fn offer(&self, demand: &Demand<T>) -> Offer;
 
-    /// Waits until something has happened, or a moment, and hands what there is to `each`, until that says stop.
+    /// Waits for rows, or for a short time, and hands what has come to `each`, until `each` says [`Next::Stop`].
     ///
-    /// Whoever made the stream gave it a way to learn that the run shall end: then the last rows come with
-    /// [`StreamState::Ended`].
+    /// The last rows come together with [`StreamState::Ended`].
     fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError>;
 
-    /// The row counts: what was lost, what the user should know. Called once, after the last row.
+    /// Returns the row counts and what was lost. Called once, after the last row.
     fn close(&mut self) -> Accounting;
 }
 
-/// Whether more can come.
+/// Whether a stream may have more rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamState {
-    /// Ask again.
+    /// Call [`Stream::next`] again.
     Open,
-    /// That was all.
+    /// No row follows.
     Ended,
 }
 
-/// Why a source gave nothing at all. (Partial results are an [`Accounting`] with reasons.)
+/// Why nothing at all could be read. (A partial result is an [`Accounting`] with reasons.)
 #[derive(Debug)]
 pub struct SourceError {
-    /// What was being read: `TCP sockets`.
+    /// The thing that was being read: `TCP sockets`.
     pub what: &'static str,
-    /// The class of the fault: the exit code and the fallback depend on it.
+    /// Class of the fault; the exit code and the fallback depend on it.
     pub fault: SourceFault,
     /// The cause, with the kernel's words.
     pub cause: Box<dyn Error + Send + Sync>,
 }
 
-/// Classes of faults.
+/// Class of a [`SourceError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceFault {
-    /// A right is missing.
+    /// A capability or permission is missing.
     Denied,
     /// The kernel lacks the interface.
     Unsupported,
-    /// Bytes that make no sense.
+    /// Bytes that cannot be decoded.
     Malformed,
     /// Anything else the system refused.
     Io,

@@ -9,18 +9,20 @@ mod walk;
 use std::cell::{Cell, RefCell};
 
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Demand, Each, MergedStats, Next, Offer, Proto, Push, RowCache, Source, SourceError, Table};
+use record::{
+    Accounting, Demand, Each, MergedStats, Next, Offer, Proto, Push, RowCache, Scan, Source, SourceError, Table,
+};
 use sys::caps::{self, Cap};
 use sys::{Host, NetnsTarget, NotEntered};
 
 use self::walk::Walked;
 use crate::backends::bpf::cache::BackendCache;
 use crate::backends::handed_out::HandedOut;
-use crate::choose::Via;
+use crate::choose::{Choice, Via};
 use crate::options::Options;
 use crate::pushdown::named::is_named;
-use crate::pushdown::{Split, World, split};
-use crate::source::{PlannedTable, SocketSource, explain_table};
+use crate::pushdown::{Split, TableFilter, World, split};
+use crate::source::{SocketSource, explain_table};
 
 /// What is said where only the walk gets to.
 const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
@@ -73,10 +75,41 @@ impl World for AllNetnsSockets<'_> {
 }
 
 impl Source<Sockets> for AllNetnsSockets<'_> {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        let Some(first) = self.ways.first() else { return Offer::default() };
-        let walk = self.tcp_by_walk(demand);
-        let mut offer = self.source(first.netns_id, None).offer(demand);
+    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        let tables = self.split(demand).tables;
+        let walk = self.tcp_by_walk(demand, &tables);
+        Box::new(AllNetnsScan { source: self, demand: demand.clone(), tables, walk })
+    }
+}
+
+/// A reading of all namespaces, prepared. Each namespace's own scan is prepared when its turn comes, inside it: the
+/// names of interfaces and the number of sockets differ.
+struct AllNetnsScan<'s, 'h> {
+    source: &'s AllNetnsSockets<'h>,
+    demand: Demand<Sockets>,
+    /// The tables that the filter leaves, whatever the namespace.
+    tables: Vec<TableFilter>,
+    /// How TCP is walked, if it is.
+    walk: Option<(TableFilter, Choice)>,
+}
+
+impl Scan<Sockets> for AllNetnsScan<'_, '_> {
+    fn offer(&self) -> Offer {
+        let AllNetnsScan { source, demand, tables, walk } = self;
+        let Some(first) = source.ways.first() else { return Offer::default() };
+        let of_one = source.source(first.netns_id, None);
+        let mut of_one = of_one.scan(demand);
+        let mut explain = Vec::new();
+        let mut offer = of_one.offer();
+        if let Some((filter, choice)) = walk {
+            explain.push(explain_table(choice, filter));
+            let others = tables.iter().any(|table| table.proto != Proto::Tcp);
+            of_one.tables.retain(|table| table.filter.proto != Proto::Tcp);
+            let rest = of_one.offer();
+            offer.lacks = choice.lacks | if others { rest.lacks } else { 0 };
+            offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };
+            offer.explain = if others { rest.explain } else { Vec::new() };
+        }
         for (push, part) in offer.pushed.iter_mut().zip(&demand.conjuncts) {
             let mut names_one = false;
             part.for_each_test(&mut |test| {
@@ -86,35 +119,41 @@ impl Source<Sockets> for AllNetnsSockets<'_> {
                 *push = Push::No;
             }
         }
-        let mut explain = Vec::new();
-        if let Some((filter, choice)) = walk {
-            let others = self.split(demand).tables.iter().any(|table| table.proto != Proto::Tcp);
-            let rest = self.source(first.netns_id, Some(Proto::Tcp)).offer(demand);
-            explain.push(explain_table(&PlannedTable { choice, filter }));
-            offer.lacks = choice.lacks | if others { rest.lacks } else { 0 };
-            offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };
-            offer.explain = if others { rest.explain } else { Vec::new() };
-        }
-        if self.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {
+        if source.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {
             explain.push("network namespaces that nothing leads to are not known without bpf".into());
         }
         if !offer.explain.is_empty() {
             explain.append(&mut offer.explain);
-            let many = self.ways.len();
+            let many = source.ways.len();
             explain.push(format!("by netlink and proc in each of {many} network namespaces, one after the other"));
         }
         Offer { explain, ..offer }
     }
 
-    // Of what is read by each namespace's own source no row is known by its bytes: they are few where TCP is walked.
-    fn read(
-        &mut self,
-        demand: &Demand<Sockets>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.read(None, each)
+    }
+
+    // Only the rows of the walk are shown as bytes. Where TCP is walked, the others are few.
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.read(Some(cache), each)
+    }
+}
+
+/// What is read of each namespace by itself.
+struct Rest<'r> {
+    demand: &'r Demand<Sockets>,
+    tables: &'r [TableFilter],
+    /// What a walk has read already.
+    handed_out: &'r RefCell<HandedOut>,
+    stopped: &'r Cell<bool>,
+}
+
+impl AllNetnsScan<'_, '_> {
+    fn read(&self, cache: Option<&dyn RowCache>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let AllNetnsScan { source, demand, tables, walk } = self;
         let mut round = Round::default();
-        if self.ways.is_empty() {
+        if source.ways.is_empty() {
             return round.finish();
         }
         let stopped = Cell::new(false);
@@ -124,32 +163,24 @@ impl Source<Sockets> for AllNetnsSockets<'_> {
             next
         };
         let handed_out = RefCell::default();
-        let walked = self.tcp_by_walk(demand).map_or(Walked::Not, |(filter, choice)| {
-            let walker = self.walker(demand, &filter, cache, &handed_out);
-            self.walk_all(&walker, choice, &mut each, &mut round)
+        let walked = walk.as_ref().map_or(Walked::Not, |(filter, choice)| {
+            let walker = source.walker(demand, filter, cache, &handed_out);
+            source.walk_all(&walker, *choice, &mut each, &mut round)
         });
-        let rest = Rest { demand, handed_out: &handed_out, stopped: &stopped };
+        let rest = Rest { demand, tables, handed_out: &handed_out, stopped: &stopped };
         if walked == Walked::Partly {
             handed_out.borrow_mut().finish();
-            self.read_each(&rest, &self.only_tcp(), &mut each, &mut round);
+            source.read_each(&rest, &source.only_tcp(), &mut each, &mut round);
         }
-        let mut options = self.options.clone();
+        let mut options = source.options.clone();
         if walked != Walked::Not {
             options.order.retain(|proto| *proto != Proto::Tcp);
         }
-        if self.split(demand).tables.iter().any(|table| options.order.contains(&table.proto)) {
-            self.read_each(&rest, &options, &mut each, &mut round);
+        if tables.iter().any(|table| options.order.contains(&table.proto)) {
+            source.read_each(&rest, &options, &mut each, &mut round);
         }
         round.finish()
     }
-}
-
-/// What is read of each namespace by itself.
-struct Rest<'r> {
-    demand: &'r Demand<Sockets>,
-    /// What a walk has read already.
-    handed_out: &'r RefCell<HandedOut>,
-    stopped: &'r Cell<bool>,
 }
 
 impl AllNetnsSockets<'_> {

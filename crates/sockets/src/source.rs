@@ -1,10 +1,10 @@
 //! The source: a demand in, rows out, through whichever backend works. Start reading at [`SocketSource`].
 pub(crate) mod recorded;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use record::rows::Sockets;
-use record::{Accounting, Demand, Each, Offer, Proto, Push, RowCache, RowStats, Source, SourceError};
+use record::{Accounting, Demand, Each, Offer, Proto, Push, RowCache, RowStats, Scan, Source, SourceError};
 use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
@@ -33,26 +33,14 @@ pub struct SocketSource<'h> {
     /// Where a loaded program is kept; its own place if nobody lends one.
     cache: Option<&'h BackendCache>,
     own_cache: BackendCache,
-    /// How many sockets at least mattered, and how many are expected: the plan is made more than once.
-    expected: Cell<Option<(u64, u64)>>,
-    /// What a walk has handed out that this finishes; its own otherwise.
+    /// What a walk has handed out that this finishes.
     rest_of: Option<&'h RefCell<HandedOut>>,
-    own_handed_out: RefCell<HandedOut>,
 }
 
 impl<'h> SocketSource<'h> {
     /// Sockets of the namespace that the calling thread is in.
     pub fn new(host: &'h Host, options: Options) -> SocketSource<'h> {
-        SocketSource {
-            host,
-            options,
-            netns: None,
-            cache: None,
-            own_cache: BackendCache::new(),
-            expected: Cell::new(None),
-            rest_of: None,
-            own_handed_out: RefCell::default(),
-        }
+        SocketSource { host, options, netns: None, cache: None, own_cache: BackendCache::new(), rest_of: None }
     }
 
     /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
@@ -73,27 +61,31 @@ impl<'h> SocketSource<'h> {
         self
     }
 
-    pub(crate) fn handed_out(&self) -> &RefCell<HandedOut> {
-        self.rest_of.unwrap_or(&self.own_handed_out)
-    }
-
     pub(crate) fn cache(&self) -> &BackendCache {
         self.cache.unwrap_or(&self.own_cache)
     }
 
-    /// The tables with their backends and filters, the same for `offer` and `run`.
-    fn plan(&self, demand: &Demand<Sockets>) -> Plan {
-        // A recording is filtered by the engine; only tables that cannot have such rows are left out.
-        let filters = |proto| {
-            !self.host.is_replay()
-                && Choice::filters(self.choose(demand, &TableFilter::all(proto, self.options.families)).via)
-        };
+    /// Chooses the tables that `demand` needs, and of each the backend and the filter.
+    pub(crate) fn scan(&self, demand: &Demand<Sockets>) -> SocketScan<'_, 'h> {
+        // A recording is filtered by the engine; only tables that cannot have such rows are left out. Every backend
+        // filters but /proc, which is read only where the user asks for it or another one fails.
+        let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
         let Split { tables, pushed } = self.split(demand, &filters);
-        let with_choice = |filter: TableFilter| {
-            let choice = self.choose(demand, &filter);
-            PlannedTable { choice, filter }
+        let planned = |filter: TableFilter| {
+            let reports_absence = self.tells(demand, filter.proto);
+            PlannedTable { choice: self.choose(demand, &filter), reports_absence, filter }
         };
-        Plan { tables: tables.into_iter().map(with_choice).collect(), pushed }
+        let counted = is_counted(demand);
+        SocketScan {
+            source: self,
+            tables: tables.into_iter().map(planned).collect(),
+            pushed,
+            need: demand.need,
+            repeated: demand.repeated,
+            counted,
+            parts: parts_of(self.host, demand.need, counted),
+            narrower: if self.host.is_replay() { self.narrower_filters(demand) } else { Vec::new() },
+        }
     }
 
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
@@ -146,7 +138,7 @@ impl<'h> SocketSource<'h> {
             (None, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
         };
         let least = self.options.walk_from.unwrap_or(least);
-        if self.expected(least) < least {
+        if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }
         match self.cache().why_no_program() {
@@ -158,18 +150,7 @@ impl<'h> SocketSource<'h> {
     // Whether the iterator is worth its load where the walk cannot be had.
     pub(crate) fn iterator_pays(&self, repeated: bool) -> bool {
         let least = self.options.walk_from.unwrap_or(iterator_from(repeated));
-        self.options.via == Some(Via::Bpf) || self.expected(least) >= least
-    }
-
-    fn expected(&self, least: u64) -> u64 {
-        match self.expected.get() {
-            Some((of, count)) if of == least => count,
-            _ => {
-                let count = expected::tcp_sockets(self.host, least);
-                self.expected.set(Some((least, count)));
-                count
-            }
-        }
+        self.options.via == Some(Via::Bpf) || expected::tcp_sockets(self.host, least) >= least
     }
 
     pub(crate) fn key(&self, table: Table, via: Via) -> String {
@@ -191,22 +172,54 @@ fn iterator_from(repeated: bool) -> u64 {
     if repeated { WORTH_ITERATING } else { WORTH_LOADING_ITERATOR }
 }
 
-#[derive(Debug)]
-struct Plan {
-    tables: Vec<PlannedTable>,
-    pushed: Vec<Push>,
-}
-
+/// One table of a scan.
 #[derive(Debug)]
 pub(crate) struct PlannedTable {
     pub(crate) choice: Choice,
     pub(crate) filter: TableFilter,
+    /// True if a kernel without this table is worth a word.
+    pub(crate) reports_absence: bool,
+}
+
+/// A reading of the sockets of one namespace, prepared.
+#[derive(Debug)]
+pub(crate) struct SocketScan<'s, 'h> {
+    pub(crate) source: &'s SocketSource<'h>,
+    pub(crate) tables: Vec<PlannedTable>,
+    pushed: Vec<Push>,
+    /// `need` bits of the demand.
+    pub(crate) need: u64,
+    /// True if the demand says that it will be read again.
+    pub(crate) repeated: bool,
+    /// True if of `tcp_info` only members are wanted that the walk copies.
+    counted: bool,
+    /// What the walk is to copy of each socket.
+    pub(crate) parts: u32,
+    /// Filters that a recording was made with and that leave out rows of this demand.
+    narrower: Vec<&'s str>,
 }
 
 impl Source<Sockets> for SocketSource<'_> {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        let plan = self.plan(demand);
-        let used = |via| plan.tables.iter().any(|table| table.choice.via == via);
+    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        Box::new(self.scan(demand))
+    }
+}
+
+impl SocketScan<'_, '_> {
+    fn read(&self, cache: Option<&dyn RowCache>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let mut stats = RowStats::default();
+        for filter in &self.narrower {
+            stats.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
+        }
+        let own = RefCell::default();
+        Run::new(self, cache, each, stats, self.source.rest_of.unwrap_or(&own)).through(&self.tables)
+    }
+}
+
+impl Scan<Sockets> for SocketScan<'_, '_> {
+    fn offer(&self) -> Offer {
+        let source = self.source;
+        let used = |via| self.tables.iter().any(|table| table.choice.via == via);
         let door = match (used(Via::Bpf), used(Via::Netlink), used(Via::Proc)) {
             (true, true, true) => "bpf, netlink, proc",
             (true, true, false) => "bpf, netlink",
@@ -216,43 +229,32 @@ impl Source<Sockets> for SocketSource<'_> {
             (false, false, true) => Via::Proc.name(),
             _ => Via::Netlink.name(),
         };
-        let mut explain: Vec<String> = plan.tables.iter().map(explain_table).collect();
-        if plan.tables.is_empty() {
+        let mut explain: Vec<String> =
+            self.tables.iter().map(|table| explain_table(&table.choice, &table.filter)).collect();
+        if self.tables.is_empty() {
             explain.push("no table can have such rows: nothing is read".into());
         }
-        if self.host.is_replay() {
-            explain.extend(self.recorded_filters().map(|note| format!("recorded with a {note}")));
+        if source.host.is_replay() {
+            explain.extend(source.recorded_filters().map(|note| format!("recorded with a {note}")));
         }
-        let lacks = plan.tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
-        let protos: Vec<Proto> = plan.tables.iter().map(|table| table.filter.proto).collect();
-        let forced = self.options.via.filter(|_| !self.host.is_replay());
-        let backends = forced.map_or_else(Vec::new, |forced| {
-            let counted = is_counted(demand);
-            backends(forced, &protos, counted)
-        });
-        Offer { door, pushed: plan.pushed, lacks, backends, explain }
+        let lacks = self.tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
+        let protos: Vec<Proto> = self.tables.iter().map(|table| table.filter.proto).collect();
+        let forced = source.options.via.filter(|_| !source.host.is_replay());
+        let backends = forced.map_or_else(Vec::new, |forced| backends(forced, &protos, self.counted));
+        Offer { door, pushed: self.pushed.clone(), lacks, backends, explain }
     }
 
-    fn read(
-        &mut self,
-        demand: &Demand<Sockets>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
-        let plan = self.plan(demand);
-        *self.own_handed_out.get_mut() = HandedOut::default();
-        let mut stats = RowStats::default();
-        if self.host.is_replay() {
-            for filter in self.narrower_filters(demand) {
-                stats.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
-            }
-        }
-        Run::new(self, demand, cache, each, stats).through(&plan.tables)
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.read(None, each)
+    }
+
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.read(Some(cache), each)
     }
 }
 
-pub(crate) fn explain_table(table: &PlannedTable) -> String {
-    let PlannedTable { choice, filter } = table;
+/// The line of `--explain` for one table.
+pub(crate) fn explain_table(choice: &Choice, filter: &TableFilter) -> String {
     let words = filter.words();
     let kernel = match (choice.via, words.is_empty()) {
         (Via::Netlink, false) => format!("; the kernel filters {words}"),

@@ -23,7 +23,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 fn run(via: Via, netns_id: u64) -> (u64, u64) {
     let host = Host::live();
     let options = Options { via: Some(via), order: vec![Proto::Tcp], ..Options::new(netns_id) };
-    let mut source = SocketSource::new(&host, options);
+    let source = SocketSource::new(&host, options);
     let demand = Demand::<Sockets>::new(&[], Vec::new());
     let mut rows = 0;
     let count = allocations(|| {

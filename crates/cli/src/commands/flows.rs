@@ -87,7 +87,7 @@ fn prepare(request: &Request) -> Result<(Plan<Flows>, FlowProvider), PlanError> 
         .collect::<Result<Vec<_>, _>>()
         .map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
     let owners = plan.demand().need & Flow::NEED_OWNERS != 0;
-    let memory = (request.repeat != Repeat::Once).then(RefCell::default);
+    let memory = (request.repeat != Repeat::Once).then(Rounds::default);
     Ok((plan, FlowProvider { via: request.via, conjuncts, tests, owners, memory }))
 }
 
@@ -97,14 +97,14 @@ struct FlowProvider {
     tests: Vec<Predicate<Sockets>>,
     owners: bool,
     /// What is remembered from round to round, if there are several.
-    memory: Option<RefCell<Rounds>>,
+    memory: Option<Rounds>,
 }
 
 /// What is remembered of the connections, for their rates, and of the flows.
 #[derive(Default)]
 struct Rounds {
-    sockets: DiffState<Sockets>,
-    flows: DiffState<Flows>,
+    sockets: RefCell<DiffState<Sockets>>,
+    flows: RefCell<DiffState<Flows>>,
 }
 
 impl SourceProvider<Flows> for FlowProvider {
@@ -123,7 +123,7 @@ impl SourceProvider<Flows> for FlowProvider {
         session: &Session,
         lookups: Lookups<'_>,
         stats: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<Flows>) -> R,
+        then: impl FnOnce(&dyn Source<Flows>) -> R,
     ) -> R {
         let lookups = &lookups;
         let conjuncts = self
@@ -134,11 +134,11 @@ impl SourceProvider<Flows> for FlowProvider {
         let (ephemeral, homes) = surroundings(session, stats);
         let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
         session.with_sockets(self.via, &|_| true, |sockets| {
-            let Some(memory) = &self.memory else { return then(&mut FlowSource::new(sockets, *lookups, options)) };
-            let (memory, now_ns) = (&mut *memory.borrow_mut(), session.steady_ns());
-            let mut sockets = DiffSource::new(sockets, &mut memory.sockets, now_ns);
-            let mut flows = FlowSource::new(&mut sockets, *lookups, options);
-            then(&mut DiffSource::new(&mut flows, &mut memory.flows, now_ns))
+            let Some(memory) = &self.memory else { return then(&FlowSource::new(sockets, *lookups, options)) };
+            let now_ns = session.steady_ns();
+            let sockets = DiffSource::new(sockets, &memory.sockets, now_ns);
+            let flows = FlowSource::new(&sockets, *lookups, options);
+            then(&DiffSource::new(&flows, &memory.flows, now_ns))
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::session::Session;
 use engine::{Plan, Predicate};
 use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{
-    Accounting, Demand, Each, Field, Kind, Lookups, Next, Offer, Proto, RowCache, Source, SourceError, State, Value,
+    Accounting, Demand, Each, Field, Kind, Lookups, Next, Offer, Proto, Scan, Source, SourceError, State, Value,
 };
 use sockets::{Closing, Options, SocketSource, Target, Via};
 use std::cell::RefCell;
@@ -114,38 +114,44 @@ impl SourceProvider<Sockets> for Choosing {
         &self,
         session: &Session,
         lookups: Lookups<'_>,
-        _books: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+        _stats: &mut Accounting,
+        then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
         // /proc has no cookies.
         let options = Options { via: Some(Via::Netlink), ..Options::new(session.netns_id()) };
-        let mut source = SocketSource::new(session.host(), options);
-        then(&mut Remembering { source: &mut source, choosing: self, lookups })
+        let source = SocketSource::new(session.host(), options);
+        then(&Remembering { source: &source, choosing: self, lookups })
     }
 }
 
 /// The source between: sockets that cannot be closed go no further.
 struct Remembering<'c> {
-    source: &'c mut dyn Source<Sockets>,
+    source: &'c dyn Source<Sockets>,
     choosing: &'c Choosing,
     lookups: Lookups<'c>,
 }
 
 impl Source<Sockets> for Remembering<'_> {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        self.source.offer(demand)
+    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        Box::new(RememberingScan { inner: self.source.prepare(demand), source: self })
+    }
+}
+
+struct RememberingScan<'c> {
+    inner: Box<dyn Scan<Sockets> + 'c>,
+    source: &'c Remembering<'c>,
+}
+
+impl Scan<Sockets> for RememberingScan<'_> {
+    fn offer(&self) -> Offer {
+        self.inner.offer()
     }
 
-    fn read(
-        &mut self,
-        demand: &Demand<Sockets>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
-        let (choosing, lookups) = (self.choosing, self.lookups);
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let Remembering { choosing, lookups, .. } = self.source;
         let mut left_alone = 0;
-        let read = self.source.run(demand, &mut |row| {
-            if !choosing.test.matches(row, &lookups) || Target::of(row).is_some() {
+        let read = self.inner.run(&mut |row| {
+            if !choosing.test.matches(row, lookups) || Target::of(row).is_some() {
                 return each(row);
             }
             *choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;

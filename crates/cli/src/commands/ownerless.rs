@@ -4,7 +4,7 @@ use crate::session::Session;
 use engine::Predicate;
 use record::rows::{Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, Key, LookupId, Lookups, Next, Offer, Proto, RowCache, Source, SourceError, State,
+    Accounting, Demand, Each, Key, LookupId, Lookups, Next, Offer, Proto, RowCache, Scan, Source, SourceError, State,
 };
 use sys::Host;
 
@@ -13,7 +13,7 @@ const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
 
 /// A source of sockets that counts listeners without a process, if processes are wanted at all.
 pub(super) struct Ownerless<'s> {
-    source: &'s mut dyn Source<Sockets>,
+    source: &'s dyn Source<Sockets>,
     session: &'s Session,
     lookups: Lookups<'s>,
     /// The whole filter: what is not shown is not missed.
@@ -24,7 +24,7 @@ pub(super) struct Ownerless<'s> {
 
 impl<'s> Ownerless<'s> {
     pub(super) fn new(
-        source: &'s mut dyn Source<Sockets>,
+        source: &'s dyn Source<Sockets>,
         session: &'s Session,
         lookups: Lookups<'s>,
         filter: &'s Predicate<Sockets>,
@@ -35,27 +35,49 @@ impl<'s> Ownerless<'s> {
 }
 
 impl Source<Sockets> for Ownerless<'_> {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        self.source.offer(demand)
-    }
-
-    fn read(
-        &mut self,
-        demand: &Demand<Sockets>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
+    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        let inner = self.source.prepare(demand);
         if !self.lookups.has(LookupId::Owners) {
-            return self.source.read(demand, cache, each);
+            return inner;
         }
-        let (lookups, filter) = (self.lookups, self.filter);
+        Box::new(OwnerlessScan { inner, source: self })
+    }
+}
+
+struct OwnerlessScan<'s> {
+    inner: Box<dyn Scan<Sockets> + 's>,
+    source: &'s Ownerless<'s>,
+}
+
+impl OwnerlessScan<'_> {
+    /// Runs the inner scan by `run`, whose rows are looked at on their way.
+    fn counting(
+        &mut self,
+        each: &mut Each<'_, Sockets>,
+        run: impl FnOnce(&mut dyn Scan<Sockets>, &mut Each<'_, Sockets>) -> Result<Accounting, SourceError>,
+    ) -> Result<Accounting, SourceError> {
+        let Ownerless { lookups, filter, session, partial, .. } = self.source;
         let mut count = 0u64;
-        let mut stats = self.source.read(demand, cache, &mut |row| -> Next {
-            count += u64::from(has_none(row, &lookups, filter));
+        let mut stats = run(&mut *self.inner, &mut |row| -> Next {
+            count += u64::from(has_none(row, lookups, filter));
             each(row)
         })?;
-        tell(self.session.host(), count, self.partial, &mut stats);
+        tell(session.host(), count, *partial, &mut stats);
         Ok(stats)
+    }
+}
+
+impl Scan<Sockets> for OwnerlessScan<'_> {
+    fn offer(&self) -> Offer {
+        self.inner.offer()
+    }
+
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.counting(each, |inner, each| inner.run(each))
+    }
+
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.counting(each, |inner, each| inner.run_cached(cache, each))
     }
 }
 

@@ -108,16 +108,16 @@ impl SourceProvider<Sockets> for SocketProvider {
         session: &Session,
         lookups: Lookups<'_>,
         stats: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<Sockets>) -> R,
+        then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
         // Without names (`--explain` reads none) every namespace may be meant.
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         session.with_sockets(self.via, &wanted, |source| {
-            let mut source = Ownerless::new(source, session, lookups, &self.filter, stats.incomplete);
+            let source = Ownerless::new(source, session, lookups, &self.filter, stats.incomplete);
             match &self.memory {
-                None => then(&mut source),
-                Some(memory) => then(&mut DiffSource::new(&mut source, &mut memory.borrow_mut(), session.steady_ns())),
+                None => then(&source),
+                Some(memory) => then(&DiffSource::new(&source, memory, session.steady_ns())),
             }
         })
     }

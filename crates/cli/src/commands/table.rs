@@ -59,7 +59,7 @@ pub(crate) trait SourceProvider<T: Table> {
         session: &Session,
         lookups: Lookups<'_>,
         stats: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<T>) -> R,
+        then: impl FnOnce(&dyn Source<T>) -> R,
     ) -> R;
 }
 
@@ -168,7 +168,7 @@ fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourcePr
     let mut stats = Accounting::default();
     session.find_namespaces(false, &mut stats);
     let text = provider.with_source(session, Lookups::none(), &mut stats, |source| {
-        engine::explain(plan, &source.offer(plan.demand()))
+        engine::explain(plan, &source.prepare(plan.demand()).offer())
     });
     output::print(&text)
 }

@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 
 use record::rows::Nat;
-use record::{Accounting, Demand, Each, Next, Offer, RowCache, Source, SourceError};
+use record::{Accounting, Demand, Each, Next, Offer, RowCache, Scan, Source, SourceError};
 use sys::{Host, NetnsTarget};
 
 use crate::all_netns::in_each_for;
@@ -11,7 +11,7 @@ use crate::backends::bpf::chains::Chains;
 use crate::backends::netlink::dump::CtTable;
 use crate::backends::seen::HandedOut;
 use crate::choose::{BPF_LACKS, Via};
-use crate::source::{ConntrackSource, Options};
+use crate::source::{ConntrackScan, ConntrackSource, Options};
 
 /// The entries of several namespaces, in the order of the ways into them.
 #[derive(Debug)]
@@ -20,26 +20,19 @@ pub struct AllNetnsConntrack<'h> {
     options: Options,
     ways: Vec<NetnsTarget<'h>>,
     cache: Option<&'h BackendCache>,
-    /// What the last run met.
-    chains: Option<Chains>,
 }
 
 impl<'h> AllNetnsConntrack<'h> {
     /// Entries of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs
     /// CAP_SYS_ADMIN.
     pub fn new(host: &'h Host, options: Options, ways: Vec<NetnsTarget<'h>>) -> AllNetnsConntrack<'h> {
-        AllNetnsConntrack { host, options, ways, cache: None, chains: None }
+        AllNetnsConntrack { host, options, ways, cache: None }
     }
 
     /// With backends that stay open from one reading to the next, and by which all may be read in one pass.
     pub fn with_cache(mut self, cache: &'h BackendCache) -> AllNetnsConntrack<'h> {
         self.cache = Some(cache);
         self
-    }
-
-    /// Lengths of the hash table's chains, as the last run met them; `None` if it was not the one pass for all.
-    pub fn chains(&self) -> Option<Chains> {
-        self.chains
     }
 
     // One pass for all, if that is possible: nothing needs to be entered, and namespaces are found that nothing leads
@@ -74,14 +67,40 @@ impl<'h> AllNetnsConntrack<'h> {
     }
 }
 
+impl<'h> AllNetnsConntrack<'h> {
+    /// Chooses between the one pass for all and a reading of each namespace.
+    pub fn scan(&self, demand: &Demand<Nat>) -> AllNetnsScan<'_, 'h> {
+        let walk = self.walk(demand).map(|walk| walk.scan(demand));
+        AllNetnsScan { all: self, demand: demand.clone(), walk, chains: None }
+    }
+}
+
 impl Source<Nat> for AllNetnsConntrack<'_> {
-    fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        if let Some(walk) = self.walk(demand) {
-            return walk.offer(demand);
+    fn prepare(&self, demand: &Demand<Nat>) -> Box<dyn Scan<Nat> + '_> {
+        Box::new(self.scan(demand))
+    }
+}
+
+/// A reading of all namespaces, prepared. Where each is read by itself, its own scan is prepared when its turn comes,
+/// inside it: the sizes of the tables differ.
+#[derive(Debug)]
+pub struct AllNetnsScan<'s, 'h> {
+    all: &'s AllNetnsConntrack<'h>,
+    demand: Demand<Nat>,
+    /// The one pass for all, if that is possible.
+    walk: Option<ConntrackScan<'h>>,
+    /// What the last run met.
+    chains: Option<Chains>,
+}
+
+impl Scan<Nat> for AllNetnsScan<'_, '_> {
+    fn offer(&self) -> Offer {
+        if let Some(walk) = &self.walk {
+            return walk.offer();
         }
-        let Some(first) = self.ways.first() else { return Offer::default() };
-        let mut offer = self.source(first.netns_id).offer(demand);
-        let many = self.ways.len();
+        let Some(first) = self.all.ways.first() else { return Offer::default() };
+        let mut offer = self.all.source(first.netns_id).scan(&self.demand).offer();
+        let many = self.all.ways.len();
         // The first line is about the backend; others are about this one namespace.
         offer.explain.truncate(1);
         offer.explain.push(format!("in each of {many} network namespaces, one after the other, each by its own size"));
@@ -90,19 +109,31 @@ impl Source<Nat> for AllNetnsConntrack<'_> {
         offer
     }
 
+    fn run(&mut self, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        self.read(None, each)
+    }
+
     // Only in the one pass for all are rows shown as bytes.
-    fn read(
-        &mut self,
-        demand: &Demand<Nat>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Nat>,
-    ) -> Result<Accounting, SourceError> {
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let walk = self.walk.as_ref();
+        let cache = walk.is_some_and(|walk| walk.may_show_bytes(cache)).then_some(cache);
+        self.read(cache, each)
+    }
+}
+
+impl AllNetnsScan<'_, '_> {
+    /// Lengths of the hash table's chains, as the last run met them; `None` if it was not the one pass for all.
+    pub fn chains(&self) -> Option<Chains> {
+        self.chains
+    }
+
+    fn read(&mut self, cache: Option<&dyn RowCache>, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let all = self.all;
         let mut stats = Accounting::default();
         self.chains = None;
-        let handed_out = RefCell::new(if self.is_followed() { HandedOut::noting() } else { HandedOut::default() });
-        if let Some(walk) = self.walk(demand) {
-            let mut walk = walk.sharing(&handed_out);
-            let walked = walk.read(demand, cache, each);
+        let handed_out = RefCell::new(if all.is_followed() { HandedOut::noting() } else { HandedOut::default() });
+        if let Some(walk) = &mut self.walk {
+            let walked = walk.read(cache, each, &handed_out);
             self.chains = walk.chains();
             match walked {
                 // What nothing leads into is read by the walk alone.
@@ -112,27 +143,26 @@ impl Source<Nat> for AllNetnsConntrack<'_> {
                     stats.add_reason(0, "of network namespaces that nothing leads into entries may be missing");
                 }
                 // One after the other, if the walk cannot be had after all.
-                Err(error) if self.options.via.is_none() && !self.host.is_replay() => {
+                Err(error) if all.options.via.is_none() && !all.host.is_replay() => {
                     stats.add_reason(0, format!("read one namespace after the other: {error}"));
                 }
                 walked => return walked,
             }
         }
         let is_rest = handed_out.borrow().is_finishing();
-        let entered = in_each_for(self.host, &self.ways, self.options.table.purpose(), &mut |netns_id, _| {
+        let entered = in_each_for(all.host, &all.ways, all.options.table.purpose(), &mut |netns_id, _| {
             let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
                 wants = each(row);
                 wants
             };
-            let mut source = match is_rest {
-                true => {
-                    let options = Options { netns_id, via: Some(Via::Netlink), ..self.options };
-                    ConntrackSource::new(self.host, options).sharing(&handed_out)
-                }
-                false => self.source(netns_id),
+            let read = if is_rest {
+                let options = Options { netns_id, via: Some(Via::Netlink), ..all.options };
+                ConntrackSource::new(all.host, options).scan(&self.demand).read(None, &mut each, &handed_out)
+            } else {
+                all.source(netns_id).run(&self.demand, &mut each)
             };
-            stats.add(&source.run(demand, &mut each)?);
+            stats.add(&read?);
             Ok(wants)
         })?;
         stats.add(&entered);

@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 
 use record::rows::{Change, NatStat, NatStats, stat_need};
-use record::{Accounting, Demand, Each, Next, Offer, RowCache, Source, SourceError, SourceFault};
+use record::{Accounting, Demand, Each, Next, Offer, Scan, Source, SourceError, SourceFault};
 use sys::caps::{self, Cap};
 use sys::{Host, NetnsTarget};
 
@@ -85,8 +85,21 @@ impl<'h> StatSource<'h> {
 }
 
 impl Source<NatStats> for StatSource<'_> {
-    fn offer(&self, demand: &Demand<NatStats>) -> Offer {
-        let via = self.options.via.unwrap_or_else(|| {
+    fn prepare(&self, demand: &Demand<NatStats>) -> Box<dyn Scan<NatStats> + '_> {
+        Box::new(StatScan { source: self, need: demand.need })
+    }
+}
+
+/// A reading of the counters, prepared.
+struct StatScan<'s, 'h> {
+    source: &'s StatSource<'h>,
+    /// `need` bits of the demand.
+    need: u64,
+}
+
+impl Scan<NatStats> for StatScan<'_, '_> {
+    fn offer(&self) -> Offer {
+        let via = self.source.options.via.unwrap_or_else(|| {
             let may_ask = caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin));
             if may_ask { StatVia::Netlink } else { StatVia::Proc }
         });
@@ -95,40 +108,37 @@ impl Source<NatStats> for StatSource<'_> {
             StatVia::Proc => "counters from /proc/net/stat/nf_conntrack",
         };
         let mut explain = vec![format!("{counters}; sizes from /proc/sys/net/netfilter")];
-        if demand.need & stat_need::SETTINGS != 0 {
+        if self.need & stat_need::SETTINGS != 0 {
             explain.push("settings from /proc/sys/net/netfilter, a file each".to_owned());
         }
-        if self.ways.len() > 1 {
-            explain.push(format!("in each of {} network namespaces, one after the other", self.ways.len()));
+        let many = self.source.ways.len();
+        if many > 1 {
+            explain.push(format!("in each of {many} network namespaces, one after the other"));
         }
         Offer { door: via.name(), explain, ..Offer::default() }
     }
 
-    fn read(
-        &mut self,
-        demand: &Demand<NatStats>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, NatStats>,
-    ) -> Result<Accounting, SourceError> {
-        if let Some(memory) = self.memory {
+    fn run(&mut self, each: &mut Each<'_, NatStats>) -> Result<Accounting, SourceError> {
+        let source = self.source;
+        if let Some(memory) = source.memory {
             memory.borrow_mut().begin();
         }
         let mut stopped = false;
-        let mut stats = in_each(self.host, &self.ways, &mut |netns_id, acct| {
-            let stats = read(self.host, netns_id, demand.need, self.options.via).map_err(|error| {
-                if let Some(memory) = self.memory {
+        let mut stats = in_each(source.host, &source.ways, &mut |netns_id, acct| {
+            let stats = read(source.host, netns_id, self.need, source.options.via).map_err(|error| {
+                if let Some(memory) = source.memory {
                     memory.borrow_mut().unread(netns_id);
                 }
                 fault(error)
             })?;
             note(&stats, acct);
-            let (rows, next) = self.rows(netns_id, &stats, each);
+            let (rows, next) = source.rows(netns_id, &stats, each);
             acct.seen += rows;
             stopped = next == Next::Stop;
             Ok(next)
         })?;
         if !stopped {
-            self.close(&mut stats, each);
+            source.close(&mut stats, each);
         }
         Ok(stats)
     }

@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 use crate::diff::{DiffSource, DiffState};
-use crate::testing::{Canned, Numbers, Seen, cell_text, plan, request, socket};
+use crate::testing::{Numbers, Seen, cell_text, plan, request, socket};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{
-    Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Rendered, Round, RowCache, Sink, SinkError, Source,
-    SourceError, State, Table, Value, field_index,
+    Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Rendered, Round, RowCache, Scan, Sink, SinkError,
+    Source, SourceError, State, Table, Value, field_index,
 };
+use std::cell::{Cell, RefCell};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -30,12 +31,12 @@ struct Bytes {
     /// The bytes do not tell the queue, it stands beside them.
     but_for_queue: bool,
     /// How many were known.
-    known: usize,
+    known: Cell<usize>,
 }
 
 impl Bytes {
     fn new(rows: &[Row]) -> Bytes {
-        Bytes { rows: rows.to_vec(), rules: Rules::default(), but_for_queue: false, known: 0 }
+        Bytes { rows: rows.to_vec(), rules: Rules::default(), but_for_queue: false, known: Cell::new(0) }
     }
 }
 
@@ -53,32 +54,41 @@ impl Bytes {
 }
 
 impl Source<Sockets> for Bytes {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
-        Canned::default().offer(demand)
+    fn prepare(&self, _: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        Box::new(BytesScan(self))
+    }
+}
+
+struct BytesScan<'b>(&'b Bytes);
+
+impl Scan<Sockets> for BytesScan<'_> {
+    fn offer(&self) -> Offer {
+        Offer { door: "canned", ..Offer::default() }
     }
 
-    fn read(
-        &mut self,
-        _: &Demand<Sockets>,
-        cache: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        self.0.decoded(each)
+    }
+
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let Bytes { rows, rules, but_for_queue, known } = self.0;
         let queue = field_index::<Sockets>("recv_q").unwrap();
-        let cache = cache.filter(|cache| !self.but_for_queue || cache.exclude_field(queue));
-        let Some(cache) = cache else { return self.decoded(each) };
-        let (but_for_queue, mut seen) = (self.but_for_queue, 0);
-        for row in &self.rows {
+        if *but_for_queue && !cache.exclude_field(queue) {
+            return self.run(each);
+        }
+        let mut seen = 0;
+        for row in rows {
             seen += 1;
-            let told = if but_for_queue { (row.0, row.1.min(0), row.2) } else { *row };
+            let told = if *but_for_queue { (row.0, row.1.min(0), row.2) } else { *row };
             let bytes = format!("{told:?}");
             let mut info = [0; 208];
             let made = made(*row, &mut info);
             let beside = Sockets::FIELDS[queue].cell(&made, &Lookups::none());
             // Some rows have the key of another.
             let key = u64::from(row.0 % 250) << 32;
-            let next = match cache.reuse(RowBytes { rules: self.rules, key, bytes: bytes.as_bytes(), beside }) {
+            let next = match cache.reuse(RowBytes { rules: *rules, key, bytes: bytes.as_bytes(), beside }) {
                 Some(again) => {
-                    self.known += 1;
+                    known.set(known.get() + 1);
                     again.next
                 }
                 None => each(&made),
@@ -144,7 +154,7 @@ impl Sink for Lines {
 /// One of two who are asked the same: with a memory of texts, and without.
 #[derive(Default)]
 struct Reader {
-    memory: DiffState<Sockets>,
+    memory: RefCell<DiffState<Sockets>>,
     rendered: Option<RenderedRows>,
 }
 
@@ -153,12 +163,12 @@ impl Reader {
     fn round(&mut self, asked: (&[&str], &str), now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
         let plan = plan(request(asked.0, asked.1));
         let (mut sink, lookups) = (Lines::default(), Lookups::none());
-        let mut watching = DiffSource::new(source, &mut self.memory, now_ns);
+        let mut watching = DiffSource::new(source, &self.memory, now_ns);
         let ran = match &mut self.rendered {
             Some(rendered) => plan.cached(rendered).run(&mut watching, &lookups, &mut sink, None, &|| false),
             None => plan.run(&mut watching, &lookups, &mut sink, None, &|| false),
         };
-        (sink.lines, source.known, ran.unwrap().stats)
+        (sink.lines, source.known.get(), ran.unwrap().stats)
     }
 }
 
@@ -199,7 +209,7 @@ fn without_rates_and_changes_bytes_tell_everything() {
     assert_eq!(reader.round(PLAIN, 9, &mut other).1, 0, "the same bytes mean something else");
     reader.rendered.as_mut().unwrap().clear();
     assert_eq!(reader.round(PLAIN, 9, &mut other).1, 0);
-    assert_eq!(reader.round(PLAIN, 9, &mut Bytes { known: 0, ..other }).1, 3);
+    assert_eq!(reader.round(PLAIN, 9, &mut Bytes { known: Cell::new(0), ..other }).1, 3);
 }
 
 /// Rows that come, go, change and change their order: with and without a memory of texts the same is told.
@@ -280,13 +290,13 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
         let mut source = Bytes::new(&rows);
         let one = plan(request(&["cookie"], ""));
         one.cached(&mut rendered).run(&mut source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
-        assert_eq!((sink.rows.len(), source.known), (2, 0), "round {n}");
+        assert_eq!((sink.rows.len(), source.known.get()), (2, 0), "round {n}");
         for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
             let mut asked = request(&["cookie"], "");
             (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
             let (mut lines, mut source) = (Lines::default(), Bytes::new(&rows));
             plan(asked).cached(&mut rendered).run(&mut source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
-            assert_eq!((&*lines.lines[0], source.known), (first, 0));
+            assert_eq!((&*lines.lines[0], source.known.get()), (first, 0));
         }
     }
 }

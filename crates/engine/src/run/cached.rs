@@ -3,7 +3,7 @@
 use super::{Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::plan::{Plan, Work};
 use crate::rendered_rows::RenderedRows;
-use record::{Accounting, Get, Lookups, Next, Reused, Round, RowBytes, RowCache, Sink, Source, Table, Value};
+use record::{Accounting, Get, Lookups, Next, Reused, Round, RowBytes, RowCache, Scan, Sink, Source, Table, Value};
 use std::cell::RefCell;
 use std::mem;
 
@@ -20,7 +20,7 @@ impl<T: Table> CachedPlan<'_, T> {
     /// Such a row costs about a fifth, the others a few nanoseconds more.
     pub fn run(
         self,
-        source: &mut dyn Source<T>,
+        source: &dyn Source<T>,
         lookups: &Lookups<'_>,
         sink: &mut dyn Sink,
         round: Option<Round>,
@@ -29,8 +29,9 @@ impl<T: Table> CachedPlan<'_, T> {
         let plan = self.plan;
         // An order is made of cells, and a limit must be looked at row by row.
         let fits = matches!(plan.work, Work::Stream) && plan.limit.is_none() && sink.can_reuse();
-        let gate = plan.gate(source, lookups, stop)?;
-        plan.read(source, &gate, plan.out(sink, round), fits.then_some(self.rendered))
+        let mut scan = source.prepare(&plan.demand);
+        let gate = plan.gate(&*scan, lookups, stop)?;
+        plan.read(&mut *scan, &gate, plan.out(sink, round), fits.then_some(self.rendered))
     }
 }
 
@@ -54,7 +55,7 @@ impl<T: Table> Plan<T> {
     /// Rows go out as they come, those of the round before as they went.
     pub(super) fn stream_cached(
         &self,
-        source: &mut dyn Source<T>,
+        scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
         out: &mut Out<'_>,
         pass: &mut Pass,
@@ -64,7 +65,7 @@ impl<T: Table> Plan<T> {
         let streaming = RefCell::new(Streaming { gate, out, pass, rendered, tag: Some(0) });
         let shared = Shared { plan: self, streaming };
         let mut spare = vec![Value::Null; self.cells.len()];
-        let from_source = source.read(&self.demand, Some(&shared), &mut |row| {
+        let from_source = scan.run_cached(&shared, &mut |row| {
             // One vector for all rows, as in `stream`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });

@@ -51,7 +51,7 @@ fn a_limit_without_order_stops_the_source() {
     let plan = plan(Request { limit: Some(2), ..request(&["local_port"], "local_port > 0") });
     let (mut source, mut sink) = (four(), Seen::default());
     let run = run(&plan, &mut source, &mut sink);
-    assert_eq!((source.handed, sink.rows.len(), run.ended), (2, 2, Ended::Limit));
+    assert_eq!((source.handed.get(), sink.rows.len(), run.ended), (2, 2, Ended::Limit));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn nobody_reads_for_a_limit_of_nothing() {
         let plan = plan(Request { limit: Some(0), sort, ..request(&["state"], "") });
         let (mut source, mut sink) = (four(), Seen::default());
         run(&plan, &mut source, &mut sink);
-        assert_eq!((source.handed, sink.rows.len(), sink.header.len()), (0, 0, 1));
+        assert_eq!((source.handed.get(), sink.rows.len(), sink.header.len()), (0, 0, 1));
     }
 }
 
@@ -289,4 +289,14 @@ fn the_vector_of_cells_is_recycled() {
         assert_eq!(cells, [Value::Null; 9]);
         assert!(cells.as_ptr() == place && cells.capacity() == 9);
     }
+}
+
+/// Each run decides once how its source is read, in rounds, too.
+#[test]
+fn issue_11_a_run_prepares_one_scan() {
+    let plan = plan(request(&["state"], "local_port = 22"));
+    let (source, mut sink) = (four(), Seen::default());
+    plan.run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
+    plan.cached(&mut RenderedRows::default()).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
+    assert_eq!(source.prepared.get(), 2);
 }

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use record::rows::{Endpoint, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, RowCache, Source, SourceError, State};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Scan, Source, SourceError, State};
+use std::cell::RefCell;
 
 /// An end written as `192.0.2.1:80` or `[::1]:80`.
 pub(crate) fn end(text: &str) -> Endpoint {
@@ -47,7 +48,7 @@ pub(crate) fn udp(local: &str, peer: &str) -> Socket<'static> {
 /// was asked.
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Socket<'static>>,
-    pub(crate) asked: Vec<Demand<Sockets>>,
+    pub(crate) asked: RefCell<Vec<Demand<Sockets>>>,
     pub(crate) push: Push,
     pub(crate) fails_for: Option<Proto>,
     /// Says that something is missing, and whether it is namespaces alone.
@@ -56,7 +57,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(rows: Vec<Socket<'static>>) -> Rows {
-        Rows { rows, asked: Vec::new(), push: Push::No, fails_for: None, incomplete: None }
+        Rows { rows, asked: RefCell::default(), push: Push::No, fails_for: None, incomplete: None }
     }
 }
 
@@ -80,32 +81,39 @@ fn asks_only_for(proto: Proto, demand: &Demand<Sockets>) -> bool {
 }
 
 impl Source<Sockets> for Rows {
-    fn offer(&self, demand: &Demand<Sockets>) -> Offer {
+    fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        Box::new(RowScan { rows: self, demand: demand.clone() })
+    }
+}
+
+struct RowScan<'r> {
+    rows: &'r Rows,
+    demand: Demand<Sockets>,
+}
+
+impl Scan<Sockets> for RowScan<'_> {
+    fn offer(&self) -> Offer {
+        let conjuncts = self.demand.conjuncts.len();
         Offer {
             door: "rows",
-            pushed: vec![self.push; demand.conjuncts.len()],
-            lacks: 0,
-            backends: Vec::new(),
-            explain: vec![format!("{} conjuncts", demand.conjuncts.len())],
+            pushed: vec![self.rows.push; conjuncts],
+            explain: vec![format!("{conjuncts} conjuncts")],
+            ..Offer::default()
         }
     }
 
-    fn read(
-        &mut self,
-        demand: &Demand<Sockets>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, Sockets>,
-    ) -> Result<Accounting, SourceError> {
-        self.asked.push(demand.clone());
+    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
+        let RowScan { rows, demand } = self;
+        rows.asked.borrow_mut().push(demand.clone());
         let mut acct = Accounting::default();
         acct.used("rows");
-        acct.incomplete = self.incomplete.is_some();
-        acct.only_namespaces_missing = self.incomplete == Some(true);
-        if self.fails_for.is_some_and(|proto| asks_only_for(proto, demand)) {
+        acct.incomplete = rows.incomplete.is_some();
+        acct.only_namespaces_missing = rows.incomplete == Some(true);
+        if rows.fails_for.is_some_and(|proto| asks_only_for(proto, demand)) {
             let cause = "no such table".into();
             return Err(SourceError { what: "rows", fault: record::SourceFault::Unsupported, cause });
         }
-        for row in &self.rows {
+        for row in &rows.rows {
             if !demand.conjuncts.iter().take(2).all(|c| holds(c, row)) {
                 continue;
             }

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use record::rows::{Route, Routes};
 use record::{
-    Accounting, Addr, Demand, Each, MergedStats, Next, Offer, RowCache, RowStats, Source, SourceError, SourceFault,
+    Accounting, Addr, Demand, Each, MergedStats, Next, RowStats, Scan, Source, SourceError, SourceFault, full_scan,
     text,
 };
 use sys::{Host, NetnsTarget, NotEntered};
@@ -58,17 +58,15 @@ impl<'h> RouteSource<'h> {
 }
 
 impl Source<Routes> for RouteSource<'_> {
-    fn offer(&self, _: &Demand<Routes>) -> Offer {
-        let explain = vec!["routes of all tables by rtnetlink (RTM_GETROUTE), IPv4 then IPv6".to_owned()];
-        Offer { door: "netlink", explain, ..Offer::default() }
+    fn prepare(&self, _: &Demand<Routes>) -> Box<dyn Scan<Routes> + '_> {
+        let explain = "routes of all tables by rtnetlink (RTM_GETROUTE), IPv4 then IPv6";
+        full_scan::<Routes, _>("netlink", explain, |each| self.read(each))
     }
+}
 
-    fn read(
-        &mut self,
-        _: &Demand<Routes>,
-        _: Option<&dyn RowCache>,
-        each: &mut Each<'_, Routes>,
-    ) -> Result<Accounting, SourceError> {
+impl RouteSource<'_> {
+    /// The routes of every target.
+    fn read(&self, each: &mut Each<'_, Routes>) -> Result<Accounting, SourceError> {
         let mut many = MergedStats::default();
         many.stats.used("netlink");
         let mut not_entered = NotEntered::default();

@@ -187,7 +187,7 @@ fn root_the_table_says_what_ip_route_says() {
     let read = |host: &Host, netns_id: u64| {
         let mut ifaces = Ifaces::new();
         ifaces.add(host, netns_id, None).unwrap();
-        let (mut source, mut all) = (RouteSource::new(host, vec![sys::NetnsTarget::here(netns_id)]), Vec::new());
+        let (source, mut all) = (RouteSource::new(host, vec![sys::NetnsTarget::here(netns_id)]), Vec::new());
         let stats = source.run(&Demand::new(&[], Vec::new()), &mut |row| {
             all.push(cells(&ifaces, row));
             Next::More
@@ -216,7 +216,7 @@ fn root_the_table_says_what_ip_route_says() {
     });
     let host = Host::replaying(&tape).unwrap();
     assert_eq!(read(&host, netns_id).len(), expected().len());
-    let mut nothing = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
+    let nothing = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
     let error = nothing.run(&Demand::new(&[], Vec::new()), &mut |_| Next::More).unwrap_err();
     assert_eq!(error.to_string(), "cannot read routes: cannot replay ipv4 routes@1: not in the recording");
 }
@@ -229,7 +229,7 @@ fn root_a_namespace_without_routes_has_none() {
     lab.ip(&["link", "set", "lo", "down"]);
     lab.inside(|| {
         let host = Host::live();
-        let mut source = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
+        let source = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
         let stats = source.run(&Demand::new(&[], Vec::new()), &mut |row| panic!("{row:?}")).unwrap();
         assert_eq!((stats.seen, stats.is_partial()), (0, false));
     });

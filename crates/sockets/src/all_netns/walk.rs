@@ -36,8 +36,12 @@ pub(super) enum Walked {
 
 impl AllNetnsSockets<'_> {
     /// What is to be read of TCP, if the walk is the backend for it.
-    pub(super) fn tcp_by_walk(&self, demand: &Demand<Sockets>) -> Option<(TableFilter, Choice)> {
-        let filter = self.split(demand).tables.into_iter().find(|table| table.proto == Proto::Tcp)?;
+    pub(super) fn tcp_by_walk(
+        &self,
+        demand: &Demand<Sockets>,
+        tables: &[TableFilter],
+    ) -> Option<(TableFilter, Choice)> {
+        let filter = tables.iter().find(|table| table.proto == Proto::Tcp)?;
         // Not even if the user wants the walk: each namespace's own source reads them beside it.
         if filter.states & BOUND != 0 && !self.host.is_replay() {
             return None;
@@ -57,7 +61,7 @@ impl AllNetnsSockets<'_> {
             recorded,
             walk: &walk,
         });
-        (choice.via == Via::Bpf).then_some((filter, choice))
+        (choice.via == Via::Bpf).then(|| (filter.clone(), choice))
     }
 
     // One dump of each namespace costs milliseconds; loading the program costs some of them.
@@ -142,13 +146,12 @@ impl AllNetnsSockets<'_> {
         round: &mut Round,
     ) {
         let demand = rest.demand;
-        let mut tables = self.split(demand).tables;
-        tables.retain(|table| options.order.contains(&table.proto));
-        round.unreachable += u64::from(tables.iter().any(|table| table.proto != Proto::Tcp));
-        let tcp = tables.into_iter().find(|table| table.proto == Proto::Tcp);
+        let mut tables = rest.tables.iter().filter(|table| options.order.contains(&table.proto));
+        round.unreachable += u64::from(tables.clone().any(|table| table.proto != Proto::Tcp));
+        let tcp = tables.find(|table| table.proto == Proto::Tcp);
         let (Some(filter), Ok(number)) = (tcp, u32::try_from(way.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
-        let walker = self.walker(demand, &filter, None, rest.handed_out);
+        let walker = self.walker(demand, filter, None, rest.handed_out);
         let mut stats = RowStats::default();
         match walker.one(number, each, &mut stats) {
             Ok(()) => {

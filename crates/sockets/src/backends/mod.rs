@@ -8,31 +8,35 @@ pub(crate) mod rows;
 mod unix;
 pub(crate) mod window;
 
+use std::cell::RefCell;
 use std::error::Error;
 
 use record::rows::Sockets;
-use record::{Accounting, Demand, Each, Proto, RowCache, RowStats, SourceError, SourceFault};
+use record::{Accounting, Each, Proto, RowCache, RowStats, SourceError, SourceFault};
 
-use self::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
+use self::bpf::IN_SMALL_TABLES;
 use crate::backends::fault::NotRecorded;
+use crate::backends::handed_out::HandedOut;
 use crate::backends::proc::unix_lines::UnixCounts;
 use crate::choose::Via;
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
-use crate::source::{PlannedTable, SocketSource};
+use crate::source::{PlannedTable, SocketScan, SocketSource};
 
 /// One run: what it has to say, where rows go, the row counts.
 pub(crate) struct Run<'s, 'h, 'e, 'f> {
     source: &'s SocketSource<'h>,
-    demand: &'s Demand<Sockets>,
-    /// What the walk is to copy of each socket.
-    parts: u32,
+    scan: &'s SocketScan<'s, 'h>,
+    /// What a walk has handed out.
+    handed_out: &'e RefCell<HandedOut>,
     each: &'e mut Each<'f, Sockets>,
     /// Who knows rows by their bytes.
     cache: Option<&'e dyn RowCache>,
     stats: RowStats,
     /// Whether it is worth a word if the table read now is one that this kernel lacks.
     tells: bool,
+    /// `need` bits that the backend of the table read now lacks.
+    lacks: u64,
     /// What /proc/net/unix adds to the table that netlink reads.
     unix: Option<UnixCounts>,
     /// True while netlink reads what stands beside the walk.
@@ -44,21 +48,21 @@ pub(crate) struct Run<'s, 'h, 'e, 'f> {
 
 impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
     pub(crate) fn new(
-        source: &'s SocketSource<'h>,
-        demand: &'s Demand<Sockets>,
+        scan: &'s SocketScan<'s, 'h>,
         cache: Option<&'e dyn RowCache>,
         each: &'e mut Each<'f, Sockets>,
         stats: RowStats,
+        handed_out: &'e RefCell<HandedOut>,
     ) -> Run<'s, 'h, 'e, 'f> {
-        let parts = parts_of(source.host, demand.need, is_counted(demand));
+        let (source, lacks) = (scan.source, 0);
         let (tells, listeners, stopped, failure) = (true, false, false, None);
-        Run { source, demand, parts, each, cache, stats, tells, unix: None, listeners, stopped, failure }
+        Run { source, scan, handed_out, each, cache, stats, tells, lacks, unix: None, listeners, stopped, failure }
     }
 
     /// Reads `tables` one after the other, until no more rows are wanted.
     pub(crate) fn through(mut self, tables: &[PlannedTable]) -> Result<Accounting, SourceError> {
         for table in tables {
-            self.tells = self.source.tells(self.demand, table.filter.proto);
+            (self.tells, self.lacks) = (table.reports_absence, table.choice.lacks);
             self.table(table);
             if self.stopped {
                 break;

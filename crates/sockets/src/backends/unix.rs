@@ -2,7 +2,7 @@
 use std::ops::ControlFlow;
 
 use netlink::{DumpError, Query};
-use record::{Proto, State};
+use record::State;
 use sys::SysError;
 
 use crate::backends::Run;
@@ -15,7 +15,7 @@ use crate::backends::rows::Rows;
 use crate::backends::window::Window;
 use crate::choose::Via;
 use crate::keys::{self, Table};
-use crate::pushdown::{Families, TableFilter};
+use crate::pushdown::TableFilter;
 
 /// How often the file and the names are read anew while sockets come and go between the two.
 const ATTEMPTS: u32 = 3;
@@ -27,10 +27,8 @@ const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix shows
 impl Run<'_, '_, '_, '_> {
     /// Reads /proc/net/unix for what netlink lacks; `None` if that is not wanted, not here, or not recorded.
     pub(crate) fn unix_counts(&mut self) -> Option<UnixCounts> {
-        let source = self.source;
-        let lacks = source.choose(self.demand, &TableFilter::all(Proto::Unix, Families::Both)).lacks;
         let wants = record::rows::need::UNIX_REFS;
-        if self.demand.need & wants == 0 || lacks & wants != 0 {
+        if self.scan.need & wants == 0 || self.lacks & wants != 0 {
             return None;
         }
         let mut text = Vec::new();
@@ -61,7 +59,7 @@ impl Run<'_, '_, '_, '_> {
     pub(crate) fn unix_waiting(&mut self, counts: &UnixCounts, filter: &TableFilter) {
         let netns_id = self.source.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
-        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
         let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
         for line in counts.waiting() {
@@ -113,7 +111,7 @@ impl Run<'_, '_, '_, '_> {
     fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
         let netns_id = self.source.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
-        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
         let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
         let (mut line, mut stopped) = (Vec::new(), false);

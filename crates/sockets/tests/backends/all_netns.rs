@@ -118,10 +118,10 @@ fn names_of_interfaces_are_not_pushed_down() {
     let cache = BackendCache::new();
     let every = AllNetnsSockets::new(&host, tcp(), ways, &cache);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
-    let offer = every.offer(&demand);
+    let offer = every.prepare(&demand).offer();
     assert_eq!(offer.pushed, [Push::No, Push::Exact]);
     assert!(offer.explain.last().is_some_and(|line| line.contains("each of 1 network namespaces")), "{offer:?}");
-    let none = AllNetnsSockets::new(&host, tcp(), Vec::new(), &cache).offer(&demand);
+    let none = AllNetnsSockets::new(&host, tcp(), Vec::new(), &cache).prepare(&demand).offer();
     assert!(none.pushed.is_empty() && none.explain.is_empty());
 }
 

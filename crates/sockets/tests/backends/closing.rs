@@ -8,7 +8,7 @@ use testkit::netns::Lab;
 /// The listener's row, with its cookie changed by `change`, as a target.
 fn target(host: &Host, change: impl Fn(u64) -> u64) -> Option<Target> {
     let mut found = None;
-    let mut source = SocketSource::new(host, Options { order: vec![Proto::Tcp], ..Options::new(0) });
+    let source = SocketSource::new(host, Options { order: vec![Proto::Tcp], ..Options::new(0) });
     let demand = Demand::<Sockets>::new(&[], Vec::new());
     let read = source.run(&demand, &mut |row| {
         found = Target::of(&Socket { cookie: change(row.cookie), ..*row });

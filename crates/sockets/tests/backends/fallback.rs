@@ -112,7 +112,7 @@ fn root_without_rights() {
         let by_mark = demand(0, vec![crate::rows::test("mark", record::Op::Eq, seven)]);
         let options = Options { order: vec![Proto::Tcp], ..here() };
         let host = Host::live();
-        let offer = SocketSource::new(&host, options.clone()).offer(&by_mark);
+        let offer = SocketSource::new(&host, options.clone()).prepare(&by_mark).offer();
         assert_eq!(offer.pushed, [record::Push::No]);
         let (rows, stats) = read(&host, options, &by_mark);
         assert_eq!((rows.len(), stats.is_partial()), (7, false));
@@ -177,7 +177,7 @@ fn refused_program() {
     let host = Host::live().recording(&tape).unwrap();
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let demand = demand(0, vec![filter]);
-    assert_eq!(SocketSource::new(&host, options.clone()).offer(&demand).pushed, [record::Push::Exact]);
+    assert_eq!(SocketSource::new(&host, options.clone()).prepare(&demand).offer().pushed, [record::Push::Exact]);
     let (rows, stats) = read(&host, options.clone(), &demand);
     assert_eq!(rows.iter().map(|row| row.local.1).collect::<Vec<_>>(), [port]);
     assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));

@@ -50,7 +50,8 @@ fn root_it_is_chosen_by_size() {
             let options = Options { walk_from: Some(from), ..tcp(None) };
             let (rows, stats) = read_with_cache(&host, &cache, options.clone(), &demand(0, Vec::new()));
             assert_eq!((rows.len(), &stats.via[..]), (21, &[door][..]), "{stats:?}");
-            let explain = SocketSource::new(&host, options).with_cache(&cache).offer(&demand(0, Vec::new())).explain;
+            let explain =
+                SocketSource::new(&host, options).with_cache(&cache).prepare(&demand(0, Vec::new())).offer().explain;
             assert!(explain[0].starts_with(&format!("tcp sockets by {door} (")), "{explain:?}");
         }
         // What was measured says netlink for so few.

@@ -23,7 +23,7 @@ fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
     let host = Host::live();
     let options = Options { order: vec![Proto::Tcp, Proto::Udp], ..here() };
     let filtered = demand(ATTRIBUTES, vec![filter.clone()]);
-    let offer = SocketSource::new(&host, options.clone()).offer(&filtered);
+    let offer = SocketSource::new(&host, options.clone()).prepare(&filtered).offer();
     assert_eq!(offer.pushed, [pushed], "{:?}", offer.explain);
     let kept = || without_times(read(&host, options.clone(), &demand(ATTRIBUTES, Vec::new())).0, &keep);
     for _ in 0..50 {

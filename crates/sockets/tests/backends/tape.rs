@@ -44,7 +44,7 @@ fn nothing_is_pushed_down_in_a_replay() {
     let host = Host::replaying(&file).unwrap();
     let port = Operand::Number(listener.local_addr().unwrap().port().into());
     let port = test("local_port", Op::Eq, port);
-    let offer = SocketSource::new(&host, options.clone()).offer(&demand(0, vec![port.clone()]));
+    let offer = SocketSource::new(&host, options.clone()).prepare(&demand(0, vec![port.clone()])).offer();
     assert_eq!(offer.pushed, [Push::No]);
     assert_eq!(read(&host, options.clone(), &demand(0, vec![port.clone()])).0, all);
     // A table that cannot have such rows is not looked for.
@@ -63,7 +63,7 @@ fn a_recording_says_what_the_kernel_left_out() {
     let options = Options { order: vec![Proto::Tcp], ..here() };
     recorded(&file, &options, vec![is("state", "listen")]);
     let host = Host::replaying(&file).unwrap();
-    let offer = SocketSource::new(&host, options.clone()).offer(&demand(0, Vec::new()));
+    let offer = SocketSource::new(&host, options.clone()).prepare(&demand(0, Vec::new())).offer();
     let says = "recorded with a kernel filter: state in (listen)";
     assert!(offer.explain.iter().any(|line| line == says), "{:?}", offer.explain);
     let stats = read(&host, options, &demand(0, Vec::new())).1;

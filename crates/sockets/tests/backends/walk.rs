@@ -180,7 +180,7 @@ fn root_filters_leave_out_the_same() {
         ] {
             let rows = same(cache, &demand(FIELDS, filter.clone()));
             assert!(rows.len() >= least, "{filter:?}: {}", rows.len());
-            let offer = SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).offer(&demand(0, filter));
+            let offer = SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&demand(0, filter)).offer();
             assert!(offer.explain[0].starts_with("tcp sockets by bpf (as asked)"), "{:?}", offer.explain);
         }
         for families in [Families::Only4, Families::Only6] {
@@ -242,10 +242,10 @@ fn root_counters_are_the_kernels() {
         assert_eq!(told(Via::Bpf, &walk), netlink);
         assert_eq!(told(Via::Bpf, &iterator), netlink);
         assert!(netlink.len() == 2 && netlink.iter().any(|(_, cells)| cells.starts_with("U64(78000)")), "{netlink:?}");
-        let offer = SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).offer(&demand);
+        let offer = SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&demand).offer();
         assert_eq!(offer.lacks, 0);
         let more = Demand::<Sockets>::new(&[field_index::<Sockets>("pmtu").unwrap()], Vec::new());
-        assert_ne!(SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).offer(&more).lacks, 0);
+        assert_ne!(SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&more).offer().lacks, 0);
     });
 }
 
@@ -292,7 +292,7 @@ fn root_the_program_is_kept() {
             if round > 0 {
                 arm("bpf", 0, 1, Fault::Fails(Errno::PERM));
             }
-            let mut source = SocketSource::new(&host, Options { walk_from: Some(5), ..tcp(None) }).with_cache(&cache);
+            let source = SocketSource::new(&host, Options { walk_from: Some(5), ..tcp(None) }).with_cache(&cache);
             let mut rows = 0;
             let stats = source.run(&demand(0, Vec::new()), &mut |_| {
                 rows += 1;
@@ -327,7 +327,7 @@ fn root_without_rights_netlink_is_used() {
         let (rows, stats) = read(&host, options.clone(), &demand(FIELDS, Vec::new()));
         assert_eq!(comparable(rows), comparable(with));
         assert_eq!((&stats.via[..], stats.why.len(), stats.is_partial()), (&["netlink"][..], 0, false));
-        let explain = SocketSource::new(&host, options).offer(&demand(FIELDS, Vec::new())).explain;
+        let explain = SocketSource::new(&host, options).prepare(&demand(FIELDS, Vec::new())).offer().explain;
         assert!(explain[0].contains("needs CAP_BPF and CAP_PERFMON"), "{explain:?}");
         let error = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&demand(0, Vec::new()), &mut |_| Next::More);
         let stats = error.unwrap();
@@ -347,7 +347,7 @@ fn root_a_refused_program_is_replaced() {
         let options = Options { walk_from: Some(1), ..tcp(None) };
         arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
         for _ in 0..2 {
-            let mut source = SocketSource::new(&host, options.clone()).with_cache(&cache);
+            let source = SocketSource::new(&host, options.clone()).with_cache(&cache);
             let mut rows = 0;
             let stats = source.run(&demand(0, Vec::new()), &mut |_| {
                 rows += 1;
@@ -356,7 +356,7 @@ fn root_a_refused_program_is_replaced() {
             let stats = stats.unwrap();
             assert_eq!((rows, &stats.via[..], stats.why.len()), (21, &["netlink"][..], 0), "{stats:?}");
             // The second time it is not tried again.
-            let explain = source.offer(&demand(0, Vec::new())).explain;
+            let explain = source.prepare(&demand(0, Vec::new())).offer().explain;
             assert!(explain[0].contains("could not be loaded"), "{explain:?}");
         }
         disarm_all();

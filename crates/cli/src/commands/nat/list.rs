@@ -105,30 +105,30 @@ impl SourceProvider<Nat> for EntryProvider {
         session: &Session,
         lookups: Lookups<'_>,
         stats: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<Nat>) -> R,
+        then: impl FnOnce(&dyn Source<Nat>) -> R,
     ) -> R {
         let options = Options { via: self.via, table: self.table, ..Options::new(session.netns_id()) };
         let namespaces = session.namespaces();
-        let (mut one, mut every);
-        let source: &mut dyn Source<Nat> = match namespaces.as_deref() {
+        let (one, every);
+        let source: &dyn Source<Nat> = match namespaces.as_deref() {
             None => {
                 one = ConntrackSource::new(session.host(), options).with_cache(session.conntrack_cache());
-                &mut one
+                &one
             }
             Some(namespaces) => {
                 let ways = session.ways(Some(namespaces));
                 every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.conntrack_cache());
-                &mut every
+                &every
             }
         };
-        let mut asked;
-        let source: &mut dyn Source<Nat> = match session.host().mode() {
+        let asked;
+        let source: &dyn Source<Nat> = match session.host().mode() {
             Mode::Live => source,
             _ => {
                 // In several namespaces each table may be read by another interface: it holds what is demanded.
                 let held = if namespaces.is_some() { |_: &str, demanded| demanded } else { conntrack::recorded_bits };
                 asked = Asked::new(source, session.host(), held);
-                &mut asked
+                &asked
             }
         };
         // Without lookups (`--explain`) no socket is read.
@@ -136,7 +136,7 @@ impl SourceProvider<Nat> for EntryProvider {
             return then(source);
         }
         let index = SocketIndex::read(session, stats);
-        then(&mut WithOwners::new(source, &index, lookups, &self.secret, session.namespaces().is_none()))
+        then(&WithOwners::new(source, &index, lookups, &self.secret, session.namespaces().is_none()))
     }
 }
 

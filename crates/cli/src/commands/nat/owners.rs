@@ -13,7 +13,7 @@ use super::owner_checksum::{OwnerChecksum, Sums};
 use crate::session::Session;
 use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
 use record::{
-    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, RowCache, Scope,
+    Accounting, Addr, Demand, Each, Expr, Key, Lookups, Next, Offer, Op, Operand, Owner, Proto, RowCache, Scan, Scope,
     Source, SourceError, Test, field_index,
 };
 use std::collections::{HashMap, HashSet};
@@ -237,7 +237,7 @@ const SHARED: &str = "several network namespaces have the address of a backend: 
 
 /// The source between: puts the owners into each row.
 pub(super) struct WithOwners<'o> {
-    source: &'o mut dyn Source<Nat>,
+    source: &'o dyn Source<Nat>,
     index: &'o SocketIndex,
     lookups: Lookups<'o>,
     secret: &'o RandomState,
@@ -249,7 +249,7 @@ impl<'o> WithOwners<'o> {
     /// Rows of `source` with the owners that `lookups` knows for the sockets of `index`. `secret` is the same in all
     /// rounds.
     pub(super) fn new(
-        source: &'o mut dyn Source<Nat>,
+        source: &'o dyn Source<Nat>,
         index: &'o SocketIndex,
         lookups: Lookups<'o>,
         secret: &'o RandomState,
@@ -260,21 +260,26 @@ impl<'o> WithOwners<'o> {
 }
 
 impl Source<Nat> for WithOwners<'_> {
-    fn offer(&self, demand: &Demand<Nat>) -> Offer {
-        self.source.offer(demand)
+    fn prepare(&self, demand: &Demand<Nat>) -> Box<dyn Scan<Nat> + '_> {
+        Box::new(WithOwnersScan { inner: self.source.prepare(demand), source: self })
     }
+}
 
-    fn read(
+struct WithOwnersScan<'o> {
+    inner: Box<dyn Scan<Nat> + 'o>,
+    source: &'o WithOwners<'o>,
+}
+
+impl WithOwnersScan<'_> {
+    /// Runs the inner scan by `run` and puts the owners into its rows.
+    fn owning(
         &mut self,
-        demand: &Demand<Nat>,
-        cache: Option<&dyn RowCache>,
         each: &mut Each<'_, Nat>,
+        run: impl FnOnce(&mut dyn Scan<Nat>, &mut Each<'_, Nat>) -> Result<Accounting, SourceError>,
     ) -> Result<Accounting, SourceError> {
-        let WithOwners { source, index, lookups, secret, reads_one } = self;
-        let same = cache.map(|cache| OwnerChecksum { cache, sums: index.sums(lookups, secret) });
-        let same = same.as_ref().map(|same| same as &dyn RowCache);
+        let WithOwners { index, lookups, reads_one, .. } = self.source;
         let (mut is_away, mut is_shared) = (false, false);
-        let mut stats = source.read(demand, same, &mut |row| {
+        let mut stats = run(&mut *self.inner, &mut |row| {
             let inode = index.inode(row);
             if inode.is_none() {
                 is_away = is_away || (*reads_one && index.is_away(row));
@@ -289,6 +294,22 @@ impl Source<Nat> for WithOwners<'_> {
             stats.add_reason(0, SHARED);
         }
         Ok(stats)
+    }
+}
+
+impl Scan<Nat> for WithOwnersScan<'_> {
+    fn offer(&self) -> Offer {
+        self.inner.offer()
+    }
+
+    fn run(&mut self, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        self.owning(each, |inner, each| inner.run(each))
+    }
+
+    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
+        let WithOwners { index, lookups, secret, .. } = self.source;
+        let same = OwnerChecksum { cache, sums: index.sums(lookups, secret) };
+        self.owning(each, |inner, each| inner.run_cached(&same, each))
     }
 }
 

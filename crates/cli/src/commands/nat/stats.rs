@@ -104,14 +104,14 @@ impl SourceProvider<NatStats> for StatsProvider {
         session: &Session,
         _lookups: Lookups<'_>,
         _stats: &mut Accounting,
-        then: impl FnOnce(&mut dyn Source<NatStats>) -> R,
+        then: impl FnOnce(&dyn Source<NatStats>) -> R,
     ) -> R {
         let namespaces = session.namespaces();
         let ways = session.ways(namespaces.as_deref());
-        let mut source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
+        let source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
         match session.host().mode() {
-            Mode::Live => then(&mut source),
-            _ => then(&mut Asked::new(&mut source, session.host(), |_, demanded| demanded)),
+            Mode::Live => then(&source),
+            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
         }
     }
 }

@@ -137,9 +137,9 @@ impl Face<'_> {
             homes: None,
         };
         let all = sockets::Options::new(self.session.netns_id());
-        let mut sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.socket_cache());
-        let mut source = FlowSource::new(&mut sockets, lookups, options);
-        let shown = self.show(&mut source)?;
+        let sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.socket_cache());
+        let source = FlowSource::new(&sockets, lookups, options);
+        let shown = self.show(&source)?;
         stats.add(&shown);
         self.out.flush().map_err(Failure::Sink)?;
         footer(&stats);
@@ -161,7 +161,7 @@ impl Face<'_> {
         Ephemeral { first, last }
     }
 
-    fn show(&mut self, source: &mut FlowSource<'_>) -> Result<Accounting, Failure> {
+    fn show(&mut self, source: &FlowSource<'_>) -> Result<Accounting, Failure> {
         let groups = Groups::new(self.processes.unwrap_or(self.session.host()));
         let group_of = |pid| groups.of(pid);
         let style = LstfStyle {

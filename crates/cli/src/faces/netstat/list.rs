@@ -135,7 +135,7 @@ fn read(
 ) -> Result<Accounting, SourceError> {
     // netstat reads the kernel's files: of those that are not there it says nothing.
     let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
-    let mut source = SocketSource::new(session.host(), options).with_cache(session.socket_cache());
+    let source = SocketSource::new(session.host(), options).with_cache(session.socket_cache());
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;

@@ -196,7 +196,7 @@ pub(super) fn ask(
     let mut demand = Demand::<Sockets>::new(&[], question.filter.clone());
     demand.need |= needs(question.proto, &request.options);
     let predicate = Predicate::<Sockets>::new(&demand.conjuncts).map_err(|error| error.to_string())?;
-    let mut source = SocketSource::new(
+    let source = SocketSource::new(
         session.host(),
         sockets::Options {
             // Of a raw socket ss shows no more than the file has: no word where nothing else is there.
@@ -207,10 +207,10 @@ pub(super) fn ask(
         },
     )
     .with_cache(session.socket_cache());
-    let offer = source.offer(&demand);
-    let rest = predicate.residual(&offer.pushed);
+    let mut scan = source.prepare(&demand);
+    let rest = predicate.residual(&scan.offer().pushed);
     let mut rows = 0u64;
-    let outcome = source.run(&demand, &mut |row| {
+    let outcome = scan.run(&mut |row| {
         rows += 1;
         if rows % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
             return Next::Stop;

@@ -35,7 +35,7 @@ impl Run<'_, '_, '_, '_> {
         let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
         let opened = match few || replayed {
             true => Ok(Program::Walk),
-            false => source.cache().open(source.host, self.parts, || source.iterator_pays(self.demand.repeated)),
+            false => source.cache().open(source.host, self.scan.parts, || source.iterator_pays(self.scan.repeated)),
         };
         let opened = match opened {
             Err(error) if source.options.via != Some(Via::Bpf) => {
@@ -75,7 +75,7 @@ impl Run<'_, '_, '_, '_> {
         let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
         let request = WalkRequest {
             scope: WalkScope::Own,
-            parts: self.parts,
+            parts: self.scan.parts,
             // A socket that is closed leaves the table before it is called so: one that says it was just let go.
             states: filter.states & !(1 << State::CLOSE.0) & !beside,
             v4: filter.families.has(AF_INET),
@@ -88,7 +88,7 @@ impl Run<'_, '_, '_, '_> {
         };
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
-        let handed_out = &mut *source.handed_out().borrow_mut();
+        let handed_out = &mut *self.handed_out.borrow_mut();
         *handed_out = HandedOut::new(source.cache().secret(), self.is_followed());
         let window = Window::new();
         let rows = Rows { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
@@ -121,7 +121,7 @@ impl Run<'_, '_, '_, '_> {
                 return self.stats.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
             }
             self.stats.note(format!("the rest of {} was read by netlink: {cause}", Table::Tcp.what()));
-            self.source.handed_out().borrow_mut().finish();
+            self.handed_out.borrow_mut().finish();
             return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
         }
         if self.source.options.via == Some(Via::Bpf) && !self.source.host.is_replay() {

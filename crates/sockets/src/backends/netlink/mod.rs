@@ -139,7 +139,7 @@ impl Run<'_, '_, '_, '_> {
         program: &[u8],
     ) -> Result<(), DumpError> {
         let note = note_of(filter, program);
-        let request = request_of(table, filter, program, self.demand.need, self.source.options.states);
+        let request = request_of(table, filter, program, self.scan.need, self.source.options.states);
         let (source, what) = (self.source, table.what());
         let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
         let rows = self.stats.rows();
@@ -162,7 +162,7 @@ impl Run<'_, '_, '_, '_> {
         let netns_id = self.source.options.netns_id;
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let filter = (!filter.is_everything()).then_some(filter);
-        let handed_out = &mut *self.source.handed_out().borrow_mut();
+        let handed_out = &mut *self.handed_out.borrow_mut();
         let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let (host, proto) = (self.source.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
@@ -194,7 +194,7 @@ impl Run<'_, '_, '_, '_> {
                 (end, decoder.unknown_attrs)
             }
             Proto::Raw | Proto::Mptcp => {
-                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.demand.need);
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.scan.need);
                 let end = netlink::dump(host, ask, |part| {
                     rows.take(&decoder.decode_rare(part.payload, &mut FamilyExtras::default()))
                 });
@@ -210,7 +210,7 @@ impl Run<'_, '_, '_, '_> {
             }
             Proto::Vsock | Proto::Tipc | Proto::Xdp => dump_family(host, ask, proto, netns_id, &mut rows),
             Proto::Tcp | Proto::Udp | Proto::UdpLite | Proto::Dccp => {
-                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.demand.need);
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.scan.need);
                 let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
                 (end, decoder.unknown_attrs)
             }
@@ -223,7 +223,7 @@ impl Run<'_, '_, '_, '_> {
     // Whether /proc lacks something that is wanted of this table. Of TCP, UDP and unix sockets it is told in any case:
     // a kernel without netlink for them is odd.
     fn loses(&self, proto: Proto) -> bool {
-        is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.demand.need != 0
+        is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.scan.need != 0
     }
 
     // The row counts' entry for a dump that is over, one way or the other.

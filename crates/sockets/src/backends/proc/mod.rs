@@ -33,7 +33,7 @@ impl Run<'_, '_, '_, '_> {
         let filter = (!filter.is_everything()).then_some(filter);
         let rows_before = self.stats.rows();
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
-        let handed_out = &mut *source.handed_out().borrow_mut();
+        let handed_out = &mut *self.handed_out.borrow_mut();
         let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
         let mut text = Vec::new();

@@ -153,7 +153,7 @@ impl<'h> NetlinkEvents<'h> {
     fn look(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
         let is_first = self.looks == 0;
         self.looks += 1;
-        let mut source = SocketSource::new(
+        let source = SocketSource::new(
             self.host,
             Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..Options::new(self.netns_id) },
         );

@@ -8,7 +8,7 @@ use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, in_each, i
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
-use record::{Accounting, Demand, Next, Source, SourceError, SourceFault, field_index, text};
+use record::{Accounting, Demand, Next, Scan, SourceError, SourceFault, field_index, text};
 use std::collections::BTreeMap;
 use sys::{Host, NetnsTarget};
 
@@ -269,8 +269,9 @@ impl TablePass {
         tell_of_bpf(session, stats);
         pass.censuses.extend(filled.iter().map(|way| (way.netns_id, Census::new(&settings(way)))));
         let options = Options::new(session.netns_id());
-        let mut source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.conntrack_cache());
-        let read = source.run(&demand(), &mut |row| {
+        let source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.conntrack_cache());
+        let mut scan = source.scan(&demand());
+        let read = scan.run(&mut |row| {
             if let Some(census) = pass.censuses.get_mut(&row.netns_id) {
                 census.add(row);
             }
@@ -280,7 +281,7 @@ impl TablePass {
             // One that has not a single row may be one that was not read.
             pass.censuses.retain(|_, census| census.entries() > 0);
         }
-        pass.chains = source.chains().map(walked);
+        pass.chains = scan.chains().map(walked);
         pass
     }
 }
@@ -329,14 +330,15 @@ fn census(
 ) -> (Option<Census>, Option<Chains>) {
     tell_of_bpf(session, stats);
     let mut census = Census::new(settings);
-    let mut source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.conntrack_cache());
-    let read = source.run(&demand(), &mut |row| {
+    let source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.conntrack_cache());
+    let mut scan = source.scan(&demand());
+    let read = scan.run(&mut |row| {
         census.add(row);
         Next::More
     });
     let is_read = read.is_ok();
     take_stats(read, stats);
-    if is_read { (Some(census), source.chains().map(walked)) } else { (None, None) }
+    if is_read { (Some(census), scan.chains().map(walked)) } else { (None, None) }
 }
 
 /// True if the limit may be written in this namespace: everywhere but in the first the file is for reading only.

@@ -61,7 +61,11 @@ fn kind_words(kind: Kind) -> String {
         Kind::Text => "text from outside".into(),
         Kind::Name(words) => format!("one of {}", words.join(", ")),
         Kind::Bool => "true, false".into(),
-        Kind::Owners => "list of {pid, process, fd}".into(),
+        Kind::Owners | Kind::Objects(_) => {
+            format!("list of {{{}}}", kind.members().iter().map(|member| member.name).collect::<Vec<_>>().join(", "))
+        }
+        Kind::Texts => "list of texts".into(),
+        Kind::Thousandths => "number with three decimals".into(),
         Kind::Endpoint => "address:port ([address]:port for IPv6), or the address alone".into(),
         Kind::Words(&[]) => "list of words from outside".into(),
         Kind::Words(words) => format!("list of some of {}", words.join(", ")),

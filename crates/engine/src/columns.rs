@@ -128,7 +128,9 @@ pub fn kind_in_words(kind: Kind) -> &'static str {
         Kind::Text => "text",
         Kind::Name(_) => "word",
         Kind::Bool => "true or false",
-        Kind::Owners | Kind::Words(_) => "list",
+        Kind::Owners | Kind::Words(_) | Kind::Texts | Kind::Objects(_) => "list",
+        Kind::Time => "time",
+        Kind::Thousandths => "number with decimals",
         Kind::Endpoint => "address:port",
         _ => kind.unit(),
     }

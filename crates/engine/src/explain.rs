@@ -117,8 +117,13 @@ pub fn expr_text<T: Table>(expr: &Expr) -> String {
 }
 
 fn test_text<T: Table>(test: &Test) -> String {
-    let name = T::FIELDS.get(test.field).map_or("?", |f| f.name);
-    let many = match &test.operand {
+    let field = T::FIELDS.get(test.field);
+    let name = field.map_or("?", |f| f.name);
+    let (name, kind, operand) = match &test.operand {
+        Operand::Member { name: member, kind, operand } => (format!("{name}.{member}"), Some(*kind), &**operand),
+        operand => (name.to_owned(), field.map(|f| f.kind), operand),
+    };
+    let many = match operand {
         Operand::Ranges(_) | Operand::Prefixes(_) => true,
         Operand::Endpoints(ends) => ends.len() != 1,
         Operand::Words(words) => words.len() != 1,
@@ -136,31 +141,31 @@ fn test_text<T: Table>(test: &Test) -> String {
         (Op::Match, _) => "~",
         (Op::NotMatch, _) => "!~",
     };
-    let is_time = T::FIELDS.get(test.field).is_some_and(|field| field.kind == Kind::Time);
-    let operand = if is_time { time_text(&test.operand) } else { operand_text(&test.operand) };
+    let operand = match kind {
+        Some(Kind::Time) => operand_text(operand, timestamp),
+        Some(Kind::Thousandths) => operand_text(operand, |n| format!("{}.{:03}", n / 1000, n % 1000)),
+        _ => operand_text(operand, |n| n.to_string()),
+    };
     format!("{name} {op} {operand}")
 }
 
-/// What a field that is a time is compared with, as RFC 3339.
-fn time_text(operand: &Operand) -> String {
-    let time = |ns: u64| String::from_utf8_lossy(TimestampWriter::new().text(ns)).into_owned();
-    match operand {
-        Operand::Number(ns) => time(*ns),
-        Operand::Ranges(ranges) => {
-            format!("({})", ranges.iter().map(|(ns, _)| time(*ns)).collect::<Vec<_>>().join(", "))
-        }
-        other => operand_text(other),
-    }
+/// A point in time as RFC 3339.
+fn timestamp(ns: u64) -> String {
+    String::from_utf8_lossy(TimestampWriter::new().text(ns)).into_owned()
 }
 
-fn operand_text(operand: &Operand) -> String {
+/// What a field is compared with; `number` writes its numbers.
+fn operand_text(operand: &Operand, number: impl Fn(u64) -> String) -> String {
     let list = |items: Vec<String>| format!("({})", items.join(", "));
     match operand {
         Operand::Null => "null".to_owned(),
         Operand::Bool(yes) => yes.to_string(),
-        Operand::Number(n) => n.to_string(),
+        Operand::Number(n) => number(*n),
         Operand::Ranges(ranges) => {
-            let one = |(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}-{high}") };
+            let one = |(low, high): &(u64, u64)| match low == high {
+                true => number(*low),
+                false => format!("{}-{}", number(*low), number(*high)),
+            };
             list(ranges.iter().map(one).collect())
         }
         Operand::Masked { value, mask } => format!("{value:#x}/{mask:#x}"),
@@ -176,6 +181,8 @@ fn operand_text(operand: &Operand) -> String {
         },
         Operand::Regex(pattern) => format!("\"{}\"", pattern.escape_debug()),
         Operand::Glob(pattern) => format!("glob {}", quoted(pattern)),
+        // Never here: the test shows what the member is compared with.
+        Operand::Member { name, .. } => (*name).to_owned(),
     }
 }
 

@@ -134,7 +134,7 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
     match *value {
         Value::Null => return out.push(tag::NULL),
         Value::Bool(yes) => out.push(if yes { tag::TRUE } else { tag::FALSE }),
-        Value::U64(n) | Value::Time(n) => put_number(n, out),
+        Value::U64(n) | Value::Time(n) | Value::Thousandths(n) => put_number(n, out),
         Value::I64(n) => match u64::try_from(n) {
             Ok(n) => put_number(n, out),
             Err(_) => {
@@ -159,7 +159,13 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
         }
         Value::Bytes(text) => put_text(text, out),
         Value::Name(word) | Value::Guess(word) => put_text(word.as_bytes(), out),
-        Value::List(owners) => {
+        Value::List(list) => {
+            list.for_each(&mut |item| put_key(&item, false, out));
+            // As below.
+            out.push(1);
+        }
+        Value::Object(object) => object.for_each(&mut |_, value| put_key(&value, false, out)),
+        Value::Owners(owners) => {
             for owner in owners {
                 out.push(tag::OWNERS);
                 put_number(owner.pid.into(), out);

@@ -4,7 +4,7 @@
 //! Equal cells of one field always pack to equal bytes, so packed keys can be hashed and compared as they are
 //! (owner lists excepted: they are kept by place).
 
-use record::{Addr, Owner, Value};
+use record::{Addr, OwnedValue, Owner, Value};
 
 mod tag {
     pub(super) const NULL: u8 = 0;
@@ -22,8 +22,10 @@ mod tag {
     pub(super) const OUTSIDE: u8 = 12;
     pub(super) const GUESS: u8 = 13;
     pub(super) const TIME: u8 = 14;
+    pub(super) const THOUSANDTHS: u8 = 15;
     /// Plus the number of bytes that follow, 0 to 8.
     pub(super) const NUMBER: u8 = 16;
+    pub(super) const NESTED: u8 = 32;
 }
 
 /// The arena.
@@ -37,6 +39,8 @@ pub(crate) struct PackedCells {
 #[derive(Default)]
 pub(crate) struct Side {
     owners: Vec<Owner>,
+    /// Lists and objects; as owners, they are not looked for.
+    nested: Vec<OwnedValue>,
     /// Distinct words of ours; few, so they are found by looking at each.
     words: Vec<&'static str>,
     /// Distinct lists of words that bits stand for; a handful at most.
@@ -75,7 +79,7 @@ impl Side {
                 let place = self.word(word);
                 pack_number(place as u64, out);
             }
-            Value::List(owners) => {
+            Value::Owners(owners) => {
                 out.push(tag::OWNERS);
                 pack_number(self.owners.len() as u64, out);
                 pack_number(owners.len() as u64, out);
@@ -110,6 +114,15 @@ impl Side {
             Value::Time(ns) => {
                 out.push(tag::TIME);
                 pack_number(ns, out);
+            }
+            Value::Thousandths(n) => {
+                out.push(tag::THOUSANDTHS);
+                pack_number(n, out);
+            }
+            nested @ (Value::List(_) | Value::Object(_)) => {
+                out.push(tag::NESTED);
+                pack_number(self.nested.len() as u64, out);
+                self.nested.push(nested.into());
             }
             Value::Words(text) => {
                 out.push(tag::OUTSIDE);
@@ -202,13 +215,21 @@ impl<'k> Reader<'k> {
                 let tag = self.byte()?;
                 Value::Time(self.number(tag)?)
             }
+            tag::THOUSANDTHS => {
+                let tag = self.byte()?;
+                Value::Thousandths(self.number(tag)?)
+            }
+            tag::NESTED => {
+                let place = self.place()?;
+                self.side.nested.get(place)?.value()
+            }
             tag::GUESS => {
                 let place = self.place()?;
                 Value::Guess(self.side.words.get(place)?)
             }
             tag::OWNERS => {
                 let (start, len) = (self.place()?, self.place()?);
-                Value::List(self.side.owners.get(start..start.checked_add(len)?)?)
+                Value::Owners(self.side.owners.get(start..start.checked_add(len)?)?)
             }
             tag @ (tag::END | tag::END_WITH_PORT) => {
                 let Value::Addr(addr) = self.try_cell()? else { return None };
@@ -263,6 +284,7 @@ mod tests {
 
     #[test]
     fn cells_come_back_as_they_were() {
+        let (texts, empty) = (vec!["a".to_owned(), "b\n".to_owned()], Vec::<String>::new());
         let owners =
             [Owner { pid: 7, fd: 3, process: Comm::new(b"a") }, Owner { pid: 8, fd: 4, process: Comm::new(b"") }];
         let cells = [
@@ -283,8 +305,13 @@ mod tests {
             Value::Guess("tcp"),
             Value::Name("udp"),
             Value::Name("tcp"),
-            Value::List(&owners),
-            Value::List(&owners[..1]),
+            Value::Owners(&owners),
+            Value::Owners(&owners[..1]),
+            Value::Time(1_795_000_000_123_456_789),
+            Value::Thousandths(u64::MAX),
+            Value::List(&texts),
+            Value::Object(&owners[0]),
+            Value::List(&empty),
             Value::Endpoint(Addr::V4([1, 2, 3, 4]), Some(443)),
             Value::Endpoint(Addr::V6([9; 16]), None),
             Value::Bits(5, &["a", "b", "c"]),

@@ -244,8 +244,11 @@ fn grouped_parts<T: Table>(request: &Request) -> Result<Parts, PlanError> {
     let mut fields = Vec::new();
     for name in &request.by {
         let index = find::<T>("--by", name)?;
-        if field::<T>(index).is_some_and(|f| f.kind == Kind::Owners) {
-            let why = "a list of owners makes no group; take `process` or `pid`";
+        if let Some(kind) = field::<T>(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
+            let why = match kind {
+                Kind::Owners => "a list of owners makes no group; take `process` or `pid`",
+                _ => "a list makes no group",
+            };
             return Err(PlanError::Unfit { option: "--by", name: name.clone(), why });
         }
         if !fields.contains(&index) {
@@ -288,7 +291,8 @@ fn option_of(fold: Fold) -> &'static str {
 }
 
 fn fits<T: Table>(fold: Fold, field: &Field<T>) -> Result<(), PlanError> {
-    let fits = if fold == Fold::Max { field.kind.is_number() } else { field.kind.is_quantity() };
+    let is_whole = field.kind.is_number() && field.kind != Kind::Thousandths;
+    let fits = if fold == Fold::Max { is_whole } else { field.kind.is_quantity() };
     if fits {
         return Ok(());
     }

@@ -361,7 +361,7 @@ fn cell<'r, T: Table>(get: &Get<T>, row: &'r T::Row<'_>, lookups: &Lookups<'r>) 
         Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
         Get::Owners { key, part } => match (lookups.owners(key(row)), part) {
             ([], _) => Value::Null,
-            (owners, None) => Value::List(owners),
+            (owners, None) => Value::Owners(owners),
             ([first, ..], Some(part)) => part(first),
         },
         Get::OwnersJoined { key, of, orphan, lookup } => {

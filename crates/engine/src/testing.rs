@@ -114,7 +114,9 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::Bytes(text) => text.escape_ascii().to_string(),
         Value::Name(word) => (*word).to_owned(),
         Value::Guess(word) => format!("{word}?"),
-        Value::List(owners) => format!("{}owners", owners.len()),
+        Value::Thousandths(n) => format!("{}.{:03}", n / 1000, n % 1000),
+        Value::List(_) | Value::Object(_) => format!("{value:?}"),
+        Value::Owners(owners) => format!("{}owners", owners.len()),
         Value::Endpoint(addr, None) => addr.to_string(),
         Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),
         Value::Bits(..) | Value::Words(_) => {

@@ -1,7 +1,7 @@
 //! A filter as a tree over field indexes: what the engine made of the user's words, and what sources read to find
 //! the parts that the kernel can do for them. Evaluating it is the engine's job.
 
-use crate::{Addr, Prefix};
+use crate::{Addr, Kind, Prefix};
 
 /// A filter over the fields of one table.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,15 @@ pub enum Operand {
     Words(Vec<Box<[u8]>>),
     /// A regular expression as written.
     Regex(Box<str>),
+    /// A member of the objects in a list: any object's member is like that.
+    Member {
+        /// Name of the member.
+        name: &'static str,
+        /// Its kind.
+        kind: Kind,
+        /// What it is compared with.
+        operand: Box<Operand>,
+    },
     /// A shell pattern (`*`, `?`, `[…]`) as ss takes for unix paths.
     Glob(Box<[u8]>),
 }

@@ -12,6 +12,7 @@ pub mod hash;
 mod lookup;
 mod merged_stats;
 mod names;
+mod nested;
 mod owner;
 mod row_stats;
 pub mod rows;
@@ -29,6 +30,7 @@ pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use merged_stats::MergedStats;
 pub use names::{Proto, State, Timer};
+pub use nested::{AsValue, OwnedList, OwnedObject, OwnedValue};
 pub use owner::{Comm, Owner};
 pub use row_stats::RowStats;
 pub use sink::{Column, Columns, Hole, Next, Rendered, Round, Sink, SinkError};
@@ -36,5 +38,5 @@ pub use source::{
     Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
 };
 pub use table::{Field, Get, Show, Table, field_index};
-pub use value::{Kind, Value, Words, WordsIter};
+pub use value::{Kind, List, Member, Object, Value, Words, WordsIter};
 pub use visitor::RowVisitor;

@@ -180,7 +180,7 @@ impl<T: Table> Field<T> {
 fn first_owner<'r>(owners: &'r [Owner], part: Option<for<'o> fn(&'o Owner) -> Value<'o>>) -> Value<'r> {
     match (owners.first(), part) {
         (None, _) => Value::Null,
-        (Some(_), None) => Value::List(owners),
+        (Some(_), None) => Value::Owners(owners),
         (Some(owner), Some(part)) => part(owner),
     }
 }

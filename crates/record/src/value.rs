@@ -13,6 +13,8 @@ pub enum Value<'r> {
     U64(u64),
     /// A number that may be negative.
     I64(i64),
+    /// A number in thousandths: 1500 is written `1.500`.
+    Thousandths(u64),
     /// A point in time: nanoseconds since 1970-01-01 00:00 UTC.
     Time(u64),
     /// An address; IPv4-mapped ones are already IPv4.
@@ -23,8 +25,12 @@ pub enum Value<'r> {
     Name(&'static str),
     /// One of our own words that is only a guess: text appends `?`; filters, order and JSON take the plain word.
     Guess(&'static str),
-    /// Who holds it.
-    List(&'r [Owner]),
+    /// Owners.
+    Owners(&'r [Owner]),
+    /// Values one after the other.
+    List(&'r (dyn List + 'r)),
+    /// Values with names.
+    Object(&'r (dyn Object + 'r)),
     /// An address and, where it has one, a port.
     Endpoint(Addr, Option<u16>),
     /// Some of our own words: bit n stands for word n.
@@ -64,6 +70,18 @@ impl<'r> Value<'r> {
             _ => Words::Bits(0, &[]),
         }
     }
+}
+
+/// A list of values. The row or the lookup that holds it lends it to a [`Value::List`].
+pub trait List {
+    /// Calls `each` with the items in order.
+    fn for_each(&self, each: &mut dyn FnMut(Value<'_>));
+}
+
+/// A group of named values, such as the limits of a port range. It is lent to a [`Value::Object`].
+pub trait Object {
+    /// Calls `each` with the members in the order in which JSON has them. Names need no escaping.
+    fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>));
 }
 
 /// A set of words.
@@ -120,6 +138,8 @@ impl<'r> Iterator for WordsIter<'r> {
 pub enum Kind {
     /// A plain number of things.
     Count,
+    /// A number with three decimals; a filter may say `1.5`.
+    Thousandths,
     /// Bytes; a filter may say `1MiB`.
     Bytes,
     /// Microseconds; a filter may say `20ms`.
@@ -146,15 +166,49 @@ pub enum Kind {
     Name(&'static [&'static str]),
     /// True or false.
     Bool,
-    /// A list of owners.
+    /// A list of owners; a filter takes their members as `owners.pid`.
     Owners,
+    /// A list of texts from outside; a filter matches if any of them does.
+    Texts,
+    /// A list of objects with these members, which a filter takes as `ports_used_up.proto`.
+    Objects(&'static [Member]),
     /// An address with a port; a filter may say either or both.
     Endpoint,
     /// Some of these words; without any here, words from outside.
     Words(&'static [&'static str]),
 }
 
+/// A member of the objects of a [`Kind::Objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Name: lower case, unit last.
+    pub name: &'static str,
+    /// Meaning and unit.
+    pub kind: Kind,
+}
+
+/// The members of an [`Owner`].
+const OF_OWNERS: &[Member] = &[
+    Member { name: "pid", kind: Kind::Id },
+    Member { name: "process", kind: Kind::Text },
+    Member { name: "fd", kind: Kind::Id },
+];
+
 impl Kind {
+    /// The members of the objects that a cell of this kind lists; none for other kinds.
+    pub fn members(self) -> &'static [Member] {
+        match self {
+            Kind::Owners => OF_OWNERS,
+            Kind::Objects(members) => members,
+            _ => &[],
+        }
+    }
+
+    /// True for lists that are no sets of words: they make no groups.
+    pub fn is_list(self) -> bool {
+        matches!(self, Kind::Owners | Kind::Texts | Kind::Objects(_))
+    }
+
     /// True for kinds that are right-aligned on a terminal and may be summed or averaged.
     pub fn is_quantity(self) -> bool {
         matches!(
@@ -165,12 +219,13 @@ impl Kind {
 
     /// True for kinds whose cells are numbers.
     pub fn is_number(self) -> bool {
-        self.is_quantity() || matches!(self, Kind::Port | Kind::Id | Kind::Hex)
+        self.is_quantity() || matches!(self, Kind::Port | Kind::Id | Kind::Hex | Kind::Thousandths)
     }
 
     /// The unit in words for help and schema; empty if there is none.
     pub fn unit(self) -> &'static str {
         match self {
+            Kind::Thousandths => "thousandths",
             Kind::Bytes => "bytes",
             Kind::DurationUs => "microseconds",
             Kind::DurationMs => "milliseconds",

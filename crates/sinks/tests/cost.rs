@@ -68,7 +68,7 @@ fn allocations(sink: &mut dyn Sink, rows: u64) -> u64 {
                 Value::U64(n % 65_536),
                 Value::Bytes(text),
                 Value::Null,
-                Value::List(if n % 10 == 0 { &owners } else { &[] }),
+                Value::Owners(if n % 10 == 0 { &owners } else { &[] }),
                 Value::U64(n % 3),
                 Value::Time(1_795_000_000_000_000_000 + n * 123_456_789),
             ];

@@ -1,7 +1,9 @@
 //! Every native format by example.
 #![allow(clippy::unwrap_used)]
 
-use record::{Accounting, Addr, Column, Columns, Comm, Hole, Kind, Next, Owner, Proto, Round, Sink, State, Value};
+use record::{
+    Accounting, Addr, Column, Columns, Comm, Hole, Kind, Next, Object, Owner, Proto, Round, Sink, State, Value,
+};
 use sinks::{Csv, Json, Options, Out, TableWriter, Text};
 
 const FOLDED: &[(&str, &str)] = &[("peer_port", "many")];
@@ -40,7 +42,7 @@ fn socket_rows(owners: &[Owner]) -> Vec<Vec<Value<'_>>> {
             Value::U64(0x1f),
             Value::Bool(true),
             Value::Bytes(b"nginx"),
-            Value::List(owners),
+            Value::Owners(owners),
         ],
         vec![
             Value::Name("udp"),
@@ -62,7 +64,7 @@ fn socket_rows(owners: &[Owner]) -> Vec<Vec<Value<'_>>> {
             Value::U64(u64::MAX),
             Value::Bool(false),
             Value::Bytes(b"-"),
-            Value::List(&owners[..1]),
+            Value::Owners(&owners[..1]),
         ],
         vec![
             Value::Name("unix"),
@@ -73,7 +75,7 @@ fn socket_rows(owners: &[Owner]) -> Vec<Vec<Value<'_>>> {
             Value::Null,
             Value::Null,
             Value::Bytes(b""),
-            Value::List(&[]),
+            Value::Owners(&[]),
         ],
     ]
 }
@@ -152,7 +154,7 @@ fn csv_is_quoted_where_it_must_be() {
 fn issue_10_a_process_name_forges_no_owner() {
     let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"init[1].3,sshd") }];
     let columns = columns(&[("owners", Kind::Owners)]);
-    let rows = [vec![Value::List(&owners)]];
+    let rows = [vec![Value::Owners(&owners)]];
     let options = Options { header: false, ..Options::default() };
     let want = "init\\x5b1\\x5d.3\\x2csshd[77].3";
     assert_eq!(as_text(options, &columns, &rows).trim_end(), want);
@@ -178,7 +180,7 @@ fn issue_10_no_cell_of_csv_is_a_formula() {
     }
     let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"=cmd") }];
     let mut csv = Csv::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
-    fill(&mut csv, &owners_only, &[vec![Value::List(&owners)]]);
+    fill(&mut csv, &owners_only, &[vec![Value::Owners(&owners)]]);
     assert_eq!(string(csv.into_out()), "'=cmd[1].2\r\n");
 }
 
@@ -244,6 +246,58 @@ fn times_are_rfc_3339_in_every_format() {
     let json = lines("null", &|time, n| format!("{{\"time\":{},\"n\":{n}}}\n", quoted(time)));
     assert_eq!(as_json(options, &columns, &rows), json);
     assert_eq!(as_table(options, &columns, &rows), lines("-", &|time, n| format!("{time:30}  {n}\n")));
+}
+
+struct Range {
+    proto: &'static str,
+    name: &'static [u8],
+    used: Option<u64>,
+}
+
+impl Object for Range {
+    fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>)) {
+        each("proto", Value::Name(self.proto));
+        each("name", Value::Bytes(self.name));
+        each("used", Value::number(self.used));
+    }
+}
+
+/// Text and CSV write lists and objects as JSON does: escaped, and one cell.
+#[test]
+fn lists_and_objects_are_json_in_every_format() {
+    let columns = columns(&[("texts", Kind::Texts), ("ranges", Kind::Objects(&[])), ("mean", Kind::Thousandths)]);
+    let texts = vec!["a, \"b\"".to_owned(), "\u{1b}\t\u{202e}".to_owned()];
+    let ranges =
+        vec![Range { proto: "tcp", name: b"x", used: Some(5) }, Range { proto: "udp", name: b"\xff\n", used: None }];
+    let none = Vec::<Range>::new();
+    let rows = [
+        vec![Value::List(&texts), Value::List(&ranges), Value::Thousandths(1_250)],
+        vec![Value::Null, Value::List(&none), Value::Thousandths(7)],
+        vec![Value::List(&texts), Value::Object(&ranges[0]), Value::Null],
+    ];
+    let options = Options { header: false, ..Options::default() };
+    let texts = r#"["a, \"b\"","\u001b\t\u202e"]"#;
+    let tcp = r#"{"proto":"tcp","name":"x","used":5}"#;
+    let udp = "{\"proto\":\"udp\",\"name\":\"\u{fffd}\\n\",\"used\":null}";
+    assert_eq!(
+        as_json(options, &columns, &rows),
+        format!(
+            "{{\"texts\":{texts},\"ranges\":[{tcp},{udp}],\"mean\":1.250}}\n\
+             {{\"texts\":null,\"ranges\":[],\"mean\":0.007}}\n\
+             {{\"texts\":{texts},\"ranges\":{tcp},\"mean\":null}}\n"
+        )
+    );
+    let text = format!("{texts}\t[{tcp},{udp}]\t1.250\n-\t[]\t0.007\n{texts}\t{tcp}\t-\n");
+    assert_eq!(as_text(options, &columns, &rows), text);
+    let quoted = |json: &str| format!("\"{}\"", json.replace('"', "\"\""));
+    let csv = format!(
+        "{},{},1.250\r\n,[],0.007\r\n{},{},\r\n",
+        quoted(texts),
+        quoted(&format!("[{tcp},{udp}]")),
+        quoted(texts),
+        quoted(tcp)
+    );
+    assert_eq!(as_csv(options, &columns, &rows), csv);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn write(sink: &mut dyn Sink, rows: &[Hostile]) {
             Value::text(row.text.as_deref()),
             Value::U64(row.n),
             Value::Addr(Addr::V6(row.addr)),
-            Value::List(&owners),
+            Value::Owners(&owners),
         ];
         assert_eq!(sink.row(&cells).unwrap(), Next::More);
     }

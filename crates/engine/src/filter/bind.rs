@@ -8,7 +8,7 @@ use super::names::{Meaning, meaning};
 use super::time;
 use crate::nearest::nearest;
 use crate::predicate::compile_regex;
-use record::{Expr, Kind, Op, Operand, Table, Test};
+use record::{Expr, Kind, Member, Op, Operand, Table, Test};
 
 /// Turns the names of `ast` into fields of `T` and its values into theirs.
 ///
@@ -24,10 +24,15 @@ fn bind_node<T: Table>(text: &str, node: &Node) -> Result<Expr, FilterError> {
         Node::Or(parts) => Expr::Or(all(parts)?),
         Node::Not(part) => Expr::Not(Box::new(bind_node::<T>(text, part)?)),
         Node::Test(test) => match meaning::<T>(text, test)? {
-            Meaning::Endpoint { addr, port } => Binder { text, test, field: addr, unit: None }.endpoint(port)?,
+            Meaning::Endpoint { addr, port } => {
+                Binder { text, test, field: addr, member: None, unit: None }.endpoint(port)?
+            }
+            Meaning::Member { field, member } => {
+                Binder { text, test, field, member: Some(member), unit: Unit::of(member.kind) }.field(member.kind)?
+            }
             Meaning::Field(field) => {
                 let Some(found) = T::FIELDS.get(field) else { return Ok(Expr::Or(Vec::new())) };
-                Binder { text, test, field, unit: Unit::of(found.kind) }.field(found.kind)?
+                Binder { text, test, field, member: None, unit: Unit::of(found.kind) }.field(found.kind)?
             }
         },
     })
@@ -38,6 +43,8 @@ struct Binder<'a> {
     text: &'a str,
     test: &'a Comparison,
     field: usize,
+    /// The member that is compared, if the field is a list of objects.
+    member: Option<&'static Member>,
     /// What its numbers may be followed by.
     unit: Option<Unit>,
 }
@@ -70,6 +77,12 @@ impl Binder<'_> {
     }
 
     fn one(&self, op: Op, operand: Operand) -> Expr {
+        let operand = match (self.member, operand) {
+            (Some(member), operand) if operand != Operand::Null => {
+                Operand::Member { name: member.name, kind: member.kind, operand: Box::new(operand) }
+            }
+            (_, operand) => operand,
+        };
         Expr::Test(Test { field: self.field, op, operand })
     }
 
@@ -94,8 +107,12 @@ impl Binder<'_> {
     }
 
     fn of_kind(&self, kind: Kind, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
-        if kind == Kind::Owners {
-            return Err(self.misfit("a list of owners; compare `process`, `pid` or `fd`, or ask `= null`"));
+        match kind {
+            Kind::Owners => {
+                return Err(self.misfit("a list of owners; compare `process`, `pid` or `fd`, or ask `= null`"));
+            }
+            Kind::Objects(_) => return Err(self.misfit("a list; compare a member (`list.member`), or ask `= null`")),
+            _ => {}
         }
         if self.test.cmp.is_match() {
             return Ok(vec![self.pattern(kind, values)?]);
@@ -107,7 +124,7 @@ impl Binder<'_> {
         match kind {
             Kind::Addr => self.addresses(op, values).map(|test| vec![test]),
             Kind::Bool => values.iter().map(|v| Ok(self.one(op, Operand::Bool(self.boolean(v)?)))).collect(),
-            Kind::Text => {
+            Kind::Text | Kind::Texts => {
                 let words = values.iter().map(|v| v.bytes.clone()).collect();
                 Ok(vec![self.one(op, Operand::Words(words))])
             }
@@ -126,7 +143,7 @@ impl Binder<'_> {
     }
 
     fn pattern(&self, kind: Kind, values: &[&Literal]) -> Result<Expr, FilterError> {
-        if !matches!(kind, Kind::Text | Kind::Name(_) | Kind::Words(_)) {
+        if !matches!(kind, Kind::Text | Kind::Texts | Kind::Name(_) | Kind::Words(_)) {
             let what = match kind {
                 Kind::Addr | Kind::Endpoint => "an address; use `in` with a prefix",
                 Kind::Time => "a time; there are = != < <= > >=",
@@ -147,7 +164,7 @@ impl Binder<'_> {
 
     fn ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let what = match kind {
-            Kind::Text | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
+            Kind::Text | Kind::Texts | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
             Kind::Bool => "true or false; there are = and !=",
             Kind::Words(_) => "a list of words; there are = != in ~ !~",
             Kind::Endpoint => "an address and a port; there are = != in, not in",

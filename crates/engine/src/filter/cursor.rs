@@ -61,9 +61,9 @@ impl<'t> Cursor<'t> {
     pub(super) fn peek_name(&mut self) -> Option<(&'t str, Span)> {
         self.skip_blanks();
         let rest = self.rest();
-        let len = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+        let len = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')).count();
         let name = rest.get(..len)?;
-        let starts_well = name.bytes().next().is_some_and(|b| !b.is_ascii_digit());
+        let starts_well = name.bytes().next().is_some_and(|b| !b.is_ascii_digit() && b != b'.');
         starts_well.then_some((name, Span { start: self.at, end: self.at + len }))
     }
 

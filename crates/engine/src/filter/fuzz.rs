@@ -1,7 +1,7 @@
 //! What the fuzzer calls.
 
 use super::{Clock, bind, parse, resolve_times, split};
-use record::rows::{Flows, NatEvents, Sockets};
+use record::rows::{Flows, Nat, NatEvents, Sockets};
 
 /// A clock whose local time is ahead of UTC by as many seconds as the hour counts: every day has 24 changes.
 struct Jumping;
@@ -33,7 +33,12 @@ pub fn fuzz_filter(data: &[u8]) {
         assert_eq!(parse(&printed).map(|again| again.root).ok().as_ref(), Some(&ast.root), "{printed}");
     }
     let timed = resolve_times::<NatEvents>(&ast, &Jumping);
-    let errors = [bind::<Sockets>(&ast).err(), bind::<Flows>(&ast).err(), bind::<NatEvents>(&timed).err()];
+    let errors = [
+        bind::<Sockets>(&ast).err(),
+        bind::<Flows>(&ast).err(),
+        bind::<Nat>(&ast).err(),
+        bind::<NatEvents>(&timed).err(),
+    ];
     for error in errors.into_iter().flatten() {
         let _ = error.to_string();
     }

@@ -7,6 +7,8 @@ use record::{Addr, Kind, Prefix};
 pub(super) enum Unit {
     /// Nothing, or `k`, `M`, `Ki` …
     Count,
+    /// The same with up to three decimals.
+    Thousandths,
     /// `B`, `kB`, `MiB` …
     Bytes,
     /// `ns` to `d`; the number is the length of the field's own unit in ns.
@@ -20,6 +22,7 @@ impl Unit {
     pub(super) fn of(kind: Kind) -> Option<Unit> {
         match kind {
             Kind::Count => Some(Unit::Count),
+            Kind::Thousandths => Some(Unit::Thousandths),
             Kind::Bytes => Some(Unit::Bytes),
             Kind::DurationUs => Some(Unit::Time(1_000)),
             Kind::DurationMs => Some(Unit::Time(1_000_000)),
@@ -32,9 +35,10 @@ impl Unit {
     /// What the suffix multiplies by, as a fraction; `None` for a suffix that this family has not.
     fn factor(self, suffix: &str) -> Option<(u128, u128)> {
         if suffix.is_empty() {
-            return Some((1, 1));
+            return Some((if self == Unit::Thousandths { 1000 } else { 1 }, 1));
         }
         match self {
+            Unit::Thousandths => Some((1000 * scale(suffix)?, 1)),
             Unit::Count => Some((scale(suffix)?, 1)),
             Unit::Bytes => Some((scale(suffix.strip_suffix('B').unwrap_or(suffix))?, 1)),
             Unit::Time(own_ns) => Some((nanoseconds(suffix)?, own_ns.into())),
@@ -49,6 +53,7 @@ impl Unit {
     pub(super) fn examples(self) -> &'static str {
         match self {
             Unit::Count => "10, 10k, 1.5M",
+            Unit::Thousandths => "2, 1.5, 0.125",
             Unit::Bytes => "512, 10k, 1MiB, 1.5GB",
             Unit::Time(_) => "20ms, 1.5s, 3min",
             Unit::Rate => "64kbps, 10Mbps, 1Gbit, 1MBps",

@@ -4,7 +4,7 @@ use super::ast::{Comparison, Literal};
 use super::error::{Fault, FilterError};
 use super::literal::{self, Unit};
 use crate::nearest::nearest;
-use record::{Table, field_index};
+use record::{Member, Table, field_index};
 
 /// What a name stands for.
 pub(super) enum Meaning {
@@ -12,6 +12,8 @@ pub(super) enum Meaning {
     Field(usize),
     /// `local`, `peer`: an address field and its port field.
     Endpoint { addr: usize, port: usize },
+    /// `owners.pid`: a member of the objects in a list.
+    Member { field: usize, member: &'static Member },
 }
 
 /// Units that a name may leave out, in the order in which they are tried.
@@ -19,7 +21,10 @@ const SUFFIXES: &[&str] = &["us", "ms", "s", "bps", "bytes"];
 
 /// True if `name` means something in the filters of `T`: a field, a field without its unit, `local`, `peer`.
 pub fn knows<T: Table>(name: &str) -> bool {
-    field_index::<T>(name).is_some() || endpoint::<T>(name).is_some() || with_unit::<T>(name).next().is_some()
+    field_index::<T>(name).is_some()
+        || member::<T>(name).is_some()
+        || endpoint::<T>(name).is_some()
+        || with_unit::<T>(name).next().is_some()
 }
 
 /// Finds what the name of `test` means in `T`.
@@ -35,7 +40,7 @@ pub(super) fn meaning<T: Table>(text: &str, test: &Comparison) -> Result<Meaning
         (None, Some(j)) => return Ok(Meaning::Field(j)),
         (None, None) => {}
     }
-    if let Some(meaning) = endpoint::<T>(&test.name) {
+    if let Some(meaning) = endpoint::<T>(&test.name).or_else(|| member::<T>(&test.name)) {
         return Ok(meaning);
     }
     let candidate = with_unit::<T>(&test.name).next();
@@ -55,6 +60,13 @@ pub(super) fn is_endpoint<T: Table>(name: &str) -> bool {
 }
 
 fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
+    let list = test.name.split_once('.').map_or(&*test.name, |(list, _)| list);
+    let members = field_index::<T>(list).and_then(|field| T::FIELDS.get(field)).map_or(&[][..], |f| f.kind.members());
+    if !members.is_empty() {
+        let names = members.iter().map(|member| member.name).collect::<Vec<_>>().join(" ");
+        let message = format!("unknown member `{}`; `{list}` has {names}", test.name);
+        return FilterError::new(text, test.name_span, Fault::UnknownField, message);
+    }
     let hint = nearest(&test.name, T::FIELDS.iter().map(|f| f.name).chain(["local", "peer"]));
     let message = match hint {
         Some(_) => format!("unknown field `{}`", test.name),
@@ -86,4 +98,13 @@ fn endpoint<T: Table>(name: &str) -> Option<Meaning> {
         _ => return None,
     };
     Some(Meaning::Endpoint { addr: field_index::<T>(addr)?, port: field_index::<T>(port)? })
+}
+
+/// `owners.pid`: a list's field, a dot, a member.
+fn member<T: Table>(name: &str) -> Option<Meaning> {
+    let (list, member) = name.split_once('.')?;
+    let field = field_index::<T>(list)?;
+    let members = T::FIELDS.get(field)?.kind.members();
+    let member = members.iter().find(|one| one.name == member)?;
+    Some(Meaning::Member { field, member })
 }

@@ -94,7 +94,7 @@ impl Written {
         if let Some(text) = text.strip_prefix('+') {
             return duration(text).map(Written::After);
         }
-        let mut parts = Parts(text.as_bytes());
+        let mut parts = TimeCursor(text.as_bytes());
         let written = match parts.date() {
             Some(day) => parts.rest_of_day(day)?,
             None => {
@@ -129,9 +129,9 @@ fn utc_of(local_s: i64, clock: &dyn Clock) -> i64 {
 }
 
 /// The bytes of a time that are not read yet. A part that does not fit leaves them as they are.
-struct Parts<'t>(&'t [u8]);
+struct TimeCursor<'t>(&'t [u8]);
 
-impl Parts<'_> {
+impl TimeCursor<'_> {
     fn eat(&mut self, bytes: &[u8]) -> Option<u8> {
         let (first, rest) = self.0.split_first().filter(|(first, _)| bytes.contains(first))?;
         self.0 = rest;
@@ -153,7 +153,7 @@ impl Parts<'_> {
 
     /// `2026-11-22` as days since 1970.
     fn date(&mut self) -> Option<i64> {
-        let mut ahead = Parts(self.0);
+        let mut ahead = TimeCursor(self.0);
         let year = ahead.number(4, 4)?;
         ahead.eat(b"-")?;
         let month = ahead.number(2, 2)?;

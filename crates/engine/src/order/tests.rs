@@ -16,7 +16,7 @@ fn naive(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
         (Value::Addr(a), Value::Addr(b)) => turned(a.cmp(b)),
         (Value::Bytes(a), Value::Bytes(b)) => turned(a.cmp(b)),
         (Value::Name(a), Value::Name(b)) => turned(a.cmp(b)),
-        (Value::List(a), Value::List(b)) => turned(a.cmp(b)),
+        (Value::Owners(a), Value::Owners(b)) => turned(a.cmp(b)),
         (a, b) => unreachable!("{a:?} with {b:?}"),
     }
 }
@@ -117,10 +117,10 @@ fn lists_order_by_their_owners() {
     use crate::testing::owner;
     let lists = [vec![owner(2, "b")], vec![owner(1, "z"), owner(9, "a")], vec![owner(1, "z")], vec![owner(1, "a")]];
     let mut sorter = Sorter::new(&[], 1, 1, None);
-    lists.iter().for_each(|list| sorter.add(&[Value::List(list)]));
+    lists.iter().for_each(|list| sorter.add(&[Value::Owners(list)]));
     let mut got = Vec::new();
     sorter.finish(|cells| {
-        if let Value::List(list) = cells[0] {
+        if let Value::Owners(list) = cells[0] {
             got.push(list.to_vec());
         }
         Next::More

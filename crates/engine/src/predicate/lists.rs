@@ -6,7 +6,7 @@ use crate::explain::expr_text;
 use crate::filter::{bind, parse};
 use crate::order::Sorter;
 use record::rows::{Conntrack, CtStatus, CtTuple, Nat};
-use record::{Addr, Lookups, Next, Table, Value, field_index};
+use record::{Addr, Comm, Field, Kind, Lookups, Member, Next, Object, Owner, Table, Value, field_index};
 
 fn row(client: &str, port: u16, proto: u8, bits: u32) -> Conntrack<'static> {
     let orig = CtTuple { src: client.parse().unwrap(), proto, src_part: port, ..CtTuple::EMPTY };
@@ -107,4 +107,94 @@ fn ends_are_ordered_by_address_then_port_and_lists_by_their_words() {
         order[..5],
         [four(1, None, 0), four(1, Some(9), 4), four(1, Some(9), 2), four(1, Some(256), 2), four(2, Some(1), 0)]
     );
+}
+
+/// A table whose cells are lists and decimals.
+enum Findings {}
+
+struct Finding {
+    texts: Vec<String>,
+    limits: Vec<Limit>,
+    mean: u64,
+}
+
+struct Limit {
+    name: &'static str,
+    used: Option<u64>,
+}
+
+impl Object for Limit {
+    fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>)) {
+        each("name", Value::Name(self.name));
+        each("used", Value::number(self.used));
+    }
+}
+
+const OF_LIMITS: &[Member] =
+    &[Member { name: "name", kind: Kind::Name(&["low", "high"]) }, Member { name: "used", kind: Kind::Bytes }];
+
+impl Table for Findings {
+    type Row<'b> = Finding;
+    const NAME: &'static str = "findings";
+    const FIELDS: &'static [Field<Findings>] = &[
+        Field::own("texts", Kind::Texts, |row| Value::List(&row.texts)),
+        Field::own("limits", Kind::Objects(OF_LIMITS), |row| Value::List(&row.limits)),
+        Field::own("mean", Kind::Thousandths, |row| Value::Thousandths(row.mean)),
+    ];
+}
+
+#[test]
+fn members_and_texts_of_lists() {
+    let row = Finding {
+        texts: vec!["full, soon".to_owned(), "other".to_owned()],
+        limits: vec![Limit { name: "low", used: Some(1024) }, Limit { name: "high", used: None }],
+        mean: 1_250,
+    };
+    let holds = |filter: &str| {
+        let expr = bind::<Findings>(&parse(filter).unwrap()).unwrap();
+        let again = bind::<Findings>(&parse(&expr_text::<Findings>(&expr)).unwrap()).unwrap();
+        assert_eq!(expr, again, "{filter}");
+        Predicate::<Findings>::new(&expr.into_conjuncts()).unwrap().matches(&row, &Lookups::none())
+    };
+    for yes in [
+        "texts = other",
+        "texts ~ \"^full\"",
+        "texts != none",
+        "limits.name = low",
+        "limits.used = 1KiB",
+        "limits.used > 1k and limits.name in (high)",
+        "limits.used in (1000-2000)",
+        "limits.name ~ ow",
+        "limits.used != 7",
+        "limits != null",
+        "mean > 1.2 and mean <= 1.25 and mean = 1.250",
+    ] {
+        assert!(holds(yes), "{yes}");
+    }
+    for no in
+        ["texts = full", "limits.name != low", "limits.used < 1k", "limits = null", "mean > 1.25", "mean in (2, 3)"]
+    {
+        assert!(!holds(no), "{no}");
+    }
+    let error = |filter: &str| bind::<Findings>(&parse(filter).unwrap()).unwrap_err().to_string();
+    assert!(error("limits.size = 1").contains("`limits` has name used"), "{}", error("limits.size = 1"));
+    assert!(error("limits = 1").contains("compare a member"));
+    assert!(error("limits.name = middle").contains("low high"));
+    assert!(error("mean > 1.2345").contains("whole thousandths"));
+    assert!(error("texts > a").contains("no order"));
+    assert!(error("texts.x = 1").contains("unknown field"));
+}
+
+#[test]
+fn members_of_owners() {
+    let owners = [(7, b"sshd"), (9, b"bash")].map(|(pid, name)| Owner { pid, fd: 3, process: Comm::new(name) });
+    let entry = Conntrack { owners: &owners, ..row("10.0.0.1", 4000, 6, 0) };
+    for yes in ["owners.pid = 9", "owners.process = sshd and owners.fd = 3", "owners.pid != 5", "owners.pid > 8"] {
+        assert!(holds(yes, &entry), "{yes}");
+    }
+    for no in ["owners.pid = 5", "owners.pid != 9", "owners.process ~ \"^x\""] {
+        assert!(!holds(no, &entry), "{no}");
+    }
+    assert!(!holds("owners.pid != 5", &row("10.0.0.1", 4000, 6, 0)), "nobody is no other");
+    assert!(error("owners.name = sshd").contains("`owners` has pid process fd"));
 }

@@ -37,6 +37,8 @@ enum Want {
     Endpoints(Box<[EndpointTest]>),
     Regex(regex::bytes::Regex),
     Glob(Box<[u8]>),
+    /// A member of any object in a list.
+    Member(&'static str, Box<Want>),
     /// An operator that does not fit its operand: no value passes.
     Nothing,
 }
@@ -81,17 +83,25 @@ impl Rule {
     /// `kind` is that of the field.
     pub(super) fn compile(test: &Test, kind: Kind) -> Result<Rule, BadPattern> {
         let negated = matches!(test.op, Op::Ne | Op::NotMatch);
+        let (member, operand, kind) = match &test.operand {
+            Operand::Member { name, kind, operand } => (Some(*name), &**operand, *kind),
+            operand => (None, operand, kind),
+        };
         let want = if matches!(test.op, Op::Match | Op::NotMatch) {
-            match &test.operand {
+            match operand {
                 Operand::Regex(pattern) => Want::Regex(compile_pattern(pattern)?),
                 Operand::Glob(pattern) => Want::Glob(pattern.clone()),
                 _ => Want::Nothing,
             }
         } else {
-            compare(test.op, &test.operand, kind)
+            compare(test.op, operand, kind)
         };
         // What cannot be compared is false either way.
         let negated = negated && !matches!(want, Want::Nothing);
+        let want = match member {
+            Some(name) => Want::Member(name, Box::new(want)),
+            None => want,
+        };
         Ok(Rule { want, negated })
     }
 
@@ -99,6 +109,7 @@ impl Rule {
         match &self.want {
             Want::Regex(_) => 200,
             Want::Glob(_) => 40,
+            Want::Member(..) => 30,
             Want::Words(_) | Want::ManyWords(_) => 6,
             Want::Word(..) => 3,
             Want::Endpoints(_) | Want::Net4(..) | Want::Nets(_) | Want::Addr(..) | Want::Ranges(_) => 2,
@@ -123,7 +134,7 @@ impl Rule {
         if owners.is_empty() {
             return self.holds(&Value::Null);
         }
-        let Some(part) = part else { return self.holds(&Value::List(owners)) };
+        let Some(part) = part else { return self.holds(&Value::Owners(owners)) };
         owners.iter().any(|owner| self.is(&part(owner))) != self.negated
     }
 
@@ -140,30 +151,47 @@ impl Rule {
     /// The comparison without its negation; `value` is not null.
     #[inline]
     fn is(&self, value: &Value<'_>) -> bool {
-        match (value, &self.want) {
-            (Value::Name(text), Want::Word(_, Some(own))) if std::ptr::eq(*text, *own) => true,
-            (Value::Name(text) | Value::Guess(text), want) => is_text(text.as_bytes(), want),
-            (Value::Bytes(text), want) => is_text(text, want),
-            (Value::Addr(Addr::V4(octets)), Want::Net4(low, high)) => {
-                (*low..=*high).contains(&u32::from_be_bytes(*octets))
-            }
-            // A mapped address lies in IPv4 prefixes.
-            (Value::Addr(addr), Want::Net4(low, high)) => match addr.unmapped() {
-                Addr::V4(octets) => (*low..=*high).contains(&u32::from_be_bytes(octets)),
-                Addr::V6(_) => false,
-            },
-            (Value::Addr(addr), Want::Nets(nets)) => nets.contain(*addr),
-            (Value::Addr(addr), Want::Addr(to, orders)) => orders.take(addr.cmp(to)),
-            (Value::U64(n) | Value::Time(n), want) => is_number(*n, want),
-            // Operands are never negative: anything below zero is less than all of them.
-            (Value::I64(n), want) => u64::try_from(*n).map_or(is_negative(want), |n| is_number(n, want)),
-            (Value::Bool(yes), Want::Bool(wanted)) => yes == wanted,
-            (Value::Bits(bits, _), Want::Bits(wanted)) => bits & wanted != 0,
-            (Value::Bits(..) | Value::Words(_), want) => value.words().iter().any(|word| is_text(word, want)),
-            (Value::Endpoint(addr, port), Want::Endpoints(tests)) => tests.iter().any(|test| test.holds(*addr, *port)),
-            _ => false,
-        }
+        passes(value, &self.want)
     }
+}
+
+/// True if the value, which is not null, passes.
+#[inline]
+fn passes(value: &Value<'_>, want: &Want) -> bool {
+    match (value, want) {
+        (Value::Name(text), Want::Word(_, Some(own))) if std::ptr::eq(*text, *own) => true,
+        (Value::Name(text) | Value::Guess(text), want) => is_text(text.as_bytes(), want),
+        (Value::Bytes(text), want) => is_text(text, want),
+        (Value::Addr(Addr::V4(octets)), Want::Net4(low, high)) => (*low..=*high).contains(&u32::from_be_bytes(*octets)),
+        // A mapped address lies in IPv4 prefixes.
+        (Value::Addr(addr), Want::Net4(low, high)) => match addr.unmapped() {
+            Addr::V4(octets) => (*low..=*high).contains(&u32::from_be_bytes(octets)),
+            Addr::V6(_) => false,
+        },
+        (Value::Addr(addr), Want::Nets(nets)) => nets.contain(*addr),
+        (Value::Addr(addr), Want::Addr(to, orders)) => orders.take(addr.cmp(to)),
+        (Value::U64(n) | Value::Time(n) | Value::Thousandths(n), want) => is_number(*n, want),
+        // Operands are never negative: anything below zero is less than all of them.
+        (Value::I64(n), want) => u64::try_from(*n).map_or(is_negative(want), |n| is_number(n, want)),
+        (Value::Bool(yes), Want::Bool(wanted)) => yes == wanted,
+        (Value::Bits(bits, _), Want::Bits(wanted)) => bits & wanted != 0,
+        (Value::Bits(..) | Value::Words(_), want) => value.words().iter().any(|word| is_text(word, want)),
+        (Value::Endpoint(addr, port), Want::Endpoints(tests)) => tests.iter().any(|test| test.holds(*addr, *port)),
+        (Value::List(_) | Value::Owners(_), want) => any_passes(value, want),
+        _ => false,
+    }
+}
+
+/// True if an item of the list passes, or the member that is asked for of an item.
+fn any_passes(list: &Value<'_>, want: &Want) -> bool {
+    let mut passed = false;
+    list.for_each_item(&mut |item| match (item, want) {
+        (Value::Object(object), Want::Member(name, want)) => object.for_each(&mut |member, value| {
+            passed |= member == *name && !value.is_null() && passes(&value, want);
+        }),
+        (item, want) => passed |= passes(&item, want),
+    });
+    passed
 }
 
 fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
@@ -184,7 +212,7 @@ fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
         Operand::Words(words) => compile_words(words, kind),
         Operand::Endpoints(tests) => Want::Endpoints(tests.as_slice().into()),
         Operand::Glob(pattern) => Want::Glob(pattern.clone()),
-        Operand::Regex(_) => Want::Nothing,
+        Operand::Regex(_) | Operand::Member { .. } => Want::Nothing,
     }
 }
 

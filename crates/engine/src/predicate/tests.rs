@@ -354,7 +354,7 @@ fn naive_is(value: &str, test: &Test) -> bool {
         Operand::Addr(to) => order(addr(value).cmp(to)),
         Operand::Prefixes(prefixes) => prefixes.iter().any(|p| p.contains(addr(value))),
         Operand::Words(words) => words.iter().any(|w| **w == *value.as_bytes()),
-        Operand::Endpoints(_) => unreachable!("sockets have no such field"),
+        Operand::Endpoints(_) | Operand::Member { .. } => unreachable!("sockets have no such field"),
         Operand::Regex(pattern) => value.contains(&**pattern),
         Operand::Glob(pattern) => value.starts_with(std::str::from_utf8(&pattern[..pattern.len() - 1]).unwrap()),
     }

@@ -152,7 +152,7 @@ impl Lookup for Owners {
         match (self.owners(key), key) {
             ([], Key::Pair(socket, fd)) => Value::U64(self.index.thread(socket, fd).into()),
             ([], _) => Value::Null,
-            (owners, _) => Value::List(owners),
+            (owners, _) => Value::Owners(owners),
         }
     }
 

@@ -139,7 +139,7 @@ fn one_socket_held_twice_here_and_once_by_a_child() {
     let found = owners.owners(Key::Id(inode(&socket)));
     let theirs = found.iter().find(|owner| owner.pid == child.id()).unwrap();
     assert_eq!(theirs.process.as_bytes(), b"e\x1b[31m\n\t\xffv");
-    assert_eq!(owners.value(Key::Id(inode(&socket))), Value::List(found));
+    assert_eq!(owners.value(Key::Id(inode(&socket))), Value::Owners(found));
     assert_eq!(owners.value(Key::Id(u64::MAX)), Value::Null);
     let report = owners.report();
     assert!(report.processes > 1 && report.fds >= report.sockets && report.sockets >= 3, "{report:?}");

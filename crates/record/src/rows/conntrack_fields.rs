@@ -218,7 +218,7 @@ const FIELDS: &[Field<Nat>] = &[
         .needs(need::OWNERS)
         .doc("Process at the end that is in the entry's namespace, the first one of several.")
         .show(Show::Default),
-    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::List(row.owners) })
+    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) })
         .needs(need::OWNERS)
         .doc("Every holder of that socket: pid, process, fd.")
         .show(Show::Wide),

@@ -231,7 +231,7 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_OWNERS)
         .doc("Process that holds the connections, the first one of several.")
         .show(Show::Default),
-    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::List(row.owners) })
+    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) })
         .needs(Flow::NEED_OWNERS)
         .doc("Holders with different process names: pid, process, fd.")
         .show(Show::Wide),
@@ -247,7 +247,7 @@ const FIELDS: &[Field<Flows>] = &[
         .needs(Flow::NEED_OWNERS)
         .doc("With --all-netns, the process that holds the other end, the first one of several."),
     F::own("peer_owners", Kind::Owners, |row| {
-        if row.peer_owners.is_empty() { Value::Null } else { Value::List(row.peer_owners) }
+        if row.peer_owners.is_empty() { Value::Null } else { Value::Owners(row.peer_owners) }
     })
     .needs(Flow::NEED_OWNERS)
     .doc("With --all-netns, the holders of the other end: pid, process, fd."),

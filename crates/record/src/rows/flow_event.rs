@@ -67,7 +67,10 @@ type F = Field<FlowEvents>;
 
 const FIELDS: &[Field<FlowEvents>] = &[
     F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
-        .doc("The end of the interval. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start), 2026-11-22T10:30:00Z.")
+        .doc(
+            "The end of the interval. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its \
+             start), 2026-11-22T10:30:00Z.",
+        )
         .show(Show::Default),
     F::own("interval_us", Kind::DurationUs, |row| Value::U64(row.interval_us)).doc("How long the interval was."),
     F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))

@@ -119,7 +119,10 @@ const FIELDS: &[F] = &[
         .doc("new, update (of state, status, mark), destroy; live: told by a dump after events were lost (--resync).")
         .show(Show::Default),
     F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
-        .doc("When it happened, else when it was heard. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start), 2026-11-22T10:30:00Z.")
+        .doc(
+            "When it happened, else when it was heard. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its \
+             start), 2026-11-22T10:30:00Z.",
+        )
         .show(Show::Default),
     F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
         .needs(nat_event_need::DURATION)

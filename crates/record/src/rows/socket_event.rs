@@ -179,7 +179,10 @@ const FIELDS: &[Field<SocketEvents>] = &[
         .doc("open (the connection is established) or close.")
         .show(Show::Default),
     F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
-        .doc("When it happened. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start), 2026-11-22T10:30:00Z.")
+        .doc(
+            "When it happened. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its \
+             start), 2026-11-22T10:30:00Z.",
+        )
         .show(Show::Default),
     F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
         .doc("How long the connection lasted; null while it is open, and if it was older than this program.")

@@ -1,7 +1,8 @@
 //! A cell as text: what the table, the tab-separated text and CSV share.
 
+use super::value::{put_endpoint, put_thousandths, put_value};
 use record::text::Line;
-use record::{Addr, Columns, Kind, Owner, Value, Words, text};
+use record::{Columns, Kind, Owner, Value, Words, text};
 
 /// How one column writes its cells, decided once a round.
 #[derive(Clone, Copy)]
@@ -55,7 +56,9 @@ impl Form {
             Value::Bytes(bytes) => put_bytes(out, bytes),
             Value::Bool(yes) => out.extend_from_slice(if yes { b"true" } else { b"false" }),
             Value::I64(n) => text::put_i64(out, n),
-            Value::List(owners) => put_owners(out, owners),
+            Value::Thousandths(n) => put_thousandths(out, n),
+            nested @ (Value::List(_) | Value::Object(_)) => put_value(out, nested),
+            Value::Owners(owners) => put_owners(out, owners),
             Value::Endpoint(addr, port) => {
                 let mut line = Line::new();
                 put_endpoint(&mut line, addr, port);
@@ -64,21 +67,6 @@ impl Form {
             words @ (Value::Bits(..) | Value::Words(_)) => put_words(out, words.words()),
         }
     }
-}
-
-/// `10.0.0.1:443`, `[2001:db8::1]:443`, `10.0.0.1`.
-#[inline]
-pub(super) fn put_endpoint(line: &mut Line, addr: Addr, port: Option<u16>) {
-    let Some(port) = port else { return line.addr(addr) };
-    if let Addr::V6(_) = addr {
-        line.byte(b'[');
-        line.addr(addr);
-        line.byte(b']');
-    } else {
-        line.addr(addr);
-    }
-    line.byte(b':');
-    line.decimal(port.into());
 }
 
 /// `seen_reply,assured`; `none` for the empty set.

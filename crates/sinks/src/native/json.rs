@@ -1,10 +1,10 @@
 //! JSON: one object a line.
 
 use super::Options;
-use super::cell::put_endpoint;
+use super::value::{put_endpoint, put_string, put_thousandths, put_value, put_word};
 use crate::Out;
 use record::text::Line;
-use record::{Accounting, Columns, Hole, Next, Owner, Rendered, Round, Sink, SinkError, Value, Words, text};
+use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 use std::ops::Range;
 
@@ -141,7 +141,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
         }
         rare => {
             line.drain(buf);
-            put_rare(buf, rare);
+            put_value(buf, rare);
         }
     }
 }
@@ -153,72 +153,8 @@ fn put_quoted(line: &mut Line, put: impl FnOnce(&mut Line)) {
     line.byte(b'"');
 }
 
-fn put_rare(buf: &mut Vec<u8>, cell: Value<'_>) {
-    match cell {
-        Value::Name(word) | Value::Guess(word) => put_word(buf, word),
-        Value::Bytes(bytes) => put_string(buf, bytes),
-        Value::Bool(yes) => buf.extend_from_slice(if yes { b"true" } else { b"false" }),
-        Value::I64(n) => text::put_i64(buf, n),
-        Value::List(owners) => put_owners(buf, owners),
-        words @ (Value::Bits(..) | Value::Words(_)) => put_words(buf, words.words()),
-        // Never here, as below.
-        Value::Endpoint(addr, port) => {
-            let mut line = Line::new();
-            put_quoted(&mut line, |line| put_endpoint(line, addr, port));
-            line.drain(buf);
-        }
-        // Never long, so never here; right all the same.
-        Value::Null => buf.extend_from_slice(b"null"),
-        Value::U64(n) => text::put_u64(buf, n),
-        Value::Time(ns) => {
-            buf.push(b'"');
-            text::put_timestamp(buf, ns);
-            buf.push(b'"');
-        }
-        Value::Addr(addr) => put_string(buf, addr.to_string().as_bytes()),
-    }
-}
-
 /// Length of the `null` behind each key.
 const NULL: usize = 4;
-
-/// One of our own words: nothing to escape.
-fn put_word(buf: &mut Vec<u8>, word: &str) {
-    buf.push(b'"');
-    buf.extend_from_slice(word.as_bytes());
-    buf.push(b'"');
-}
-
-fn put_string(buf: &mut Vec<u8>, bytes: &[u8]) {
-    buf.push(b'"');
-    text::put_json(buf, bytes);
-    buf.push(b'"');
-}
-
-fn put_words(buf: &mut Vec<u8>, words: Words<'_>) {
-    buf.push(b'[');
-    for (i, word) in words.iter().enumerate() {
-        if i > 0 {
-            buf.push(b',');
-        }
-        put_string(buf, word);
-    }
-    buf.push(b']');
-}
-
-fn put_owners(buf: &mut Vec<u8>, owners: &[Owner]) {
-    buf.push(b'[');
-    for (i, owner) in owners.iter().enumerate() {
-        buf.extend_from_slice(if i == 0 { b"{\"pid\":" } else { b",{\"pid\":" });
-        text::put_u64(buf, owner.pid.into());
-        buf.extend_from_slice(b",\"process\":");
-        put_string(buf, owner.process.as_bytes());
-        buf.extend_from_slice(b",\"fd\":");
-        text::put_u64(buf, owner.fd.into());
-        buf.push(b'}');
-    }
-    buf.push(b']');
-}
 
 fn put_round(buf: &mut Vec<u8>, round: Round) {
     buf.extend_from_slice(b"{\"round\":{\"n\":");
@@ -259,14 +195,9 @@ fn put_accounting(buf: &mut Vec<u8>, totals: &Accounting, cpu_us: Option<u64>) {
         put_word(buf, door);
     }
     buf.extend_from_slice(b"],\"cpu_ms\":");
-    put_ms(buf, cpu_us);
+    match cpu_us {
+        Some(us) => put_thousandths(buf, us),
+        None => buf.extend_from_slice(b"null"),
+    }
     buf.extend_from_slice(b"}}\n");
-}
-
-/// Microseconds as milliseconds with three decimals.
-fn put_ms(buf: &mut Vec<u8>, us: Option<u64>) {
-    let Some(us) = us else { return buf.extend_from_slice(b"null") };
-    text::put_u64(buf, us / 1000);
-    let rest = us % 1000;
-    buf.extend([b'.', b'0' + (rest / 100) as u8, b'0' + (rest / 10 % 10) as u8, b'0' + (rest % 10) as u8]);
 }

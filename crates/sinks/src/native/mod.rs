@@ -7,6 +7,7 @@ mod paint;
 mod round;
 mod table;
 mod text;
+mod value;
 
 pub use csv::Csv;
 pub use json::Json;

@@ -125,8 +125,15 @@ pub(crate) fn cells(row: &Socket<'_>) -> String {
             Value::Addr(addr) => addr.to_string(),
             Value::Bytes(bytes) => bytes.escape_ascii().to_string(),
             Value::Name(name) => name.to_owned(),
-            Value::List(owners) => format!("{} owners", owners.len()),
-            Value::Time(_) | Value::Endpoint(..) | Value::Bits(..) | Value::Words(_) | Value::Guess(_) => {
+            Value::Owners(owners) => format!("{} owners", owners.len()),
+            Value::Time(_)
+            | Value::Thousandths(_)
+            | Value::List(_)
+            | Value::Object(_)
+            | Value::Endpoint(..)
+            | Value::Bits(..)
+            | Value::Words(_)
+            | Value::Guess(_) => {
                 panic!("{} is no field of sockets", field.name)
             }
         };

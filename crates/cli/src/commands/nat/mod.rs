@@ -3,7 +3,6 @@
 pub(crate) mod advise;
 pub(crate) mod delete;
 pub(crate) mod events;
-mod held_cells;
 mod holders;
 pub(crate) mod list;
 mod owner_checksum;
@@ -13,3 +12,6 @@ mod snat_rules;
 pub(crate) mod stateless;
 pub(crate) mod stats;
 pub(crate) mod top;
+
+/// Groups that `nat top` shows unless `--limit` says how many.
+const LIMIT: u64 = 10;

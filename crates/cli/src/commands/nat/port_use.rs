@@ -5,7 +5,7 @@
 //! from the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
 
 use super::super::table;
-use super::held_cells::{HeldCell, LIMIT};
+use super::LIMIT;
 use super::list::prepare;
 use super::snat_rules::SnatRules;
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ use crate::session::Session;
 use conntrack::CtTable;
 use doctor::nat::range_of;
 use record::rows::SnatRule;
-use record::{Accounting, Addr, Column, Columns, Kind, Next, Round, Sink, SinkError, Value};
+use record::{Accounting, Addr, Column, Columns, Kind, Next, OwnedValue, Round, Sink, SinkError, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -74,7 +74,7 @@ type Group = (u64, &'static str, Addr, (Addr, Option<u16>));
 struct Shown {
     /// Without it last; the most used first.
     rank: Reverse<(Option<u64>, u64)>,
-    cells: Vec<HeldCell>,
+    cells: Vec<OwnedValue>,
 }
 
 /// Places of cells.
@@ -218,11 +218,11 @@ impl Sink for PortUse<'_> {
         let top = number(highest).and_then(|port| u16::try_from(port).ok());
         let ports = top.and_then(|top| self.ports(netns_id, addr, used, top));
         let part = ports.map(|ports| used.saturating_mul(100) / ports.max(1));
-        let mut more = vec![HeldCell::Plain(Value::number(ports)), HeldCell::Plain(Value::number(part))];
+        let mut more = vec![OwnedValue::from(Value::number(ports)), OwnedValue::Plain(Value::number(part))];
         if self.is_repeated {
-            more.push(HeldCell::Plain(self.full_in_s((netns_id, proto, addr, (dest, port)), used, ports)));
+            more.push(OwnedValue::Plain(self.full_in_s((netns_id, proto, addr, (dest, port)), used, ports)));
         }
-        let mut kept: Vec<HeldCell> = cells.iter().map(HeldCell::of).collect();
+        let mut kept: Vec<OwnedValue> = cells.iter().map(|cell| OwnedValue::from(*cell)).collect();
         if highest < kept.len() {
             kept.remove(highest);
         }
@@ -235,7 +235,7 @@ impl Sink for PortUse<'_> {
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         self.shorten(usize::try_from(self.limit).unwrap_or(usize::MAX));
         for shown in std::mem::take(&mut self.held) {
-            let cells: Vec<Value<'_>> = shown.cells.iter().map(HeldCell::value).collect();
+            let cells: Vec<Value<'_>> = shown.cells.iter().map(OwnedValue::value).collect();
             if self.inner.row(&cells)? == Next::Stop {
                 break;
             }

@@ -4,7 +4,7 @@
 //! group has come; so the first rows are held back, as many as are shown.
 
 use super::super::table;
-use super::held_cells::{HeldCell, LIMIT};
+use super::LIMIT;
 use super::list::{prepare, table_of};
 use super::port_use;
 use crate::command::{Command, ParsedWords, TableEntry};
@@ -13,7 +13,7 @@ use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use record::rows::Nat;
-use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, field_index};
+use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Sink, SinkError, Value, field_index};
 
 /// ParsedWords for fields, as people ask for them.
 const ALIASES: &[(&str, &str)] = &[
@@ -115,7 +115,7 @@ struct Share {
     limit: u64,
     /// Entries of all groups of this round.
     total: u64,
-    held: Vec<Vec<HeldCell>>,
+    held: Vec<Vec<OwnedValue>>,
     /// Groups that are not shown.
     cut: u64,
 }
@@ -142,7 +142,7 @@ impl Sink for Share {
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         self.total += self.count(cells);
         if (self.held.len() as u64) < self.limit {
-            self.held.push(cells.iter().map(HeldCell::of).collect());
+            self.held.push(cells.iter().map(|cell| OwnedValue::from(*cell)).collect());
         } else {
             self.cut += 1;
         }
@@ -151,7 +151,7 @@ impl Sink for Share {
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
         for row in std::mem::take(&mut self.held) {
-            let mut cells: Vec<Value<'_>> = row.iter().map(HeldCell::value).collect();
+            let mut cells: Vec<Value<'_>> = row.iter().map(OwnedValue::value).collect();
             let share = percent(self.count(&cells), self.total);
             cells.insert(cells.len().min(self.keys + 1), share);
             if self.inner.row(&cells)? == Next::Stop {

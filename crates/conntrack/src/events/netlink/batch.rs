@@ -1,35 +1,35 @@
-//! Blocks of messages on their way from the reader's thread to the rows, and onto a recording.
+//! Batches of datagrams: what the reader's thread sends to the thread that makes rows, and what a recording holds.
 //!
-//! A block is a head of numbers and then frames: one for each datagram, with where and when it was heard. NsidMap are in
-//! the machine's byte order.
+//! A batch is a header of counts and a frame for each datagram, which says where and when it was received. Numbers are
+//! in the machine's byte order.
 use netlink::DecodeError;
 use netlink::prefix::{i32_at, u32_at, u64_at};
 
-/// What stands before the frames of a block.
+/// The counts at the beginning of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BatchHeader {
-    /// Messages that the kernel dropped because nobody had taken those before, so far.
+    /// Messages that the kernel dropped so far because the receive buffer was full.
     pub(crate) lost: u64,
-    /// Times that the kernel said that messages are missing without having counted any: it could not make one.
+    /// How often the kernel reported lost messages (ENOBUFS) without counting one: it had no memory to make it.
     pub(crate) alloc_failures: u64,
-    /// Size of a receive buffer in bytes, as the kernel reckons.
+    /// Size of a receive buffer in bytes, as the kernel accounts for it.
     pub(crate) buffer_bytes: u64,
-    /// Namespaces that were found while we listened, and listened to only from then on.
+    /// Namespaces that were subscribed to only after the start, when they were found.
     pub(crate) late: u64,
-    /// Namespaces that could not be listened to.
+    /// Namespaces that could not be subscribed to.
     pub(crate) unreachable: u64,
-    /// Sockets that listen.
+    /// Subscribed sockets.
     pub(crate) sockets: u64,
 }
 
-/// Bytes of a head.
+/// Bytes of the header.
 pub(crate) const BATCH_HEADER: usize = 6 * 8;
-/// Bytes before a frame's messages.
+/// Bytes of a frame before its messages.
 pub(crate) const FRAME: usize = 24;
 
-/// In place of an inode: a namespace that nobody knows.
+/// In place of an inode: the namespace is unknown.
 pub(crate) const UNKNOWN_NETNS: u64 = 0;
-/// In place of an inode: what is in the frame is also heard by another socket.
+/// In place of an inode: another socket receives the same messages.
 pub(crate) const DUPLICATE: u64 = u64::MAX;
 
 impl BatchHeader {
@@ -63,26 +63,26 @@ impl BatchHeader {
 pub(crate) struct DatagramFrame<'b> {
     /// Inode of the namespace it is about, [`UNKNOWN_NETNS`] or [`DUPLICATE`].
     pub(crate) netns_id: u64,
-    /// When it was received, ns since 1970.
+    /// When it was received, in nanoseconds since 1970.
     pub(crate) wall_ns: u64,
-    /// The number that the listening namespace has for that namespace; `None` if it is the same.
+    /// The nsid of that namespace in the socket's one; `None` if it is the same.
     pub(crate) nsid: Option<i32>,
     /// The messages.
     pub(crate) bytes: &'b [u8],
 }
 
-/// In place of a namespace's number: its own. (The kernel's numbers are never negative.)
+/// In place of an nsid: the socket's own namespace. (The kernel's nsids are never negative.)
 const OWN: i32 = -1;
 
 impl DatagramFrame<'_> {
-    /// Writes the inode into a frame's head that is there already.
+    /// Replaces the inode in the frame that begins at `place`.
     pub(crate) fn put_netns_id(place: &mut [u8], netns_id: u64) {
         if let Some(place) = place.get_mut(..8) {
             place.copy_from_slice(&netns_id.to_ne_bytes());
         }
     }
 
-    /// Writes a frame's head into `place` (FRAME bytes), for messages of `bytes` bytes behind it.
+    /// Writes the first [`FRAME`] bytes of a frame to `place`; its messages of `bytes` bytes follow.
     pub(crate) fn put(place: &mut [u8], netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let (nsid, parts) = (nsid.unwrap_or(OWN), place.split_at_mut_checked(16));
@@ -96,14 +96,14 @@ impl DatagramFrame<'_> {
     }
 }
 
-/// The frames of a block, in order. The first that does not fit is an error and the end.
+/// The frames of a batch, in order. The first one that is longer than the rest is an error, and the end.
 #[derive(Debug, Clone)]
 pub(crate) struct DatagramFrames<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> DatagramFrames<'b> {
-    /// Those behind the head of `block`.
+    /// The frames that follow the header of `block`.
     pub(crate) fn of(block: &'b [u8]) -> DatagramFrames<'b> {
         DatagramFrames { rest: block.get(BATCH_HEADER..).unwrap_or_default() }
     }

@@ -7,7 +7,8 @@ use sys::{Blocks, Host, SysError};
 use crate::backends::netlink::ctnetlink::CtDecoder;
 use crate::backends::netlink::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
 use crate::events::netlink::batch::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrames};
-use crate::events::netlink::reader::{CHUNKS, EventReader};
+use crate::events::netlink::chunks::CHUNKS_MAX;
+use crate::events::netlink::reader::EventReader;
 use crate::events::netlink::subscribe::SubscribeOptions;
 
 /// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these is of a new entry, without of a change.
@@ -49,7 +50,7 @@ impl<'h> NetlinkEvents<'h> {
         let key = key(options.netns_id, options.find.is_some());
         // A recording of all namespaces is replayed as it is, whatever is asked for.
         let key = if host.is_replay() && host.holds(KEY_ALL_NETNS) { KEY_ALL_NETNS.to_owned() } else { key };
-        let blocks = host.stream(&key, "", || Ok(Box::new(EventReader::open(options, CHUNKS)?)))?;
+        let blocks = host.stream(&key, "", || Ok(Box::new(EventReader::open(options, CHUNKS_MAX)?)))?;
         Ok(NetlinkEvents::of(blocks))
     }
 

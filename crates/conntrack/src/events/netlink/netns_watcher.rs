@@ -1,10 +1,11 @@
-//! EventReader to every namespace of the host.
+//! Subscriptions to every namespace of the host.
 //!
-//! One socket hears all namespaces that have a number (see [`crate::events::netlink::nsid`]), containers behind a veth pair among them,
-//! from their first packet on. Every other one gets a socket of its own, for which it is entered. Namespaces come and
-//! go: every second, and whenever a number is heard that nobody knows, they are looked for again.
+//! One socket receives the events of all namespaces that have an nsid in its own one (see
+//! [`crate::events::netlink::nsid`]), such as containers behind a veth pair, from their first packet on. Every other
+//! namespace gets a socket of its own, which is opened inside it. Namespaces come and go: they are looked for again every
+//! second, and whenever an event carries an unknown nsid.
 //!
-//! A socket keeps its namespace alive: it is unreachable when nothing else leads to the namespace.
+//! A socket keeps its namespace alive: it is closed when nothing else leads to the namespace.
 use std::collections::{HashMap, HashSet};
 
 use sys::{clock, netns};
@@ -13,32 +14,35 @@ use crate::events::netlink::batch::{DUPLICATE, UNKNOWN_NETNS};
 use crate::events::netlink::nsid::{FindNamespaces, Found, NsidMap};
 use crate::events::netlink::subscribe::{EventSocket, Scope};
 
-/// Between two looks for new namespaces.
+/// Time between two scans for namespaces, in nanoseconds.
 const RESCAN_NS: u64 = 1_000_000_000;
-/// A number that nobody knows is looked up again after so long.
+/// An unknown nsid asks for another scan after this time, in nanoseconds.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// All namespaces.
+/// Knows which namespaces there are, and which socket receives the events of each.
 pub(crate) struct NetnsWatcher {
     find: FindNamespaces,
+    /// Inode of the namespace that the first socket is in.
     own: u64,
     buffer_bytes: u32,
-    /// False if the kernel does not let us hear more than one by a socket.
-    by_number: bool,
+    /// True if the first socket receives the events of every namespace with an nsid.
+    receives_by_nsid: bool,
     nsids: NsidMap,
-    /// Those with a socket of their own.
+    /// Inodes of the namespaces with a socket of their own.
     single: HashSet<u64>,
-    /// Those that could not be listened to so far.
+    /// Inodes of the namespaces that could not be subscribed to so far.
     unreachable: HashSet<u64>,
     late: u64,
-    /// NsidMap that nobody knows, with the time of the next try.
+    /// Nsids of unknown namespaces, with the time of the next scan for each.
     unknown_nsids: HashMap<i32, u64>,
     next_rescan_ns: u64,
+    /// True after the first scan.
     begun: bool,
 }
 
 impl NetnsWatcher {
-    /// Begins with the first socket of `sockets`, that of the calling thread's namespace, and adds the others.
+    /// Extends the first of `sockets`, which is in the calling thread's namespace `own`, to every namespace with an nsid,
+    /// and adds a socket for each of the others.
     pub(crate) fn open(
         find: FindNamespaces,
         own: u64,
@@ -46,12 +50,12 @@ impl NetnsWatcher {
         groups: u32,
         sockets: &mut Vec<EventSocket>,
     ) -> NetnsWatcher {
-        let by_number = sockets.first().is_some_and(|socket| socket.socket.listen_all_netns().is_ok());
+        let receives_by_nsid = sockets.first().is_some_and(|socket| socket.netlink.listen_all_netns().is_ok());
         let mut watcher = NetnsWatcher {
             find,
             own,
             buffer_bytes,
-            by_number,
+            receives_by_nsid,
             nsids: NsidMap::default(),
             single: HashSet::new(),
             unreachable: HashSet::new(),
@@ -64,18 +68,18 @@ impl NetnsWatcher {
         watcher
     }
 
-    /// Namespaces that could not be listened to.
+    /// Number of namespaces that could not be subscribed to.
     pub(crate) fn unreachable(&self) -> u64 {
         self.unreachable.len() as u64
     }
 
-    /// Namespaces that were found only after they may have had entries.
+    /// Number of namespaces that were subscribed to only after they may have had events.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
 
-    /// The inode behind a number, [`UNKNOWN_NETNS`] if nobody knows, [`DUPLICATE`] if that namespace is heard by a socket of its
-    /// own. A unknown_nsids one is looked for soon.
+    /// The inode of the namespace with this nsid; [`DUPLICATE`] if a socket of its own receives the same event.
+    /// [`UNKNOWN_NETNS`] if it is unknown: then a scan follows soon.
     pub(crate) fn netns_of(&mut self, nsid: i32) -> u64 {
         match self.nsids.inode(nsid) {
             Some(inode) if self.single.contains(&inode) => DUPLICATE,
@@ -92,43 +96,42 @@ impl NetnsWatcher {
         }
     }
 
-    /// True if it is time to look for namespaces.
+    /// True if it is time to scan for namespaces.
     pub(crate) fn is_due(&self) -> bool {
         clock::monotonic_ns() >= self.next_rescan_ns
     }
 
-    /// How long until then.
+    /// Milliseconds until the next scan.
     pub(crate) fn next_rescan_ms(&self) -> i32 {
         let left_ns = self.next_rescan_ns.saturating_sub(clock::monotonic_ns());
         i32::try_from(left_ns / 1_000_000 + 1).unwrap_or(i32::MAX)
     }
 
-    /// Looks for namespaces: new ones get an socket, the indexes of sockets whose namespace is gone are returned, ascending.
+    /// Scans for namespaces and adds the sockets that new ones need. Returns the indexes of the sockets whose namespace is
+    /// gone, ascending.
     pub(crate) fn rescan(&mut self, sockets: &mut Vec<EventSocket>, groups: u32) -> Vec<usize> {
         let found = {
             let (own, single, nsids) = (self.own, &self.single, &self.nsids);
-            // A number that nobody knows may be that of a namespace which has a socket already.
+            // An unknown nsid may be that of a namespace which has a socket already.
             let settled = self.unknown_nsids.is_empty();
             (self.find)(&|inode| inode == own || nsids.has(inode) || settled && single.contains(&inode))
         };
-        let there: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
-        self.nsids.keep(|inode| there.contains(&inode));
-        self.unreachable.retain(|inode| there.contains(inode));
+        let alive: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
+        self.nsids.keep(|inode| alive.contains(&inode));
+        self.unreachable.retain(|inode| alive.contains(inode));
         for found in &found {
-            self.add_netns(found, sockets, groups);
+            self.subscribe(found, sockets, groups);
         }
         self.unknown_nsids.retain(|nsid, _| self.nsids.inode(*nsid).is_none());
         self.begun = true;
         self.next_rescan_ns = clock::monotonic_ns() + RESCAN_NS;
-        let single = &mut self.single;
-        let is_gone = |socket: &EventSocket| matches!(socket.scope, Scope::Netns(inode) if !there.contains(&inode));
-        let gone: Vec<usize> =
-            sockets.iter().enumerate().filter(|(_, socket)| is_gone(socket)).map(|(index, _)| index).collect();
-        single.retain(|inode| there.contains(inode));
-        gone
+        self.single.retain(|inode| alive.contains(inode));
+        let is_gone = |socket: &EventSocket| matches!(socket.scope, Scope::Netns(inode) if !alive.contains(&inode));
+        sockets.iter().enumerate().filter(|(_, socket)| is_gone(socket)).map(|(index, _)| index).collect()
     }
 
-    fn add_netns(&mut self, found: &Found, sockets: &mut Vec<EventSocket>, groups: u32) {
+    /// Sees to it that the events of a namespace are received.
+    fn subscribe(&mut self, found: &Found, sockets: &mut Vec<EventSocket>, groups: u32) {
         let inode = found.netns_id;
         if inode == self.own || self.nsids.has(inode) {
             return;
@@ -139,8 +142,8 @@ impl NetnsWatcher {
             }
             return;
         };
-        let is_heard = self.by_number && matches!(self.nsids.learn(inode, netns), Ok(Some(_)));
-        if is_heard || self.single.contains(&inode) {
+        let has_nsid = self.receives_by_nsid && matches!(self.nsids.learn(inode, netns), Ok(Some(_)));
+        if has_nsid || self.single.contains(&inode) {
             self.unreachable.remove(&inode);
             return;
         }
@@ -150,7 +153,7 @@ impl NetnsWatcher {
                 sockets.push(socket);
                 self.single.insert(inode);
                 self.unreachable.remove(&inode);
-                // What it did before this moment nobody has heard.
+                // Its events before this moment were not received.
                 self.late += u64::from(self.begun);
             }
             Err(_) => {

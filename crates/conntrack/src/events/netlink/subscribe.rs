@@ -1,5 +1,5 @@
 //! What is subscribed to, and one subscribed socket.
-use sys::{NetlinkSocket, SysError};
+use sys::{Errno, NetlinkSocket, Received, SysError};
 
 use crate::backends::netlink::uapi::NETLINK_NETFILTER;
 use crate::events::netlink::nsid::FindNamespaces;
@@ -52,21 +52,67 @@ pub(crate) enum Scope {
 
 /// One subscribed socket.
 pub(crate) struct EventSocket {
-    pub(crate) socket: NetlinkSocket,
+    pub(crate) netlink: NetlinkSocket,
     pub(crate) scope: Scope,
     /// The kernel's drop counter when it was last read.
-    pub(crate) drops: u32,
-    /// ENOBUFS errors in a row without a change of the drop counter.
-    pub(crate) enobufs_without_drops: u32,
+    drops: u32,
+    enobufs: Enobufs,
+}
+
+/// Whether an ENOBUFS error was seen whose drops are not in the counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Enobufs {
+    None,
+    /// Seen; the counter has not been read since.
+    Seen,
+    /// Seen, and the counter did not change: it may yet, for the kernel reports the error a moment before it counts.
+    Unexplained,
+}
+
+/// What a socket missed since the last look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// Messages that the kernel dropped because the receive buffer was full.
+    pub(crate) dropped: u32,
+    /// True if the kernel had no memory to make a message: such a one is not in its counter.
+    pub(crate) alloc_failed: bool,
 }
 
 impl EventSocket {
     /// Opens a socket in the calling thread's namespace and joins `groups`. Needs CAP_NET_ADMIN.
     pub(crate) fn open(groups: u32, buffer_bytes: u32, scope: Scope) -> Result<EventSocket, SysError> {
-        let socket = NetlinkSocket::open(NETLINK_NETFILTER)?;
-        socket.make_room(i32::try_from(buffer_bytes).unwrap_or(i32::MAX));
-        socket.join(groups)?;
-        let drops = socket.drops()?;
-        Ok(EventSocket { socket, scope, drops, enobufs_without_drops: 0 })
+        let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
+        netlink.make_room(i32::try_from(buffer_bytes).unwrap_or(i32::MAX));
+        netlink.join(groups)?;
+        let drops = netlink.drops()?;
+        Ok(EventSocket { netlink, scope, drops, enobufs: Enobufs::None })
+    }
+
+    /// Receives the next waiting datagram into `place`; `None` if none waits. One system call, another one for each
+    /// ENOBUFS, which says that messages were lost and not which.
+    pub(crate) fn receive(&mut self, place: &mut [u8]) -> Result<Option<Received>, SysError> {
+        loop {
+            match self.netlink.receive_waiting(place) {
+                Err(error) if error.errno == Errno::NOBUFS => {
+                    if self.enobufs == Enobufs::None {
+                        self.enobufs = Enobufs::Seen;
+                    }
+                }
+                received => return received,
+            }
+        }
+    }
+
+    /// Reads the kernel's drop counter. One system call.
+    pub(crate) fn update_drop_count(&mut self) -> Result<Missed, SysError> {
+        let drops = self.netlink.drops()?;
+        let dropped = drops.wrapping_sub(self.drops);
+        self.drops = drops;
+        let before = self.enobufs;
+        self.enobufs = match (dropped, before) {
+            (0, Enobufs::Seen) => Enobufs::Unexplained,
+            _ => Enobufs::None,
+        };
+        Ok(Missed { dropped, alloc_failed: dropped == 0 && before == Enobufs::Unexplained })
     }
 }

@@ -104,6 +104,14 @@ fn count(events: &[Event], event: &str) -> usize {
     events.iter().filter(|e| e.event == event).count()
 }
 
+/// What `scenario` gives once its pid is this process's.
+///
+/// Until its exec a child that another test starts holds this process's sockets, too. If it is the last to let go, then
+/// the close is the child's: that goes by.
+fn until_ours<T>(scenario: impl FnMut() -> T, pid: impl Fn(&T) -> Option<u32>) -> T {
+    testkit::until_equal(scenario, |ours| pid(ours) == Some(std::process::id()))
+}
+
 /// Every opening and closing of these connections, both ends, once, with who connected and who accepted.
 #[track_caller]
 fn check(events: &[Event], server: u16, talked: &workers::Talked) {
@@ -217,11 +225,17 @@ fn root_ipv6_and_mapped_addresses() {
 fn root_older_connections_close_with_their_owner() {
     require_bpf!();
     let lab = Lab::new("followold");
-    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let ours = until_ours(|| older_close(&lab), |ours| ours.pid);
+    assert_eq!((ours.pid, ours.direction.as_str(), ours.lasted), (Some(std::process::id()), "unknown", false));
+}
+
+/// Two processes end an old connection; the end of this process.
+fn older_close(lab: &Lab) -> Event {
+    let (listener, addr) = listen(lab, "127.0.0.1:0");
     let kept = lab.inside(|| TcpStream::connect(addr)).unwrap();
     let reset = listener.accept().unwrap().0;
-    let kept = keeper(&lab, kept);
-    let mut following = Following::by_bpf(&lab);
+    let kept = keeper(lab, kept);
+    let mut following = Following::by_bpf(lab);
     let pid = kept.pid();
     drop(kept);
     // Unread bytes there are none: it ends by FIN here, and there when we let go.
@@ -231,8 +245,7 @@ fn root_older_connections_close_with_their_owner() {
     assert_eq!(count(&events, "open"), 0, "{events:?}");
     let of = |peer: u16| events.iter().find(|e| e.peer == peer).unwrap();
     assert_eq!(of(addr.port()).pid, Some(pid));
-    let ours = events.iter().find(|e| e.local == addr.port()).unwrap();
-    assert_eq!((ours.pid, ours.direction.as_str(), ours.lasted), (Some(std::process::id()), "unknown", false));
+    events.into_iter().find(|e| e.local == addr.port()).unwrap()
 }
 
 /// A connection is made here, and another process ends it: the opening is ours, the closing is theirs.
@@ -240,18 +253,23 @@ fn root_older_connections_close_with_their_owner() {
 fn root_who_lets_go_last_owns_the_close() {
     require_bpf!();
     let lab = Lab::new("followpass");
-    let (listener, addr) = listen(&lab, "127.0.0.1:0");
-    let mut following = Following::by_bpf(&lab);
-    let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
-    let held = listener.accept().unwrap().0;
-    let keeper = keeper(&lab, stream);
-    let pid = keeper.pid();
-    drop(keeper);
-    drop(held);
-    following.read_until("four events", |events| events.len() >= 4);
-    let (events, _) = following.end();
-    let out = |event: &str| events.iter().find(|e| e.direction == "out" && e.event == event).unwrap();
-    assert_eq!((out("open").pid, out("close").pid), (Some(std::process::id()), Some(pid)));
+    let passed_on = || {
+        let (listener, addr) = listen(&lab, "127.0.0.1:0");
+        let mut following = Following::by_bpf(&lab);
+        let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let held = listener.accept().unwrap().0;
+        let keeper = keeper(&lab, stream);
+        let pid = keeper.pid();
+        drop(keeper);
+        drop(held);
+        following.read_until("four events", |events| events.len() >= 4);
+        let (events, _) = following.end();
+        let pid_of = |event: &str| events.iter().find(|e| e.direction == "out" && e.event == event).unwrap().pid;
+        ((pid_of("open"), pid_of("close")), (Some(std::process::id()), Some(pid)))
+    };
+    // A child of another test that has not called exec yet holds the connection, too, and may be the last to let go.
+    let (pids, expected) = testkit::until_equal(passed_on, |(pids, expected)| pids == expected);
+    assert_eq!(pids, expected);
 }
 
 /// Nobody accepts it: both events come when the listener goes, without an owner.
@@ -259,8 +277,14 @@ fn root_who_lets_go_last_owns_the_close() {
 fn root_a_connection_that_nobody_accepts() {
     require_bpf!();
     let lab = Lab::new("followback");
-    let (listener, addr) = listen(&lab, "127.0.0.1:0");
-    let mut following = Following::by_bpf(&lab);
+    let ours = until_ours(|| never_accepted(&lab), |ours| ours.pid);
+    assert_eq!((ours.reason.as_str(), ours.pid), ("reset", Some(std::process::id())));
+}
+
+/// A listener goes with a connection in its queue; the close of the client's end.
+fn never_accepted(lab: &Lab) -> Event {
+    let (listener, addr) = listen(lab, "127.0.0.1:0");
+    let mut following = Following::by_bpf(lab);
     let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
     following.read_until("the client's end", |events| count(events, "open") >= 1);
     drop(listener);
@@ -271,8 +295,7 @@ fn root_a_connection_that_nobody_accepts() {
     assert_eq!(passive.len(), 2, "{events:?}");
     assert!(passive.iter().all(|e| e.pid.is_none()), "{passive:?}");
     assert_eq!(passive[1].reason, "abort");
-    let ours = events.iter().find(|e| e.direction == "out" && e.event == "close").unwrap();
-    assert_eq!((ours.reason.as_str(), ours.pid), ("reset", Some(std::process::id())));
+    events.into_iter().find(|e| e.direction == "out" && e.event == "close").unwrap()
 }
 
 /// How long connections last is right, also where no packet ends them: the kernel's clock of TCP stands still then.
@@ -336,10 +359,9 @@ fn root_more_connections_than_slots() {
     younger.read_until("openings", |events| events.len() >= COUNT * 2 - LOST);
     let mut older = Following::by_bpf(&lab);
     drop(crowd);
-    let begun = Instant::now();
-    let in_time = || begun.elapsed() < Duration::from_secs(20);
-    younger.read_until("all", |events| events.len() >= COUNT * 4 || !in_time());
-    older.read_until("closings", |events| events.len() >= COUNT * 2 || !in_time());
+    // What comes until the end is read, too.
+    younger.read_until("all", |events| events.len() >= COUNT * 4 - LOST);
+    older.read_until("closings", |events| events.len() >= COUNT * 2 - LOST);
     for (following, rows) in [(younger, COUNT * 4), (older, COUNT * 2)] {
         let is_older = rows == COUNT * 2;
         let (events, ran) = following.end();

@@ -103,7 +103,7 @@ const EXIT_STATUS: &str = "\
 all right, also when the reader of the output went away
 .TP
 1
-no row matched, and \\fB\\-\\-exit\\-code\\fR asked to be told
+no row matched, and \\fB\\-\\-exit\\-code\\fR was given
 .TP
 2
 the command line or the filter is wrong

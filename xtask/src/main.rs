@@ -105,7 +105,7 @@ fn fresh_command() -> Command {
 
 fn kernels_command() -> Command {
     Command::new("kernels")
-        .about("Boots Debian's kernels in an emulator and compares every door there (needs qemu and busybox)")
+        .about("Boots Debian's kernels in an emulator and compares every backend there (needs qemu and busybox)")
         .arg(Arg::new("kernel").num_args(0..).value_parser(kernels::NAMES.to_vec()).help("default: all"))
 }
 

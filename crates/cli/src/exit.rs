@@ -6,7 +6,7 @@
 pub enum Exit {
     /// All right; also when the reader of the output went away.
     Ok = 0,
-    /// No row matched and `--exit-code` asked to be told.
+    /// No row matched and `--exit-code` was given.
     NoMatch = 1,
     /// The command line or the filter is wrong.
     Usage = 2,

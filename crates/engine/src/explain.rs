@@ -7,7 +7,7 @@ use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push,
 /// What will happen: the door, each part of the filter and who tests it, what is done with the rows, what is asked of
 /// the kernel, which lookups are filled. Several lines, each ended.
 pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
-    let mut lines = vec![format!("table    {}", T::NAME), format!("door     {}", offer.door)];
+    let mut lines = vec![format!("table    {}", T::NAME), format!("backend  {}", offer.door)];
     lines.extend(offer.explain.iter().map(|line| format!("         {line}")));
     for (place, part) in plan.demand.conjuncts.iter().enumerate() {
         let who = match offer.pushed.get(place) {
@@ -26,7 +26,7 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
     lines.push(format!("reads    {}", fields_text::<T>(plan, |field| field.need & !offer.lacks == field.need)));
     let missing = fields_text::<T>(plan, |field| field.need & offer.lacks != 0);
     if !missing.is_empty() {
-        lines.push(format!("lacks    {missing}  (this door cannot tell)"));
+        lines.push(format!("lacks    {missing}  (this backend has no such field)"));
     }
     let lookups = lookups_text(plan);
     if !lookups.is_empty() {

@@ -314,7 +314,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('N'),
         Value("NAME|PID|PATH"),
         WHERE,
-        "The network namespace of that name, of that process or behind that path",
+        "The network namespace of that name, of that process or at that path",
     ),
     flag(
         Scope::ADVICE,
@@ -322,7 +322,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('N'),
         Value("NAME|PID|PATH"),
         WHERE,
-        "Only the network namespace of that name, of that process or behind that path",
+        "Only the network namespace of that name, of that process or at that path",
     ),
     flag(
         Scope::PLACES,
@@ -354,7 +354,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Word(&["bpf", "proc"]),
         WHERE,
-        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses nobody",
+        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process",
     ),
     flag(
         Scope::PLACES.and(Scope::ADVICE),
@@ -403,7 +403,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("LIST"),
         LISTENED_TO,
-        "Only these events: new, update, destroy, live. The kernel sends no others; new alone is told of by BPF where \
+        "Only these events: new, update, destroy, live. The kernel sends no others; new alone is reported by BPF where \
          that can be",
     ),
     flag(

@@ -371,11 +371,9 @@ impl<'h> NatEventStream<'h> {
 impl Stream<NatEvents> for NatEventStream<'_> {
     fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
         let (backend, lacks, line) = match self.backend {
-            EventBackend::Bpf(_) => (
-                BPF,
-                LACKS_BPF,
-                format!("new entries by bpf: the packet that makes an entry tells of it; {NOT_BY_BPF}"),
-            ),
+            EventBackend::Bpf(_) => {
+                (BPF, LACKS_BPF, format!("new entries by bpf: the packet that makes an entry reports it; {NOT_BY_BPF}"))
+            }
             EventBackend::Netlink(_) => {
                 let why = self.shut.as_ref().map_or(String::new(), |why| format!("; not by bpf: {why}"));
                 (NETLINK, 0, format!("events by netlink: the kernel's multicast groups of ctnetlink{why}"))
@@ -474,7 +472,7 @@ fn open_bpf_if_better<'h>(
     }
 }
 
-const ONLY_NEW: &str = "BPF tells of new entries of one namespace: ask for `event = new`";
+const ONLY_NEW: &str = "BPF reports new entries of one namespace: ask for `event = new`";
 
 /// Why the BPF backend did not open.
 type Cause = Box<dyn std::error::Error + Send + Sync>;

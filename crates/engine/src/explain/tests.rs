@@ -22,7 +22,7 @@ fn rows_in_words() {
         explain(&plan(request), &offer),
         "\
 table    sockets
-door     netlink
+backend  netlink
          one dump for both families
 filter   state = established  [kernel]
 filter   peer_addr in (10.0.0.0/8)  [kernel, then netwren]
@@ -31,7 +31,7 @@ then     keep the rows, order by a field that is not shown descending, state
 then     show the first 5
 columns  state process
 reads    state (idiag_state), peer_addr (idiag_dst), process
-lacks    rtt_us (tcpi_rtt)  (this door cannot tell)
+lacks    rtt_us (tcpi_rtt)  (this backend has no such field)
 fills    owners of sockets
 "
     );
@@ -49,7 +49,7 @@ fn groups_in_words() {
         text,
         "\
 table    sockets
-door     proc
+backend  proc
 filter   none
 then     count by state, peer_addr
 then     fold into sum_recv_q

@@ -116,7 +116,7 @@ const fn of<const INDEX: usize>(show: Show) -> F {
 
 const FIELDS: &[F] = &[
     F::own("event", Kind::Name(NatEventKind::NAMES), |row| Value::Name(row.kind.name()))
-        .doc("new, update (of state, status, mark), destroy; live: told by a dump after events were lost (--resync).")
+        .doc("new, update (of state, status, mark), destroy; live: reported by a dump after events were lost (--resync).")
         .show(Show::Default),
     F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
         .doc(

@@ -381,7 +381,7 @@ const FIELDS: &[F] = &[
         .show(Show::Wide),
     F::own("entries", Kind::Count, |row| Value::number(row.entries))
         .kernel("nf_conntrack_count")
-        .doc("Entries in the table, expired ones that nobody has collected yet included.")
+        .doc("Entries in the table, including expired ones that are not collected yet.")
         .show(Show::Default),
     F::own("max", Kind::Count, |row| Value::number(row.max))
         .kernel("nf_conntrack_max")
@@ -421,7 +421,7 @@ const FIELDS: &[F] = &[
     count("clash_resolve_delta", "", "What `clash_resolve` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::ClashResolve))),
     count("chaintoolong_delta", "", "What `chaintoolong` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::ChainTooLong))),
     setting("acct", "nf_conntrack_acct", "Packets and bytes of each entry are counted; costs its extension (see `nat advise`).", |row| row.setting(CtSetting::Acct)),
-    setting("events", "nf_conntrack_events", "What happens to entries is told to listeners: 0 never, 1 always, 2 while somebody listens.", |row| row.setting(CtSetting::Events)),
+    setting("events", "nf_conntrack_events", "Events are sent to listeners: 0 never, 1 always, 2 while a program listens.", |row| row.setting(CtSetting::Events)),
     setting("timestamp", "nf_conntrack_timestamp", "Each entry keeps when it began.", |row| row.setting(CtSetting::Timestamp)),
     setting("checksum", "nf_conntrack_checksum", "Packets with a wrong checksum are invalid.", |row| row.setting(CtSetting::Checksum)),
     setting("log_invalid", "nf_conntrack_log_invalid", "Protocol whose invalid packets are logged; 255 all, 0 none.", |row| row.setting(CtSetting::LogInvalid)),

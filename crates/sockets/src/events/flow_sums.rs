@@ -200,7 +200,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
     fn offer(&self, _: &Demand<FlowEvents>) -> Offer {
         let (door, line) = match &self.backend {
             Backend::Kernel { .. } => (BPF, "flows by bpf: added up in the kernel, read every interval"),
-            Backend::Events(_) => (Via::Netlink.name(), "flows by netlink: closings as told, openings by polling"),
+            Backend::Events(_) => (Via::Netlink.name(), "flows by netlink: closings as reported, openings by polling"),
         };
         Offer { door, explain: vec![line.into()], ..Offer::default() }
     }

@@ -196,7 +196,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
                 (BPF, "connections by bpf: every change of state, owners from connect, accept, close")
             }
             Backend::NetlinkEvents(_) => {
-                (Via::Netlink.name(), "connections by netlink: closings as told, openings by polling")
+                (Via::Netlink.name(), "connections by netlink: closings as reported, openings by polling")
             }
         };
         Offer { door, explain: vec![line.into()], ..Offer::default() }

@@ -106,7 +106,7 @@ fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
 }
 
 fn not_by_bpf(why: &str) -> String {
-    format!("new entries were not told of by bpf: {why}")
+    format!("new entries were not reported by bpf: {why}")
 }
 
 fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> bool) -> FollowNat<'h> {
@@ -148,7 +148,7 @@ fn via_of(via: Option<record::Via>) -> Result<Option<EventsVia>, String> {
         None => Ok(None),
         Some(record::Via::Netlink) => Ok(Some(EventsVia::Netlink)),
         Some(record::Via::Bpf) => Ok(Some(EventsVia::Bpf)),
-        Some(record::Via::Proc) => Err("/proc tells of no events: --via takes netlink or bpf here".to_owned()),
+        Some(record::Via::Proc) => Err("/proc reports no events: --via takes netlink or bpf here".to_owned()),
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
             ("--buffer 12parsecs", "--buffer takes bytes"),
             ("--buffer 5GiB", "--buffer takes bytes"),
             ("--buffer 1", "--buffer takes bytes"),
-            ("--via proc", "/proc tells of no events"),
+            ("--via proc", "/proc reports no events"),
             ("--by client", "--by does not go with"),
             ("--watch", "--watch does not go with"),
             ("--sort time", "--sort does not go with"),

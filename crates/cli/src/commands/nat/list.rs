@@ -33,7 +33,7 @@ pub(crate) static COMMAND: Command = Command {
 
 /// What is said of flags that make no sense for entries.
 pub(super) const REFUSALS: &[(&str, &str)] =
-    &[("follow", "--follow does not go with `nat`: `netwren nat events` tells what happens")];
+    &[("follow", "--follow does not go with `nat`: `netwren nat events` shows what happens")];
 
 const EXAMPLES: &str = "\
 Examples:

@@ -39,9 +39,9 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::CT_TABLE).without(Scope::COLUMNS).without(Scope::BY),
     refusals: &[
-        ("by", "--by does not go with `nat top`: name the fields behind `top`"),
-        ("columns", "--columns does not go with `nat top`: name the fields behind `top`"),
-        ("follow", "--follow does not go with `nat`: `netwren nat events` tells what happens"),
+        ("by", "--by does not go with `nat top`: name the fields after `top`"),
+        ("columns", "--columns does not go with `nat top`: name the fields after `top`"),
+        ("follow", "--follow does not go with `nat`: `netwren nat events` shows what happens"),
     ],
     tables: &[TableEntry::of::<Nat>()],
     run: Some(run),
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!((fields.as_deref(), request.shown.filter.as_str()), (Some("backend,state"), "nat = dnat"));
         assert_eq!(parse("-H snat_port_use proto = tcp").unwrap().1, None);
         for line in ["state --columns a", "state --by a"] {
-            assert!(parse(line).unwrap_err().to_string().contains("behind `top`"), "{line}");
+            assert!(parse(line).unwrap_err().to_string().contains("after `top`"), "{line}");
         }
         let top = parse("state --sum bytes_in").unwrap().0.shown;
         assert_eq!((top.by.as_deref(), top.aggregates[0].as_deref()), (Some("state"), Some("bytes_in")));

@@ -43,6 +43,12 @@ impl Identity {
         parse(&text).ok_or_else(|| SysError::new("read", format!("process {pid}"), Errno::INVAL))
     }
 
+    /// True if it started after `seen_ns` of CLOCK_BOOTTIME, to a hundredth of a second: what was seen then under its
+    /// number was another process.
+    pub fn started_after(&self, seen_ns: u64) -> bool {
+        self.started > ticks(seen_ns)
+    }
+
     /// The same below its open directory; `ESRCH` or `ENOENT` once it has ended.
     pub(super) fn of(dir: &Fd, pid: &[u8], path: &mut CPath, text: &mut Vec<u8>) -> Result<Identity, Errno> {
         read_stat(dir, pid, path, text)?;

@@ -128,7 +128,7 @@ fn write(
         let of = |proto| service(around.services.as_ref(), live, proto, port);
         of(proto).or_else(|| if any { of(Proto::Tcp).or_else(|| of(Proto::Udp)) } else { None })
     };
-    let tasks = tasks::Live::new(session.host());
+    let tasks = tasks::Live::new(session.host(), around.owners.as_ref().map_or(u64::MAX, Owners::seen_ns));
     let processes = |pid, name: &mut Vec<u8>| process(session, pid, name);
     let mut writer = Writer::new(request.options, &services, Stdout::new()).naming(&processes).tasks(&tasks);
     if let Some(ending) = &request.events {

@@ -1,5 +1,9 @@
-//! Threads and security contexts of those who hold sockets, read when they are printed.
+//! Threads and security contexts of the processes that own sockets, read when they are printed.
+//!
+//! Files are read by the task's number. After each reading the task's start time shows whether the number still is that
+//! of the owner: a task that started after the owners were read is another one, and what was read is dropped.
 
+use host::Identity;
 use record::Comm;
 use sinks::face::ss::Tasks;
 use std::cell::RefCell;
@@ -24,12 +28,29 @@ struct Thread {
 /// Answers from /proc, each process's threads read once.
 pub(super) struct Live<'h> {
     host: &'h Host,
+    /// When the owners were read, in ns of CLOCK_BOOTTIME.
+    seen_ns: u64,
     threads: RefCell<HashMap<u32, Vec<Thread>>>,
 }
 
 impl<'h> Live<'h> {
-    pub(super) fn new(host: &'h Host) -> Live<'h> {
-        Live { host, threads: RefCell::default() }
+    pub(super) fn new(host: &'h Host, seen_ns: u64) -> Live<'h> {
+        Live { host, seen_ns, threads: RefCell::default() }
+    }
+
+    /// True if the task that was just read existed when the owners were read: then all of it was the owner's. Costs
+    /// reading its `stat`; nothing in a replay.
+    fn is_owner(&self, tid: u32) -> bool {
+        self.host.is_replay() || Identity::read(self.host, tid).is_ok_and(|task| !task.started_after(self.seen_ns))
+    }
+
+    /// Appends a security context that was read of a task; false if it could not be read, or is another task's.
+    fn put(&self, tid: u32, read: bool, context: &[u8], out: &mut Vec<u8>) -> bool {
+        let is_owner = read && self.is_owner(tid);
+        if is_owner {
+            out.extend_from_slice(bare(context));
+        }
+        is_owner
     }
 
     fn read(&self, pid: u32) -> Vec<Thread> {
@@ -48,6 +69,9 @@ impl<'h> Live<'h> {
                 _ => held.into(),
             };
             threads.push(Thread { tid, name, held });
+        }
+        if !threads.is_empty() && !self.is_owner(pid) {
+            threads.clear();
         }
         threads
     }
@@ -102,15 +126,13 @@ impl Tasks for Live<'_> {
     fn put_context(&self, tid: u32, out: &mut Vec<u8>) -> bool {
         let mut text = Vec::new();
         let read = self.host.read_file(&format!("/proc/{tid}/attr/current"), &mut text);
-        out.extend_from_slice(bare(&text));
-        read.is_ok()
+        self.put(tid, read.is_ok(), &text, out)
     }
 
     fn put_socket_context(&self, tid: u32, fd: u32, out: &mut Vec<u8>) -> bool {
         let mut text = Vec::new();
         let read = self.host.read_xattr(&format!("/proc/{tid}/fd/{fd}"), c"security.selinux", &mut text);
-        out.extend_from_slice(bare(&text));
-        read.is_ok()
+        self.put(tid, read.is_ok(), &text, out)
     }
 }
 
@@ -132,11 +154,23 @@ mod tests {
     }
 
     #[test]
+    fn issue_10_the_context_of_a_later_task_is_not_the_owners() {
+        let host = Host::live();
+        let context = |seen_ns| {
+            let mut out = Vec::new();
+            let is_there = Live::new(&host, seen_ns).put(std::process::id(), true, b"kernel\n", &mut out);
+            (is_there, out)
+        };
+        assert_eq!(context(u64::MAX), (true, b"kernel".to_vec()));
+        assert_eq!(context(0), (false, Vec::new()));
+    }
+
+    #[test]
     fn own_threads() {
         use std::os::fd::AsRawFd;
         use std::os::unix::fs::MetadataExt;
         let host = Host::live();
-        let live = Live::new(&host);
+        let live = Live::new(&host, u64::MAX);
         let (socket, _other) = std::os::unix::net::UnixStream::pair().expect("a socket");
         let fd = socket.as_raw_fd() as u32;
         let inode = std::fs::metadata(format!("/proc/self/fd/{fd}")).expect("it is open").ino() as u32;
@@ -147,13 +181,16 @@ mod tests {
             let _ = wait.recv();
         });
         let _ = started.recv();
-        let owners = |inode| {
+        let owners = |live: &Live<'_>, inode| {
             let mut names = Vec::new();
             live.threads(std::process::id(), inode, &mut |_, name, fd| names.push((name, fd)));
             names
         };
-        let (owners, others) = (owners(inode), owners(u32::MAX));
+        // This process started after the boot: one that was seen then under its number was another one.
+        let issue_10 = owners(&Live::new(&host, 0), inode);
+        let (owners, others) = (owners(&live, inode), owners(&live, u32::MAX));
         drop(ready);
+        assert!(issue_10.is_empty(), "{issue_10:?}");
         assert!(thread.is_ok_and(|thread| thread.join().is_ok()));
         assert!(owners.contains(&(Comm::new(b"netwren-task"), fd)) && others.is_empty(), "{owners:?}");
         assert_eq!(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * New entries of connection tracking, told of by the packet that makes them.
+ * New entries of connection tracking, reported at the packet that creates them.
  *
  * A netfilter program at POST_ROUTING and at LOCAL_IN, the last one before the entry is confirmed (put into the table):
  * by then addresses are rewritten, so both directions are known. Only an entry that is not confirmed yet is told of; a

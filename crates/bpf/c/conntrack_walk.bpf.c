@@ -1,49 +1,52 @@
 /* SPDX-License-Identifier: Dual BSD/GPL */
-/* The hash table of connection tracking, walked by ourselves: rows go straight into memory that the reader has mapped.
- * No netlink message, no lock, no reference count; nothing is evicted. Kernel 6.9 (may_goto); CAP_BPF and CAP_PERFMON.
+/* Walks the hash table of connection tracking and writes rows straight into memory that the reader has mapped: no
+ * netlink message, no lock, no reference count, no eviction. Needs Linux 6.9 (may_goto), CAP_BPF and CAP_PERFMON.
  *
- * What a row looks like is said in crates/conntrack/src/backends/bpf/rows.rs, who calls this in crates/bpf/src/conntrack_walk.rs.
+ * crates/conntrack/src/backends/bpf/rows.rs decodes the rows, crates/bpf/src/conntrack_walk.rs runs the program.
  *
- * Time is waiting for memory: an entry stands in two chains and has four cache lines, and the way to the next is only
- * known when the one before is there. So many chains are followed at once, a step of each in turn (`lane`), and what
- * was found waits in a list until there is enough of it to fetch the rest of all of them together (`found`).
+ * The time goes into waiting for memory: an entry is in two chains and has four cache lines, and the address of the
+ * next one is only known once the one before has arrived. So the program follows many chains at once, one step of
+ * each in turn (`lane`), and collects entries in a list (`found`) until there are enough to fetch the rest of all of
+ * them together.
  *
- * Why it is right without a lock. Entries lie in memory that stays entries while an RCU section lasts, but one may be
- * freed and used again, in another chain, while we stand on it. Every link is therefore checked from both ends: the
- * entry must point back to where we came from, and the mark at a chain's end must be that of its bucket. If one does
- * not fit, the chains of this turn are read again. An entry that was freed or used again before its row was complete
- * has no reference or another tuple: it is gone, and its row with it. A table that was given back meanwhile (a resize)
- * does not point back either; that no entry was missed because of a resize is for the caller to find out. */
+ * Why it is right without a lock. SLAB_TYPESAFE_BY_RCU: within an RCU section the memory of an entry stays that of an
+ * entry, but the entry may be freed and used again, in another chain, while the program reads it. So every link is
+ * checked from both ends: the entry must point back to the link that led to it (pprev), and the nulls mark at a
+ * chain's end must be that of its bucket. If a check fails, all chains of this round are read again. An entry that
+ * was freed or used again before its row was complete has no reference or another tuple: its row is dropped. A table
+ * that was freed meanwhile (a resize) does not point back either; whether a resize made the walk miss entries is for
+ * the caller to find out. */
 #include "kernel.h"
 
 LICENSE("Dual BSD/GPL");
 
 enum { HEAD = 32, ROWS = 1 << 18, ROW_MAX = 192, REGIONS = 2 };
-/* Entries found and not yet written, chains followed at once, how many of either are touched together; powers of two. */
+/* Entries found and not yet written; chains followed at once; how many of either are prefetched together: powers of
+ * two. */
 enum { FOUND = 4096, LANES = 128, GROUP = 16 };
 enum { RETRIES_MAX = 1000 };
 enum { MAGIC = 0x326b7463 };			/* "ctk2" */
 /* How a call ended. */
-enum { DONE = 0, NO_TABLE = 1, FULL = 3, UNQUIET = 4, STRANGE = 5 };
+enum { DONE = 0, NO_TABLE = 1, FULL = 3, CONTENDED = 4, STRANGE = 5 };
 /* include/uapi/linux/netfilter/nf_conntrack_common.h */
 enum { IPS_CONFIRMED = 1 << 3 };
 
 /* Parts that follow the base of a row, in this order; NETNS and STATE stand in the base and cost cache lines. */
 enum { REPLY = 1, COUNTERS = 2, TIMES = 4, LABELS = 8, HELPER = 16, NETNS = 32, STATE = 64 };
 enum { EXTENSIONS = COUNTERS | TIMES | LABELS | HELPER };
-/* Which of the conditions in `struct walk` there are. */
+/* The conditions of `struct walk` that are set. */
 enum { ORIG = 1, ANSWER = 2, STATUS = 4, MARK = 8, STATES = 16, ZONE = 32 };
-/* What there is of the parts: the kernel keeps them only if it was told to. */
+/* Parts that an entry has: the kernel keeps them only if the administrator enabled them. */
 enum { HAS_COUNTERS = 1, HAS_TIMES = 2, HAS_LABELS = 4, HAS_HELPER = 8, HAS_EXTENSIONS = 16, HAS_SECMARK = 32 };
 
-/* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
+/* Constants from loading on, so that the verifier removes the code of parts that are not wanted. */
 const volatile u32 parts = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
 const volatile u32 conditions = ORIG | ANSWER | STATUS | MARK | STATES | ZONE;
 
 struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 addresses_at, pad; };
 struct base {
 	u8 words, pad[3];
-	s32 left;		/* jiffies; not above 0: the time is over */
+	s32 left;		/* jiffies; 0 or less: expired */
 	u32 uses;
 	/* From here on nothing changes by itself. */
 	u8 family, proto, state, has;
@@ -67,7 +70,8 @@ struct two { u64 a, b; };
 #define PART(type, at) ((struct type *)(r + (at)))
 #define ADDRESSES_AT (HELPER_AT + SIZE_IF(HELPER, struct two))
 
-/* A chain under way: the next link, where that stands, what must be at its end (and how many nodes it had until here). */
+/* A chain that is being followed: the next link, the address of that link, the mark that must be at the end (and,
+ * from bit NODES_AT on, the nodes so far). */
 enum { NODES_AT = 40 };
 struct lane { u64 link, from, end; };
 /* A tuple in five words: source address (two); source port, family, first word of the destination address; its middle;
@@ -78,7 +82,7 @@ struct region {
 	u8 rows[ROWS];
 	struct lane lanes[LANES];
 	struct found found[FOUND];
-	struct tuple orig, reply;	/* of the row that is being written */
+	struct tuple orig, reply;	/* of the row in progress */
 };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -88,33 +92,34 @@ struct {
 	MAP_TYPE(value, struct region);
 } out SEC(".maps");
 
-/* In: buckets start..end, what passes. Out: how it ended, where to go on, bytes written. The rest is the walk's own:
- * whatever lives longer than a few lines stands here and not in variables (see sockets_walk.bpf.c). */
+/* In: buckets start..end, conditions. Out: how the call ended, where to continue, bytes written. The rest is state of
+ * the walk: whatever lives longer than a few lines is kept here, not in variables (see sockets_walk.bpf.c for the
+ * reason). */
 struct walk {
 	u32 start, end;
-	u32 region;		/* which to write to: the one before stays as it is */
-	u32 fd;			/* of /proc/net/nf_conntrack, just read */
+	u32 region;		/* the region to write to: the previous one stays unchanged */
+	u32 fd;			/* of /proc/net/nf_conntrack, which the reader has just read */
 	u32 all;		/* entries of every namespace */
-	u32 nodes_max;		/* after so many the call ends */
-	u32 lanes_enough;	/* chains to follow at once, entries to write at once; at most 8 more come */
+	u32 nodes_max;		/* the call ends after so many nodes */
+	u32 lanes_enough;	/* chains to follow at once, and below entries to collect; at most 8 more are added */
 	u32 found_enough;
-	u32 expiry;		/* mask: 1 live ones, 2 those whose time is over */
+	u32 expiry;		/* mask: 1 live entries, 2 expired ones */
 	u32 status, status_mask, mark, mark_mask, zone;
 	u64 states;		/* bits: those of TCP, from 16 on those of SCTP, from 32 on those of DCCP */
 	struct tuple orig, orig_mask, reply, reply_mask;
 	u32 ended, next, filled, buckets, restarts, gone;
-	u32 nodes, longest;	/* of the chains that are done for good: all together, in the longest */
+	u32 nodes, longest;	/* of the finished chains: all their nodes, nodes of the longest */
 	u64 table;
-	u64 net;		/* whose entries: the namespace of a call before; 0 is the caller's */
+	u64 net;		/* namespace of the entries, from an earlier call; 0: the caller's */
 	u64 bad, node, from, ext, at_ext;
 	u32 now, row, bucket, found, written, lanes, at, kept;
-	u32 work, before;	/* steps of this call, also those in vain; those before this turn */
-	u32 deepest;		/* nodes of this turn's longest chain */
-	u32 portion, portion_mask, pad;	/* In: of what is too much at once only entries with these bits in their hash */
+	u32 work, before;	/* steps of this call, repeated ones too; those before this round */
+	u32 deepest;		/* nodes of this round's longest chain */
+	u32 portion, portion_mask, pad;	/* In, for walk_portion: only entries whose hashed address has these bits */
 };
 
-/* A field of an entry. Where connection tracking is a module, the verifier does not know its types: their layout comes
- * from the module's own, and what lies there is read as a word. */
+/* A field of an entry. If connection tracking is a module, the verifier does not know its types: the loader takes their
+ * layout from the module's BTF, and the field is read as a word. */
 #define FIELD(type, at, field) ((typeof(((struct type *)0)->field))WORD_AT((at) + field_offset(struct type, field)))
 #define CT(field) FIELD(nf_conn, ct, field)
 #define CT_HAS(field) field_exists(((struct nf_conn *)0)->field)
@@ -123,10 +128,10 @@ struct walk {
 /* 1 if there are lanes. */
 #define ANY(lanes) (((lanes) + LANES - 1) / LANES)
 #define PLACE(n) ((n) & (FOUND - 1))
-/* Reads and forgets: the memory is on its way when it is needed. */
+/* Prefetches: reads a word and drops it, so that its cache line has arrived when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
-/* 1 if any bit is set. No branch, in which the verifier and the processor would get lost. */
+/* 1 if any bit is set. Without a branch: each one doubles the paths of the verifier, and this one is unpredictable. */
 INLINE u64 any_bit(u64 bits)
 {
 	bits = (bits | -bits) >> 63;
@@ -134,7 +139,7 @@ INLINE u64 any_bit(u64 bits)
 	return bits;
 }
 
-/* 1 if any bit differs where the mask says so. */
+/* 1 if any bit under the mask differs. */
 INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volatile struct tuple *mask)
 {
 	u64 d = (t->w[0] ^ value->w[0]) & mask->w[0];
@@ -145,7 +150,7 @@ INLINE u64 differs(volatile struct tuple *t, volatile struct tuple *value, volat
 	return any_bit(d);
 }
 
-/* No branch: each would double the ways that the verifier follows, 40 ms in place of 4. */
+/* The larger number. Without a branch, which doubles the paths of the verifier: 4 ms instead of 40. */
 INLINE u32 larger(u32 a, u32 b)
 {
 	s32 more = b - a;
@@ -154,8 +159,8 @@ INLINE u32 larger(u32 a, u32 b)
 	return a + (more & ~none);
 }
 
-/* From where everything is written for good. */
-INLINE void again(volatile struct walk *w)
+/* Drops what is not committed and continues from there. */
+INLINE void restart(volatile struct walk *w)
 {
 	w->bucket = w->next; w->row = w->filled;
 	w->found = w->written = w->lanes = w->at = w->kept = 0;
@@ -163,16 +168,16 @@ INLINE void again(volatile struct walk *w)
 	w->deepest = 0; w->before = w->work;
 }
 
-/* Everything found is written: it counts, also for the lengths of chains. A turn that is read again counts once. */
-INLINE void for_good(volatile struct walk *w)
+/* All entries found are written: commits them, and the lengths of their chains. A repeated round counts once. */
+INLINE void commit(volatile struct walk *w)
 {
 	w->next = w->bucket; w->filled = w->row;
 	w->nodes += w->work - w->before;
 	w->longest = larger(w->longest, w->deepest);
-	again(w);
+	restart(w);
 }
 
-/* The table, by the reader of /proc/net/nf_conntrack: it has noted where it reads (struct ct_iter_state in
+/* Finds the table through the open file of /proc/net/nf_conntrack, whose iterator points to it (struct ct_iter_state in
  * net/netfilter/nf_conntrack_standalone.c: seq_net_private, hash, htable_size). */
 INLINE int begin(volatile struct walk *w, struct region *o)
 {
@@ -192,19 +197,21 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 	h->addresses_at = ADDRESSES_AT; h->pad = 0;
 	w->next = w->start & ~7u; w->filled = HEAD;
 	w->ended = DONE; w->restarts = w->gone = w->nodes = w->longest = w->work = 0;
-	again(w);
+	restart(w);
 	if (w->end > w->buckets) w->end = w->buckets;
 	if (!w->table || w->buckets & 7) w->ended = NO_TABLE;
-	/* The words of a tuple are taken as they lie. */
-	if (field_offset(struct nf_conntrack_tuple_hash, tuple) != 16 || field_offset(struct nf_conntrack_tuple, src.l3num) != 18
-	    || field_offset(struct nf_conntrack_tuple, dst.u3) != 20 || field_offset(struct nf_conntrack_tuple, dst.protonum) != 38
+	/* The words of a tuple are copied as they are in memory. */
+	if (field_offset(struct nf_conntrack_tuple_hash, tuple) != 16
+	    || field_offset(struct nf_conntrack_tuple, src.l3num) != 18
+	    || field_offset(struct nf_conntrack_tuple, dst.u3) != 20
+	    || field_offset(struct nf_conntrack_tuple, dst.protonum) != 38
 	    || field_offset(struct nf_conntrack_tuple, dst.dir) != 39) w->ended = STRANGE;
-	/* Every kernel knows counters; one whose types do not (they are a module's) would seem to have none. */
+	/* Every kernel has counters: if its types lack them, the types of the module are missing. */
 	if (parts & EXTENSIONS && !enum_value_exists(enum nf_ct_ext_id, NF_CT_EXT_ACCT)) w->ended = STRANGE;
 	return !w->ended;
 }
 
-/* A bucket's chain becomes a lane, unless it is empty. */
+/* Makes the chain of a bucket a lane, unless it is empty. */
 #define OPEN(k, word)                                                                                   \
 	({                                                                                              \
 		u64 link_ = (word), n_ = w->lanes;                                                      \
@@ -213,20 +220,21 @@ INLINE int begin(volatile struct walk *w, struct region *o)
 		w->lanes = n_ + (~link_ & 1);                                                           \
 	})
 
-/* Eight buckets, that is a cache line of them. */
+/* Opens the chains of eight buckets, which are one cache line. */
 INLINE void open_lanes(volatile struct walk *w, struct region *o)
 {
 	u32 b = w->bucket;
 	u64 slots = w->table + 8ull * b;
 	struct rtnl_link_stats64 *a = CAST(struct rtnl_link_stats64, slots);
 	w->bucket = b + 8;
-	u64 none = a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes & a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped;
+	u64 none = a->rx_packets & a->tx_packets & a->rx_bytes & a->tx_bytes;
+	none &= a->rx_errors & a->tx_errors & a->rx_dropped & a->tx_dropped;
 	if (none & 1) return;
 	OPEN(0, a->rx_packets); OPEN(1, a->tx_packets); OPEN(2, a->rx_bytes); OPEN(3, a->tx_bytes);
 	OPEN(4, a->rx_errors); OPEN(5, a->tx_errors); OPEN(6, a->rx_dropped); OPEN(7, a->tx_dropped);
 }
 
-/* Everything that a step reads, of some lanes together. */
+/* Prefetches what a step reads, for a group of lanes. */
 INLINE void touch_lanes(struct region *o, u32 at)
 {
 	for (u32 i = 0; i < GROUP; i++) {
@@ -235,15 +243,15 @@ INLINE void touch_lanes(struct region *o, u32 at)
 	}
 }
 
-/* 0 if the entry belongs to the portion that is read. Its address says so, which is the same for as long as it lives: who takes
- * one portion after the other, each in a pass over the whole chains, gets every entry once. */
+/* 0 if the entry belongs to the portion of this call. That depends on its address, which is constant for its life: a
+ * reader that asks for one portion after the other, each in a pass over the whole chains, gets every entry once. */
 INLINE u64 is_elsewhere(volatile struct walk *w, u64 node)
 {
 	return ((node * 0x9e3779b97f4a7c15ull >> 32) ^ w->portion) & w->portion_mask;
 }
 
-/* One link of one lane. An entry is taken where it stands by its original direction. The other is written all the same,
- * and written over by the next: half of the nodes are, and no processor foresees which. */
+/* Follows one link of one lane. An entry counts where its node is that of the original direction. A node of the reply
+ * is written to the list, too, and overwritten by the next one: a branch would be mispredicted for half of them. */
 INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 {
 	u32 at = w->at, kept = w->kept, n = w->found;
@@ -254,7 +262,7 @@ INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 	u64 next = h->rx_packets, last = h->rx_dropped, odd = next & 1;
 	f->node = node; f->from = from;
 	BARRIER();
-	/* Read last: if it still points back, all of the above was this entry's. */
+	/* pprev, read last: if it still points back, all of the above was read from this entry. */
 	u64 back = h->tx_packets;
 	w->bad |= (back ^ from) | (-odd & (next ^ end) << (64 - NODES_AT)) | (next == 0);
 	w->found = n + 1 - (last >> 56 & 1);
@@ -266,7 +274,7 @@ INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 	w->at = at + 1;
 }
 
-/* What a row needs beside the tuple, of some entries together. */
+/* Prefetches what a row needs besides the tuple, for a group of entries. */
 INLINE void touch_found(struct region *o, u32 at)
 {
 	for (u32 i = 0; i < GROUP; i++) {
@@ -277,7 +285,7 @@ INLINE void touch_found(struct region *o, u32 at)
 	}
 }
 
-/* Where an extension of that kind begins; 0 if there is none. */
+/* The address of an extension of that kind; 0 if there is none. */
 #define EXTENSION(id, bytes)                                                                                  \
 	({                                                                                                    \
 		u64 at_ = 0;                                                                                  \
@@ -289,8 +297,8 @@ INLINE void touch_found(struct region *o, u32 at)
 		at_;                                                                                          \
 	})
 
-/* Counters, times, labels, name of the helper, and which of them there are. The memory of extensions goes with the
- * entry: nothing of it counts before the entry was found to be held still. */
+/* Writes counters, times, labels, name of the helper, and which of them exist. The kernel frees extensions with the
+ * entry: these values are only valid once the entry is found to be still referenced. */
 INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 *r)
 {
 	if (!w->ext) return;
@@ -318,7 +326,7 @@ INLINE void put_extensions(volatile struct walk *w, volatile struct base *b, u8 
 	}
 }
 
-/* State of the protocol, if it has states. */
+/* The protocol's state; 0xff if the protocol has none. */
 INLINE u32 state_of(u64 ct, u32 proto)
 {
 	u32 state = CT(proto.tcp.state);
@@ -333,7 +341,7 @@ INLINE void take_tuple(volatile struct tuple *t, u64 node)
 	t->w[0] = h->rx_bytes; t->w[1] = h->tx_bytes; t->w[2] = h->rx_errors; t->w[3] = h->tx_errors; t->w[4] = h->rx_dropped;
 }
 
-/* What stands in every row. */
+/* Writes what every row has. */
 INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatile struct base *b, u64 ct)
 {
 	b->pad2 = 0;
@@ -344,7 +352,7 @@ INLINE void put_base(volatile struct walk *w, volatile struct region *o, volatil
 	b->sport = o->orig.w[2]; b->dport = o->orig.w[4] >> 32;
 	b->zone = CT_HAS(zone) ? CT(zone.id) : 0;
 	b->zone_dir = CT_HAS(zone) ? CT(zone.dir) : 3;
-	/* Whether there is an object with extensions at all: what the entry costs. */
+	/* Whether the entry has memory for extensions: part of what it costs. */
 	b->has = (u64)CT(ext) ? HAS_EXTENSIONS : 0;
 	if (CT_HAS(secmark)) b->has |= any_bit(CT(secmark)) * HAS_SECMARK;
 	b->mark = CT(mark); b->uses = CT(ct_general.use.refs.counter);
@@ -386,7 +394,8 @@ INLINE void put_addresses(volatile struct base *b, u8 *r, volatile struct tuple 
 	a[12] = q->w[2] >> 32; a[13] = q->w[3]; a[14] = q->w[3] >> 32; a[15] = q->w[4];
 }
 
-/* The row of the next entry found, if it is wanted. All of it is written where it would stand, and counts last. */
+/* Writes the row of the next entry found. If the entry is wanted, the row's length is added at the end; else the next
+ * row overwrites it. */
 INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 {
 	u32 row = w->row;
@@ -402,11 +411,14 @@ INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 	if (parts & REPLY || conditions & ANSWER) take_tuple(&o->reply, w->node + type_size(struct nf_conntrack_tuple_hash));
 	put_base(w, o, b, ct);
 	if (unwanted(w, o, b)) return;
-	if (parts & REPLY) { PART(answer, REPLY_AT)->sport = o->reply.w[2]; PART(answer, REPLY_AT)->dport = o->reply.w[4] >> 32; }
+	if (parts & REPLY) {
+		PART(answer, REPLY_AT)->sport = o->reply.w[2];
+		PART(answer, REPLY_AT)->dport = o->reply.w[4] >> 32;
+	}
 	put_addresses(b, r, &o->orig, &o->reply);
 	if (parts & EXTENSIONS) { w->ext = (u64)CT(ext); put_extensions(w, b, r); }
 	BARRIER();
-	/* Nobody holds an entry that was let go, and one in another chain points elsewhere. */
+	/* A freed entry has no reference, and the pprev of one that is in another chain now differs. */
 	if (!CT(ct_general.use.refs.counter) || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
 	w->bad = CAST(struct rtnl_link_stats64, w->node)->tx_packets ^ w->from;
 	w->row = row + 4 * b->words;
@@ -424,19 +436,19 @@ INLINE int walk(volatile struct walk *w, int portioned)
 			step(w, o, portioned);
 			continue;
 		}
-		/* A round is over: every lane made a step. Or a row is written. */
+		/* The end of a round (every lane made a step), or of a row. */
 		if (w->bad || w->found > FOUND - LANES) {
 			if (!w->bad) { w->ended = FULL; break; }
-			/* Something moved under us: what is not written for good once more. */
-			if (++w->restarts > RETRIES_MAX) { w->ended = UNQUIET; break; }
-			again(w);
+			/* The table changed meanwhile: repeats what is not committed. */
+			if (++w->restarts > RETRIES_MAX) { w->ended = CONTENDED; break; }
+			restart(w);
 		}
 		w->work += w->lanes;
 		w->deepest = larger(w->deepest, ANY(w->lanes));
-		/* The first of those that go on is the oldest: it has a node more at least. */
+		/* The first lane that continues is the oldest: it has at least one node more. */
 		w->deepest = larger(w->deepest, ANY(w->kept) * (u32)((o->lanes[0].end >> NODES_AT) + 1));
 		w->lanes = w->kept; w->at = w->kept = 0;
-		/* Chains that have ended make room for others, until enough is found. */
+		/* Opens other chains in place of those that ended, until enough entries are found. */
 		if (w->written || w->found >= w->found_enough || w->bucket >= w->end) {
 			if (w->lanes) continue;
 			if (w->written < w->found) {
@@ -445,7 +457,7 @@ INLINE int walk(volatile struct walk *w, int portioned)
 				if (w->ended) break;
 				continue;
 			}
-			for_good(w);
+			commit(w);
 			if (w->bucket >= w->end || w->work > w->nodes_max) break;
 		}
 		while (LOOP_OK) {
@@ -459,5 +471,6 @@ INLINE int walk(volatile struct walk *w, int portioned)
 
 SEC("syscall") int walk_conntrack(struct walk *ctx) { return walk(ctx, 0); }
 
-/* The same for a portion of the entries: a program of its own, for it costs every step, and the verifier much. */
+/* The same for a portion of the entries: a program of its own, because the test would cost every step of the other
+ * one. */
 SEC("syscall") int walk_portion(struct walk *ctx) { return walk(ctx, 1); }

@@ -114,7 +114,13 @@ struct netns_ipv4___pointed { struct inet_timewait_death_row___pointed *tcp_deat
 /* User namespaces nest this deep at most (kernel/user_namespace.c, create_user_ns). */
 #define USER_NS_LEVELS 33
 struct user_namespace { struct user_namespace *parent; int level; kuid_t owner; struct ns_common ns; } CORE;
-struct net { struct ns_common ns; u64 net_cookie; struct user_namespace *user_ns; struct netns_ipv4 ipv4; struct list_head list; } CORE;
+struct net {
+	struct ns_common ns;
+	u64 net_cookie;
+	struct user_namespace *user_ns;
+	struct netns_ipv4 ipv4;
+	struct list_head list;
+} CORE;
 typedef struct { struct net *net; } CORE possible_net_t;
 
 /* ---- sockets ---- */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Who holds which socket: one pass over all open files of all processes, a row for each that is a socket.
+ * Which process has which socket open: one pass over all open files of all processes, a row for each socket.
  *
  * Kernel 5.11 (bpf_sock_from_file), CAP_BPF and CAP_PERFMON; no right to trace other processes. The iterator shows the
  * processes of the reader's pid namespace and skips threads that share their leader's files, so each table of files is
  * seen once, and a thread with a table of its own is seen, too.
  *
- * What is written, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs reads it):
+ * The output, in units of 8 bytes, all numbers little endian (host/src/owners/rows.rs decodes it):
  *   task    u32 0, u32 1, u32 tid, u32 pid, char comm[16]   the sockets that follow are in this task's table
  *   socket  u32 inode, u32 fd                               an inode is never 0
- *   end     u32 0, u32 2, u64 files                         all files looked at, sockets or not
+ *   end     u32 0, u32 2, u64 files                         number of all files, sockets or not
  *
- * Rows go out by the batch: a bpf_seq_write for each costs a sixth of the whole pass. When the kernel's buffer is full
- * it takes back all that the last call of the program wrote, and makes that call again once the reader has taken the
- * rest. So a call makes one write at most, before it changes anything.
+ * Rows are written in batches: one bpf_seq_write a row would be a sixth of the cost of the pass. When the kernel's
+ * buffer is full, the kernel discards what the last call of the program wrote and repeats that call after the reader
+ * has emptied the buffer. So a call makes at most one write, and makes it before it changes any state.
  */
 #include "kernel.h"
 #include "pids.h"
@@ -28,7 +28,7 @@ enum row { ROW_TASK = 1, ROW_END = 2 };
 
 /* The pass that is under way. */
 u32 level;	/* of the reader's pid namespace */
-int told_tid;	/* kernel-wide number of the task whose row stands last */
+int last_tid;	/* kernel-wide number of the task whose row is the last one */
 u32 batched;
 u64 files;
 u64 batch[BATCH + 2];	/* a full batch and the end behind it */
@@ -36,7 +36,7 @@ u64 batch[BATCH + 2];	/* a full batch and the end behind it */
 #define UNIT(low, high) ((u64)(u32)(low) | (u64)(u32)(high) << 32)
 
 /* Adds the task's row; there is room. */
-INLINE void tell(struct task_struct *task, u32 at)
+INLINE void put_task(struct task_struct *task, u32 at)
 {
 	u32 tid = task->pid, pid = task->tgid;
 	u64 name[2];
@@ -77,7 +77,7 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 	if (ctx->meta->seq_num == 0) {
 		files = 0;
 		batched = 0;
-		told_tid = 0;
+		last_tid = 0;
 		level = PLAIN(struct task_struct, bpf_get_current_task_btf())->thread_pid->level;
 	}
 	if (!bpf_sock_from_file(file)) {
@@ -90,9 +90,9 @@ SEC("iter/task_file") int owners_files(struct bpf_iter__task_file *ctx)
 			return 0;
 		at = 0;
 	}
-	if (task->pid != told_tid) {
-		tell(task, at);
-		told_tid = task->pid;
+	if (task->pid != last_tid) {
+		put_task(task, at);
+		last_tid = task->pid;
 		at += 4;
 	}
 	if (at >= BATCH)

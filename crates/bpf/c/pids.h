@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Numbers of processes as a pid namespace has them: the kernel's own are those of the first one, and mean another process,
- * or none, to a reader in a container. Include behind kernel.h.
+ * Numbers of processes as a pid namespace has them: the kernel's own are those of the first one, and mean another
+ * process, or none, to a reader in a container. Include behind kernel.h.
  */
 #ifndef NETWREN_PIDS_H
 #define NETWREN_PIDS_H

@@ -14,11 +14,27 @@ const volatile u64 step = 1;
 u64 runs, lost; /* .bss */
 u64 begin = 41; /* .data */
 
-struct { MAP_NUMBER(type, BPF_MAP_TYPE_HASH); MAP_NUMBER(max_entries, 8); MAP_TYPE(key, u32); MAP_TYPE(value, u64); } seen SEC(".maps");
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_HASH);
+	MAP_NUMBER(max_entries, 8);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} seen SEC(".maps");
 struct { MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF); MAP_NUMBER(max_entries, 4096); } events SEC(".maps");
-struct { MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY); MAP_NUMBER(map_flags, BPF_F_MMAPABLE); MAP_NUMBER(max_entries, 2); MAP_TYPE(key, u32); MAP_TYPE(value, u64[4]); } out SEC(".maps");
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+	MAP_NUMBER(map_flags, BPF_F_MMAPABLE);
+	MAP_NUMBER(max_entries, 2);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64[4]);
+} out SEC(".maps");
 struct mark { u32 tgid; u64 at_ns; };
-struct { MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE); MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE); MAP_TYPE(key, int); MAP_TYPE(value, struct mark); } marks SEC(".maps");
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
+	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	MAP_TYPE(key, int);
+	MAP_TYPE(value, struct mark);
+} marks SEC(".maps");
 
 /* Members that no kernel has, and members that moved. */
 struct task_struct___absent { int no_such_member; } CORE;

@@ -10,7 +10,8 @@
 
 enum { HEAD = 32, ROW_MAX = 160 };
 enum { MAGIC = 0x316b776e };			/* "nwk1" */
-/* include/net/inet_connection_sock.h: ICSK_TIME_RETRANS, ICSK_TIME_PROBE0, ICSK_TIME_LOSS_PROBE, ICSK_TIME_REO_TIMEOUT */
+/* include/net/inet_connection_sock.h: ICSK_TIME_RETRANS, ICSK_TIME_PROBE0, ICSK_TIME_LOSS_PROBE,
+ * ICSK_TIME_REO_TIMEOUT */
 enum { RETRANS = 1, PROBE0 = 3, LOSS_PROBE = 5, REO_TIMEOUT = 6 };
 /* Parts that follow the base of a row, in this order. */
 enum { BOUND = 1, TIMER = 2, NETNS = 4, IDENTITY = 8, COUNTERS = 16 };
@@ -23,10 +24,10 @@ enum { MINISOCK = 1, REQUEST = 2, V6ONLY = 4 };
 /* Kinds of blocks. */
 enum { SOCKETS = 1, NAMESPACES = 2 };
 
-/* Fixed when the program is loaded, so that the verifier leaves out what is not wanted. */
+/* Constants from loading on, so that the verifier removes the code of parts that are not wanted. */
 const volatile u32 parts = BOUND | TIMER | COUNTERS | NETNS | IDENTITY | QUEUES | RESENT | MARK | UID | INODE | PATH;
 
-/* Secret of this run: no address of the kernel's leaves it bare. */
+/* Random words of this run: kernel addresses leave the program only hashed with them. */
 const volatile u64 salt_add = 0, salt_times = 1;
 
 struct head { u32 magic, parts; u64 jiffies, ktime_ns; u32 kind, pad; };
@@ -46,7 +47,7 @@ struct netns { u32 inum, pad; };
 #define ADDRESSES_AT (IDENTITY_AT + SIZE_IF(IDENTITY, u64))
 #define PART(type, at) ((struct type *)(r + (at)))
 
-/* One way for whoever lacks the salts. */
+/* A hash that cannot be reversed without the random words. */
 INLINE u64 hidden(u64 address)
 {
 	u64 h = (address + salt_add) * salt_times;
@@ -77,8 +78,13 @@ INLINE void put_running_timer(u8 *r, struct inet_connection_sock *i, u64 now)
 		return;
 	}
 	u64 waits;
-	if (field_exists(i->icsk_keepalive_timer)) { waits = (u64)i->icsk_keepalive_timer.entry.pprev; expires = i->icsk_keepalive_timer.expires; }
-	else { waits = (u64)i->icsk_inet.sk.sk_timer.entry.pprev; expires = i->icsk_inet.sk.sk_timer.expires; }
+	if (field_exists(i->icsk_keepalive_timer)) {
+		waits = (u64)i->icsk_keepalive_timer.entry.pprev;
+		expires = i->icsk_keepalive_timer.expires;
+	} else {
+		waits = (u64)i->icsk_inet.sk.sk_timer.entry.pprev;
+		expires = i->icsk_inet.sk.sk_timer.expires;
+	}
 	if (waits) put_timer(r, 2, i->icsk_probes_out, expires, now);
 	else put_timer(r, 0, 0, now, now);
 }
@@ -121,7 +127,7 @@ INLINE void put_full(u8 *r, struct tcp_sock *t, int listens, u64 now)
 	put_inode(b, sk);
 }
 
-/* Half-open and time-wait sockets are small: nothing behind sock_common is theirs but their own few fields. */
+/* Half-open and time-wait sockets are small: after sock_common they have only few fields of their own. */
 INLINE void put_small(u8 *r, u8 kind, u32 mark, u8 timer, u8 retrans, u64 expires, u64 now)
 {
 	struct base *b = (struct base *)r;
@@ -134,11 +140,14 @@ INLINE void put_small(u8 *r, u8 kind, u32 mark, u8 timer, u8 retrans, u64 expire
 INLINE void put_addresses(u8 *r, struct sock_common *c)
 {
 	u32 *a = (u32 *)(r + ADDRESSES_AT);
-	if (c->skc_family == AF_INET6) for (int i = 0; i < 4; i++) { a[i] = c->skc_v6_rcv_saddr.in6_u.u6_addr32[i]; a[4 + i] = c->skc_v6_daddr.in6_u.u6_addr32[i]; }
+	if (c->skc_family == AF_INET6) for (int i = 0; i < 4; i++) {
+		a[i] = c->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+		a[4 + i] = c->skc_v6_daddr.in6_u.u6_addr32[i];
+	}
 	else { a[0] = c->skc_rcv_saddr; a[1] = c->skc_daddr; }
 }
 
-/* What every row has; the bytes of the whole row. */
+/* Writes what every row has; returns the bytes of the whole row. */
 INLINE u32 put_base(u8 *r, struct sock_common *c, u32 state)
 {
 	struct base *b = (struct base *)r;

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: Dual BSD/GPL
  *
- * Connections as they open and close, with who holds them.
+ * Connections as they open and close, with the processes that own them.
  *
- * tp_btf/inet_sock_set_state sees every change of state. One half of them happens in softirq, where `current` is
- * whoever was interrupted, so an owner is taken only where a process is known to be at work:
+ * tp_btf/inet_sock_set_state sees every change of state. Half of them happen in softirq, where `current` is any task
+ * that was interrupted, so the program takes an owner only where it knows that a process acts:
  *
  *   connect   CLOSE -> SYN_SENT                the process that connects
- *   accept    accept(2) asks for the peer's    the process that accepted, not the one that made the listener
+ *   accept    accept(2) reads the peer's       the process that accepts, not the one that made the listener
  *             name, or the first send or receive on the socket
- *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that let go of it last: a worker that got the socket by
- *             a close that resets              fork, or over a unix socket, takes it over from who accepted it
+ *   close     -> FIN_WAIT1, -> LAST_ACK, or    the process that closes it last: a worker that got the socket by fork or
+ *             a close that resets              over a unix socket takes it over from the process that accepted it
  *
- * What is known of a connection is kept under the address of its socket until the socket closes: in a small array that
- * is found without a call, else in the socket's own storage, so that no number of connections of one user takes the room
- * of another's. The program reports a passive connection once it is accepted (with the time when it was established),
- * or, if no process ever accepts it, when it closes.
+ * What is known of a connection is kept under the address of its socket until the socket closes: in a small array
+ * that is found without a call, else in the socket's own storage, so that no number of connections of one user takes
+ * the room of another's. The program reports a passive connection once it is accepted (with the time when it was
+ * established), or, if no process ever accepts it, when it closes.
  *
- * There are two outputs: an event each in a ring buffer (the reader is woken at 512 KiB and polls every 10 ms), or, when
- * only sums are wanted, sums per flow in one of two maps: the program fills one while the reader empties the other.
+ * There are two outputs: an event each in a ring buffer (the reader is woken at 512 KiB and polls every 10 ms), or,
+ * when only sums are wanted, sums per flow in one of two maps: the program fills one while the reader empties the
+ * other.
  *
- * What costs is, in this order: the way into a program, records in the ring, calls of helpers (20 ns each and more).
- * docs/adr/0010 has the figures.
+ * The costs, largest first: entering a program, records in the ring, helper calls (20 ns and more each). docs/adr/0010
+ * has the figures.
  *
- * Kernel >= 5.12 (cmpxchg, cookies; iter/task_file with bpf_sock_from_file), the accept hooks >= 5.8 (cgroup/getpeername)
- * and >= 6.3 (sock_send_length, sock_recv_length); each may be left out and costs only how soon the owner is known.
+ * Needs Linux 5.12 (cmpxchg, cookies, socket storage in tracing programs, iter/task_file with bpf_sock_from_file).
+ * The accept hooks need 5.8 (cgroup/getpeername) and 6.3 (sock_send_length, sock_recv_length): without them an owner
+ * is only known later.
  */
 #include "kernel.h"
 #include "pids.h"
@@ -34,37 +36,37 @@ const volatile u32 only_netns = 0; /* inode of the one namespace; 0: all */
 const volatile u32 pidns = 0; /* inode of the reader's pid namespace; 0: the first one */
 const volatile u32 slots = 1 << 14; /* entries of `recent_conns`, a power of two */
 
-/* The reader is woken once in so many bytes, but looks by itself every 10 ms. Of the ring's room an eighth. */
+/* The program wakes the reader once in so many bytes, an eighth of the ring; the reader polls every 10 ms besides. */
 #define WAKE_BYTES (512 << 10)
 
-/* include/net/sock.h, enum sock_flags: set when the FIN of the peer came. */
+/* include/net/sock.h, enum sock_flags: tcp_fin() sets it when the FIN of the peer comes. */
 enum { SOCK_DONE = 1 };
 enum { EVENT_OPEN = 1, EVENT_CLOSE = 2 };
 enum { DIRECTION_IN = 1, DIRECTION_OUT = 2, DIRECTION_UNKNOWN = 3, DIRECTION_FOLDED = 4 };
 
-struct holder {
+struct owner {
 	u64 cgroup;
 	char comm[16];
 	u32 uid;
-	u32 pid; /* as the reader has it; 0: not known yet, or nobody whom the reader sees; written last */
+	u32 pid; /* in the reader's pid namespace; 0: not known yet, or not visible there; written last */
 };
 
 /*
- * What is known of a connection, in one cache line. `key` is where its socket lies, as a number (see key_of), whose
- * low bits are free:
+ * What is known of a connection, in one cache line. `key` is the address of its socket as a number (see key_of), whose
+ * low bits are free for flags:
  */
 enum {
-	PENDING = 1, /* passive, and nobody has been told of it */
-	BUSY = 2,    /* its holder is being written by who took PENDING away; without a key: it closed meanwhile */
+	PENDING = 1, /* passive, and its opening is not reported yet */
+	BUSY = 2,    /* the program that cleared PENDING writes the owner; without a key: the socket closed meanwhile */
 	OLD = 4,     /* in `stored_conns`: older than this program, or no slot of `recent_conns` was free */
 	FLAGS = 7,
-	WITH_HOLDER = 8, /* asked of begin(): never in a key */
+	WITH_OWNER = 8, /* for begin_conn() only: never in a key */
 };
 struct conn {
 	u64 key;
-	u64 opened_ns; /* 0: not established yet, or before this program was */
+	u64 opened_ns; /* 0: not established yet, or established before this program ran */
 	u64 cookie;
-	struct holder holder;
+	struct owner owner;
 	u8 direction;
 	u8 pad[7];
 };
@@ -91,16 +93,16 @@ struct {
 	MAP_TYPE(value, struct conn);
 } stored_conns SEC(".maps");
 
-/* 32,768 events: 8,000 connections while the reader is away. A ring of 512 KiB stays in the caches and saves a tenth
- * of the cost, but holds 22 ms of the worst flood; one of 8 MiB costs more with every lap. */
+/* 32,768 events, that is 8,000 connections while the reader is busy. A ring of 512 KiB would stay in the caches and
+ * save a tenth of the cost, but holds 22 ms of the worst flood; one of 8 MiB costs more cache misses. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_NUMBER(max_entries, 4 << 20);
 } events SEC(".maps");
 
 /*
- * Read by crates/sockets/src/events/bpf/event.rs. With the ring's head it fills two cache lines, with the addresses of IPv6
- * three: what an event costs is mostly that the reader's CPU must give these lines back.
+ * Decoded in crates/sockets/src/events/bpf/event.rs. With the ring's header an event fills two cache lines, with IPv6
+ * addresses three: its cost is mostly the transfer of these lines from the reader's CPU.
  */
 struct event {
 	u64 ns, opened_ns, cookie, cgroup;
@@ -115,7 +117,7 @@ struct event {
 	u8 pad[8];
 };
 
-/* If the family is AF_INET6. */
+/* The same with the addresses of AF_INET6. */
 struct event6 {
 	struct event event;
 	u32 local[4], peer[4];
@@ -156,8 +158,8 @@ struct flow_map {
 struct flow_map flows_even SEC(".maps");
 struct flow_map flows_odd SEC(".maps");
 
-/* Which of the two the program fills (bit 0: flows_odd), and above it what `flows_made` was when it began to. The reader
- * writes both as one number, so that the program never sees one without the other. */
+/* Which of the two the program fills (bit 0: flows_odd), and above it what `flows_made` was when it began to. The
+ * reader writes both as one number, so that the program never sees one without the other. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
 	MAP_NUMBER(max_entries, 1);
@@ -174,25 +176,25 @@ s64 waiting;	/* passive connections that no process has accepted yet */
 u32 has_stored;	/* 1 once `stored_conns` was used: before that no lookup there */
 u64 unasked;	/* accepted without asking for the peer's name: the process is known only when it closes */
 
-/* Members of the task instead of helpers: each call costs 20 ns and more. */
-INLINE void hold_as(struct holder *holder, u32 pid)
+/* Reads members of the task instead of calling helpers, which cost 20 ns and more each. */
+INLINE void set_owner_as(struct owner *owner, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *plain = PLAIN(struct task_struct, task);
 
-	memcpy(holder->comm, task->comm, sizeof(holder->comm));
-	holder->uid = plain->cred->uid.val;
-	holder->cgroup = plain->cgroups->dfl_cgrp->kn->id;
+	memcpy(owner->comm, task->comm, sizeof(owner->comm));
+	owner->uid = plain->cred->uid.val;
+	owner->cgroup = plain->cgroups->dfl_cgrp->kn->id;
 	BARRIER();
-	holder->pid = pid;
+	owner->pid = pid;
 }
 
-INLINE void hold(struct holder *holder)
+INLINE void set_owner(struct owner *owner)
 {
-	hold_as(holder, pid_in(bpf_get_current_task_btf(), pidns));
+	set_owner_as(owner, pid_in(bpf_get_current_task_btf(), pidns));
 }
 
-/* Where a socket lies, counted from a variable of ours: the verifier lets nobody reckon with an address itself, but
- * with the distance of two. Both are multiples of 8. */
+/* The address of a socket relative to a variable of this program: the verifier forbids arithmetic with a pointer, but
+ * allows the difference of two. Both are multiples of 8. */
 INLINE u64 key_of(void *sk)
 {
 	u64 from = (u64)&failed, at = (u64)sk;
@@ -272,20 +274,20 @@ INLINE void publish(struct conn *conn, u64 key, u64 flags)
 	*(volatile u64 *)&conn->key = key | flags | (conn->key & OLD);
 }
 
-INLINE void let_go(struct conn *conn, u64 key)
+INLINE void release(struct conn *conn, u64 key)
 {
 	/* The storage itself goes with the socket. */
 	if (conn->key & OLD) {
 		*(volatile u64 *)&conn->key = OLD;
 		return;
 	}
-	/* Who writes its holder just now lets go of it then. */
+	/* The program that writes its owner at this moment releases it afterwards. */
 	if (conn->key & BUSY && __sync_val_compare_and_swap(&conn->key, key | BUSY, BUSY) == (key | BUSY))
 		return;
 	*(volatile u64 *)&conn->key = 0;
 }
 
-/* True for one of those who ask: the opening is to be told of now. */
+/* Clears PENDING and sets `then`: true for exactly one caller, which reports the opening. */
 INLINE bool take_pending(struct conn *conn, u64 then)
 {
 	u64 was = *(volatile u64 *)&conn->key;
@@ -316,8 +318,7 @@ INLINE void ends_of(struct sock *sk, u32 *local, u32 *peer)
 	peer[1] = peer[2] = peer[3] = 0;
 }
 
-
-/* Bytes received; the kernel counts the peer's FIN as one. */
+/* Bytes received, without the peer's FIN, which the kernel counts as one. */
 INLINE u64 received(struct sock *sk, struct tcp_sock *tp)
 {
 	u64 bytes = tp->bytes_received;
@@ -325,9 +326,9 @@ INLINE u64 received(struct sock *sk, struct tcp_sock *tp)
 	return bytes && (sk->__sk_common.skc_flags & 1 << SOCK_DONE) ? bytes - 1 : bytes;
 }
 
-/* The place of the record in the ring says whether it is the turn to wake: no call that asks, and a reader that is
- * late is not woken again by every event. */
-INLINE void hand_out(void *record)
+/* Submits a record. Its position in the ring decides whether to wake the reader: this needs no call of
+ * bpf_ringbuf_query(), and a reader that is behind is not woken by every event. */
+INLINE void submit(void *record)
 {
 	u64 from = (u64)&failed, at = (u64)record;
 
@@ -341,8 +342,9 @@ struct tcp_sock___clock { u64 tcp_clock_cache; } CORE;
 typedef struct { int owned; } CORE socket_lock_t;
 struct sock___locked { socket_lock_t sk_lock; } CORE;
 
-/* When what TCP works on now came: the kernel has just read the clock for it (tcp_mstamp_refresh), which costs 60 ns a
- * time. `by_packet`: a packet or a timer is known to be at work, if no process has the socket's lock. */
+/* The time of the packet or timer that TCP handles now. The kernel has just read the clock for it
+ * (tcp_mstamp_refresh); a second reading would cost 60 ns. `by_packet`: if no process holds the socket's lock, a
+ * packet or a timer is the cause. */
 INLINE u64 now_ns(struct sock *sk, struct tcp_sock *tp, bool by_packet)
 {
 	struct tcp_sock___clock *clock = (void *)tp;
@@ -353,8 +355,8 @@ INLINE u64 now_ns(struct sock *sk, struct tcp_sock *tp, bool by_packet)
 	return ns ? ns : bpf_ktime_get_ns();
 }
 
-/* An orderly close ends with a packet or a timer; others may be a process's doing without that lock: children that
- * nobody has accepted, when their listener goes. */
+/* An orderly close ends with a packet or a timer. A process may cause other closes without holding that lock: those of
+ * children that were never accepted, when their listener closes. */
 INLINE u64 close_ns(struct sock *sk, struct tcp_sock *tp, int old)
 {
 	u32 orderly = 1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 | 1 << TCP_CLOSING | 1 << TCP_LAST_ACK;
@@ -362,7 +364,7 @@ INLINE u64 close_ns(struct sock *sk, struct tcp_sock *tp, int old)
 	return now_ns(sk, tp, 1 << (old & 15) & orderly);
 }
 
-/* The number of a socket is made when it is first asked for. */
+/* The cookie of a socket; the kernel makes it at the first request. */
 INLINE u64 cookie_of(struct sock *sk)
 {
 	u64 cookie = sk->__sk_common.skc_cookie.counter;
@@ -370,14 +372,14 @@ INLINE u64 cookie_of(struct sock *sk)
 	return cookie ? cookie : bpf_get_socket_cookie(sk);
 }
 
-/* `sk` as the verifier wants it, without a call where that is possible (6.2). */
+/* `sk` as a tcp_sock that the verifier accepts, without a call since 6.2. */
 INLINE struct tcp_sock *tcp_of(struct sock *sk)
 {
 	return bpf_rdonly_cast ? CAST(struct tcp_sock, sk) : bpf_skc_to_tcp_sock(sk);
 }
 
-/* Direct reads: the pointers of a tp_btf program may be followed. `tp` is `sk` as the verifier wants it. */
-INLINE void tell(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, u8 state)
+/* Puts an event into the ring. A tp_btf program may read through its pointers directly. `tp` is tcp_of(sk). */
+INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, u8 state)
 {
 	struct event *e;
 
@@ -418,16 +420,16 @@ INLINE void tell(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, 
 	e->opened_ns = conn->opened_ns;
 	e->cookie = conn->cookie;
 	e->direction = conn->direction;
-	e->pid = conn->holder.pid;
-	e->uid = conn->holder.uid;
-	e->cgroup = conn->holder.cgroup;
-	memcpy(e->comm, conn->holder.comm, sizeof(e->comm));
-	hand_out(e);
+	e->pid = conn->owner.pid;
+	e->uid = conn->owner.uid;
+	e->cgroup = conn->owner.cgroup;
+	memcpy(e->comm, conn->owner.comm, sizeof(e->comm));
+	submit(e);
 }
 
-/* Whom an entry is charged to: the socket's user in its network namespace. In namespaces that a user other than root made
- * it is that user, whatever user ids and further namespaces it gave itself there. Namespaces that root made for a range
- * of user ids (containers with remapped users) are told apart by their user namespace. */
+/* Whom an entry is charged to: the socket's user in its network namespace. In namespaces that a user other than root
+ * made it is that user, whatever user ids and further namespaces it gave itself there. Namespaces that root made for
+ * a range of user ids (containers with remapped users) count each by its user namespace. */
 INLINE void payer_of(struct sock *sk, struct flow_key *account)
 {
 	struct net *net = PLAIN(struct sock, sk)->__sk_common.skc_net.net;
@@ -478,8 +480,8 @@ INLINE struct flow_sum *account_at(void *map, const struct flow_key *key)
 }
 
 /*
- * The account that pays for a new flow, `left` entries before the shared room is full: NULL if the flow may have an entry
- * of its own, or if there is no account.
+ * The account that pays for a new flow, `left` entries before the shared room is full: NULL if the flow may have an
+ * entry of its own, or if there is no account.
  *
  * A user pays for its sockets. Incoming connections are charged to the service, too (its user, its port, the network of
  * the peer), which may take one part in SHARE of what its user may: peers that fill the rows of one service leave room
@@ -531,7 +533,7 @@ INLINE struct flow_sum *new_sum(void *map, struct sock *sk, const struct flow_ke
 	return bpf_map_lookup_elem(map, key);
 }
 
-INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, int old)
+INLINE void add_to_flow(struct sock *sk, struct tcp_sock *tp, const struct conn *conn, u32 kind, int old)
 {
 	struct flow_key key = {};
 	struct flow_sum *sum;
@@ -572,8 +574,9 @@ INLINE void add_up(struct sock *sk, struct tcp_sock *tp, const struct conn *conn
 		__sync_fetch_and_add(&sum->duration_ns, close_ns(sk, tp, old) - conn->opened_ns);
 }
 
-/* True if a change of state is none of ours: a step on the way out, a listener, a child not yet there, another
- * protocol or namespace. The numbers come first: half of all changes end here, and cost no look at the socket. */
+/* True if a change of state is of no interest: a step within a close, a listener, a child that is not established
+ * yet, another protocol or namespace. The states are tested first: half of all changes end here without reading the
+ * socket. */
 INLINE bool is_foreign(struct sock *sk, int old, int new)
 {
 	if (!(1 << (new & 15) & (1 << TCP_SYN_SENT | 1 << TCP_ESTABLISHED | 1 << TCP_FIN_WAIT1 | 1 << TCP_LAST_ACK |
@@ -586,8 +589,8 @@ INLINE bool is_foreign(struct sock *sk, int old, int new)
 	return only_netns && netns_of(sk) != only_netns;
 }
 
-/* True if only a process can have made this change: close(2), shutdown(2), its own end. Nobody has accepted a socket
- * without `sk_socket`. Without an error a connection that breaks off is a close that resets (unread data, no linger). */
+/* True if only a process can have made this change: close(2), shutdown(2), exit. A socket without `sk_socket` is not
+ * accepted. A connection that breaks off without an error is a close that resets (unread data, SO_LINGER 0). */
 INLINE bool is_by_process(struct sock *sk, int old, int new)
 {
 	if (!sk->sk_socket)
@@ -596,13 +599,13 @@ INLINE bool is_by_process(struct sock *sk, int old, int new)
 	       (new == TCP_CLOSE && !sk->sk_err && (old == TCP_ESTABLISHED || old == TCP_CLOSE_WAIT));
 }
 
-/* True if the entry is of a connect that is under way. */
+/* True if the entry belongs to a connect that is in progress. */
 INLINE bool is_connecting(const struct conn *conn)
 {
 	return conn && !conn->opened_ns && conn->direction == DIRECTION_OUT;
 }
 
-/* True if what closes in state `old` was never a connection. */
+/* True if the socket that closes in state `old` was never connected. */
 INLINE bool is_failed(const struct conn *conn, int old)
 {
 	return old == TCP_SYN_SENT || (old == TCP_SYN_RECV && (!conn || !conn->opened_ns));
@@ -616,7 +619,7 @@ INLINE u8 direction_of(int old, int new)
 
 /* Makes the entry of a connection that begins: a connect, or one that is established already (`is_open`). `flags` are
  * those that its entry gets. Without memory for one, the entry is `fresh`. */
-INLINE struct conn *begin(struct sock *sk, struct tcp_sock *tp, u64 key, u8 direction, bool is_open, u64 flags,
+INLINE struct conn *begin_conn(struct sock *sk, struct tcp_sock *tp, u64 key, u8 direction, bool is_open, u64 flags,
 			  struct conn *fresh)
 {
 	struct conn *conn = claim(sk, key);
@@ -632,9 +635,9 @@ INLINE struct conn *begin(struct sock *sk, struct tcp_sock *tp, u64 key, u8 dire
 	conn->opened_ns = is_open ? now_ns(sk, tp, true) : 0;
 	conn->cookie = flags ? cookie_of(sk) : 0;
 	conn->direction = direction;
-	conn->holder = (struct holder){};
-	if (flags & WITH_HOLDER)
-		hold(&conn->holder);
+	conn->owner = (struct owner){};
+	if (flags & WITH_OWNER)
+		set_owner(&conn->owner);
 	if (conn != fresh)
 		publish(conn, key, flags & PENDING);
 	return conn;
@@ -647,7 +650,7 @@ int on_state(u64 *ctx)
 	int old = ctx[1], new = ctx[2];
 	struct conn fresh, *conn;
 	struct tcp_sock *tp;
-	u32 told = 0;
+	u32 emit = 0;
 	u64 key;
 
 	if (is_foreign(sk, old, new))
@@ -658,57 +661,57 @@ int on_state(u64 *ctx)
 	key = key_of(sk);
 	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn))) {
-		/* CLOSE -> SYN_SENT is always the connecting process itself. An outgoing connection without an entry is not
-		 * waited for. */
+		/* In CLOSE -> SYN_SENT `current` is always the connecting process. An outgoing connection is never accepted, so
+		 * it is never PENDING. */
 		u8 direction = direction_of(old, new);
-		u64 flags = new == TCP_SYN_SENT ? WITH_HOLDER : direction == DIRECTION_IN ? PENDING : 0;
+		u64 flags = new == TCP_SYN_SENT ? WITH_OWNER : direction == DIRECTION_IN ? PENDING : 0;
 
-		conn = begin(sk, tp, key, direction, new == TCP_ESTABLISHED, flags, &fresh);
+		conn = begin_conn(sk, tp, key, direction, new == TCP_ESTABLISHED, flags, &fresh);
 		if (new == TCP_SYN_SENT || conn->key & PENDING)
 			return 0;
-		told = 1 << EVENT_OPEN;
+		emit = 1 << EVENT_OPEN;
 	} else if (new == TCP_ESTABLISHED) {
 		conn->opened_ns = now_ns(sk, tp, true);
-		told = 1 << EVENT_OPEN;
+		emit = 1 << EVENT_OPEN;
 	} else if (conn && is_by_process(sk, old, new)) {
 		u32 pid = pid_in(bpf_get_current_task_btf(), pidns);
 
-		if (conn->holder.pid != pid && !(conn->key & BUSY))
-			hold_as(&conn->holder, pid);
+		if (conn->owner.pid != pid && !(conn->key & BUSY))
+			set_owner_as(&conn->owner, pid);
 		if (take_pending(conn, 0)) {
 			COUNT_ONE(unasked);
-			told = 1 << EVENT_OPEN;
+			emit = 1 << EVENT_OPEN;
 		}
 	}
 	if (new == TCP_CLOSE) {
 		if (is_failed(conn, old)) {
 			COUNT_ONE(failed);
 			if (conn)
-				let_go(conn, key);
+				release(conn, key);
 			return 0;
 		}
 		if (!conn) {
 			fresh = (struct conn){ .direction = DIRECTION_UNKNOWN, .cookie = cookie_of(sk) };
 			conn = &fresh;
 		}
-		/* Nobody has ever accepted it. */
+		/* It was never accepted. */
 		if (take_pending(conn, 0))
-			told |= 1 << EVENT_OPEN;
-		told |= 1 << EVENT_CLOSE;
+			emit |= 1 << EVENT_OPEN;
+		emit |= 1 << EVENT_CLOSE;
 	}
 	if (!conn)
 		return 0;
-	/* One place where events are made: the code of the program is mostly that. */
+	/* One loop, so that emit_event is inlined once: it is most of the code. */
 #pragma clang loop unroll(disable)
 	for (u32 kind = EVENT_OPEN; kind <= EVENT_CLOSE; kind++)
-		if (told & 1 << kind)
-			tell(sk, tp, conn, kind, kind == EVENT_OPEN ? TCP_ESTABLISHED : old);
-	if (told & 1 << EVENT_CLOSE && conn != &fresh)
-		let_go(conn, key);
+		if (emit & 1 << kind)
+			emit_event(sk, tp, conn, kind, kind == EVENT_OPEN ? TCP_ESTABLISHED : old);
+	if (emit & 1 << EVENT_CLOSE && conn != &fresh)
+		release(conn, key);
 	return 0;
 }
 
-/* The same for flows: no holder, no event, nobody waits to be accepted. */
+/* The same for flows: without owners and events; accepting makes no difference. */
 SEC("tp_btf/inet_sock_set_state")
 int on_sums(u64 *ctx)
 {
@@ -726,7 +729,7 @@ int on_sums(u64 *ctx)
 	key = key_of(sk);
 	conn = new == TCP_SYN_SENT ? NULL : find_of(sk, key);
 	if (new == TCP_SYN_SENT || (new == TCP_ESTABLISHED && !is_connecting(conn)))
-		conn = begin(sk, tp, key, direction_of(old, new), new == TCP_ESTABLISHED, 0, &fresh);
+		conn = begin_conn(sk, tp, key, direction_of(old, new), new == TCP_ESTABLISHED, 0, &fresh);
 	else if (new == TCP_ESTABLISHED)
 		conn->opened_ns = now_ns(sk, tp, true);
 	if (new == TCP_SYN_SENT)
@@ -738,14 +741,14 @@ int on_sums(u64 *ctx)
 			fresh = (struct conn){ .direction = DIRECTION_UNKNOWN };
 			conn = &fresh;
 		}
-		add_up(sk, tp, conn, new == TCP_CLOSE ? EVENT_CLOSE : EVENT_OPEN, old);
+		add_to_flow(sk, tp, conn, new == TCP_CLOSE ? EVENT_CLOSE : EVENT_OPEN, old);
 	}
 	if (new == TCP_CLOSE && conn && conn != &fresh)
-		let_go(conn, key);
+		release(conn, key);
 	return 0;
 }
 
-/* A process is at work on a socket that was accepted: if nobody has been told of it yet, it is the holder. */
+/* A process uses an accepted socket: it is the owner if the opening is not reported yet. */
 INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 {
 	struct conn *conn;
@@ -755,19 +758,19 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 		return;
 	key = key_of(sk);
 	conn = find(sk, key);
-	/* Until BUSY is taken back, the entry is not given to another socket, whatever happens to this one. */
+	/* While BUSY is set, no other socket gets the entry, whatever happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
 		return;
-	hold(&conn->holder);
-	tell(sk, tp, conn, EVENT_OPEN, TCP_ESTABLISHED);
+	set_owner(&conn->owner);
+	emit_event(sk, tp, conn, EVENT_OPEN, TCP_ESTABLISHED);
 	if (conn->key & OLD)
 		publish(conn, key, 0);
 	else if (__sync_val_compare_and_swap(&conn->key, key | BUSY, key) != (key | BUSY))
 		*(volatile u64 *)&conn->key = 0;
 }
 
-/* Every send and receive of every socket comes by here, and the way alone costs 90 ns: the reader attaches these two
- * only when somebody is there who accepts without asking for the peer's name. */
+/* Every send and receive of every socket runs the following two programs, and entering one costs 90 ns: the reader
+ * attaches them only once some process accepts connections without reading the peer's name. */
 INLINE int on_use(struct sock *sk)
 {
 	struct tcp_sock *tp;
@@ -792,7 +795,7 @@ int on_receive(u64 *ctx)
 	return on_use((void *)ctx[0]);
 }
 
-/* accept(2) that asks for the peer's name; getpeername(2) comes here, too, which does no harm. */
+/* accept(2) with an address argument; getpeername(2) runs these programs, too, which does no harm. */
 INLINE int on_name(struct bpf_sock_addr *ctx)
 {
 	struct tcp_sock *tp;
@@ -817,7 +820,7 @@ int on_name6(struct bpf_sock_addr *ctx)
 	return on_name(ctx);
 }
 
-/* Sockets older than this program: who holds them now is who will close them, unless they are handed on. */
+/* Sockets older than this program: the process that has one open now will close it, unless it passes it on. */
 SEC("iter/task_file")
 int stamp(struct bpf_iter__task_file *ctx)
 {
@@ -846,20 +849,20 @@ int stamp(struct bpf_iter__task_file *ctx)
 		return 0;
 	key = key_of(sk);
 	if (find(sk, key))
-		return 0; /* another holder of the same socket was first */
+		return 0; /* another process with the same socket came first */
 	conn = claim_stored(sk, key);
 	if (!conn)
 		return 0;
 	conn->opened_ns = 0;
 	conn->direction = DIRECTION_UNKNOWN;
 	conn->cookie = cookie_of(sk);
-	memcpy(conn->holder.comm, task->comm, sizeof(conn->holder.comm));
-	conn->holder.uid = task->cred->uid.val;
-	conn->holder.cgroup = task->cgroups->dfl_cgrp->kn->id;
-	conn->holder.pid = pid_in(task, pidns);
+	memcpy(conn->owner.comm, task->comm, sizeof(conn->owner.comm));
+	conn->owner.uid = task->cred->uid.val;
+	conn->owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
+	conn->owner.pid = pid_in(task, pidns);
 	publish(conn, key, 0);
-	/* The file is held meanwhile, but the connection may have ended: then nobody would take the entry away. */
+	/* The iterator holds the file, but the connection may have ended meanwhile: then no event would remove the entry. */
 	if (sk->__sk_common.skc_state == TCP_CLOSE)
-		let_go(conn, key);
+		release(conn, key);
 	return 0;
 }

@@ -5,8 +5,8 @@
  * The iterator (bpf_iter_tcp_seq_show in net/ipv4/tcp_ipv4.c) takes a reference of every socket and locks it, which is
  * most of what a row costs. Who calls this is in crates/bpf/src/sockets_iter.rs.
  *
- * Rows go out by the batch. When the kernel's buffer is full it takes back what the last call wrote, and makes that call
- * again once the reader has taken the rest: so a call makes one write at most, before it changes anything. */
+ * Rows go out by the batch. When the kernel's buffer is full it takes back what the last call wrote, and makes that
+ * call again once the reader has taken the rest: so a call makes one write at most, before it changes anything. */
 #include "kernel.h"
 
 #define INODE_OF(socket) READ((struct socket_alloc *)(socket), vfs_inode.i_ino)
@@ -33,7 +33,7 @@ struct {
 	MAP_TYPE(value, struct pass);
 } pass SEC(".maps");
 
-/* By bpf_probe_read_kernel and not by the helpers that type such a socket: without IPv6 built in they know IPv4 only. */
+/* Reads by bpf_probe_read_kernel, not by the helpers that cast such a socket: without IPv6 these accept IPv4 only. */
 INLINE void put_timewait(u8 *r, struct inet_timewait_sock *tw, u64 now)
 {
 	put_small(r, MINISOCK, READ(tw, tw_mark), 3, 0, READ(tw, tw_timer.expires), now);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Dual BSD/GPL */
-/* The TCP hash tables, walked by ourselves: rows go straight into memory that the reader has mapped. No netlink
- * message, no lock, no reference count a socket. Kernel 6.9 (may_goto); CAP_BPF and CAP_PERFMON.
+/* Walks the TCP hash tables and writes rows straight into memory that the reader has mapped: no netlink message, no
+ * lock, no reference count. Needs Linux 6.9 (may_goto), CAP_BPF and CAP_PERFMON.
  *
- * What a row looks like is said in crates/sockets/src/backends/bpf/rows.rs, who calls this in crates/bpf/src/sockets_walk.rs.
+ * crates/sockets/src/backends/bpf/rows.rs decodes the rows, crates/bpf/src/sockets_walk.rs runs the programs.
  *
- * Why it is right without a lock. Sockets lie in memory that stays sockets while an RCU section lasts, but one may be
- * freed and used again for another connection, in another chain, while we stand on it. Three things betray that: its
- * hash does not belong to the bucket, or it is another one after the fields were copied, or the mark at the chain's end
- * is another bucket's. Then the rows of this chain are forgotten and it is read again. New sockets are put at a chain's
- * head, so who has passed the head misses them and nothing else. */
+ * Why it is right without a lock. SLAB_TYPESAFE_BY_RCU: within an RCU section the memory of a socket stays that of a
+ * socket, but it may be freed and used again for another connection, in another chain, while the program reads it.
+ * Three checks find that: its hash does not belong to the bucket, or the hash differs after the fields were copied,
+ * or the nulls mark at the chain's end is that of another bucket. Then the rows of this chain are dropped and it is
+ * read again. The kernel adds sockets at a chain's head, so a walk that has passed the head misses new sockets and no
+ * others. */
 #include "kernel.h"
 
 /* The inode that embeds a socket. */
@@ -20,11 +21,11 @@ LICENSE("Dual BSD/GPL");
 /* include/linux/rculist_nulls.h, include/net/inet_hashtables.h */
 enum { LISTENING_NULLS_BASE = 1 << 29 };
 
-/* NETS_MAX is only there to end: the kernel's budget for loops allows twice as many steps, and no host has memory for
- * a fourth of such namespaces. */
+/* NETS_MAX only bounds the loop: the kernel's budget for loops allows twice as many steps, and no host has memory for a
+ * fourth of so many namespaces. */
 enum { REGION = 1 << 18, RETRIES_MAX = 1000, NETS_MAX = 1 << 22 };
 /* How a call ended. */
-enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, UNQUIET = 4 };
+enum { DONE = 0, NO_TABLE = 1, NO_NETNS = 2, FULL = 3, CONTENDED = 4 };
 struct region { u8 b[REGION]; };
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
@@ -34,17 +35,18 @@ struct {
 	MAP_TYPE(value, struct region);
 } out SEC(".maps");
 
-/* Whether `netns` of a call is looked at. */
+/* Whether `netns` of a call is used. */
 const volatile u32 by_number = 0;
-/* In: buckets start..end, what passes. Out: how it ended, where to go on, bytes written. The rest is the walk's own.
+/* In: buckets start..end, conditions. Out: how the call ended, where to continue, bytes written. The rest is state of
+ * the walk.
  *
- * Whatever lives longer than a few lines stands here and not in variables: to the verifier a number read from the
- * context is any number, so every turn of the loop looks like the one before, and every way through a turn ends like
- * the others. With variables it follows 180,000 instructions until it is content, so 1,500. Hence the volatile. */
+ * Whatever lives longer than a few lines is kept here, not in variables: the verifier assumes any value for a number
+ * read from the context, so every iteration looks like the one before, and all paths through an iteration end in the
+ * same state. With variables it follows 180,000 instructions, so 1,500. That is what `volatile` is for. */
 struct walk {
 	u32 start, end;
-	u32 netns;		/* whose table: number of the namespace; 0 is the caller's */
-	u32 all;		/* rows of every namespace, not of that one only */
+	u32 netns;		/* inode of the namespace whose table is read; 0: the caller's */
+	u32 all;		/* rows of every namespace */
 	u32 states;		/* mask */
 	u32 families;		/* mask: 1 IPv4, 2 IPv6 */
 	u32 sport, sport_mask, dport, dport_mask;	/* host order */
@@ -55,9 +57,9 @@ struct walk {
 	u64 hash, net, now, sock;
 	u32 bucket, mask, row, seen, state, left;
 	u32 group, chains, at, zero;	/* chains of the group that have sockets, how many of them were taken */
-	u32 portion, portion_mask;	/* In: of what is too much for the region only those with these bits in their identity */
+	u32 portion, portion_mask;	/* In, for a chain longer than the region: only sockets whose identity has these bits */
 };
-/* Chains that are read together, and how many sockets of each are sent for. */
+/* Chains that are read together, and how many sockets of each are prefetched. */
 enum { GROUP = 128, DEEP = 256 };
 struct ahead { u64 link[GROUP]; u8 chain[GROUP]; };
 struct {
@@ -68,14 +70,14 @@ struct {
 } ahead SEC(".maps");
 struct namespace { u32 inum, pernet; u64 table; };
 
-/* 1 if the object belongs to another portion. Its address says so, which is the same for as long as it lives: who takes
- * one portion after the other, each in a pass over the whole chain, gets every object once, whatever comes and goes. */
+/* 1 if the object belongs to another portion. That depends on its address, which is constant for its life: a reader
+ * that asks for one portion after the other, each in a pass over the whole chain, gets every object once. */
 INLINE int is_elsewhere(volatile struct walk *w, u64 address)
 {
 	return w->portion_mask && ((u32)hidden(address) ^ w->portion) & w->portion_mask;
 }
 
-/* Writes the row of w->sock to `r`, where ROW_MAX bytes are free; the bytes used. */
+/* Writes the row of w->sock to `r`, where ROW_MAX bytes are free; returns the bytes used. */
 INLINE u32 put(volatile struct walk *w, u8 *r, struct tcp_sock *t, int listens)
 {
 	struct sock_common *c = &t->inet_conn.icsk_inet.sk.__sk_common;
@@ -93,10 +95,10 @@ INLINE u32 put(volatile struct walk *w, u8 *r, struct tcp_sock *t, int listens)
 	return bytes;
 }
 
-/* The namespace one is in, or the one with the number `netns`, by the list of all; 0 if there is none. */
+/* Sets w->net to the caller's namespace, or to the one with the inode `netns`; 0 if there is none. */
 INLINE void find_net(volatile struct walk *w)
 {
-	/* Typed anew: what comes from the current task is trusted, and every step through it is looked up by name. */
+	/* CAST drops the trust of the current task, for which the verifier would look every step up by name (see PLAIN). */
 	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
 	w->net = (u64)task->nsproxy->net_ns;
 	if (!by_number || !w->netns) return;
@@ -104,7 +106,7 @@ INLINE void find_net(volatile struct walk *w)
 	w->link = w->net; w->left = NETS_MAX;
 	while (LOOP_OK) {
 		struct net *net = CAST(struct net, w->link);
-		/* The list's head is in no namespace: what lies around it has other operations. */
+		/* The list's head is not inside a namespace: the memory around it has no such `ops`. */
 		if ((u64)net->ns.ops == w->sock && net->ns.inum == w->netns) { w->net = w->link; return; }
 		w->link = (u64)net->list.next;
 		w->link -= field_offset(struct net, list);
@@ -113,7 +115,7 @@ INLINE void find_net(volatile struct walk *w)
 	w->net = 0;
 }
 
-/* 1 if a < b, and the smaller, of numbers below 2^31. No branches: each would double the ways that the verifier follows. */
+/* 1 if a < b, and the smaller, of numbers below 2^31. Without branches, which double the paths of the verifier. */
 INLINE u32 below(u32 a, u32 b)
 {
 	u32 is = (a - b) >> 31;
@@ -144,11 +146,11 @@ INLINE int begin(volatile struct walk *w, u8 *o, int listens)
 	return !w->status;
 }
 
-/* Reads and forgets: the memory is on its way when it is needed. */
+/* Prefetches: reads a word and drops it, so that its cache line has arrived when it is needed. */
 #define TOUCH(field) ({ u64 word_ = (u64)(field); asm volatile("" : : "r"(word_)); })
 
-/* Every cache line of the socket that its row is made of, and no other. Waiting for them one socket after the other was
- * most of the walk's time. What cannot be read reads as zero. */
+/* Prefetches the cache lines that the row of a socket is made of. Waiting for them one socket after the other would be
+ * most of the walk's time. An address that cannot be read gives zero. */
 INLINE void touch(struct tcp_sock *t)
 {
 	struct inet_connection_sock *i = &t->inet_conn;
@@ -176,14 +178,14 @@ INLINE void touch(struct tcp_sock *t)
 	a->link[n & GROUP - 1] = head_; a->chain[n & GROUP - 1] = (nth); \
 	n += ~head_ & 1; })
 
-/* Finds the chains of the next group that have sockets, and has their sockets sent for: first the first of every chain,
- * then the second of each that has one. A link is read when its socket is sent for, so each chain waits for itself
- * alone. All of this is advice: the walk reads every link anew. */
-INLINE void send_for(volatile struct walk *w, struct ahead *a)
+/* Finds the chains of the next group that have sockets and prefetches these: the first socket of every chain, then the
+ * second of each chain that has one, and so on, so that a chain only ever waits for its own links. The walk reads every
+ * link again: a wrong one here costs time only. */
+INLINE void prefetch(volatile struct walk *w, struct ahead *a)
 {
 	u32 n = w->zero;
 	u32 line = w->zero;
-	/* A group begins with a cache line of the table; what lies behind the table are no chains. */
+	/* A group begins at a cache line of the table; after the end of the table there are no chains. */
 	u32 lines = smaller(w->buckets - w->group, GROUP);
 	while (LOOP_OK) {
 		struct rtnl_link_stats64 *heads = CAST(struct rtnl_link_stats64, w->hash + 8ull * (w->group + line));
@@ -195,7 +197,7 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 		if (line >= lines) break;
 	}
 	w->chains = n; n = w->chains;
-	/* Links are followed unchecked: one that was let go leads wherever its memory leads now, even in a circle. */
+	/* Links are followed unchecked: that of a freed socket may lead anywhere, even in a circle; DEEP bounds it. */
 	u32 deep = w->zero;
 	while (n && LOOP_OK) {
 		u32 at = w->zero, more = w->zero;
@@ -204,7 +206,7 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 			u64 next = WORD_AT(link);
 			touch(CAST(struct tcp_sock, link - field_offset(struct sock_common, skc_nulls_node)));
 			a->link[more & GROUP - 1] = next;
-			/* The end of a chain is a small number; to take an address for one would cost time, nothing else. */
+			/* The end of a chain is a small number, a kernel address has the top bit. */
 			more += next >> 63;
 			if (++at >= n) break;
 		}
@@ -212,32 +214,33 @@ INLINE void send_for(volatile struct walk *w, struct ahead *a)
 	}
 }
 
-/* From the end of a chain to the head of the next that has a socket, or to the next group; 0 after the last. */
+/* Moves from the end of a chain to the head of the next one that has a socket, or to the next group; 0 after the
+ * last. */
 INLINE int next_chain(volatile struct walk *w, struct ahead *a)
 {
 	u32 at = w->at;
 	w->off = w->row;
 	if (at >= w->chains) {
 		u32 group = w->group + GROUP;
-		/* The first group may begin before the bucket where a call goes on. */
+		/* The first group may begin before the bucket at which this call continues. */
 		u32 bucket = group + below(group, w->start) * (w->start - group);
 		w->group = group; w->bucket = bucket;
 		w->link = CHAIN_END(bucket);
 		w->at = 0;
 		if (group >= w->end) return 0;
-		send_for(w, a);
+		prefetch(w, a);
 		return 1;
 	}
 	w->at = at + 1;
 	u32 bucket = w->group + a->chain[at & GROUP - 1];
 	u64 link = WORD_AT(w->hash + 8ull * bucket), passed = -(u64)below(bucket, w->start);
 	w->bucket = bucket;
-	/* A chain before the bucket where a call goes on is at its end. */
+	/* A chain before the bucket at which this call continues counts as ended. */
 	w->link = (link & ~passed) | (CHAIN_END(bucket) & passed);
 	return bucket < w->end;
 }
 
-/* What a listing calls the state: a request socket is SYN_RECV, a time-wait one what it waits in. */
+/* The state as sock_diag reports it: SYN_RECV of a request socket, the substate of a time-wait socket. */
 INLINE void note_state(volatile struct walk *w, struct sock_common *c)
 {
 	u32 state = c->skc_state;
@@ -283,11 +286,11 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
 			w->row = row + put(w, o + row, t, 0);
 			BARRIER();
-			/* One that left the table meanwhile may stand in this chain as a time-wait socket, too. */
+			/* A socket that left the table meanwhile (no pprev) may be in this chain as a time-wait socket, too. */
 			if (c->skc_hash == w->seen && (u64)c->skc_nulls_node.pprev) continue;
 		}
-		/* It was let go and used again, elsewhere or while we copied it: this chain once more. */
-		if (++w->restarts > RETRIES_MAX) { w->status = UNQUIET; break; }
+		/* It was freed and used again, in another chain or while it was copied: reads this chain again. */
+		if (++w->restarts > RETRIES_MAX) { w->status = CONTENDED; break; }
 		w->row = w->off;
 		w->link = WORD_AT(w->hash + 8ull * w->bucket);
 	}
@@ -296,7 +299,7 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 	return 0;
 }
 
-/* Listeners: one small table for all namespaces. Their hash says nothing of the bucket; the mark at the chain's end
+/* Listeners: one small table for all namespaces. Their hash does not tell the bucket; the mark at the chain's end
  * does. */
 SEC("syscall") int walk_listeners(struct walk *ctx)
 {
@@ -314,7 +317,7 @@ SEC("syscall") int walk_listeners(struct walk *ctx)
 				if (link >> 1 == LISTENING_NULLS_BASE + (u64)w->bucket) {
 					w->off = w->row;
 					if (++w->bucket >= w->end) break;
-				} else if (++w->restarts > RETRIES_MAX) { w->status = UNQUIET; break; }
+				} else if (++w->restarts > RETRIES_MAX) { w->status = CONTENDED; break; }
 				w->row = w->off;
 				w->link = WORD_AT(w->hash + (u64)w->bucket * type_size(struct inet_listen_hashbucket)
 					+ field_offset(struct inet_listen_hashbucket, nulls_head));
@@ -354,7 +357,7 @@ SEC("syscall") int list_namespaces(struct walk *ctx)
 	w->status = DONE; w->left = NETS_MAX;
 	while (LOOP_OK) {
 		struct net *net = CAST(struct net, w->link);
-		/* The list's head is in no namespace: what lies around it has other operations. */
+		/* The list's head is not inside a namespace: the memory around it has no such `ops`. */
 		if ((u64)net->ns.ops == w->sock && !is_elsewhere(w, w->link)) {
 			struct inet_hashinfo *hi = net->ipv4.tcp_death_row.hashinfo;
 			u32 row = w->off;
@@ -367,7 +370,7 @@ SEC("syscall") int list_namespaces(struct walk *ctx)
 		w->link = (u64)net->list.next;
 		w->link -= field_offset(struct net, list);
 		if (w->link == w->net) break;
-		if (!--w->left) { w->status = UNQUIET; break; }
+		if (!--w->left) { w->status = CONTENDED; break; }
 	}
 	bpf_rcu_read_unlock();
 	return 0;

@@ -20,8 +20,8 @@ use crate::backends::bpf::cache::BackendCache;
 use crate::backends::handed_out::HandedOut;
 use crate::choose::{Choice, Via};
 use crate::options::Options;
-use crate::pushdown::named::is_named;
-use crate::pushdown::{Split, TableFilter, World, split};
+use crate::pushdown::named::mentions;
+use crate::pushdown::{PushdownContext, Split, TableFilter, split};
 use crate::source::{SocketSource, explain_table};
 
 /// What is said where only the walk gets to.
@@ -57,13 +57,13 @@ impl<'h> AllNetnsSockets<'h> {
 
     /// The tables that the filter leaves, whatever the namespace.
     fn split(&self, demand: &Demand<Sockets>) -> Split {
-        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || is_named(demand, *proto);
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, &|_| true)
     }
 }
 
-impl World for AllNetnsSockets<'_> {
+impl PushdownContext for AllNetnsSockets<'_> {
     /// An interface of this name is another one, or none, elsewhere: the engine has the last word.
     fn ifindex(&self, _name: &[u8]) -> Option<u32> {
         None

@@ -86,7 +86,8 @@ impl Target {
 
     fn request(&self, peer_port: u16) -> Request {
         let peer = Endpoint { port: peer_port, ..self.peer };
-        let place = Place { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex };
+        let place =
+            KernelAddress { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex };
         place.destroy(self.cookie.words())
     }
 
@@ -98,7 +99,7 @@ impl Target {
 }
 
 /// Where the kernel looks for a socket.
-struct Place {
+struct KernelAddress {
     family: u8,
     proto: Proto,
     local: Endpoint,
@@ -106,7 +107,7 @@ struct Place {
     ifindex: u32,
 }
 
-impl Place {
+impl KernelAddress {
     // `struct inet_diag_sockid`
     fn sockid(&self, cookie: [u32; 2]) -> [u8; inet_diag::SOCKID] {
         let mut id = [0; inet_diag::SOCKID];
@@ -287,7 +288,7 @@ pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> (bool, String) {
 // was bound in the usual way, but an sk_lookup program may lead any address to a socket: it is the cookie that holds.
 fn harmless(proto: Proto) -> Request {
     let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
-    Place { family: AF_INET, proto, local, peer, ifindex: 0 }.destroy(WORDS_OF_NO_SOCKET)
+    KernelAddress { family: AF_INET, proto, local, peer, ifindex: 0 }.destroy(WORDS_OF_NO_SOCKET)
 }
 
 #[cfg(test)]

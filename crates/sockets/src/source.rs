@@ -20,8 +20,8 @@ use crate::expected::{
 };
 use crate::keys::{self, Table};
 use crate::options::Options;
-use crate::pushdown::named::{is_in_every_kernel, is_named, is_told};
-use crate::pushdown::{Split, TableFilter, World, split};
+use crate::pushdown::named::{expects, is_in_every_kernel, mentions};
+use crate::pushdown::{PushdownContext, Split, TableFilter, split};
 pub(crate) use recorded::note_of;
 
 /// The kernel's sockets. Reads the calling thread's network namespace unless told otherwise.
@@ -72,7 +72,7 @@ impl<'h> SocketSource<'h> {
         let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
         let Split { tables, pushed } = self.split(demand, &filters);
         let planned = |filter: TableFilter| {
-            let reports_absence = self.tells(demand, filter.proto);
+            let reports_absence = self.reports_absence(demand, filter.proto);
             PlannedTable { choice: self.choose(demand, &filter), reports_absence, filter }
         };
         let counted = is_counted(demand);
@@ -89,14 +89,14 @@ impl<'h> SocketSource<'h> {
     }
 
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
-        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || is_named(demand, *proto);
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, filters)
     }
 
     // Whether a table that cannot be read is worth a word.
-    pub(crate) fn tells(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
-        is_in_every_kernel(proto) || (!self.options.quiet && is_told(demand, proto))
+    pub(crate) fn reports_absence(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
+        is_in_every_kernel(proto) || (!self.options.quiet && expects(demand, proto))
     }
 
     pub(crate) fn choose(&self, demand: &Demand<Sockets>, filter: &TableFilter) -> Choice {
@@ -158,7 +158,7 @@ impl<'h> SocketSource<'h> {
     }
 }
 
-impl World for SocketSource<'_> {
+impl PushdownContext for SocketSource<'_> {
     fn ifindex(&self, name: &[u8]) -> Option<u32> {
         crate::pushdown::ifindex::of(self.host, self.netns, self.options.netns_id, name)
     }

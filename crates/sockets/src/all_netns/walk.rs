@@ -11,7 +11,7 @@ use crate::backends::bpf::cache::{WalkRequest, WalkScope};
 use crate::backends::bpf::rows::part;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
-use crate::backends::rows::{Rows, WalkedRows};
+use crate::backends::rows::{RowOutput, WalkOutput};
 use crate::backends::window::Window;
 use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
 use crate::keys::{self, Table};
@@ -263,7 +263,7 @@ impl Walker<'_, '_> {
         // The program has done the rest; a recording may have been made with less of a filter.
         let behind = (host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
-        let rows = Rows { each, stats, filter: behind, as_sent: false, window: Window::new(), handed_out };
-        self.every.cache.walk(host, &request, &mut WalkedRows::new(rows, host, self.cache))
+        let rows = RowOutput { each, stats, filter: behind, as_sent: false, window: Window::new(), handed_out };
+        self.every.cache.walk(host, &request, &mut WalkOutput::new(rows, host, self.cache))
     }
 }

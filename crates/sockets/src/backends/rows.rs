@@ -1,4 +1,10 @@
-//! Where decoded rows go: through the window for doubles, into the row counts, to whoever wants them.
+//! The last steps of every socket on its way out of a backend.
+//!
+//! Each row goes through the same steps, whichever backend read it: it is counted as arrived; the filter that the source
+//! took over is tested; rows that are out already are left out; what remains is counted and given to the engine.
+//! Two things make a row come twice. The kernel's table may change while it is read: [`Window`] remembers the latest
+//! rows. And a walk may break off, after which netlink reads everything once more: [`HandedOut`] knows what the walk
+//! has given.
 use std::ops::ControlFlow;
 
 use netlink::DecodeError;
@@ -12,58 +18,58 @@ use crate::backends::proc::file;
 use crate::backends::window::Window;
 use crate::pushdown::TableFilter;
 
-/// Where decoded rows go.
-pub(crate) struct Rows<'r, 'f> {
+/// Where a backend puts the rows of one dump, one file, or one walk.
+pub(crate) struct RowOutput<'r, 'f> {
     pub(crate) each: &'r mut Each<'f, Sockets>,
     pub(crate) stats: &'r mut RowStats,
-    /// What is tested again here; none where every row passes, or where a program of ours has tested them.
+    /// The filter that every row must pass; `None` where every row passes or the kernel has tested it already.
     pub(crate) filter: Option<&'r TableFilter>,
-    /// Twice what comes twice by design.
+    /// True if rows that the kernel sends twice by design are handed out twice.
     pub(crate) as_sent: bool,
     pub(crate) window: Window,
-    /// What a walk has handed out, of which this is the rest.
     pub(crate) handed_out: &'r mut HandedOut,
 }
 
-impl Rows<'_, '_> {
-    /// What a decoder made of a message.
+impl RowOutput<'_, '_> {
+    /// Takes the row of a netlink message. Its cookie identifies the socket.
     #[inline(always)]
-    pub(crate) fn take(&mut self, decoded: &Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
-        self.take_as(decoded, |row| row.cookie)
+    pub(crate) fn message(&mut self, decoded: &Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+        self.message_with_key(decoded, |row| row.cookie)
     }
 
-    /// The same, with what names the row's object in the kernel; 0 if nothing does.
+    /// Takes the row of a netlink message. `key` identifies the socket in the kernel; 0 if nothing does.
     #[inline(always)]
-    pub(crate) fn take_as(
+    pub(crate) fn message_with_key(
         &mut self,
         decoded: &Result<Socket<'_>, DecodeError>,
         key: impl Fn(&Socket<'_>) -> u64,
     ) -> ControlFlow<()> {
         self.stats.arrived(1);
         match decoded {
-            Ok(row) => self.row(row, key(row)),
+            Ok(row) => self.unless_handed_out(row, key(row)),
             Err(error) => self.failed(*error),
         }
     }
 
-    /// What a line was made into. A raw socket's line has its protocol where others have ports.
-    pub(crate) fn take_line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
+    /// Takes the row of a line of /proc/net. A raw socket's line has the IP protocol in the place of the ports.
+    pub(crate) fn line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
         self.stats.arrived(1);
         match parsed {
             Ok(row) if row.proto == Proto::Raw => {
-                let extras = FamilyExtras { ip_protocol: u8::try_from(row.local.port).ok(), ..FamilyExtras::EMPTY };
+                let ip_protocol = u8::try_from(row.local.port).ok();
+                let extras = FamilyExtras { ip_protocol, ..FamilyExtras::EMPTY };
                 let row = Socket { extras: Some(&extras), ..row };
-                self.row(&row, file::key_of(&row))
+                self.unless_handed_out(&row, file::key_of(&row))
             }
-            Ok(row) => self.row(&row, file::key_of(&row)),
+            Ok(row) => self.unless_handed_out(&row, file::key_of(&row)),
             Err(error) => self.failed(error),
         }
     }
 
     #[inline]
-    fn row(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
-        if self.filter.is_some_and(|filter| !filter.admits(row)) {
-            return self.filtered();
+    fn unless_handed_out(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
+        if self.is_filtered(row) {
+            return ControlFlow::Continue(());
         }
         if self.handed_out.is_out(row) {
             return self.duplicate();
@@ -71,51 +77,39 @@ impl Rows<'_, '_> {
         self.hand_out(row, key)
     }
 
-    /// A row of the walk.
-    #[inline(always)]
-    fn walked(&mut self, row: &Socket<'_>, keys: Keys) -> ControlFlow<()> {
-        if self.filter.is_some_and(|filter| !filter.admits(row)) {
-            return self.filtered();
+    #[inline]
+    fn is_filtered(&mut self, row: &Socket<'_>) -> bool {
+        let filtered = self.filter.is_some_and(|filter| !filter.admits(row));
+        if filtered {
+            self.stats.filtered();
         }
-        if self.handed_out.is_out_by_ends(keys.ends) {
-            return self.duplicate();
-        }
-        self.hand_out(row, keys.identity)
+        filtered
     }
 
     #[inline]
     fn hand_out(&mut self, row: &Socket<'_>, key: u64) -> ControlFlow<()> {
-        if self.window.is_double(key) && self.leaves_out(row.proto) {
+        if self.window.is_double(key) && self.leaves_out_duplicate(row.proto) {
             return ControlFlow::Continue(());
         }
         self.stats.row();
-        match (self.each)(row) {
-            Next::More => ControlFlow::Continue(()),
-            Next::Stop => ControlFlow::Break(()),
-        }
+        flow_of((self.each)(row))
     }
 
-    #[inline]
-    fn filtered(&mut self) -> ControlFlow<()> {
-        self.stats.filtered();
-        ControlFlow::Continue(())
+    /// True if a row that came before is left out. netlink_diag sends sockets with multicast groups twice, because the
+    /// kernel keeps them in two lists (net/netlink/diag.c, 6.18): such a pair is no sign of a table that changed.
+    #[cold]
+    fn leaves_out_duplicate(&mut self, proto: Proto) -> bool {
+        if proto == Proto::Netlink {
+            return !self.as_sent;
+        }
+        self.stats.duplicate();
+        true
     }
 
     #[cold]
     fn duplicate(&mut self) -> ControlFlow<()> {
         self.stats.duplicate();
         ControlFlow::Continue(())
-    }
-
-    /// What to do with a row that came before. Netlink sockets of groups stand in two lists of the kernel, and
-    /// netlink_diag (net/netlink/diag.c, 6.18) sends both: that is no sign of a table that changed.
-    #[cold]
-    fn leaves_out(&mut self, proto: Proto) -> bool {
-        if proto == Proto::Netlink {
-            return !self.as_sent;
-        }
-        self.stats.duplicate();
-        true
     }
 
     #[cold]
@@ -125,34 +119,41 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Rows of the walk: some are known by their bytes.
-pub(crate) struct WalkedRows<'r, 'f> {
-    rows: Rows<'r, 'f>,
+/// Where a walk puts its rows. A row with the same bytes as in the round before need not be decoded.
+pub(crate) struct WalkOutput<'r, 'f> {
+    rows: RowOutput<'r, 'f>,
     cache: Option<&'r dyn RowCache>,
 }
 
-impl<'r, 'f> WalkedRows<'r, 'f> {
-    /// `cache` is asked only if the kernel itself is read, and rows need no further filter.
-    pub(crate) fn new(rows: Rows<'r, 'f>, host: &Host, cache: Option<&'r dyn RowCache>) -> WalkedRows<'r, 'f> {
+impl<'r, 'f> WalkOutput<'r, 'f> {
+    /// Asks `cache` only where the running kernel is read and every row passes: other rows must be decoded.
+    pub(crate) fn new(rows: RowOutput<'r, 'f>, host: &Host, cache: Option<&'r dyn RowCache>) -> WalkOutput<'r, 'f> {
         let cache = cache.filter(|_| host.mode() == Mode::Live && rows.filter.is_none());
-        WalkedRows { rows, cache }
+        WalkOutput { rows, cache }
     }
 }
 
-impl RowVisitor<Sockets, Keys, DecodeError> for WalkedRows<'_, '_> {
+impl RowVisitor<Sockets, Keys, DecodeError> for WalkOutput<'_, '_> {
     fn arrived(&mut self, rows: u64) {
         self.rows.stats.arrived(rows);
     }
 
     #[inline(always)]
     fn row(&mut self, row: Result<(&Socket<'_>, Keys), DecodeError>) -> ControlFlow<()> {
-        match row {
-            Ok((row, keys)) => self.rows.walked(row, keys),
+        let (row, keys) = match row {
+            Ok(decoded) => decoded,
             Err(error) => {
                 self.cache.iter().for_each(|cache| cache.invalidate());
-                self.rows.failed(error)
+                return self.rows.failed(error);
             }
+        };
+        if self.rows.is_filtered(row) {
+            return ControlFlow::Continue(());
         }
+        if self.rows.handed_out.is_out_by_ends(keys.ends) {
+            return self.rows.duplicate();
+        }
+        self.rows.hand_out(row, keys.identity)
     }
 
     #[inline]
@@ -162,15 +163,19 @@ impl RowVisitor<Sockets, Keys, DecodeError> for WalkedRows<'_, '_> {
 
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
-        // What comes twice is counted where all rows are.
+        // A row that came twice is left to `row`, which counts it.
         let cache = self.cache.filter(|_| !self.rows.window.has(keys.identity))?;
-        let again = cache.reuse(bytes)?;
+        let reused = cache.reuse(bytes)?;
         self.rows.window.is_double(keys.identity);
         self.rows.handed_out.is_out_by_ends(keys.ends);
         self.rows.stats.row();
-        Some(match again.next {
-            Next::More => ControlFlow::Continue(()),
-            Next::Stop => ControlFlow::Break(()),
-        })
+        Some(flow_of(reused.next))
+    }
+}
+
+fn flow_of(next: Next) -> ControlFlow<()> {
+    match next {
+        Next::More => ControlFlow::Continue(()),
+        Next::Stop => ControlFlow::Break(()),
     }
 }

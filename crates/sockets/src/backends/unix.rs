@@ -10,8 +10,8 @@ use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::backends::netlink::unix_diag::{UnixDecoder, request_names};
 use crate::backends::proc::file::ProcFile;
 use crate::backends::proc::unix::{parse_proc_unix_line, restore_abstract};
-use crate::backends::proc::unix_lines::{LEFT_OUT, Lines, Names, UnixCounts, has_paths, kernel_lines};
-use crate::backends::rows::Rows;
+use crate::backends::proc::unix_lines::{LEFT_OUT, Lines, SocketNames, UnixCounts, has_paths, kernel_lines};
+use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
 use crate::choose::Via;
 use crate::keys::{self, Table};
@@ -61,7 +61,8 @@ impl Run<'_, '_, '_, '_> {
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
-        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
+        let mut rows =
+            RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
         for line in counts.waiting() {
             let mut line = line.clone();
             if unix_row(&mut rows, &mut line, netns_id).is_break() {
@@ -113,7 +114,8 @@ impl Run<'_, '_, '_, '_> {
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
-        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
+        let mut rows =
+            RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
         let (mut line, mut stopped) = (Vec::new(), false);
         lines(&mut |text| {
             line.clear();
@@ -142,7 +144,7 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    fn unix_names(&mut self) -> Result<Names, DumpError> {
+    fn unix_names(&mut self) -> Result<SocketNames, DumpError> {
         let source = self.source;
         let (key, request) = (keys::unix_names_key(source.options.netns_id), request_names());
         let ask = Query {
@@ -153,7 +155,7 @@ impl Run<'_, '_, '_, '_> {
             note: "",
             netns: source.netns,
         };
-        let (mut names, mut decoder) = (Names::default(), UnixDecoder::new(0));
+        let (mut names, mut decoder) = (SocketNames::default(), UnixDecoder::new(0));
         netlink::dump(source.host, &ask, |part| {
             if let Ok(row) = decoder.decode(part.payload) {
                 names.add(row.inode, row.unix.and_then(|part| part.path), row.state == State::LISTEN);
@@ -165,7 +167,7 @@ impl Run<'_, '_, '_, '_> {
 }
 
 /// Unix sockets have no key in this file: two with the same inode are two sockets.
-fn unix_row(rows: &mut Rows<'_, '_>, line: &mut [u8], netns_id: u64) -> ControlFlow<()> {
+fn unix_row(rows: &mut RowOutput<'_, '_>, line: &mut [u8], netns_id: u64) -> ControlFlow<()> {
     restore_abstract(line);
-    rows.take_line(parse_proc_unix_line(line, netns_id))
+    rows.line(parse_proc_unix_line(line, netns_id))
 }

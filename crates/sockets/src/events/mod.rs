@@ -4,9 +4,10 @@
 //! kernel's word of destroyed sockets gives the closings, and looking at the table again and again the openings: then
 //! short connections show only their end, and nobody tells who held them. Start reading at [`LiveConnections`].
 mod bpf;
+mod flow_key;
+mod flow_shares;
 mod flow_sums;
 pub(crate) mod netlink;
-mod shares;
 
 use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};

@@ -1,8 +1,8 @@
 //! Tests as conditions of the kernel: ports, addresses, interface, mark, cgroup.
 use record::{Addr, Expr, Op, Operand, Prefix, Test};
 
-use super::{World, field_name};
-use crate::pushdown::bytecode::{Code, Cond, Side};
+use super::{PushdownContext, field_name};
+use crate::pushdown::bytecode::{Code, Cond, EndpointSide};
 
 /// Longer lists are left to the engine, which looks them up faster than the kernel steps through them.
 const ALTERNATIVES_MAX: usize = 64;
@@ -15,12 +15,12 @@ pub(super) struct Lowered {
 }
 
 /// The part as conditions: exactly if possible, else rounded up. [`Code::True`] if the kernel can do nothing of it.
-pub(super) fn lower(part: &Expr, world: &dyn World) -> Lowered {
+pub(super) fn lower(part: &Expr, world: &dyn PushdownContext) -> Lowered {
     rounded(part, world, true)
 }
 
 // `up`: what cannot be said counts as true, so that the whole lets through too much; below a `not` as false.
-fn rounded(part: &Expr, world: &dyn World, up: bool) -> Lowered {
+fn rounded(part: &Expr, world: &dyn PushdownContext, up: bool) -> Lowered {
     match part {
         Expr::And(parts) => {
             let parts: Vec<Lowered> = parts.iter().map(|part| rounded(part, world, up)).collect();
@@ -69,12 +69,12 @@ fn autobound(test: &Test, up: bool) -> Lowered {
 }
 
 // One test, exactly; `None` if the kernel has no words for it.
-fn condition(test: &Test, world: &dyn World) -> Option<Code> {
+fn condition(test: &Test, world: &dyn PushdownContext) -> Option<Code> {
     match field_name(test) {
-        "local_port" => port(test, Side::Local),
-        "peer_port" => port(test, Side::Peer),
-        "local_addr" => address(test, Side::Local),
-        "peer_addr" => address(test, Side::Peer),
+        "local_port" => port(test, EndpointSide::Local),
+        "peer_port" => port(test, EndpointSide::Peer),
+        "local_addr" => address(test, EndpointSide::Local),
+        "peer_addr" => address(test, EndpointSide::Peer),
         "iface" => iface(test, world),
         "mark" if world.may_ask_marks() => mark(test),
         "cgroup_id" => cgroup(test),
@@ -82,7 +82,7 @@ fn condition(test: &Test, world: &dyn World) -> Option<Code> {
     }
 }
 
-fn port(test: &Test, side: Side) -> Option<Code> {
+fn port(test: &Test, side: EndpointSide) -> Option<Code> {
     const LAST: u64 = u16::MAX as u64;
     // A port of 0 is null, and no comparison with null holds: every range begins at 1.
     let within = match (&test.operand, test.op) {
@@ -137,7 +137,7 @@ fn complement(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     gaps
 }
 
-fn address(test: &Test, side: Side) -> Option<Code> {
+fn address(test: &Test, side: EndpointSide) -> Option<Code> {
     let prefixes = match &test.operand {
         Operand::Null => Vec::new(),
         Operand::Addr(addr) => vec![Prefix::host(*addr)],
@@ -160,7 +160,7 @@ fn address(test: &Test, side: Side) -> Option<Code> {
     }
 }
 
-fn host(side: Side, prefix: Prefix, port: Option<u16>) -> Code {
+fn host(side: EndpointSide, prefix: Prefix, port: Option<u16>) -> Code {
     Code::Cond(Cond::Host { side, prefix, port })
 }
 
@@ -170,7 +170,7 @@ fn mapped() -> Option<Prefix> {
 }
 
 // Cells show IPv4-mapped addresses as IPv4. An IPv4 condition of the kernel matches them too, an IPv6 one must not.
-fn in_prefix(side: Side, prefix: Prefix) -> Option<Code> {
+fn in_prefix(side: EndpointSide, prefix: Prefix) -> Option<Code> {
     if matches!(prefix.addr(), Addr::V4(_)) {
         return Some(host(side, prefix, None));
     }
@@ -184,20 +184,20 @@ fn in_prefix(side: Side, prefix: Prefix) -> Option<Code> {
 
 // A cell of an address is null where nothing is bound or connected: the peer if its address and port are zero, our
 // own end if both ends are.
-fn null_address(side: Side) -> Code {
+fn null_address(side: EndpointSide) -> Code {
     match side {
-        Side::Peer => unset(Side::Peer),
-        Side::Local => Code::and([unset(Side::Local), unset(Side::Peer)]),
+        EndpointSide::Peer => unset(EndpointSide::Peer),
+        EndpointSide::Local => Code::and([unset(EndpointSide::Local), unset(EndpointSide::Peer)]),
     }
 }
 
-fn unset(side: Side) -> Code {
+fn unset(side: EndpointSide) -> Code {
     let Some(mapped) = mapped() else { return Code::False };
     let any4 = Code::and([host(side, Prefix::host(Addr::ANY4), Some(0)), Code::not(host(side, mapped, None))]);
     Code::or([any4, host(side, Prefix::host(Addr::ANY6), Some(0))])
 }
 
-fn iface(test: &Test, world: &dyn World) -> Option<Code> {
+fn iface(test: &Test, world: &dyn PushdownContext) -> Option<Code> {
     let (Operand::Words(names), Op::Eq) = (&test.operand, test.op) else { return None };
     if names.len() > ALTERNATIVES_MAX {
         return None;

@@ -18,7 +18,7 @@ use crate::backends::netlink::tipc_diag::AF_TIPC;
 use crate::backends::netlink::unix_diag::AF_UNIX;
 use crate::backends::netlink::vsock_diag::AF_VSOCK;
 use crate::backends::netlink::xdp_diag::AF_XDP;
-use crate::pushdown::bytecode::{Code, Side};
+use crate::pushdown::bytecode::{Code, EndpointSide};
 
 pub(crate) mod bytecode;
 mod conditions;
@@ -31,7 +31,7 @@ pub(crate) use known::only_in;
 mod tests;
 
 /// What the conditions need to know of the world.
-pub(crate) trait World {
+pub(crate) trait PushdownContext {
     /// Index of the interface called `name`.
     fn ifindex(&self, name: &[u8]) -> Option<u32>;
     /// Whether the kernel will let us ask for marks.
@@ -144,7 +144,7 @@ pub(crate) fn split(
     conjuncts: &[Expr],
     order: &[Proto],
     families: Families,
-    world: &dyn World,
+    world: &dyn PushdownContext,
     filters: &dyn Fn(Proto) -> bool,
 ) -> Split {
     let mut tables = Vec::new();
@@ -170,7 +170,7 @@ fn worst_of(answers: &[Push]) -> Push {
 
 struct TableBuilder<'w> {
     filter: TableFilter,
-    world: &'w dyn World,
+    world: &'w dyn PushdownContext,
     /// The backend can filter; else only what concerns the whole table counts.
     filters: bool,
 }
@@ -205,7 +205,7 @@ impl TableBuilder<'_> {
 
     fn take_condition(&mut self, part: &Expr) -> Push {
         if let Some((side, port)) = single_port(part) {
-            let place = if side == Side::Local { &mut self.filter.sport } else { &mut self.filter.dport };
+            let place = if side == EndpointSide::Local { &mut self.filter.sport } else { &mut self.filter.dport };
             if *place == 0 || *place == port {
                 *place = port;
                 return Push::Exact;
@@ -291,11 +291,11 @@ fn decide(part: &Expr, test: &dyn Fn(&Test) -> Option<bool>) -> Option<bool> {
 }
 
 // `local_port = 443` and nothing else.
-fn single_port(part: &Expr) -> Option<(Side, u16)> {
+fn single_port(part: &Expr) -> Option<(EndpointSide, u16)> {
     let Expr::Test(test) = part else { return None };
     let side = match field_name(test) {
-        "local_port" => Side::Local,
-        "peer_port" => Side::Peer,
+        "local_port" => EndpointSide::Local,
+        "peer_port" => EndpointSide::Peer,
         _ => return None,
     };
     let port = match (&test.operand, test.op) {

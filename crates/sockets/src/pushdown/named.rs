@@ -1,43 +1,50 @@
-//! Which tables a filter speaks of.
+//! Which tables a demand asks for by name.
+//!
+//! Some tables are expensive or load kernel modules, so they are read only if the filter or a column mentions them. And
+//! that a kernel lacks a table is reported only to a user who asked for it.
 use record::rows::Sockets;
 use record::rows::need::NETLINK;
-use record::{Demand, Op, Operand, Proto, Table as _};
+use record::{Demand, Op, Operand, Proto, Table as _, Test};
 
 use crate::pushdown::only_in;
 
-// Tables that every kernel of use has.
+/// True for the tables that every kernel in use has.
 pub(crate) fn is_in_every_kernel(proto: Proto) -> bool {
     matches!(proto, Proto::Tcp | Proto::Udp | Proto::Unix)
 }
 
-// Whether the filter speaks of protocols or of what that table alone has, or such a column has to be asked for.
-pub(crate) fn is_named(demand: &Demand<Sockets>, proto: Proto) -> bool {
-    let mut named = proto == Proto::Netlink && demand.need & NETLINK != 0;
-    for part in &demand.conjuncts {
-        part.for_each_test(&mut |test| {
-            let name = Sockets::FIELDS.get(test.field).map_or("", |field| field.name);
-            named |= name == "proto" || only_in(name) == Some(proto);
-        });
-    }
-    named
+/// True if the filter tests `proto`, whatever it compares it with, or a field that only this table has. Columns that
+/// must be requested of netlink_diag mention the table of netlink sockets, too.
+pub(crate) fn mentions(demand: &Demand<Sockets>, proto: Proto) -> bool {
+    let has_column = proto == Proto::Netlink && demand.need & NETLINK != 0;
+    has_column || any_test(demand, |field, _| field == "proto" || only_in(field) == Some(proto))
 }
 
-// Whether somebody waits for that table. Of those that many kernels lack only its own name says so: `proto != tcp`
-// speaks of them as well.
-pub(crate) fn is_told(demand: &Demand<Sockets>, proto: Proto) -> bool {
-    if !matches!(proto, Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp) {
-        return is_named(demand, proto);
+/// True if the user expects rows of this table, so that its absence is worth a message.
+///
+/// `proto != tcp` mentions every table. A table that many kernels lack is expected only if its own name (`proto = sctp`)
+/// or a field of its own is tested.
+pub(crate) fn expects(demand: &Demand<Sockets>, proto: Proto) -> bool {
+    match proto {
+        Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp => any_test(demand, |field, test| {
+            only_in(field) == Some(proto) || (field == "proto" && equals_name_of(test, proto))
+        }),
+        _ => mentions(demand, proto),
     }
-    let mut told = false;
+}
+
+fn equals_name_of(test: &Test, proto: Proto) -> bool {
+    let Operand::Words(words) = &test.operand else { return false };
+    test.op == Op::Eq && words.iter().any(|word| **word == *proto.name().as_bytes())
+}
+
+/// True if `holds` for a test of the filter, given the name of its field.
+fn any_test(demand: &Demand<Sockets>, holds: impl Fn(&str, &Test) -> bool) -> bool {
+    let mut any = false;
     for part in &demand.conjuncts {
         part.for_each_test(&mut |test| {
-            let name = Sockets::FIELDS.get(test.field).map_or("", |field| field.name);
-            let word = match (&test.operand, test.op) {
-                (Operand::Words(words), Op::Eq) => words.iter().any(|word| **word == *proto.name().as_bytes()),
-                _ => false,
-            };
-            told |= only_in(name) == Some(proto) || (name == "proto" && word);
+            any |= Sockets::FIELDS.get(test.field).is_some_and(|field| holds(field.name, test));
         });
     }
-    told
+    any
 }

@@ -10,7 +10,7 @@ struct Lab {
     marks: bool,
 }
 
-impl World for Lab {
+impl PushdownContext for Lab {
     fn ifindex(&self, name: &[u8]) -> Option<u32> {
         match name {
             b"lo" => Some(1),

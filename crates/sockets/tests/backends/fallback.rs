@@ -52,7 +52,7 @@ fn a_sandbox_without_netlink() {
 }
 
 #[test]
-fn without_any_door_it_is_an_error() {
+fn without_any_backend_it_is_an_error() {
     let host = Host::with_roots("/nonexistent/proc".into(), "/sys".into(), "/etc".into());
     arm("socket", 0, 100, Fault::Fails(Errno::ACCES));
     let error = SocketSource::new(&host, here()).run(&demand(0, Vec::new()), &mut |_| Next::More).unwrap_err();

@@ -19,7 +19,7 @@ use crate::backends::bpf::rows::{COUNTED, part};
 use crate::backends::fault::fault_of;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
-use crate::backends::rows::{Rows, WalkedRows};
+use crate::backends::rows::{RowOutput, WalkOutput};
 use crate::backends::window::Window;
 use crate::choose::Via;
 use crate::keys::{self, Table};
@@ -91,8 +91,9 @@ impl Run<'_, '_, '_, '_> {
         let handed_out = &mut *self.handed_out.borrow_mut();
         *handed_out = HandedOut::new(source.cache().secret(), self.is_followed());
         let window = Window::new();
-        let rows = Rows { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
-        let mut rows = WalkedRows::new(rows, source.host, self.cache);
+        let rows =
+            RowOutput { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
+        let mut rows = WalkOutput::new(rows, source.host, self.cache);
         match own {
             Program::Walk => source.cache().walk(source.host, &request, &mut rows),
             Program::Iterator => source.cache().iterate(source.host, &request, &mut rows),

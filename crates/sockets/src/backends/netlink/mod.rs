@@ -26,7 +26,7 @@ use crate::backends::netlink::tipc_diag::TipcDecoder;
 use crate::backends::netlink::unix_diag::UnixDecoder;
 use crate::backends::netlink::vsock_diag::decode_vsock;
 use crate::backends::netlink::xdp_diag::XdpDecoder;
-use crate::backends::rows::Rows;
+use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
 use crate::choose::{Via, lacks};
 use crate::keys::{self, Table};
@@ -163,7 +163,7 @@ impl Run<'_, '_, '_, '_> {
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
-        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
+        let mut rows = RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let (host, proto) = (self.source.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
         let (end, unknown) = match proto {
@@ -175,28 +175,28 @@ impl Run<'_, '_, '_, '_> {
                     if let (Some(counts), Ok(row)) = (counts, &mut row) {
                         counts.complete(row);
                     }
-                    rows.take(&row)
+                    rows.message(&row)
                 });
                 (end, decoder.unknown_attrs)
             }
             Proto::Packet => {
                 let mut decoder = PacketDecoder::new(netns_id);
                 let end = netlink::dump(host, ask, |part| {
-                    rows.take(&decoder.decode(part.payload, &mut FamilyExtras::default()))
+                    rows.message(&decoder.decode(part.payload, &mut FamilyExtras::default()))
                 });
                 (end, decoder.unknown_attrs)
             }
             Proto::Netlink => {
                 let mut decoder = NetlinkDecoder::new(netns_id);
                 let end = netlink::dump(host, ask, |part| {
-                    rows.take(&decoder.decode(part.payload, &mut FamilyExtras::default()))
+                    rows.message(&decoder.decode(part.payload, &mut FamilyExtras::default()))
                 });
                 (end, decoder.unknown_attrs)
             }
             Proto::Raw | Proto::Mptcp => {
                 let mut decoder = InetDecoder::new(proto, netns_id).needing(self.scan.need);
                 let end = netlink::dump(host, ask, |part| {
-                    rows.take(&decoder.decode_rare(part.payload, &mut FamilyExtras::default()))
+                    rows.message(&decoder.decode_rare(part.payload, &mut FamilyExtras::default()))
                 });
                 (end, decoder.unknown_attrs)
             }
@@ -204,14 +204,14 @@ impl Run<'_, '_, '_, '_> {
                 let mut decoder = SctpDecoder::new(netns_id);
                 let end = netlink::dump(host, ask, |part| {
                     // A socket and its associations have the same cookie.
-                    rows.take_as(&decoder.decode(part.payload, &mut FamilyExtras::default()), |_| 0)
+                    rows.message_with_key(&decoder.decode(part.payload, &mut FamilyExtras::default()), |_| 0)
                 });
                 (end, decoder.unknown_attrs())
             }
             Proto::Vsock | Proto::Tipc | Proto::Xdp => dump_family(host, ask, proto, netns_id, &mut rows),
             Proto::Tcp | Proto::Udp | Proto::UdpLite | Proto::Dccp => {
                 let mut decoder = InetDecoder::new(proto, netns_id).needing(self.scan.need);
-                let end = netlink::dump(host, ask, |part| rows.take(&decoder.decode(part.payload)));
+                let end = netlink::dump(host, ask, |part| rows.message(&decoder.decode(part.payload)));
                 (end, decoder.unknown_attrs)
             }
         };
@@ -252,12 +252,12 @@ fn dump_family(
     ask: &Query<'_>,
     proto: Proto,
     netns_id: u64,
-    rows: &mut Rows<'_, '_>,
+    rows: &mut RowOutput<'_, '_>,
 ) -> (Result<DumpEnd, DumpError>, u64) {
     let (mut tipc, mut xdp) = (TipcDecoder::new(netns_id), XdpDecoder::new(netns_id));
     let end = netlink::dump(host, ask, |part| {
         let mut extras = FamilyExtras::default();
-        rows.take(&match proto {
+        rows.message(&match proto {
             Proto::Tipc => tipc.decode(part.payload, &mut extras),
             Proto::Xdp => xdp.decode(part.payload, &mut extras),
             _ => decode_vsock(part.payload, netns_id, &mut extras),

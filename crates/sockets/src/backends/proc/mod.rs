@@ -16,7 +16,7 @@ use crate::backends::netlink::inet_diag::AF_INET6;
 use crate::backends::proc::file::ProcFile;
 use crate::backends::proc::packet::{parse_proc_netlink_line, parse_proc_packet_line};
 use crate::backends::proc::tcp::parse_proc_line;
-use crate::backends::rows::Rows;
+use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
 use crate::choose::Via;
 use crate::keys::Table;
@@ -34,12 +34,12 @@ impl Run<'_, '_, '_, '_> {
         let rows_before = self.stats.rows();
         let (as_sent, window) = (self.source.options.as_sent, Window::new());
         let handed_out = &mut *self.handed_out.borrow_mut();
-        let mut rows = Rows { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
+        let mut rows = RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
         let mut text = Vec::new();
         let end = file.read(|line| {
             let mut extras = FamilyExtras::default();
-            rows.take_line(match table.proto() {
+            rows.line(match table.proto() {
                 Proto::Packet => parse_proc_packet_line(line, netns_id, &mut extras),
                 Proto::Netlink => parse_proc_netlink_line(line, netns_id, &mut extras, &mut text),
                 proto => parse_proc_line(line, proto, netns_id),

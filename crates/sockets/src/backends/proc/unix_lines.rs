@@ -16,8 +16,8 @@ use crate::backends::proc::unix::parse_proc_unix_line;
 const PATH_MAX: usize = 108;
 
 /// What is said where lines were left out.
-pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets (closed meanwhile, or imitated by a path with a \
-     line break in it)";
+pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets \
+                                   (closed meanwhile, or imitated by a path with a line break in it)";
 
 /// What /proc/net/unix alone knows of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,15 +28,15 @@ struct Counts {
 
 /// The names of all unix sockets, as far as they matter for the ends of lines.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
-    of: HashMap<u32, Name>,
+pub(crate) struct SocketNames {
+    of: HashMap<u32, KnownName>,
     /// The names of listeners: connections that wait for accept show them, and have no inode.
     listeners: HashSet<Box<[u8]>>,
 }
 
 /// The name of the socket with an inode.
 #[derive(Debug, PartialEq, Eq)]
-enum Name {
+enum KnownName {
     /// It has no line break, or is none.
     Plain,
     /// As the file shows it.
@@ -46,7 +46,7 @@ enum Name {
     Several,
 }
 
-impl Names {
+impl SocketNames {
     /// Adds a socket that netlink has.
     pub(crate) fn add(&mut self, inode: u32, name: Option<&[u8]>, listens: bool) {
         let shown = |name: &[u8]| -> Box<[u8]> { name.iter().map(|&b| if b == 0 { b'@' } else { b }).collect() };
@@ -54,12 +54,12 @@ impl Names {
             self.listeners.insert(shown(name));
         }
         let broken = name.filter(|name| name.contains(&b'\n'));
-        let name = broken.map_or(Name::Plain, |name| Name::Broken(shown(name)));
-        let is_plain = name == Name::Plain;
+        let name = broken.map_or(KnownName::Plain, |name| KnownName::Broken(shown(name)));
+        let is_plain = name == KnownName::Plain;
         match self.of.get_mut(&inode) {
             None => drop(self.of.insert(inode, name)),
-            Some(Name::Plain) if is_plain => {}
-            Some(known) => *known = Name::Several,
+            Some(KnownName::Plain) if is_plain => {}
+            Some(known) => *known = KnownName::Several,
         }
     }
 
@@ -74,9 +74,9 @@ impl Names {
         let stands = |name: &[u8]| text.strip_prefix(name).is_some_and(|rest| rest.first().is_none_or(|&b| b == b'\n'));
         if inode != 0 {
             return match self.of.get(&inode)? {
-                Name::Broken(name) if stands(name) => Some(name.len()),
-                Name::Plain => Some(to_break),
-                Name::Broken(_) | Name::Several => None,
+                KnownName::Broken(name) if stands(name) => Some(name.len()),
+                KnownName::Plain => Some(to_break),
+                KnownName::Broken(_) | KnownName::Several => None,
             };
         }
         let mut broken = self.listeners.iter().filter(|name| name.contains(&b'\n') && stands(name));
@@ -91,7 +91,7 @@ impl Names {
 }
 
 /// The fixed columns at the beginning of a line.
-struct Head {
+struct LineColumns {
     inode: u32,
     counts: Counts,
     /// Where the path begins, or the line ends.
@@ -100,7 +100,7 @@ struct Head {
 }
 
 /// Reads the columns as the kernel writes them: `%pK: %08X %08X %08X %04X %02X %5lu`. `None` for anything else.
-fn head(line: &[u8]) -> Option<Head> {
+fn head(line: &[u8]) -> Option<LineColumns> {
     let mut at = line.iter().position(|&byte| byte == b' ')?;
     line.get(..at)?.strip_suffix(b":")?;
     let mut numbers = [0u32; 5];
@@ -124,7 +124,7 @@ fn head(line: &[u8]) -> Option<Head> {
     };
     let [refs, _, flags, _, _] = numbers;
     let path_at = end + usize::from(has_path);
-    Some(Head { inode: u32::try_from(inode).ok()?, counts: Counts { refs, flags }, path_at, has_path })
+    Some(LineColumns { inode: u32::try_from(inode).ok()?, counts: Counts { refs, flags }, path_at, has_path })
 }
 
 // Everything after the heading.
@@ -134,7 +134,7 @@ fn body(text: &[u8]) -> &[u8] {
 
 /// Calls `each` with every line that the kernel wrote as one, line breaks of its path included; returns how many others
 /// there were. Those are of sockets that netlink does not have, or follow one whose path may go on there.
-pub(crate) fn kernel_lines(text: &[u8], names: &Names, each: &mut dyn FnMut(&[u8]) -> bool) -> u64 {
+pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMut(&[u8]) -> bool) -> u64 {
     let (mut rest, mut left_out) = (body(text), 0);
     // Bytes of `rest` that may still be the path of a socket whose name is unknown.
     let mut unsure = 0usize;
@@ -207,7 +207,7 @@ impl UnixCounts {
     }
 
     /// Reads the lines that the kernel wrote.
-    pub(crate) fn proven(text: &[u8], names: &Names) -> UnixCounts {
+    pub(crate) fn proven(text: &[u8], names: &SocketNames) -> UnixCounts {
         let mut counts = UnixCounts::default();
         let left_out = kernel_lines(text, names, &mut |line| {
             match head(line.split(|&byte| byte == b'\n').next().unwrap_or_default()) {
@@ -240,7 +240,7 @@ impl UnixCounts {
 
 /// Any text of the file with any names, for the fuzzer: it must neither panic nor fail to end.
 pub(crate) fn fuzz_lines(text: &[u8]) {
-    let mut names = Names::default();
+    let mut names = SocketNames::default();
     names.add(1, Some(b"a\nb"), true);
     names.add(2, text.get(..PATH_MAX.min(text.len())), true);
     let mut bytes = 0;
@@ -266,15 +266,15 @@ mod tests {
         format!("0000000055898{inode:03x}: 00000002 00000000 00010000 0001 01 {inode:5}{blank}{path}\n")
     }
 
-    fn names(of: &[(u32, &str)]) -> Names {
-        let mut names = Names::default();
+    fn names(of: &[(u32, &str)]) -> SocketNames {
+        let mut names = SocketNames::default();
         of.iter().for_each(|(inode, name)| {
             names.add(*inode, (!name.is_empty()).then_some(name.as_bytes()), true);
         });
         names
     }
 
-    fn lines(text: &str, names: &Names) -> (Vec<String>, u64) {
+    fn lines(text: &str, names: &SocketNames) -> (Vec<String>, u64) {
         let mut found = Vec::new();
         let left_out = kernel_lines(text.as_bytes(), names, &mut |line| {
             found.push(String::from_utf8(line.to_vec()).unwrap());

@@ -6,7 +6,7 @@ use sys::{Blocks, Host, SysError, clock};
 use super::programs::{OBJECT, into_sys, only_netns, slots};
 use super::{HEAD, Head};
 use crate::events::Follow;
-use crate::events::flow_sums::{KEY, SPAN, SUM};
+use crate::events::flow_key::{KEY, SPAN, SUM};
 
 /// The two maps, by bit 0 of `active_map`.
 const MAPS: [&str; 2] = ["flows_even", "flows_odd"];

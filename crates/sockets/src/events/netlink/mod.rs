@@ -25,7 +25,7 @@ const KNOWN_MAX: usize = 1 << 20;
 
 /// What is remembered of a connection while it is open.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct OpenConnection {
     /// When it was first seen; `None` if it was there before us.
     opened_ns: Option<u64>,
     family: u8,
@@ -45,7 +45,7 @@ pub(crate) struct NetlinkEvents<'h> {
     destroyed: Option<Destroyed<'h>>,
     /// Why closings are not told of.
     deaf: Option<String>,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, OpenConnection>,
     /// Addresses and ports that are listened on: connections to them came in.
     listeners: Listeners,
     looks: u64,
@@ -170,7 +170,7 @@ impl<'h> NetlinkEvents<'h> {
                 if let Some(known) = known.get_mut(&socket.cookie) {
                     (known.look, known.state) = (look, socket.state);
                 } else if known.len() < KNOWN_MAX {
-                    known.insert(socket.cookie, Known::of(socket, look));
+                    known.insert(socket.cookie, OpenConnection::of(socket, look));
                     fresh.push(socket.cookie);
                 } else {
                     full += 1;
@@ -211,7 +211,7 @@ impl<'h> NetlinkEvents<'h> {
     /// Closings that nobody tells of: connections that the last look did not find.
     fn miss(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
         let look = self.looks;
-        let gone: Vec<(u64, Known)> = self
+        let gone: Vec<(u64, OpenConnection)> = self
             .known
             .iter()
             .filter(|(_, known)| known.look != look)
@@ -306,9 +306,9 @@ impl Ended {
     }
 }
 
-impl Known {
-    fn of(socket: &Socket<'_>, look: u64) -> Known {
-        Known {
+impl OpenConnection {
+    fn of(socket: &Socket<'_>, look: u64) -> OpenConnection {
+        OpenConnection {
             opened_ns: None,
             family: socket.family,
             direction: Direction::Unknown,

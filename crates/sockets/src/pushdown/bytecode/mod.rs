@@ -42,7 +42,7 @@ pub(crate) const CGROUP_COND: u8 = 13;
 
 /// Which end of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum EndpointSide {
     Local,
     Peer,
 }
@@ -51,10 +51,10 @@ pub(crate) enum Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cond {
     /// The port lies in this range, both ends included.
-    Port { side: Side, low: u16, high: u16 },
+    Port { side: EndpointSide, low: u16, high: u16 },
     /// The address lies in the prefix and, if given, the port is this one. An IPv4 prefix also holds IPv4-mapped
     /// addresses; an IPv6 prefix never holds the address of an AF_INET socket, not even `::/0`.
-    Host { side: Side, prefix: Prefix, port: Option<u16> },
+    Host { side: EndpointSide, prefix: Prefix, port: Option<u16> },
     /// Bound to this interface; 0 is to none.
     Iface(u32),
     /// The mark under the mask is this value.
@@ -169,10 +169,10 @@ impl Cond {
     }
 }
 
-fn end(row: &Socket<'_>, side: Side) -> record::rows::Endpoint {
+fn end(row: &Socket<'_>, side: EndpointSide) -> record::rows::Endpoint {
     match side {
-        Side::Local => row.local,
-        Side::Peer => row.peer,
+        EndpointSide::Local => row.local,
+        EndpointSide::Peer => row.peer,
     }
 }
 
@@ -245,10 +245,10 @@ impl Assembler {
         }
     }
 
-    fn port(&mut self, side: Side, low: u16, high: u16, fail: Label) {
+    fn port(&mut self, side: EndpointSide, low: u16, high: u16, fail: Label) {
         let (equal, at_least, at_most) = match side {
-            Side::Local => (S_EQ, S_GE, S_LE),
-            Side::Peer => (D_EQ, D_GE, D_LE),
+            EndpointSide::Local => (S_EQ, S_GE, S_LE),
+            EndpointSide::Peer => (D_EQ, D_GE, D_LE),
         };
         // The port stands in the `no` field of an operation of its own, in the machine's byte order.
         let operand = |port: u16| {
@@ -266,8 +266,8 @@ impl Assembler {
         }
     }
 
-    fn host(&mut self, side: Side, prefix: Prefix, port: Option<u16>, fail: Label) {
-        let code = if side == Side::Local { S_COND } else { D_COND };
+    fn host(&mut self, side: EndpointSide, prefix: Prefix, port: Option<u16>, fail: Label) {
+        let code = if side == EndpointSide::Local { S_COND } else { D_COND };
         let family = if matches!(prefix.addr(), Addr::V4(_)) { AF_INET } else { AF_INET6 };
         // struct inet_diag_hostcond: family, prefix_len, two bytes of padding, port s32 (-1 any), address
         let mut cond = [0; 24];
@@ -315,7 +315,7 @@ impl Assembler {
 
 impl fmt::Display for Cond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = |side| if side == Side::Local { "local" } else { "peer" };
+        let word = |side| if side == EndpointSide::Local { "local" } else { "peer" };
         match self {
             Cond::Port { side, low, high } if low == high => write!(f, "{}_port = {low}", word(*side)),
             Cond::Port { side, low, high } => write!(f, "{}_port in {low}-{high}", word(*side)),

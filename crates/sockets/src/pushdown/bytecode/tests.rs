@@ -28,7 +28,7 @@ fn tuple_of(row: &Socket<'_>) -> Tuple {
 #[test]
 fn issue_10_autobound_is_the_kernels_word() {
     let auto = || Code::Cond(Cond::Auto);
-    let port = || Code::Cond(Cond::Port { side: Side::Local, low: 80, high: 80 });
+    let port = || Code::Cond(Cond::Port { side: EndpointSide::Local, low: 80, high: 80 });
     for code in [auto(), Code::not(auto()), Code::and([auto(), port()]), Code::or([Code::not(auto()), port()])] {
         let program = code.compile().unwrap();
         audit(&program).unwrap();
@@ -92,7 +92,7 @@ fn prefix() -> impl Strategy<Value = Prefix> {
 }
 
 fn code() -> impl Strategy<Value = Code> {
-    let side = || prop_oneof![Just(Side::Local), Just(Side::Peer)];
+    let side = || prop_oneof![Just(EndpointSide::Local), Just(EndpointSide::Peer)];
     let cond = prop_oneof![
         (side(), port(), port()).prop_map(|(side, a, b)| Cond::Port { side, low: a.min(b), high: a.max(b) }),
         (side(), prefix(), prop::option::of(port())).prop_map(|(side, prefix, port)| Cond::Host { side, prefix, port }),
@@ -144,7 +144,7 @@ fn folded(code: &Code) -> Code {
 #[test]
 #[cfg(target_endian = "little")]
 fn the_kernels_own_example_of_a_port_range() {
-    let range = Code::Cond(Cond::Port { side: Side::Local, low: 80, high: 443 });
+    let range = Code::Cond(Cond::Port { side: EndpointSide::Local, low: 80, high: 443 });
     // {S_GE, 8, 20}{0, 0, low}{S_LE, 8, 12}{0, 0, high}: 20 and 12 lead four bytes behind the end.
     let expected = [2, 8, 20, 0, 0, 0, 80, 0, 3, 8, 12, 0, 0, 0, 187, 1];
     assert_eq!(range.compile().unwrap(), expected);
@@ -153,16 +153,16 @@ fn the_kernels_own_example_of_a_port_range() {
 
 #[test]
 fn a_program_that_is_too_long_is_none() {
-    let many = (0..2000u16).map(|n| Code::Cond(Cond::Port { side: Side::Peer, low: n * 2, high: n * 2 }));
+    let many = (0..2000u16).map(|n| Code::Cond(Cond::Port { side: EndpointSide::Peer, low: n * 2, high: n * 2 }));
     assert_eq!(Code::or(many).compile(), None);
 }
 
 #[test]
 fn programs_are_told_in_words() {
     let code = Code::and([
-        Code::Cond(Cond::Port { side: Side::Local, low: 80, high: 443 }),
+        Code::Cond(Cond::Port { side: EndpointSide::Local, low: 80, high: 443 }),
         Code::or([
-            Code::Cond(Cond::Host { side: Side::Peer, prefix: "10.0.0.0/8".parse().unwrap(), port: None }),
+            Code::Cond(Cond::Host { side: EndpointSide::Peer, prefix: "10.0.0.0/8".parse().unwrap(), port: None }),
             Code::not(Code::Cond(Cond::Mark { value: 0x10, mask: 0xf0 })),
         ]),
     ]);

@@ -6,7 +6,7 @@
 use record::rows::{Direction, SocketEvent};
 use std::collections::HashMap;
 
-use super::flow_sums::{DIRECTION_FOLDED, KEY, Sums, key_of, put};
+use super::flow_key::{DIRECTION_FOLDED, KEY, Sums, key_of, put};
 use crate::backends::netlink::inet_diag::AF_INET;
 
 /// Flows of an interval that take entries as they come.

@@ -28,6 +28,8 @@ pub(crate) struct Command {
     pub(crate) tables: &'static [TableEntry],
     /// ParsedWords for null in some columns: what is folded is not unknown.
     pub(crate) null_words: &'static [(&'static str, &'static str)],
+    /// Columns that stand in the plain table in place of the addresses, if the filter lets only this protocol through.
+    pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
     /// Its part of `netwren` without a command.
     pub(crate) home: Option<Home>,
     /// Its part of `netwren record`.
@@ -50,6 +52,7 @@ impl Command {
         refusals: &[],
         tables: &[],
         null_words: &[],
+        columns_of_proto: &[],
         home: None,
         recorded: None,
         run: None,

@@ -19,6 +19,8 @@ mod names;
 mod nft;
 mod outcome;
 mod output;
+mod pillar_cache;
+mod pillars;
 mod process_cache;
 mod refreshing_lookups;
 mod registry;

@@ -3,18 +3,16 @@
 //! A session lives on the main thread: entering a namespace moves that thread, so everything read through the session
 //! is read there, /proc/net included.
 
-use crate::asked::{self, Asked};
 use crate::exit::Exit;
+use crate::pillar_cache::{PillarCache, PillarCaches};
 use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
-use record::rows::Sockets;
-use record::{Accounting, Source};
-use sockets::{AllNetnsSockets, SocketSource, Via};
+use record::Accounting;
 use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 use sys::netns::Inside;
-use sys::{Host, Interrupt, Mode, NetnsTarget, SysError, TapeError};
+use sys::{Host, Interrupt, NetnsTarget, SysError, TapeError};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
@@ -23,9 +21,10 @@ const HIDDEN: &str = "a network namespace was not read: its processes may not be
 const ONE_NAMESPACE: &str = "the recording holds one network namespace, others are missing (`--all-netns` with \
                              `--record FILE` records all, and so does `netwren record FILE`)";
 
-/// Where a session reads.
+/// Where a session reads: a plain description that any thread may hold. The session itself stays on the thread that
+/// opened it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SessionTarget<'a> {
     /// Network namespace by name, process or path; none: the caller's.
     pub(crate) netns: Option<&'a str>,
     /// True for every network namespace of the host.
@@ -58,14 +57,13 @@ pub(crate) struct Session {
     troubles: Vec<String>,
     /// True if all namespaces are wanted of a recording of one.
     lacks_namespaces: bool,
-    socket_cache: sockets::BackendCache,
-    conntrack_cache: conntrack::BackendCache,
+    caches: PillarCaches,
     _inside: Option<Inside>,
 }
 
 impl Session {
     /// Opens the tape, enters the namespace, catches signals.
-    pub(crate) fn open(place: Place<'_>) -> Result<Session, OpenError> {
+    pub(crate) fn open(place: SessionTarget<'_>) -> Result<Session, OpenError> {
         let host = match (place.replay, place.record) {
             (Some(file), _) => Host::replaying(file).map_err(OpenError::Tape)?,
             (None, Some(file)) => {
@@ -96,7 +94,6 @@ impl Session {
         let all = place.all_netns || (host.is_replay() && all_are_there);
         let (everywhere, fingerprint) = (all.then(RefCell::default), RefCell::default());
         let owners = OwnersReader::new(place.owners_via);
-        let socket_cache = sockets::BackendCache::new();
         Ok(Session {
             host,
             netns_id,
@@ -108,20 +105,18 @@ impl Session {
             owners,
             troubles,
             lacks_namespaces: place.all_netns && !all_are_there,
-            socket_cache,
-            conntrack_cache: conntrack::BackendCache::new(),
+            caches: PillarCaches::default(),
             _inside: inside,
         })
     }
 
-    /// Looks which namespaces there are, if all are read. Once a round: they come and go. Those that nothing leads to are
-    /// found if the kernel may be asked for its list, by the program that will then read them.
-    pub(crate) fn find_namespaces(&self, ask_the_kernel: bool, stats: &mut Accounting) {
+    /// Finds the namespaces that there are, if all are read. Once a round: they come and go. `listed` are those that the
+    /// kernel lists, if it was asked: processes and names do not lead to all of them.
+    pub(crate) fn find_namespaces(&self, listed: Option<Vec<u64>>, stats: &mut Accounting) {
         let Some(everywhere) = &self.everywhere else { return };
-        let all = if ask_the_kernel { self.socket_cache.every_namespace(&self.host) } else { None };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
         let before = self.fingerprint.take();
-        let fingerprint = all.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
+        let fingerprint = listed.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
         let same =
             before.is_some_and(|before| fingerprint.as_ref().is_some_and(|fingerprint| fingerprint.matches(&before)));
         self.fingerprint.replace(fingerprint);
@@ -136,7 +131,7 @@ impl Session {
                 return stats.add_reason(1, error.to_string());
             }
         };
-        match all {
+        match listed {
             Some(all) => found.also(&all),
             None if found.hidden() > 0 => {
                 stats.incomplete = true;
@@ -180,14 +175,14 @@ impl Session {
         self.netns_id
     }
 
-    /// What stays open from one reading of the sockets to the next.
-    pub(crate) fn socket_cache(&self) -> &sockets::BackendCache {
-        &self.socket_cache
+    /// What a pillar keeps open from one reading to the next.
+    pub(crate) fn cache<C: PillarCache + Default>(&self) -> &C {
+        self.caches.get()
     }
 
-    /// The same of the connection-tracking table.
-    pub(crate) fn conntrack_cache(&self) -> &conntrack::BackendCache {
-        &self.conntrack_cache
+    /// What `--cost` should say of the backends that were used.
+    pub(crate) fn cost_notes(&self) -> Vec<String> {
+        self.caches.cost_notes()
     }
 
     /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a
@@ -198,34 +193,6 @@ impl Session {
             let Ok(opened) = namespace.open(&self.host, self.netns_id) else { continue };
             let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
             each(namespace.inode);
-        }
-    }
-
-    /// Runs `then` with the sockets of the namespace that is read or, of all, those that are `wanted` by their inode.
-    pub(crate) fn with_sockets<R>(
-        &self,
-        via: Option<Via>,
-        wanted: &dyn Fn(u64) -> bool,
-        then: impl FnOnce(&dyn Source<Sockets>) -> R,
-    ) -> R {
-        let options = sockets::Options { via, ..sockets::Options::new(self.netns_id) };
-        let namespaces = self.namespaces();
-        let (one, every);
-        let source: &dyn Source<Sockets> = match &namespaces {
-            None => {
-                one = SocketSource::new(&self.host, options).with_cache(&self.socket_cache);
-                &one
-            }
-            Some(namespaces) => {
-                let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
-                let ways = chosen.map(|namespace| namespace.way(self.netns_id)).collect();
-                every = AllNetnsSockets::new(&self.host, options, ways, &self.socket_cache);
-                &every
-            }
-        };
-        match self.host.mode() {
-            Mode::Live => then(source),
-            _ => then(&Asked::new(source, &self.host, asked::of_sockets)),
         }
     }
 

@@ -2,12 +2,14 @@
 
 use super::follow;
 use super::plan::{PlanError, bind, plan};
-use super::table::{self, SourceProvider};
+use super::source_provider::{SourceProvider, Subject};
+use super::table;
 use crate::command::{Command, Home, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
+use crate::pillars;
 use crate::session::Session;
 use engine::{DiffSource, DiffState, Plan, Predicate, filter};
 use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
@@ -114,8 +116,8 @@ impl SourceProvider<Flows> for FlowProvider {
         filtered || (id == LookupId::Owners && self.owners)
     }
 
-    fn tests_any(&self, fields: &[&str]) -> bool {
-        table::tests_any::<Sockets>(&self.conjuncts, fields)
+    fn tests(&self, subject: Subject) -> bool {
+        subject.is_in::<Sockets>(&self.conjuncts)
     }
 
     fn with_source<R>(
@@ -133,7 +135,7 @@ impl SourceProvider<Flows> for FlowProvider {
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
         let (ephemeral, homes) = surroundings(session, stats);
         let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
-        session.with_sockets(self.via, &|_| true, |sockets| {
+        pillars::with_sockets(session, self.via, &|_| true, |sockets| {
             let Some(memory) = &self.memory else { return then(&FlowSource::new(sockets, *lookups, options)) };
             let now_ns = session.steady_ns();
             let sockets = DiffSource::new(sockets, &memory.sockets, now_ns);

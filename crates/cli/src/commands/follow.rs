@@ -1,7 +1,7 @@
 //! `--follow`: rows as things happen, until the user, the limit or the reader of the output ends it.
 
+use super::finish::finish;
 use super::plan::of_request;
-use super::table::finish;
 use crate::asked;
 use crate::enrich::Enrichment;
 use crate::exit::Exit;
@@ -142,7 +142,7 @@ fn follow<T: Table>(
     stream: &mut dyn Stream<T>,
 ) -> Result<Run, RunError> {
     let mut notes = Accounting::default();
-    session.find_namespaces(false, &mut notes);
+    session.find_namespaces(None, &mut notes);
     let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
     let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
     let enrichment = Enrichment::read(session, &wanted, &mut notes);

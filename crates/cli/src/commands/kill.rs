@@ -5,7 +5,8 @@
 
 use super::acting::{self, Act, Verb};
 use super::plan::{PlanError, of_request};
-use super::table::{self, SourceProvider};
+use super::source_provider::SourceProvider;
+use super::table;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;

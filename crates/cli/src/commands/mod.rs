@@ -1,6 +1,8 @@
 //! The native commands: a file each, with its entry of the registry at the top.
 
 mod acting;
+mod elsewhere;
+mod finish;
 pub(crate) mod flows;
 mod follow;
 pub(crate) mod kill;
@@ -9,7 +11,9 @@ pub(crate) mod overview;
 mod ownerless;
 mod plan;
 pub(crate) mod record;
+mod rounds;
 mod saved;
 pub(crate) mod sockets;
+mod source_provider;
 pub(crate) mod support;
 mod table;

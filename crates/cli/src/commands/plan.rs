@@ -214,13 +214,7 @@ fn with_namespaces<T: Table>(request: &Request, mut columns: Vec<usize>) -> Vec<
     columns
 }
 
-/// What names the ends of sockets that have no IP address.
-const ENDS: &[(&str, &[&str])] = &[
-    ("unix", &["unix_type", "path", "peer_inode"]),
-    ("packet", &["packet_type", "ethertype", "iface"]),
-    ("netlink", &["netlink_protocol", "portid"]),
-];
-/// What stands in their place otherwise.
+/// The columns of addresses.
 const ADDRESSES: &[&str] = &["local_addr", "local_port", "peer_addr", "peer_port"];
 
 /// The columns that were resolved; where the filter lets only one such table through, the plain view shows its names
@@ -231,7 +225,9 @@ fn of_one_table<T: Table>(request: &Request, mut columns: Vec<usize>, conjuncts:
     let is_plain = request.format == Format::Table && !request.shown.wide;
     let is_plain = is_plain && (spec.is_empty() || spec.starts_with(['+', '-']));
     let only = |word: &str| conjuncts.iter().any(|part| admits_only::<T>(part, word));
-    let Some((_, names)) = ENDS.iter().find(|(word, _)| is_plain && only(word)) else { return columns };
+    let Some((_, names)) = request.columns_of_proto.iter().find(|(proto, _)| is_plain && only(proto)) else {
+        return columns;
+    };
     let Some(at) = columns.iter().position(|&column| T::FIELDS.get(column).is_some_and(|f| f.name == ADDRESSES[0]))
     else {
         return columns;
@@ -326,20 +322,5 @@ mod tests {
             assert!(wrong(line).ends_with("did you mean `timer_retransmits`?"), "{line}: {}", wrong(line));
         }
         assert!(wrong("retransmits > 1").contains("did you mean `timer_retransmits`?"), "{}", wrong("retransmits > 1"));
-    }
-
-    #[test]
-    fn sockets_without_addresses_show_their_names() {
-        let unix = names("proto = unix and state = listen --no-owner");
-        assert_eq!(unix, ["proto", "state", "recv_q", "send_q", "unix_type", "path", "peer_inode"]);
-        assert!(names("proto = netlink").iter().any(|name| name == "portid"));
-        // More than one table, other columns, machines' formats: as ever.
-        for line in ["proto in (unix, tcp)", "proto != unix", "not proto = unix", "proto = unix or proto = tcp"] {
-            assert!(names(line).iter().any(|name| name == "local_addr"), "{line}");
-        }
-        for format in ["json", "csv", "wide"] {
-            assert!(names(&format!("proto = unix -o {format}")).iter().any(|name| name == "local_addr"), "{format}");
-        }
-        assert_eq!(names("proto = unix --columns local_addr"), ["local_addr"]);
     }
 }

@@ -11,7 +11,8 @@ use crate::flags::request::PERIODS_S;
 use crate::messages::footer_lines;
 use crate::outcome::Outcome;
 use crate::output;
-use crate::session::{Place, Session};
+use crate::pillars;
+use crate::session::{Session, SessionTarget};
 use host::{Counters, HostError, Ifaces, Links};
 use record::Accounting;
 use std::ops::ControlFlow;
@@ -97,8 +98,12 @@ fn asked(words: &ParsedWords<'_>) -> Result<Asked, String> {
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = asked(words)?;
-    let place =
-        Place { all_netns: true, record: Some(&asked.file), size_max: Some(asked.size_max), ..Place::default() };
+    let place = SessionTarget {
+        all_netns: true,
+        record: Some(&asked.file),
+        size_max: Some(asked.size_max),
+        ..SessionTarget::default()
+    };
     let session = match Session::open(place) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
@@ -143,7 +148,7 @@ fn rounds(session: &Session, commands: Commands, length: Duration, stats: &mut A
 }
 
 fn round(session: &Session, commands: Commands, stats: &mut Accounting, counted: &mut Counted) {
-    session.find_namespaces(true, stats);
+    pillars::find_namespaces(session, true, stats);
     counted.namespaces = session.namespaces().map_or(1, |namespaces| namespaces.list().len());
     // What is small comes first: no user can make so many sockets that it finds the file full.
     session.in_each_namespace(&mut |netns_id| network(session.host(), netns_id, stats));

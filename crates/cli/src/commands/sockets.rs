@@ -4,13 +4,15 @@ use super::follow;
 use super::ownerless::Ownerless;
 use super::plan::PlanError;
 use super::saved;
-use super::table::{self, SourceProvider};
+use super::source_provider::SourceProvider;
+use super::table;
 use crate::asked;
 use crate::command::{Command, Home, ParsedWords, SavedPart, TableEntry};
 use crate::enrich::Enrichment;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
 use crate::outcome::Outcome;
+use crate::pillars;
 use crate::session::Session;
 use engine::{DiffSource, DiffState, Plan, Predicate};
 use record::Via;
@@ -25,6 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW),
     tables: &[TableEntry::of::<Sockets>(), TableEntry::of::<SocketEvents>()],
+    columns_of_proto: COLUMNS_OF_PROTO,
     home: Some(Home {
         title: "Listeners",
         words: &[
@@ -52,6 +55,13 @@ Examples:
   netwren sockets kill 'peer = 192.0.2.7'               what would be closed; with --yes it is
 ";
 
+/// What names the ends of sockets that have no IP address.
+const COLUMNS_OF_PROTO: &[(&str, &[&str])] = &[
+    ("unix", &["unix_type", "path", "peer_inode"]),
+    ("packet", &["packet_type", "ethertype", "iface"]),
+    ("netlink", &["netlink_protocol", "portid"]),
+];
+
 /// Which sockets take what anybody sends.
 const LISTENERS: &str = "state = listen and proto = tcp or proto = udp and state = unconn and local_port != null";
 
@@ -72,7 +82,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let ids = LookupId::ALL.into_iter().filter(|id| *id != LookupId::Hosts).collect();
     let ids = asked::lookups(session.host(), &demand, ids, stats);
     Enrichment::read(session, &ids, stats);
-    session.with_sockets(None, &|_| true, |source| saved::read(source, &demand, stats))
+    pillars::with_sockets(session, None, &|_| true, |source| saved::read(source, &demand, stats))
 }
 
 /// The parts of the filter that are about the namespace alone: where they do not hold, nothing needs to be read.
@@ -113,12 +123,44 @@ impl SourceProvider<Sockets> for SocketProvider {
         // Without names (`--explain` reads none) every namespace may be meant.
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
-        session.with_sockets(self.via, &wanted, |source| {
+        pillars::with_sockets(session, self.via, &wanted, |source| {
             let source = Ownerless::new(source, session, lookups, &self.filter, stats.incomplete);
             match &self.memory {
                 None => then(&source),
                 Some(memory) => then(&DiffSource::new(&source, memory, session.steady_ns())),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::plan::of_request;
+    use super::*;
+    use crate::flags::parser;
+
+    fn columns_of(line: &str) -> Vec<String> {
+        let request = parser::parse_line(&COMMAND, line, Request::of).unwrap();
+        let plan = of_request::<Sockets>(&request).unwrap();
+        plan.columns().0.iter().map(|column| column.name.to_string()).collect()
+    }
+
+    #[test]
+    fn sockets_without_addresses_show_their_names() {
+        let unix = columns_of("proto = unix and state = listen --no-owner");
+        assert_eq!(unix, ["proto", "state", "recv_q", "send_q", "unix_type", "path", "peer_inode"]);
+        assert!(columns_of("proto = netlink").iter().any(|name| name == "portid"));
+        // More than one table, other columns, machines' formats: as ever.
+        for line in ["proto in (unix, tcp)", "proto != unix", "not proto = unix", "proto = unix or proto = tcp"] {
+            assert!(columns_of(line).iter().any(|name| name == "local_addr"), "{line}");
+        }
+        for format in ["json", "csv", "wide"] {
+            assert!(
+                columns_of(&format!("proto = unix -o {format}")).iter().any(|name| name == "local_addr"),
+                "{format}"
+            );
+        }
+        assert_eq!(columns_of("proto = unix --columns local_addr"), ["local_addr"]);
     }
 }

@@ -5,7 +5,7 @@ use super::{defs::Scope, parser};
 #[cfg(test)]
 use crate::command::Command;
 use crate::command::ParsedWords;
-use crate::session::Place;
+use crate::session::SessionTarget;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,6 +97,8 @@ pub(crate) struct Request {
     pub(crate) exit_code: bool,
     /// ParsedWords for null in some columns of the command's rows.
     pub(crate) null_words: &'static [(&'static str, &'static str)],
+    /// Columns in place of the addresses, by protocol, see [`Command::columns_of_proto`](crate::command::Command).
+    pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
 }
 
 impl Request {
@@ -150,14 +152,15 @@ impl Request {
             stats: words.has("stats"),
             exit_code: words.has("exit-code"),
             null_words: words.command.null_words,
+            columns_of_proto: words.command.columns_of_proto,
         };
         request.check()?;
         Ok(request)
     }
 
     /// Where the request reads.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place {
+    pub(crate) fn place(&self) -> SessionTarget<'_> {
+        SessionTarget {
             netns: self.netns.as_deref(),
             all_netns: self.all_netns,
             record: self.record.as_deref(),

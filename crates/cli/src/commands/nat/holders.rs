@@ -76,7 +76,7 @@ impl<'s> HoldersNow<'s> {
         };
         // Only the last reading's troubles are told: they are the same each time.
         self.stats = Accounting::default();
-        self.session.find_namespaces(false, &mut self.stats);
+        self.session.find_namespaces(None, &mut self.stats);
         let index = SocketIndex::read(self.session, &mut self.stats);
         let owners = self.owners();
         let before_ns = self.now.as_ref().map_or(0, |before| before.taken_ns);

@@ -2,7 +2,8 @@
 
 use super::super::plan::{PlanError, of_request};
 use super::super::saved;
-use super::super::table::{self, SourceProvider};
+use super::super::source_provider::SourceProvider;
+use super::super::table;
 use super::owners::{SocketIndex, WithOwners};
 use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
@@ -112,12 +113,12 @@ impl SourceProvider<Nat> for EntryProvider {
         let (one, every);
         let source: &dyn Source<Nat> = match namespaces.as_deref() {
             None => {
-                one = ConntrackSource::new(session.host(), options).with_cache(session.conntrack_cache());
+                one = ConntrackSource::new(session.host(), options).with_cache(session.cache());
                 &one
             }
             Some(namespaces) => {
                 let ways = session.ways(Some(namespaces));
-                every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.conntrack_cache());
+                every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(session.cache());
                 &every
             }
         };

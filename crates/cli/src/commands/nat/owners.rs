@@ -10,6 +10,7 @@
 //! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
 
 use super::owner_checksum::{OwnerChecksum, Sums};
+use crate::pillars;
 use crate::session::Session;
 use record::rows::{Conntrack, CtTuple, Nat, Socket, Sockets, ip_proto};
 use record::{
@@ -47,7 +48,7 @@ impl SocketIndex {
             homes: HashMap::new(),
             makers: HashMap::new(),
         };
-        let read = session.with_sockets(None, &|_| true, |sockets| {
+        let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
             sockets.run(&demand(), &mut |socket| {
                 index.add(socket);
                 Next::More

@@ -6,7 +6,7 @@ use crate::flags::defs::Scope;
 use crate::nft::{self, NftError};
 use crate::outcome::Outcome;
 use crate::output;
-use crate::session::{Place, Session};
+use crate::session::{Session, SessionTarget};
 use doctor::stateless::{HostRoutes, Impossible, Plan, Publish, Settings, TABLE, obstacles, plan};
 use record::{Addr, text};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -118,7 +118,7 @@ fn verify_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
 }
 
 fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {
-    let session = match Session::open(Place { netns: words.value("netns"), ..Place::default() }) {
+    let session = match Session::open(SessionTarget { netns: words.value("netns"), ..SessionTarget::default() }) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };

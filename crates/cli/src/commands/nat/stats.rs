@@ -1,7 +1,8 @@
 //! `netwren nat stats`: counters and settings of connection tracking.
 
 use super::super::saved;
-use super::super::table::{self, SourceProvider};
+use super::super::source_provider::SourceProvider;
+use super::super::table;
 use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
 use crate::flags::defs::Scope;

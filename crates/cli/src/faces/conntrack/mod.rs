@@ -24,7 +24,7 @@ mod usage;
 mod want;
 mod words;
 
-use crate::session::{Place, Session};
+use crate::session::{Session, SessionTarget};
 use run::Run;
 use std::os::unix::ffi::OsStringExt;
 use stop::Stop;
@@ -39,7 +39,7 @@ pub(crate) fn run(call: &super::Call) -> u8 {
 
 fn answer(call: &super::Call) -> Result<u8, Stop> {
     let words: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
-    let session = Session::open(Place::default()).map_err(|error| Stop::other(error.to_string()))?;
+    let session = Session::open(SessionTarget::default()).map_err(|error| Stop::other(error.to_string()))?;
     if let [first, file, ..] = words.as_slice() {
         if first == b"-R" || first == b"--load-file" {
             return load::file(&session, file, call.bug_compatible);

@@ -88,7 +88,7 @@ fn walked(
     }
     let labels = if line.labels.is_some() || line.want.labels.is_some() { need::LABELS } else { 0 };
     let need = need::COUNTERS | need::TIMES | need::HELPER | labels;
-    let ask = WalkDump { place, cache: run.session.conntrack_cache(), need, filter };
+    let ask = WalkDump { place, cache: run.session.cache(), need, filter };
     if !ask.pays(host) {
         return Ok(false);
     }

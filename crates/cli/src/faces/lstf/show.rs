@@ -7,7 +7,7 @@ use super::{FAILED, OK};
 use crate::enrich::Enrichment;
 use crate::messages::{footer, say};
 use crate::names::DnsNames;
-use crate::session::{Place, Session};
+use crate::session::{Session, SessionTarget};
 use crate::stdout::Stdout;
 use engine::{Names, Rounds};
 use flows::{Conjunct, Ephemeral, FlowSource, Rule};
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs lstf with these switches; returns the exit code.
 pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
-    let session = match Session::open(Place { resolve: !switches.numeric, ..Place::default() }) {
+    let session = match Session::open(SessionTarget { resolve: !switches.numeric, ..SessionTarget::default() }) {
         Ok(session) => session,
         Err(error) => {
             say(&error.to_string());
@@ -137,7 +137,7 @@ impl Face<'_> {
             homes: None,
         };
         let all = sockets::Options::new(self.session.netns_id());
-        let sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.socket_cache());
+        let sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.cache());
         let source = FlowSource::new(&sockets, lookups, options);
         let shown = self.show(&source)?;
         stats.add(&shown);

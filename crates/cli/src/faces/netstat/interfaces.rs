@@ -4,7 +4,7 @@ use super::complain;
 use super::rounds::{Broken, repeat};
 use super::switches::Interfaces;
 use crate::messages;
-use crate::session::{Place, Session};
+use crate::session::{Session, SessionTarget};
 use crate::stdout::Stdout;
 use host::Links;
 use record::rows::{Link, LinkAddr};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Prints the interfaces, again and again if asked; the exit code.
 pub(super) fn run(wanted: &Interfaces) -> u8 {
-    let session = match Session::open(Place::default()) {
+    let session = match Session::open(SessionTarget::default()) {
         Ok(session) => session,
         Err(error) => return complain(&error.to_string(), 1),
     };

@@ -5,7 +5,7 @@ use super::programs::Programs;
 use super::rounds::{Broken, repeat};
 use super::switches::List;
 use crate::messages;
-use crate::session::{Place, Session};
+use crate::session::{Session, SessionTarget};
 use crate::stdout::Stdout;
 use host::{Groups, HostNames, Owners, OwnersReport, Resolver, Services, Users};
 use record::rows::{Socket, Sockets, need};
@@ -30,7 +30,7 @@ struct Known {
 
 /// Prints the list, again and again if asked; the exit code.
 pub(super) fn run(list: &List) -> u8 {
-    let session = match Session::open(Place::default()) {
+    let session = match Session::open(SessionTarget::default()) {
         Ok(session) => session,
         Err(error) => return complain(&error.to_string(), 1),
     };
@@ -135,7 +135,7 @@ fn read(
 ) -> Result<Accounting, SourceError> {
     // netstat reads the kernel's files: of those that are not there it says nothing.
     let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
-    let source = SocketSource::new(session.host(), options).with_cache(session.socket_cache());
+    let source = SocketSource::new(session.host(), options).with_cache(session.cache());
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
     demand.repeated = list.continuous;

@@ -5,7 +5,7 @@ use super::list::NAMES_WITHIN;
 use super::rounds::{Broken, repeat};
 use super::switches::{RouteFamily, Routes};
 use crate::messages;
-use crate::session::{Place, Session};
+use crate::session::{Session, SessionTarget};
 use crate::stdout::Stdout;
 use host::routes::{Routes6, read4};
 use host::{HostNames, Ifaces, Networks, Resolver};
@@ -20,7 +20,7 @@ use std::time::Instant;
 
 /// Prints the tables, again and again if asked; the exit code.
 pub(super) fn run(wanted: &Routes) -> u8 {
-    let session = match Session::open(Place::default()) {
+    let session = match Session::open(SessionTarget::default()) {
         Ok(session) => session,
         Err(error) => return complain(&error.to_string(), 1),
     };

@@ -31,7 +31,7 @@ mod tests;
 mod token;
 mod translate;
 
-use crate::session::{OpenError, Place, Session};
+use crate::session::{OpenError, Session, SessionTarget};
 use live::{LazyIfaces, Live};
 use sinks::face::ss::Layout;
 use std::os::unix::ffi::OsStringExt;
@@ -51,7 +51,7 @@ fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
     let mut flags = flags::parse(args, layout, call.bug_compatible)?;
     flags.options.screen = sys::term::width(sys::term::STDOUT);
     let netns = flags.netns.as_deref().map(String::from_utf8_lossy);
-    let place = Place { netns: netns.as_deref(), ..Place::default() };
+    let place = SessionTarget { netns: netns.as_deref(), ..SessionTarget::default() };
     let session = Session::open(place).map_err(|error| no_namespace(netns.as_deref(), &error))?;
     if flags.summary && !summary::print(&session, call.bug_compatible) {
         return Ok(1);

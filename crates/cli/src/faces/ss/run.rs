@@ -206,7 +206,7 @@ pub(super) fn ask(
             ..sockets::Options::only(question.proto, session.netns_id())
         },
     )
-    .with_cache(session.socket_cache());
+    .with_cache(session.cache());
     let mut scan = source.prepare(&demand);
     let rest = predicate.residual(&scan.offer().pushed);
     let mut rows = 0u64;

@@ -254,13 +254,13 @@ impl fmt::Display for Failed {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
-    use crate::session::Place;
+    use crate::session::SessionTarget;
 
     #[test]
     fn root_a_timeout_of_another_namespace_is_set_there() {
         testkit::require_root!();
         let lab = testkit::netns::Lab::new("applyinside");
-        let session = Session::open(Place::default()).ok().unwrap();
+        let session = Session::open(SessionTarget::default()).ok().unwrap();
         let (path, netns_id) = (lab.path(), lab.inside(|| sys::netns::current_inode().unwrap()));
         let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
         let read = || fs::read_to_string(format!("{SETTINGS_DIR}/nf_conntrack_udp_timeout")).unwrap();

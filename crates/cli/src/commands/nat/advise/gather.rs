@@ -4,7 +4,7 @@ use super::super::snat_rules::SnatRules;
 use super::asked::NatAdvise;
 use crate::session::Session;
 use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
-use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, in_each, in_each_for};
+use conntrack::{AllNetnsConntrack, BackendCache, ConntrackSource, CtTable, Options, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
 use record::rows::{CtSettings, Nat, StatCounter, stat_need};
@@ -269,7 +269,7 @@ impl TablePass {
         tell_of_bpf(session, stats);
         pass.censuses.extend(filled.iter().map(|way| (way.netns_id, Census::new(&settings(way)))));
         let options = Options::new(session.netns_id());
-        let source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.conntrack_cache());
+        let source = AllNetnsConntrack::new(session.host(), options, filled).with_cache(session.cache());
         let mut scan = source.scan(&demand());
         let read = scan.run(&mut |row| {
             if let Some(census) = pass.censuses.get_mut(&row.netns_id) {
@@ -298,8 +298,8 @@ fn walked(chains: conntrack::Chains) -> Chains {
 
 /// Says why the walk is not possible; what was tried in vain the reading itself tells.
 fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
-    let (doors, is_live) = (session.conntrack_cache(), !session.host().is_replay());
-    if let Some(why) = doors.why_not().filter(|_| is_live && doors.refused().is_none()) {
+    let (cache, is_live): (&BackendCache, bool) = (session.cache(), !session.host().is_replay());
+    if let Some(why) = cache.why_not().filter(|_| is_live && cache.refused().is_none()) {
         stats.add_reason(0, format!("not read by bpf, which sees expired entries and hash chains: {why}"));
     }
 }
@@ -330,7 +330,7 @@ fn census(
 ) -> (Option<Census>, Option<Chains>) {
     tell_of_bpf(session, stats);
     let mut census = Census::new(settings);
-    let source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.conntrack_cache());
+    let source = ConntrackSource::new(session.host(), Options::new(netns_id)).with_cache(session.cache());
     let mut scan = source.scan(&demand());
     let read = scan.run(&mut |row| {
         census.add(row);

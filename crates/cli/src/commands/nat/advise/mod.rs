@@ -17,7 +17,8 @@ use crate::flags::defs::Scope;
 use crate::messages::footer_lines;
 use crate::outcome::Outcome;
 use crate::output;
-use crate::session::{Place, Session};
+use crate::pillars;
+use crate::session::{Session, SessionTarget};
 use asked::NatAdvise;
 use doctor::nat::{Evidence, advise};
 use judged::Judged;
@@ -49,20 +50,20 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = NatAdvise::of(words)?;
-    let place = Place {
+    let place = SessionTarget {
         netns: asked.netns.as_deref(),
         // The limit, the buckets and the memory are the host's. A recording has the namespaces it was made of.
         all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none(),
         record: asked.record.as_deref(),
         replay: asked.replay.as_deref(),
-        ..Place::default()
+        ..SessionTarget::default()
     };
     let session = match Session::open(place) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
     let mut stats = Accounting::default();
-    session.find_namespaces(true, &mut stats);
+    pillars::find_namespaces(&session, true, &mut stats);
     let gathered = gather::gather(&session, &asked, &mut stats);
     let outcome = match gathered {
         Ok(found) => tell(&session, &asked, found, &mut stats),

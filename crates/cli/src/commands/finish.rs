@@ -1,0 +1,46 @@
+//! The end of a run: its messages and its exit code.
+
+use crate::exit::Exit;
+use crate::flags::request::{Format, Request};
+use crate::messages::{cost_line, footer_lines, stats_line};
+use crate::outcome::Outcome;
+use crate::session::Session;
+use engine::{Ended, Run, RunError};
+use record::{Accounting, SourceFault};
+use sys::cost::{self, Cost};
+
+/// Closes the session and its recording; returns the messages and the exit code of a run that began at the cost `before`.
+pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
+    let (mut result, mut messages) = (Exit::Ok, Vec::new());
+    let Run { mut stats, ended } = outcome.unwrap_or_else(|error| {
+        messages.push(describe(&error));
+        result = Exit::Failed;
+        Run { stats: Accounting::default(), ended: Ended::Whole }
+    });
+    session.finish(&mut stats);
+    messages.extend(footer_lines(&stats));
+    if request.stats && result == Exit::Ok && request.format != Format::Json {
+        messages.push(stats_line(&stats));
+    }
+    if request.cost {
+        messages.push(cost_line(&cost::so_far().since(before), &stats));
+        messages.extend(session.cost_notes().into_iter().map(|note| format!("cost: {note}")));
+    }
+    let exit = match result {
+        // A reader that went away has what it wanted.
+        Exit::Ok if ended == Ended::Closed => Exit::Ok,
+        Exit::Ok if stats.is_partial() => Exit::Partial,
+        Exit::Ok if request.exit_code && stats.emitted + stats.grouped == 0 => Exit::NoMatch,
+        other => other,
+    };
+    Outcome { exit, messages }
+}
+
+/// The error, with the next step where a right is missing.
+fn describe(error: &RunError) -> String {
+    const COMMAND: &str = "`netwren support`";
+    let words = error.to_string();
+    let is_denied = matches!(error, RunError::Source(source) if source.fault == SourceFault::Denied);
+    // The layer that was refused may have named the next step.
+    if !is_denied || words.contains(COMMAND) { words } else { format!("{words} ({COMMAND} lists what works)") }
+}

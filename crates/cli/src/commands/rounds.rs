@@ -1,0 +1,124 @@
+//! The rounds of a table command: one, or with `--watch` one after the other.
+
+use super::source_provider::SourceProvider;
+use crate::asked;
+use crate::enrich::Enrichment;
+use crate::flags::request::{Repeat, Request};
+use crate::names::DnsNames;
+use crate::pillars;
+use crate::session::Session;
+use engine::{Ended, Plan, RenderedRows, ResolvingSink, Rounds, Run, RunError};
+use host::{NetnsNames, Owners};
+use record::{Accounting, LookupId, Round, Sink, Table};
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// Reads the rounds of one plan. Keeps what a round needs of the one before.
+pub(super) struct RoundReader<'r, T: Table, P: SourceProvider<T>> {
+    request: &'r Request,
+    session: &'r Session,
+    plan: &'r Plan<T>,
+    provider: &'r P,
+    /// Owners of the round before, for rows that are gone since.
+    owners: RefCell<Option<Owners>>,
+    /// Rows of the round before as text.
+    rendered: RefCell<RenderedRows>,
+    /// The names of namespaces that stand in `rendered`.
+    netns_names: RefCell<Option<NetnsNames>>,
+}
+
+impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
+    /// A reader before its first round.
+    pub(super) fn new(request: &'r Request, session: &'r Session, plan: &'r Plan<T>, provider: &'r P) -> Self {
+        let (owners, rendered, netns_names) = Default::default();
+        RoundReader { request, session, plan, provider, owners, rendered, netns_names }
+    }
+
+    /// Reads round after round into the sink, until the request, the reader of the output or the user ends the run.
+    /// Returns the row counts of all rounds, and how the last one ended.
+    pub(super) fn read_all(&self, sink: &mut dyn Sink) -> Result<Run, RunError> {
+        let mut names = self.request.resolve.map(|bound| DnsNames::new(self.session, bound, self.is_repeated()));
+        let mut clock = match self.request.repeat {
+            Repeat::Once => None,
+            Repeat::Every(period) => Some(Rounds::new(now(), period)),
+        };
+        let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
+        while self.session.host().begin_round() {
+            let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
+            self.read(sink, names.as_mut(), round, &mut all)?;
+            let Some(clock) = clock.as_mut() else { break };
+            if all.ended == Ended::Closed || all.ended == Ended::Stopped || !self.wait(clock) {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads one round into the sink and adds its row counts to `all`: finds the namespaces, reads the lookups, then the
+    /// rows.
+    pub(super) fn read(
+        &self,
+        sink: &mut dyn Sink,
+        names: Option<&mut DnsNames<'_>>,
+        round: Option<Round>,
+        all: &mut Run,
+    ) -> Result<(), RunError> {
+        let mut stats = Accounting::default();
+        let ask_the_kernel = matches!(self.request.via, None | Some(record::Via::Bpf));
+        pillars::find_namespaces(self.session, ask_the_kernel, &mut stats);
+        let wanted = self.wanted_lookups(&mut stats);
+        let enrichment = Enrichment::read(self.session, &wanted, &mut stats).after(self.owners.take());
+        let lookups = enrichment.lookups();
+        let stop = || self.session.interrupted();
+        let mut rendered = self.can_reuse_rows(&wanted).then(|| self.rendered.borrow_mut());
+        if !enrichment.answers_as_before(self.netns_names.borrow().as_ref()) {
+            rendered.iter_mut().for_each(|rendered| rendered.clear());
+        }
+        let plan = self.plan;
+        let run = self.provider.with_source(self.session, lookups, &mut stats, |source| match (names, &mut rendered) {
+            (None, Some(rendered)) => plan.cached(rendered).run(source, &lookups, sink, round, &stop),
+            (None, None) => plan.run(source, &lookups, sink, round, &stop),
+            (Some(names), _) => plan.run(source, &lookups, &mut ResolvingSink::new(sink, names), round, &stop),
+        });
+        let (owners, netns_names) = enrichment.leave();
+        self.netns_names.replace(netns_names);
+        if self.is_repeated() && plan.demand().wants("change") {
+            self.owners.replace(owners);
+        }
+        all.stats.add(&stats);
+        let run = run?;
+        all.stats.add(&run.stats);
+        all.ended = run.ended;
+        Ok(())
+    }
+
+    /// The lookups that the plan or the source needs; of a replay only those that the recording holds.
+    fn wanted_lookups(&self, stats: &mut Accounting) -> Vec<LookupId> {
+        let is_needed = |id: &LookupId| self.plan.needs_lookup(*id) || self.provider.needs_lookup(*id);
+        let needed = LookupId::ALL.into_iter().filter(is_needed).collect();
+        asked::lookups(self.session.host(), self.plan.demand(), needed, stats)
+    }
+
+    /// True if rows of the round before may be written again as they are: it is known of every lookup whether it still
+    /// answers the same.
+    fn can_reuse_rows(&self, wanted: &[LookupId]) -> bool {
+        let is_known = |id: &LookupId| self.provider.compares(*id) || Enrichment::can_be_compared(*id);
+        self.is_repeated() && wanted.iter().all(is_known)
+    }
+
+    fn is_repeated(&self) -> bool {
+        self.request.repeat != Repeat::Once
+    }
+
+    /// Waits for the next round; false if the user ended the run meanwhile. The rounds of a replay follow each other at
+    /// once.
+    fn wait(&self, clock: &mut Rounds) -> bool {
+        let due = clock.next(now());
+        let wait_ns = u64::try_from(due.wait.as_nanos()).unwrap_or(u64::MAX);
+        self.session.host().is_replay() || self.session.sleep_until(sys::clock::monotonic_ns().saturating_add(wait_ns))
+    }
+}
+
+fn now() -> Duration {
+    Duration::from_nanos(sys::clock::monotonic_ns())
+}

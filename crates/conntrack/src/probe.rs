@@ -85,7 +85,8 @@ fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::source::{ConntrackSource, Options};
+    use crate::options::Options;
+    use crate::source::ConntrackSource;
     use record::{Demand, Next, Source};
 
     #[test]

@@ -11,7 +11,8 @@ use crate::backends::bpf::chains::Chains;
 use crate::backends::netlink::dump::CtTable;
 use crate::backends::seen::HandedOut;
 use crate::choose::{BPF_LACKS, Via};
-use crate::source::{ConntrackScan, ConntrackSource, Options};
+use crate::options::Options;
+use crate::source::{ConntrackScan, ConntrackSource};
 
 /// The entries of several namespaces, in the order of the ways into them.
 #[derive(Debug)]

@@ -146,7 +146,7 @@ fn round_of(
     let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
     let mut source = StatSource::new(&host, vec![way], options, Some(memory));
     let mut rows = Vec::new();
-    let stats = record::Source::run(&mut source, &record::Demand::new(&[], Vec::new()), &mut |row| {
+    let stats = record::Source::run(&source, &record::Demand::new(&[], Vec::new()), &mut |row| {
         let of = |counts: &StatCounts| counts.get(StatCounter::Drop).map_or("-".to_owned(), |n| n.to_string());
         let change = row.change.map_or("-", record::rows::Change::name);
         rows.push(format!("{change} {} {}", of(&row.counts), of(&row.grown)));

@@ -1,0 +1,277 @@
+//! Reading the table by one backend, and by another where that one fails.
+use netlink::DumpError;
+use record::rows::{Conntrack, Expectation, nat_need};
+use sys::{Errno, Host, NetNs, SysError};
+
+use crate::backends::bpf::cache::{Ask, BackendCache, key as walk_key, parts_for};
+use crate::backends::bpf::chains::Chains;
+use crate::backends::bpf::walk_filter::WalkFilter;
+use crate::backends::fault::ReadFailure;
+use crate::backends::netlink::dump::{CtTable, Dumped, KernelFilter, NetnsRef, dump_entries, dump_expectations, key};
+use crate::backends::proc::file as proc_file;
+use crate::backends::proc::line::parse_proc_line;
+use crate::backends::rows::Rows;
+use crate::backends::seen::Seen;
+use crate::choose::{Recorded, Via};
+use crate::options::Options;
+use crate::sizes::Size;
+
+/// How often a table is read again because its hash table was resized meanwhile.
+const RESIZED_RETRIES: u32 = 3;
+const RESIZED: &str =
+    "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
+
+/// Where a table is read, and with what.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadTarget<'h> {
+    pub(crate) host: &'h Host,
+    pub(crate) options: Options,
+    /// The namespace that is read; `None` is the calling thread's.
+    pub(crate) netns: Option<&'h NetNs>,
+    /// Where the loaded walk is kept; without it the walk is loaded for each reading.
+    pub(crate) cache: Option<&'h BackendCache>,
+    /// True for the entries of every namespace in one pass of the walk.
+    pub(crate) all: bool,
+}
+
+impl<'h> ReadTarget<'h> {
+    pub(crate) fn netns_ref(&self) -> NetnsRef<'h> {
+        NetnsRef { netns: self.netns, netns_id: self.options.netns_id }
+    }
+
+    /// The backends for which the host holds a recording of this table.
+    pub(crate) fn recorded(&self) -> Recorded {
+        let Options { netns_id, table, .. } = self.options;
+        Recorded {
+            netlink: [0, 2, 10].iter().any(|family| self.host.holds(&key(table, netns_id, *family))),
+            proc: self.host.holds(&proc_file::key(netns_id)),
+            bpf: self.host.holds(&walk_key(netns_id, self.all)),
+        }
+    }
+
+    /// True if netlink reads the entries that a broken walk leaves; in a replay, if it did so in the recording.
+    pub(crate) fn is_followed(&self) -> bool {
+        if self.host.is_replay() { self.recorded().netlink } else { self.options.via != Some(Via::Bpf) }
+    }
+
+    /// The request for a walk that fills the fields of the `need` bits. `note` is the stream's note in a recording.
+    pub(crate) fn walk_ask<'a>(&'a self, need: u64, filter: &'a WalkFilter, note: &'a str) -> Ask<'a> {
+        Ask {
+            netns: self.netns,
+            all: self.all,
+            parts: parts_for(need, self.all),
+            filter,
+            expired: need & nat_need::EXPIRED != 0,
+            note,
+            netns_id: self.options.netns_id,
+        }
+    }
+}
+
+/// The note of a dump in a recording: entries that the kernel's filter left out are missing in it. Empty without a filter.
+pub(crate) fn filter_note(filter: &KernelFilter) -> String {
+    let words = filter.words();
+    if words.is_empty() { words } else { format!("kernel filter: {words}") }
+}
+
+/// One reading of a table.
+pub(crate) struct TableReader<'s, 'h, 'r, 'f> {
+    pub(crate) target: &'s ReadTarget<'h>,
+    pub(crate) rows: Rows<'r, 'f>,
+    /// Lengths of the table's chains, if the walk has read it.
+    pub(crate) chains: Option<Chains>,
+    /// True if /proc was read.
+    pub(crate) by_proc: bool,
+}
+
+impl TableReader<'_, '_, '_, '_> {
+    /// Reads by the walk of the hash table. If the walk is unavailable, netlink takes over; if it breaks off, netlink reads
+    /// the entries that were not handed out.
+    pub(crate) fn by_walk(&mut self, need: u64, filter: &WalkFilter, kernel: &KernelFilter) -> Result<(), ReadFailure> {
+        let target = self.target;
+        let words = filter.words();
+        let note = if words.is_empty() { words } else { format!("filter of the walk: {words}") };
+        let own_cache;
+        let cache = match target.cache {
+            Some(cache) => cache,
+            None => {
+                own_cache = BackendCache::new();
+                &own_cache
+            }
+        };
+        let rows = &mut self.rows;
+        let walked = cache.walk(target.host, &target.walk_ask(need, filter, &note), rows);
+        match walked {
+            Ok(walked) => {
+                self.chains = walked.chains;
+                rows.stats.used(Via::Bpf.name());
+                Ok(())
+            }
+            Err(error) if rows.stats.rows() > 0 && rows.handed_out.is_noting() => {
+                rows.stats.used(Via::Bpf.name());
+                rows.stats.note(format!("the rest was read by netlink: {error}"));
+                rows.handed_out.finish();
+                if target.all { Ok(()) } else { self.by_netlink_or_proc(kernel) }
+            }
+            Err(error) if rows.stats.rows() > 0 || !target.is_followed() => Err(ReadFailure::Walk(error)),
+            Err(error) => {
+                rows.stats.note(format!("read by netlink: {error}"));
+                self.by_netlink_or_proc(kernel)
+            }
+        }
+    }
+
+    /// Reads by netlink; by /proc if netlink is unavailable and no backend was asked for.
+    pub(crate) fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), ReadFailure> {
+        let Options { via, table, .. } = self.target.options;
+        let before = self.rows.stats.rows();
+        match self.by_netlink(filter) {
+            Err(error)
+                if error.is_unavailable()
+                    && via != Some(Via::Netlink)
+                    && table == CtTable::Conntrack
+                    && self.rows.stats.rows() == before
+                    && !self.target.host.is_replay() =>
+            {
+                match self.by_proc() {
+                    Ok(()) => {
+                        self.rows.stats.note(format!("read from /proc/net/nf_conntrack, which knows less: {error}"));
+                        Ok(())
+                    }
+                    Err(proc) => Err(ReadFailure::NetlinkAndProc(error, proc)),
+                }
+            }
+            other => other.map_err(ReadFailure::Netlink),
+        }
+    }
+
+    fn by_netlink(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
+        let (host, options) = (self.target.host, self.target.options);
+        // A recording holds one stream of both families, or one for each.
+        let held = |family: &u8| host.holds(&key(options.table, options.netns_id, *family));
+        let families: &[u8] = match host.is_replay() {
+            true if held(&0) => &[0],
+            true => &[2, 10],
+            false => filter.families(),
+        };
+        // An empty table is recorded as an empty stream, or by its count (`ConntrackScan::is_empty`).
+        if host.is_replay() && !families.iter().any(held) {
+            let table = options.table.what();
+            return Err(DumpError::Io(SysError::new("replay", table, Errno::NOT_RECORDED)));
+        }
+        for family in families.iter().filter(|family| held(family)) {
+            let filter = filter.of_family(*family);
+            if options.table == CtTable::Expect {
+                self.expectations(*family)?;
+            } else {
+                self.entries_until_steady(&filter)?;
+            }
+            if self.rows.stopped {
+                break;
+            }
+        }
+        self.rows.stats.used(Via::Netlink.name());
+        Ok(())
+    }
+
+    // A dump of a hash table that is resized meanwhile misses entries and repeats others, and the kernel does not report it
+    // (no NLM_F_DUMP_INTR). The table is read again then, and entries that were handed out are left out.
+    fn entries_until_steady(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
+        let mut seen = Seen::new();
+        for _ in 0..=RESIZED_RETRIES {
+            if !self.entries(filter, &mut seen)? || self.rows.stopped {
+                return Ok(());
+            }
+            seen.watch();
+        }
+        self.rows.stats.incomplete(0, RESIZED);
+        Ok(())
+    }
+
+    // Returns true if the table was resized meanwhile. The number of buckets is read after each receive buffer and before
+    // any row of it is handed out: the kernel changes the number under the locks under which it moves entries.
+    fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
+        let (host, place) = (self.target.host, self.target.netns_ref());
+        let note = filter_note(filter);
+        let mut buckets = Size::of_buckets(host, place);
+        let before = buckets.read();
+        let (mut resized, mut block) = (false, u64::MAX);
+        let table = self.target.options.table;
+        let rows = &mut self.rows;
+        let done = dump_entries(host, place, table, filter, &note, |row, number| {
+            rows.stats.arrived(1);
+            if number != block && !resized {
+                block = number;
+                resized = buckets.read() != before;
+                if resized {
+                    seen.watch();
+                }
+            }
+            rows.row_unless_out(row, seen)
+        })?;
+        self.count(&done);
+        Ok(resized || buckets.read() != before)
+    }
+
+    fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
+        let rows = &mut self.rows;
+        let each = |row: &Expectation<'_>| {
+            rows.stats.arrived(1);
+            let master = row.master;
+            rows.row(&Conntrack {
+                netns_id: row.netns_id,
+                family: row.family,
+                orig: row.tuple,
+                timeout_s: row.timeout_s,
+                id: row.id,
+                helper: row.helper,
+                zone: row.zone,
+                master: Some(&master),
+                ..Conntrack::EMPTY
+            })
+        };
+        let done = dump_expectations(self.target.host, self.target.netns_ref(), family, each)?;
+        self.count(&done);
+        Ok(())
+    }
+
+    fn count(&mut self, done: &Dumped) {
+        let stats = &mut self.rows.stats;
+        stats.arrived(done.malformed);
+        stats.failed_rows(done.malformed, done.first_error);
+        stats.unknown_attrs(done.unknown_attrs);
+        if done.end.interrupted {
+            stats.incomplete(0, "the table changed while it was read: entries may be missing");
+        }
+        self.rows.stopped |= done.end.stopped;
+    }
+
+    /// Reads /proc/net/nf_conntrack, again if the hash table was resized meanwhile.
+    pub(crate) fn by_proc(&mut self) -> Result<(), SysError> {
+        self.by_proc = true;
+        let (host, place) = (self.target.host, self.target.netns_ref());
+        let rows = &mut self.rows;
+        let now_ns = Some(rows.now_ns);
+        // As by netlink, but every row is looked up from the start: a read returns a page of some twenty rows, and reading
+        // the number of buckets after each page would cost more.
+        let mut seen = Seen::new();
+        seen.watch();
+        for _ in 0..=RESIZED_RETRIES {
+            let mut buckets = Size::of_buckets(host, place);
+            let before = buckets.read();
+            let stopped = proc_file::lines(host, place, |line| {
+                rows.stats.arrived(1);
+                match parse_proc_line(line, place.netns_id, now_ns) {
+                    Ok(row) => rows.row_unless_out(&row, &mut seen),
+                    Err(error) => rows.failed(error),
+                }
+            })?;
+            rows.stats.used(Via::Proc.name());
+            if stopped || buckets.read() == before {
+                return Ok(());
+            }
+        }
+        rows.stats.incomplete(0, RESIZED);
+        Ok(())
+    }
+}

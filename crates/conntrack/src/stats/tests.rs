@@ -144,7 +144,7 @@ fn round_of(
     let host = Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into());
     let way = sys::NetnsTarget::here(7);
     let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
-    let mut source = StatSource::new(&host, vec![way], options, Some(memory));
+    let source = StatSource::new(&host, vec![way], options, Some(memory));
     let mut rows = Vec::new();
     let stats = record::Source::run(&source, &record::Demand::new(&[], Vec::new()), &mut |row| {
         let of = |counts: &StatCounts| counts.get(StatCounter::Drop).map_or("-".to_owned(), |n| n.to_string());

@@ -57,7 +57,7 @@ pub struct FollowNat<'h> {
     pub find: Option<FindNamespaces>,
     /// To dump what lives after events were lost: which namespaces, the calling thread's among them without a way in.
     pub resync: Option<FindNamespaces>,
-    /// Who knows tracker entries are; asked only if a column or the filter wants owners.
+    /// Finds the owners of entries; asked only if a column or the filter wants owners.
     pub holders: Option<Box<dyn FindOwners + 'h>>,
     /// True once the run shall end. Asked some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
@@ -307,7 +307,7 @@ impl<'h> NatEventStream<'h> {
         }
     }
 
-    /// One pass over one namespace's table: rows tracker event is `live`.
+    /// One pass over one namespace's table: rows whose event is `live`.
     fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
         let (counts, tracker) = (&mut self.counts, &mut self.tracker);
         let now_ns = clock::wall_ns();
@@ -360,7 +360,7 @@ impl<'h> NatEventStream<'h> {
             stats.add_reason(0, NOT_BY_BPF);
         }
         if self.resync.is_some() && !self.wanted.has(NatEventKind::Live) {
-            stats.add_reason(0, "--resync shows nothing: the filter leaves out rows tracker event is live");
+            stats.add_reason(0, "--resync shows nothing: the filter leaves out rows whose event is live");
         }
         let Counts { new, update, destroy, live } = self.counts;
         let dumped = if live > 0 { format!(", {live} found alive") } else { String::new() };

@@ -24,7 +24,7 @@ use crate::pushdown::named::mentions;
 use crate::pushdown::{PushdownContext, Split, TableFilter, split};
 use crate::source::{SocketSource, explain_table};
 
-/// What is said where only the walk gets to.
+/// The message where nothing but the walk reaches a namespace.
 const UNREACHABLE: &str = "nothing leads into a network namespace: of its sockets only TCP was read";
 
 /// The sockets of several namespaces, one after the other in the order of the ways into them.
@@ -37,8 +37,8 @@ pub struct AllNetnsSockets<'h> {
 }
 
 impl<'h> AllNetnsSockets<'h> {
-    /// Sockets of all namespaces that `ways` lead into; what `options` say of the namespace is not used. Entering needs CAP_SYS_ADMIN. What is
-    /// dear to open is kept in `cache`.
+    /// Sockets of all namespaces that `ways` lead into, whatever namespace `options` name. Entering a namespace needs
+    /// CAP_SYS_ADMIN. Loaded programs are kept in `cache`.
     pub fn new(
         host: &'h Host,
         options: Options,
@@ -104,7 +104,7 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
         if let Some((filter, choice)) = walk {
             explain.push(explain_table(choice, filter));
             let others = tables.iter().any(|table| table.proto != Proto::Tcp);
-            of_one.tables.retain(|table| table.filter.proto != Proto::Tcp);
+            of_one.plan.tables.retain(|table| table.filter.proto != Proto::Tcp);
             let rest = of_one.offer();
             offer.lacks = choice.lacks | if others { rest.lacks } else { 0 };
             offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };

@@ -31,7 +31,7 @@ pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::STORAGES
     | need::AUTOBOUND;
 
-/// `need` bits that /proc/net/packet has no answer for: of rings, fanout and memberships it tells nothing.
+/// `need` bits that /proc/net/packet does not answer: it shows no rings, fanout or memberships.
 pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::PACKET | need::FILTER;
 
 /// `need` bits that /proc/net/netlink has no answer for.
@@ -146,7 +146,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Whether the backend leaves out rows by itself: what the kernel cannot, the source does behind it.
+    /// True if the backend leaves out rows itself; the source tests what the kernel cannot.
     pub(crate) fn filters(via: Via) -> bool {
         via != Via::Proc
     }

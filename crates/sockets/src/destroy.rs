@@ -2,8 +2,8 @@
 //!
 //! The kernel finds the socket by its addresses, as it would for a packet, and then compares the cookie: what it
 //! closes is the socket that was read, or nothing. Its owner sees ECONNABORTED; the peer of a TCP connection gets a
-//! reset. A UDP socket is only disconnected and told: the program keeps its port. Needs CAP_NET_ADMIN in the
-//! namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; who chooses is elsewhere.
+//! reset. A UDP socket is only disconnected, and its program gets an error: it keeps its port. Needs CAP_NET_ADMIN in
+//! the namespace's user namespace and CONFIG_INET_DIAG_DESTROY. Knows one socket at a time; the choice is the caller's.
 //!
 //! Others are left alone: UDP-Lite has no `diag_destroy` (6.18 answers EOPNOTSUPP), and raw_diag closes the first
 //! socket that matches the addresses without looking at the cookie (net/ipv4/raw_diag.c).

@@ -3,7 +3,8 @@ use sys::Host;
 
 /// Sockets from which loading the walk pays for one reading. Measured: docs/adr/0006.
 pub(crate) const WORTH_LOADING: u64 = 8_000;
-/// The same where only sockets of one port are wanted: netlink turns the others away for little more than the walk does.
+/// The same where only sockets of one port are wanted: netlink turns the others away for little more than the walk
+/// does.
 pub(crate) const WORTH_LOADING_FOR_ONE_PORT: u64 = 150_000;
 /// The same where the table will be read again and again.
 pub(crate) const WORTH_LOADING_FOR_MANY: u64 = 2_000;
@@ -18,7 +19,7 @@ pub(crate) const WORTH_ITERATING: u64 = 5_000;
 const SOCKSTAT: &str = "/proc/thread-self/net/sockstat";
 const SOCKSTAT6: &str = "/proc/thread-self/net/sockstat6";
 
-/// TCP sockets of the calling thread's namespace; 0 if nobody tells, and not exact below `least`.
+/// TCP sockets of the calling thread's namespace; 0 if it is unknown, and not exact below `least`.
 ///
 /// One file of a few lines, and a second one if the first does not rule it out that there are `least`.
 pub fn tcp_sockets(host: &Host, least: u64) -> u64 {
@@ -37,7 +38,7 @@ pub fn tcp_sockets(host: &Host, least: u64) -> u64 {
     count(SOCKSTAT, &[("TCP:", "inuse"), ("TCP:", "tw")]) + count(SOCKSTAT6, &[("TCP6:", "inuse")])
 }
 
-/// TCP sockets of all namespaces together, without time-wait; 0 if nobody tells. One file.
+/// TCP sockets of all namespaces together, without time-wait; 0 if it is unknown. One file.
 #[cfg(feature = "bpf")]
 pub(crate) fn tcp_sockets_of_host(host: &Host) -> u64 {
     let mut text = Vec::new();
@@ -48,7 +49,7 @@ pub(crate) fn tcp_sockets_of_host(host: &Host) -> u64 {
     }
 }
 
-// The number behind `word` in the line that begins with `line`; 0 if there is none.
+// The number after `word` in the line that begins with `line`; 0 if there is none.
 fn number_in(text: &[u8], line: &str, word: &str) -> u64 {
     let text = String::from_utf8_lossy(text);
     let Some(found) = text.lines().find_map(|l| l.strip_prefix(line)) else { return 0 };

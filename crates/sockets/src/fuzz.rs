@@ -126,7 +126,10 @@ mod tests {
 
         /// Messages that begin well: a family, then anything.
         #[test]
-        fn any_tail(family in prop::sample::select(vec![1u8, 2, 10, 16, 17, 40, 44]), data in prop::collection::vec(any::<u8>(), 16..200)) {
+        fn any_tail(
+            family in prop::sample::select(vec![1u8, 2, 10, 16, 17, 40, 44]),
+            data in prop::collection::vec(any::<u8>(), 16..200),
+        ) {
             let mut data = data;
             data[0] = family;
             fuzz_sock_diag(&data);
@@ -134,7 +137,11 @@ mod tests {
 
         /// Rows whose length fits, of both families.
         #[test]
-        fn any_row(words in 6u8..40, family in prop::sample::select(vec![2u8, 10, 7]), data in prop::collection::vec(any::<u8>(), 160..400)) {
+        fn any_row(
+            words in 6u8..40,
+            family in prop::sample::select(vec![2u8, 10, 7]),
+            data in prop::collection::vec(any::<u8>(), 160..400),
+        ) {
             let mut data = data;
             (data[0], data[1]) = (words, family);
             fuzz_walk_block(&data);

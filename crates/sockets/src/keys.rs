@@ -9,6 +9,8 @@ use crate::backends::netlink::unix_diag::AF_UNIX;
 use crate::backends::netlink::vsock_diag::AF_VSOCK;
 use crate::backends::netlink::xdp_diag::AF_XDP;
 use crate::choose::Via;
+use crate::pushdown::TableFilter;
+use crate::pushdown::bytecode::Code;
 
 /// One dump or one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +170,7 @@ pub(crate) fn unfiltered_key(table: Table, netns_id: u64) -> String {
     format!("sockets/{}/netlink-unfiltered@{netns_id}", table.word())
 }
 
-/// The stream of the names that the lines of /proc/net/unix are told apart by.
+/// The stream of the names by which lines of /proc/net/unix are recognised.
 pub(crate) fn unix_names_key(netns_id: u64) -> String {
     format!("sockets/unix/netlink-names@{netns_id}")
 }
@@ -186,6 +188,14 @@ pub(crate) fn walked_listeners_key(netns_id: u64) -> String {
 /// The stream of a walk of the table that several namespaces share, by its place among all such tables.
 pub(crate) fn shared_key(table: usize) -> String {
     format!("sockets/tcp/bpf-shared-{table}@0")
+}
+
+/// What a recording notes of the filter that the kernel was given: sockets that it left out are missing in the stream.
+/// Without a `program` the kernel was given states, families and ports at most. Empty if nothing was left out.
+pub(crate) fn note_of(filter: &TableFilter, program: &[u8]) -> String {
+    let words =
+        if program.is_empty() { TableFilter { code: Code::True, ..filter.clone() }.words() } else { filter.words() };
+    if words.is_empty() { words } else { format!("kernel filter: {words}") }
 }
 
 /// True if a key is one of ours in this namespace.

@@ -1,4 +1,4 @@
-//! What a source of sockets is to read.
+//! What a source of sockets reads.
 use record::Proto;
 
 use crate::choose::Via;
@@ -15,7 +15,7 @@ pub struct Options {
     pub order: Vec<Proto>,
     /// Those of them that are read only if the filter speaks of protocols, or of fields that they alone have.
     pub if_named: &'static [Proto],
-    /// Nobody named a table: what this kernel lacks is not told, but for TCP, UDP and unix sockets.
+    /// The user named no table: of the tables that this kernel lacks, only TCP, UDP and unix sockets are reported.
     pub quiet: bool,
     /// What the kernel sends twice is handed out twice, as the old tools show it: netlink sockets of groups.
     pub as_sent: bool,
@@ -29,10 +29,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every table, both families, any backend. MPTCP, UDP-Lite and netlink sockets are read if the filter names them: for
-    /// the first the kernel crosses the whole host's table of tokens (2.5 ms for not one socket, where all the rest takes
-    /// 0.7), nobody has one of the second, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC and
-    /// AF_XDP sockets are read on the same condition: asking for them makes the kernel load their modules (docs/adr/0009).
+    /// Every table, both families, any backend. MPTCP, UDP-Lite and netlink sockets are read if the filter names them:
+    /// for the first the kernel crosses the whole host's table of tokens (2.5 ms for not one socket, where all the rest
+    /// takes
+    /// 0.7), the second are hardly ever used, and the third are many and of little interest. SCTP, DCCP, vsock, TIPC
+    /// and AF_XDP sockets are read on the same condition: asking for them makes the kernel load their modules
+    /// (docs/adr/0009).
     pub fn new(netns_id: u64) -> Options {
         let order = vec![
             Proto::Tcp,

@@ -1,5 +1,10 @@
-//! The source: a demand in, rows out, through whichever backend works. Start reading at [`SocketSource`].
-pub(crate) mod recorded;
+//! The source of sockets: takes a demand, decides how each table is read, and reads.
+//!
+//! [`SocketSource::scan`] decides everything, in this order: which tables can have rows that pass the filter, and what
+//! part of the filter each backend takes over ([`split`]); which backend reads each table ([`choose`]); what is copied
+//! of each socket. The result is a [`SocketScan`]. It explains itself to the engine ([`Scan::offer`]), and its
+//! [`ReadPlan`] is carried out by [`TableReader`], as often as the engine asks.
+mod recorded;
 
 use std::cell::RefCell;
 
@@ -8,11 +13,11 @@ use record::{Accounting, Demand, Each, Offer, Proto, Push, RowCache, RowStats, S
 use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
-use crate::backends::Run;
+use crate::backends::TableReader;
 use crate::backends::bpf::cache::{BackendCache, Program};
-pub(crate) use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
-pub(crate) use crate::backends::fault::fault_of;
+use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
 use crate::backends::handed_out::HandedOut;
+use crate::backends::plan::{PlannedTable, ReadPlan};
 use crate::choose::{Choice, Facts, Recorded, Via, Walk, backends, choose};
 use crate::expected::{
     self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
@@ -22,18 +27,17 @@ use crate::keys::{self, Table};
 use crate::options::Options;
 use crate::pushdown::named::{expects, is_in_every_kernel, mentions};
 use crate::pushdown::{PushdownContext, Split, TableFilter, split};
-pub(crate) use recorded::note_of;
 
-/// The kernel's sockets. Reads the calling thread's network namespace unless told otherwise.
+/// The sockets of one network namespace: that of the calling thread, or the one named by [`SocketSource::inside`].
 #[derive(Debug)]
 pub struct SocketSource<'h> {
-    pub(crate) host: &'h Host,
-    pub(crate) options: Options,
-    pub(crate) netns: Option<&'h NetNs>,
-    /// Where a loaded program is kept; its own place if nobody lends one.
+    host: &'h Host,
+    options: Options,
+    netns: Option<&'h NetNs>,
+    /// The session's cache of loaded programs; without one the source uses its own.
     cache: Option<&'h BackendCache>,
     own_cache: BackendCache,
-    /// What a walk has handed out that this finishes.
+    /// What a walk that broke off has handed out, if this source reads the rest.
     rest_of: Option<&'h RefCell<HandedOut>>,
 }
 
@@ -43,81 +47,88 @@ impl<'h> SocketSource<'h> {
         SocketSource { host, options, netns: None, cache: None, own_cache: BackendCache::new(), rest_of: None }
     }
 
-    /// Sockets of another namespace, which is entered for the time of opening. Needs CAP_SYS_ADMIN.
+    /// Sockets of another namespace, which is entered while sockets and files are opened. Needs CAP_SYS_ADMIN.
     pub fn inside(mut self, netns: &'h NetNs) -> SocketSource<'h> {
         self.netns = Some(netns);
         self
     }
 
-    /// Keeps what is dear to open in `cache`, for the next source of the same session.
+    /// Keeps loaded programs in `cache`, for the next source of the same session.
     pub fn with_cache(mut self, cache: &'h BackendCache) -> SocketSource<'h> {
         self.cache = Some(cache);
         self
     }
 
-    /// Leaves out what a walk has handed out that broke off.
+    /// Leaves out the rows that a walk has handed out before it broke off.
     pub(crate) fn finishing(mut self, walk: &'h RefCell<HandedOut>) -> SocketSource<'h> {
         self.rest_of = Some(walk);
         self
     }
 
-    pub(crate) fn cache(&self) -> &BackendCache {
+    fn cache(&self) -> &BackendCache {
         self.cache.unwrap_or(&self.own_cache)
     }
 
-    /// Chooses the tables that `demand` needs, and of each the backend and the filter.
-    pub(crate) fn scan(&self, demand: &Demand<Sockets>) -> SocketScan<'_, 'h> {
+    /// Decides which tables `demand` needs, and of each table the backend and the filter.
+    pub(crate) fn scan(&self, demand: &Demand<Sockets>) -> SocketScan<'_> {
         // A recording is filtered by the engine; only tables that cannot have such rows are left out. Every backend
         // filters but /proc, which is read only where the user asks for it or another one fails.
         let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
         let Split { tables, pushed } = self.split(demand, &filters);
-        let planned = |filter: TableFilter| {
-            let reports_absence = self.reports_absence(demand, filter.proto);
-            PlannedTable { choice: self.choose(demand, &filter), reports_absence, filter }
-        };
         let counted = is_counted(demand);
-        SocketScan {
-            source: self,
+        let parts = parts_of(self.host, demand.need, counted);
+        let planned = |filter: TableFilter| PlannedTable {
+            choice: self.choose_backend(demand, &filter, counted, parts),
+            reports_absence: self.reports_absence(demand, filter.proto),
+            filter,
+        };
+        let plan = ReadPlan {
+            host: self.host,
+            options: &self.options,
+            netns: self.netns,
+            cache: self.cache(),
             tables: tables.into_iter().map(planned).collect(),
-            pushed,
             need: demand.need,
             repeated: demand.repeated,
-            counted,
-            parts: parts_of(self.host, demand.need, counted),
-            narrower: if self.host.is_replay() { self.narrower_filters(demand) } else { Vec::new() },
-        }
+            parts,
+        };
+        let missing = if self.host.is_replay() { self.narrower_filters(demand) } else { Vec::new() };
+        let recorded_filters = if self.host.is_replay() { self.recorded_filters().collect() } else { Vec::new() };
+        SocketScan { plan, pushed, counted, missing, recorded_filters, rest_of: self.rest_of }
     }
 
+    /// The tables that can have rows which pass the filter, in the order of the options.
     fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
         let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, filters)
     }
 
-    // Whether a table that cannot be read is worth a word.
-    pub(crate) fn reports_absence(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
+    /// True if a kernel without this table is worth a message.
+    fn reports_absence(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
         is_in_every_kernel(proto) || (!self.options.quiet && expects(demand, proto))
     }
 
-    pub(crate) fn choose(&self, demand: &Demand<Sockets>, filter: &TableFilter) -> Choice {
-        let TableFilter { proto, states, .. } = *filter;
-        let both: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
-        let held = |via| both.iter().chain(keys::tables_of(proto)).any(|table| self.host.holds(&self.key(*table, via)));
+    /// The backend of one table. In a replay it is one that the recording has.
+    fn choose_backend(&self, demand: &Demand<Sockets>, filter: &TableFilter, counted: bool, parts: u32) -> Choice {
+        let proto = filter.proto;
+        let both_families: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
+        let tables = || both_families.iter().chain(keys::tables_of(proto));
+        let holds = |via| tables().any(|table| self.host.holds(&keys::key(*table, via, self.options.netns_id)));
         let recorded = self.host.is_replay().then(|| Recorded {
-            netlink: held(Via::Netlink),
-            bpf: held(Via::Bpf),
-            proc: held(Via::Proc),
+            netlink: holds(Via::Netlink),
+            bpf: holds(Via::Bpf),
+            proc: holds(Via::Proc),
         });
-        let counted = is_counted(demand);
-        let few_states = states & !IN_SMALL_TABLES == 0;
+        let few_states = filter.states & !IN_SMALL_TABLES == 0;
         let one_port = filter.sport != 0 || filter.dport != 0;
-        let walk = || self.walk(demand, parts_of(self.host, demand.need, counted), one_port);
-        let via = self.options.via;
-        choose(&Facts { proto, need: demand.need, counted, few_states, via, recorded, walk: &walk })
+        let walk = || self.whether_walk_pays(parts, demand.repeated, one_port);
+        choose(&Facts { proto, need: demand.need, counted, few_states, via: self.options.via, recorded, walk: &walk })
     }
 
-    // Whether the walk of TCP's tables is possible and pays.
-    fn walk(&self, demand: &Demand<Sockets>, parts: u32, one_port: bool) -> Walk {
+    /// Whether a BPF program may read TCP here, and costs less than netlink. Reads a file or two of /proc/net, unless
+    /// that is decided without them.
+    fn whether_walk_pays(&self, parts: u32, repeated: bool, one_port: bool) -> Walk {
         if !cfg!(feature = "bpf") || self.netns.is_some() {
             return Walk::TooFew;
         }
@@ -127,34 +138,24 @@ impl<'h> SocketSource<'h> {
             Some(_) => return Walk::TooFew,
             None => {}
         }
-        let (least, why) = match (self.cache().loaded(parts), demand.repeated) {
-            (Some(Program::Walk), _) => (WORTH_WALKING, "the program is loaded"),
-            (Some(Program::Iterator), _) => (WORTH_ITERATING, "the program is loaded"),
-            (None, _) if self.cache().was_refused() => {
-                (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays")
-            }
-            (None, true) => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
-            (None, false) if one_port => (WORTH_LOADING_FOR_ONE_PORT, "so many sockets that loading a program pays"),
-            (None, false) => (WORTH_LOADING, "so many sockets that loading a program pays"),
-        };
-        let least = self.options.walk_from.unwrap_or(least);
+        let (measured, why) = self.sockets_from_which_it_pays(parts, repeated, one_port);
+        let least = self.options.walk_from.unwrap_or(measured);
         if expected::tcp_sockets(self.host, least) < least {
             return Walk::TooFew;
         }
-        match self.cache().why_no_program() {
-            Some(why_not) => Walk::No(why_not),
-            None => Walk::Pays(why),
+        self.cache().why_no_program().map_or(Walk::Pays(why), Walk::No)
+    }
+
+    /// The number of TCP sockets from which a program costs less than netlink, as measured, and the reason in words.
+    fn sockets_from_which_it_pays(&self, parts: u32, repeated: bool, one_port: bool) -> (u64, &'static str) {
+        match self.cache().loaded(parts) {
+            Some(Program::Walk) => (WORTH_WALKING, "the program is loaded"),
+            Some(Program::Iterator) => (WORTH_ITERATING, "the program is loaded"),
+            None if self.cache().was_refused() => (WORTH_LOADING_ITERATOR, "so many sockets that an iterator pays"),
+            None if repeated => (WORTH_LOADING_FOR_MANY, "many sockets, read again and again: loading a program pays"),
+            None if one_port => (WORTH_LOADING_FOR_ONE_PORT, "so many sockets that loading a program pays"),
+            None => (WORTH_LOADING, "so many sockets that loading a program pays"),
         }
-    }
-
-    // Whether the iterator is worth its load where the walk cannot be had.
-    pub(crate) fn iterator_pays(&self, repeated: bool) -> bool {
-        let least = self.options.walk_from.unwrap_or(iterator_from(repeated));
-        self.options.via == Some(Via::Bpf) || expected::tcp_sockets(self.host, least) >= least
-    }
-
-    pub(crate) fn key(&self, table: Table, via: Via) -> String {
-        keys::key(table, via, self.options.netns_id)
     }
 }
 
@@ -168,80 +169,65 @@ impl PushdownContext for SocketSource<'_> {
     }
 }
 
-fn iterator_from(repeated: bool) -> u64 {
-    if repeated { WORTH_ITERATING } else { WORTH_LOADING_ITERATOR }
-}
-
-/// One table of a scan.
-#[derive(Debug)]
-pub(crate) struct PlannedTable {
-    pub(crate) choice: Choice,
-    pub(crate) filter: TableFilter,
-    /// True if a kernel without this table is worth a word.
-    pub(crate) reports_absence: bool,
-}
-
-/// A reading of the sockets of one namespace, prepared.
-#[derive(Debug)]
-pub(crate) struct SocketScan<'s, 'h> {
-    pub(crate) source: &'s SocketSource<'h>,
-    pub(crate) tables: Vec<PlannedTable>,
-    pushed: Vec<Push>,
-    /// `need` bits of the demand.
-    pub(crate) need: u64,
-    /// True if the demand says that it will be read again.
-    pub(crate) repeated: bool,
-    /// True if of `tcp_info` only members are wanted that the walk copies.
-    counted: bool,
-    /// What the walk is to copy of each socket.
-    pub(crate) parts: u32,
-    /// Filters that a recording was made with and that leave out rows of this demand.
-    narrower: Vec<&'s str>,
-}
-
 impl Source<Sockets> for SocketSource<'_> {
     fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
         Box::new(self.scan(demand))
     }
 }
 
-impl SocketScan<'_, '_> {
+/// A reading of the sockets of one namespace: everything is decided, nothing is read yet.
+#[derive(Debug)]
+pub(crate) struct SocketScan<'s> {
+    pub(crate) plan: ReadPlan<'s>,
+    /// What becomes of each part of the filter.
+    pushed: Vec<Push>,
+    /// True if the demand wants members of `tcp_info`, and none but those that a walk copies.
+    counted: bool,
+    /// Filters of the recording that left out sockets which this demand wants.
+    missing: Vec<&'s str>,
+    /// Every filter that the recording was made with.
+    recorded_filters: Vec<&'s str>,
+    rest_of: Option<&'s RefCell<HandedOut>>,
+}
+
+impl SocketScan<'_> {
     fn read(&self, cache: Option<&dyn RowCache>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         let mut stats = RowStats::default();
-        for filter in &self.narrower {
+        for filter in &self.missing {
             stats.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
         }
         let own = RefCell::default();
-        Run::new(self, cache, each, stats, self.source.rest_of.unwrap_or(&own)).through(&self.tables)
+        TableReader::new(&self.plan, cache, each, stats, self.rest_of.unwrap_or(&own)).read()
     }
-}
 
-impl Scan<Sockets> for SocketScan<'_, '_> {
-    fn offer(&self) -> Offer {
-        let source = self.source;
-        let used = |via| self.tables.iter().any(|table| table.choice.via == via);
-        let door = match (used(Via::Bpf), used(Via::Netlink), used(Via::Proc)) {
+    /// The backends in use, as text.
+    fn backend_names(&self) -> &'static str {
+        let used = |via| self.plan.tables.iter().any(|table| table.choice.via == via);
+        match (used(Via::Bpf), used(Via::Netlink), used(Via::Proc)) {
             (true, true, true) => "bpf, netlink, proc",
             (true, true, false) => "bpf, netlink",
             (true, false, true) => "bpf, proc",
             (true, false, false) => Via::Bpf.name(),
             (false, true, true) => "netlink, proc",
             (false, false, true) => Via::Proc.name(),
-            _ => Via::Netlink.name(),
-        };
-        let mut explain: Vec<String> =
-            self.tables.iter().map(|table| explain_table(&table.choice, &table.filter)).collect();
-        if self.tables.is_empty() {
+            (false, _, false) => Via::Netlink.name(),
+        }
+    }
+}
+
+impl Scan<Sockets> for SocketScan<'_> {
+    fn offer(&self) -> Offer {
+        let ReadPlan { host, options, ref tables, .. } = self.plan;
+        let mut explain: Vec<String> = tables.iter().map(|table| explain_table(&table.choice, &table.filter)).collect();
+        if tables.is_empty() {
             explain.push("no table can have such rows: nothing is read".into());
         }
-        if source.host.is_replay() {
-            explain.extend(source.recorded_filters().map(|note| format!("recorded with a {note}")));
-        }
-        let lacks = self.tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
-        let protos: Vec<Proto> = self.tables.iter().map(|table| table.filter.proto).collect();
-        let forced = source.options.via.filter(|_| !source.host.is_replay());
+        explain.extend(self.recorded_filters.iter().map(|note| format!("recorded with a {note}")));
+        let lacks = tables.iter().fold(0, |lacks, table| lacks | table.choice.lacks);
+        let protos: Vec<Proto> = tables.iter().map(|table| table.filter.proto).collect();
+        let forced = options.via.filter(|_| !host.is_replay());
         let backends = forced.map_or_else(Vec::new, |forced| backends(forced, &protos, self.counted));
-        Offer { door, pushed: self.pushed.clone(), lacks, backends, explain }
+        Offer { door: self.backend_names(), pushed: self.pushed.clone(), lacks, backends, explain }
     }
 
     fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {

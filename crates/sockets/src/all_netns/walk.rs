@@ -9,6 +9,8 @@ use sys::{Errno, NetnsTarget, WalkError};
 use super::{AllNetnsSockets, Rest, Round};
 use crate::backends::bpf::cache::{WalkRequest, WalkScope};
 use crate::backends::bpf::rows::part;
+use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
+use crate::backends::fault::fault_of as fault_of_errno;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 use crate::backends::rows::{RowOutput, WalkOutput};
@@ -18,7 +20,6 @@ use crate::keys::{self, Table};
 use crate::options::Options;
 use crate::pushdown::TableFilter;
 use crate::pushdown::bytecode::Code;
-use crate::source::{IN_SMALL_TABLES, fault_of as fault_of_errno, is_counted, note_of, parts_of};
 
 /// Sockets that are bound and nothing else stand in a table that the walk does not cross.
 const BOUND: u32 = 1 << State::BOUND_INACTIVE.0;
@@ -241,7 +242,7 @@ impl Walker<'_, '_> {
         let (host, filter) = (self.every.host, self.filter);
         let small = matches!(scope, WalkScope::AllListeners | WalkScope::ListenersOf(_));
         let table = if small { 1 << State::LISTEN.0 } else { !(1 << State::CLOSE.0) & !IN_SMALL_TABLES };
-        let note = note_of(filter, &[]);
+        let note = keys::note_of(filter, &[]);
         if host.is_replay() {
             let narrower = host.notes().iter().find(|(of, was)| **of == *key && !was.is_empty() && **was != *note);
             if let Some((_, was)) = narrower {

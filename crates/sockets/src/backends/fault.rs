@@ -6,7 +6,7 @@ use netlink::DumpError;
 use record::{Proto, SourceFault};
 use sys::{Errno, SysError};
 
-/// Neither backend opened.
+/// Neither netlink nor /proc could be read.
 #[derive(Debug)]
 pub(crate) struct NoBackend {
     pub(crate) netlink: DumpError,
@@ -105,7 +105,7 @@ pub(crate) fn fault_of(errno: Option<Errno>) -> SourceFault {
     }
 }
 
-// The kernel has no such table, or the run that was recorded found none.
+// True if the kernel has no such table, or the recorded run found none.
 pub(crate) fn lacks_table(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::NOT_RECORDED)
 }

@@ -2,7 +2,7 @@
 //!
 //! A walk that breaks off has handed out whole chains of the kernel's tables, so of all sockets with the same ends
 //! (SO_REUSEPORT listeners) either all are out or none. Netlink reads everything once more, and as many rows of the
-//! same ends as are out are left out: no socket is taken for another one, whatever its ends are. Sockets that came or
+//! same ends as are out are left out: no socket is confused with another, whatever its ends are. Sockets that came or
 //! went meanwhile are as in any reading of a table that changes.
 use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
-//! One run through the tables: each by its backend, and by the next one where that fails.
+//! Reading tables of sockets: each by its backend, and by the next one where that fails.
 pub(crate) mod bpf;
 pub(crate) mod fault;
 pub(crate) mod handed_out;
 pub(crate) mod netlink;
+pub(crate) mod plan;
 pub(crate) mod proc;
 pub(crate) mod rows;
 mod unix;
@@ -17,52 +18,62 @@ use record::{Accounting, Each, Proto, RowCache, RowStats, SourceError, SourceFau
 use self::bpf::IN_SMALL_TABLES;
 use crate::backends::fault::NotRecorded;
 use crate::backends::handed_out::HandedOut;
+use crate::backends::plan::{PlannedTable, ReadPlan};
 use crate::backends::proc::unix_lines::UnixCounts;
 use crate::choose::Via;
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
-use crate::source::{PlannedTable, SocketScan, SocketSource};
 
-/// One run: what it has to say, where rows go, the row counts.
-pub(crate) struct Run<'s, 'h, 'e, 'f> {
-    source: &'s SocketSource<'h>,
-    scan: &'s SocketScan<'s, 'h>,
+/// Reads the tables of a plan once.
+pub(crate) struct TableReader<'s, 'e, 'f> {
+    plan: &'s ReadPlan<'s>,
     /// What a walk has handed out.
     handed_out: &'e RefCell<HandedOut>,
     each: &'e mut Each<'f, Sockets>,
-    /// Who knows rows by their bytes.
+    /// Knows rows of the round before by their bytes.
     cache: Option<&'e dyn RowCache>,
     stats: RowStats,
-    /// Whether it is worth a word if the table read now is one that this kernel lacks.
-    tells: bool,
-    /// `need` bits that the backend of the table read now lacks.
+    /// True if a kernel that lacks the table being read is worth a message.
+    reports_absence: bool,
+    /// `need` bits that the backend of the table being read lacks.
     lacks: u64,
     /// What /proc/net/unix adds to the table that netlink reads.
     unix: Option<UnixCounts>,
-    /// True while netlink reads what stands beside the walk.
+    /// True while netlink reads the small tables beside a walk.
     listeners: bool,
+    /// True once no more rows are wanted.
     stopped: bool,
     /// The first table that gave nothing at all.
     failure: Option<SourceError>,
 }
 
-impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
+impl<'s, 'e, 'f> TableReader<'s, 'e, 'f> {
     pub(crate) fn new(
-        scan: &'s SocketScan<'s, 'h>,
+        plan: &'s ReadPlan<'s>,
         cache: Option<&'e dyn RowCache>,
         each: &'e mut Each<'f, Sockets>,
         stats: RowStats,
         handed_out: &'e RefCell<HandedOut>,
-    ) -> Run<'s, 'h, 'e, 'f> {
-        let (source, lacks) = (scan.source, 0);
-        let (tells, listeners, stopped, failure) = (true, false, false, None);
-        Run { source, scan, handed_out, each, cache, stats, tells, lacks, unix: None, listeners, stopped, failure }
+    ) -> TableReader<'s, 'e, 'f> {
+        TableReader {
+            plan,
+            handed_out,
+            each,
+            cache,
+            stats,
+            reports_absence: true,
+            lacks: 0,
+            unix: None,
+            listeners: false,
+            stopped: false,
+            failure: None,
+        }
     }
 
-    /// Reads `tables` one after the other, until no more rows are wanted.
-    pub(crate) fn through(mut self, tables: &[PlannedTable]) -> Result<Accounting, SourceError> {
-        for table in tables {
-            (self.tells, self.lacks) = (table.reports_absence, table.choice.lacks);
+    /// Reads the tables one after the other, until no more rows are wanted. Fails if none of them could be read.
+    pub(crate) fn read(mut self) -> Result<Accounting, SourceError> {
+        for table in &self.plan.tables {
+            (self.reports_absence, self.lacks) = (table.reports_absence, table.choice.lacks);
             self.table(table);
             if self.stopped {
                 break;
@@ -74,8 +85,8 @@ impl<'s, 'h, 'e, 'f> Run<'s, 'h, 'e, 'f> {
     fn table(&mut self, planned: &PlannedTable) {
         let filter = &planned.filter;
         if filter.proto == Proto::Tcp && filter.states & !IN_SMALL_TABLES != 0 {
-            self.source.cache().first().set(Some(planned.choice.via));
-            self.source.cache().pass_over(planned.choice.no_walk);
+            self.plan.cache.first().set(Some(planned.choice.via));
+            self.plan.cache.pass_over(planned.choice.no_walk);
         }
         if planned.choice.via == Via::Bpf {
             return self.by_walk(filter);

@@ -1,7 +1,7 @@
 //! The last steps of every socket on its way out of a backend.
 //!
-//! Each row goes through the same steps, whichever backend read it: it is counted as arrived; the filter that the source
-//! took over is tested; rows that are out already are left out; what remains is counted and given to the engine.
+//! Each row goes through the same steps, whichever backend read it: it is counted as arrived; the filter that the
+//! source took over is tested; rows that are out already are left out; what remains is counted and given to the engine.
 //! Two things make a row come twice. The kernel's table may change while it is read: [`Window`] remembers the latest
 //! rows. And a walk may break off, after which netlink reads everything once more: [`HandedOut`] knows what the walk
 //! has given.

@@ -5,7 +5,7 @@ use netlink::{DumpError, Query};
 use record::State;
 use sys::SysError;
 
-use crate::backends::Run;
+use crate::backends::TableReader;
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::backends::netlink::unix_diag::{UnixDecoder, request_names};
 use crate::backends::proc::file::ProcFile;
@@ -20,15 +20,15 @@ use crate::pushdown::TableFilter;
 /// How often the file and the names are read anew while sockets come and go between the two.
 const ATTEMPTS: u32 = 3;
 
-/// What is said where lines cannot be told from parts of paths.
+/// The message where lines cannot be distinguished from parts of paths.
 const UNPROVEN: &str = "rows of unix sockets may be forged: /proc/net/unix shows paths as they are, \
                         and one with a line break in it imitates rows; only netlink tells them apart";
 
-impl Run<'_, '_, '_, '_> {
+impl TableReader<'_, '_, '_> {
     /// Reads /proc/net/unix for what netlink lacks; `None` if that is not wanted, not here, or not recorded.
     pub(crate) fn unix_counts(&mut self) -> Option<UnixCounts> {
         let wants = record::rows::need::UNIX_REFS;
-        if self.scan.need & wants == 0 || self.lacks & wants != 0 {
+        if self.plan.need & wants == 0 || self.lacks & wants != 0 {
             return None;
         }
         let mut text = Vec::new();
@@ -57,7 +57,7 @@ impl Run<'_, '_, '_, '_> {
 
     /// Hands out the connections that wait for accept: netlink does not have them, because they have no inode.
     pub(crate) fn unix_waiting(&mut self, counts: &UnixCounts, filter: &TableFilter) {
-        let netns_id = self.source.options.netns_id;
+        let netns_id = self.plan.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
@@ -110,7 +110,7 @@ impl Run<'_, '_, '_, '_> {
 
     /// Hands out the lines that `lines` gives, as long as its callback says that more are wanted.
     fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
-        let netns_id = self.source.options.netns_id;
+        let netns_id = self.plan.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
@@ -127,9 +127,9 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn unix_text(&mut self, into: &mut Vec<u8>) -> Result<(), SysError> {
-        let source = self.source;
-        let key = source.key(Table::Unix, Via::Proc);
-        let file = ProcFile { host: source.host, netns: source.netns, table: Table::Unix, key };
+        let plan = self.plan;
+        let key = plan.key(Table::Unix, Via::Proc);
+        let file = ProcFile { host: plan.host, netns: plan.netns, table: Table::Unix, key };
         match file.text(into) {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -145,18 +145,18 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn unix_names(&mut self) -> Result<SocketNames, DumpError> {
-        let source = self.source;
-        let (key, request) = (keys::unix_names_key(source.options.netns_id), request_names());
+        let plan = self.plan;
+        let (key, request) = (keys::unix_names_key(plan.options.netns_id), request_names());
         let ask = Query {
             what: Table::Unix.what(),
             protocol: NETLINK_SOCK_DIAG,
             request: &request,
             key: &key,
             note: "",
-            netns: source.netns,
+            netns: plan.netns,
         };
         let (mut names, mut decoder) = (SocketNames::default(), UnixDecoder::new(0));
-        netlink::dump(source.host, &ask, |part| {
+        netlink::dump(plan.host, &ask, |part| {
             if let Ok(row) = decoder.decode(part.payload) {
                 names.add(row.inode, row.unix.and_then(|part| part.path), row.state == State::LISTEN);
             }

@@ -8,10 +8,10 @@
 //!
 //! A key names one object of the kernel and no other: its cookie, its address (mixed with a key of this run), or what
 //! the kernel gives to one alone (an inode). Ends are no key: any number of sockets may have the same (SO_REUSEPORT).
-//! Rows of an interface that tells no such key are never taken for each other, even where the kernel hands one out
+//! Rows of an interface without such a key are never taken for each other, even where the kernel hands one out
 //! twice.
 
-/// Sets of the memory; a row's key tells the set.
+/// Sets of the memory; a row's key determines the set.
 const SETS: usize = 512;
 /// Keys a set remembers. With 512 sets a double that comes 256 rows later is missed once in 500 times, one that comes
 /// 50 rows later never; the whole has 16 KiB, and a look-up touches half a cache line (about 2 ns).

@@ -1,8 +1,8 @@
 //! The room for flows of one interval, divided so that no user fills it for all: for events that are added up here.
 //!
 //! The same rule as in crates/bpf/c/sockets_events.bpf.c: the first [`FREE`] flows take entries as they come; each
-//! further one is charged to an account, which may take a [`PART`]th of what is left of [`SHARED`] more. Flows without a
-//! share are added up in the row of their account.
+//! further one is charged to an account, which may take a [`PART`]th of what is left of [`SHARED`] more. Flows without
+//! a share are added up in the row of their account.
 use record::rows::{Direction, SocketEvent};
 use std::collections::HashMap;
 

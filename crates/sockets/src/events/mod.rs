@@ -1,8 +1,8 @@
 //! Connections as they open and close: what `sockets --follow` shows.
 //!
-//! Two backends. The BPF program tells of every opening and closing with its owner and misses none. Without it the
+//! Two backends. The BPF program reports every opening and closing with its owner and misses none. Without it the
 //! kernel's word of destroyed sockets gives the closings, and looking at the table again and again the openings: then
-//! short connections show only their end, and nobody tells who held them. Start reading at [`LiveConnections`].
+//! short connections show only their end, and owners are unknown. Start reading at [`LiveConnections`].
 mod bpf;
 mod flow_key;
 mod flow_shares;
@@ -53,7 +53,7 @@ pub struct LiveConnections<'h> {
     shut: Option<String>,
     /// What the better backend does without here.
     left_out: Vec<String>,
-    /// Connections that came in and were told of without a process; `None` where hooks could have told.
+    /// Incoming connections that were reported without a process; `None` where hooks report it.
     nameless: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl<'h> LiveConnections<'h> {
         &self.left_out
     }
 
-    /// True if processes are told of with their connections.
+    /// True if processes are reported with their connections.
     pub fn knows_owners(&self) -> bool {
         matches!(self.backend, Backend::BpfEvents(_))
     }
@@ -156,7 +156,7 @@ fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
 const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from attaching \
                              there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
 
-/// The footer's sentence where hooks would have told more.
+/// The footer's sentence where hooks would have shown more.
 const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
                         what tells it in time";
 

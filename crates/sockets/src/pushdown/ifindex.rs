@@ -19,7 +19,7 @@ const IFLA_IFNAME: u16 = 3;
 /// IFNAMSIZ, the NUL counted.
 const NAME_MAX: usize = 16;
 
-/// The index, `None` if there is no such interface or nobody tells. One exchange, four system calls.
+/// The index, `None` if there is no such interface or the kernel does not answer. One exchange, four system calls.
 pub(crate) fn of(host: &Host, netns: Option<&NetNs>, netns_id: u64, name: &[u8]) -> Option<u32> {
     if name.is_empty() || name.len() >= NAME_MAX || name.contains(&0) {
         return None;

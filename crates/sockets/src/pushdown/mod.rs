@@ -93,10 +93,10 @@ impl TableFilter {
         *self == TableFilter::all(self.proto, Families::Both)
     }
 
-    /// Whether a row passes: for backends that cannot filter, and behind those of which it is not certain that they do.
+    /// True if a row passes. For backends that cannot filter, and for those that may not filter everything.
     pub(crate) fn admits(&self, row: &Socket<'_>) -> bool {
         let state = 1u32.checked_shl(row.state.0.into()).unwrap_or(0);
-        // A state that nobody knows yet is part of everything.
+        // A state that is not known yet is part of everything.
         (self.states == STATES_ALL || state & self.states != 0)
             && self.families.has(row.family)
             && (self.sport == 0 || self.sport == row.local.port)
@@ -139,7 +139,7 @@ pub(crate) struct Split {
     pub(crate) pushed: Vec<Push>,
 }
 
-/// Splits `conjuncts` for the tables in `order`. `filters(proto)` tells whether that table's backend can filter.
+/// Splits `conjuncts` for the tables in `order`. `filters(proto)` is true if that table's backend can filter.
 pub(crate) fn split(
     conjuncts: &[Expr],
     order: &[Proto],

@@ -22,8 +22,8 @@ pub(crate) fn mentions(demand: &Demand<Sockets>, proto: Proto) -> bool {
 
 /// True if the user expects rows of this table, so that its absence is worth a message.
 ///
-/// `proto != tcp` mentions every table. A table that many kernels lack is expected only if its own name (`proto = sctp`)
-/// or a field of its own is tested.
+/// `proto != tcp` mentions every table. A table that many kernels lack is expected only if its own name (`proto =
+/// sctp`) or a field of its own is tested.
 pub(crate) fn expects(demand: &Demand<Sockets>, proto: Proto) -> bool {
     match proto {
         Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp => any_test(demand, |field, test| {

@@ -151,8 +151,8 @@ fn root_without_the_right_the_names_are_told() {
     assert!(text.ends_with(", …): operation not permitted (needs CAP_SYS_ADMIN)"), "{text}");
 }
 
-/// The walk of all and a dump of each: the same rows of quiet namespaces, one with a table of its own among them, and of
-/// one that nothing leads to any more.
+/// The walk of all and a dump of each: the same rows of quiet namespaces, one with a table of its own among them, and
+/// of one that nothing leads to any more.
 #[cfg(feature = "bpf")]
 #[test]
 fn root_one_pass_has_what_each_has() {

@@ -250,8 +250,8 @@ fn root_netlink_and_proc_agree_on_netlink_sockets() {
             let rows = words(Proto::Netlink, via, wanted, IN_FILE);
             rows.into_iter().filter(|row| !row.contains("sock_diag")).map(|row| row.replace("1,5,33", "1,5")).collect()
         };
-        // The kernel keeps the netlink sockets of all namespaces in one table a protocol, and the file leaves out rows of
-        // one that grows or shrinks meanwhile.
+        // The kernel keeps the netlink sockets of all namespaces in one table a protocol, and the file leaves out rows
+        // of one that grows or shrinks meanwhile.
         let mut by_netlink = Vec::new();
         lab.wait_until("the same rows by netlink and from the file", || {
             by_netlink = read(Via::Netlink);

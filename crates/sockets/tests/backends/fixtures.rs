@@ -1,9 +1,10 @@
 //! Recorded kernel bytes and what they say.
 //!
 //! `fixtures/sock_diag/KERNEL/CASE.nl` holds receive buffers, `fixtures/proc_net/KERNEL/FILE.txt` a file; beside each
-//! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`; only those of
-//! the rarer families: `NETWREN_RECORD_FAMILIES=1`. Those of other kernels come from `fixtures/sock_diag/recorder.c`;
-//! beside some stands what ss (iproute2 6.1.0) printed there, `.ss`. To make only `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
+//! stand `.expect` and `.HOW`. To make them anew: `NETWREN_RECORD_FIXTURES=1 cargo test -p sockets root_record`; only
+//! those of the rarer families: `NETWREN_RECORD_FAMILIES=1`. Those of other kernels come from
+//! `fixtures/sock_diag/recorder.c`; beside some stands what ss (iproute2 6.1.0) printed there, `.ss`. To make only
+//! `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};

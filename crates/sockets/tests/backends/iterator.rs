@@ -1,4 +1,5 @@
-//! The kernel's iterator over TCP sockets, which stands in for the walk. That it says what netlink says is in `walk.rs`.
+//! The kernel's iterator over TCP sockets, which stands in for the walk. That it says what netlink says is in
+//! `walk.rs`.
 use record::rows::need;
 use record::{Expr, Next, Op, Operand, Proto, Source, State};
 use sockets::{BackendCache, Options, SocketSource, Via};

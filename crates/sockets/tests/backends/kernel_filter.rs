@@ -17,7 +17,8 @@ fn ranges(ranges: &[(u64, u64)]) -> Operand {
     Operand::Ranges(ranges.to_vec())
 }
 
-/// Reads with the filter in the kernel and compares with `keep` applied to everything, in a moment in which nothing moved.
+/// Reads with the filter in the kernel and compares with `keep` applied to everything, in a moment in which nothing
+/// moved.
 #[track_caller]
 fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
     let host = Host::live();

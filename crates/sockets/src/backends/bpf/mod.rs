@@ -13,7 +13,7 @@ use record::rows::{Sockets, need};
 use record::{Demand, SourceFault, State, Table as _};
 use sys::{Host, Mode, WalkError};
 
-use crate::backends::Run;
+use crate::backends::TableReader;
 use crate::backends::bpf::cache::{Program, WalkRequest, WalkScope};
 use crate::backends::bpf::rows::{COUNTED, part};
 use crate::backends::fault::fault_of;
@@ -25,20 +25,19 @@ use crate::choose::Via;
 use crate::keys::{self, Table};
 use crate::pushdown::TableFilter;
 use crate::pushdown::bytecode::Code;
-use crate::source::recorded::note_of;
 
-impl Run<'_, '_, '_, '_> {
-    // TCP by a program. For the walk netlink reads the listeners, whom it finds without crossing the table of connections
-    // (and it knows those that are merely bound); the iterator has them itself.
+impl TableReader<'_, '_, '_> {
+    // Reads TCP by a program. Beside the walk netlink reads the listeners: it finds them without crossing the
+    // connections (and it knows those that are merely bound); the iterator has them itself.
     pub(crate) fn by_walk(&mut self, filter: &TableFilter) {
-        let (source, replayed) = (self.source, self.source.host.is_replay());
+        let (plan, replayed) = (self.plan, self.plan.host.is_replay());
         let few = filter.states & !IN_SMALL_TABLES == 0 && !replayed;
         let opened = match few || replayed {
             true => Ok(Program::Walk),
-            false => source.cache().open(source.host, self.scan.parts, || source.iterator_pays(self.scan.repeated)),
+            false => plan.cache.open(plan.host, self.plan.parts, || plan.iterator_pays()),
         };
         let opened = match opened {
-            Err(error) if source.options.via != Some(Via::Bpf) => {
+            Err(error) if plan.options.via != Some(Via::Bpf) => {
                 return self.walk_failed(filter, error, self.stats.rows(), filter.states);
             }
             opened => opened,
@@ -66,16 +65,16 @@ impl Run<'_, '_, '_, '_> {
 
     // Whether the recording has listeners of their own; of both families, or by one dump for each.
     fn holds_listeners(&self) -> bool {
-        let key = |table: &Table| keys::listeners_key(*table, self.source.options.netns_id);
-        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.source.host.holds(&key(table)))
+        let key = |table: &Table| keys::listeners_key(*table, self.plan.options.netns_id);
+        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.plan.host.holds(&key(table)))
     }
 
     fn walk_connections(&mut self, filter: &TableFilter, own: Program, beside: u32) -> Result<bool, WalkError> {
-        let source = self.source;
-        let (key, note) = (source.key(Table::Tcp, Via::Bpf), note_of(filter, &[]));
+        let plan = self.plan;
+        let (key, note) = (plan.key(Table::Tcp, Via::Bpf), keys::note_of(filter, &[]));
         let request = WalkRequest {
             scope: WalkScope::Own,
-            parts: self.scan.parts,
+            parts: self.plan.parts,
             // A socket that is closed leaves the table before it is called so: one that says it was just let go.
             states: filter.states & !(1 << State::CLOSE.0) & !beside,
             v4: filter.families.has(AF_INET),
@@ -84,29 +83,29 @@ impl Run<'_, '_, '_, '_> {
             dport: filter.dport,
             key: &key,
             note: &note,
-            netns_id: source.options.netns_id,
+            netns_id: plan.options.netns_id,
         };
         // The program has done the rest; a recording may have been made with less of a filter.
-        let behind = (source.host.is_replay() || filter.code != Code::True).then_some(filter);
+        let behind = (plan.host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
-        *handed_out = HandedOut::new(source.cache().secret(), self.is_followed());
+        *handed_out = HandedOut::new(plan.cache.secret(), self.is_followed());
         let window = Window::new();
         let rows =
             RowOutput { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
-        let mut rows = WalkOutput::new(rows, source.host, self.cache);
+        let mut rows = WalkOutput::new(rows, plan.host, self.cache);
         match own {
-            Program::Walk => source.cache().walk(source.host, &request, &mut rows),
-            Program::Iterator => source.cache().iterate(source.host, &request, &mut rows),
+            Program::Walk => plan.cache.walk(plan.host, &request, &mut rows),
+            Program::Iterator => plan.cache.iterate(plan.host, &request, &mut rows),
         }
     }
 
     // Whether netlink reads what a walk leaves that breaks off. In a replay that is so if it was so then.
     fn is_followed(&self) -> bool {
-        let host = self.source.host;
-        let recorded = |table: &Table| host.holds(&self.source.key(*table, Via::Netlink));
+        let host = self.plan.host;
+        let recorded = |table: &Table| host.holds(&self.plan.key(*table, Via::Netlink));
         match host.is_replay() {
             true => [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(recorded),
-            false => self.source.options.via != Some(Via::Bpf),
+            false => self.plan.options.via != Some(Via::Bpf),
         }
     }
 
@@ -125,7 +124,7 @@ impl Run<'_, '_, '_, '_> {
             self.handed_out.borrow_mut().finish();
             return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
         }
-        if self.source.options.via == Some(Via::Bpf) && !self.source.host.is_replay() {
+        if self.plan.options.via == Some(Via::Bpf) && !self.plan.host.is_replay() {
             let fault = errno.map_or(SourceFault::Unsupported, |errno| fault_of(Some(errno)));
             return self.fail(Table::Tcp, fault, cause);
         }

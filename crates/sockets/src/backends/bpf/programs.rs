@@ -22,8 +22,8 @@ impl BackendCache {
         self.iterator.has(|iterator| iterator.covers(parts)).then_some(Program::Iterator)
     }
 
-    /// Loads what reads these `parts` of the sockets of the calling thread's namespace: the walk, or the iterator if the
-    /// kernel refuses the walk and `or_iterator` agrees.
+    /// Loads what reads these `parts` of the sockets of the calling thread's namespace: the walk, or the iterator if
+    /// the kernel refuses the walk and `or_iterator` agrees.
     pub(crate) fn open(
         &self,
         host: &Host,

@@ -1,8 +1,7 @@
 //! What the walk of the TCP tables writes, as rows.
 //!
-//! A block is a head and rows behind it; both are written by `crates/bpf/c/sockets_walk.bpf.c`, in the machine's byte
-//! order. A row is its base, its parts, its addresses; the head tells which parts there are, so a block from a recording explains itself. Blocks
-//! may come from a hostile file: every length is checked, none is believed. Knows no BPF.
+//! A block is a header and rows (`netlink::BlockRows`), written by `crates/bpf/c/sockets_walk.bpf.c`. A row is its
+//! base, its parts, its addresses. Blocks may come from a hostile file: every length is checked. Knows no BPF.
 use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
@@ -14,7 +13,7 @@ use crate::backends::handed_out::ends_key;
 use crate::backends::netlink::inet_diag::{AF_INET, AF_INET6};
 use record::hash::mix_words;
 
-/// Parts that may follow the base of a row.
+/// Parts that may follow the base of a row, and members of the base that are filled in only on request.
 pub(crate) mod part {
     /// Interface and mark.
     pub(crate) const BOUND: u32 = 1;
@@ -22,22 +21,22 @@ pub(crate) mod part {
     pub(crate) const TIMER: u32 = 2;
     /// Number of the network namespace: for tables of all of them.
     pub(crate) const NETNS: u32 = 4;
-    /// The socket's address in the kernel, mixed with a key of this run: it tells the socket from all others for as
+    /// The socket's address in the kernel, mixed with a key of this run: it identifies the socket for as
     /// long as it lives. What may come twice from its interface (the iterator) has it.
     pub(crate) const IDENTITY: u32 = 8;
     /// Some members of `tcp_info`.
     pub(crate) const COUNTERS: u32 = 16;
-    /// The queues: they have a place in every row, but are filled in only then.
+    /// The queues, which have a place in every row.
     pub(crate) const QUEUES: u32 = 32;
-    /// Those of the counters that are about resent and acknowledged data: else they are 0.
+    /// The counters of resent and acknowledged data; without this part they are 0.
     pub(crate) const RESENT: u32 = 64;
-    /// The mark: else the one of [`BOUND`] is 0.
+    /// The mark; without this part the one of [`BOUND`] is 0.
     pub(crate) const MARK: u32 = 128;
-    /// The uid: it has a place in every row, but is filled in only then.
+    /// The uid, which has a place in every row.
     pub(crate) const UID: u32 = 256;
-    /// The inode, likewise.
+    /// The inode, which has a place in every row.
     pub(crate) const INODE: u32 = 512;
-    /// Those of the counters that are about round-trip time and window: else they are 0.
+    /// The counters of round-trip time and window; without this part they are 0.
     pub(crate) const PATH: u32 = 1024;
     /// Every part that is known.
     pub(crate) const ALL: u32 =
@@ -139,27 +138,26 @@ fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
     u32::try_from(u64::from(ticks) * 1000 / u64::from(hz.max(1))).unwrap_or(u32::MAX)
 }
 
-/// What a row is known by.
+/// The keys by which a row is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keys {
-    /// Of one object in the kernel and of no other: the same again is the same socket. 0 if the interface does not
-    /// tell.
+    /// Identifies one socket of the kernel: the same number again is the same socket. 0 if the interface has none.
     pub(crate) identity: u64,
-    /// Of its ends. Several sockets may have the same.
+    /// A hash of both ends. Several sockets may have the same.
     pub(crate) ends: u64,
 }
 
-/// Makes rows of blocks. One is kept for a whole table: it mixes its keys with a secret of its own.
+/// Decodes the blocks of one table. Keys of rows are mixed with a secret.
 #[derive(Debug)]
 pub(crate) struct WalkDecoder {
     netns_id: u64,
     secret: u64,
-    /// Where `tcp_info` is put together: only its members in [`COUNTED`] mean anything.
+    /// The buffer for `tcp_info`: only its members in [`COUNTED`] are filled in.
     info: [u8; INFO],
 }
 
 impl WalkDecoder {
-    /// `secret` keeps strangers from choosing addresses whose rows pass for one.
+    /// `secret` keeps peers from choosing addresses whose rows have equal keys.
     pub(crate) fn new(netns_id: u64, secret: u64) -> WalkDecoder {
         WalkDecoder { netns_id, secret, info: [0; INFO] }
     }

@@ -80,7 +80,7 @@ const SOCKOPT: u16 = 22;
 /// The last attribute of 6.18; what is beyond comes from a newer kernel.
 const LAST_KNOWN: u16 = SOCKOPT;
 
-/// The extension bits that fetch the fields behind these `need` bits: `1 << (attribute - 1)`.
+/// The extension bits that fetch the fields of these `need` bits: `1 << (attribute - 1)`.
 pub(crate) fn ext_of(demanded: u64) -> u8 {
     let bits: [(u64, &[u16]); 5] = [
         (need::TCP_INFO | need::COUNTERS | need::ULP | need::SCTP, &[INFO]),
@@ -196,7 +196,7 @@ pub(crate) const TIMER_TIME_WAIT: u8 = 3;
 pub struct InetDecoder {
     proto: Proto,
     netns_id: u64,
-    /// Whether anything behind the fixed part is wanted.
+    /// True if anything after the fixed part is wanted.
     attributes: bool,
     /// Attributes of a newer kernel that were skipped so far.
     pub unknown_attrs: u64,

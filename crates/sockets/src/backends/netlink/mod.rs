@@ -15,7 +15,7 @@ use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
 use sys::{Errno, Host, SysError};
 
-use crate::backends::Run;
+use crate::backends::TableReader;
 use crate::backends::fault::{NoBackend, NoKernelPart, fault_of, has_no_file, lacks_table};
 use crate::backends::netlink::inet_diag::InetDecoder;
 use crate::backends::netlink::netlink_diag::NetlinkDecoder;
@@ -32,12 +32,11 @@ use crate::choose::{Via, lacks};
 use crate::keys::{self, Table};
 use crate::pushdown::named::is_in_every_kernel;
 use crate::pushdown::{Families, TableFilter};
-use crate::source::recorded::note_of;
 
 /// How often a dump that the kernel calls interrupted is begun again, as long as no row of it went out.
 const INTERRUPTED_RETRIES: u32 = 2;
 
-impl Run<'_, '_, '_, '_> {
+impl TableReader<'_, '_, '_> {
     pub(crate) fn by_netlink(&mut self, table: Table, filter: &TableFilter) {
         let rows = self.stats.rows();
         self.unix = if table == Table::Unix { self.unix_counts() } else { None };
@@ -46,14 +45,14 @@ impl Run<'_, '_, '_, '_> {
             Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
             Err(error) if self.may_fall_back(&error) && self.stats.rows() == rows => {
                 match self.by_proc(table, filter) {
-                    Ok(true) if !self.tells || !self.loses(table.proto()) => {}
+                    Ok(true) if !self.reports_absence || !self.loses(table.proto()) => {}
                     Ok(true) => {
                         let what = table.what();
                         self.stats.note(format!("{what} were read from /proc/net, which knows less: {error}"));
                     }
                     // A kernel without this family: neither backend can have it.
                     Ok(false) => {}
-                    Err(proc) if !self.tells && lacks_table(proc.errno) => {}
+                    Err(proc) if !self.reports_absence && lacks_table(proc.errno) => {}
                     Err(proc) => {
                         let fault = fault_of(Some(proc.errno));
                         self.fail(table, fault, Box::new(NoBackend { netlink: error, proc }));
@@ -70,16 +69,16 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn has_no_other_way(&self, table: Table, error: &DumpError) -> bool {
-        !self.source.host.is_replay() && has_no_file(table.proto()) && self.may_fall_back(error)
+        !self.plan.host.is_replay() && has_no_file(table.proto()) && self.may_fall_back(error)
     }
 
     fn may_fall_back(&self, error: &DumpError) -> bool {
-        error.is_unavailable() && (self.source.options.via != Some(Via::Netlink) || self.source.host.is_replay())
+        error.is_unavailable() && (self.plan.options.via != Some(Via::Netlink) || self.plan.host.is_replay())
     }
 
     // True if that was all; false if each family has to be asked for.
     pub(crate) fn both_families_at_once(&mut self, filter: &TableFilter) -> bool {
-        let host = self.source.host;
+        let host = self.plan.host;
         let possible = if host.is_replay() {
             // It may have been made with more families than are wanted now.
             host.holds(&self.netlink_key(Table::Tcp))
@@ -101,9 +100,9 @@ impl Run<'_, '_, '_, '_> {
 
     fn netlink_key(&self, table: Table) -> String {
         if self.listeners {
-            return keys::listeners_key(table, self.source.options.netns_id);
+            return keys::listeners_key(table, self.plan.options.netns_id);
         }
-        self.source.key(table, Via::Netlink)
+        self.plan.key(table, Via::Netlink)
     }
 
     // One table by netlink. A filter that the kernel refuses (an old one, a missing right) is left out.
@@ -114,10 +113,10 @@ impl Run<'_, '_, '_, '_> {
     // a socket may change between its test and its message. Costs some nanoseconds for a row that the kernel let
     // through.
     fn dump(&mut self, table: Table, filter: &TableFilter) -> Result<(), DumpError> {
-        let netns_id = self.source.options.netns_id;
+        let netns_id = self.plan.options.netns_id;
         let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));
-        if self.source.host.is_replay() {
-            let key = if self.source.host.holds(&unfiltered) { unfiltered } else { key };
+        if self.plan.host.is_replay() {
+            let key = if self.plan.host.holds(&unfiltered) { unfiltered } else { key };
             return self.dump_until_quiet(table, &key, filter, &[]);
         }
         let program = if table.proto().is_inet() { filter.code.compile() } else { None };
@@ -138,10 +137,10 @@ impl Run<'_, '_, '_, '_> {
         filter: &TableFilter,
         program: &[u8],
     ) -> Result<(), DumpError> {
-        let note = note_of(filter, program);
-        let request = request_of(table, filter, program, self.scan.need, self.source.options.states);
-        let (source, what) = (self.source, table.what());
-        let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: source.netns };
+        let note = keys::note_of(filter, program);
+        let request = request_of(table, filter, program, self.plan.need, self.plan.options.states);
+        let (plan, what) = (self.plan, table.what());
+        let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: plan.netns };
         let rows = self.stats.rows();
         for _ in 0..=INTERRUPTED_RETRIES {
             let end = self.dump_once(table, &ask, filter)?;
@@ -159,12 +158,12 @@ impl Run<'_, '_, '_, '_> {
     }
 
     fn dump_once(&mut self, table: Table, ask: &Query<'_>, filter: &TableFilter) -> Result<DumpEnd, DumpError> {
-        let netns_id = self.source.options.netns_id;
-        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let netns_id = self.plan.options.netns_id;
+        let (as_sent, window) = (self.plan.options.as_sent, Window::new());
         let filter = (!filter.is_everything()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let mut rows = RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
-        let (host, proto) = (self.source.host, table.proto());
+        let (host, proto) = (self.plan.host, table.proto());
         // Rows go by reference: 400 bytes are not moved for nothing.
         let (end, unknown) = match proto {
             Proto::Unix => {
@@ -194,7 +193,7 @@ impl Run<'_, '_, '_, '_> {
                 (end, decoder.unknown_attrs)
             }
             Proto::Raw | Proto::Mptcp => {
-                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.scan.need);
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.plan.need);
                 let end = netlink::dump(host, ask, |part| {
                     rows.message(&decoder.decode_rare(part.payload, &mut FamilyExtras::default()))
                 });
@@ -210,7 +209,7 @@ impl Run<'_, '_, '_, '_> {
             }
             Proto::Vsock | Proto::Tipc | Proto::Xdp => dump_family(host, ask, proto, netns_id, &mut rows),
             Proto::Tcp | Proto::Udp | Proto::UdpLite | Proto::Dccp => {
-                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.scan.need);
+                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.plan.need);
                 let end = netlink::dump(host, ask, |part| rows.message(&decoder.decode(part.payload)));
                 (end, decoder.unknown_attrs)
             }
@@ -220,10 +219,10 @@ impl Run<'_, '_, '_, '_> {
         end
     }
 
-    // Whether /proc lacks something that is wanted of this table. Of TCP, UDP and unix sockets it is told in any case:
+    // True if /proc lacks something that is wanted of this table. For TCP, UDP and unix sockets it is always reported:
     // a kernel without netlink for them is odd.
     fn loses(&self, proto: Proto) -> bool {
-        is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.scan.need != 0
+        is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.plan.need != 0
     }
 
     // The row counts' entry for a dump that is over, one way or the other.
@@ -232,7 +231,7 @@ impl Run<'_, '_, '_, '_> {
         if self.stats.rows() > rows_before {
             return self.stats.incomplete(0, error.to_string());
         }
-        if !self.tells && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
+        if !self.reports_absence && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
             return;
         }
         if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {

@@ -33,7 +33,7 @@ const SHOW_MEMINFO: u32 = 1;
 const SHOW_GROUPS: u32 = 2;
 const SHOW_FLAGS: u32 = 8;
 
-/// The bits that fetch the fields behind these `need` bits.
+/// The request bits that fetch the fields of these `need` bits.
 pub(crate) fn show_of(demanded: u64) -> u32 {
     let bits = [(need::UNIX_QUEUES | need::SKMEM, SHOW_MEMINFO), (need::NETLINK, SHOW_GROUPS | SHOW_FLAGS)];
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
@@ -121,7 +121,7 @@ pub(crate) fn nameless(protocol: u8, portid: u32) -> NetlinkPart<'static> {
     }
 }
 
-// False for an attribute that nobody knows.
+// False for an attribute that is not known.
 fn attribute<'b>(row: &mut Socket<'b>, part: &mut NetlinkPart<'b>, attr: &Attr<'b>) -> Result<bool, DecodeError> {
     match attr.kind {
         MEMINFO => {

@@ -37,7 +37,7 @@ const SHOW_FANOUT: u32 = 8;
 const SHOW_MEMINFO: u32 = 0x10;
 const SHOW_FILTER: u32 = 0x20;
 
-/// The bits that fetch the fields behind these `need` bits. The interface and the uid come with INFO.
+/// The request bits that fetch the fields of these `need` bits. The interface and the uid come with INFO.
 pub(crate) fn show_of(demanded: u64) -> u32 {
     let bits = [
         (need::PACKET | need::IFACE_MARK | need::UNIX_UID, SHOW_INFO),
@@ -115,7 +115,7 @@ pub(crate) fn unbound() -> Socket<'static> {
     Socket { proto: Proto::Packet, family: AF_PACKET, state: State::CLOSE, wqueue: None, ..Socket::EMPTY }
 }
 
-// False for an attribute that nobody knows.
+// False for an attribute that is not known.
 fn attribute<'b>(row: &mut Socket<'b>, part: &mut PacketPart<'b>, attr: &Attr<'b>) -> Result<bool, DecodeError> {
     match attr.kind {
         INFO => {

@@ -1,4 +1,4 @@
-//! What sock_diag is asked for each table.
+//! The request to sock_diag for each table.
 use netlink::Request;
 use record::Proto;
 use record::rows::need::{self, STORAGES};

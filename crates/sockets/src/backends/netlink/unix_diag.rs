@@ -36,7 +36,7 @@ const SHOW_RQLEN: u32 = 0x10;
 const SHOW_MEMINFO: u32 = 0x20;
 const SHOW_UID: u32 = 0x40;
 
-/// The bits that fetch the fields behind these `need` bits.
+/// The request bits that fetch the fields of these `need` bits.
 pub(crate) fn show_of(demanded: u64) -> u32 {
     let bits = [
         (need::UNIX_NAME, SHOW_NAME),

@@ -36,7 +36,7 @@ const SHOW_UMEM: u32 = 4;
 const SHOW_MEMINFO: u32 = 8;
 const SHOW_STATS: u32 = 0x10;
 
-/// The bits that fetch the fields behind these `need` bits. The uid comes with INFO.
+/// The request bits that fetch the fields of these `need` bits. The uid comes with INFO.
 pub(crate) fn show_of(demanded: u64) -> u32 {
     let bits = [
         (need::XDP | need::IFACE_MARK | need::UNIX_UID, SHOW_INFO),
@@ -107,7 +107,7 @@ impl XdpDecoder {
     }
 }
 
-// False for an attribute that nobody knows.
+// False for an attribute that is not known.
 fn attribute<'b>(row: &mut Socket<'b>, part: &mut XdpPart, attr: &Attr<'b>) -> Result<bool, DecodeError> {
     match attr.kind {
         INFO => {

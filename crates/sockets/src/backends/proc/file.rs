@@ -12,7 +12,7 @@ use crate::keys::Table;
 const LINE_MAX: usize = 4 << 10;
 
 /// Bytes that are held of a file that is read as a whole: two million unix sockets. A longer one is cut there, which
-/// [`ProcFile::text`] tells. Any user who may open that many sockets can make it so long.
+/// [`ProcFile::text`] says. Any user who may open that many sockets can make it so long.
 const TEXT_MAX: usize = 256 << 20;
 
 /// One file to be read.
@@ -61,7 +61,7 @@ impl ProcFile<'_> {
 
 /// What makes a row of /proc the same as another, where there is no cookie: the inode, which the kernel gives to one
 /// socket alone, with all that names the socket beside it. 0 if nothing does, and rows are then never taken for each
-/// other: sockets without an inode (time-wait, half-open, those that nobody holds) are told apart by their ends alone,
+/// other: sockets without an inode (time-wait, half-open, those without an owner) differ by their ends alone,
 /// and lines of unix sockets end in a path, that is in text of whoever bound it, which can look like any line.
 pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
     match row.extras.and_then(|extras| extras.netlink) {

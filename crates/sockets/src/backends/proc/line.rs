@@ -45,7 +45,7 @@ impl<'l> Words<'l> {
         hex(left).zip(hex(right)).ok_or(DecodeError::Word(column))
     }
 
-    /// What follows the one blank behind the last word, blanks and all; `None` if the line ends there.
+    /// What follows the one blank after the last word, blanks included; `None` if the line ends there.
     pub(crate) fn tail(&self) -> Option<&'l [u8]> {
         self.rest.strip_prefix(b" ")
     }

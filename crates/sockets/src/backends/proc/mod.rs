@@ -10,7 +10,7 @@ use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
 use sys::{Errno, SysError};
 
-use crate::backends::Run;
+use crate::backends::TableReader;
 use crate::backends::fault::{NoKernelPart, fault_of, lacks_table};
 use crate::backends::netlink::inet_diag::AF_INET6;
 use crate::backends::proc::file::ProcFile;
@@ -22,20 +22,20 @@ use crate::choose::Via;
 use crate::keys::Table;
 use crate::pushdown::TableFilter;
 
-impl Run<'_, '_, '_, '_> {
+impl TableReader<'_, '_, '_> {
     // One file of /proc/net; false if this kernel does not have it. An error gave no row at all.
     pub(crate) fn by_proc(&mut self, table: Table, filter: &TableFilter) -> Result<bool, SysError> {
         if table == Table::Unix {
             return self.unix_by_proc(filter);
         }
-        let source = self.source;
-        let netns_id = source.options.netns_id;
+        let plan = self.plan;
+        let netns_id = plan.options.netns_id;
         let filter = (!filter.is_everything()).then_some(filter);
         let rows_before = self.stats.rows();
-        let (as_sent, window) = (self.source.options.as_sent, Window::new());
+        let (as_sent, window) = (self.plan.options.as_sent, Window::new());
         let handed_out = &mut *self.handed_out.borrow_mut();
         let mut rows = RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
-        let file = ProcFile { host: source.host, netns: source.netns, table, key: source.key(table, Via::Proc) };
+        let file = ProcFile { host: plan.host, netns: plan.netns, table, key: plan.key(table, Via::Proc) };
         let mut text = Vec::new();
         let end = file.read(|line| {
             let mut extras = FamilyExtras::default();
@@ -63,7 +63,7 @@ impl Run<'_, '_, '_, '_> {
 
     pub(crate) fn proc_failed(&mut self, table: Table, error: SysError) {
         match error.errno {
-            errno if !self.tells && lacks_table(errno) => {}
+            errno if !self.reports_absence && lacks_table(errno) => {}
             Errno::NOT_RECORDED => self.not_recorded(table),
             Errno::RECORDING_BROKEN => self.fail(table, SourceFault::Malformed, Box::new(error)),
             errno => {

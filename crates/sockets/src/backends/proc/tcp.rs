@@ -65,7 +65,7 @@ fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, Decod
     N::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 
-/// `0100007F:0016` or 32 digits before the colon; with the family that the length tells.
+/// `0100007F:0016` or 32 digits before the colon; with the family that follows from the length.
 fn endpoint(word: &[u8]) -> Option<(u8, Endpoint)> {
     let (addr, port) = split_colon(word)?;
     let port = u16::try_from(hex(port)?).ok()?;

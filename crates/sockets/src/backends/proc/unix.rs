@@ -5,7 +5,7 @@
 //! 0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/x.sock
 //! ```
 //! The kernel writes `@` for every NUL of an abstract name, and a path as it is: one with a newline in it forges
-//! lines. Which lines are the kernel's `unix_lines` tells.
+//! lines. `unix_lines` finds the lines that are the kernel's own.
 use netlink::DecodeError;
 use record::rows::{Socket, UnixPart, UnixType};
 use record::{Proto, State};

@@ -15,7 +15,7 @@ use crate::backends::proc::unix::parse_proc_unix_line;
 /// `UNIX_PATH_MAX` (include/uapi/linux/un.h): bytes of a path.
 const PATH_MAX: usize = 108;
 
-/// What is said where lines were left out.
+/// The message where lines were left out.
 pub(crate) const LEFT_OUT: &str = "lines of /proc/net/unix left out: netlink has no such sockets \
                                    (closed meanwhile, or imitated by a path with a line break in it)";
 

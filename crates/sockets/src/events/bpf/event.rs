@@ -19,7 +19,7 @@ const PEER6: usize = EVENT + 16;
 pub(crate) struct Event<'b>(&'b [u8]);
 
 impl<'b> Event<'b> {
-    /// The first of `events` and what is behind it; what is left, if it is too short for one.
+    /// The first of `events` and the rest; `Err` with all of it if it is too short for an event.
     pub(crate) fn first(events: &'b [u8]) -> Result<(Event<'b>, &'b [u8]), &'b [u8]> {
         let bytes = if events.get(FAMILY) == Some(&AF_INET6) { EVENT6 } else { EVENT };
         events.split_at_checked(bytes).map(|(event, rest)| (Event(event), rest)).ok_or(events)

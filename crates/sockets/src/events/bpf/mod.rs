@@ -1,4 +1,4 @@
-//! Connections as the BPF program tells of them.
+//! Connections as the BPF program reports them.
 //!
 //! A block is a head of numbers and then events; [`programs`] makes them, a recording holds them.
 mod event;

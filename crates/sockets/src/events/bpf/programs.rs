@@ -27,7 +27,7 @@ const NO_CGROUP: &str = "cgroup v2 is not mounted";
 /// Where cgroup v2 is mounted: alone, or beside v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// So long connections may wait for who accepted them to be known; then their use is looked at.
+/// Connections wait this long for the process that accepts them; then the programs at their first use are attached.
 const WAIT_NS: u64 = 250_000_000;
 
 /// The attached programs and their ring.
@@ -115,8 +115,8 @@ pub(crate) fn only_netns(follow: &Follow<'_>) -> u32 {
     if follow.all_netns { 0 } else { u32::try_from(follow.netns_id).unwrap_or(0) }
 }
 
-/// Programs at the first use of a socket. Each costs every send and receive of the host a tenth of a microsecond, so they
-/// are attached only when somebody accepts without asking for the peer's name.
+/// Programs at the first use of a socket. Each costs every send and receive of the host a tenth of a microsecond, so
+/// they are attached only when somebody accepts without asking for the peer's name.
 struct Uses {
     /// Loaded, and not attached.
     asleep: Vec<&'static str>,
@@ -179,7 +179,7 @@ fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, Bp
     let asleep: Vec<&'static str> = optional.iter().copied().filter(|name| USES.contains(name)).collect();
     let mut uses = Uses { asleep, waiting_since_ns: None };
     if hooks != AcceptHooks::Loaded && links.len() < 1 + NAMES.len() {
-        // Nothing else tells who accepted.
+        // Nothing else shows which process accepted.
         for name in std::mem::take(&mut uses.asleep) {
             links.push(loaded.program(name)?.attach()?);
         }
@@ -252,7 +252,7 @@ fn cgroup_root(host: &Host) -> Option<sys::Fd> {
     fs::open_dir(&host.real_path(path)).ok()
 }
 
-/// Notes who holds the sockets that are older than we. The iterator writes no rows.
+/// Notes the owners of the sockets that are older than this run. The iterator writes no rows.
 fn stamp(loaded: &Loaded) -> Result<(), BpfError> {
     let mut rows = loaded.program("stamp")?.attach()?.iterate()?;
     while rows.read(&mut [0; 64])? > 0 {}

@@ -1,7 +1,7 @@
-//! Sockets that were destroyed, as the kernel tells of them: the multicast groups of sock_diag.
+//! Sockets that were destroyed, as the kernel reports them: the multicast groups of sock_diag.
 //!
 //! Each message is an ordinary inet_diag one, with `tcp_info`, sent when the last reference to a socket goes
-//! (net/core/sock.c, `__sk_free`). A socket that leaves a time-wait behind is told of when that begins. Needs
+//! (net/core/sock.c, `__sk_free`). A socket that becomes a time-wait is reported when that begins. Needs
 //! CAP_NET_ADMIN on most kernels. Start reading at [`Destroyed::next`].
 use netlink::{DecodeError, Messages, SocketBlocks};
 use record::rows::Socket;
@@ -72,7 +72,7 @@ impl<'h> Destroyed<'h> {
         };
         self.wall_ns = u64::from_le_bytes(*time);
         if overrun != 0 {
-            // ENOBUFS tells that messages are missing, not how many.
+            // ENOBUFS says that messages are missing, not how many.
             let text = "the kernel had more closed sockets to tell of than the netlink buffer took: some are missing";
             self.stats.incomplete(1, text);
         }
@@ -120,7 +120,7 @@ impl<'h> Destroyed<'h> {
     }
 }
 
-/// The protocol stands in an attribute behind the fixed part.
+/// The protocol is an attribute after the fixed part.
 fn proto_of(payload: &[u8]) -> Proto {
     const MSG: usize = 72;
     const IPPROTO_UDP: u8 = 17;

@@ -1,7 +1,7 @@
 //! Connections without BPF: the kernel's word of destroyed sockets, and a look at the table now and then.
 //!
 //! What the two together miss: the opening of a connection that is shorter than the time between two looks (its
-//! closing is told of all the same), the exact moment of an opening, who held the connection. Where the kernel does
+//! closing is reported all the same), the exact moment of an opening, who held the connection. Where the kernel does
 //! not let us listen, a connection that is gone at the next look has closed some time before.
 pub(crate) mod destroyed;
 
@@ -43,7 +43,7 @@ pub(crate) struct NetlinkEvents<'h> {
     host: &'h Host,
     netns_id: u64,
     destroyed: Option<Destroyed<'h>>,
-    /// Why closings are not told of.
+    /// Why closings are not reported.
     deaf: Option<String>,
     known: HashMap<u64, OpenConnection>,
     /// Addresses and ports that are listened on: connections to them came in.
@@ -117,7 +117,7 @@ impl<'h> NetlinkEvents<'h> {
         self.destroyed.as_ref().map_or(0, Destroyed::wall_ns)
     }
 
-    /// A socket that the kernel told us is no more.
+    /// A socket that the kernel reports as destroyed.
     fn closed(&mut self, ended: &Ended, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Next {
         let known = self.known.remove(&ended.cookie);
         if known.is_none() {
@@ -149,7 +149,7 @@ impl<'h> NetlinkEvents<'h> {
         each(&row)
     }
 
-    /// Looks at the table: what is new has opened, what is gone has closed if nobody tells us of closings.
+    /// Reads the table: a new connection has opened; a missing one has closed, if the kernel does not report closings.
     fn look(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
         let is_first = self.looks == 0;
         self.looks += 1;
@@ -208,7 +208,7 @@ impl<'h> NetlinkEvents<'h> {
         Next::More
     }
 
-    /// Closings that nobody tells of: connections that the last look did not find.
+    /// Closings that are not reported: connections that the latest reading did not find.
     fn miss(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
         let look = self.looks;
         let gone: Vec<(u64, OpenConnection)> = self
@@ -288,10 +288,11 @@ impl Ended {
     /// Bytes received: at least these, and at most one more.
     ///
     /// `tcpi_bytes_received` follows `rcv_nxt`, so a FIN that the socket receives counts as one byte
-    /// (`tcp_queue_rcv` in net/ipv4/tcp_input.c adds up to `end_seq`, which includes the FIN). One byte is taken away, so
-    /// that no FIN is ever shown as data:
+    /// (`tcp_queue_rcv` in net/ipv4/tcp_input.c adds up to `end_seq`, which includes the FIN). One byte is taken away,
+    /// so that no FIN is ever shown as data:
     ///
-    /// - exact after LAST_ACK, CLOSING and TIME_WAIT, which a socket reaches only by the peer's FIN, and where no segment
+    /// - exact after LAST_ACK, CLOSING and TIME_WAIT, which a socket reaches only by the peer's FIN, and where no
+    /// segment
     ///   carried data;
     /// - one too small after FIN_WAIT2, whose socket the kernel replaces by a time-wait socket before the FIN arrives
     ///   (`tcp_time_wait(sk, TCP_FIN_WAIT2, …)`), and after a reset before the FIN.
@@ -363,7 +364,7 @@ impl Listeners {
 }
 
 /// What a listener covers came in, anything else was opened from here, whatever the ports. Where both ends are on this
-/// host and neither has a listener, there was one that lived too shortly to be seen, and nothing tells at which end.
+/// host and neither has a listener, there was one that lived too shortly to be seen, and its end is unknown.
 fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint) -> Direction {
     let here = peer.addr.is_loopback() || peer.addr == local.addr;
     match (listeners.cover(local), here && listeners.cover(peer)) {

@@ -2,7 +2,7 @@
 //!
 //! Bytecode is a list of conditional jumps forward (net/ipv4/inet_diag.c, inet_diag_bc_run): each operation has a
 //! `yes` distance of one byte, which here is always its own length, and a `no` distance of two bytes. To arrive at
-//! the very end is to accept; four bytes behind it is to reject. So a condition that holds falls through, one that
+//! the very end is to accept; four bytes beyond it is to reject. So a condition that holds falls through, one that
 //! fails jumps, and `and`, `or`, `not` are only a matter of where to.
 //!
 //! Knows no field, no operator, no user's word: `pushdown` turns those into a [`Code`].
@@ -61,7 +61,7 @@ pub(crate) enum Cond {
     Mark { value: u32, mask: u32 },
     /// Made in the cgroup of this id; 0 for minisocks.
     Cgroup(u64),
-    /// Its port was not asked for by bind(2). No row tells.
+    /// The kernel chose its port, not bind(2). No row shows this.
     Auto,
 }
 
@@ -126,12 +126,13 @@ impl Code {
         }
     }
 
-    /// Whether a row passes: what the kernel would have said, and yes where no row tells. For backends that cannot filter.
+    /// True if a row passes as the kernel would decide, and where a row does not show it. For backends that cannot
+    /// filter.
     pub(crate) fn holds(&self, row: &Socket<'_>) -> bool {
         self.may_hold(row, true)
     }
 
-    // `unknown`: the answer where no row tells; the other one below a `not`.
+    // `unknown`: the answer where a row does not show it; the opposite below a `not`.
     fn may_hold(&self, row: &Socket<'_>, unknown: bool) -> bool {
         match self {
             Code::True => true,
@@ -179,7 +180,7 @@ fn end(row: &Socket<'_>, side: EndpointSide) -> record::rows::Endpoint {
 /// A place in the program that is known later.
 type Label = usize;
 
-/// The label of rejection: four bytes behind the end.
+/// The label of rejection: four bytes beyond the end.
 const REJECT: Label = 0;
 
 /// Writes operations and fills in the distances when all places are known.

@@ -23,8 +23,8 @@ fn tuple_of(row: &Socket<'_>) -> Tuple {
     }
 }
 
-/// No row tells whether the kernel chose its port: whatever it was, backends that cannot filter leave out no row that the
-/// kernel would have sent.
+/// No row tells whether the kernel chose its port: whatever it was, backends that cannot filter leave out no row that
+/// the kernel would have sent.
 #[test]
 fn issue_10_autobound_is_the_kernels_word() {
     let auto = || Code::Cond(Cond::Auto);

@@ -22,6 +22,7 @@ mod nat_sizes;
 mod nat_stateless;
 mod owners;
 mod recordings;
+mod routes;
 mod run;
 mod script;
 mod security;

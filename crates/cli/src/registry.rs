@@ -5,13 +5,14 @@
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{flows, kill, record, sockets, support};
+use crate::commands::{flows, kill, record, routes, sockets, support};
 
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
     &sockets::COMMAND,
     &kill::COMMAND,
     &flows::COMMAND,
+    &routes::COMMAND,
     &list::COMMAND,
     &top::COMMAND,
     &stats::COMMAND,

@@ -12,6 +12,7 @@ mod ownerless;
 mod plan;
 pub(crate) mod record;
 mod rounds;
+pub(crate) mod routes;
 mod saved;
 pub(crate) mod sockets;
 mod source_provider;

@@ -87,6 +87,10 @@ impl RouteSource<'_> {
 }
 
 fn fault(error: HostError) -> SourceError {
+    if error.is_not_recorded() {
+        let cause = "the recording holds no routes (`netwren record FILE` records everything)";
+        return SourceError { what: "routes", fault: SourceFault::Io, cause: cause.into() };
+    }
     let is_denied = matches!(&error, HostError::Netlink(netlink::DumpError::Io(error)) if error.errno.is_denied());
     let fault = if is_denied { SourceFault::Denied } else { SourceFault::Io };
     SourceError { what: "routes", fault, cause: Box::new(error) }

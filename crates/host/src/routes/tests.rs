@@ -218,7 +218,10 @@ fn root_the_table_says_what_ip_route_says() {
     assert_eq!(read(&host, netns_id).len(), expected().len());
     let nothing = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
     let error = nothing.run(&Demand::new(&[], Vec::new()), &mut |_| Next::More).unwrap_err();
-    assert_eq!(error.to_string(), "cannot read routes: cannot replay ipv4 routes@1: not in the recording");
+    assert_eq!(
+        error.to_string(),
+        "cannot read routes: the recording holds no routes (`netwren record FILE` records everything)"
+    );
 }
 
 #[test]

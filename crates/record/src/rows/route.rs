@@ -108,8 +108,6 @@ const FIELDS: &[F] = &[
     own("netns_id", Kind::Id, |row| Value::U64(row.netns_id), "Inode of the network namespace."),
     own("family", Kind::Name(FAMILIES), |row| word(FAMILIES, Some(usize::from(row.dst.0.bits() != 32))),
         "Address family of the destination.").kernel("rtm_family").show(Show::Wide),
-    own("type", Kind::Name(TYPES), |row| word(TYPES, Some(row.kind.into())),
-        "What happens to packets: unicast, local, broadcast, blackhole, and so on.").kernel("rtm_type").show(Show::Default),
     own("destination", Kind::Text, |row| text(row.destination),
         "Destination as ip route writes it: default, a prefix, or a host.").kernel("RTA_DST").show(Show::Default),
     own("dst_addr", Kind::Addr, |row| Value::Addr(row.dst.0),
@@ -134,6 +132,8 @@ const FIELDS: &[F] = &[
         "What installed the route; `other` without a word here.").kernel("rtm_protocol").show(Show::Default),
     own("protocol_number", Kind::Id, |row| Value::U64(row.protocol.into()), "Number of what installed the route.")
         .kernel("rtm_protocol"),
+    own("type", Kind::Name(TYPES), |row| word(TYPES, Some(row.kind.into())),
+        "What happens to packets: unicast, local, broadcast, blackhole, and so on.").kernel("rtm_type").show(Show::Default),
     own("prefsrc", Kind::Addr, |row| addr(row.prefsrc),
         "Source address of packets whose socket is not bound to another one.").kernel("RTA_PREFSRC").show(Show::Wide),
     own("weight", Kind::Count, |row| Value::number(row.weight),

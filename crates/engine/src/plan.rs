@@ -164,6 +164,15 @@ impl<T: Table> Plan<T> {
         Ok(Plan { demand, asked, predicate, columns: parts.columns, cells, work: parts.work, limit: request.limit })
     }
 
+    /// A plan for typed rows ([`Plan::run_rows`]): what `demand` says, and no columns.
+    ///
+    /// Fails on a regular expression that does not compile.
+    pub fn of_rows(demand: Demand<T>) -> Result<Plan<T>, PlanError> {
+        let predicate = Predicate::new(&demand.conjuncts).map_err(PlanError::Pattern)?;
+        let (asked, cells) = (Vec::new(), Vec::new());
+        Ok(Plan { demand, asked, predicate, columns: Columns::default(), cells, work: Work::Stream, limit: None })
+    }
+
     /// What the plan asks of a source.
     pub fn demand(&self) -> &Demand<T> {
         &self.demand

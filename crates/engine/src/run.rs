@@ -30,6 +30,7 @@
 mod cached;
 mod follow;
 mod outcome;
+mod typed_rows;
 
 use crate::answers::add_gap;
 use crate::group::Grouper;
@@ -43,6 +44,7 @@ use std::mem;
 pub use cached::CachedPlan;
 pub use follow::RenewedLookups;
 pub use outcome::{Ended, Run, RunError};
+pub use typed_rows::Disposition;
 
 /// How many rows may pass between two looks at `stop`. A look is a call and an atomic load; rows come at 10 million
 /// a second at best, so even this many are a few microseconds.
@@ -221,14 +223,8 @@ impl<T: Table> Plan<T> {
 
     /// Closes the row counts and the sink.
     fn close(&self, mut out: Out<'_>, pass: Pass, from_source: Accounting) -> Result<Run, RunError> {
-        // The source knows what it read and what it did not hand out, we know what became of the rest.
         let mut stats = from_source;
-        stats.emitted = pass.stats.emitted;
-        stats.filtered += pass.stats.filtered;
-        stats.grouped += pass.stats.grouped;
-        stats.cut = pass.stats.cut;
-        stats.failed += pass.stats.failed;
-        stats.compare();
+        pass.settle(&mut stats);
         let mut ended = pass.ended;
         if out.fault.is_none() {
             out.end(&stats);
@@ -281,6 +277,16 @@ struct Pass {
 impl Pass {
     fn new() -> Pass {
         Pass { stats: Accounting::default(), handed: 0, ended: Ended::Whole }
+    }
+
+    /// Adds what became of the rows that the source handed out to what the source counted itself, and compares.
+    fn settle(&self, stats: &mut Accounting) {
+        stats.emitted = self.stats.emitted;
+        stats.filtered += self.stats.filtered;
+        stats.grouped += self.stats.grouped;
+        stats.cut = self.stats.cut;
+        stats.failed += self.stats.failed;
+        stats.compare();
     }
 
     /// What the source is told.

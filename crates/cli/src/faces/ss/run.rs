@@ -9,10 +9,10 @@ use super::tasks;
 use crate::messages::{footer, say};
 use crate::session::Session;
 use crate::stdout::Stdout;
-use engine::Predicate;
+use engine::{Disposition, Plan};
 use host::{Cgroups, HostNames, Owners, Resolver, Services};
 use record::rows::{Socket, Sockets, need};
-use record::{Accounting, Demand, LookupId, Lookups, Next, Proto, SinkError, Source};
+use record::{Accounting, Demand, LookupId, Lookups, Next, Proto, SinkError};
 use sinks::face::ss::{Options, Writer};
 use sockets::SocketSource;
 use std::time::{Duration, Instant};
@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 const FAILED: u8 = 1;
 /// How long names are waited for in all; addresses without one by then stay numbers.
 const NAMES_WAIT: Duration = Duration::from_secs(5);
-/// How many rows pass between two looks at the interruption flag.
-const ROWS_BETWEEN_LOOKS: u64 = 64;
 
 /// Everything around the rows.
 #[derive(Default)]
@@ -48,6 +46,8 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
     footer(&stats);
     match outcome {
         Ok(()) | Err(SinkError::Closed) if stats.via.is_empty() && stats.incomplete => FAILED,
+        // Rows that were read and went nowhere: what stands there is not what the kernel has.
+        Ok(()) if request.events.is_none() && !stats.balances() => FAILED,
         Ok(()) | Err(SinkError::Closed) => 0,
         Err(error) => {
             say(&error.to_string());
@@ -195,7 +195,7 @@ pub(super) fn ask(
     }
     let mut demand = Demand::<Sockets>::new(&[], question.filter.clone());
     demand.need |= needs(question.proto, &request.options);
-    let predicate = Predicate::<Sockets>::new(&demand.conjuncts).map_err(|error| error.to_string())?;
+    let plan = Plan::of_rows(demand).map_err(|error| error.to_string())?;
     let source = SocketSource::new(
         session.host(),
         sockets::Options {
@@ -207,21 +207,14 @@ pub(super) fn ask(
         },
     )
     .with_cache(session.cache());
-    let mut scan = source.prepare(&demand);
-    let rest = predicate.residual(&scan.offer().pushed);
-    let mut rows = 0u64;
-    let outcome = scan.run(&mut |row| {
-        rows += 1;
-        if rows % ROWS_BETWEEN_LOOKS == 0 && session.interrupted() {
-            return Next::Stop;
-        }
+    let run = plan.run_rows(&source, lookups, &|| session.interrupted(), |row| {
         // A row of netlink has a cookie, a line of /proc has none.
         if row.cookie != 0 && question.of_netlink.is_some_and(|family| family != row.family) {
-            return Next::More;
+            return Disposition::Filtered;
         }
-        if rest.is_empty() || rest.matches(row, lookups) { each(row) } else { Next::More }
+        each(row).into()
     });
-    outcome.map_err(|error| error.to_string())
+    run.map(|run| run.stats).map_err(|error| error.to_string())
 }
 
 /// Tables that many kernels lack: ss says nothing about that.

@@ -31,7 +31,7 @@ pub(crate) struct Command {
     /// Columns that stand in the plain table in place of the addresses, if the filter lets only this protocol through.
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
     /// Its part of `netwren` without a command.
-    pub(crate) home: Option<Home>,
+    pub(crate) home: Option<HomePart>,
     /// Its part of `netwren record`.
     pub(crate) recorded: Option<SavedPart>,
     /// Runs the command. The error says what is wrong with the words. `None`: the command is a word before others.
@@ -123,7 +123,7 @@ pub struct FieldEntry {
 
 /// A table of the home screen.
 #[derive(Clone, Copy)]
-pub(crate) struct Home {
+pub(crate) struct HomePart {
     /// The line over it.
     pub(crate) title: &'static str,
     /// The words behind the command.

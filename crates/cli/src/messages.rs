@@ -35,7 +35,9 @@ pub(crate) fn footer_lines(stats: &Accounting) -> Vec<String> {
     if !counted.is_empty() {
         lines.push(format!("of {} rows read: {}", stats.seen, counted.join(", ")));
     }
-    for why in &stats.why {
+    // What is missing for rows is missing for their owners, too: it is said once.
+    let is_said = |text: &str| stats.why.iter().any(|why| text.strip_prefix("owners: ") == Some(&*why.text));
+    for why in stats.why.iter().filter(|why| !is_said(&why.text)) {
         lines.push(match why.count {
             0 | 1 => why.text.to_string(),
             n => format!("{} ({n} times)", why.text),
@@ -84,5 +86,8 @@ mod tests {
         stats.lost = 2;
         stats.add_reason(1, "the table changed while it was read");
         assert_eq!(footer_lines(&stats), ["of 5 rows read: 2 lost", "the table changed while it was read"]);
+        stats.add_reason(1, "owners: the table changed while it was read");
+        stats.add_reason(1, "owners: none");
+        assert_eq!(footer_lines(&stats)[1..], ["the table changed while it was read", "owners: none"]);
     }
 }

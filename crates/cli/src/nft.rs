@@ -41,8 +41,8 @@ impl fmt::Display for NftError {
     }
 }
 
-/// Runs a script in one transaction, in the network namespace of the calling thread; nothing of it is done if any line is
-/// refused.
+/// Runs a script in one transaction, in the network namespace of the calling thread; nothing of it is done if any
+/// line is refused.
 pub(crate) fn apply(script: &str) -> Result<(), NftError> {
     run(&["-f", "-"], script).map(drop)
 }

@@ -26,8 +26,8 @@ impl PillarCache for conntrack::BackendCache {
     }
 }
 
-/// Finds the namespaces of a round. The program that then reads sockets lists those that no process and no name leads to,
-/// if the kernel may be asked.
+/// Finds the namespaces of a round. The program that then reads sockets lists those that no process and no name leads
+/// to, if the kernel may be asked.
 pub(crate) fn find_namespaces(session: &Session, ask_the_kernel: bool, stats: &mut Accounting) {
     let reads_all = session.namespaces().is_some();
     let sockets: &sockets::BackendCache = session.cache();

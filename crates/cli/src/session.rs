@@ -45,7 +45,7 @@ pub(crate) struct SessionTarget<'a> {
 pub(crate) struct Session {
     host: Host,
     netns_id: u64,
-    everywhere: Option<RefCell<Rc<Namespaces>>>,
+    all_netns: Option<RefCell<Rc<Namespaces>>>,
     /// What the namespaces were found from.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
     /// The handlers of signals; the error where they could not be installed.
@@ -92,12 +92,12 @@ impl Session {
         let interrupt = Interrupt::install();
         let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
         let all = place.all_netns || (host.is_replay() && all_are_there);
-        let (everywhere, fingerprint) = (all.then(RefCell::default), RefCell::default());
+        let (all_netns, fingerprint) = (all.then(RefCell::default), RefCell::default());
         let owners = OwnersReader::new(place.owners_via);
         Ok(Session {
             host,
             netns_id,
-            everywhere,
+            all_netns,
             fingerprint,
             interrupt,
             wait_failed: RefCell::default(),
@@ -110,17 +110,17 @@ impl Session {
         })
     }
 
-    /// Finds the namespaces that there are, if all are read. Once a round: they come and go. `listed` are those that the
-    /// kernel lists, if it was asked: processes and names do not lead to all of them.
+    /// Finds the namespaces that there are, if all are read. Once a round: they come and go. `listed` are those that
+    /// the kernel lists, if it was asked: processes and names do not lead to all of them.
     pub(crate) fn find_namespaces(&self, listed: Option<Vec<u64>>, stats: &mut Accounting) {
-        let Some(everywhere) = &self.everywhere else { return };
+        let Some(all_netns) = &self.all_netns else { return };
         // The search looks at every process of the host: in later rounds most of what is not the sockets themselves.
         let before = self.fingerprint.take();
         let fingerprint = listed.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
         let same =
             before.is_some_and(|before| fingerprint.as_ref().is_some_and(|fingerprint| fingerprint.matches(&before)));
         self.fingerprint.replace(fingerprint);
-        if same && everywhere.borrow().are_settled(&self.host) {
+        if same && all_netns.borrow().are_settled(&self.host) {
             return;
         }
         let mut found = match Namespaces::read(&self.host) {
@@ -139,12 +139,12 @@ impl Session {
             }
             None => {}
         }
-        everywhere.replace(Rc::new(found));
+        all_netns.replace(Rc::new(found));
     }
 
     /// The namespaces that [`Session::find_namespaces`] found; none if only one is read.
     pub(crate) fn namespaces(&self) -> Option<Rc<Namespaces>> {
-        self.everywhere.as_ref().map(|everywhere| Rc::clone(&everywhere.borrow()))
+        self.all_netns.as_ref().map(|all_netns| Rc::clone(&all_netns.borrow()))
     }
 
     /// The ways into the namespaces that are read: into those of `namespaces`, or the one that the session is in.
@@ -185,8 +185,8 @@ impl Session {
         self.caches.cost_notes()
     }
 
-    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others. In a
-    /// replay nothing is entered.
+    /// Calls `each` inside every namespace that is read and can be entered; the sockets' source tells of the others.
+    /// In a replay nothing is entered.
     pub(crate) fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
         let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
         for namespace in namespaces.list() {

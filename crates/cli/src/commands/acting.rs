@@ -1,7 +1,7 @@
 //! Acting on the very rows that are shown: what `sockets kill` and `nat delete` have in common.
 //!
-//! ActedRows come in order, which keeps them until the last one is read: only then the first of them is acted on. Acting while
-//! the kernel walks its table would shift what it has not shown yet.
+//! ActedRows come in order, which keeps them until the last one is read: only then the first of them is acted on.
+//! Acting while the kernel walks its table would shift what it has not shown yet.
 
 use super::table::AllRounds;
 use crate::command::ParsedWords;

@@ -9,7 +9,8 @@ use engine::{Ended, Run, RunError};
 use record::{Accounting, SourceFault};
 use sys::cost::{self, Cost};
 
-/// Closes the session and its recording; returns the messages and the exit code of a run that began at the cost `before`.
+/// Closes the session and its recording; returns the messages and the exit code of a run that began at the cost
+/// `before`.
 pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, RunError>, before: &Cost) -> Outcome {
     let (mut result, mut messages) = (Exit::Ok, Vec::new());
     let Run { mut stats, ended } = outcome.unwrap_or_else(|error| {

@@ -4,7 +4,7 @@ use super::follow;
 use super::plan::{PlanError, bind, plan};
 use super::source_provider::{SourceProvider, Subject};
 use super::table;
-use crate::command::{Command, Home, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, HomePart, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -27,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
     tables: &[TableEntry::of::<Flows>(), TableEntry::of::<FlowEvents>()],
     null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
-    home: Some(Home { title: "Flows", words: &["--limit", "20"] }),
+    home: Some(HomePart { title: "Flows", words: &["--limit", "20"] }),
     recorded: Some(SavedPart { rows: None, is_large: false, read: save }),
     run: Some(run),
     ..Command::TABLE

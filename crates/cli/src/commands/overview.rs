@@ -1,6 +1,6 @@
 //! `netwren` alone: the tables of the home screen, who listens and who talks; of a recording: who did then.
 
-use crate::command::Home;
+use crate::command::HomePart;
 use crate::dispatch;
 use crate::exit::Exit;
 use crate::flags::parser::Commands;
@@ -36,7 +36,7 @@ pub(crate) fn overview(replay: Option<&Path>, commands: Commands) -> Exit {
     worst
 }
 
-fn words(home: Home, replay: Option<&Path>) -> Vec<OsString> {
+fn words(home: HomePart, replay: Option<&Path>) -> Vec<OsString> {
     let replay = replay.into_iter().flat_map(|file| ["--replay".into(), file.into()]);
     home.words.iter().map(OsString::from).chain(replay).collect()
 }

@@ -61,7 +61,7 @@ read the file: it holds addresses, process names and command lines.
 
 /// A parsed `record`.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct RecordRequest {
     /// The file that is written.
     file: PathBuf,
     /// How long; zero for one round.
@@ -79,7 +79,7 @@ struct Counted {
     rows: Vec<(u64, &'static str)>,
 }
 
-fn asked(words: &ParsedWords<'_>) -> Result<Asked, String> {
+fn asked(words: &ParsedWords<'_>) -> Result<RecordRequest, String> {
     let length = words.seconds("for", PERIODS_S)?;
     if length.is_some() && words.has("once") {
         return Err("--for and --once exclude each other".to_owned());
@@ -92,7 +92,7 @@ fn asked(words: &ParsedWords<'_>) -> Result<Asked, String> {
         }
     };
     let length = if words.has("once") { Duration::ZERO } else { length.unwrap_or(LONG) };
-    Ok(Asked { file: words.file("file").map(PathBuf::from).unwrap_or_default(), length, size_max })
+    Ok(RecordRequest { file: words.file("file").map(PathBuf::from).unwrap_or_default(), length, size_max })
 }
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
@@ -184,14 +184,14 @@ mod tests {
     use super::*;
     use crate::flags::parser;
 
-    fn parse(line: &str) -> Result<Asked, clap::Error> {
+    fn parse(line: &str) -> Result<RecordRequest, clap::Error> {
         parser::parse_line(&COMMAND, line, asked)
     }
 
     #[test]
     fn a_file_and_how_long() {
         let file = PathBuf::from("f");
-        assert_eq!(parse("f").unwrap(), Asked { file: file.clone(), length: LONG, size_max: SIZE_MAX });
+        assert_eq!(parse("f").unwrap(), RecordRequest { file: file.clone(), length: LONG, size_max: SIZE_MAX });
         assert_eq!(parse("--once f").unwrap().length, Duration::ZERO);
         assert_eq!(parse("f --for 2.5s").unwrap().length, Duration::from_millis(2500));
         assert_eq!(parse("f --max-size 16MiB").unwrap().size_max, 16 << 20);

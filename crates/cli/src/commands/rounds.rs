@@ -54,8 +54,8 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
         Ok(all)
     }
 
-    /// Reads one round into the sink and adds its row counts to `all`: finds the namespaces, reads the lookups, then the
-    /// rows.
+    /// Reads one round into the sink and adds its row counts to `all`: finds the namespaces, reads the lookups, then
+    /// the rows.
     pub(super) fn read(
         &self,
         sink: &mut dyn Sink,

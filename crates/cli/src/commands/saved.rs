@@ -8,8 +8,8 @@ pub(super) fn every_field<T: Table>(except: u64) -> Demand<T> {
     Demand::new(&fields.map(|(at, _)| at).collect::<Vec<_>>(), Vec::new())
 }
 
-/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is reported, and nothing
-/// is missing then.
+/// Reads a source to its end; returns the number of rows. A table that this kernel does not have is reported, and
+/// nothing is missing then.
 pub(super) fn read<T: Table>(source: &dyn Source<T>, demand: &Demand<T>, stats: &mut Accounting) -> u64 {
     let mut rows = 0;
     let result = source.run(demand, &mut |_| {

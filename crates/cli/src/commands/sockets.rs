@@ -7,7 +7,7 @@ use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
 use crate::asked;
-use crate::command::{Command, Home, ParsedWords, SavedPart, TableEntry};
+use crate::command::{Command, HomePart, ParsedWords, SavedPart, TableEntry};
 use crate::enrich::Enrichment;
 use crate::flags::defs::Scope;
 use crate::flags::request::{Repeat, Request};
@@ -28,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW),
     tables: &[TableEntry::of::<Sockets>(), TableEntry::of::<SocketEvents>()],
     columns_of_proto: COLUMNS_OF_PROTO,
-    home: Some(Home {
+    home: Some(HomePart {
         title: "Listeners",
         words: &[
             "--columns",

@@ -11,8 +11,8 @@ pub(crate) trait SourceProvider<T: Table> {
         false
     }
 
-    /// True if the source itself checks that this lookup answers as in the round before, for each row that it reports as
-    /// unchanged.
+    /// True if the source itself checks that this lookup answers as in the round before, for each row that it reports
+    /// as unchanged.
     fn compares(&self, id: LookupId) -> bool {
         let _ = id;
         false

@@ -25,7 +25,7 @@ const RIGHTS: &[(Cap, &str, &str)] = &[
 ];
 
 /// Tables that every kernel has which is of use here; the others may be left out of a kernel without harm.
-const EVERYWHERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
+const ALWAYS_THERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp, record::Proto::Unix];
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -43,7 +43,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let host = Host::live();
     let modules = Modules::new(&host);
     let probes = sockets::probe(&host, &modules);
-    let blind: Vec<&str> = EVERYWHERE
+    let blind: Vec<&str> = ALWAYS_THERE
         .iter()
         .filter(|proto| !probes.iter().any(|probe| probe.works && probe.proto == **proto))
         .map(|proto| proto.name())

@@ -536,7 +536,8 @@ pub(crate) const FLAGS: &[Flag] = &[
 mod tests {
     use super::*;
 
-    /// Commands are looked for before it is known which one takes a flag, so each name takes a value everywhere or nowhere.
+    /// Commands are looked for before it is known which one takes a flag, so each name takes a value everywhere or
+    /// nowhere.
     #[test]
     fn one_name_takes_a_value_everywhere_or_nowhere() {
         for flag in FLAGS {

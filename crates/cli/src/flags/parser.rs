@@ -146,8 +146,8 @@ pub(crate) fn find(words: &mut Vec<OsString>, commands: Commands) -> Option<&'st
     found
 }
 
-/// Parses the words of a command, then calls `read`. What either has against them is an error that knows what to print and
-/// where.
+/// Parses the words of a command, then calls `read`. What either has against them is an error that knows what to
+/// print and where.
 pub(crate) fn parse<T>(
     command: &'static Command,
     words: Vec<OsString>,

@@ -33,7 +33,7 @@ impl Sums {
     }
 
     /// Something that matters to all rows.
-    pub(super) fn everywhere(&mut self, what: impl Hash) {
+    pub(super) fn at_all_ports(&mut self, what: impl Hash) {
         self.of_all = self.of_all.wrapping_add(self.secret.hash_one(what) as u32);
     }
 
@@ -82,7 +82,7 @@ mod tests {
         let made = |items: &[(u16, &str)], all: &[&str]| {
             let mut sums = Sums::new(&secret);
             items.iter().for_each(|(port, what)| sums.at_port(*port, what));
-            all.iter().for_each(|what| sums.everywhere(what));
+            all.iter().for_each(|what| sums.at_all_ports(what));
             sums
         };
         let one = made(&[(80, "a"), (443, "b"), (80, "c")], &["here"]);

@@ -1,10 +1,10 @@
 //! Whose an entry is: the process that holds the socket at the end which is in the entry's namespace, or else the one
 //! that holds the backend's socket in another namespace that is read.
 //!
-//! A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what it asked
-//! for (the original direction), the server's to what the answers go to (the reply direction). UDP servers, and TCP
-//! connections that nobody holds any more, are found by what listens at their address; then that address must be this
-//! namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
+//! A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what it
+//! asked for (the original direction), the server's to what the answers go to (the reply direction). UDP servers, and
+//! TCP connections that nobody holds any more, are found by what listens at their address; then that address must be
+//! this namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
 //!
 //! A backend in another namespace is found by its address. Any user may make a namespace with any address in it, so one
 //! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
@@ -179,8 +179,8 @@ impl SocketIndex {
             let (.., port) = of;
             sums.at_port(*port, (of, inode, owners(*inode)));
         }
-        self.ours.iter().for_each(|address| sums.everywhere(address));
-        self.makers.iter().for_each(|maker| sums.everywhere(maker));
+        self.ours.iter().for_each(|address| sums.at_all_ports(address));
+        self.makers.iter().for_each(|maker| sums.at_all_ports(maker));
         sums
     }
 

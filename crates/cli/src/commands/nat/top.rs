@@ -1,7 +1,8 @@
-//! `netwren nat top [FIELDS] [FILTER]`: entries counted by some fields, with each group's share of all that were counted.
+//! `netwren nat top [FIELDS] [FILTER]`: entries counted by some fields, with each group's share of all that were
+//! counted.
 //!
-//! Sugar over `--by`: the plan is that of a table with groups. Only the share needs a total, which is known when the last
-//! group has come; so the first rows are held back, as many as are shown.
+//! Sugar over `--by`: the plan is that of a table with groups. Only the share needs a total, which is known when the
+//! last group has come; so the first rows are held back, as many as are shown.
 
 use super::super::table;
 use super::LIMIT;

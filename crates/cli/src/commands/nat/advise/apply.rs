@@ -91,8 +91,8 @@ impl<'s> Todo<'s> {
         Todo { session, sizes, out_of_reach: !beyond.is_empty(), timeouts, left_out }
     }
 
-    /// What the file is to hold: of timeouts those of the namespace that process 1 is in, for it is what the file is read
-    /// for. Where process 1 may not be looked at that is the first.
+    /// What the file is to hold: of timeouts those of the namespace that process 1 is in, for it is what the file is
+    /// read for. Where process 1 may not be looked at that is the first.
     fn kept(&self) -> Vec<Setting> {
         let starts_in = sys::netns::inode_of(&self.session.host().real_path("/proc/1/ns/net")).ok();
         let is_kept = |of: &Judged| starts_in.map_or(of.evidence.is_first, |inode| inode == of.netns_id);
@@ -225,8 +225,8 @@ impl Work<'_> {
     }
 }
 
-/// The words before a command that is to run in a namespace, for a shell. A name that cannot be shown on a terminal as it
-/// is gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
+/// The words before a command that is to run in a namespace, for a shell. A name that cannot be shown on a terminal
+/// as it is gives way to that of a process inside; without one it is shown escaped, to be typed by whoever knows it.
 fn entering(way: &NetnsTarget<'_>) -> String {
     let shown = |path: &Path| sys::escaped(path.as_os_str().as_encoded_bytes());
     let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));

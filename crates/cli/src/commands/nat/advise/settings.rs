@@ -28,9 +28,9 @@ impl Setting {
     }
 }
 
-/// The limit and the buckets, as far as they should be others; buckets first, so that no entry that may come in finds too
-/// few. One host, one limit: it is that of the namespace which needs the largest, with the buckets that were counted
-/// together with it, so that both stay within the memory they were advised for.
+/// The limit and the buckets, as far as they should be others; buckets first, so that no entry that may come in finds
+/// too few. One host, one limit: it is that of the namespace which needs the largest, with the buckets that were
+/// counted together with it, so that both stay within the memory they were advised for.
 pub(super) fn sizes(judged: &[Judged]) -> Vec<Setting> {
     let sizes = judged.iter().filter_map(|one| Some((one.evidence.max?, one.evidence.buckets?, one.advice.sizes?)));
     // Each namespace read the same.

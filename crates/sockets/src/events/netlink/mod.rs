@@ -292,8 +292,7 @@ impl Ended {
     /// so that no FIN is ever shown as data:
     ///
     /// - exact after LAST_ACK, CLOSING and TIME_WAIT, which a socket reaches only by the peer's FIN, and where no
-    /// segment
-    ///   carried data;
+    ///   segment carried data;
     /// - one too small after FIN_WAIT2, whose socket the kernel replaces by a time-wait socket before the FIN arrives
     ///   (`tcp_time_wait(sk, TCP_FIN_WAIT2, …)`), and after a reset before the FIN.
     ///

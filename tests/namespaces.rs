@@ -45,8 +45,8 @@ pub(crate) fn join(a: (&Lab, &str), b: (&Lab, &str)) {
     }
 }
 
-/// Two addresses of this run alone: connections of an earlier one may linger for minutes in namespaces that are gone, and
-/// would be a third pair of the same ends.
+/// Two addresses of this run alone: connections of an earlier one may linger for minutes in namespaces that are gone,
+/// and would be a third pair of the same ends.
 pub(crate) fn ends_of_this_run(first: u8) -> [String; 2] {
     let [low, high, ..] = std::process::id().to_le_bytes();
     [1, 2].map(|last| format!("{first}.{high}.{low}.{last}"))
@@ -64,7 +64,8 @@ fn serve(lab: &Lab) -> u32 {
 /// A process with connections from these ports to port 8080 of `to`.
 fn connect(lab: &Lab, from: &str, to: &str, ports: &[u16]) -> u32 {
     let script = format!(
-        "import socket,time\nc=[socket.create_connection(('{to}',8080),source_address=('{from}',p)) for p in {ports:?}]\n\
+        "import socket,time\nc=[socket.create_connection(('{to}',8080),source_address=('{from}',p)) for p in \
+            {ports:?}]\n\
          time.sleep(600)"
     );
     let pid = lab.spawn("python3", &["-c", &script]);
@@ -323,7 +324,8 @@ fn root_a_replay_has_all_namespaces() {
     all.says(3, &["the recording holds one network namespace"]);
 }
 
-/// A namespace that has nothing but a process goes by the container that the process runs in; without one by the process.
+/// A namespace that has nothing but a process goes by the container that the process runs in; without one by the
+/// process.
 #[test]
 fn root_a_container_names_its_namespace() {
     testkit::require_root!();

@@ -288,8 +288,8 @@ fn root_nat_owners_are_found_at_the_local_end() {
     lab.output("nft", &["-f", rules.to_str().unwrap()]);
     let pair = lab.connect_v4(1);
     let filter = format!("client = 127.0.0.1:{}", pair[0].client.port());
-    // Other tests of this process open files and start children meanwhile: a reading of owners may miss a file, and says
-    // so, or finds a child that has not called exec yet and still holds the sockets.
+    // Other tests of this process open files and start children meanwhile: a reading of owners may miss a file, and
+    // says so, or finds a child that has not called exec yet and still holds the sockets.
     let wanted = format!("{}\testablished\n", std::process::id());
     lab.wait_until("the connection's owner is found", || {
         let ran = netwren_in(&lab, &["nat", "-H", "-c", "pid,state", &filter]);

@@ -319,7 +319,8 @@ fn press(lab: &Lab, stop: &AtomicBool) {
     });
 }
 
-/// What the kernel says a table of 1000 holds: a packet that finds no room is counted for as long as room is looked for.
+/// What the kernel says a table of 1000 holds: a packet that finds no room is counted for as long as room is looked
+/// for.
 const FULL: std::ops::RangeInclusive<u64> = 1000..=1001;
 
 /// A full table under load: what is lost, what to set, for how much memory; then it is set, from the first namespace.
@@ -328,8 +329,8 @@ fn root_a_full_table_is_told_and_mended() {
     testkit::require_root!();
     let _knob = HostKnob::set(NF_CONNTRACK_MAX, "1000");
     let lab = with_way_out("advisefull", TRACKED);
-    // Assured and established, so that the kernel throws none of them out: a table that is full and stays full. (From 95 % on,
-    // gc_worker() in nf_conntrack_core.c ends assured TCP entries, too, if their connection is closing.)
+    // Assured and established, so that the kernel throws none of them out: a table that is full and stays full. (From
+    // 95 % on, gc_worker() in nf_conntrack_core.c ends assured TCP entries, too, if their connection is closing.)
     lab.track((0..1000).map(|n| Entry::tcp(([10, 0, 0, 1].into(), 1000 + n), ([10, 0, 0, 2].into(), 80), 3)));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -569,8 +570,8 @@ fn established(lab: &Lab) -> u64 {
     text.trim().parse().unwrap()
 }
 
-/// `nat advise --apply` in the lab, with a folder of our own for what is kept. With `starts`, process 1 is in the lab, too:
-/// then what is kept is for the lab, as in a container.
+/// `nat advise --apply` in the lab, with a folder of our own for what is kept. With `starts`, process 1 is in the lab,
+/// too: then what is kept is for the lab, as in a container.
 fn apply_in(lab: &Lab, starts: bool, more: &[&str]) -> Ran {
     let (etc, first) = (lab.dir().join("sysctl.d"), lab.dir().join("first"));
     std::fs::create_dir_all(&etc).unwrap();

@@ -1,4 +1,5 @@
-//! `--watch` compares rounds: rates to the byte, what is new, what is gone. Exact by a recording, whose times are known.
+//! `--watch` compares rounds: rates to the byte, what is new, what is gone. Exact by a recording, whose times are
+//! known.
 
 use crate::run::{clean, netwren, netwren_in};
 use std::io::{Read, Write};

@@ -353,8 +353,8 @@ fn root_more_connections_than_slots() {
         return;
     };
     let pid = crowd.pid();
-    // On a machine with forty times its work the kernel hands one change of state in 100,000 to no program at all, not to
-    // an empty one either: this is about owners.
+    // On a machine with forty times its work the kernel hands one change of state in 100,000 to no program at all, not
+    // to an empty one either: this is about owners.
     const LOST: usize = 10;
     younger.read_until("openings", |events| events.len() >= COUNT * 2 - LOST);
     let mut older = Following::by_bpf(&lab);
@@ -580,8 +580,8 @@ fn root_flows_add_up_to_what_there_was() {
     }
 }
 
-/// By netlink the peer's FIN is no byte, in whatever state a connection ends: where the socket received it the number is
-/// exact, else one less. By BPF it always is exact.
+/// By netlink the peer's FIN is no byte, in whatever state a connection ends: where the socket received it the number
+/// is exact, else one less. By BPF it always is exact.
 #[test]
 fn root_issue_10_no_fin_is_a_byte() {
     require_bpf!();

@@ -18,7 +18,8 @@ const OBJECTS: &str = "crates/bpf/objects";
 pub(crate) fn run(any_clang: bool) -> Result<()> {
     let Some(tools) = Tools::find(any_clang)? else {
         bail!(
-            "clang {CLANG} and llvm-strip {CLANG} are needed (apt install clang-{CLANG} llvm-{CLANG}); --any-clang takes another"
+            "clang {CLANG} and llvm-strip {CLANG} are needed (apt install clang-{CLANG} llvm-{CLANG}); --any-clang \
+                takes another"
         )
     };
     std::fs::create_dir_all(root::path().join(OBJECTS))?;

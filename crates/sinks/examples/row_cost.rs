@@ -1,7 +1,7 @@
 //! What one row costs from cells to bytes: nanoseconds a row for each native format, default and wide columns.
 //!
-//! `cargo run --profile quick -p sinks --example row_cost [ROWS A PASS]`. The hash of the bytes tells whether two runs did
-//! the same work; the best of several passes is shown, because everything else is noise of the machine.
+//! `cargo run --profile quick -p sinks --example row_cost [ROWS A PASS]`. The hash of the bytes tells whether two runs
+//! did the same work; the best of several passes is shown, because everything else is noise of the machine.
 #![allow(clippy::print_stdout)]
 
 use record::rows::{Endpoint, Socket, Sockets};

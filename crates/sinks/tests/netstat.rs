@@ -99,7 +99,8 @@ proptest! {
     #[test]
     fn one_line_a_socket(
         numbers in proptest::collection::vec(any::<AddressNumbers>(), 0..6),
-        text in prop_oneof![proptest::collection::vec(any::<u8>(), 0..150), "/?[\\PC\t\n /\u{1b}\u{202e}]{0,40}".prop_map(String::into_bytes)],
+        text in prop_oneof![proptest::collection::vec(any::<u8>(), 0..150), "/?[\\PC\t\n \
+            /\u{1b}\u{202e}]{0,40}".prop_map(String::into_bytes)],
         bits: u16,
     ) {
         let rows: Vec<Socket<'_>> = numbers.iter().map(|&n| row(n, &text)).collect();

@@ -332,8 +332,8 @@ fn ask_once(
     }
 }
 
-/// `count` entries of every kind, distinct and always the same: TCP in all its states, UDP, ICMP, SCTP, UDP-Lite, GRE, a
-/// protocol without ports; IPv4 and, one of seven, IPv6; a quarter with its destination rewritten, a fifth with its
+/// `count` entries of every kind, distinct and always the same: TCP in all its states, UDP, ICMP, SCTP, UDP-Lite, GRE,
+/// a protocol without ports; IPv4 and, one of seven, IPv6; a quarter with its destination rewritten, a fifth with its
 /// source, some with both; marks and zones. Clients are few and of unequal weight.
 pub fn mixed(count: u32) -> impl Iterator<Item = Entry> {
     (0..count).map(one_of_a_mix)

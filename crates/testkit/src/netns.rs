@@ -150,8 +150,8 @@ impl Lab {
         self.output("ss", &["-Htan"]).lines().count()
     }
 
-    /// From now on entries of connection tracking are made here: nobody changes the size of the machine's table until the
-    /// lab goes.
+    /// From now on entries of connection tracking are made here: nobody changes the size of the machine's table until
+    /// the lab goes.
     pub fn shares_conntrack(&self) {
         let mut held = self.held.lock().expect("no holder panicked");
         held.tracking.get_or_insert_with(Together::share);

@@ -13,7 +13,8 @@ thread_local! {
     static IS_ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The table for oneself, until drop. Taken before the first entry is made: who shares it already would wait for himself.
+/// The table for oneself, until drop. Taken before the first entry is made: who shares it already would wait for
+/// himself.
 #[derive(Debug)]
 pub struct Alone {
     lock: Option<MachineLock>,

@@ -32,8 +32,8 @@ const ROUNDS: usize = 20;
 
 /// What `both` programs say once it is `equal`, or what they say after as many rounds as show that it will not be.
 ///
-/// Between two runs a timer fires, an entry ends, another test's table is resized, a child of another test holds our sockets
-/// until its exec: that goes by. A difference between the programs does not.
+/// Between two runs a timer fires, an entry ends, another test's table is resized, a child of another test holds our
+/// sockets until its exec: that goes by. A difference between the programs does not.
 pub fn until_equal<T>(mut both: impl FnMut() -> T, mut equal: impl FnMut(&T) -> bool) -> T {
     for _ in 1..ROUNDS {
         let said = both();

@@ -174,15 +174,18 @@ mod tests {
         let shapes = [
             (
                 Shape::Ss,
-                "State Recv-Q Send-Q Local Peer\nLISTEN 0 128 0.0.0.0:80 0.0.0.0:* \nESTAB 0 0 [fd77::1]:80 [fd77:db8::2]:5000\n",
+                "State Recv-Q Send-Q Local Peer\nLISTEN 0 128 0.0.0.0:80 0.0.0.0:* \nESTAB 0 0 [fd77::1]:80 \
+                    [fd77:db8::2]:5000\n",
             ),
             (
                 Shape::Netstat,
-                "Proto Recv-Q Send-Q L F State\ntcp6 0 0 fd77::1:80 fd77:db8::2:5000 ESTABLISHED\ntcp 0 0 0.0.0.0:80 0.0.0.0:* LISTEN\n",
+                "Proto Recv-Q Send-Q L F State\ntcp6 0 0 fd77::1:80 fd77:db8::2:5000 ESTABLISHED\ntcp 0 0 0.0.0.0:80 \
+                    0.0.0.0:* LISTEN\n",
             ),
             (
                 Shape::Table,
-                "proto\tstate\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\ntcp\tlisten\t0.0.0.0\t80\t-\t-\ntcp\testablished\tfd77::1\t80\tfd77:db8::2\t5000\n",
+                "proto\tstate\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\ntcp\tlisten\t0.0.0.0\t80\t-\t-\ntcp\t\
+                    established\tfd77::1\t80\tfd77:db8::2\t5000\n",
             ),
             (
                 Shape::Json,
@@ -200,7 +203,8 @@ mod tests {
     fn one_flow_in_both_shapes() {
         let lstf =
             "Local Address:Port\t<-->\tPeer Address:Port\tConnections\n127.0.0.1:80\t\t<--\t127.32.0.1:many\t12\n";
-        let native = "direction\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tconnections\nin\t127.0.0.1\t80\t127.32.0.1\t-\t12\n";
+        let native = "direction\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tconnections\nin\t127.0.0.1\t80\t\
+            127.32.0.1\t-\t12\n";
         let expected = ["127.0.0.1:80 <-- 127.32.0.1:* 12"];
         assert_eq!(read(Shape::Lstf, false, lstf).unwrap(), expected);
         assert_eq!(read(Shape::Flows, false, native).unwrap(), expected);
@@ -208,8 +212,10 @@ mod tests {
 
     #[test]
     fn one_entry_in_both_shapes() {
-        let theirs = "tcp      6 59 TIME_WAIT src=10.0.0.2 dst=192.168.0.30 sport=1024 dport=80 src=172.17.0.2 dst=10.0.0.2 sport=8080 dport=1024 [ASSURED] mark=0 use=1\n\
-                      icmp     1 29 src=10.0.0.2 dst=10.0.0.3 type=8 code=0 id=7 src=10.0.0.3 dst=10.0.0.2 type=0 code=0 id=7 mark=0 use=1\n";
+        let theirs = "tcp      6 59 TIME_WAIT src=10.0.0.2 dst=192.168.0.30 sport=1024 dport=80 src=172.17.0.2 \
+            dst=10.0.0.2 sport=8080 dport=1024 [ASSURED] mark=0 use=1\n\
+                      icmp     1 29 src=10.0.0.2 dst=10.0.0.3 type=8 code=0 id=7 src=10.0.0.3 dst=10.0.0.2 type=0 \
+                      code=0 id=7 mark=0 use=1\n";
         let ours = "proto\tstate\tnat\tclient\tpublished\tbackend\n\
                     tcp\ttime_wait\tdnat\t10.0.0.2:1024\t192.168.0.30:80\t172.17.0.2:8080\n\
                     icmp\t-\tnone\t10.0.0.2\t10.0.0.3\t10.0.0.3\n";
@@ -225,7 +231,8 @@ mod tests {
             (Shape::Netstat, "tcp 0 0 127.0.0.1:80 127.0.0.2:99 ESTABLISHED 7/a b\n"),
             (
                 Shape::Table,
-                "state\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tpid\nestablished\t127.0.0.1\t80\t127.0.0.2\t99\t7\n",
+                "state\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tpid\nestablished\t127.0.0.1\t80\t127.0.0.2\t99\t\
+                    7\n",
             ),
         ];
         for (shape, text) in shapes {

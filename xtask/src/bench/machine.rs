@@ -14,7 +14,8 @@ pub(crate) fn describe(binary: &Path) -> Result<Value> {
         "machine": {
             "cpu": field("/proc/cpuinfo", "model name"),
             "cpus": std::thread::available_parallelism().map_or(0, usize::from),
-            "memory_gib": field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse::<u64>().map_or(0, |kib| kib >> 20),
+            "memory_gib": field("/proc/meminfo", "MemTotal").trim_end_matches(" \
+                kB").parse::<u64>().map_or(0, |kib| kib >> 20),
             // The number alone: what a builder put behind it says nothing to others.
             "kernel": line("/proc/sys/kernel/osrelease").split('-').next().unwrap_or_default(),
             "os": field("/etc/os-release", "PRETTY_NAME"),

@@ -107,12 +107,14 @@ const SOURCES_AS_REPORTED: Program = conntrack(
 /// The same question, asked right.
 const SOURCES_RIGHT: Program = conntrack(
     "awk, by name",
-    "-c 'conntrack -L -o extended 2>/dev/null | awk \"{ for (i = 4; i <= NF; i++) if (substr(\\$i, 1, 4) == \\\"src=\\\") { print substr(\\$i, 5); break } }\" | sort | uniq -c | sort -nr'",
+    "-c 'conntrack -L -o extended 2>/dev/null | awk \"{ for (i = 4; i <= NF; i++) if (substr(\\$i, 1, 4) \
+        == \\\"src=\\\") { print substr(\\$i, 5); break } }\" | sort | uniq -c | sort -nr'",
     Shape::Counts,
 );
 const STATES: Program = conntrack(
     "conntrack | awk",
-    "-c 'conntrack -L -o extended 2>/dev/null | awk \"\\$3 == \\\"tcp\\\" { n[\\$6]++ } END { for (s in n) print n[s], s }\"'",
+    "-c 'conntrack -L -o extended 2>/dev/null | awk \"\\$3 == \\\"tcp\\\" { n[\\$6]++ } END { for (s in n) print \
+        n[s], s }\"'",
     Shape::Counts,
 );
 const FROM: Program = conntrack("conntrack -L -s", "-c 'exec conntrack -L -s 10.0.0.2 2>/dev/null'", Shape::Conntrack);

@@ -1,12 +1,12 @@
 //! `bench nat-events`: who hears of every new entry of connection tracking, at which rate, for how much.
 //!
-//! Two threads send datagrams, each of which makes an entry, at a rate that is asked for; what rate was reached, how much
-//! the listener told of, what the kernel counted as lost, and what CPU it took a told event, are shown side by side. The
-//! listeners take turns.
+//! Two threads send datagrams, each of which makes an entry, at a rate that is asked for; what rate was reached, how
+//! much the listener told of, what the kernel counted as lost, and what CPU it took a told event, are shown side by
+//! side. The listeners take turns.
 //!
 //! An entry and its event are to be most of what a datagram costs, else a machine of two cores never reaches 200,000 a
-//! second: see [`dead_end`]. Where other work takes the processors nobody gets there: run it by `chrt -r 1`, then it comes
-//! first (the report says so).
+//! second: see [`dead_end`]. Where other work takes the processors nobody gets there: run it by `chrt -r 1`, then it
+//! comes first (the report says so).
 
 use super::live::on_cpu_ns;
 use super::report::Spread;
@@ -113,10 +113,12 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     }
     let about = machine::describe(binary)?;
     let head = format!(
-        "# bench nat-events, {}\n\nUDP datagrams to ever new addresses for {} ms, one listener at a time, {runs} rounds in turn; medians \
+        "# bench nat-events, {}\n\nUDP datagrams to ever new addresses for {} ms, one listener at a time, {runs} \
+            rounds in turn; medians \
          (min–max). CPU of the listener's whole process while events came, its text included, an event told. Counted: \
          what the kernel says it dropped.{}\n\n\
-         | asked, 1/s | listener | reached, 1/s | sent | received | lost | counted | CPU µs/event | nothing lost up to |\n\
+         | asked, 1/s | listener | reached, 1/s | sent | received | lost | counted | CPU µs/event | nothing lost up \
+         to |\n\
          |--:|---|--:|--:|--:|--:|--:|--:|---|\n",
         about["date"].as_str().unwrap_or_default(),
         SENDING.as_millis(),
@@ -342,7 +344,8 @@ fn line(listener: &Listener, rate: u64, heard: &[Heard]) -> String {
         (true, true) => format!("{}: **missed**", listener.whole_at),
     };
     format!(
-        "| {rate} | `{}` | {:.0} | {sent:.0} | {told:.0} | {:.0} ({:.0}–{:.0}) | {counted:.0} | {:.2} ({:.2}–{:.2}) | {verdict} |\n",
+        "| {rate} | `{}` | {:.0} | {sent:.0} | {told:.0} | {:.0} ({:.0}–{:.0}) | {counted:.0} | {:.2} ({:.2}–{:.2}) | \
+            {verdict} |\n",
         listener.label, reached.median, lost.median, lost.min, lost.max, cpu.median, cpu.min, cpu.max
     )
 }

@@ -143,7 +143,8 @@ fn markdown(name: &str, outcomes: &[Outcome<'_>], about: &Value) -> Result<Strin
     )?;
     writeln!(
         out,
-        "CPU = user + sys of the whole process; all programs in turn in one run; median (min–max). Ratios pair by pair.\n"
+        "CPU = user + sys of the whole process; all programs in turn in one run; median (min–max). Ratios pair by \
+            pair.\n"
     )?;
     writeln!(out, "| task | sockets | program | CPU ms | ns/row | RSS MiB | ratio | wanted |")?;
     writeln!(out, "|---|--:|---|--:|--:|--:|---|---|")?;

@@ -183,20 +183,28 @@ const CTNETLINK: &[&[u8]] = &[
 
 /// A TCP line with everything, an ICMP one, one of GRE without a timeout; names of labels.
 const CONNTRACK_LINES: &[&[u8]] = &[
-    b"ipv4     2 tcp      6 119 TIME_WAIT src=10.0.0.1 dst=10.0.0.2 sport=4000 dport=80 packets=6 bytes=338 src=10.0.0.2 dst=10.0.0.1 sport=80 dport=4000 packets=4 bytes=256 [ASSURED] mark=7 secctx=a zone=5 delta-time=3 use=2\n",
-    b"ipv6     10 icmpv6   58 29 src=2001:0db8::1 dst=2001:0db8::2 type=128 code=0 id=77 [UNREPLIED] src=2001:0db8::2 dst=2001:0db8::1 type=129 code=0 id=77 mark=0 zone=0 use=2\n",
-    b"ipv4     2 gre      47 src=10.0.0.1 dst=10.0.0.2 srckey=0x1f dstkey=0x0 src=10.0.0.2 dst=10.0.0.1 srckey=0x0 dstkey=0x1f [OFFLOAD] mark=0 zone-orig=3 use=2\n",
+    b"ipv4     2 tcp      6 119 TIME_WAIT src=10.0.0.1 dst=10.0.0.2 sport=4000 dport=80 packets=6 bytes=338 \
+        src=10.0.0.2 dst=10.0.0.1 sport=80 dport=4000 packets=4 bytes=256 [ASSURED] mark=7 secctx=a zone=5 \
+        delta-time=3 use=2\n",
+    b"ipv6     10 icmpv6   58 29 src=2001:0db8::1 dst=2001:0db8::2 type=128 code=0 id=77 [UNREPLIED] src=2001:0db8::2 \
+        dst=2001:0db8::1 type=129 code=0 id=77 mark=0 zone=0 use=2\n",
+    b"ipv4     2 gre      47 src=10.0.0.1 dst=10.0.0.2 srckey=0x1f dstkey=0x0 src=10.0.0.2 dst=10.0.0.1 srckey=0x0 \
+        dstkey=0x1f [OFFLOAD] mark=0 zone-orig=3 use=2\n",
     b"# labels\n0 audit\n5 web\n",
 ];
 
 /// A line of each file, the column of the sl number overflown in one.
 const PROC_LINES: &[&[u8]] = &[
-    b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 31337 1 0000000000000000 100 0 0 10 0\n",
-    b"10000: 00000000000000000000000001000000:0050 00000000000000000000000001000000:C350 01 00000010:00000020 02:000AF3C8 00000001  1000        0 31338 2 0000000000000000 20 4 24 10 -1\n",
-    b"  12: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 31339 2 0000000000000000 0\n",
+    b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 31337 1 \
+        0000000000000000 100 0 0 10 0\n",
+    b"10000: 00000000000000000000000001000000:0050 00000000000000000000000001000000:C350 01 00000010:00000020 \
+        02:000AF3C8 00000001  1000        0 31338 2 0000000000000000 20 4 24 10 -1\n",
+    b"  12: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 31339 2 \
+        0000000000000000 0\n",
     b"0000000011111111 3      3    0003   2     1 0      0      12345 \n",
     b"0000000022222222 0   1234       00000011 0        0        0     2        0        12346   \n",
-    b"0000000000000000: 00000002 00000000 00010000 0001 01 31340 /run/x/sock1\n0000000000000000: 00000003 00000000 00000000 0002 03 31341 @abstract\n",
+    b"0000000000000000: 00000002 00000000 00010000 0001 01 31340 /run/x/sock1\n0000000000000000: 00000003 00000000 \
+        00000000 0002 03 31341 @abstract\n",
 ];
 
 /// Magic and version, then nothing: what a mutation needs to get past the first check.

@@ -1,8 +1,9 @@
 //! The collapse of a NAT box, and two ways out.
 //!
 //! A client asks a web server behind a box, one connection a request. Routed without NAT; by DNAT with a table that is
-//! large enough; by DNAT with a table of 1,000 entries, which is full after 1,000 connections, because an entry outlives
-//! its connection by two minutes; and without state. Beside the requests a second stands what `netwren nat` said.
+//! large enough; by DNAT with a table of 1,000 entries, which is full after 1,000 connections, because an entry
+//! outlives its connection by two minutes; and without state. Beside the requests a second stands what `netwren nat`
+//! said.
 
 use super::Options;
 use crate::bench::{binary, machine, report};
@@ -198,9 +199,11 @@ impl Seen {
 
 fn markdown(options: &Options, seen: &[Seen]) -> String {
     let mut text = format!(
-        "# lab nat\n\n{} requests a round, {} at once, one connection each; {} rounds, the modes in turn. ab gives up after \
+        "# lab nat\n\n{} requests a round, {} at once, one connection each; {} rounds, the modes in turn. ab gives up \
+            after \
          {PATIENCE_S} s without an answer.\n\n\
-         | mode | requests/s, median (all rounds) | completed | failed | entries / max | dropped | `netwren nat advise` said |\n\
+         | mode | requests/s, median (all rounds) | completed | failed | entries / max | dropped | `netwren nat \
+         advise` said |\n\
          |---|--:|--:|--:|--:|--:|---|\n",
         options.requests, options.at_once, options.rounds
     );

@@ -3,8 +3,8 @@
 use super::Findings;
 use std::path::{Path, PathBuf};
 
-/// `case.nl` and `case.tape` need `case.HOW` beside them, or a `HOW` for their whole folder; a container runtime's files
-/// need one for the runtime.
+/// `case.nl` and `case.tape` need `case.HOW` beside them, or a `HOW` for their whole folder; a container runtime's
+/// files need one for the runtime.
 pub(super) fn check(files: &[PathBuf]) -> Findings {
     unexplained_recordings(files).into_iter().chain(unexplained_runtimes(files)).collect()
 }

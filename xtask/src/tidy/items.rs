@@ -190,7 +190,9 @@ mod tests {
 
     #[test]
     fn declared_names() {
-        let source = "fn a(f: fn(u8), p: *const u8) {}\nconst fn b() {}\npub(crate) struct C<'a> {\n    #[x(y)]\n    pub(super) d: Map<u8, u8>,\n    e: [u8; 4],\n}\nenum F {\n    G(u8, u8),\n    H { i: u8 },\n}\nstruct J(u8);\n";
+        let source = "fn a(f: fn(u8), p: *const u8) {}\nconst fn b() {}\npub(crate) struct C<'a> {\n    #[x(y)]\n    \
+            pub(super) d: Map<u8, u8>,\n    e: [u8; 4],\n}\nenum F {\n    G(u8, u8),\n    H { i: u8 },\n}\nstruct \
+            J(u8);\n";
         let mut found = names(source);
         found.sort();
         assert_eq!(found, ["10:H", "12:J", "1:a", "2:b", "3:C", "5:d", "6:e", "8:F", "9:G"]);
@@ -200,7 +202,8 @@ mod tests {
     fn what_is_for_tests_is_no_code() {
         let parsed = SourceFile::parse(
             PathBuf::from("x.rs"),
-            "#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod inline { fn f() {} }\n#[cfg(test)]\nuse a::{b, c};\nfn g() {}\n",
+            "#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod inline { fn f() {} }\n#[cfg(test)]\nuse a::{b, c};\nfn g() \
+                {}\n",
         );
         assert_eq!(parsed.test_modules, ["tests"]);
         assert_eq!(parsed.items.len(), 1);

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn strings_and_comments_vanish_and_lines_stay() {
-        let source = "a // unsafe\n\"unsafe \\\" {\" b /* /* x */ \n*/ c r#\"un\"safe\"# 'x' '\\n' '\"' 'static '{' d br\"}\" e\n";
+        let source = "a // unsafe\n\"unsafe \\\" {\" b /* /* x */ \n*/ c r#\"un\"safe\"# 'x' '\\n' '\"' 'static '{' d \
+            br\"}\" e\n";
         let code = code_only(source);
         assert_eq!(code.len(), source.len());
         assert_eq!(code.lines().count(), source.lines().count());

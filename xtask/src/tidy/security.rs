@@ -79,7 +79,8 @@ mod tests {
     #[test]
     fn a_claim_needs_a_test_that_exists() {
         let code = [(PathBuf::from("tests/kill.rs"), "fn root_kills_the_right_one() {".to_owned())];
-        let page = "words | words\n\n| threat | test |\n|---|---|\n| **heading** | |\n| a | `kill::root_kills_the_right_one` |\n\
+        let page = "words | words\n\n| threat | test |\n|---|---|\n| **heading** | |\n| a | \
+            `kill::root_kills_the_right_one` |\n\
                     | b | `kill::gone` |\n| c | by reading |\n\n| limit | reach |\n|---|---|\n| `d` | e |\n";
         let findings = findings(page, &code);
         assert_eq!(findings, ["SECURITY.md:7: no test `kill::gone`", "SECURITY.md:8: a claim without a test"]);

@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn retired_words_in_names() {
-        let page = "| `before` | x | |\n## Retired words\n\n| retired | use | in |\n|---|---|---|\n| `door` | backend | |\n| `Pen` | `LineWriter` | `crates/a` |\n";
+        let page = "| `before` | x | |\n## Retired words\n\n| retired | use | in |\n|---|---|---|\n| `door` | backend \
+            | |\n| `Pen` | `LineWriter` | `crates/a` |\n";
         let table = table(page);
         let all: Vec<&Retired> = table.iter().collect();
         for name in ["BpfDoor", "bpf_door", "DOOR_MAX", "Pen"] {

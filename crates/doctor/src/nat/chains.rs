@@ -69,7 +69,8 @@ pub(super) fn of(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
             ": too few buckets; from 50 to 80 nodes on the kernel refuses entries (`chaintoolong`)"
         }
         true => {
-            ": no chance does that, entries crowd in few buckets (somebody chooses tuples to that end?), and more buckets \
+            ": no chance does that, entries crowd in few buckets (somebody chooses tuples to that end?), and more \
+                buckets \
              help little; from 50 to 80 nodes on the kernel refuses entries (`chaintoolong`)"
         }
         false if chains.is_mean_above(MEAN_OF_FULL, buckets) => ": more than if there were a bucket for each entry",

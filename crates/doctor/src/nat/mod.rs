@@ -32,8 +32,8 @@ pub struct Evidence {
     pub buckets: Option<u64>,
     /// Its settings.
     pub settings: CtSettings,
-    /// True if somebody listens to what happens to entries, in whatever namespace: one listener makes the kernel prepare
-    /// for it in all of them. `None` if it cannot be told.
+    /// True if somebody listens to what happens to entries, in whatever namespace: one listener makes the kernel
+    /// prepare for it in all of them. `None` if it cannot be told.
     pub is_listened_to: Option<bool>,
     /// One pass over the table.
     pub census: Option<Census>,

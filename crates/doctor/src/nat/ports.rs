@@ -197,7 +197,8 @@ pub(super) fn of(evidence: &Evidence, ports: &Ports, refused: u64, says: &mut Ve
     let uncounted = evidence.census.as_ref().map_or(0, |census| census.ports().uncounted);
     if uncounted > 0 {
         says.push(format!(
-            "source ports of {uncounted} entries were not counted: there are more than {GROUPS_MAX} pairs of address and destination"
+            "source ports of {uncounted} entries were not counted: there are more than {GROUPS_MAX} pairs of address \
+                and destination"
         ));
     }
     let is_nat = evidence.census.as_ref().is_some_and(|census| !census.ports().is_empty());

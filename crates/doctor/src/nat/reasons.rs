@@ -45,7 +45,8 @@ fn losses(trend: &Trend, says: &mut Vec<String>) {
                 " since the namespace was made, none while it was watched".into()
             };
             says.push(format!(
-                "{clashed} packets were dropped though there was room, because the tuple of their entry was taken{when} \
+                "{clashed} packets were dropped though there was room, because the tuple of their entry was \
+                    taken{when} \
                  (`insert_failed` and `drop` together)"
             ));
         }
@@ -109,7 +110,8 @@ fn sizing(evidence: &Evidence, advice: &Advice, sizes: &Sizes, says: &mut Vec<St
     let (peak, wanted) = (advice.trend.peak.unwrap_or(0), sizes.wanted);
     let room = match sizes.is_estimate {
         true => format!(
-            "how many entries there would be is not known, the limit of {max} hides it: estimated as twice what the limit \
+            "how many entries there would be is not known, the limit of {max} hides it: estimated as twice what the \
+                limit \
              lets in, {wanted} entries"
         ),
         false => format!("room for twice what is to be expected is {wanted} entries (peak seen {peak})"),
@@ -182,7 +184,8 @@ fn memory(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     if let Some((certain, most, _)) = evidence.census.as_ref().map(Census::extended) {
         if most > certain && !super::is_all_extended(evidence) {
             says.push(format!(
-                "{} entries have a rewritten source: counted as masqueraded, which takes {} bytes; those of `snat` rules take {}",
+                "{} entries have a rewritten source: counted as masqueraded, which takes {} bytes; those of `snat` \
+                    rules take {}",
                 most - certain,
                 advice.bytes_per_entry_nat.unwrap_or(0),
                 advice.bytes_per_entry_plain.unwrap_or(0)
@@ -214,7 +217,8 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     let is_seen = evidence.census.as_ref().is_some_and(Census::is_exact);
     if events == Some(2) && evidence.is_listened_to.is_none() && evidence.entry.is_some() && !is_seen {
         says.push(
-            "whether somebody in another namespace listens to events, which makes entries larger everywhere, is not known"
+            "whether somebody in another namespace listens to events, which makes entries larger everywhere, is not \
+                known"
                 .to_owned(),
         );
     }
@@ -224,7 +228,8 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
 fn unseen(evidence: &Evidence, census: &Census, says: &mut Vec<String>) {
     let sentence = match (census.expired(), evidence.chains) {
         (None, None) => {
-            "the length of the longest hash chain and how many entries have expired are not known: only the walk by bpf sees that"
+            "the length of the longest hash chain and how many entries have expired are not known: only the walk by \
+                bpf sees that"
         }
         (None, Some(_)) => "how many entries have expired is not known: only the walk by bpf sees them",
         (Some(_), None) => {

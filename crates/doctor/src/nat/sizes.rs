@@ -33,8 +33,8 @@ pub(super) struct Bytes {
 }
 
 impl EntryBytes {
-    /// Bytes of the entries of a table; `all_extended` if every new one gets extensions, as far as settings tell. What a
-    /// door saw counts more.
+    /// Bytes of the entries of a table; `all_extended` if every new one gets extensions, as far as settings tell. What
+    /// a door saw counts more.
     pub(super) fn of_table(&self, census: Option<&Census>, all_extended: bool) -> Bytes {
         let with = self.entry.saturating_add(self.extension);
         let by_settings = if all_extended { with } else { self.entry };
@@ -80,8 +80,8 @@ pub struct Sizes {
     pub memory_bytes_max: Option<u64>,
     /// True if `wanted` would take more than that: what is advised is what fits.
     pub is_capped: bool,
-    /// Memory of a full table of this size: entries, buckets, and the buckets of NAT's own hash, which keeps the size it
-    /// was made with.
+    /// Memory of a full table of this size: entries, buckets, and the buckets of NAT's own hash, which keeps the size
+    /// it was made with.
     pub memory_bytes: Option<u64>,
     /// The same of a full table of the size it has.
     pub memory_now_bytes: Option<u64>,

@@ -398,7 +398,8 @@ fn issue_10_a_burst_is_no_growth() {
 fn issue_10_the_need_of_a_full_table_is_said_to_be_an_estimate() {
     let advice = advise(&evidence(vec![sample(1, 1000, 50), sample(3, 1000, 250)], 1000, 1024));
     assert!(advice.sizes.unwrap().is_estimate);
-    let words = "is not known, the limit of 1000 hides it: estimated as twice what the limit lets in, 2000 entries: the limit \
+    let words = "is not known, the limit of 1000 hides it: estimated as twice what the limit lets in, 2000 entries: \
+        the limit \
                  should be 2048; look again";
     assert!(advice.reasons.iter().any(|reason| reason.contains(words)), "{:?}", advice.reasons);
 }

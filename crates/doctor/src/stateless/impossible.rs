@@ -68,7 +68,8 @@ impl fmt::Display for Impossible {
             }
             Impossible::Dynamic { written } => write!(
                 f,
-                "cannot publish to `{}`: it is no IP address, and without state nobody follows a name that moves; name the address, or keep stateful NAT",
+                "cannot publish to `{}`: it is no IP address, and without state nobody follows a name that moves; \
+                    name the address, or keep stateful NAT",
                 written.escape_debug()
             ),
             Impossible::NoAddress { publish, candidates } if candidates.is_empty() => {
@@ -92,20 +93,24 @@ impl fmt::Display for Impossible {
             }
             Impossible::Overlapping(one, other) => write!(
                 f,
-                "cannot publish {one} and {other}: one port for two backends; only state knows whose connection a packet belongs to"
+                "cannot publish {one} and {other}: one port for two backends; only state knows whose connection a \
+                    packet belongs to"
             ),
             Impossible::SameBackend(one, other) => write!(
                 f,
-                "cannot publish {one} and {other}: nothing in the backend's answer tells which of the two the client used; give the backend a second port or address"
+                "cannot publish {one} and {other}: nothing in the backend's answer tells which of the two the client \
+                    used; give the backend a second port or address"
             ),
             Impossible::Helper { publish, speaks } => write!(
                 f,
-                "cannot publish {publish}: {speaks} opens further ports that only a helper of stateful NAT sees; if something else is spoken there, say --no-helper"
+                "cannot publish {publish}: {speaks} opens further ports that only a helper of stateful NAT sees; if \
+                    something else is spoken there, say --no-helper"
             ),
             Impossible::BackendIsHere(publish) => {
                 write!(
                     f,
-                    "cannot publish {publish}: the backend is this host itself; let it listen on that port, or redirect with state"
+                    "cannot publish {publish}: the backend is this host itself; let it listen on that port, or \
+                        redirect with state"
                 )
             }
             Impossible::BackendUnroutable(publish) => {

@@ -67,7 +67,8 @@ fn of_settings(plan: &Plan, settings: Settings) -> Vec<Obstacle> {
     if has(true) && settings.strict_rp_filter {
         add(
             false,
-            "rp_filter is 1 on some interface: packets of clients that are answered by another interface than they came by \
+            "rp_filter is 1 on some interface: packets of clients that are answered by another interface than they \
+                came by \
              are dropped",
         );
     }
@@ -211,7 +212,8 @@ fn of_chain(chain: &Chain<'_>, chains: &[Chain<'_>], packet: &Packet) -> Option<
     let which = if packet.is_inward { "packets to the backend" } else { "answers of the backend" };
     let drops = if is_certain { "drops" } else { "may drop" };
     let text = format!(
-        "`{rule}` in the chain {family} {table} {name} {drops} {which}: let `ct state untracked` and the backend's address \
+        "`{rule}` in the chain {family} {table} {name} {drops} {which}: let `ct state untracked` and the backend's \
+            address \
          pass before it"
     );
     Some(Obstacle { text, is_certain })

@@ -150,7 +150,8 @@ fn warnings(rewrites: &[Rewrite], routes: &HostRoutes<'_>) -> Vec<String> {
             warnings.push(format!("{public} is not an address of this host: packets to it must be routed here"));
         }
         warnings.push(format!(
-            "who connects to {}:{backend_port} directly through this host gets answers from {public}: only the published \
+            "who connects to {}:{backend_port} directly through this host gets answers from {public}: only the \
+                published \
              port works from now on",
             super::publish::Bracketed(*backend)
         ));
@@ -161,13 +162,15 @@ fn warnings(rewrites: &[Rewrite], routes: &HostRoutes<'_>) -> Vec<String> {
     );
     if rewrites.iter().any(|rewrite| rewrite.transport == Transport::Udp) {
         warnings.push(
-            "fragments behind the first have no port and are not rewritten: UDP datagrams larger than the path's MTU are \
+            "fragments behind the first have no port and are not rewritten: UDP datagrams larger than the path's MTU \
+                are \
              lost"
                 .to_owned(),
         );
     }
     warnings.push(
-        "connections that are open now through stateful NAT break when the rules are applied; filter rules that let only \
+        "connections that are open now through stateful NAT break when the rules are applied; filter rules that let \
+            only \
          tracked packets pass must also accept `ct state untracked`"
             .to_owned(),
     );

@@ -71,7 +71,8 @@ impl<'m> Name<'m> {
     }
 
     /// Appends the name as in a zone file, without the last dot (the root is `.`): a dot or backslash within a label
-    /// gets a backslash, bytes that are not printable ASCII become `\DDD` (RFC 4343 §2.1). At most four times 255 bytes.
+    /// gets a backslash, bytes that are not printable ASCII become `\DDD` (RFC 4343 §2.1). At most four times 255
+    /// bytes.
     pub fn put_text(self, out: &mut Vec<u8>) {
         if self.is_root() {
             out.push(b'.');

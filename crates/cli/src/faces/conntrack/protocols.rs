@@ -282,7 +282,8 @@ pub(super) static PROTOCOLS: [Protocol; 8] = [
         rules: sctp_rules,
         pairs: Some(PORT_PAIRS),
         help: port_help!(
-            "  --state\t\t\tSCTP state, fe. ESTABLISHED\n  --orig-vtag\t\toriginal verification tag\n  --reply-vtag\t\treply verification tag\n"
+            "  --state\t\t\tSCTP state, fe. ESTABLISHED\n  --orig-vtag\t\toriginal verification tag\n  \
+                --reply-vtag\t\treply verification tag\n"
         ),
     },
     Protocol {

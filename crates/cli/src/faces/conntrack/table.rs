@@ -70,8 +70,8 @@ pub(super) fn entries(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     Ok(shown)
 }
 
-/// Hands entries to `each` by the walk of the table; false if nothing was handed over, because it cannot be had, does not
-/// know all that is shown, or costs more than a dump.
+/// Hands entries to `each` by the walk of the table; false if nothing was handed over, because it cannot be had, does
+/// not know all that is shown, or costs more than a dump.
 fn walked(
     run: &mut Run<'_>,
     line: &Line,

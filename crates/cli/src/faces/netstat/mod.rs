@@ -1,7 +1,8 @@
 //! The face of netstat (net-tools 2.10).
 //!
-//! The switches become a list of sockets, interfaces or routes, or a set of counters; `sinks::face::netstat` knows the bytes. Exit codes are
-//! netstat's: 0, 1 for what cannot be read, 3 for a wrong switch; 2 for a switch that this face has not.
+//! The switches become a list of sockets, interfaces or routes, or a set of counters; `sinks::face::netstat` knows the
+//! bytes. Exit codes are netstat's: 0, 1 for what cannot be read, 3 for a wrong switch; 2 for a switch that this face
+//! has not.
 
 mod interfaces;
 mod list;

@@ -1,5 +1,5 @@
-//! Conditions of vsock and AF_XDP sockets. What ss keeps of them in the place of others' numbers: a vsock socket's ports
-//! are its own, all ones for any; an AF_XDP socket's local port is its queue, its other end is 0.
+//! Conditions of vsock and AF_XDP sockets. What ss keeps of them in the place of others' numbers: a vsock socket's
+//! ports are its own, all ones for any; an AF_XDP socket's local port is its queue, its other end is 0.
 
 use super::condition::{Condition, Hosts, Side};
 use super::expr::{not, test, truth};

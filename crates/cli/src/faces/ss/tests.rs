@@ -71,7 +71,8 @@ fn tables_states_and_families() {
         (
             "state closing",
             "proto = unix and state = closing\nproto = raw and state = closing\nproto = udp and state = closing\n\
-             proto = tcp and state = closing\nproto = mptcp and state = closing\nproto = dccp\nproto = sctp\nproto = vsock"
+             proto = tcp and state = closing\nproto = mptcp and state = closing\nproto = dccp\nproto = sctp\nproto = \
+             vsock"
                 .into(),
         ),
     ] {

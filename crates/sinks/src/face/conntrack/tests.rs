@@ -90,7 +90,8 @@ fn sctp() -> Conntrack<'static> {
 fn a_line_with_everything() {
     assert_eq!(
         written(EVERYTHING, |w| w.event(&v6(), Change::Destroy, (0, 0), None).unwrap()),
-        "[DESTROY] ipv6     10 icmpv6   58 29 src=2001:db8:1::10 dst=2001:db8:2::20 type=128 code=0 id=13599 zone-orig=3 \
+        "[DESTROY] ipv6     10 icmpv6   58 29 src=2001:db8:1::10 dst=2001:db8:2::20 type=128 code=0 id=13599 \
+            zone-orig=3 \
          packets=1 bytes=104 src=2001:db8:2::20 dst=2001:db8:1::10 type=129 code=0 id=13599 zone-reply=4 \
          packets=18446744073709551615 bytes=104 mark=4294967295 secctx=system_u:object_r:x:s0 zone=5 delta-time=2 \
          [start=Sat Nov 21 12:42:50 2026] [stop=Sat Nov 21 12:42:52 2026] helper=ftp use=2 id=4294967295\n"

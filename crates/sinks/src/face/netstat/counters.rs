@@ -253,7 +253,8 @@ UdpLite:
     #[test]
     fn lines_of_ipv6_by_example() {
         let mut out = Vec::new();
-        let file = b"Ip6InReceives  \t19\nIp6InOctets \t5\nIcmp6InMsgs 1\nIcmp6InEchos 2\nIcmp6OutEchos 0\nUdpLite6InErrors 0\n";
+        let file = b"Ip6InReceives  \t19\nIp6InOctets \t5\nIcmp6InMsgs 1\nIcmp6InEchos 2\nIcmp6OutEchos 0\n\
+            UdpLite6InErrors 0\n";
         Statistics::new(ALL).put_lines6(&mut out, file);
         let want = "\
 Ip6:

@@ -1,7 +1,8 @@
 //! The bytes of netstat (net-tools 2.10).
 //!
-//! Sockets, interfaces, routes, groups or counter files in, netstat's lines out. Knows no switch and reads nothing: who is listed and in how many
-//! rounds is the command line's business, but for the question what netstat counts as listening ([`Show::wants`]).
+//! Sockets, interfaces, routes, groups or counter files in, netstat's lines out. Knows no switch and reads nothing: who
+//! is listed and in how many rounds is the command line's business, but for the question what netstat counts as
+//! listening ([`Show::wants`]).
 
 mod address;
 mod cell;

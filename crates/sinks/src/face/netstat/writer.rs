@@ -389,7 +389,8 @@ mod tests {
         let want = concat!(
             "Active Internet connections (w/o servers)\n",
             "Proto Recv-Q Send-Q Local Address           Foreign Address         State       User       Inode     \n",
-            "tcp        0      0 a-long-name.example.org:https local?host:9999         ESTABLISHED daemon     0         \n",
+            "tcp        0      0 a-long-name.example.org:https local?host:9999         ESTABLISHED daemon     \
+                0         \n",
             "tcp        0      0 0.0.0.0:1               198.51.100.1:https      SYN_SENT    0          0         \n",
             "tcp6       0      0 [::]:https              [::]:*                  LISTEN      -2         0         \n",
         );

@@ -268,7 +268,8 @@ const ITEMS: &[(usize, usize, u64, &str)] = &[
         152,
         4,
         18,
-        " data_segs_in:18 dctcp:(ce_state:2,alpha:3,ab_ecn:4,ab_tot:5) bbr:(bw:8bps,mrtt:0.002,pacing_gain:2.88672,cwnd_gain:1) send 93830bps",
+        " data_segs_in:18 dctcp:(ce_state:2,alpha:3,ab_ecn:4,ab_tot:5) \
+            bbr:(bw:8bps,mrtt:0.002,pacing_gain:2.88672,cwnd_gain:1) send 93830bps",
     ),
     (44, 4, 19, " lastsnd:19"),
     (52, 4, 20, " lastrcv:20"),

@@ -21,7 +21,7 @@ const HOUSE: &[Place] = &[
     Place { name: "netlink", layer: 1, ours: &["sys"], theirs: &[] },
     Place { name: "bpf", layer: 1, ours: &["sys"], theirs: &[] },
     Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
-    Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "packet", "bpf"], theirs: &[] },
+    Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "conntrack", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place {
         name: "host",
@@ -32,8 +32,8 @@ const HOUSE: &[Place] = &[
     Place { name: "flows", layer: 3, ours: &["record"], theirs: &["hashbrown", "foldhash"] },
     Place { name: "doctor", layer: 3, ours: &["record"], theirs: &[] },
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
-    Place { name: "sinks", layer: 4, ours: &["record", "packet"], theirs: &["anstyle", "unicode-width"] },
-    Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap", "lexopt"] },
+    Place { name: "sinks", layer: 4, ours: &["record"], theirs: &["anstyle", "unicode-width"] },
+    Place { name: "netwren", layer: 6, ours: &["*"], theirs: &["clap"] },
     Place { name: "testkit", layer: 9, ours: &["record", "sys", "netlink"], theirs: &[] },
     Place { name: "netwren-tests", layer: 9, ours: &["*"], theirs: &[] },
     Place {

@@ -1,23 +1,24 @@
-//! Going into many network namespaces, one after the other.
+//! Entering many network namespaces, one after the other.
 //!
-//! ctnetlink and /proc answer for the namespace of whoever asks. One namespace that cannot be entered or that has gone
-//! costs its own rows and a line, not the run. Knows nothing of how namespaces are found.
+//! ctnetlink and /proc answer for the caller's namespace. A namespace that cannot be entered or is gone costs its own
+//! rows and a line, not the run. Knows nothing of how namespaces are found.
 pub(crate) mod source;
 
 use record::{Accounting, MergedStats, Next, SourceError};
 use sys::{Host, NetnsTarget, NotEntered};
 
-/// What is done inside a namespace, known by its inode: whether to go on with the next one. An error costs this one only.
+/// Reads one namespace, given its inode, and says whether the next one is to be read. An error costs this one only.
 pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
 
-/// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it wants no more. What could
-/// not be entered or read stands in the row counts; the error is the first one, if nothing at all was read. Entering needs
-/// CAP_SYS_ADMIN.
+/// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it returns [`Next::Stop`].
+///
+/// The accounting says which namespaces could not be entered or read. Fails with the first error if none could be read.
+/// Entering needs CAP_SYS_ADMIN.
 pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
     in_each_for(host, ways, "", visit)
 }
 
-/// The same for one of several readers of a recording ([`NetnsTarget::enter_for`]).
+/// [`in_each`] for one of several readers of a recording ([`NetnsTarget::enter_for`]).
 pub fn in_each_for(
     host: &Host,
     ways: &[NetnsTarget<'_>],

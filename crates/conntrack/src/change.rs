@@ -42,7 +42,8 @@ pub struct Rewrite {
     pub port: Option<u16>,
 }
 
-/// What a request says of an entry. What is `None` is not sent: a new entry gets the kernel's own, an old one keeps its.
+/// What a request says of an entry. What is `None` is not sent: a new entry gets the kernel's own, an old one keeps
+/// its.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Given<'g> {
     /// Original direction.

@@ -65,8 +65,9 @@ pub(crate) enum WalkVerdict {
     No,
 }
 
-// What the backends cost, in ns of CPU of the whole process (docs/adr/0011): loading the program, an entry of one's own and
-// a bucket of the host by the walk; the same by netlink, with and without a filter of the kernel's; an entry by /proc.
+// What the backends cost, in ns of CPU of the whole process (docs/adr/0011): loading the program, an entry of one's
+// own and a bucket of the host by the walk; the same by netlink, with and without a filter of the kernel's; an entry
+// by /proc.
 const WALK_LOAD: u64 = 3_500_000;
 const WALK_ENTRY: u64 = 200;
 const WALK_BUCKET: u64 = 5;

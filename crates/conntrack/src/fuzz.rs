@@ -22,7 +22,8 @@ fn walk(row: &Conntrack<'_>) {
     black_box((words, Seen::new().is_double(row)));
 }
 
-/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations; and as blocks of events.
+/// Reads bytes as receive buffers of ctnetlink, as messages and as one payload; about entries and expectations; and as
+/// blocks of events.
 pub fn fuzz_ctnetlink(data: &[u8]) {
     let payloads = Messages::new(data).map_while(Result::ok).map(|message| message.payload);
     for payload in payloads.chain([data]) {
@@ -63,6 +64,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const WORD: &str = "(src|dst|sport|dport|type|id|zone|use|mark|packets|srckey)?=?[0-9a-fx.:]{0,9}";
+
+    fn inner_attributes() -> impl Strategy<Value = Vec<(u16, Vec<u8>)>> {
+        prop::collection::vec((0u16..12, prop::collection::vec(any::<u8>(), 0..20)), 0..5)
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
@@ -75,19 +82,21 @@ mod tests {
 
         /// Attributes whose lengths fit, nested in each other.
         #[test]
-        fn any_attributes(parts in prop::collection::vec((0u16..30, prop::collection::vec((0u16..12, prop::collection::vec(any::<u8>(), 0..20)), 0..5)), 0..12)) {
+        fn any_attributes(parts in prop::collection::vec((0u16..30, inner_attributes()), 0..12)) {
             let attr = |kind: u16, payload: &[u8]| {
                 let mut bytes = [&(payload.len() as u16 + 4).to_ne_bytes()[..], &kind.to_ne_bytes(), payload].concat();
                 bytes.resize(bytes.len().next_multiple_of(4), 0);
                 bytes
             };
-            let inner = |parts: &[(u16, Vec<u8>)]| parts.iter().flat_map(|(kind, bytes)| attr(*kind, bytes)).collect::<Vec<u8>>();
+            let inner = |parts: &[(u16, Vec<u8>)]| {
+                parts.iter().flat_map(|(kind, bytes)| attr(*kind, bytes)).collect::<Vec<u8>>()
+            };
             let data: Vec<u8> = parts.iter().flat_map(|(kind, parts)| attr(*kind, &inner(parts))).collect();
             fuzz_ctnetlink(&[&[2, 0, 0, 0][..], &data].concat());
         }
 
         #[test]
-        fn any_words(words in prop::collection::vec("(src|dst|sport|dport|type|id|zone|use|mark|packets|srckey)?=?[0-9a-fx.:]{0,9}", 0..20)) {
+        fn any_words(words in prop::collection::vec(WORD, 0..20)) {
             fuzz_conntrack_line(format!("ipv4 2 tcp 6 100 NONE {}", words.join(" ")).as_bytes());
         }
     }

@@ -15,8 +15,8 @@ pub(crate) struct Split {
     pub(crate) pushed: Vec<Push>,
 }
 
-/// Finds what the kernel can do. `walks_are_cheap`: whether a second walk of the table costs less than it saves, so that
-/// a protocol alone may be asked for family by family.
+/// Finds what the kernel can do. `walks_are_cheap`: whether a second walk of the table costs less than it saves, so
+/// that a protocol alone may be asked for family by family.
 pub(crate) fn split(conjuncts: &[Expr], walks_are_cheap: impl Fn() -> bool) -> Split {
     let mut filter = KernelFilter::default();
     // Ports mean something only once the protocol is known, wherever in the filter it stands.

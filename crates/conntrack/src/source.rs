@@ -1,7 +1,7 @@
 //! The source of entries: decides by which backend a demand is read, and what the kernel filters.
 //!
-//! [`ConntrackSource::scan`] makes the decision, [`ConntrackScan`] describes and carries it out. What a backend does, and
-//! which one takes over from another, is in `backends/read.rs`. Start reading at [`ConntrackSource`].
+//! [`ConntrackSource::scan`] makes the decision, [`ConntrackScan`] describes and carries it out. What a backend does,
+//! and which one takes over from another, is in `backends/read.rs`. Start reading at [`ConntrackSource`].
 pub(crate) mod recorded;
 
 use std::cell::RefCell;
@@ -29,7 +29,8 @@ use crate::source::recorded::{narrower_filters, recorded_filters};
 /// expired, the names of its labels, its reference count.
 const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
 
-/// The kernel's entries: of the calling thread's network namespace, unless [`ConntrackSource::inside`] names another one.
+/// The kernel's entries: of the calling thread's network namespace, unless [`ConntrackSource::inside`] names another
+/// one.
 #[derive(Debug, Clone)]
 pub struct ConntrackSource<'h> {
     target: ReadTarget<'h>,
@@ -211,8 +212,8 @@ impl Scan<Nat> for ConntrackScan<'_> {
 }
 
 impl ConntrackScan<'_> {
-    /// Lengths of the hash table's chains in the last run, over all namespaces, whichever was read. `None` unless the walk
-    /// read the whole table and its size did not change meanwhile.
+    /// Lengths of the hash table's chains in the last run, over all namespaces, whichever was read. `None` unless the
+    /// walk read the whole table and its size did not change meanwhile.
     pub fn chains(&self) -> Option<Chains> {
         self.chains
     }

@@ -68,7 +68,8 @@ impl<'h> ReadTarget<'h> {
     }
 }
 
-/// The note of a dump in a recording: entries that the kernel's filter left out are missing in it. Empty without a filter.
+/// The note of a dump in a recording: entries that the kernel's filter left out are missing in it. Empty without a
+/// filter.
 pub(crate) fn filter_note(filter: &KernelFilter) -> String {
     let words = filter.words();
     if words.is_empty() { words } else { format!("kernel filter: {words}") }
@@ -85,8 +86,8 @@ pub(crate) struct TableReader<'s, 'h, 'r, 'f> {
 }
 
 impl TableReader<'_, '_, '_, '_> {
-    /// Reads by the walk of the hash table. If the walk is unavailable, netlink takes over; if it breaks off, netlink reads
-    /// the entries that were not handed out.
+    /// Reads by the walk of the hash table. If the walk is unavailable, netlink takes over; if it breaks off, netlink
+    /// reads the entries that were not handed out.
     pub(crate) fn by_walk(&mut self, need: u64, filter: &WalkFilter, kernel: &KernelFilter) -> Result<(), ReadFailure> {
         let target = self.target;
         let words = filter.words();
@@ -174,8 +175,8 @@ impl TableReader<'_, '_, '_, '_> {
         Ok(())
     }
 
-    // A dump of a hash table that is resized meanwhile misses entries and repeats others, and the kernel does not report it
-    // (no NLM_F_DUMP_INTR). The table is read again then, and entries that were handed out are left out.
+    // A dump of a hash table that is resized meanwhile misses entries and repeats others, and the kernel does not
+    // report it (no NLM_F_DUMP_INTR). The table is read again then, and entries that were handed out are left out.
     fn entries_until_steady(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
         let mut seen = Seen::new();
         for _ in 0..=RESIZED_RETRIES {
@@ -188,8 +189,8 @@ impl TableReader<'_, '_, '_, '_> {
         Ok(())
     }
 
-    // Returns true if the table was resized meanwhile. The number of buckets is read after each receive buffer and before
-    // any row of it is handed out: the kernel changes the number under the locks under which it moves entries.
+    // Returns true if the table was resized meanwhile. The number of buckets is read after each receive buffer and
+    // before any row of it is handed out: the kernel changes the number under the locks under which it moves entries.
     fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
         let (host, place) = (self.target.host, self.target.netns_ref());
         let note = filter_note(filter);
@@ -252,8 +253,8 @@ impl TableReader<'_, '_, '_, '_> {
         let (host, place) = (self.target.host, self.target.netns_ref());
         let rows = &mut self.rows;
         let now_ns = Some(rows.now_ns);
-        // As by netlink, but every row is looked up from the start: a read returns a page of some twenty rows, and reading
-        // the number of buckets after each page would cost more.
+        // As by netlink, but every row is looked up from the start: a read returns a page of some twenty rows, and
+        // reading the number of buckets after each page would cost more.
         let mut seen = Seen::new();
         seen.watch();
         for _ in 0..=RESIZED_RETRIES {

@@ -1,4 +1,4 @@
-//! OwnerTracker an entry is, at the time of an event, and what was known of it when it began.
+//! The owners of entries at the time of an event, and from an entry's first event to its last.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -7,44 +7,44 @@ use record::{Accounting, Owner};
 
 use crate::events::start_times::key;
 
-/// Entries remembered at most, some 40 bytes each; the ends of later ones have no owner.
+/// Most entries whose owners are kept, some 40 bytes each; the destroy events of further ones have no owner.
 const MAX: usize = 1 << 20;
 
-/// Why there is no owner: what is looked up after an event can have gone before.
+/// Why an event has no owner: the socket is looked up after the event, and may be closed by then.
 const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, nobody listens there, or the entry \
                        began before we did";
 
-/// What a search for the processes at an entry's local end came to.
+/// The answer to the question who owns an entry.
 #[derive(Debug, Clone)]
 pub enum OwnerAnswer {
-    /// Neither end is here.
+    /// Neither end of the entry is on this host.
     NotHere,
-    /// An end is here, and nobody holds its socket now.
+    /// An end is on this host, and no process holds its socket now.
     Unknown,
-    /// Who holds the socket; never empty.
+    /// The processes that hold the socket; never empty.
     Found(Rc<[Owner]>),
 }
 
-/// Who knows the sockets.
+/// Finds the processes at the local end of an entry.
 pub trait FindOwners {
-    /// Who holds the socket at the local end of an entry that was there at `happened_ns` (since 1970). It may wait to
-    /// answer for many entries at once: what is heard meanwhile waits in its buffers.
+    /// Finds the processes that hold the socket at the local end of an entry that existed at `happened_ns` (nanoseconds
+    /// since 1970). May block, to look up many entries at once: events wait in their buffers meanwhile.
     fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> OwnerAnswer;
 
-    /// Whether an end of the entry is here, as far as is known without looking.
+    /// True if an end of the entry is on this host, as far as the last lookup says. Reads nothing.
     fn is_here(&self, entry: &Conntrack<'_>) -> bool;
 
-    /// What could not be read. Called once, at the end.
+    /// Reports what could not be read. Called once, at the end.
     fn close(&mut self) -> Accounting;
 }
 
-/// The owners of entries, from their beginning to their end.
+/// Keeps the owners of entries from their new event to their destroy event.
 pub(crate) struct OwnerTracker<'h> {
     find: Box<dyn FindOwners + 'h>,
-    /// Whether ends are told of, for which the beginnings are remembered.
+    /// True if destroy events are shown: then the owners of new entries are kept for them.
     remembers: bool,
     known: HashMap<u64, Rc<[Owner]>>,
-    /// Events of entries with an end here.
+    /// Events of entries with an end on this host.
     here: u64,
     /// Those of them without an owner.
     unknown: u64,
@@ -59,7 +59,7 @@ impl<'h> OwnerTracker<'h> {
     /// The owners to show with an event.
     pub(crate) fn of(&mut self, what: NatEventKind, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
         if what == NatEventKind::Destroy {
-            // The socket has gone, or serves another connection by now: only what was known before is true.
+            // The socket is closed or serves another connection by now: only kept owners are true.
             let known = self.known.remove(&key(entry));
             self.here += u64::from(known.is_some() || self.find.is_here(entry));
             self.unknown += u64::from(known.is_none() && self.find.is_here(entry));
@@ -95,7 +95,7 @@ impl<'h> OwnerTracker<'h> {
         self.known.insert(key(entry), Rc::clone(owners));
     }
 
-    /// Adds what was not found.
+    /// Adds the counts of events without an owner, and what could not be read, to `stats`.
     pub(crate) fn close(&mut self, stats: &mut Accounting) {
         stats.add(&self.find.close());
         if self.unknown > 0 {

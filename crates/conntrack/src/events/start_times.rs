@@ -1,24 +1,25 @@
-//! When entries began, for those that end: where the kernel does not remember it (nf_conntrack_timestamp), we do.
+//! Start times of entries, for their duration at the end. Kept here where the kernel keeps none
+//! (net.netfilter.nf_conntrack_timestamp is 0).
 use std::collections::HashMap;
 
 use record::Addr;
 use record::rows::{Conntrack, CtTuple};
 
-/// Entries remembered at most, some 40 bytes each; later ones have no duration.
+/// Most entries whose start is kept, some 40 bytes each; further ones have no duration.
 pub(crate) const MAX: usize = 1 << 20;
 
-/// TimestampWriter of beginning, ns since 1970.
+/// Start times in nanoseconds since 1970, by entry.
 #[derive(Debug, Default)]
 pub(crate) struct StartTimes {
     began: HashMap<u64, u64>,
-    /// Entries that there was no room for.
+    /// Entries beyond [`MAX`].
     pub(crate) unremembered: u64,
 }
 
 impl StartTimes {
-    /// A new entry.
+    /// Records the start of a new entry.
     pub(crate) fn begin(&mut self, entry: &Conntrack<'_>, now_ns: u64) {
-        // What the kernel remembers it tells at the end.
+        // The kernel reports this one in the destroy event, too.
         if entry.start_ns.is_some() {
             return;
         }
@@ -29,16 +30,17 @@ impl StartTimes {
         self.began.insert(key(entry), now_ns);
     }
 
-    /// An entry that is gone: how long it lasted.
+    /// Forgets an entry that ended and returns its duration in microseconds.
     pub(crate) fn end(&mut self, entry: &Conntrack<'_>, now_ns: u64) -> Option<u64> {
-        // Also taken out if the kernel has begun to remember meanwhile.
+        // Removed even if the kernel reports the start: the sysctl may have changed meanwhile.
         let seen = if self.began.is_empty() { None } else { self.began.remove(&key(entry)) };
         let began = entry.start_ns.or(seen)?;
         Some(entry.stop_ns.unwrap_or(now_ns).saturating_sub(began) / 1000)
     }
 }
 
-/// The kernel's id is a keyed hash of 32 bits; with as much of the original tuple no two of a million are likely alike.
+/// 32 bits of the kernel's id, which is a keyed hash, and 32 bits of a hash of the original tuple: a million entries
+/// rarely have two with the same key.
 pub(crate) fn key(entry: &Conntrack<'_>) -> u64 {
     u64::from(entry.id.unwrap_or(0)) << 32 | mixed(&entry.orig, entry.netns_id) >> 32
 }

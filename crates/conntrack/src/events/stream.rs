@@ -1,4 +1,4 @@
-//! Rows of `nat events`: by BPF if only new entries of one namespace are asked for, else by netlink.
+//! The rows of `nat events`: by BPF if only new entries of one namespace are asked for, else by netlink.
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
@@ -19,12 +19,12 @@ use crate::events::pushdown::{WantedEvents, pushed};
 use crate::events::start_times::{self, StartTimes};
 use crate::sizes::Size;
 
-/// What is read, in messages.
+/// Names the stream in messages to the user.
 const WHAT: &str = "events of connection tracking";
 const BPF: &str = "bpf";
 const NETLINK: &str = "netlink";
 
-/// What the packet that makes an entry does not tell.
+/// `need` bits that the packet which makes an entry has no answer for.
 const LACKS_BPF: u64 = nat_event_need::MESSAGE
     | nat_need::LABELS
     | nat_need::HELPER
@@ -33,33 +33,33 @@ const LACKS_BPF: u64 = nat_event_need::MESSAGE
     | nat_need::ID
     | nat_need::USES;
 
-/// Events told between two dumps at least, for a table that is dumped over and over tells nobody anything.
+/// Events between two dumps at least: dumps without a pause would leave no time for events.
 const BETWEEN_DUMPS: u64 = 10_000;
 
-/// The kernel interface.
+/// The interface by which events are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventsVia {
-    /// Messages of the kernel.
+    /// Multicast messages of ctnetlink.
     Netlink,
-    /// A program that sees packets: new entries only.
+    /// A BPF program that sees packets: new entries only.
     Bpf,
 }
 
 /// What a [`NatEventStream`] follows.
 pub struct FollowNat<'h> {
-    /// The backend; `None` chooses.
+    /// The backend; `None` lets the stream choose.
     pub via: Option<EventsVia>,
-    /// Bytes for what waits to be read.
+    /// Bytes of the buffer for events that wait to be read.
     pub buffer_bytes: u32,
     /// Inode of the namespace that the calling thread is in.
     pub netns_id: u64,
-    /// For all namespaces: how the others are found.
+    /// Finds the other namespaces, if all are followed.
     pub find: Option<FindNamespaces>,
-    /// To dump what lives after events were lost: which namespaces, the calling thread's among them without a way in.
+    /// Finds the namespaces to dump after events were lost; the calling thread's one needs no handle.
     pub resync: Option<FindNamespaces>,
-    /// Finds the owners of entries; asked only if a column or the filter wants owners.
+    /// Finds the owners of entries; called only if a column or the filter needs owners.
     pub holders: Option<Box<dyn FindOwners + 'h>>,
-    /// True once the run shall end. Asked some twenty times a second.
+    /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
 }
 
@@ -74,12 +74,12 @@ pub struct NatEventStream<'h> {
     resync: Option<Resync>,
     settings: Settings,
     counts: Counts,
-    /// What was told of and not asked for.
+    /// Events that were received and are not wanted.
     unwanted: u64,
     notes: Accounting,
-    /// Why the better backend is shut.
+    /// Why BPF is not used, though it would be the better backend.
     shut: Option<String>,
-    /// The user wants BPF.
+    /// True if the user asked for BPF.
     forced_bpf: bool,
 }
 
@@ -88,11 +88,11 @@ enum EventBackend<'h> {
     Bpf(Box<BpfEvents<'h>>),
 }
 
-/// Passes over a table that is resized, or changes under a dump, again and again: then entries may be missing, and that
-/// is said.
+/// Dumps of one table at most, if it changes or is resized during each: after that entries may be missing, which is
+/// reported.
 const PASSES: u32 = 4;
 
-/// How a pass over a table ended.
+/// How a dump of the entries that live ended.
 enum Alive {
     Whole,
     /// Entries may have been skipped.

@@ -7,8 +7,8 @@ use crate::backends::netlink::dump::{KernelFilter, key};
 use crate::backends::read::{ReadTarget, filter_note};
 use crate::pushdown::split;
 
-/// Filters that the recording was made with and that leave out entries of `demand`: all but those that this demand would
-/// have the kernel filter by.
+/// Filters that the recording was made with and that leave out entries of `demand`: all but those that this demand
+/// would have the kernel filter by.
 pub(crate) fn narrower_filters<'h>(target: &ReadTarget<'h>, demand: &Demand<Nat>) -> Vec<&'h str> {
     let wanted = [true, false].map(|worth| split(&demand.conjuncts, || worth).filter);
     let families = |filter: KernelFilter| [0, 2, 10].map(|family| filter_note(&filter.of_family(family)));

@@ -1,8 +1,8 @@
 //! Everything here that takes bytes of the kernel, for the fuzzer.
 use super::{counters, proc_stat, slab};
 
-/// Takes any bytes as a message of ctnetlink, a file of counters, a list of slab caches, a list of netlink sockets: none
-/// of it may panic or fail to end.
+/// Takes any bytes as a message of ctnetlink, a file of counters, a list of slab caches, a list of netlink sockets:
+/// none of it may panic or fail to end.
 pub fn fuzz_stats(data: &[u8]) {
     let mut all = counters::PerCpu::default();
     all.add(data);

@@ -103,8 +103,9 @@ impl fmt::Display for StatsError {
 
 impl std::error::Error for StatsError {}
 
-/// Reads sizes and counters of the namespace that the calling thread is in (inode `netns_id`, which names the streams of
-/// a recording); beyond that what the bits of `need` ([`stat_need`]) ask for. `via` is the only way for counters then.
+/// Reads sizes and counters of the namespace that the calling thread is in (inode `netns_id`, which names the streams
+/// of a recording); beyond that what the bits of `need` ([`stat_need`]) ask for. `via` is the only way for counters
+/// then.
 ///
 /// Four small files and two questions to ctnetlink, which need CAP_NET_ADMIN; without it counters come from /proc.
 pub fn read(host: &Host, netns_id: u64, need: u64, via: Option<StatVia>) -> Result<Stats, StatsError> {

@@ -1,7 +1,7 @@
 //! What counters grew by from round to round.
 //!
-//! The kernel counts in 32 bits a CPU: a counter that is smaller than before has run over, or is another namespace's that
-//! got the number of one that is gone. Which of the two it is, only the size of the step can tell.
+//! The kernel counts in 32 bits a CPU: a counter that is smaller than before has run over, or is another namespace's
+//! that got the number of one that is gone. Which of the two it is, only the size of the step can tell.
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::rows::{StatCounter, StatCounts};

@@ -1,7 +1,7 @@
 //! What an entry costs in memory on this kernel: the sizes of its slab objects.
 //!
-//! An entry is one object of the cache `nf_conntrack`. Some have a second one from the general caches, for extensions: if
-//! they are counted, timed, labelled, listened to, helped or masqueraded. It is made with 128 bytes at once
+//! An entry is one object of the cache `nf_conntrack`. Some have a second one from the general caches, for extensions:
+//! if they are counted, timed, labelled, listened to, helped or masqueraded. It is made with 128 bytes at once
 //! (`NF_CT_EXT_PREALLOC` in net/netfilter/nf_conntrack_extend.c) and holds all of these but a helper's.
 use sys::{Host, SysError, fs};
 

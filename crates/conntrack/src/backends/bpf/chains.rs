@@ -3,8 +3,8 @@ use netlink::prefix::{u32_at, u64_at};
 use sys::Host;
 
 /// Lengths of the chains: of the one table that all namespaces share, and of both directions, so that an entry counts
-/// twice. The kernel counts the same: it refuses an entry (`chaintoolong`) whose chain is longer than a random length of
-/// 50 to 80 nodes (net/netfilter/nf_conntrack_core.c: `MIN_CHAINLEN`, `MAX_CHAINLEN`).
+/// twice. The kernel counts the same: it refuses an entry (`chaintoolong`) whose chain is longer than a random length
+/// of 50 to 80 nodes (net/netfilter/nf_conntrack_core.c: `MIN_CHAINLEN`, `MAX_CHAINLEN`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chains {
     /// Nodes of the longest.

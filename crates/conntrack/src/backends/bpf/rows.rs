@@ -1,8 +1,13 @@
-//! What the walk of the connection-tracking table writes, as rows.
+//! Decodes the blocks that the walk of the connection-tracking table writes.
 //!
-//! A block is a head and rows behind it; both are written by `crates/bpf/c/conntrack_walk.bpf.c`, in the machine's byte
-//! order. A row is its base, its parts, its addresses; the head tells which parts there are, so a block from a recording
-//! explains itself. Blocks may come from a hostile file: every length is checked, none is believed. Knows no BPF.
+//! ```text
+//! block:  header | row | row | …
+//! row:    base (36 bytes) | the parts that the header names, in the order of their bits | addresses
+//! addresses: original source, destination; with the reply part its source, destination. 4 or 16 bytes each
+//! ```
+//! Numbers are in the machine's byte order, addresses and ports in the network's. The writer is
+//! `crates/bpf/c/conntrack_walk.bpf.c`. A block may come from a recording, so nothing in it is trusted: every length is
+//! checked. Start reading at [`decode_block`]. Knows no BPF.
 use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, be16_at, u16_at, u32_at, u64_at};
@@ -14,44 +19,51 @@ use crate::backends::netlink::uapi::{AF_INET, AF_INET6};
 use crate::backends::seen::HandedOut;
 use record::hash::mix;
 
-/// Parts that may follow the base of a row, and members of the base that cost more than the rest.
+/// Bits of the header: which parts follow the base of each row, and which members of the base are filled in.
 pub(crate) mod part {
     /// The reply tuple.
     pub(crate) const REPLY: u32 = 1;
     /// Packets and bytes.
     pub(crate) const COUNTERS: u32 = 2;
-    /// Begin and end.
+    /// Start and stop time.
     pub(crate) const TIMES: u32 = 4;
     /// Labels.
     pub(crate) const LABELS: u32 = 8;
     /// Name of the helper.
     pub(crate) const HELPER: u32 = 16;
-    /// The base's network namespace is filled in: for tables of all of them.
+    /// The base names the network namespace: in tables of all namespaces.
     pub(crate) const NETNS: u32 = 32;
-    /// The base's state is filled in.
+    /// The base has the state.
     pub(crate) const STATE: u32 = 64;
-    /// Every part that is known.
+    /// Every known bit.
     pub(crate) const ALL: u32 = REPLY | COUNTERS | TIMES | LABELS | HELPER | NETNS | STATE;
 }
 
 const MAGIC: u32 = 0x326b_7463;
-/// `struct base`: words u8, pad u24; left, uses u32; family, protocol, state, has u8; status u32; ports, zone u16; the
-/// zone's direction, pad u8; mark, netns u32.
+/// Bytes of `struct base`. Its first byte is the length of the row in words of 4 bytes.
 const BASE: usize = 36;
-/// What is before this place changes by itself: time, references.
-const STEADY: usize = 12;
+/// Ticks until the entry expires, i32.
 const LEFT: usize = 4;
+/// Reference count, u32.
 const USES: usize = 8;
+/// The bytes from here on change only when the entry does: the first byte, the ticks and the references are before.
+const STEADY: usize = 12;
 const FAMILY: usize = 12;
 const PROTO: usize = 13;
 const STATE: usize = 14;
+/// Bits `HAS_…`, u8.
 const HAS: usize = 15;
 const STATUS: usize = 16;
+/// Source and destination port of the original direction, or what ICMP and GRE have in their place.
 const PORTS: usize = 20;
 const ZONE: usize = 24;
+/// `ZONE_ORIG`, `ZONE_REPLY` or both, u8.
 const ZONE_DIR: usize = 26;
 const MARK: usize = 28;
+/// Inode of the namespace, u32.
 const NETNS: usize = 32;
+
+/// Bytes of the parts.
 const REPLY: usize = 4;
 const COUNTERS: usize = 32;
 const TIMES: usize = 16;
@@ -63,20 +75,20 @@ const HAS_COUNTERS: u8 = 1;
 const HAS_TIMES: u8 = 2;
 const HAS_LABELS: u8 = 4;
 const HAS_HELPER: u8 = 8;
-/// There is memory for extensions, whatever is in it.
+/// The entry has memory for extensions, whatever is in it.
 const HAS_EXTENSIONS: u8 = 16;
-/// There is a security mark.
+/// The entry has a security mark.
 const HAS_SECMARK: u8 = 32;
 /// `NF_CT_ZONE_DIR_ORIG`, `NF_CT_ZONE_DIR_REPL` (include/net/netfilter/nf_conntrack_zones.h); 3 is both.
 const ZONE_ORIG: u8 = 1;
 const ZONE_REPLY: u8 = 2;
 
-/// The header of a block with these parts, for the fuzzer and for tests.
+/// A header that names these parts, for the fuzzer and for tests.
 pub(crate) fn header(parts: u32) -> [u8; 32] {
     BlockHeader::bytes(MAGIC, parts, 0)
 }
 
-/// What a block's head says.
+/// Where the rows of a block have their parts, as its header says; `None` for parts that they lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     reply: Option<usize>,
@@ -85,13 +97,13 @@ struct Layout {
     labels: Option<usize>,
     helper: Option<usize>,
     has_netns: bool,
-    /// Where a row's addresses begin.
+    /// Offset of the addresses.
     addresses: usize,
-    /// The kernel tracks states of DCCP.
+    /// True if the kernel tracks the states of DCCP; otherwise the state of such an entry has no meaning.
     tracks_dccp: bool,
-    /// Ticks of the kernel's clock a second.
+    /// Ticks of the kernel's clock per second.
     hz: u32,
-    /// Parts and ticks: by which rules rows are decoded.
+    /// Identifies parts and ticks: the same bytes under the same layout are the same row.
     layout: u64,
 }
 
@@ -118,11 +130,11 @@ impl Layout {
     }
 }
 
-/// An entry as it lies in a block, for those who must recognise it without its fields.
+/// The undecoded bytes of an entry, to recognise it without its fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryBytes<'b> {
     bytes: &'b [u8],
-    /// Where its addresses are.
+    /// Offset of the addresses.
     addresses: usize,
     netns_id: u64,
 }
@@ -134,7 +146,7 @@ impl<'b> EntryBytes<'b> {
         EntryBytes { bytes, addresses: layout.addresses, netns_id: own.map_or(netns_id, u64::from) }
     }
 
-    /// Notes the entry as handed out.
+    /// Notes that the entry is handed out.
     #[inline(always)]
     pub(crate) fn note(&self, handed_out: &mut HandedOut) {
         if !handed_out.is_noting() {
@@ -205,7 +217,7 @@ fn decode_rows(
     ControlFlow::Continue(())
 }
 
-/// What only the same entry has again, nearly always, and all of the row that does not change by itself.
+/// A key that two entries rarely share, and the bytes of the row that change only when the entry does.
 #[inline(always)]
 fn key<'b>(bytes: &'b [u8], head: &Layout) -> Option<(u64, &'b [u8])> {
     let mut key = u64::from(u32_at(bytes, PORTS)?);
@@ -216,19 +228,19 @@ fn key<'b>(bytes: &'b [u8], head: &Layout) -> Option<(u64, &'b [u8])> {
     Some((key, bytes.get(STEADY..)?))
 }
 
-/// Of a row that a source of ours shows as bytes: the source ports of its original direction and of its answers, which
-/// are those of sockets that hold its ends. What is none for protocols without ports does no harm.
+/// The source ports of both directions of a row that the walk shows as bytes: sockets that are an end of the entry have
+/// one of them. For protocols without ports they are other numbers.
 #[inline]
 pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
     let reply = if row.rules.layout >> 32 & u64::from(part::REPLY) != 0 { BASE } else { PORTS };
     Some([be16_at(row.bytes, PORTS - STEADY)?, be16_at(row.bytes, reply - STEADY)?])
 }
 
-/// Seconds; `None` for an entry that a flow table has.
+/// Seconds until the entry expires; `None` for an entry in a flow table.
 #[inline(always)]
 fn time_left(bytes: &[u8], head: &Layout) -> Option<u32> {
     let left = u32_at(bytes, LEFT).unwrap_or(0) as i32;
-    // By a flow table the kernel keeps neither time nor state, and netlink tells neither.
+    // The kernel keeps neither timeout nor state of an entry in a flow table, and netlink reports neither.
     let offloaded = CtStatus(u32_at(bytes, STATUS).unwrap_or(0)).has(CtStatus::OFFLOAD);
     if offloaded { None } else { Some(left.max(0) as u32 / head.hz) }
 }
@@ -262,7 +274,7 @@ fn fill<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], head: &Layout) -> Result<(
     row.status = Some(CtStatus(word(STATUS)));
     row.expired = Some(word(LEFT) as i32 <= 0);
     row.timeout_s = time_left(base, head);
-    // What has no time has no state: a flow table has it.
+    // An entry without a timeout is in a flow table and has no state.
     row.state =
         row.timeout_s.and_then(|_| state(proto, base[STATE]).filter(|_| proto != ip_proto::DCCP || head.tracks_dccp));
     row.mark = Some(word(MARK));
@@ -321,7 +333,7 @@ fn put_extensions<'b>(row: &mut Conntrack<'b>, bytes: &'b [u8], has: u8, head: &
     row.start_ns = times.and_then(|at| u64_at(bytes, at));
     row.stop_ns = times.and_then(|at| u64_at(bytes, at + 8)).filter(|stop| *stop != 0);
     let labels = at(head.labels, HAS_LABELS).and_then(|at| bytes.get(at..at + LABELS));
-    // Room for labels is no label: netlink does not tell it either.
+    // An entry may have memory for labels and no label; netlink does not report such labels either.
     row.labels = labels.filter(|bits| bits.iter().any(|bits| *bits != 0));
     let name = at(head.helper, HAS_HELPER).and_then(|at| bytes.get(at..at + HELPER));
     row.helper = name.and_then(|name| name.split(|byte| *byte == 0).next()).filter(|name| !name.is_empty());

@@ -1,8 +1,8 @@
 //! ctnetlink: a message about an entry as a row.
 //!
 //! Layouts: include/uapi/linux/netfilter/nfnetlink_conntrack.h. A message is a `struct nfgenmsg` of 4 bytes and
-//! attributes, most of them nested. What a kernel leaves out is `None` in the row; what it sends beyond what is known is
-//! skipped and counted. Knows no request and no table. Start reading at [`CtDecoder::decode`].
+//! attributes, most of them nested. What a kernel leaves out is `None` in the row; what it sends beyond what is known
+//! is skipped and counted. Knows no request and no table. Start reading at [`CtDecoder::decode`].
 use netlink::{Attr, Attrs, DecodeError};
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple};

@@ -348,11 +348,11 @@ pub fn key(table: CtTable, netns_id: u64, family: u8) -> String {
     format!("ctnetlink/{}/{netns_id}{family}", table.name())
 }
 
-/// Reads `table` (one that holds entries) with one request and calls `each` for every row, in the kernel's order, with the
-/// number of the receive buffer it came in.
+/// Reads `table` (one that holds entries) with one request and calls `each` for every row, in the kernel's order, with
+/// the number of the receive buffer it came in.
 ///
-/// Costs 2.1 to 2.7 µs of the kernel an entry and 50 ns a bucket of the host's table; here nothing is allocated per row.
-/// Needs CAP_NET_ADMIN. `filter` must be for the families of one request: see [`KernelFilter::families`].
+/// Costs 2.1 to 2.7 µs of the kernel an entry and 50 ns a bucket of the host's table; here nothing is allocated per
+/// row. Needs CAP_NET_ADMIN. `filter` must be for the families of one request: see [`KernelFilter::families`].
 pub fn dump_entries(
     host: &Host,
     place: NetnsRef<'_>,

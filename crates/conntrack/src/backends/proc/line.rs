@@ -1,8 +1,8 @@
 //! A line of /proc/net/nf_conntrack as a row.
 //!
 //! `ipv4 2 tcp 6 119 TIME_WAIT src=… dst=… sport=… dport=… [UNREPLIED] src=… … [ASSURED] mark=0 zone=0 use=2`, by
-//! `ct_seq_show` (net/netfilter/nf_conntrack_standalone.c, 6.18). No id, no labels, no helper; of the status three bits,
-//! so it is left out: see [`record::rows::Conntrack::nat`].
+//! `ct_seq_show` (net/netfilter/nf_conntrack_standalone.c, 6.18). No id, no labels, no helper; of the status three
+//! bits, so it is left out: see [`record::rows::Conntrack::nat`].
 use netlink::DecodeError;
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, ip_proto};

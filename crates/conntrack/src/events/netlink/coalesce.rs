@@ -11,8 +11,8 @@ const CLOSE_PASSES: u32 = 16;
 
 /// Decides after each pass over the sockets whether to wait [`COALESCE_MS`] before the next one.
 ///
-/// A thread that waits in poll is woken for every message, at the cost of whoever sends the packet; a thread that sleeps
-/// is not. 2 ms of 100,000 events a second are 200 events: 2 % of the default buffer.
+/// A thread that waits in poll is woken for every message, at the cost of whoever sends the packet; a thread that
+/// sleeps is not. 2 ms of 100,000 events a second are 200 events: 2 % of the default buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Coalescer {
     close_passes: u32,

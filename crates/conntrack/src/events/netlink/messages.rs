@@ -1,4 +1,4 @@
-//! Messages as they come: what the face of conntrack(8) shows, and what the rows of `nat events` are made of.
+//! Event messages in the order of their arrival, for the face of conntrack(8) and for the rows of `nat events`.
 use netlink::{Attrs, DecodeError, Message, Messages};
 use record::rows::{Conntrack, NatEventKind};
 use record::{Accounting, Next, StreamState};
@@ -11,29 +11,29 @@ use crate::events::netlink::chunks::CHUNKS_MAX;
 use crate::events::netlink::reader::EventReader;
 use crate::events::netlink::subscribe::SubscribeOptions;
 
-/// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these is of a new entry, without of a change.
+/// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these flags reports a new entry, one without reports a change.
 const CREATED: u16 = 0x200 | 0x400;
 
-/// One message.
+/// A message about an entry or an expectation.
 #[derive(Debug, Clone, Copy)]
 pub struct EventMessage<'b> {
     /// What happened.
     pub kind: NatEventKind,
     /// True if it is about an expectation.
     pub is_expectation: bool,
-    /// Inode of the namespace; 0 if nobody knows.
+    /// Inode of the namespace; 0 if it is unknown.
     pub netns_id: u64,
-    /// The number that the listening namespace has for that one; `None` if it is the same.
+    /// The nsid of that namespace in the socket's one; `None` if it is the same.
     pub nsid: Option<i32>,
-    /// When it was received, ns since 1970.
+    /// When it was received, in nanoseconds since 1970.
     pub received_ns: u64,
-    /// Port id of the process that made the change; 0 if a packet or the clock did.
+    /// Netlink port id of the process that made the change; 0 if a packet or a timeout did.
     pub portid: u32,
-    /// The message: [`CtDecoder`] or [`crate::ExpectDecoder`] makes a row of its payload.
+    /// The message; [`CtDecoder`] or [`crate::ExpectDecoder`] makes a row of its payload.
     pub message: Message<'b>,
 }
 
-/// Messages about entries of one namespace, or of all, from now on.
+/// Event messages of one namespace or of all.
 pub struct NetlinkEvents<'h> {
     blocks: Box<dyn Blocks + 'h>,
     decoder: CtDecoder,
@@ -44,8 +44,8 @@ pub struct NetlinkEvents<'h> {
 }
 
 impl<'h> NetlinkEvents<'h> {
-    /// Begins to listen: what happens after this returns is told. Needs CAP_NET_ADMIN; for all namespaces
-    /// CAP_NET_BROADCAST or CAP_SYS_ADMIN, too.
+    /// Subscribes: events after the return are received. Needs CAP_NET_ADMIN; for all namespaces CAP_NET_BROADCAST or
+    /// CAP_SYS_ADMIN, too.
     pub fn open(host: &'h Host, options: SubscribeOptions<'h>) -> Result<NetlinkEvents<'h>, SysError> {
         let key = key(options.netns_id, options.find.is_some());
         // A recording of all namespaces is replayed as it is, whatever is asked for.
@@ -54,7 +54,7 @@ impl<'h> NetlinkEvents<'h> {
         Ok(NetlinkEvents::of(blocks))
     }
 
-    /// What these blocks tell.
+    /// Reads batches from `blocks`.
     pub(crate) fn of(blocks: Box<dyn Blocks + 'h>) -> NetlinkEvents<'h> {
         NetlinkEvents {
             blocks,
@@ -66,7 +66,7 @@ impl<'h> NetlinkEvents<'h> {
         }
     }
 
-    /// Waits for messages and hands them to `each`, oldest first. It may come back without any.
+    /// Waits for a batch and hands its messages to `each`, oldest first. A batch may be empty.
     pub fn next(&mut self, each: &mut dyn FnMut(&EventMessage<'_>) -> Next) -> Result<StreamState, SysError> {
         let NetlinkEvents { blocks, head, told, failed, first_error, .. } = self;
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
@@ -108,7 +108,7 @@ impl<'h> NetlinkEvents<'h> {
         Ok(StreamState::Open)
     }
 
-    /// The same with the entries as rows. Expectations are left out; what makes no sense is counted.
+    /// [`NetlinkEvents::next`] with the entries as rows. Expectations are left out, malformed messages are counted.
     pub fn next_entries(
         &mut self,
         each: &mut dyn FnMut(&EventMessage<'_>, &Conntrack<'_>) -> Next,

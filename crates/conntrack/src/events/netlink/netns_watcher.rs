@@ -2,8 +2,8 @@
 //!
 //! One socket receives the events of all namespaces that have an nsid in its own one (see
 //! [`crate::events::netlink::nsid`]), such as containers behind a veth pair, from their first packet on. Every other
-//! namespace gets a socket of its own, which is opened inside it. Namespaces come and go: they are looked for again every
-//! second, and whenever an event carries an unknown nsid.
+//! namespace gets a socket of its own, which is opened inside it. Namespaces come and go: they are looked for again
+//! every second, and whenever an event carries an unknown nsid.
 //!
 //! A socket keeps its namespace alive: it is closed when nothing else leads to the namespace.
 use std::collections::{HashMap, HashSet};
@@ -41,8 +41,8 @@ pub(crate) struct NetnsWatcher {
 }
 
 impl NetnsWatcher {
-    /// Extends the first of `sockets`, which is in the calling thread's namespace `own`, to every namespace with an nsid,
-    /// and adds a socket for each of the others.
+    /// Extends the first of `sockets`, which is in the calling thread's namespace `own`, to every namespace with an
+    /// nsid, and adds a socket for each of the others.
     pub(crate) fn open(
         find: FindNamespaces,
         own: u64,
@@ -107,8 +107,8 @@ impl NetnsWatcher {
         i32::try_from(left_ns / 1_000_000 + 1).unwrap_or(i32::MAX)
     }
 
-    /// Scans for namespaces and adds the sockets that new ones need. Returns the indexes of the sockets whose namespace is
-    /// gone, ascending.
+    /// Scans for namespaces and adds the sockets that new ones need. Returns the indexes of the sockets whose
+    /// namespace is gone, ascending.
     pub(crate) fn rescan(&mut self, sockets: &mut Vec<EventSocket>, groups: u32) -> Vec<usize> {
         let found = {
             let (own, single, nsids) = (self.own, &self.single, &self.nsids);

@@ -1,8 +1,9 @@
-//! Which namespace an event is about, when one socket hears many.
+//! The namespace of an event, where one socket receives the events of many.
 //!
-//! A namespace has numbers (nsid) for others, given when somebody needs one: a veth pair between the two, `ip netns set`.
-//! A socket that listens everywhere hears those which have a number, and the number is all that comes with a message.
-//! Nothing here gives one: it would stay behind.
+//! A namespace has a number (nsid) for another one when the kernel needs it, for a veth pair between the two, or when
+//! `ip netns set` asked for it. A socket with NETLINK_LISTEN_ALL_NSID receives the messages of every namespace that
+//! has an nsid in the socket's one, and the nsid is all that comes with a message. No nsid is assigned here: it would
+//! outlive the process.
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -20,19 +21,20 @@ const NETNSA_FD: u16 = 3;
 /// `struct rtgenmsg`, padded.
 const RTGENMSG: usize = 4;
 
-/// A namespace as whoever looks for them found it.
+/// A namespace that a scan found.
 #[derive(Debug)]
 pub struct Found {
     /// Its inode.
     pub netns_id: u64,
-    /// The way in; `None` if there is none, and for those that the asker already knew.
+    /// A handle to enter it; `None` if it cannot be entered, or if the caller said that it needs none.
     pub netns: Option<NetNs>,
 }
 
-/// Finds the namespaces of the host: called with the inodes that need no way in, on a thread of its own.
+/// Finds the namespaces of the host. The argument says of an inode whether it needs no handle. Called on the reader's
+/// thread.
 pub type FindNamespaces = Box<dyn FnMut(&dyn Fn(u64) -> bool) -> Vec<Found> + Send>;
 
-/// The numbers of one namespace for others.
+/// The nsids that one namespace has for others.
 #[derive(Debug, Default)]
 pub(crate) struct NsidMap {
     inodes: HashMap<i32, u64>,
@@ -40,21 +42,21 @@ pub(crate) struct NsidMap {
 }
 
 impl NsidMap {
-    /// The inode behind a number.
+    /// The inode of the namespace with this nsid.
     pub(crate) fn inode(&self, nsid: i32) -> Option<u64> {
         self.inodes.get(&nsid).copied()
     }
 
-    /// True if the namespace with this inode has a number.
+    /// True if the namespace with this inode has an nsid.
     pub(crate) fn has(&self, inode: u64) -> bool {
         self.known.contains(&inode)
     }
 
-    /// Asks the kernel which number the calling thread's namespace has for `other`; remembers and returns it.
+    /// Asks the kernel for the nsid that the calling thread's namespace has for `other`, records and returns it.
     pub(crate) fn learn(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
         let nsid = nsid_of(other)?;
         if let Some(nsid) = nsid {
-            // A number is given again when its namespace is gone.
+            // The kernel reuses the nsid of a namespace that is gone.
             if let Some(before) = self.inodes.insert(nsid, inode) {
                 self.known.remove(&before);
             }
@@ -63,14 +65,14 @@ impl NsidMap {
         Ok(nsid)
     }
 
-    /// Forgets namespaces that are gone.
+    /// Drops the namespaces for which `is_there` is false.
     pub(crate) fn keep(&mut self, is_there: impl Fn(u64) -> bool) {
         self.inodes.retain(|_, inode| is_there(*inode));
         self.known.retain(|inode| is_there(*inode));
     }
 }
 
-/// The number that the calling thread's namespace has for another; `None` if it has none. Gives none.
+/// The nsid that the calling thread's namespace has for another one; `None` if it has none. Assigns none.
 fn nsid_of(other: &NetNs) -> Result<Option<i32>, SysError> {
     let socket = NetlinkSocket::open(ROUTE)?;
     let mut request = Request::one(RTM_GETNSID);

@@ -1,9 +1,10 @@
 //! The thread that receives events from the kernel, and does nothing else.
 //!
 //! The kernel drops a message that finds the receive buffer full, and from then on every message until that buffer is
-//! empty (NETLINK_S_CONGESTED in net/netlink/af_netlink.c). So nothing is decoded or written where messages are received:
-//! datagrams go as they are into chunks, and chunks into a bounded queue. If the queue is full, the thread waits, the
-//! kernel's buffer fills up, and the kernel counts what it drops: events are lost in one place, and their number is exact.
+//! empty (NETLINK_S_CONGESTED in net/netlink/af_netlink.c). So nothing is decoded or written where messages are
+//! received: datagrams go as they are into chunks, and chunks into a bounded queue. If the queue is full, the thread
+//! waits, the kernel's buffer fills up, and the kernel counts what it drops: events are lost in one place, and their
+//! number is exact.
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::RecvTimeoutError;

@@ -30,8 +30,8 @@ pub const BUFFER_BYTES: u32 = 8 << 20;
 pub struct SubscribeOptions<'h> {
     /// Bits of [`groups`].
     pub groups: u32,
-    /// Receive buffer in bytes; CAP_NET_ADMIN allows more than the system's limit. The kernel reserves twice as much and
-    /// counts some 800 bytes for each event.
+    /// Receive buffer in bytes; CAP_NET_ADMIN allows more than the system's limit. The kernel reserves twice as much
+    /// and counts some 800 bytes for each event.
     pub buffer_bytes: u32,
     /// Inode of the calling thread's namespace.
     pub netns_id: u64,

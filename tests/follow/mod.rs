@@ -678,7 +678,7 @@ fn root_issue_10_who_fills_the_table_of_flows_costs_nobody_else_a_row() {
     assert!((all - 20..=all).contains(&sum(3)) && (all - 20..=all).contains(&sum(4)), "{} {}", sum(3), sum(4));
     let folded: Vec<_> = rows.iter().filter(|row| row[7] == "many").collect();
     assert!(!folded.is_empty() && folded.iter().all(|row| row[8] == uid), "{folded:?}");
-    ran.says(3, &[&format!("of uid {uid} in rows of `many`")]);
+    ran.says(3, &[&format!("closings of uid {uid} in rows of `many`")]);
 }
 
 /// A group of processes that was made after the start.

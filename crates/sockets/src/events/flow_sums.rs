@@ -16,8 +16,8 @@ use super::flow_shares::FlowTable;
 use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
 use crate::Via;
 
-/// Users whose folded flows are counted one by one; those of further users are counted together.
-const FOLDED_USERS_MAX: usize = 1024;
+/// Accounts whose folded flows are counted one by one; those of further ones are counted together.
+const ACCOUNTS_MAX: usize = 1024;
 
 /// Flows of one namespace, or of all, interval by interval.
 pub struct FlowSums<'h> {
@@ -28,8 +28,8 @@ pub struct FlowSums<'h> {
     shut: Option<String>,
     opened: u64,
     closed: u64,
-    /// Openings and closings in folded rows, by user.
-    folded: BTreeMap<Option<u32>, u64>,
+    /// Openings and closings in folded rows, by account.
+    folded: Folded,
 }
 
 enum Backend<'h> {
@@ -58,7 +58,7 @@ impl<'h> FlowSums<'h> {
             shut,
             opened: 0,
             closed: 0,
-            folded: BTreeMap::new(),
+            folded: Folded::new(),
         };
         let key = key(&follow);
         let mut shut = None;
@@ -191,13 +191,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
 
     fn close(&mut self) -> Accounting {
         let mut stats = std::mem::take(&mut self.stats);
-        for (uid, count) in std::mem::take(&mut self.folded) {
-            let of = uid.map_or("users that are not known".to_owned(), |uid| format!("uid {uid}"));
-            let text =
-                format!("openings and closings of {of} in rows of `many`: more flows in an interval than its share");
-            stats.incomplete(count, text);
-        }
-        match &mut self.backend {
+        let mut stats = match &mut self.backend {
             Backend::Kernel { last, .. } => {
                 if last.lost_map > 0 {
                     let text = "connections that the kernel had no memory to note: their direction may be unknown";
@@ -221,13 +215,53 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                 stats.add(&Accounting { grouped: *grouped, ..live.close() });
                 stats
             }
-        }
+        };
+        // After the others, whose number no user can raise.
+        add_folded(std::mem::take(&mut self.folded), &mut stats);
+        stats
+    }
+}
+
+/// Openings and closings by user and port of the service, 0 for all of the user's; `None` for all other accounts.
+type Folded = BTreeMap<Option<(u32, u16)>, u64>;
+
+/// Says which accounts have folded rows, the largest first.
+fn add_folded(folded: Folded, stats: &mut Accounting) {
+    let mut folded: Vec<_> = folded.into_iter().collect();
+    folded.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for (account, count) in folded {
+        let of = match account {
+            None => "of further or unknown users".to_owned(),
+            Some((uid, 0)) => format!("of uid {uid}"),
+            // The peers of the service made them, not its user.
+            Some((uid, port)) => format!("by port {port} of uid {uid}"),
+        };
+        stats.incomplete = true;
+        stats.add_reason(count, format!("openings and closings {of} in rows of `many`: more than its share of flows"));
     }
 }
 
 /// Counts what a row of folded flows holds.
-fn count_folded(folded: &mut BTreeMap<Option<u32>, u64>, row: &FlowEvent) {
+fn count_folded(folded: &mut Folded, row: &FlowEvent) {
     let Some(uid) = row.folded_uid else { return };
-    let uid = (uid != u32::MAX && (folded.len() < FOLDED_USERS_MAX || folded.contains_key(&Some(uid)))).then_some(uid);
-    *folded.entry(uid).or_default() += row.opened + row.closed;
+    let account = Some((uid, row.local_port.or(row.peer_port).unwrap_or(0)));
+    let is_counted = uid != u32::MAX && (folded.len() < ACCOUNTS_MAX || folded.contains_key(&account));
+    *folded.entry(account.filter(|_| is_counted)).or_default() += row.opened + row.closed;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_10_accounts_are_named_and_hide_no_other_reason() {
+        let folded: Folded = (0..20).map(|port| (Some((1000, port)), u64::from(port) + 1)).collect();
+        let mut stats = Accounting::default();
+        stats.add_reason(3, "lost");
+        add_folded(folded, &mut stats);
+        assert!(stats.is_partial());
+        assert_eq!((&*stats.why[0].text, stats.why[1].count), ("lost", 20));
+        assert!(stats.why[1].text.contains("by port 19 of uid 1000 in rows"), "{}", stats.why[1].text);
+        assert_eq!(stats.why.iter().map(|why| why.count).sum::<u64>(), 3 + 210, "none is left out");
+    }
 }

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 /// Rules that came after the code: how many findings each may have. A number only falls; at 0 the line goes.
 const AT_MOST: &[(&str, usize)] =
-    &[("import circles", 4), ("line widths", 281), ("retired words", 12), ("type names", 10)];
+    &[("import circles", 4), ("line widths", 264), ("retired words", 9), ("type names", 10)];
 
 /// Runs all checks, prints every finding, fails if a check has more than it may have.
 pub(crate) fn run() -> Result<()> {

@@ -83,6 +83,13 @@ pub struct Field<T: Table> {
     pub get: Get<T>,
 }
 
+impl<T: Table> Clone for Field<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Table> Copy for Field<T> {}
+
 impl<T: Table> Field<T> {
     /// A field read from the row, shown only when asked for.
     pub const fn own(name: &'static str, kind: Kind, get: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>) -> Self {

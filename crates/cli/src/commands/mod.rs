@@ -6,6 +6,7 @@ mod finish;
 pub(crate) mod flows;
 mod follow;
 pub(crate) mod kill;
+mod made_rows;
 pub(crate) mod nat;
 pub(crate) mod overview;
 mod ownerless;

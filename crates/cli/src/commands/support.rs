@@ -1,21 +1,17 @@
 //! `netwren support`: what this kernel and these rights allow, and what is used instead. Changes nothing on the host:
 //! loads no kernel module, and closes no socket.
 
-use crate::command::{Command, ParsedWords, Positional};
+use super::made_rows::MadeRows;
+use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
+use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use crate::output;
+use record::rows::{Feature, Features};
 use record::text;
 use sys::caps::{self, Cap};
 use sys::{Host, Kernel, Modules};
-
-/// One line: what, whether it works, how or why not.
-struct Line {
-    feature: String,
-    works: bool,
-    words: String,
-}
 
 /// Rights that change what is seen: what is missing without them.
 const RIGHTS: &[(Cap, &str, &str)] = &[
@@ -31,15 +27,15 @@ const ALWAYS_THERE: [record::Proto; 3] = [record::Proto::Tcp, record::Proto::Udp
 pub(crate) static COMMAND: Command = Command {
     name: "support",
     about: "What this kernel and these privileges allow, and what is used instead",
-    scope: Scope::SUPPORT,
-    positional: Positional::None,
+    scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
+    tables: &[TableEntry::of::<Features>()],
     run: Some(run),
     ..Command::TABLE
 };
 
 /// Exit 0 if TCP, UDP and unix sockets can be read somehow, else 4.
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let json = words.value("output") == Some("json");
+    let asked = MadeRows::<Features>::plan(Request::of(words)?)?;
     let host = Host::live();
     let modules = Modules::new(&host);
     let probes = sockets::probe(&host, &modules);
@@ -48,9 +44,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .filter(|proto| !probes.iter().any(|probe| probe.works && probe.proto == **proto))
         .map(|proto| proto.name())
         .collect();
-    let lines = probes
+    let features: Vec<Feature> = probes
         .into_iter()
-        .map(|probe| Line {
+        .map(|probe| Feature {
             feature: format!("{} sockets via {}", probe.proto.name(), probe.via.name()),
             works: probe.works,
             words: probe.words,
@@ -60,111 +56,104 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .chain([closing(&host, &modules), all_namespaces(&host), following(&host)])
         .chain(tracked(&host, &modules))
         .chain(bpf_lines(&host))
-        .chain(rights());
-    let printed = output::print(&render(lines, json));
+        .chain(rights())
+        .collect();
+    let outcome = match asked.wants_text() {
+        true => output::print(&text_of(&features)).into(),
+        false => asked.write(&features),
+    };
     if blind.is_empty() {
-        return Ok(printed.into());
+        return Ok(outcome);
     }
     Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
 }
 
 /// Families that no door of ours leads to.
-fn not_read() -> Line {
+fn not_read() -> Feature {
     let words = "not read by this version".to_owned();
-    Line { feature: "ping sockets".to_owned(), works: false, words }
+    Feature { feature: "ping sockets".to_owned(), works: false, words }
 }
 
-fn owners() -> Option<Line> {
+fn owners() -> Option<Feature> {
     let words = "descriptors in /proc/PID/fd, a system call each".to_owned();
-    Some(Line {
+    Some(Feature {
         feature: "owners via proc".to_owned(),
         works: sys::fs::stat(std::path::Path::new("/proc/self/fd")).is_ok(),
         words,
     })
 }
 
-fn closing(host: &Host, modules: &Modules<'_>) -> Line {
+fn closing(host: &Host, modules: &Modules<'_>) -> Feature {
     let (works, words) = sockets::probe_closing(host, modules);
-    Line { feature: "closing sockets".to_owned(), works, words }
+    Feature { feature: "closing sockets".to_owned(), works, words }
 }
 
 /// Whether the sockets of every namespace can be read, and whether those namespaces are known that nothing leads to.
-fn all_namespaces(host: &Host) -> Line {
+fn all_namespaces(host: &Host) -> Feature {
     let enters = caps::effective().is_ok_and(|held| held.has(Cap::SysAdmin));
     let listed = sockets::BackendCache::new().every_namespace(host).is_some();
     let (entered, known) = (
         if enters { "each is entered" } else { "none can be entered (needs CAP_SYS_ADMIN)" },
         if listed { "the kernel lists them by bpf" } else { "found by bind mounts and processes; others stay unknown" },
     );
-    Line { feature: "sockets of all namespaces".to_owned(), works: enters, words: format!("{entered}; {known}") }
+    Feature { feature: "sockets of all namespaces".to_owned(), works: enters, words: format!("{entered}; {known}") }
 }
 
-fn following(host: &Host) -> Line {
+fn following(host: &Host) -> Feature {
     let (works, words) = sockets::probe_following(host);
-    Line { feature: "following connections".to_owned(), works, words }
+    Feature { feature: "following connections".to_owned(), works, words }
 }
 
 /// The table of connection tracking by each door, and its events.
-fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Line> {
+fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
     let table = conntrack::probe(host, modules).into_iter().map(|probe| {
         let feature = format!("connection tracking via {}", probe.via.name());
-        Line { feature, works: probe.works, words: probe.words }
+        Feature { feature, works: probe.works, words: probe.words }
     });
     let (works, words) = conntrack::events::probe_events(host, modules);
-    let events = Line { feature: "events of connection tracking".to_owned(), works, words };
+    let events = Feature { feature: "events of connection tracking".to_owned(), works, words };
     table.chain([events]).collect()
 }
 
 /// What BPF programs of ours would find: one line an ability.
 #[cfg(feature = "bpf")]
-fn bpf_lines(host: &Host) -> Vec<Line> {
+fn bpf_lines(host: &Host) -> Vec<Feature> {
     let line = |probe: bpf::FeatureProbe| {
         let words = match &probe.error {
             None => probe.ability.serves().to_owned(),
             Some(bpf::BpfError::Denied { needs, errno, .. }) => format!("{errno}: needs {needs}"),
             Some(error) => error.to_string(),
         };
-        Line { feature: format!("bpf: {}", probe.ability.name()), works: probe.error.is_none(), words }
+        Feature { feature: format!("bpf: {}", probe.ability.name()), works: probe.error.is_none(), words }
     };
     bpf::probe(host).into_iter().map(line).collect()
 }
 
 #[cfg(not(feature = "bpf"))]
-fn bpf_lines(_host: &Host) -> Vec<Line> {
+fn bpf_lines(_host: &Host) -> Vec<Feature> {
     let words = "this netwren was built without the feature bpf".to_owned();
-    vec![Line { feature: "bpf: programs".to_owned(), works: false, words }]
+    vec![Feature { feature: "bpf: programs".to_owned(), works: false, words }]
 }
 
-fn rights() -> impl Iterator<Item = Line> {
+fn rights() -> impl Iterator<Item = Feature> {
     let held = caps::effective().unwrap_or_default();
-    RIGHTS.iter().map(move |&(cap, with, without)| Line {
+    RIGHTS.iter().map(move |&(cap, with, without)| Feature {
         feature: cap.name().to_owned(),
         works: held.has(cap),
         words: if held.has(cap) { with.to_owned() } else { without.to_owned() },
     })
 }
 
-fn render(lines: impl Iterator<Item = Line>, json: bool) -> String {
-    let mut out = Vec::new();
-    let kernel = Kernel::running();
-    if !json {
-        out.extend_from_slice(b"kernel\t");
-        text::put_text(&mut out, kernel.release.as_bytes());
-        out.extend_from_slice(format!("\tuid {}\n", caps::euid()).as_bytes());
-    }
-    for Line { feature, works, words } in lines {
-        if json {
-            out.extend_from_slice(b"{\"feature\":\"");
-            text::put_json(&mut out, feature.as_bytes());
-            out.extend_from_slice(format!("\",\"works\":{works},\"words\":\"").as_bytes());
-            text::put_json(&mut out, words.as_bytes());
-            out.extend_from_slice(b"\"}\n");
-        } else {
-            text::put_text(&mut out, feature.as_bytes());
-            out.extend_from_slice(if works { b"\tyes\t" } else { b"\tno\t" });
-            text::put_text(&mut out, words.as_bytes());
-            out.push(b'\n');
-        }
+/// The text: the kernel and the user, then a line for each feature.
+fn text_of(features: &[Feature]) -> String {
+    let mut out = b"kernel\t".to_vec();
+    text::put_text(&mut out, Kernel::running().release.as_bytes());
+    out.extend_from_slice(format!("\tuid {}\n", caps::euid()).as_bytes());
+    for Feature { feature, works, words } in features {
+        text::put_text(&mut out, feature.as_bytes());
+        out.extend_from_slice(if *works { b"\tyes\t" } else { b"\tno\t" });
+        text::put_text(&mut out, words.as_bytes());
+        out.push(b'\n');
     }
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -427,9 +427,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         Scope::ADVICE,
         "output",
         Some('o'),
-        Word(&["table", "json"]),
+        Word(&["table", "wide", "json", "csv"]),
         HOW,
-        "table: in words; json: one object a namespace",
+        "table: in words, with a filter or columns as rows; wide: all columns; json: one object a namespace; csv: RFC 4180",
     )
     .default("table"),
     flag(

@@ -7,10 +7,12 @@ mod families;
 mod family_extras;
 mod family_extras_fields;
 mod family_fields;
+mod feature;
 mod flow;
 mod flow_diff;
 mod flow_event;
 mod link;
+mod nat_advice;
 mod nat_event;
 mod nat_stats;
 mod nested;
@@ -34,10 +36,12 @@ pub use families::{SockType, TipcConnection, TipcPart, VsockPart, XdpPart, XdpSt
 pub use family_extras::{
     FamilyExtras, MptcpPart, NetlinkPart, NetlinkProtocol, PacketPart, PacketRing, PacketType, UlpPart,
 };
+pub use feature::{Feature, Features};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
 pub use proc_route::{ProcRoute, rtf};

@@ -18,8 +18,6 @@ pub(crate) struct NatAdvise {
     pub(crate) samples: u32,
     /// `--interval`
     pub(crate) interval: Duration,
-    /// True for `-o json`.
-    pub(crate) json: bool,
     /// `--memory`: bytes that the advised table may take.
     pub(crate) memory_bytes: Option<u64>,
     /// `--apply`
@@ -47,7 +45,6 @@ impl NatAdvise {
             all_netns: words.has("all-netns"),
             samples,
             interval: words.seconds("interval", 0.1..=86_400.0)?.unwrap_or_default(),
-            json: words.value("output") == Some("json"),
             memory_bytes: match words.value("memory") {
                 None => None,
                 Some(written) => Some(bytes(written).ok_or_else(|| {
@@ -123,12 +120,9 @@ mod tests {
     #[test]
     fn words_and_what_is_meant() {
         let asked = parse("").unwrap();
-        assert_eq!((asked.samples, asked.interval, asked.json), (3, Duration::from_secs(1), false));
+        assert_eq!((asked.samples, asked.interval), (3, Duration::from_secs(1)));
         let asked = parse("--samples 5 --interval=0.5s -o json --all-netns").unwrap();
-        assert_eq!(
-            (asked.samples, asked.interval, asked.json, asked.all_netns),
-            (5, Duration::from_millis(500), true, true)
-        );
+        assert_eq!((asked.samples, asked.interval, asked.all_netns), (5, Duration::from_millis(500), true));
         assert_eq!(parse("").unwrap().memory_bytes, None);
         for (size, means) in
             [("2GiB", 2 << 30), ("512MB", 512_000_000), ("1k", 1000), ("77", 77), ("3G", 3_000_000_000)]
@@ -143,7 +137,7 @@ mod tests {
             ("--apply --replay f", "no settings to change"),
             ("--samples 0", "takes a number"),
             ("--interval 0", "takes seconds"),
-            ("-o csv", "invalid value"),
+            ("-o xml", "invalid value"),
             ("--memory 0", "takes bytes"),
             ("--memory 10%", "takes bytes"),
             ("--memory 99999999999TiB", "takes bytes"),

@@ -11,9 +11,11 @@ mod kept;
 mod settings;
 mod show;
 
-use crate::command::{Command, ParsedWords, Positional, SavedPart};
+use super::super::made_rows::MadeRows;
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
+use crate::flags::request::Request;
 use crate::messages::footer_lines;
 use crate::outcome::Outcome;
 use crate::output;
@@ -23,14 +25,15 @@ use asked::NatAdvise;
 use doctor::nat::{Evidence, advise};
 use judged::Judged;
 use record::Accounting;
+use record::rows::NatAdvices;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
     name: "nat advise",
     about: "How full the connection-tracking table is, where that leads, what limit it should have, what that costs",
     examples: EXAMPLES,
-    scope: Scope::ADVICE,
-    positional: Positional::None,
+    scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
+    tables: &[TableEntry::of::<NatAdvices>()],
     recorded: Some(SavedPart { rows: None, is_large: false, read: gather::save }),
     run: Some(run),
     ..Command::TABLE
@@ -41,6 +44,7 @@ Examples:
   netwren nat advise                              the whole host; three samples, a second apart
   netwren nat advise --samples 60 --interval 1    a minute
   netwren nat advise -o json | jq 'select(.verdict != \"roomy\")'
+  netwren nat advise 'verdict != roomy' -o csv    only namespaces that need something, for a spreadsheet
   netwren nat advise --netns /proc/self/ns/net    only the network namespace that it runs in
   netwren nat advise --memory 2GiB                a table of up to 2 GiB may be advised
   netwren nat advise --apply                      what would be set and written
@@ -50,6 +54,11 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = NatAdvise::of(words)?;
+    let request = Request::of(words)?;
+    if asked.apply && !request.shown.filter.is_empty() {
+        return Err("a filter chooses what is shown, not what is set: leave it out with --apply".to_owned());
+    }
+    let rows = MadeRows::<NatAdvices>::plan(request)?;
     let place = SessionTarget {
         netns: asked.netns.as_deref(),
         // The limit, the buckets and the memory are the host's. A recording has the namespaces it was made of.
@@ -66,7 +75,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     pillars::find_namespaces(&session, true, &mut stats);
     let gathered = gather::gather(&session, &asked, &mut stats);
     let outcome = match gathered {
-        Ok(found) => tell(&session, &asked, found, &mut stats),
+        Ok(found) => tell(&session, &asked, &rows, found, &mut stats),
         Err(error) => Outcome::because(Exit::Failed, error),
     };
     session.finish(&mut stats);
@@ -78,17 +87,25 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome { exit, messages })
 }
 
-fn tell(session: &Session, asked: &NatAdvise, found: Vec<(u64, Evidence)>, stats: &mut Accounting) -> Outcome {
+fn tell(
+    session: &Session,
+    asked: &NatAdvise,
+    rows: &MadeRows<NatAdvices>,
+    found: Vec<(u64, Evidence)>,
+    stats: &mut Accounting,
+) -> Outcome {
     let names = gather::names(session, &found, stats);
     let judged: Vec<Judged> = found
         .into_iter()
         .zip(names)
         .map(|((netns_id, evidence), name)| Judged { netns_id, name, advice: advise(&evidence), evidence })
         .collect();
-    let text = if asked.json { show::json(&judged) } else { show::words(&judged) };
-    let printed = output::print(&text);
-    if printed != Exit::Ok || !asked.apply {
-        return printed.into();
+    let shown = match rows.wants_text() {
+        true => output::print(&show::words(&judged)).into(),
+        false => rows.write(&show::AdviceRows::of(&judged).rows()),
+    };
+    if shown.exit != Exit::Ok || !asked.apply {
+        return shown;
     }
     apply::run(session, &judged, asked)
 }

@@ -1,15 +1,12 @@
-//! The advice as words and as JSON.
+//! The advice as words and as rows.
 
 use super::judged::Judged;
 use super::settings;
-use doctor::nat::{Advice, PortUse, Ports, Sizes, Verdict};
-use record::rows::{StatCounter, ip_proto};
-use record::text::{put_json, put_text};
+use doctor::nat::{Advice, Evidence, PortUse, Sizes, TimeoutAdvice, Verdict};
+use record::rows::{AdviceNumber, NatAdvice, StatCounter, ip_proto};
+use record::text::put_text;
+use record::{Object, Value};
 use std::fmt::Write;
-
-/// Counters that tell of losses.
-const LOSSES: [StatCounter; 4] =
-    [StatCounter::Drop, StatCounter::EarlyDrop, StatCounter::InsertFailed, StatCounter::ChainTooLong];
 
 /// A paragraph for each namespace, the worst first, and what to set. Of several, those that have room get one line.
 pub(super) fn words(judged: &[Judged]) -> String {
@@ -60,124 +57,131 @@ fn timeouts(text: &mut String, judged: &[Judged]) {
     }
 }
 
-/// One object a namespace.
-pub(super) fn json(judged: &[Judged]) -> String {
-    let mut out = Vec::new();
-    // What the text says once stands in one object: that of the namespace in which it can be set.
-    let bearer = judged.iter().position(|one| one.evidence.is_first).unwrap_or(0);
-    for (place, one) in judged.iter().enumerate() {
-        let sizes = if place == bearer { settings::sizes(judged) } else { Vec::new() };
-        object(&mut out, one, &settings::lines(&sizes));
-        out.push(b'\n');
-    }
-    // What comes from outside was made valid by its escaping.
-    String::from_utf8_lossy(&out).into_owned()
+/// A row for each namespace, in the order in which they were read.
+pub(super) struct AdviceRows<'j> {
+    judged: &'j [Judged],
+    /// What sysctl takes to set each one's sizes and timeouts.
+    sysctl: Vec<[Vec<String>; 2]>,
+    ports: Vec<Vec<UsedUp<'j>>>,
 }
 
-fn object(out: &mut Vec<u8>, judged: &Judged, sysctl: &[String]) {
-    let Judged { netns_id, name, evidence, advice } = judged;
-    let Advice { trend, sizes, timeout, chains, .. } = advice;
-    out.extend_from_slice(b"{\"netns\":");
-    string(out, name);
-    number(out, "netns_id", Some(*netns_id));
-    word(out, "verdict", Some(advice.verdict.name()));
-    number(out, "entries", advice.entries);
-    number(out, "max", advice.max);
-    number(out, "buckets", advice.buckets);
-    number(out, "samples", u64::try_from(evidence.samples.len()).ok());
-    number(out, "interval_ms", trend.interval_ms);
-    number(out, "peak", trend.peak);
-    number(out, "growth_per_s", trend.growth_per_s);
-    number(out, "steady_growth_per_s", trend.steady_growth_per_s);
-    number(out, "full_in_s", trend.full_in_s);
-    number(out, "expired", advice.expired);
-    for counter in LOSSES {
-        number(out, counter.name(), trend.totals.get(counter));
-        number(out, &format!("{}_delta", counter.name()), trend.grown.get(counter));
-    }
-    number(out, "longest_chain", chains.and_then(|chains| chains.longest));
-    let mean = chains.zip(evidence.buckets.filter(|buckets| *buckets > 0));
-    number(out, "mean_chain", mean.map(|(chains, buckets)| format!("{:.3}", chains.nodes as f64 / buckets as f64)));
-    number(out, "nat_entries", advice.nat_entries);
-    number(out, "bytes_per_entry", advice.bytes_per_entry);
-    number(out, "bytes_per_entry_plain", advice.bytes_per_entry_plain);
-    number(out, "bytes_per_entry_nat", advice.bytes_per_entry_nat);
-    advised(out, sizes.as_ref());
-    used_up(out, &advice.ports);
-    word(out, "timeout", timeout.map(|timeout| timeout.setting.file()));
-    number(out, "timeout_s", timeout.map(|timeout| timeout.seconds));
-    number(out, "timeout_entries", timeout.map(|timeout| timeout.entries));
-    number(out, "timeout_advised_s", timeout.and_then(|timeout| timeout.advised_s));
-    number(out, "timeout_frees", timeout.and_then(|timeout| timeout.frees));
-    list(out, "sysctl", sysctl);
-    list(out, "sysctl_timeouts", &settings::lines(settings::timeout(judged).as_slice()));
-    list(out, "reasons", &advice.reasons);
-    out.push(b'}');
-}
-
-/// What the table's size should be; null where it is not known.
-fn advised(out: &mut Vec<u8>, sizes: Option<&Sizes>) {
-    number(out, "advised_max", sizes.map(|sizes| sizes.advised_max));
-    number(out, "advised_buckets", sizes.map(|sizes| sizes.advised_buckets));
-    number(out, "memory_bytes", sizes.and_then(|sizes| sizes.memory_bytes));
-    number(out, "memory_now_bytes", sizes.and_then(|sizes| sizes.memory_now_bytes));
-    number(out, "memory_bytes_max", sizes.and_then(|sizes| sizes.memory_bytes_max));
-    number(out, "is_capped", sizes.map(|sizes| sizes.is_capped));
-    number(out, "is_estimate", sizes.map(|sizes| sizes.is_estimate));
-}
-
-/// Ranges of source ports that are used up.
-fn used_up(out: &mut Vec<u8>, ports: &Ports) {
-    key(out, "ports_used_up");
-    out.push(b'[');
-    for (i, used) in ports.used_up.iter().enumerate() {
-        let PortUse { proto, addr, dest, dest_port, range, is_by_rule, .. } = used;
-        out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
-        out.extend_from_slice(format!("\"proto\":\"{}\"", ip_proto::name(*proto)).as_bytes());
-        word(out, "snat_addr", Some(&addr.to_string()));
-        word(out, "dest_addr", Some(&dest.to_string()));
-        number(out, "dest_port", Some(dest_port));
-        number(out, "used", Some(used.used));
-        number(out, "ports", Some(range.count()));
-        number(out, "first_port", Some(range.first));
-        number(out, "last_port", Some(range.last));
-        number(out, "is_by_rule", Some(is_by_rule));
-        out.push(b'}');
-    }
-    out.push(b']');
-}
-
-fn key(out: &mut Vec<u8>, name: &str) {
-    out.extend_from_slice(format!(",\"{name}\":").as_bytes());
-}
-
-fn string(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    put_json(out, text);
-    out.push(b'"');
-}
-
-fn number(out: &mut Vec<u8>, name: &str, value: Option<impl ToString>) {
-    key(out, name);
-    out.extend_from_slice(value.map_or("null".to_owned(), |value| value.to_string()).as_bytes());
-}
-
-fn word(out: &mut Vec<u8>, name: &str, value: Option<&str>) {
-    key(out, name);
-    match value {
-        Some(word) => string(out, word.as_bytes()),
-        None => out.extend_from_slice(b"null"),
-    }
-}
-
-fn list(out: &mut Vec<u8>, name: &str, values: &[String]) {
-    key(out, name);
-    out.push(b'[');
-    for (i, value) in values.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
+impl<'j> AdviceRows<'j> {
+    /// Collects what the rows borrow.
+    pub(super) fn of(judged: &'j [Judged]) -> AdviceRows<'j> {
+        // What the text says once stands in one row: that of the namespace in which it can be set.
+        let bearer = judged.iter().position(|one| one.evidence.is_first).unwrap_or(0);
+        let lines = |(place, one): (usize, &Judged)| {
+            let sizes = if place == bearer { settings::sizes(judged) } else { Vec::new() };
+            [settings::lines(&sizes), settings::lines(settings::timeout(one).as_slice())]
+        };
+        AdviceRows {
+            judged,
+            sysctl: judged.iter().enumerate().map(lines).collect(),
+            ports: judged.iter().map(|one| one.advice.ports.used_up.iter().map(UsedUp).collect()).collect(),
         }
-        string(out, value.as_bytes());
     }
-    out.push(b']');
+
+    /// The rows.
+    pub(super) fn rows(&self) -> Vec<NatAdvice<'_>> {
+        let parts = self.judged.iter().zip(&self.sysctl).zip(&self.ports);
+        parts.map(|((one, [sysctl, sysctl_timeouts]), ports)| row(one, sysctl, sysctl_timeouts, ports)).collect()
+    }
+}
+
+fn row<'r>(
+    judged: &'r Judged,
+    sysctl: &'r Vec<String>,
+    sysctl_timeouts: &'r Vec<String>,
+    ports_used_up: &'r Vec<UsedUp<'r>>,
+) -> NatAdvice<'r> {
+    let Judged { netns_id, name, evidence, advice } = judged;
+    let mut numbers = [Value::Null; AdviceNumber::COUNT];
+    let mut set = |number: AdviceNumber, value| numbers[number as usize] = value;
+    for (number, n) in counts(evidence, advice) {
+        set(number, Value::number(n));
+    }
+    let signed = |n: Option<i64>| n.map_or(Value::Null, Value::I64);
+    set(AdviceNumber::GrowthPerS, signed(advice.trend.growth_per_s));
+    set(AdviceNumber::SteadyGrowthPerS, signed(advice.trend.steady_growth_per_s));
+    let buckets = evidence.buckets.filter(|buckets| *buckets > 0);
+    if let Some((chains, buckets)) = advice.chains.zip(buckets) {
+        let thousandths = (u128::from(chains.nodes) * 1000 + u128::from(buckets) / 2) / u128::from(buckets);
+        set(AdviceNumber::MeanChain, Value::Thousandths(u64::try_from(thousandths).unwrap_or(u64::MAX)));
+    }
+    if let Some(sizes) = &advice.sizes {
+        set(AdviceNumber::IsCapped, Value::Bool(sizes.is_capped));
+        set(AdviceNumber::IsEstimate, Value::Bool(sizes.is_estimate));
+    }
+    NatAdvice {
+        netns: name,
+        netns_id: *netns_id,
+        verdict: advice.verdict.name(),
+        numbers,
+        ports_used_up,
+        timeout: advice.timeout.as_ref().map(|timeout| timeout.setting.file()),
+        sysctl,
+        sysctl_timeouts,
+        reasons: &advice.reasons,
+    }
+}
+
+/// What is counted; `None` where it is not known.
+fn counts(evidence: &Evidence, advice: &Advice) -> impl Iterator<Item = (AdviceNumber, Option<u64>)> {
+    use AdviceNumber as N;
+    let Advice { trend, sizes, timeout, chains, .. } = advice;
+    let sizes = |of: fn(&Sizes) -> Option<u64>| sizes.as_ref().and_then(of);
+    let timeout = |of: fn(&TimeoutAdvice) -> Option<u64>| timeout.as_ref().and_then(of);
+    let total = |counter| trend.totals.get(counter);
+    let grown = |counter| trend.grown.get(counter);
+    [
+        (N::Entries, advice.entries),
+        (N::Max, advice.max),
+        (N::Buckets, advice.buckets),
+        (N::Samples, u64::try_from(evidence.samples.len()).ok()),
+        (N::IntervalMs, trend.interval_ms),
+        (N::Peak, trend.peak),
+        (N::FullInS, trend.full_in_s),
+        (N::Expired, advice.expired),
+        (N::Drop, total(StatCounter::Drop)),
+        (N::DropDelta, grown(StatCounter::Drop)),
+        (N::EarlyDrop, total(StatCounter::EarlyDrop)),
+        (N::EarlyDropDelta, grown(StatCounter::EarlyDrop)),
+        (N::InsertFailed, total(StatCounter::InsertFailed)),
+        (N::InsertFailedDelta, grown(StatCounter::InsertFailed)),
+        (N::ChainTooLong, total(StatCounter::ChainTooLong)),
+        (N::ChainTooLongDelta, grown(StatCounter::ChainTooLong)),
+        (N::LongestChain, chains.and_then(|chains| chains.longest)),
+        (N::NatEntries, advice.nat_entries),
+        (N::BytesPerEntry, advice.bytes_per_entry),
+        (N::BytesPerEntryPlain, advice.bytes_per_entry_plain),
+        (N::BytesPerEntryNat, advice.bytes_per_entry_nat),
+        (N::AdvisedMax, sizes(|sizes| Some(sizes.advised_max))),
+        (N::AdvisedBuckets, sizes(|sizes| Some(sizes.advised_buckets))),
+        (N::MemoryBytes, sizes(|sizes| sizes.memory_bytes)),
+        (N::MemoryNowBytes, sizes(|sizes| sizes.memory_now_bytes)),
+        (N::MemoryBytesMax, sizes(|sizes| sizes.memory_bytes_max)),
+        (N::TimeoutS, timeout(|timeout| Some(timeout.seconds))),
+        (N::TimeoutEntries, timeout(|timeout| Some(timeout.entries))),
+        (N::TimeoutAdvisedS, timeout(|timeout| timeout.advised_s)),
+        (N::TimeoutFrees, timeout(|timeout| timeout.frees)),
+    ]
+    .into_iter()
+}
+
+/// A range of source ports that is used up, as a value.
+struct UsedUp<'j>(&'j PortUse);
+
+impl Object for UsedUp<'_> {
+    fn for_each(&self, each: &mut dyn FnMut(&'static str, Value<'_>)) {
+        let PortUse { proto, addr, dest, dest_port, range, is_by_rule, used } = self.0;
+        each("proto", Value::Name(ip_proto::name(*proto)));
+        each("snat_addr", Value::Addr(*addr));
+        each("dest_addr", Value::Addr(*dest));
+        each("dest_port", Value::U64((*dest_port).into()));
+        each("used", Value::U64(*used));
+        each("ports", Value::U64(range.count()));
+        each("first_port", Value::U64(range.first.into()));
+        each("last_port", Value::U64(range.last.into()));
+        each("is_by_rule", Value::Bool(*is_by_rule));
+    }
 }

@@ -1,0 +1,83 @@
+//! Rows that a command has made itself, written as the request asks: filter, columns, order, format.
+
+use super::plan;
+use crate::exit::Exit;
+use crate::flags::request::{Format, Request};
+use crate::outcome::Outcome;
+use crate::output;
+use engine::Plan;
+use record::{Accounting, Demand, Lookups, Next, Scan, Source, Table, full_scan};
+
+/// What shall become of the rows.
+pub(super) struct MadeRows<T: Table> {
+    request: Request,
+    plan: Plan<T>,
+}
+
+impl<T: Table> MadeRows<T> {
+    /// Plans the request. The error says what is wrong with it.
+    pub(super) fn plan(request: Request) -> Result<MadeRows<T>, String> {
+        let plan = plan::of_request(&request).map_err(|wrong| wrong.to_string())?;
+        Ok(MadeRows { request, plan })
+    }
+
+    /// True if the user asks for nothing but the text of the command.
+    pub(super) fn wants_text(&self) -> bool {
+        let shown = &self.request.shown;
+        let chosen = [&shown.columns, &shown.by, &shown.sort].into_iter().any(Option::is_some);
+        self.request.format == Format::Table && !shown.wide && shown.filter.is_empty() && !chosen
+    }
+
+    /// Writes the rows.
+    pub(super) fn write<'b>(&self, rows: &[T::Row<'b>]) -> Outcome {
+        let mut sink = output::sink(&self.request);
+        match self.plan.run(&Made::<T> { rows }, &Lookups::none(), &mut *sink, None, &|| false) {
+            Ok(_) => Exit::Ok.into(),
+            Err(error) => Outcome::because(Exit::Failed, error),
+        }
+    }
+}
+
+struct Made<'r, 'b, T: Table> {
+    rows: &'r [T::Row<'b>],
+}
+
+impl<T: Table> Source<T> for Made<'_, '_, T> {
+    fn prepare(&self, _demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+        full_scan::<T, _>("netwren", "rows that the command makes", |each| {
+            let mut stats = Accounting::default();
+            for row in self.rows {
+                stats.seen += 1;
+                if each(row) == Next::Stop {
+                    break;
+                }
+            }
+            Ok(stats)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::command::Command;
+    use crate::flags::parser;
+    use record::rows::Features;
+
+    fn planned(line: &str) -> Result<MadeRows<Features>, clap::Error> {
+        static COMMAND: Command = Command { name: "support", run: Some(|_| Ok(Exit::Ok.into())), ..Command::TABLE };
+        parser::parse_line(&COMMAND, line, |words| MadeRows::plan(Request::of(words)?))
+    }
+
+    #[test]
+    fn text_unless_rows_are_asked_for() {
+        assert!(planned("").unwrap().wants_text());
+        for line in ["-o json", "-o csv", "-o wide", "works = no", "--columns feature", "--sort feature", "--by works"]
+        {
+            assert!(!planned(line).unwrap().wants_text(), "{line}");
+        }
+        let said = planned("worx = no").map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("did you mean `works`"), "{said}");
+    }
+}

@@ -43,9 +43,9 @@ pub const PROC_LACKS_UNIX: u64 = need::SKMEM
     | need::ACCEPT_MAX
     | need::SHUTDOWN
     | need::UNIX_PEER
-    | need::UNIX_QUEUES
+    | need::QUEUES
     | need::UNIX_VFS
-    | need::UNIX_UID
+    | need::UID
     | need::UNIX_ICONS;
 
 /// `need` bits that unix_diag has no answer for.
@@ -94,7 +94,7 @@ pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
 const NOT_IN_TCP: u64 = need::PACKET | need::FILTER | need::NETLINK | need::SCTP | need::XDP;
 
 /// `need` bits that mean unix sockets wherever they stand, so that TCP has nothing to lack.
-const UNIX_BESIDE: u64 = need::UNIX_QUEUES | need::UNIX_UID;
+const UNIX_BESIDE: u64 = need::QUEUES | need::UID;
 
 /// What the choice depends on.
 #[derive(Clone, Copy)]
@@ -293,10 +293,10 @@ mod tests {
             assert_eq!(of(proto, need::COOKIE, Some(Netlink), PROC), (Proc, need::COOKIE));
             assert_eq!(of(proto, 0, Some(Proc), NETLINK), (Netlink, 0));
         }
-        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, None), (Netlink, 0));
-        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, BOTH), (Netlink, 0));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UID, None, None), (Netlink, 0));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UID, None, BOTH), (Netlink, 0));
         assert_eq!(of(Proto::Unix, need::UNIX_REFS, None, NETLINK), (Netlink, need::UNIX_REFS));
-        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UNIX_UID, None, PROC), (Proc, need::UNIX_UID));
+        assert_eq!(of(Proto::Unix, need::UNIX_REFS | need::UID, None, PROC), (Proc, need::UID));
         assert_eq!(of(Proto::Unix, need::UNIX_REFS, Some(Netlink), None), (Netlink, need::UNIX_REFS));
         // The bits of one table do not move another.
         assert_eq!(of(Proto::Tcp, need::UNIX_REFS | need::UNIX_PEER, None, None), (Netlink, 0));
@@ -308,7 +308,7 @@ mod tests {
         let pays = || Walk::Pays("many");
         let facts = Facts {
             proto: Proto::Tcp,
-            need: need::IFACE_MARK | need::UNIX_QUEUES,
+            need: need::IFACE_MARK | need::QUEUES,
             counted: false,
             few_states: false,
             via: None,

@@ -61,7 +61,7 @@ fn only_what_is_used_is_demanded() {
     for (name, wanted) in [("state", true), ("cookie", true), ("user", true), ("local_port", true), ("pid", false)] {
         assert_eq!(demand.wants(name), wanted, "{name}");
     }
-    assert_eq!(demand.need, need::COOKIE | need::UNIX_UID);
+    assert_eq!(demand.need, need::COOKIE | need::UID);
     assert!(plan.needs_lookup(LookupId::Users) && !plan.needs_lookup(LookupId::Owners) && !plan.is_streaming());
     assert_eq!(plan.columns().0.len(), 1);
 }

@@ -29,12 +29,12 @@ pub mod need {
     pub const UNIX_NAME: u64 = 1 << 5;
     /// Peer of a unix socket (UDIAG_SHOW_PEER).
     pub const UNIX_PEER: u64 = 1 << 6;
-    /// Queues of a unix socket (UDIAG_SHOW_RQLEN), and of a TCP one where they cost something (bpf).
-    pub const UNIX_QUEUES: u64 = 1 << 7;
+    /// Send and receive queue, where reading them costs something: unix sockets (UDIAG_SHOW_RQLEN), TCP by bpf.
+    pub const QUEUES: u64 = 1 << 7;
     /// Device and inode of a unix socket's file (UDIAG_SHOW_VFS).
     pub const UNIX_VFS: u64 = 1 << 8;
-    /// Owner's uid of a unix socket (UDIAG_SHOW_UID), and of a TCP one where it costs something (bpf).
-    pub const UNIX_UID: u64 = 1 << 9;
+    /// Uid of the owner, where reading it costs something: unix sockets (UDIAG_SHOW_UID), TCP by bpf.
+    pub const UID: u64 = 1 << 9;
     /// The cgroup id (INET_DIAG_CGROUP_ID): netlink sends it unasked, /proc has it not.
     pub const CGROUP: u64 = 1 << 10;
     /// The socket options bytes: netlink sends them unasked, nobody else has them.

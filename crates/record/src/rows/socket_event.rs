@@ -72,7 +72,7 @@ impl Reason {
 /// Who holds a connection, as the kernel noted it when a process was at work on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder {
-    /// Process id in the initial pid namespace.
+    /// Process id in the pid namespace of netwren itself.
     pub pid: u32,
     /// Process name.
     pub process: Comm,

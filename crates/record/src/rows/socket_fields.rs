@@ -109,22 +109,22 @@ const FLAT: &[Field<Sockets>] = &[
         .doc("State, in the kernel's words.")
         .show(Show::Default),
     F::own("recv_q", Kind::Bytes, |row| queue(row, false, Some(row.rqueue)))
-        .needs(need::UNIX_QUEUES)
+        .needs(need::QUEUES)
         .kernel("idiag_rqueue")
         .doc("Bytes received that the program has not read.")
         .show(Show::Default),
     F::own("send_q", Kind::Bytes, |row| queue(row, false, row.wqueue))
-        .needs(need::UNIX_QUEUES)
+        .needs(need::QUEUES)
         .kernel("idiag_wqueue")
         .doc("Bytes written that the peer has not acknowledged.")
         .show(Show::Default),
     F::own("accept_q", Kind::Count, |row| queue(row, true, Some(row.rqueue)))
-        .needs(need::UNIX_QUEUES)
+        .needs(need::QUEUES)
         .kernel("idiag_rqueue")
         .doc("Connections of a listener that wait for accept.")
         .show(Show::Wide),
     F::own("accept_q_max", Kind::Count, |row| queue(row, true, row.wqueue))
-        .needs(need::UNIX_QUEUES | need::ACCEPT_MAX)
+        .needs(need::QUEUES | need::ACCEPT_MAX)
         .kernel("idiag_wqueue")
         .doc("Backlog limit of a listener.")
         .show(Show::Wide),
@@ -182,12 +182,12 @@ const FLAT: &[Field<Sockets>] = &[
         .doc("Inode of the unix socket at the other end.")
         .show(Show::Wide),
     F::own("uid", Kind::Id, |row| Value::number(row.uid))
-        .needs(need::UNIX_UID)
+        .needs(need::UID)
         .kernel("idiag_uid")
         .doc("User id that the socket belongs to.")
         .show(Show::Wide),
     F::joined("user", Kind::Text, LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into())))
-        .needs(need::UNIX_UID)
+        .needs(need::UID)
         .doc("User that the socket belongs to.")
         .show(Show::Wide),
     F::own("inode", Kind::Id, |row| nonzero(row.inode.into()))

@@ -176,7 +176,7 @@ fn root_one_pass_has_what_each_has() {
     let ways =
         || kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
     use record::rows::need;
-    const NEEDS: u64 = need::V6ONLY | need::UNIX_QUEUES | need::INODE;
+    const NEEDS: u64 = need::V6ONLY | need::QUEUES | need::INODE;
     let rows = |via, ways: Vec<NetnsTarget<'_>>| {
         let host = Host::live();
         let cache = BackendCache::new();

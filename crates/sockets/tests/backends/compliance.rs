@@ -199,7 +199,7 @@ fn root_netlink_and_proc_agree_on_packet_sockets() {
     for _ in 0..20 {
         lab.packet_sockets();
     }
-    let wanted = need::UNIX_QUEUES | need::PACKET;
+    let wanted = need::QUEUES | need::PACKET;
     lab.inside(|| {
         let (by_netlink, by_proc) =
             (live(Proto::Packet, Some(Via::Netlink), wanted), live(Proto::Packet, Some(Via::Proc), 0));
@@ -243,7 +243,7 @@ fn root_netlink_and_proc_agree_on_netlink_sockets() {
     for _ in 0..20 {
         lab.netlink_sockets();
     }
-    let wanted = need::UNIX_QUEUES | need::NETLINK;
+    let wanted = need::QUEUES | need::NETLINK;
     lab.inside(|| {
         // The socket that is read by is a row of both; and of groups beyond 32 the file tells nothing.
         let read = |via| -> Vec<String> {

@@ -187,7 +187,7 @@ struct Case {
 
 const EVERYTHING: u64 = need::TCP_INFO | need::CONG | need::CONG_INFO | need::SKMEM | need::TOS;
 const EVERYTHING_UNIX: u64 =
-    need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES | need::UNIX_VFS | need::UNIX_UID | need::SKMEM;
+    need::UNIX_NAME | need::UNIX_PEER | need::QUEUES | need::UNIX_VFS | need::UID | need::SKMEM;
 
 // Records what the source reads for this case: the blocks of its stream on a tape.
 fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
@@ -276,7 +276,7 @@ fn record_families() {
     lab.netlink_sockets();
     lab.raw_sockets();
     lab.mptcp_connection();
-    let need = need::UNIX_QUEUES | need::SKMEM | need::PACKET | need::FILTER | need::NETLINK | need::ULP;
+    let need = need::QUEUES | need::SKMEM | need::PACKET | need::FILTER | need::NETLINK | need::ULP;
     let case = |name, how, proto, via| Case { name, how, proto, via, need, filter: Vec::new() };
     let packet = "for everything, for IPv4 on lo, a TPACKET_V3 ring with fanout, a TPACKET_V2 ring to send, a filter";
     record_case(&lab, &case("packet", packet, Proto::Packet, Via::Netlink));

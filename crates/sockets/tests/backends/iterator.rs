@@ -9,8 +9,7 @@ use testkit::netns::Lab;
 
 use crate::rows::{Kept, demand, here, is, read, read_with_cache, test};
 
-const FIELDS: u64 =
-    need::V6ONLY | need::IFACE_MARK | need::TIMER | need::UNIX_QUEUES | need::INODE | need::UNIX_UID | need::MARK;
+const FIELDS: u64 = need::V6ONLY | need::IFACE_MARK | need::TIMER | need::QUEUES | need::INODE | need::UID | need::MARK;
 
 fn tcp(via: Option<Via>) -> Options {
     Options { via, order: vec![Proto::Tcp], ..here() }

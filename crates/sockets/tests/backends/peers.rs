@@ -115,7 +115,7 @@ fn root_unix_as_ss_shows_it() {
     lab.unix_datagram("datagram");
     lab.unix_pair();
     odd_sockets::open(&lab);
-    let ours = lab.inside(|| live(Proto::Unix, None, need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES));
+    let ours = lab.inside(|| live(Proto::Unix, None, need::UNIX_NAME | need::UNIX_PEER | need::QUEUES));
     let theirs = lab.output("ss", &["-Hxan"]);
     let theirs = theirs.lines().map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

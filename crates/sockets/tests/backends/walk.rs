@@ -19,9 +19,9 @@ const FIELDS: u64 = need::V6ONLY
     | need::IFACE_MARK
     | need::ACCEPT_MAX
     | need::TIMER
-    | need::UNIX_QUEUES
+    | need::QUEUES
     | need::INODE
-    | need::UNIX_UID
+    | need::UID
     | need::MARK;
 
 fn tcp(via: Option<Via>) -> Options {
@@ -141,7 +141,7 @@ fn root_parts_are_there_when_asked_for() {
     let bare = |row: &Kept| Kept { uid: None, inode: 0, mark: None, timer: 0, retrans: 0, ..row.clone() };
     let shown = |need, row: &Kept| match need {
         need::INODE => Kept { inode: row.inode, ..bare(row) },
-        need::UNIX_UID => Kept { uid: row.uid, ..bare(row) },
+        need::UID => Kept { uid: row.uid, ..bare(row) },
         need::MARK => Kept { mark: row.mark, ..bare(row) },
         _ => bare(row),
     };
@@ -149,9 +149,9 @@ fn root_parts_are_there_when_asked_for() {
         let of = |via, need| comparable(by(via, cache, &demand(need, vec![is("state", "established")])));
         let whole = of(Via::Netlink, FIELDS);
         assert!(whole.iter().any(|row| row.inode != 0 && row.mark == Some(7)));
-        for need in [0, need::INODE, need::UNIX_UID, need::MARK] {
+        for need in [0, need::INODE, need::UID, need::MARK] {
             let expected = whole.iter().map(|row| shown(need, row));
-            let walked = of(Via::Bpf, need | need::UNIX_QUEUES).into_iter();
+            let walked = of(Via::Bpf, need | need::QUEUES).into_iter();
             let walked = walked.map(|row| Kept { timer: 0, retrans: 0, ..row });
             assert_eq!(walked.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>(), "{need:x}");
         }

@@ -141,13 +141,13 @@ fn read(
     demand.repeated = list.continuous;
     demand.need |= match proto {
         // Retransmissions and probes both: the messages have but one of them outside tcp_info.
-        Proto::Tcp if list.options.timers => need::TCP_INFO | need::TIMER | need::UNIX_QUEUES,
-        Proto::Tcp => need::UNIX_QUEUES,
+        Proto::Tcp if list.options.timers => need::TCP_INFO | need::TIMER | need::QUEUES,
+        Proto::Tcp => need::QUEUES,
         Proto::Unix => need::UNIX_NAME | need::UNIX_REFS,
         _ => 0,
     };
     if list.options.extended || list.options.programs {
-        demand.need |= need::INODE | need::UNIX_UID;
+        demand.need |= need::INODE | need::UID;
     }
     source.run(&demand, &mut |row| if show.wants(row) { each(row) } else { Next::More })
 }

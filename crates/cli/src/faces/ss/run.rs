@@ -225,20 +225,20 @@ fn is_rare(proto: Proto) -> bool {
 /// What the source must fetch for what is shown.
 fn needs(proto: Proto, options: &Options) -> u64 {
     let mut needs = match proto {
-        Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::UNIX_QUEUES,
-        Proto::Packet => need::IFACE_MARK | need::UNIX_QUEUES,
-        Proto::Netlink => need::NETLINK | need::UNIX_QUEUES,
-        Proto::Xdp => need::IFACE_MARK | need::UNIX_QUEUES,
+        Proto::Unix => need::UNIX_NAME | need::UNIX_PEER | need::QUEUES,
+        Proto::Packet => need::IFACE_MARK | need::QUEUES,
+        Proto::Netlink => need::NETLINK | need::QUEUES,
+        Proto::Xdp => need::IFACE_MARK | need::QUEUES,
         Proto::Vsock | Proto::Tipc => 0,
         // A wildcard address prints differently when it is v6-only.
-        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::UNIX_QUEUES,
+        _ => need::IFACE_MARK | need::ACCEPT_MAX | need::V6ONLY | need::QUEUES,
     };
     let details = match proto {
         Proto::Unix => need::UNIX_VFS | need::UNIX_ICONS | need::SHUTDOWN,
-        Proto::Packet => need::PACKET | need::UNIX_UID | need::COOKIE,
+        Proto::Packet => need::PACKET | need::UID | need::COOKIE,
         Proto::Netlink | Proto::Vsock | Proto::Tipc => 0,
-        Proto::Xdp => need::XDP | need::UNIX_UID | need::COOKIE,
-        _ => need::SHUTDOWN | need::COOKIE | need::CGROUP | need::INODE | need::UNIX_UID | need::MARK,
+        Proto::Xdp => need::XDP | need::UID | need::COOKIE,
+        _ => need::SHUTDOWN | need::COOKIE | need::CGROUP | need::INODE | need::UID | need::MARK,
     };
     let more = [
         (options.details, details),

@@ -157,12 +157,12 @@ pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
     let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && recording);
     let wanted = [
         (demanded & need::TIMER != 0, part::TIMER),
-        (demanded & need::UNIX_QUEUES != 0, part::QUEUES),
+        (demanded & need::QUEUES != 0, part::QUEUES),
         (demanded & need::COUNTERS != 0 || members, part::COUNTERS),
         (resent || members, part::RESENT),
         (members || recording, part::PATH),
         (demanded & need::MARK != 0 || recording, part::MARK),
-        (demanded & need::UNIX_UID != 0 || recording, part::UID),
+        (demanded & need::UID != 0 || recording, part::UID),
         (demanded & need::INODE != 0 || recording, part::INODE),
     ];
     wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)

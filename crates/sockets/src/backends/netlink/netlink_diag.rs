@@ -35,7 +35,7 @@ const SHOW_FLAGS: u32 = 8;
 
 /// The request bits that fetch the fields of these `need` bits.
 pub(crate) fn show_of(demanded: u64) -> u32 {
-    let bits = [(need::UNIX_QUEUES | need::SKMEM, SHOW_MEMINFO), (need::NETLINK, SHOW_GROUPS | SHOW_FLAGS)];
+    let bits = [(need::QUEUES | need::SKMEM, SHOW_MEMINFO), (need::NETLINK, SHOW_GROUPS | SHOW_FLAGS)];
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }
 

@@ -40,9 +40,9 @@ const SHOW_FILTER: u32 = 0x20;
 /// The request bits that fetch the fields of these `need` bits. The interface and the uid come with INFO.
 pub(crate) fn show_of(demanded: u64) -> u32 {
     let bits = [
-        (need::PACKET | need::IFACE_MARK | need::UNIX_UID, SHOW_INFO),
+        (need::PACKET | need::IFACE_MARK | need::UID, SHOW_INFO),
         (need::PACKET, SHOW_MCLIST | SHOW_RING_CFG | SHOW_FANOUT),
-        (need::UNIX_QUEUES | need::SKMEM, SHOW_MEMINFO),
+        (need::QUEUES | need::SKMEM, SHOW_MEMINFO),
         (need::FILTER, SHOW_FILTER),
     ];
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
@@ -172,7 +172,7 @@ mod tests {
     fn only_what_is_needed_is_asked_for() {
         assert_eq!(show_of(0), 0);
         assert_eq!(show_of(need::IFACE_MARK), SHOW_INFO);
-        assert_eq!(show_of(need::UNIX_QUEUES), SHOW_MEMINFO);
+        assert_eq!(show_of(need::QUEUES), SHOW_MEMINFO);
         assert_eq!(show_of(u64::MAX), 0x3f);
     }
 

@@ -43,9 +43,9 @@ pub(crate) fn show_of(demanded: u64) -> u32 {
         (need::UNIX_VFS, SHOW_VFS),
         (need::UNIX_PEER, SHOW_PEER),
         (need::UNIX_ICONS, SHOW_ICONS),
-        (need::UNIX_QUEUES, SHOW_RQLEN),
+        (need::QUEUES, SHOW_RQLEN),
         (need::SKMEM, SHOW_MEMINFO),
-        (need::UNIX_UID, SHOW_UID),
+        (need::UID, SHOW_UID),
     ];
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }

@@ -39,9 +39,9 @@ const SHOW_STATS: u32 = 0x10;
 /// The request bits that fetch the fields of these `need` bits. The uid comes with INFO.
 pub(crate) fn show_of(demanded: u64) -> u32 {
     let bits = [
-        (need::XDP | need::IFACE_MARK | need::UNIX_UID, SHOW_INFO),
+        (need::XDP | need::IFACE_MARK | need::UID, SHOW_INFO),
         (need::XDP, SHOW_RING_CFG | SHOW_UMEM | SHOW_STATS),
-        (need::UNIX_QUEUES | need::SKMEM, SHOW_MEMINFO),
+        (need::QUEUES | need::SKMEM, SHOW_MEMINFO),
     ];
     bits.iter().filter(|(need, _)| demanded & need != 0).fold(0, |show, (_, bit)| show | bit)
 }

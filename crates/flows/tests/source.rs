@@ -57,8 +57,8 @@ fn table() -> Vec<Socket<'static>> {
 
 #[test]
 fn listeners_first_then_connections() {
-    let mut sockets = Rows::new(table());
-    let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+    let sockets = Rows::new(table());
+    let mut source = FlowSource::new(&sockets, Lookups::none(), Options::default());
     let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(
         lines,
@@ -85,12 +85,12 @@ fn listeners_first_then_connections() {
 
 #[test]
 fn the_users_filter_chooses_connections_not_listeners() {
-    let mut sockets = Rows::new(table());
+    let sockets = Rows::new(table());
     let expr = words("state", &["established"]);
     let test = Box::new(|row: &Socket<'_>| row.state == State::ESTABLISHED);
     let only_tcp = Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
     let options = Options { conjuncts: vec![Conjunct { expr: expr.clone(), test }, only_tcp], ..Options::default() };
-    let mut source = FlowSource::new(&mut sockets, Lookups::none(), options);
+    let mut source = FlowSource::new(&sockets, Lookups::none(), options);
     let demand = wanted(&["bytes_in"]);
     let offer = source.prepare(&demand).offer();
     assert_eq!(offer.explain.len(), 2, "{:?}", offer.explain);
@@ -107,10 +107,10 @@ fn the_users_filter_chooses_connections_not_listeners() {
 
 #[test]
 fn what_the_source_does_exactly_is_not_tested_again() {
-    let mut sockets = Rows { push: Push::Exact, ..Rows::new(table()) };
+    let sockets = Rows { push: Push::Exact, ..Rows::new(table()) };
     let never = Conjunct { expr: words("family", &["inet"]), test: Box::new(|_| false) };
     let options = Options { conjuncts: vec![never], ..Options::default() };
-    let mut source = FlowSource::new(&mut sockets, Lookups::none(), options);
+    let mut source = FlowSource::new(&sockets, Lookups::none(), options);
     assert_eq!(run(&mut source, &wanted(&["connections"])).1.grouped, 6);
 }
 
@@ -138,9 +138,9 @@ impl Lookup for Holders {
 /// A time-wait socket has no owner: the flow is its service's.
 #[test]
 fn owners_only_when_asked_for() {
-    let mut sockets = Rows::new(table());
+    let sockets = Rows::new(table());
     let lookups = Lookups::none().with(LookupId::Owners, &Holders);
-    let mut source = FlowSource::new(&mut sockets, lookups, Options::default());
+    let mut source = FlowSource::new(&sockets, lookups, Options::default());
     let (lines, _) = run(&mut source, &wanted(&["process"]));
     assert_eq!(
         lines[..3],
@@ -154,28 +154,28 @@ fn owners_only_when_asked_for() {
 fn lstf_rule_counts_bound_sockets_and_no_udp() {
     let mut rows = table();
     rows.push(Socket { state: State::CLOSE, ..tcp("192.0.2.1:9", "0.0.0.0:0") });
-    let mut sockets = Rows::new(rows);
+    let sockets = Rows::new(rows);
     let tcp_only = || Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
     let options = |rule| Options { rule, conjuncts: vec![tcp_only()], ..Options::default() };
     let (lines, stats) =
-        run(&mut FlowSource::new(&mut sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
+        run(&mut FlowSource::new(&sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
     // The listener has one address, so lstf does not see it and folds nothing at the peer.
     assert_eq!(stats.grouped, 5);
     assert!(lines.iter().all(|l| l.starts_with("tcp out")), "{lines:?}");
     let (_, stats) =
-        run(&mut FlowSource::new(&mut sockets, Lookups::none(), options(Rule::Right)), &wanted(&["connections"]));
+        run(&mut FlowSource::new(&sockets, Lookups::none(), options(Rule::Right)), &wanted(&["connections"]));
     assert_eq!(stats.grouped, 4);
 }
 
 #[test]
 fn without_udp_services_the_table_still_comes() {
-    let mut sockets = Rows { fails_for: Some(Proto::Udp), ..Rows::new(table()) };
-    let mut source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+    let sockets = Rows { fails_for: Some(Proto::Udp), ..Rows::new(table()) };
+    let mut source = FlowSource::new(&sockets, Lookups::none(), Options::default());
     let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(lines.len(), 5);
     assert!(stats.why[0].text.contains("no such table"), "{stats:?}");
-    let mut sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
-    let source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+    let sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
+    let source = FlowSource::new(&sockets, Lookups::none(), Options::default());
     // Listeners that cannot be read make the directions guesses, not the table an error.
     let mut guessed = Vec::new();
     let stats = source.run(&wanted(&["connections"]), &mut |flow| {
@@ -192,8 +192,8 @@ fn without_udp_services_the_table_still_comes() {
 #[test]
 fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
     for (only_namespaces_missing, guesses) in [(true, false), (false, true)] {
-        let mut sockets = Rows { incomplete: Some(only_namespaces_missing), ..Rows::new(table()) };
-        let source = FlowSource::new(&mut sockets, Lookups::none(), Options::default());
+        let sockets = Rows { incomplete: Some(only_namespaces_missing), ..Rows::new(table()) };
+        let source = FlowSource::new(&sockets, Lookups::none(), Options::default());
         let mut guessed = 0;
         let stats = source.run(&wanted(&["connections"]), &mut |flow| {
             guessed += u64::from(flow.guessed);
@@ -207,10 +207,10 @@ fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
 
 #[test]
 fn nothing_is_read_when_no_protocol_is_left() {
-    let mut sockets = Rows::new(table());
+    let sockets = Rows::new(table());
     let unix = Conjunct { expr: words("proto", &["unix"]), test: Box::new(|row| row.proto == Proto::Unix) };
     let mut source =
-        FlowSource::new(&mut sockets, Lookups::none(), Options { conjuncts: vec![unix], ..Options::default() });
+        FlowSource::new(&sockets, Lookups::none(), Options { conjuncts: vec![unix], ..Options::default() });
     assert_eq!(run(&mut source, &wanted(&["connections"])).0, [""; 0]);
     drop(source);
     assert!(sockets.asked.borrow().is_empty());
@@ -220,8 +220,8 @@ fn nothing_is_read_when_no_protocol_is_left() {
 #[test]
 fn issue_10_round_trips_are_asked_for_only_when_shown() {
     for (field, asked) in [("connections", false), ("bytes_in", false), ("min_rtt_us", true), ("max_rtt_us", true)] {
-        let mut sockets = Rows::new(table());
-        run(&mut FlowSource::new(&mut sockets, Lookups::none(), Options::default()), &wanted(&[field]));
+        let sockets = Rows::new(table());
+        run(&mut FlowSource::new(&sockets, Lookups::none(), Options::default()), &wanted(&[field]));
         let all = sockets.asked.borrow();
         let step = all.last().unwrap();
         assert_eq!([step.wants("rtt_us"), step.wants("min_rtt_us")], [asked; 2], "{field}");
@@ -232,12 +232,12 @@ fn issue_10_round_trips_are_asked_for_only_when_shown() {
 #[test]
 fn what_the_filter_looks_at_is_asked_for() {
     for homes in [None, Some(flows::Homes::new())] {
-        let mut sockets = Rows::new(table());
+        let sockets = Rows::new(table());
         let expr = words("user", &["root"]);
         let conjuncts = vec![Conjunct { expr: expr.clone(), test: Box::new(|_| true) }];
         let joins = homes.is_some();
         let options = Options { conjuncts, homes, ..Options::default() };
-        let mut source = FlowSource::new(&mut sockets, Lookups::none(), options);
+        let mut source = FlowSource::new(&sockets, Lookups::none(), options);
         run(&mut source, &wanted(&["connections"]));
         run(&mut source, &wanted(&["process"]));
         drop(source);

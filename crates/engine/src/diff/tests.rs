@@ -26,8 +26,8 @@ fn with(cookie: u64, counters: Option<(u64, u64, u32)>) -> Socket<'static> {
 fn round(memory: &RefCell<DiffState<Sockets>>, now_ns: u64, source: &mut Canned) -> Vec<String> {
     let columns = ["cookie", "change", "bytes_in_per_s", "bytes_out_per_s", "segs_out_per_s"];
     let mut sink = Seen::default();
-    let mut watching = DiffSource::new(source, memory, now_ns);
-    let ran = plan(request(&columns, "")).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false);
+    let watching = DiffSource::new(source, memory, now_ns);
+    let ran = plan(request(&columns, "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false);
     assert!(ran.unwrap().stats.balances());
     sink.rows
 }
@@ -75,9 +75,9 @@ fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
     let mut more = all();
     more.push(with(3, None));
     assert_eq!(round(&memory, 2 * SECOND, &mut canned(more)), ["1 kept - - -", "2 kept - - -", "3 - - - -"]);
-    let mut broken = Canned { fails: true, ..canned(all()) };
+    let broken = Canned { fails: true, ..canned(all()) };
     let ran = plan(request(&["change"], "")).run(
-        &mut DiffSource::new(&mut broken, &memory, 3 * SECOND),
+        &DiffSource::new(&broken, &memory, 3 * SECOND),
         &Lookups::none(),
         &mut Seen::default(),
         None,
@@ -95,9 +95,9 @@ fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
         let mut sink = Seen::default();
         let mut request = request(&["cookie", "bytes_in_per_s"], "");
         request.limit = limit;
-        let mut source = canned(rows(bytes));
-        let mut watching = DiffSource::new(&mut source, memory, at);
-        plan(request).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        let source = canned(rows(bytes));
+        let watching = DiffSource::new(&source, memory, at);
+        plan(request).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         sink.rows
     };
     limited(&memory, 0, 0, None);
@@ -110,9 +110,9 @@ fn nobody_who_does_not_ask_pays_or_sees_what_is_gone() {
     let memory = RefCell::new(DiffState::default());
     for rows in [vec![with(1, None), with(2, None)], vec![with(2, None)]] {
         let mut sink = Seen::default();
-        let mut source = canned(rows);
-        let mut watching = DiffSource::new(&mut source, &memory, SECOND);
-        plan(request(&["cookie"], "")).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        let source = canned(rows);
+        let watching = DiffSource::new(&source, &memory, SECOND);
+        plan(request(&["cookie"], "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         assert!(sink.rows.iter().all(|row| row != "1" || sink.rows.len() == 2));
     }
     assert!(memory.borrow().rows.is_empty());
@@ -127,15 +127,15 @@ fn filters_and_orders_work_on_rates_and_changes() {
     let mut asked = request(&["cookie", "bytes_in_per_s"], "bytes_in_per_s > 3 and change = kept");
     asked.sort = crate::Sort::parse_list("bytes_in_per_s:desc");
     asked.limit = Some(2);
-    let mut source = canned(rows(2));
-    let mut watching = DiffSource::new(&mut source, &memory, SECOND);
-    plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+    let source = canned(rows(2));
+    let watching = DiffSource::new(&source, &memory, SECOND);
+    plan(asked).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
     assert_eq!(sink.rows, ["5 50", "4 32"]);
     let mut sink = Seen::default();
     let asked = request(&["cookie", "local_port", "peer_addr"], "change = gone");
-    let mut source = canned(rows(2).split_off(4));
-    let mut watching = DiffSource::new(&mut source, &memory, 2 * SECOND);
-    plan(asked).run(&mut watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+    let source = canned(rows(2).split_off(4));
+    let watching = DiffSource::new(&source, &memory, 2 * SECOND);
+    plan(asked).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
     assert_eq!(sink.rows, ["1 1 192.0.2.2", "2 2 192.0.2.2", "3 3 192.0.2.2", "4 4 192.0.2.2"]);
 }
 
@@ -144,11 +144,9 @@ fn a_full_memory_is_told() {
     let memory = RefCell::new(DiffState::with_rows(2));
     for at in 0..2 {
         let mut sink = Seen::default();
-        let mut source = canned((1..=4).map(|c| with(c, None)).collect());
-        let mut watching = DiffSource::new(&mut source, &memory, at);
-        plan(request(&["cookie", "change"], ""))
-            .run(&mut watching, &Lookups::none(), &mut sink, None, &|| false)
-            .unwrap();
+        let source = canned((1..=4).map(|c| with(c, None)).collect());
+        let watching = DiffSource::new(&source, &memory, at);
+        plan(request(&["cookie", "change"], "")).run(&watching, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         let why = &sink.totals.unwrap().why;
         assert_eq!((why[0].count, &*why[0].text), (2, "more than 2 rows: the others have no rates and are not missed"));
         assert_eq!(sink.rows[2..], ["3 -", "4 -"]);

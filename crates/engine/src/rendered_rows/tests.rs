@@ -163,10 +163,10 @@ impl Reader {
     fn round(&mut self, asked: (&[&str], &str), now_ns: u64, source: &mut Bytes) -> (Vec<String>, usize, Accounting) {
         let plan = plan(request(asked.0, asked.1));
         let (mut sink, lookups) = (Lines::default(), Lookups::none());
-        let mut watching = DiffSource::new(source, &self.memory, now_ns);
+        let watching = DiffSource::new(source, &self.memory, now_ns);
         let ran = match &mut self.rendered {
-            Some(rendered) => plan.cached(rendered).run(&mut watching, &lookups, &mut sink, None, &|| false),
-            None => plan.run(&mut watching, &lookups, &mut sink, None, &|| false),
+            Some(rendered) => plan.cached(rendered).run(&watching, &lookups, &mut sink, None, &|| false),
+            None => plan.run(&watching, &lookups, &mut sink, None, &|| false),
         };
         (sink.lines, source.known.get(), ran.unwrap().stats)
     }
@@ -287,15 +287,15 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
     let mut rendered = RenderedRows::default();
     for n in 0..3 {
         let mut sink = Seen::default();
-        let mut source = Bytes::new(&rows);
+        let source = Bytes::new(&rows);
         let one = plan(request(&["cookie"], ""));
-        one.cached(&mut rendered).run(&mut source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
+        one.cached(&mut rendered).run(&source, &Lookups::none(), &mut sink, None, &|| false).unwrap();
         assert_eq!((sink.rows.len(), source.known.get()), (2, 0), "round {n}");
         for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
             let mut asked = request(&["cookie"], "");
             (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
-            let (mut lines, mut source) = (Lines::default(), Bytes::new(&rows));
-            plan(asked).cached(&mut rendered).run(&mut source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
+            let (mut lines, source) = (Lines::default(), Bytes::new(&rows));
+            plan(asked).cached(&mut rendered).run(&source, &Lookups::none(), &mut lines, None, &|| false).unwrap();
             assert_eq!((&*lines.lines[0], source.known.get()), (first, 0));
         }
     }

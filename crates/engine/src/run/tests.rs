@@ -122,12 +122,12 @@ fn the_first_owner_is_shown_any_is_matched() {
     let plan = plan(request(&["local_port", "process"], "process = nginx"));
     assert!(plan.needs_lookup(record::LookupId::Owners) && !plan.needs_lookup(record::LookupId::Users));
     let mut sink = Seen::default();
-    plan.run(&mut four(), &table.lookups(), &mut sink, None, &never).unwrap();
+    plan.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
     assert_eq!(sink.rows, ["22 sshd", "22 sshd"]);
 
     let by_process = super::super::testing::plan(Request { by: vec!["process".into()], ..request(&[], "") });
     let mut sink = Seen::default();
-    by_process.run(&mut four(), &table.lookups(), &mut sink, None, &never).unwrap();
+    by_process.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
     assert_eq!(sink.rows, ["sshd 2", "- 2"]);
 }
 
@@ -150,7 +150,7 @@ fn a_full_disk_is_an_error() {
     for sort in ["", "local_port"] {
         let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
         let mut sink = Seen { stop_at: Some(1), fault: Some(|| SinkError::Io("no space".into())), ..Seen::default() };
-        let error = plan.run(&mut four(), &Lookups::none(), &mut sink, None, &never).unwrap_err();
+        let error = plan.run(&four(), &Lookups::none(), &mut sink, None, &never).unwrap_err();
         assert_eq!(error.to_string(), "cannot write the output: no space");
         assert_eq!(sink.totals, None);
     }
@@ -161,8 +161,8 @@ fn a_source_that_fails_leaves_no_header() {
     for sort in ["", "local_port"] {
         let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
         let mut sink = Seen::default();
-        let mut source = Canned { fails: true, ..four() };
-        let error = plan.run(&mut source, &Lookups::none(), &mut sink, None, &never).unwrap_err();
+        let source = Canned { fails: true, ..four() };
+        let error = plan.run(&source, &Lookups::none(), &mut sink, None, &never).unwrap_err();
         assert_eq!(error.to_string(), "cannot read canned rows: the can is shut");
         assert!(sink.rounds.is_empty());
     }
@@ -176,8 +176,8 @@ fn stop_ends_in_order_with_what_was_read() {
         looks.get() > 1
     };
     let plan = plan(Request { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
-    let (mut source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
-    let run = plan.run(&mut source, &Lookups::none(), &mut sink, None, &stop).unwrap();
+    let (source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
+    let run = plan.run(&source, &Lookups::none(), &mut sink, None, &stop).unwrap();
     assert_eq!((run.ended, run.stats.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
     assert!(run.stats.balances());
 }
@@ -201,16 +201,16 @@ fn a_row_that_gets_lost_is_said() {
     let by = Request { by: vec!["state".into()], ..request(&[], "") };
     let sorted = Request { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") };
     for request in [request(&["local_port"], ""), request(&["local_port"], "local_port = 80"), by, sorted] {
-        let (mut source, mut sink) = (Canned { loses: Some(2), ..four() }, Seen::default());
-        let run = plan(request).run(&mut source, &Lookups::none(), &mut sink, None, &never).unwrap();
+        let (source, mut sink) = (Canned { loses: Some(2), ..four() }, Seen::default());
+        let run = plan(request).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
         assert!(!run.stats.balances() && run.stats.is_partial() && run.stats.seen == 4, "{:?}", run.stats);
         let why = run.stats.why.last().unwrap();
         assert_eq!((why.count, why.text.contains("did not come out: this is a bug in netwren")), (1, true));
         assert_eq!(sink.totals, Some(run.stats));
     }
     let extra = Accounting { grouped: 3, ..Accounting::default() };
-    let (mut source, mut sink) = (Canned { extra, ..four() }, Seen::default());
-    let run = plan(request(&["state"], "")).run(&mut source, &Lookups::none(), &mut sink, None, &never).unwrap();
+    let (source, mut sink) = (Canned { extra, ..four() }, Seen::default());
+    let run = plan(request(&["state"], "")).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
     assert!(run.stats.is_partial() && run.stats.why[0].text.contains("were not counted"), "{:?}", run.stats);
 }
 
@@ -220,7 +220,7 @@ fn rounds_reach_the_sink() {
     assert!(plan.demand().repeated);
     let mut sink = Seen::default();
     for n in 1..=2 {
-        plan.run(&mut four(), &Lookups::none(), &mut sink, Some(Round { n, time_s: 0 }), &never).unwrap();
+        plan.run(&four(), &Lookups::none(), &mut sink, Some(Round { n, time_s: 0 }), &never).unwrap();
     }
     assert_eq!(sink.rounds.iter().map(|r| r.unwrap().n).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(sink.rows.len(), 8);
@@ -253,7 +253,7 @@ fn allocations(request: &Request, n: usize) -> u64 {
     let plan = plan(request.clone());
     let mut sink = Bare::default();
     let before = sys::allocator::allocations();
-    plan.run(&mut source, &table.lookups(), &mut sink, None, &never).unwrap();
+    plan.run(&source, &table.lookups(), &mut sink, None, &never).unwrap();
     let taken = sys::allocator::allocations() - before;
     assert!(sink.rows > 0);
     taken

@@ -78,6 +78,7 @@ fn decode<'b>(part: &Answer<'b>, family: u8) -> Result<Option<Decoded<'b>>, Attr
         return Ok(None);
     }
     let any = if family == AF_INET { Addr::ANY4 } else { Addr::ANY6 };
+    let is_of_family = |address: &Addr| address.bits() == any.bits();
     let dst = (any, dst_len.min(any.bits()));
     let table_id = table.into();
     let route = Route { dst, table_id, protocol, scope, kind, flags: flags & RTNH_FLAGS, ..Route::EMPTY };
@@ -86,8 +87,8 @@ fn decode<'b>(part: &Answer<'b>, family: u8) -> Result<Option<Decoded<'b>>, Attr
     for attr in Attrs::new(part.payload.get(RTMSG..).unwrap_or_default()) {
         let attr = attr?;
         match attr.kind {
-            RTA_DST => route.dst.0 = address(attr.payload).unwrap_or(any),
-            RTA_SRC => decoded.source.0 = address(attr.payload).unwrap_or(any),
+            RTA_DST => route.dst.0 = address(attr.payload).filter(is_of_family).unwrap_or(any),
+            RTA_SRC => decoded.source.0 = address(attr.payload).filter(is_of_family).unwrap_or(any),
             RTA_PREFSRC => route.prefsrc = address(attr.payload),
             RTA_PRIORITY => route.metric = attr.u32()?,
             RTA_TABLE => route.table_id = attr.u32()?,

@@ -13,13 +13,13 @@ use std::time::Duration;
 pub(crate) struct Command {
     /// Its words on the command line: `nat stats`.
     pub(crate) name: &'static str,
-    /// What it is for, in one line.
+    /// The purpose of the command, in one line.
     pub(crate) about: &'static str,
-    /// What stands at the end of its help.
+    /// The examples at the end of its help.
     pub(crate) examples: &'static str,
     /// Which flags it takes.
     pub(crate) scope: Scope,
-    /// What stands on its command line besides flags.
+    /// The words that it takes besides flags.
     pub(crate) positional: Positional,
     /// Flags of other commands and what to say where they are given; without an entry the commands that take the flag
     /// are named.
@@ -72,7 +72,7 @@ impl Command {
     }
 }
 
-/// What stands on a command line besides flags.
+/// The words that a command takes besides flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Positional {
     /// Nothing.
@@ -113,7 +113,7 @@ pub struct FieldEntry {
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
-    /// What the kernel calls it; empty if it has no name there.
+    /// The kernel's name for it; empty if it has no name there.
     pub kernel: &'static str,
     /// Meaning and unit.
     pub kind: Kind,
@@ -130,7 +130,7 @@ pub(crate) struct HomePart {
     pub(crate) words: &'static [&'static str],
 }
 
-/// What `netwren record` saves of a command.
+/// The part of a command that `netwren record` saves.
 #[derive(Clone, Copy)]
 pub(crate) struct SavedPart {
     /// What is counted, if the number of rows shall be said.

@@ -8,7 +8,7 @@ use crate::output;
 use engine::Plan;
 use record::{Accounting, Demand, Lookups, Next, Scan, Source, Table, full_scan};
 
-/// What shall become of the rows.
+/// The request that the rows are shown by.
 pub(super) struct MadeRows<T: Table> {
     request: Request,
     plan: Plan<T>,

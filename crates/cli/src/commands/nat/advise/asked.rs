@@ -1,4 +1,4 @@
-//! What `nat advise` is asked for.
+//! The options of `nat advise`.
 
 use crate::command::ParsedWords;
 use std::path::{Path, PathBuf};

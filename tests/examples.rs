@@ -106,8 +106,11 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
     bin
 }
 
-/// True if it goes on until somebody ends it.
+/// True if it goes on until somebody ends it. A replay ends with its recording.
 fn is_endless(line: &str) -> bool {
+    if line.contains("--replay") {
+        return false;
+    }
     line.contains("--watch") || line.contains("--follow") || line.starts_with("netwren nat events")
 }
 

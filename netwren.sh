@@ -178,7 +178,8 @@ install_files() {
     "${as[@]}" install -D -m 644 $from/netwren.bash "$share/bash-completion/completions/netwren"
     "${as[@]}" install -D -m 644 $from/_netwren "$share/zsh/site-functions/_netwren"
     "${as[@]}" install -D -m 644 $from/netwren.fish "$share/fish/vendor_completions.d/netwren.fish"
-    say "installed; no links named ss, netstat, lstf or conntrack are made: ln -s netwren $prefix/bin/lstf if you want one"
+    say "installed; no links named ss, netstat, lstf or conntrack are made:" \
+        "ln -s netwren $prefix/bin/lstf if you want one"
 }
 
 bench() {
@@ -269,7 +270,8 @@ is_pinned() {
 
 judge_style() {
     if ! is_pinned; then
-        say "skipped: fmt, clippy and warnings of rustdoc are judged by the compiler of rust-toolchain.toml, this is $(cargo_version)"
+        say "skipped: fmt, clippy and warnings of rustdoc are judged by the compiler of rust-toolchain.toml," \
+            "this is $(cargo_version)"
         return
     fi
     step "fmt" cargo fmt --all --check

@@ -14,6 +14,7 @@ mod kill;
 mod lab;
 mod lacking_fields;
 mod live;
+mod log;
 mod namespaces;
 mod nat;
 mod nat_backends;

@@ -38,7 +38,7 @@ mod libc_errno {
     pub(super) const EPROTONOSUPPORT: sys::Errno = sys::Errno(93);
 }
 
-/// bpf(2) forbidden, or its capabilities missing: other doors give the same rows and owners, and `support` says why.
+/// bpf(2) forbidden, or its capabilities missing: other backends give the same rows and owners, and `support` says why.
 #[test]
 fn root_without_bpf_the_rows_are_the_same() {
     testkit::require_root!();

@@ -60,6 +60,13 @@ fn connect(lab: &Lab, to: (&str, u16), listener: &TcpListener, n: usize) -> Vec<
     lab.inside(|| (0..n).map(|_| one()).collect())
 }
 
+/// Closes it, and waits for its end: a process that another test starts just now has a copy of it until its exec.
+fn close(lab: &Lab, listener: TcpListener) {
+    let port = format!(":{}", listener.local_addr().unwrap().port());
+    drop(listener);
+    lab.wait_until("the listener is gone", || lab.output("ss", &["-Hltn", "sport", "=", &port]).is_empty());
+}
+
 /// lstf's word on the flows with these ports: `passive A 3` and `active B 2`.
 fn lstf_words(lab: &Lab, accepted: u16, connected: u16) -> Vec<String> {
     let json: serde_json::Value = serde_json::from_str(&lab.output("lstf", &["-n", "--json"])).unwrap();
@@ -132,7 +139,7 @@ fn root_issue_10_a_closed_listener_on_loopback_is_a_visible_guess() {
     let (sure, guessed) =
         (format!("in\t{port}\tmany\nout\tmany\t{port}\n"), format!("in?\t{port}\tmany\nout?\tmany\t{port}\n"));
     assert_eq!(netwren_in(&lab, &args).ok(), sure);
-    drop(listener);
+    close(&lab, listener);
     assert_eq!(netwren_in(&lab, &args).ok(), guessed);
     let json = netwren_in(&lab, &["flows", "-o", "json", "--no-owner", "direction = in"]).ok();
     let row: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
@@ -162,7 +169,7 @@ fn root_issue_10_both_sides_in_view_decide() {
     let expected =
         |word: &str, guessed: bool| format!("{}\t{word}\t{guessed}\t{port}\t2\t{}\n", near.name(), far.name());
     assert_eq!(flows(), expected("out", false));
-    drop(listener);
+    close(&far, listener);
     assert_eq!(flows(), expected("out?", true));
     // From one side alone it is an outgoing one.
     let alone = netwren_in(&far, &["flows", "-H", "--no-owner", "--columns", "direction,local_addr"]).ok();

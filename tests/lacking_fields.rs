@@ -1,7 +1,7 @@
 //! A field that the forced backend lacks is refused, whichever table, field and backend; what is not refused has
 //! values.
 
-use crate::run::netwren_in;
+use crate::run::{Ran, netwren, netwren_in};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use testkit::conntrack::{Entry, status};
@@ -44,16 +44,24 @@ fn told(lab: &Lab, table: &str, via: &str, columns: &[String]) -> Vec<String> {
     columns.iter().filter(has).cloned().collect()
 }
 
+/// The backends that read a table here.
+fn backends(lab: &Lab, table: &str) -> Vec<&'static str> {
+    let reads = |via: &&str| {
+        // Of sockets netlink has listeners beside the walk: without it the answer is partial.
+        let reads = netwren_in(lab, &[table, "--via", via, "--no-owner", "-c", "proto", "proto = tcp"]).code == 0;
+        if !reads {
+            eprintln!("skipped: {table} --via {via} cannot be had here");
+        }
+        reads
+    };
+    BACKENDS.into_iter().filter(reads).collect()
+}
+
 /// What netlink tells of these rows another backend refuses or tells, too.
 fn check(lab: &Lab, table: &str) {
     let all = fields(lab, table);
     let by_netlink = told(lab, table, "netlink", &accepted(lab, table, "netlink", &all));
-    for via in BACKENDS {
-        // Of sockets netlink has listeners beside the walk: without it the answer is partial.
-        if netwren_in(lab, &[table, "--via", via, "--no-owner", "-c", "proto", "proto = tcp"]).code != 0 {
-            eprintln!("skipped: {table} --via {via} cannot be had here");
-            continue;
-        }
+    for via in backends(lab, table) {
         let accepted = accepted(lab, table, via, &all);
         let told = told(lab, table, via, &accepted);
         let is_silent = |field: &&String| accepted.contains(field) && !told.contains(field);
@@ -75,6 +83,45 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_nat() {
     for filter in ["status = assured", "id = 7", "helper = ftp"] {
         netwren_in(&lab, &["nat", "--via", "proc", filter]).says(4, &["cannot be read by proc"]);
     }
+}
+
+/// The kernel neither counts bytes nor keeps times unless it is told to: a column or a filter of them says so, by
+/// every backend and in a replay; the usual columns of JSON do not.
+#[test]
+fn root_issue_10_what_the_kernel_does_not_count_is_said() {
+    testkit::require_root!();
+    let lab = Lab::new("uncounted");
+    let addr = |last: u8| std::net::IpAddr::from([10, 0, 0, last]);
+    lab.track([Entry::tcp((addr(1), 4001), (addr(2), 80), 3)]);
+    let tape = lab.dir().join("tape");
+    let tape = tape.to_str().unwrap();
+    let asked: [(&[&str], &str); 4] = [
+        (&["nat", "bytes_in > 0"], "nf_conntrack_acct"),
+        (&["nat", "top", "source", "--sum", "packets_out"], "nf_conntrack_acct"),
+        (&["nat", "--sort", "age_s"], "nf_conntrack_timestamp"),
+        (&["nat", "-c", "+bytes_out", "--record", tape], "nf_conntrack_acct"),
+    ];
+    let backends = backends(&lab, "nat");
+    for (words, setting) in asked {
+        for via in &backends {
+            lab.set_conntrack(setting, "0");
+            let words = [words, &["--no-owner", "--via", via]].concat();
+            let says = |ran: Ran| ran.stderr.contains(&format!("net.netfilter.{setting} is 0"));
+            assert!(says(netwren_in(&lab, &words)), "{words:?}");
+            lab.set_conntrack(setting, "1");
+            if !words.contains(&tape) {
+                assert!(!says(netwren_in(&lab, &words)), "{words:?}");
+            }
+            std::fs::rename(tape, format!("{tape}.{via}")).unwrap_or_default();
+        }
+    }
+    for via in backends {
+        let replay = netwren(&["nat", "-c", "+bytes_out", "--replay", &format!("{tape}.{via}")]);
+        assert!(replay.stderr.contains("nf_conntrack_acct is 0"), "{via}: {}", replay.stderr);
+    }
+    lab.set_conntrack("nf_conntrack_acct", "0");
+    let usual = netwren_in(&lab, &["nat", "--no-owner", "-o", "json"]);
+    assert!(!usual.stderr.contains("nf_conntrack_acct"), "{}", usual.stderr);
 }
 
 #[test]

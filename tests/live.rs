@@ -14,7 +14,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
 }
 
-/// Every door, and the same rows whether the kernel or we do the filtering.
+/// Every backend, and the same rows whether the kernel or we do the filtering.
 #[test]
 fn root_a_filter_means_the_same_through_every_backend() {
     testkit::require_root!();
@@ -36,9 +36,9 @@ fn root_a_filter_means_the_same_through_every_backend() {
             "proto,family,state,local_addr,local_port,peer_addr,peer_port",
             filter,
         ];
-        let via = |door: &'static str| {
+        let via = |backend: &'static str| {
             let mut args = base.to_vec();
-            args.extend(["--via", door]);
+            args.extend(["--via", backend]);
             testkit::mask::sorted_lines(&netwren_in(&lab, &args).ok())
         };
         let netlink = via("netlink");

@@ -442,3 +442,11 @@ fn root_rounds_see_namespaces_come_go_and_renamed() {
 fn one_namespace_or_all() {
     Ran::of(command(&["sockets", "--all-netns", "--netns", "x"]).output().unwrap()).says(2, &["exclude each other"]);
 }
+
+#[test]
+fn root_what_is_no_network_namespace_is_said() {
+    testkit::require_root!();
+    for file in ["/etc/passwd", "/proc/self/ns/mnt"] {
+        netwren(&["sockets", "--netns", file]).says(4, &[file, "it is no network namespace"]);
+    }
+}

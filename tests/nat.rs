@@ -82,9 +82,8 @@ fn root_nat_formats_of_lists_and_ends() {
     assert_eq!(nat(&lab, &columns), ["[2001:db8::1]:4000\tseen_reply,assured,confirmed\t0x10\t-"]);
     assert_eq!(
         nat(&lab, &[&columns[..], &["-o", "json"]].concat()),
-        [
-            "{\"client\":\"[2001:db8::1]:4000\",\"status\":[\"seen_reply\",\"assured\",\"confirmed\"],\"mark\":16,\"label\":null}"
-        ]
+        ["{\"client\":\"[2001:db8::1]:4000\",\"status\":[\"seen_reply\",\"assured\",\"confirmed\"],\"mark\":16,\"lab\
+             el\":null}"]
     );
     assert_eq!(
         nat(&lab, &[&columns[..], &["-o", "csv"]].concat()),

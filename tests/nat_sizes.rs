@@ -460,6 +460,18 @@ fn root_issue_10_used_up_source_ports_are_told() {
     assert_eq!(netwren(&["nat", "advise", "--samples", "1", "--replay", tape]).ok(), ran);
 }
 
+/// BPF tells of entries before they go into the table: those that are refused there are counted.
+#[test]
+fn root_issue_10_entries_refused_after_bpf_told_of_them_are_counted() {
+    testkit::require_root!();
+    if !sees_extensions() {
+        return;
+    }
+    let lab = with_way_out("eventsrefused", TEN_PORTS);
+    let ran = while_ports_run_out(&lab, &["nat", "events", "--event", "new", "--limit", "15"]);
+    ran.says(0, &["an entry was refused after bpf had told of it", "15 new entries"]);
+}
+
 /// Ports in use of those there are, the largest part first.
 #[test]
 fn root_issue_10_ports_in_use_are_counted_by_address_and_destination() {

@@ -81,6 +81,13 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
         let nowhere = netwren_in(&lab, &[command, "--no-owner", "local = 203.0.113.77"]);
         assert!(!nowhere.stderr.contains(hint), "{command}: {}", nowhere.stderr);
     }
+    let end = |port| (address.parse().unwrap(), port);
+    other.track([testkit::conntrack::Entry::udp(end(1024), end(53))]);
+    let filter = format!("orig_src = {address}");
+    for words in [&["nat", "--no-owner", &filter][..], &["nat", "top", "--no-owner", &filter]] {
+        let ran = netwren_in(&lab, words);
+        assert!(ran.stderr.contains(hint), "{words:?}: {}", ran.stderr);
+    }
     // Asked for, or there: no hint.
     for words in [&["--all-netns"][..], &["--netns", other.name()]] {
         let ran = netwren_in(&lab, &[&["sockets", "--no-owner", &format!("local = {address}")], words].concat());

@@ -13,11 +13,11 @@ fn root_a_replay_shows_what_was_shown() {
     let lab = furnished("tape");
     let dir = tempfile::tempdir().unwrap();
     for table in ["sockets", "flows"] {
-        for door in ["netlink", "proc"] {
-            let tape = dir.path().join(format!("{table}-{door}")).display().to_string();
-            let live = netwren_in(&lab, &[table, "--via", door, "--record", &tape]).ok_but_owners();
+        for backend in ["netlink", "proc"] {
+            let tape = dir.path().join(format!("{table}-{backend}")).display().to_string();
+            let live = netwren_in(&lab, &[table, "--via", backend, "--record", &tape]).ok_but_owners();
             let replayed = netwren(&[table, "--replay", &tape]).ok_but_owners();
-            assert_eq!(live, replayed, "{table} via {door}");
+            assert_eq!(live, replayed, "{table} via {backend}");
             assert!(live.lines().count() > 3);
         }
     }
@@ -110,7 +110,7 @@ fn root_issue_10_a_full_disk_leaves_what_fitted() {
 /// `sockets --follow` into a recording, with a connection in it that was shown.
 fn recorded_follow(lab: &testkit::netns::Lab, tape: &str) -> Going<String> {
     let mut command = command(&["sockets", "--follow", "--columns", "event,local_port", "--record", tape]);
-    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    confine(&mut command, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
     let mut following = Going::past_header(command, "event,local_port", |line| line);
     lab.connect_v4(1);
     following.read_until("the connection", |lines| !lines.is_empty());
@@ -151,7 +151,7 @@ fn root_issue_10_a_hangup_ends_follow_and_watch() {
         assert!(!replayed.stdout.is_empty());
         assert!(!replayed.stderr.contains("is cut"), "{}", replayed.stderr);
         let mut watch = command(&["sockets", "--no-owner", "--watch=0.05", "--columns", "proto", "--record", &tape]);
-        confine(&mut watch, &[Limit::Network(lab.path())]).unwrap();
+        confine(&mut watch, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
         let mut watching: Going<String> = Going::spawn(watch, |line| line);
         watching.read_until("a round", |lines| !lines.is_empty());
         watching.signal(signal);
@@ -326,6 +326,7 @@ fn root_issue_10_what_was_not_recorded_is_said() {
         ),
         (&["sockets", "--no-owner", "rtt > 20ms"], 3, &["`rtt_us` of sockets"]),
         (&["sockets", "--columns", "process,container"], 3, &["`process`, `container` of sockets"]),
+        (&["sockets", "--no-owner", "--resolve=1"], 3, &["holds no names of hosts", "--resolve"]),
         (&["sockets", "--no-owner", "--all-netns"], 3, &["holds one network namespace", "--all-netns"]),
         (&["flows", "--no-owner", "--columns", "+bytes_out"], 3, &["`bytes_out` of sockets"]),
         (&["nat"], 4, &["not in the recording", "netwren record FILE"]),
@@ -348,6 +349,8 @@ fn root_issue_10_what_was_not_recorded_is_said() {
     ran.says(3, &["the recording holds no unix sockets", "netwren record FILE"]);
     netwren(&["sockets", "--no-owner", "proto = unix", "--replay", &tcp]).says(4, &["holds no unix sockets"]);
     netwren(&["sockets", "--no-owner", "proto = tcp", "--replay", &tcp]).ok();
+    let named = recorded("named", &["sockets", "--no-owner", "--resolve=1"]);
+    netwren(&["sockets", "--no-owner", "--resolve=1", "--replay", &named]).ok();
 }
 
 /// Events that nobody listened to are not those that did not happen.
@@ -437,6 +440,14 @@ fn root_record_everything_answers_everything() {
         home.starts_with("Recorded at 20") && home.contains("\nListeners\n") && home.contains("\nFlows\n"),
         "{home}"
     );
+    // Rows of all namespaces are shown; nothing in the row tells of which.
+    let mixed = "network namespaces of the recording: --all-netns shows of which";
+    for question in [&["sockets"][..], &["flows"], &["nat", "top"], &["routes"], &[]] {
+        let said = netwren(&[question, &["--replay", &tape]].concat()).stderr;
+        assert_eq!(said.matches(mixed).count(), 1, "{question:?}: {said}");
+    }
+    let told = netwren(&["sockets", "--all-netns", "--replay", &tape]).stderr;
+    assert!(!told.contains(mixed), "{told}");
     netwren(&["--replay", "/nowhere/at/all"]).says(4, &["/nowhere/at/all: no such file or directory"]);
     let ran = netwren(&["nat", "--columns", "expired", "--replay", &tape]);
     ran.says(3, &["`expired` of nat"]);

@@ -22,10 +22,8 @@ impl Machine {
 
     /// Adds a program that is this script.
     fn with(self, name: &str, script: &str) -> Machine {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.dir.path().join(name);
-        std::fs::write(&path, format!("#!{}\n{script}\n", found("bash").display())).expect("it can be written");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let script = format!("#!{}\n{script}\n", found("bash").display());
+        testkit::program::install_script(&self.dir.path().join(name), &script);
         self
     }
 

@@ -177,8 +177,7 @@ fn root_issue_10_lent_rights_are_refused() {
     }
     let copy = |name: &str, mode: u32| -> PathBuf {
         let to = dir.path().join(name);
-        std::fs::copy(testkit::program::netwren(), &to).unwrap();
-        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(mode)).unwrap();
+        testkit::program::install(testkit::program::netwren(), &to, mode);
         to
     };
     let mut lent = vec![copy("setuid", 0o4755), copy("setgid", 0o2755)];
@@ -212,8 +211,7 @@ fn root_issue_10_nft_is_called_by_its_path_and_without_our_environment() {
     let lab = Lab::new("nftpath");
     let (fake, said) = (lab.dir().join("nft"), lab.dir().join("said"));
     let script = format!("#!/bin/sh\necho \"$0\" >> {0}\n/usr/bin/env >> {0}\ncat > /dev/null\n", said.display());
-    std::fs::write(&fake, script).unwrap();
-    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    testkit::program::install_script(&fake, &script);
     let args = ["nat", "stateless", "plan", "-p", "192.0.2.1:80:10.0.0.2:80", "--apply", "--yes"];
     let run = |limits: &[Limit]| {
         let mut command = command(&args);

@@ -31,6 +31,7 @@ complete -c netwren -n "__fish_netwren_needs_command" -f -a "sockets" -d 'Socket
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
+complete -c netwren -n "__fish_netwren_needs_command" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
 complete -c netwren -n "__fish_netwren_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -273,7 +274,7 @@ proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l event -d 'Only these events: new, update, destroy, live. The kernel sends no others; new alone is reported by BPF where that can be' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l buffer -d 'Room for what waits to be read: 8MiB if not said, 16MiB and more by BPF' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l buffer -d 'Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -284,7 +285,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l samples -d 'How often counters are read; growth needs two that are a second apart, a forecast three' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l interval -d 'Time between samples' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l memory -d 'Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host\'s' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l memory -d 'Memory that the advised table may take (512M, 2GiB: units of 1024); otherwise a tenth of the host\'s' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l by -d 'One row for each different value of these fields, with `count`, the largest first' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from advise" -l sum -d 'With --by: also the sum of these fields' -r
@@ -326,6 +327,30 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "plan" -d 'Write the rules; with --apply --yes let nft(8) put them in place'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "verify" -d 'Look whether packets are rewritten in both directions from now on; exit code 1 if not'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+wide\t''
+json\t''
+csv\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand log" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l max-size -d 'The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l once -d 'One round'
@@ -338,13 +363,14 @@ wide\t''
 json\t''
 csv\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand support" -s h -l help -d 'Print help'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
-complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "sockets" -d 'Sockets of every family with their owners'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "flows" -d 'Host-to-host flows: who talks to whom, who opened it, how many connections'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "routes" -d 'Routes of IPv4 and IPv6, of all routing tables: a row for each next hop'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "nat" -d 'Connection tracking: who talks through this host, whose addresses are rewritten, who answers'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "log" -d 'Packets that rules log (nft `log group`, iptables NFLOG), until interrupted'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "record" -d 'Save everything that netwren can show of this host to a file, to be asked later'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "support" -d 'What this kernel and these privileges allow, and what is used instead'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and not __fish_seen_subcommand_from sockets flows routes nat log record support help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from sockets" -f -a "kill" -d 'Close TCP and UDP sockets of any owner; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "top" -d 'Who and what fills the table: entries counted by some fields, the most first, with their share'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stats" -d 'What connection tracking counts: entries, limits, what was dropped and what could not go in'

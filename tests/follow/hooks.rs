@@ -2,6 +2,7 @@
 
 use super::{Following, acceptor, bpf_works, check, client, count, listen};
 use crate::run::{Ran, netwren};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use sys::sandbox::Limit;
@@ -97,5 +98,32 @@ fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
     if !line.contains("known at close") {
         check(&events, addr.port(), &talked);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+}
+
+/// `ip netns exec` mounts another /sys, without cgroups: no hook tells who accepted. A connection that was accepted and
+/// stays idle is not shown then, and the footer says why; it does not say that nobody has accepted it.
+#[test]
+fn root_issue_10_accepted_connections_without_hooks_are_said() {
+    require_bpf!();
+    let lab = Lab::new("followsys");
+    let empty = lab.dir().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let covered = [Limit::Cover { with: empty, place: "/sys/fs/cgroup".into() }];
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let (busy, busy_addr) = listen(&lab, "127.0.0.1:0");
+    let _worker = acceptor(&lab, &busy);
+    drop(busy);
+    for (args, limits, why) in
+        [(&["--no-hooks"][..], &[][..], "--no-hooks"), (&[], &covered, "`ip netns exec` hides it")]
+    {
+        let mut following = Following::start(&lab, args, limits);
+        let _idle = (lab.inside(|| TcpStream::connect(addr)).unwrap(), listener.accept().unwrap());
+        client(&lab, &busy_addr.to_string(), 1);
+        following.read_until("a later connection", |events| count(events, "close") >= 2);
+        let (_, ran) = following.end();
+        for says in ["established, but nobody was seen to accept them: not shown", "at its first use", why] {
+            assert!(ran.stderr.contains(says), "{says}: {}", ran.stderr);
+        }
     }
 }

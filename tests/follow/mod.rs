@@ -445,6 +445,19 @@ fn root_issue_10_what_netlink_does_not_tell_of_followed_connections_is_said() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
+/// `--no-owner` leaves the columns of owners out here, too: the message about them names it as the remedy.
+#[test]
+fn root_issue_10_no_owner_leaves_the_owners_of_followed_connections_out() {
+    testkit::require_root!();
+    let lab = Lab::new("followunowned");
+    let mut command = lab.command(testkit::program::netwren());
+    clean(&mut command).args(["sockets", "--follow", "--via", "netlink", "--no-owner"]);
+    let header =
+        "event\ttime\tduration_us\tdirection\tlocal_addr\tlocal_port\tpeer_addr\tpeer_port\tbytes_in\tbytes_out";
+    let (_, ran) = Going::past_header(command, header, |line| line).end();
+    assert!(ran.code == 0 && !ran.stderr.contains("are missing"), "{}: {}", ran.code, ran.stderr);
+}
+
 fn without_bpf(lab: &Lab, args: &[&str], limits: &[Limit]) {
     let (listener, addr) = listen(lab, "127.0.0.1:0");
     let _worker = acceptor(lab, &listener);

@@ -36,3 +36,72 @@ fn root_a_container_sees_its_own_numbers() {
         assert_eq!(event.pid, pid, "{event:?}");
     }
 }
+
+/// The process that connected has ended, its connection lives on in a child, and another process got the number.
+#[test]
+fn root_issue_10_the_next_process_with_the_number_lends_no_command_line() {
+    require_bpf!();
+    let lab = Lab::new("followreused");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let [go, who, again, script] = ["go", "who", "again", "script"].map(|name| lab.dir().join(name));
+    let steps = format!(
+        "until [ -e {go} ]; do :; done
+         bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; echo x >&3; sleep 1000 & echo $$ > {who}'
+         for tick in 1 2 3; do
+             read up idle < /proc/uptime; now=$up
+             while [ $now = $up ]; do read now idle < /proc/uptime; done
+         done
+         read pid < {who}
+         echo $((pid - 1)) > /proc/sys/kernel/ns_last_pid
+         sleep 999 & echo $! > {again}
+         wait",
+        go = go.display(),
+        port = addr.port(),
+        who = who.display(),
+        again = again.display(),
+    );
+    std::fs::write(&script, steps).unwrap();
+    let columns = "event,peer_port,pid,cmdline";
+    let line = format!(
+        "sh {} & exec {} sockets --follow --columns {columns} 'event = close and peer_port = {}'",
+        script.display(),
+        testkit::program::netwren().display(),
+        addr.port()
+    );
+    let mut command = Command::new("unshare");
+    clean(&mut command).args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &line]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, columns, |line| line);
+    std::fs::write(&go, "").unwrap();
+    let accepted = listener.accept().unwrap();
+    let number = |path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    testkit::wait_until("another process has the number", || !number(&again).is_empty());
+    assert_eq!(number(&who), number(&again));
+    // With unread bytes this is a reset, which no process of the other end sees.
+    drop(accepted);
+    following.read_until("the close", |rows| !rows.is_empty());
+    assert_eq!(following.read, [format!("close\t{}\t{}\t-", addr.port(), number(&who))]);
+}
+
+#[test]
+fn root_issue_10_a_running_process_has_its_command_line() {
+    require_bpf!();
+    let lab = Lab::new("followcmdline");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let columns = "peer_port,cmdline";
+    let mut command = Command::new(testkit::program::netwren());
+    let filter = format!("event = open and peer_port = {}", addr.port());
+    clean(&mut command).args(["sockets", "--follow", "--columns", columns, &filter]);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let mut following = Going::past_header(command, columns, |line| line);
+    let words = format!("exec 3<>/dev/tcp/127.0.0.1/{}; read -u 3", addr.port());
+    let mut connects = Command::new("bash");
+    connects.args(["-c", &words]);
+    confine(&mut connects, &[Limit::Network(lab.path())]).unwrap();
+    let mut connects = connects.spawn().unwrap();
+    following.read_until("the opening", |rows| !rows.is_empty());
+    assert_eq!(following.read, [format!("{}\tbash -c {words}", addr.port())]);
+    drop(listener);
+    connects.kill().unwrap();
+    connects.wait().unwrap();
+}

@@ -67,19 +67,19 @@ fn pages(command: &Command, files: &mut Files) -> Result<()> {
         let below = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
         rest.extend(below.map(|sub| (format!("{name}-{}", sub.get_name()), sub.clone())));
         let mut page = Vec::new();
-        let title = clap_mangen::Man::new(command.display_name(&name)).title(name.to_uppercase());
+        let title = clap_mangen::Man::new(command.clone().display_name(&name)).title(name.to_uppercase());
         title.source(concat!("netwren ", env!("CARGO_PKG_VERSION"))).manual("netwren").render(&mut page)?;
-        page.extend(more(&name).bytes());
+        page.extend(more(&name, &command).bytes());
         files.insert(Path::new("docs/man").join(format!("{name}.1")), page);
     }
     Ok(())
 }
 
 /// The sections that clap does not know of.
-fn more(name: &str) -> String {
+fn more(name: &str, command: &Command) -> String {
     let environment = if name == "netwren" { environment() } else { String::new() };
     let fields = name.strip_prefix("netwren-").and_then(cli::fields_of).map(|fields| section_of(&fields));
-    environment + &fields.unwrap_or_default() + EXIT_STATUS
+    environment + &fields.unwrap_or_default() + &EXIT_STATUS.replace(ONE, &one(name, command))
 }
 
 /// The variables that are read besides those of the faces' tools.
@@ -95,16 +95,31 @@ fn environment() -> String {
     section
 }
 
+/// Where [`EXIT_STATUS`] has what 1 means.
+const ONE: &str = "@1";
+
+/// What 1 means to the command; nothing where it never ends so.
+fn one(name: &str, command: &Command) -> String {
+    let takes_exit_code = command.get_arguments().any(|arg| arg.get_long() == Some("exit-code"));
+    let meaning = match name {
+        "netwren-nat-stateless-plan" => {
+            "the port cannot be published, or something here stands against it: nothing was applied"
+        }
+        "netwren-nat-stateless-verify" => "packets are not rewritten in both directions, or nothing is published",
+        "netwren" => "no row matched, and the command was given \\fB\\-\\-exit\\-code\\fR; or see the command's page",
+        _ if takes_exit_code => "no row matched, and \\fB\\-\\-exit\\-code\\fR was given",
+        _ => return String::new(),
+    };
+    format!(".TP\n1\n{meaning}\n")
+}
+
 /// As in crates/cli/src/exit.rs.
 const EXIT_STATUS: &str = "\
 .SH \"EXIT STATUS\"
 .TP
 0
 all right, also when the reader of the output went away
-.TP
-1
-no row matched, and \\fB\\-\\-exit\\-code\\fR was given
-.TP
+@1.TP
 2
 the command line or the filter is wrong
 .TP

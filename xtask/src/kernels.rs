@@ -1,6 +1,6 @@
 //! netwren on the kernels that distributions ship: each boots for some seconds in an emulator.
 //!
-//! The release binary runs there as root and every door that it says works must show the same rows as netlink does.
+//! The release binary runs there as root and every backend that it says works must show the same rows as netlink does.
 //! Nothing is installed; what is downloaded stays below the target folder.
 
 mod guest;

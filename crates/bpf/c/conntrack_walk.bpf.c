@@ -115,7 +115,10 @@ struct walk {
 	u32 now, row, bucket, found, written, lanes, at, kept;
 	u32 work, before;	/* steps of this call, repeated ones too; those before this round */
 	u32 deepest;		/* nodes of this round's longest chain */
-	u32 portion, portion_mask, pad;	/* In, for walk_portion: only entries whose hashed address has these bits */
+	u32 portion, portion_mask;	/* In, for walk_portion: only entries whose hashed address has these bits */
+	u32 size_fd;		/* of the parameter hashsize: the variables are looked for; 0: they are not */
+	u64 variables;		/* where they are; 0: not known */
+	u64 digest;		/* Out: of the variables, at the end of the call; 0: not known */
 };
 
 /* A field of an entry. If connection tracking is a module, the verifier does not know its types: the loader takes their
@@ -177,18 +180,68 @@ INLINE void commit(volatile struct walk *w)
 	restart(w);
 }
 
+/* The object behind an open file of the task. */
+INLINE u64 open_file(u32 fd)
+{
+	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
+	return WORD_AT((u64)task->files->fdt->fd + 8ull * fd);
+}
+
+/* Parameters of modules: files of /sys/module, whose kernfs node points to a struct param_attribute. */
+struct inode___of_sysfs { void *i_private; } CORE;
+struct kernfs_node___of_sysfs { void *priv; } CORE;
+struct kernel_param { void *arg; } CORE;
+struct param_attribute { const struct kernel_param *param; } CORE;
+
+/* Words of variables that are digested; how many of them are before the first of nf_conntrack_hash and
+ * nf_conntrack_htable_size, and how many may be between both. */
+enum { VARIABLES = 24, BEFORE = 8, NEAR = 12 };
+
+/* Finds the variables of connection tracking: the parameter hashsize is nf_conntrack_htable_size, and near it stands
+ * the one that has the table's address. Both are __read_mostly in nf_conntrack_core.c, and so are the others that
+ * tell of a resize: nf_conntrack_locks_all and nf_conntrack_generation, a sequence count. */
+INLINE void find_variables(volatile struct walk *w)
+{
+	u64 inode = (u64)CAST(struct file, open_file(w->size_fd))->f_inode;
+	u64 node = (u64)CAST(struct inode___of_sysfs, inode)->i_private;
+	u64 attribute = (u64)CAST(struct kernfs_node___of_sysfs, node)->priv;
+	u64 param = (u64)CAST(struct param_attribute, attribute)->param;
+	w->node = (u64)CAST(struct kernel_param, param)->arg;
+	w->node &= ~7ull;
+	w->from = w->node - 8 * NEAR;
+	w->variables = 0;
+	w->found = 0;
+	while (LOOP_OK) {
+		if (w->found > 2 * NEAR) break;
+		u64 at = w->from + 8ull * w->found++;
+		if (WORD_AT(at) != w->table) continue;
+		if (at > w->node) at = w->node;
+		w->variables = at - 8 * BEFORE;
+		break;
+	}
+}
+
+/* A hash of the variables: the same at two times, no resize began or ended between them. */
+INLINE void digest(volatile struct walk *w)
+{
+	u64 sum = 0;
+	w->digest = 0;
+	if (!w->variables) return;
+	for (u32 i = 0; i < VARIABLES; i++) sum = (sum ^ WORD_AT(w->variables + 8 * i)) * 0x9e3779b97f4a7c15ull;
+	w->digest = sum | 1;
+}
+
 /* Finds the table through the open file of /proc/net/nf_conntrack, whose iterator points to it (struct ct_iter_state in
  * net/netfilter/nf_conntrack_standalone.c: seq_net_private, hash, htable_size). */
 INLINE int begin(volatile struct walk *w, struct region *o)
 {
 	struct task_struct *task = CAST(struct task_struct, bpf_get_current_task_btf());
 	if (!w->net) w->net = (u64)task->nsproxy->net_ns;
-	u64 files = (u64)task->files->fdt->fd;
-	u64 file = WORD_AT(files + 8ull * w->fd);
-	u64 seq = (u64)CAST(struct file, file)->private_data;
+	u64 seq = (u64)CAST(struct file, open_file(w->fd))->private_data;
 	u64 reader = (u64)CAST(struct seq_file, seq)->private + type_size(struct seq_net_private);
 	w->table = WORD_AT(reader);
 	w->buckets = WORD_AT(reader + 8);
+	if (w->size_fd) find_variables(w);
 
 	struct head *h = (struct head *)o->rows;
 	u64 now = bpf_jiffies64();
@@ -465,6 +518,7 @@ INLINE int walk(volatile struct walk *w, int portioned)
 			open_lanes(w, o);
 		}
 	}
+	digest(w);
 	bpf_rcu_read_unlock();
 	return 0;
 }

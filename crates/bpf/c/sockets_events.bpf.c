@@ -67,8 +67,9 @@ struct conn {
 	u64 opened_ns; /* 0: not established yet, or established before this program ran */
 	u64 cookie;
 	struct owner owner;
+	u32 started; /* of the owner, see started_of() */
 	u8 direction;
-	u8 pad[7];
+	u8 pad[3];
 };
 
 /*
@@ -114,7 +115,8 @@ struct event {
 	u8 kind, family, direction, state;
 	u32 error;
 	char comm[16];
-	u8 pad[8];
+	u32 started;
+	u8 pad[4];
 };
 
 /* The same with the addresses of AF_INET6. */
@@ -176,11 +178,19 @@ s64 waiting;	/* passive connections that no process has accepted yet */
 u32 has_stored;	/* 1 once `stored_conns` was used: before that no lookup there */
 u64 unasked;	/* accepted without asking for the peer's name: the process is known only when it closes */
 
+/* When a process started, in 2^20 ns since boot: with its number it is the process's for ever. */
+INLINE u32 started_of(struct task_struct *task)
+{
+	return PLAIN(struct task_struct, task)->group_leader->start_boottime >> 20;
+}
+
 /* Reads members of the task instead of calling helpers, which cost 20 ns and more each. */
-INLINE void set_owner_as(struct owner *owner, u32 pid)
+INLINE void set_owner_as(struct conn *conn, u32 pid)
 {
 	struct task_struct *task = bpf_get_current_task_btf(), *plain = PLAIN(struct task_struct, task);
+	struct owner *owner = &conn->owner;
 
+	conn->started = started_of(task);
 	memcpy(owner->comm, task->comm, sizeof(owner->comm));
 	owner->uid = plain->cred->uid.val;
 	owner->cgroup = plain->cgroups->dfl_cgrp->kn->id;
@@ -188,9 +198,9 @@ INLINE void set_owner_as(struct owner *owner, u32 pid)
 	owner->pid = pid;
 }
 
-INLINE void set_owner(struct owner *owner)
+INLINE void set_owner(struct conn *conn)
 {
-	set_owner_as(owner, pid_in(bpf_get_current_task_btf(), pidns));
+	set_owner_as(conn, pid_in(bpf_get_current_task_btf(), pidns));
 }
 
 /* The address of a socket relative to a variable of this program: the verifier forbids arithmetic with a pointer, but
@@ -423,6 +433,7 @@ INLINE void emit_event(struct sock *sk, struct tcp_sock *tp, const struct conn *
 	e->pid = conn->owner.pid;
 	e->uid = conn->owner.uid;
 	e->cgroup = conn->owner.cgroup;
+	e->started = conn->started;
 	memcpy(e->comm, conn->owner.comm, sizeof(e->comm));
 	submit(e);
 }
@@ -636,8 +647,9 @@ INLINE struct conn *begin_conn(struct sock *sk, struct tcp_sock *tp, u64 key, u8
 	conn->cookie = flags ? cookie_of(sk) : 0;
 	conn->direction = direction;
 	conn->owner = (struct owner){};
+	conn->started = 0;
 	if (flags & WITH_OWNER)
-		set_owner(&conn->owner);
+		set_owner(conn);
 	if (conn != fresh)
 		publish(conn, key, flags & PENDING);
 	return conn;
@@ -677,7 +689,7 @@ int on_state(u64 *ctx)
 		u32 pid = pid_in(bpf_get_current_task_btf(), pidns);
 
 		if (conn->owner.pid != pid && !(conn->key & BUSY))
-			set_owner_as(&conn->owner, pid);
+			set_owner_as(conn, pid);
 		if (take_pending(conn, 0)) {
 			COUNT_ONE(unasked);
 			emit = 1 << EVENT_OPEN;
@@ -761,7 +773,7 @@ INLINE void on_work(struct sock *sk, struct tcp_sock *tp)
 	/* While BUSY is set, no other socket gets the entry, whatever happens to this one. */
 	if (!conn || !take_pending(conn, BUSY))
 		return;
-	set_owner(&conn->owner);
+	set_owner(conn);
 	emit_event(sk, tp, conn, EVENT_OPEN, TCP_ESTABLISHED);
 	if (conn->key & OLD)
 		publish(conn, key, 0);
@@ -859,6 +871,7 @@ int stamp(struct bpf_iter__task_file *ctx)
 	memcpy(conn->owner.comm, task->comm, sizeof(conn->owner.comm));
 	conn->owner.uid = task->cred->uid.val;
 	conn->owner.cgroup = task->cgroups->dfl_cgrp->kn->id;
+	conn->started = started_of(task);
 	conn->owner.pid = pid_in(task, pidns);
 	publish(conn, key, 0);
 	/* The iterator holds the file, but the connection may have ended meanwhile: then no event would remove the entry. */

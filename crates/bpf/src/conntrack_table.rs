@@ -1,15 +1,16 @@
 //! Where the table of connection tracking is, and whether it is still there.
 //!
-//! Nothing tells where it is: it is no symbol that the kernel shows. But whoever reads /proc/net/nf_conntrack has it
+//! Nothing tells where it is: it is no symbol that every kernel shows. But whoever reads /proc/net/nf_conntrack has it
 //! noted in the open file ([`CtTableFile`]), and a BPF program finds our open file. Reading it anew shows a table of
 //! another size, and waits for a change of size that is under way.
 //!
 //! That reading stops at the first entry of one's own, so where there is hardly one it goes through the whole table.
-//! [`ResizeProbe`] does the same by two cheap calls, but does not tell the address.
+//! And the same size at the same address is not the same table: after some resizes the kernel hands out that memory
+//! again. [`CtVariables`] tells for certain, and costs next to nothing.
 use std::os::fd::AsRawFd;
 
 use sys::clock::thread_cpu_ns;
-use sys::{Errno, Fd, Host, NetlinkSocket, SysError, fs};
+use sys::{Errno, Fd, Host, SysError, fs, socket};
 
 /// What distributions build connection tracking as; its types are in a file of that name.
 pub(crate) const MODULE: &str = "nf_conntrack";
@@ -68,69 +69,39 @@ impl CtTableFile {
     }
 }
 
-/// NETLINK_NETFILTER.
-const NETFILTER: i32 = 12;
-/// A request of ctnetlink for the entry UDP 0.0.0.0:0 > 0.0.0.0:0, which nobody has (IPCTNL_MSG_CT_GET;
-/// CTA_TUPLE_ORIG of CTA_TUPLE_IP and CTA_TUPLE_PROTO): `struct nlmsghdr`, `struct nfgenmsg`, attributes.
-const LOOK_UP: [u8; 72] = {
-    const fn attr(bytes: &mut [u8; 72], at: usize, length: u8, kind: u8, is_nested: bool) {
-        let [low, high] = (kind as u16 | if is_nested { 0x8000 } else { 0 }).to_ne_bytes();
-        let [short, long] = (length as u16).to_ne_bytes();
-        (bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]) = (short, long, low, high);
-    }
-    let mut bytes = [0; 72];
-    // Length 72; message 1 of subsystem 1; NLM_F_REQUEST.
-    attr(&mut bytes, 0, 72, 0, false);
-    let [low, high] = 0x0101u16.to_ne_bytes();
-    (bytes[4], bytes[5]) = (low, high);
-    let [low, high] = 1u16.to_ne_bytes();
-    (bytes[6], bytes[7]) = (low, high);
-    // AF_INET.
-    bytes[16] = 2;
-    attr(&mut bytes, 20, 52, 1, true);
-    attr(&mut bytes, 24, 20, 1, true);
-    attr(&mut bytes, 28, 8, 1, false);
-    attr(&mut bytes, 36, 8, 2, false);
-    attr(&mut bytes, 44, 28, 2, true);
-    attr(&mut bytes, 48, 5, 1, false);
-    bytes[52] = 17;
-    attr(&mut bytes, 56, 6, 2, false);
-    attr(&mut bytes, 64, 6, 3, false);
-    bytes
-};
-/// Where an answer says the error (`struct nlmsgerr`).
-const ERROR_AT: usize = 16;
+/// IPPROTO_IP, and SO_ORIGINAL_DST of include/uapi/linux/netfilter_ipv4.h.
+const SOL_IP: i32 = 0;
+const ORIGINAL_DST: i32 = 80;
 
-/// Tells the size of the table once no change of it is under way.
+/// The kernel's variables of connection tracking, among them the count of resizes: while they are unchanged, the table
+/// is the same one. The BPF program finds them by the module's parameter `hashsize` and hashes them.
 ///
-/// A look-up waits for the end of a change (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and then the
-/// sysctl tells the new size. Needs CAP_NET_ADMIN and ctnetlink.
+/// A hash belongs to a table if it is the same before and after a wait for the end of any resize. A look-up of an entry
+/// waits for that (`nf_conntrack_get_ht`, under `nf_conntrack_generation`), and every user may ask for one: for a
+/// socket's address before NAT.
 #[derive(Debug)]
-pub(crate) struct ResizeProbe {
-    socket: NetlinkSocket,
-    size: Fd,
+pub(crate) struct CtVariables {
+    hashsize: Fd,
+    socket: Fd,
 }
 
-impl ResizeProbe {
-    /// `None` where it cannot be had.
-    pub(crate) fn open(host: &Host) -> Option<ResizeProbe> {
-        let size = fs::open(&host.proc_path("sys/net/netfilter/nf_conntrack_buckets")).ok()?;
-        let resize_probe = ResizeProbe { socket: NetlinkSocket::open(NETFILTER).ok()?, size };
-        resize_probe.buckets().map(|_| resize_probe)
+impl CtVariables {
+    /// `None` where they cannot be had.
+    pub(crate) fn open(host: &Host) -> Option<CtVariables> {
+        let hashsize = fs::open(&host.sys_path("module/nf_conntrack/parameters/hashsize")).ok()?;
+        let variables = CtVariables { hashsize, socket: socket::open(socket::AF_INET, socket::SOCK_STREAM, 0).ok()? };
+        variables.wait().then_some(variables)
     }
 
-    /// Buckets of the table. Four system calls.
-    pub(crate) fn buckets(&self) -> Option<u32> {
-        self.socket.send(&LOOK_UP).ok()?;
-        let mut answer = [0; 256];
-        let length = self.socket.recv(&mut answer).ok()?;
-        let error = answer.get(..length)?.get(ERROR_AT..)?.first_chunk()?;
-        if i32::from_ne_bytes(*error) != -Errno::NOENT.0 {
-            return None;
-        }
-        let mut text = [0; 16];
-        let length = fs::read_at(&self.size, &mut text, 0).ok()?;
-        std::str::from_utf8(text.get(..length)?).ok()?.trim().parse().ok()
+    /// The open parameter, by which the program finds them.
+    pub(crate) fn number(&self) -> u32 {
+        self.hashsize.as_raw_fd().unsigned_abs()
+    }
+
+    /// Waits for the end of a resize that is under way. One system call; false if the kernel looks nothing up.
+    pub(crate) fn wait(&self) -> bool {
+        // The socket has no address, and no entry is like that.
+        socket::get_bytes(&self.socket, SOL_IP, ORIGINAL_DST, &mut [0; 16]) == Err(Errno::NOENT)
     }
 }
 
@@ -138,32 +109,17 @@ impl ResizeProbe {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use sys::caps::Cap;
 
     #[test]
-    fn root_the_witness_tells_the_size() {
+    fn root_the_table_is_looked_up_and_read() {
         testkit::require_root!();
-        let lab = testkit::netns::Lab::new("witness");
+        let lab = testkit::netns::Lab::new("variables");
         lab.inside(|| {
             let host = Host::live();
-            let resize_probe = ResizeProbe::open(&host).unwrap();
-            for _ in 0..5 {
-                let buckets = resize_probe.buckets().unwrap();
-                assert!(buckets >= 512 && buckets % 512 == 0);
-            }
+            assert!(CtVariables::open(&host).unwrap().wait());
             let mut reader = CtTableFile::open(&host).unwrap();
             reader.look().unwrap();
             assert!(reader.takes < u64::MAX);
         });
-    }
-
-    #[test]
-    fn root_without_the_right_there_is_no_witness() {
-        testkit::require_root!();
-        let refused = std::thread::spawn(|| {
-            sys::sandbox::drop_caps(&[Cap::NetAdmin]).unwrap();
-            ResizeProbe::open(&Host::live()).is_none()
-        });
-        assert!(refused.join().unwrap());
     }
 }

@@ -39,6 +39,7 @@ pub(crate) const ALL: [RelocationKind; 12] = [
 ];
 
 impl RelocationKind {
+    /// The kind with this number of `enum bpf_core_relo_kind`.
     fn of(number: u32) -> Option<RelocationKind> {
         ALL.get(number as usize).copied()
     }

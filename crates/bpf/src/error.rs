@@ -81,6 +81,19 @@ impl BpfError {
         }
     }
 
+    /// Turns it into a system error, the kind that a recording keeps: its object has the words, its errno follows them.
+    /// `what` names the reader that needs the program.
+    pub fn to_sys(&self, what: &str) -> SysError {
+        let words = match self {
+            BpfError::Io(error) | BpfError::NoTypes(error) => return error.clone(),
+            // These say their errno themselves.
+            BpfError::Denied { what, needs, .. } => format!("{what} (needs {needs}; see `netwren support`)"),
+            BpfError::Refused { program, log, .. } => format!("the kernel refused BPF program {program}: {log}"),
+            other => other.to_string(),
+        };
+        SysError::new("read", format!("{what}: {words}"), self.errno().unwrap_or(Errno::NOSYS))
+    }
+
     /// True if rights, or parts of the kernel, are missing: the caller then tries another backend silently. Any other
     /// error must be shown.
     pub fn is_unavailable(&self) -> bool {
@@ -111,7 +124,8 @@ impl fmt::Display for BpfError {
             }
             BpfError::Locked { what } => write!(
                 f,
-                "cannot create {what}: the limit of locked memory is used up (kernels before 5.11 count BPF maps; raise `ulimit -l`)"
+                "cannot create {what}: the limit of locked memory is used up (kernels before 5.11 count BPF maps; \
+                 raise `ulimit -l`)"
             ),
             BpfError::NoTypes(error) if error.errno.is_gone() => {
                 write!(f, "{error}: this kernel was built without CONFIG_DEBUG_INFO_BTF")
@@ -136,3 +150,25 @@ impl fmt::Display for BpfError {
 }
 
 impl std::error::Error for BpfError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_says_its_errno_once() {
+        let denied = BpfError::Denied { what: "BPF map rows".into(), needs: "CAP_BPF", errno: Errno::PERM };
+        let refused = BpfError::Refused { program: "walk".into(), errno: Errno::ACCES, log: "R1 is 0".into() };
+        let full = BpfError::Full { map: "rows".into() };
+        for (error, words) in [
+            (
+                denied,
+                "cannot read owners: BPF map rows (needs CAP_BPF; see `netwren support`): operation not permitted",
+            ),
+            (refused, "cannot read owners: the kernel refused BPF program walk: R1 is 0: permission denied"),
+            (full, "cannot read owners: BPF map rows is full: function not implemented"),
+        ] {
+            assert_eq!(error.to_sys("owners").to_string(), words);
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Doors for the fuzzer: any bytes as object file and as types. None may panic or fail to end.
+//! What the fuzzer calls: any bytes as object file and as types. None may panic or fail to end.
 use std::hint::black_box;
 
 use crate::btf::{TypeKind, Types};
@@ -71,7 +71,8 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
         #[test]
-        fn changed_objects(changes in prop::collection::vec((0..SELFTEST.len(), any::<u8>()), 1..20), cut in 0..SELFTEST.len()) {
+        fn changed_objects(changes in prop::collection::vec((0..SELFTEST.len(), any::<u8>()), 1..20),
+            cut in 0..SELFTEST.len()) {
             let mut changed = SELFTEST.to_vec();
             for (at, byte) in changes {
                 changed[at] = byte;

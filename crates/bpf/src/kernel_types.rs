@@ -5,6 +5,7 @@ use sys::{Errno, Host, SysError, fs};
 use crate::btf::{TypeKind, TypeNames, Types};
 use crate::error::BpfError;
 
+/// Where the kernel shows its types, below /sys: a file for itself and one for each module.
 const FOLDER: &str = "kernel/btf";
 
 /// The kernel's types, read once; several loads may share them.
@@ -96,8 +97,10 @@ pub(crate) struct WantedTypes {
     sieve: [u64; SIEVE_WORDS],
 }
 
+/// 64 words of 64 bits: a name whose bit is not set is none of the wanted ones, which spares the comparison.
 const SIEVE_WORDS: usize = 64;
 
+/// A name to look for, and what was found under it.
 #[derive(Debug)]
 struct WantedName {
     text: Box<str>,

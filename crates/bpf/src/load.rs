@@ -44,8 +44,11 @@ pub struct Spec<'a> {
 /// Loaded programs and their maps. Dropping it unloads them, except those that a [`crate::Link`] still holds.
 #[derive(Debug)]
 pub struct Loaded {
+    /// In the order of [`Spec::programs`].
     programs: Vec<Program>,
+    /// The maps that these programs use.
     maps: Vec<Map>,
+    /// Global variables, each a place in one of the maps.
     variables: Vec<Variable>,
 }
 
@@ -113,6 +116,7 @@ impl Loaded {
     }
 }
 
+/// The types of the object itself (its section `.BTF`): what its relocations are written in.
 pub(crate) fn own_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> {
     match object.section(".BTF") {
         Some((_, section)) => Types::parse_all(section.bytes),
@@ -120,6 +124,7 @@ pub(crate) fn own_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> 
     }
 }
 
+/// An object file that our compiler would not have made.
 fn wrong(why: &'static str) -> BpfError {
     BpfError::Malformed { what: "BPF object file", why }
 }
@@ -128,10 +133,13 @@ fn wrong(why: &'static str) -> BpfError {
 #[derive(Debug)]
 pub(crate) struct ProgramBuilder<'a> {
     name: &'a str,
+    /// From the name of the section: what it attaches to, and how.
     program_type: ProgramType<'a>,
+    /// The instructions, patched step by step.
     code: Code,
     /// ELF relocations: places for maps, variables and kernel functions. Offsets count from the program's start.
     places: Vec<(ElfRelocation, Callee)>,
+    /// CO-RE relocations, each with the index of its root type in [`WantedTypes`].
     relocations: Vec<(Relocation<'a>, usize)>,
     /// Index in [`WantedTypes`] of the type that the program attaches to.
     target: Option<usize>,
@@ -508,7 +516,8 @@ mod tests {
             made
         };
         assert_eq!(create(1, (5, 10)), Ok(()));
-        let locked = "cannot create BPF map nw: the limit of locked memory is used up (kernels before 5.11 count BPF maps; raise `ulimit -l`)";
+        let locked = "cannot create BPF map nw: the limit of locked memory is used up (kernels before 5.11 count BPF \
+                      maps; raise `ulimit -l`)";
         assert_eq!(create(2, (5, 10)), Err(locked.into()));
         assert!(create(1, (6, 1)).unwrap_err().contains("something on this host forbids"));
     }
@@ -534,7 +543,8 @@ mod tests {
         let other = explain("0: R1=ctx()\n1: (61) r0 = 5\nR2 \u{1b}[31minvalid\nprocessed 2 insns (limit 1000000)\n");
         assert_eq!(
             other,
-            "the kernel refused BPF program walk: invalid argument: 0: R1=ctx(); 1: (61) r0 = 5; R2 \\u{1b}[31minvalid [absent here: field sock.sk_ino] [absent here: function bpf_rdonly_cast]"
+            "the kernel refused BPF program walk: invalid argument: 0: R1=ctx(); 1: (61) r0 = 5; R2 \\u{1b}[31minvalid \
+             [absent here: field sock.sk_ino] [absent here: function bpf_rdonly_cast]"
         );
         assert!(explain("").starts_with("the kernel refused"));
     }

@@ -19,6 +19,7 @@ pub struct Map {
 }
 
 impl Map {
+    /// Creates the map in the kernel. One or two system calls.
     pub(crate) fn create(shape: MapShape) -> Result<Map, BpfError> {
         let name: Box<str> = shape.name.as_str().into();
         let inner = if TYPED_KINDS.contains(&shape.kind) {
@@ -111,6 +112,7 @@ fn value_types(bytes: u32) -> Vec<u8> {
     out
 }
 
+/// A declaration of a map that makes no sense.
 fn wrong(why: &'static str) -> BpfError {
     BpfError::Malformed { what: "maps of the BPF object", why }
 }

@@ -3,17 +3,25 @@
 //! Reads any bytes without panicking; what it hands out borrows them. Layouts: include/uapi/linux/elf.h.
 use crate::error::BpfError;
 
+/// `Elf64_Ehdr`
 const HEADER_BYTES: usize = 64;
+/// `Elf64_Shdr`
 const SECTION_BYTES: usize = 64;
+/// `Elf64_Sym`
 const SYMBOL_BYTES: usize = 24;
+/// `Elf64_Rel`
 const RELOCATION_BYTES: usize = 16;
 /// EM_BPF
 const MACHINE: u16 = 247;
+/// The table of symbols.
 const SHT_SYMTAB: u32 = 2;
+/// A section without bytes in the file: variables that begin as zeros.
 const SHT_NOBITS: u32 = 8;
+/// A table of relocations.
 const SHT_REL: u32 = 9;
 /// More sections than any object here has; bounds the time for hostile objects.
 const SECTIONS_MAX: usize = 256;
+/// More symbols, or relocations, than any object here has.
 const SYMBOLS_MAX: usize = 1 << 16;
 const RELOCATIONS_MAX: usize = 1 << 16;
 

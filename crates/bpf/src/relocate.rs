@@ -588,7 +588,8 @@ mod tests {
 
         /// Whatever the kernel's order and gaps, and however deep its anonymous structs are, each member is found.
         #[test]
-        fn any_layout(gaps in prop::collection::vec((1u32..40, 0u32..4), 1..30), pick in prop::collection::vec(any::<prop::sample::Index>(), 1..10)) {
+        fn any_layout(gaps in prop::collection::vec((1u32..40, 0u32..4), 1..30),
+            pick in prop::collection::vec(any::<prop::sample::Index>(), 1..10)) {
             let mut kernel = Made::new();
             let int = kernel.int("u32", 4, false);
             let mut members = Vec::new();

@@ -105,10 +105,10 @@ mod tests {
     fn root_every_block_has_the_head_and_whole_rows() {
         testkit::require_root!();
         let _held: Vec<TcpListener> = (0..1500).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
-        let door = TcpIterator::load(&Host::live(), 0, [3, 5]).unwrap();
-        assert!(door.covers(0) && !door.covers(1));
+        let backend = TcpIterator::load(&Host::live(), 0, [3, 5]).unwrap();
+        assert!(backend.covers(0) && !backend.covers(1));
         for _ in 0..2 {
-            let mut reading = door.read(WantedSockets { states: 1 << 10, v6: false, ..WantedSockets::ALL }).unwrap();
+            let mut reading = backend.read(WantedSockets { states: 1 << 10, v6: false, ..WantedSockets::ALL }).unwrap();
             let (mut blocks, mut rows, mut head) = (0, 0, Vec::new());
             while let Some(block) = reading.next().unwrap() {
                 blocks += 1;
@@ -123,6 +123,6 @@ mod tests {
             assert!(rows >= 1500 && blocks > 1, "{rows} rows in {blocks} blocks");
         }
         let nothing = WantedSockets { states: 0, ..WantedSockets::ALL };
-        assert!(door.read(nothing).unwrap().next().unwrap().is_none());
+        assert!(backend.read(nothing).unwrap().next().unwrap().is_none());
     }
 }

@@ -18,7 +18,7 @@ const HEAD: usize = 32;
 const BUCKETS_A_CALL: u32 = 4096;
 /// Calls that may end without a step forward because a chain changed a thousand times meanwhile, or
 /// because the kernel cut them short.
-const UNQUIET_MAX: u32 = 20;
+const CONTENDED_MAX: u32 = 20;
 
 // How a call ended, `status` of `struct walk`.
 const NO_TABLE: u32 = 1;
@@ -127,7 +127,7 @@ impl TcpWalk {
             wanted,
             next: 0,
             buckets: u32::MAX,
-            unquiet: 0,
+            contended: 0,
             restarts: 0,
             chain: Vec::new(),
             handed: Vec::new(),
@@ -173,7 +173,7 @@ pub struct Walking<'w> {
     wanted: WantedSockets,
     next: u32,
     buckets: u32,
-    unquiet: u32,
+    contended: u32,
     restarts: u64,
     /// Blocks of a chain that did not fit into the region, not handed out yet; the one that was handed out last.
     chain: Vec<Vec<u8>>,
@@ -197,17 +197,17 @@ impl Walking<'_> {
             NO_NETNS => return Err(failed(Errno::SRCH)),
             FULL if next <= self.next => {
                 self.chain = self.by_portions(self.next)?;
-                (self.next, self.unquiet) = (self.next.saturating_add(1), 0);
+                (self.next, self.contended) = (self.next.saturating_add(1), 0);
                 return Ok(0);
             }
             // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
             _ if next <= self.next => {
-                self.unquiet += 1;
-                if self.unquiet > UNQUIET_MAX {
+                self.contended += 1;
+                if self.contended > CONTENDED_MAX {
                     return Err(failed(Errno::AGAIN));
                 }
             }
-            _ => self.unquiet = 0,
+            _ => self.contended = 0,
         }
         // The walk looks at chains of the same cache line that are out already: cut short there it names one of these.
         self.next = next.max(self.next);
@@ -224,7 +224,7 @@ impl Walking<'_> {
     /// All rows of one chain. Costs a pass over the chain for each region full of rows, about.
     fn by_portions(&mut self, bucket: u32) -> Result<Vec<Vec<u8>>, SysError> {
         let mut portions: Vec<Portion> = Portion::ALL.halves().map_err(failed)?.into();
-        let (mut blocks, mut unquiet) = (Vec::new(), 0);
+        let (mut blocks, mut contended) = (Vec::new(), 0);
         while let Some(portion) = portions.pop() {
             let context = self.run(bucket, 1, portion)?;
             self.restarts += u64::from(context.get(Context::RESTARTS));
@@ -233,9 +233,9 @@ impl Walking<'_> {
                 NO_NETNS => return Err(failed(Errno::SRCH)),
                 FULL if !ended => portions.extend(portion.halves().map_err(failed)?),
                 _ if ended => blocks.extend(self.rows_until(context.get(Context::OFF) as usize).map(<[u8]>::to_vec)),
-                _ if unquiet >= UNQUIET_MAX => return Err(failed(Errno::AGAIN)),
+                _ if contended >= CONTENDED_MAX => return Err(failed(Errno::AGAIN)),
                 _ => {
-                    unquiet += 1;
+                    contended += 1;
                     portions.push(portion);
                 }
             }

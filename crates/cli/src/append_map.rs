@@ -13,9 +13,9 @@ pub(crate) struct AppendMap<K, V> {
     hasher: RandomState,
 }
 
-type Slot<K, V> = OnceCell<Box<Link<K, V>>>;
+type Slot<K, V> = OnceCell<Box<Node<K, V>>>;
 
-struct Link<K, V> {
+struct Node<K, V> {
     key: K,
     value: V,
     next: Slot<K, V>,
@@ -52,7 +52,7 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
             place = &link.next;
         }
         self.length.set(self.length.get() + 1);
-        Some(&place.get_or_init(|| Box::new(Link { key, value, next: OnceCell::new() })).value)
+        Some(&place.get_or_init(|| Box::new(Node { key, value, next: OnceCell::new() })).value)
     }
 
     /// Removes everything.

@@ -5,7 +5,7 @@
 //! says which and ends with exit code 3. Recordings of format 1 do not name them: nothing is said then.
 
 use record::rows::need;
-use record::{Accounting, Demand, Each, LookupId, Offer, RowCache, Scan, Source, SourceError, Table};
+use record::{Accounting, Demand, LookupId, Scan, Source, Table, scan_through};
 use sys::{Host, Mode};
 
 /// Fields that a sentence names; the others are counted.
@@ -41,53 +41,22 @@ impl<'a, T: Table> Asked<'a, T> {
 
 impl<T: Table> Source<T> for Asked<'_, T> {
     fn prepare(&self, demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
-        let inner = self.inner.prepare(demand);
+        let (inner, missing) = (self.inner.prepare(demand), missing(self.host, demand));
         let held = match self.host.mode() {
-            Mode::Recording => self.held_fields(inner.offer().door, demand),
+            Mode::Recording => self.held_fields(inner.offer().backend, demand),
             _ => Vec::new(),
         };
-        Box::new(AskedScan { inner, host: self.host, held, missing: missing(self.host, demand) })
-    }
-}
-
-struct AskedScan<'a, T: Table> {
-    inner: Box<dyn Scan<T> + 'a>,
-    host: &'a Host,
-    /// Fields that a recording is going to hold.
-    held: Vec<&'static str>,
-    /// Fields that a replay was asked for and does not hold.
-    missing: Vec<&'static str>,
-}
-
-impl<T: Table> AskedScan<'_, T> {
-    fn note_held(&self) {
-        if self.host.mode() == Mode::Recording {
-            self.host.note_asked(T::NAME, &mut self.held.iter().copied());
-        }
-    }
-
-    fn say_missing(&self, mut stats: Accounting) -> Accounting {
-        if !self.missing.is_empty() {
-            stats.unanswered = true;
-            stats.add_reason(0, not_asked(T::NAME, &self.missing));
-        }
-        stats
-    }
-}
-
-impl<T: Table> Scan<T> for AskedScan<'_, T> {
-    fn offer(&self) -> Offer {
-        self.inner.offer()
-    }
-
-    fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
-        self.note_held();
-        self.inner.run(each).map(|stats| self.say_missing(stats))
-    }
-
-    fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
-        self.note_held();
-        self.inner.run_cached(cache, each).map(|stats| self.say_missing(stats))
+        scan_through(inner, move |inner, cache, each| {
+            if self.host.mode() == Mode::Recording {
+                self.host.note_asked(T::NAME, &mut held.iter().copied());
+            }
+            let mut stats = inner.run_with(cache, each)?;
+            if !missing.is_empty() {
+                stats.unanswered = true;
+                stats.add_reason(0, not_asked(T::NAME, &missing));
+            }
+            Ok(stats)
+        })
     }
 }
 
@@ -143,6 +112,16 @@ pub(crate) fn lookups<T: Table>(
         stats.add_reason(0, text);
     }
     held
+}
+
+/// Tells a recording that names of hosts are asked for. Of one that holds none it is said in `stats`.
+pub(crate) fn host_names(host: &Host, stats: &mut Accounting) {
+    let word = name(LookupId::Hosts);
+    host.note_asked(LOOKUPS, &mut std::iter::once(word));
+    if host.was_asked(LOOKUPS, word) == Some(false) {
+        stats.unanswered = true;
+        stats.add_reason(0, "the recording holds no names of hosts (`--resolve` with `--record FILE` records them)");
+    }
 }
 
 /// The word of a lookup in recordings: it must stay what it is.

@@ -5,13 +5,14 @@ use host::{
     Cgroups, Containers, HostError, Ifaces, LocalPorts, Namespaces, NetnsNames, Owners, PortRanges, ProcessParts,
     Processes, Users,
 };
-use record::{Accounting, Key, Lookup, LookupId, Lookups, Owner, Value};
+use owners::RoundOwners;
+use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use sys::Host;
 
 /// What surrounds the rows of one round.
 #[derive(Default)]
 pub(crate) struct Enrichment {
-    owners: Option<OwnersOfRounds>,
+    owners: Option<RoundOwners<Owners>>,
     users: Option<Users>,
     ifaces: Option<Ifaces>,
     netns: Option<NetnsNames>,
@@ -28,10 +29,7 @@ impl Enrichment {
         let mut all = Enrichment::default();
         for id in wanted {
             match id {
-                LookupId::Owners => {
-                    let now = kept(session.owners().read(host), stats);
-                    all.owners = now.map(OwnersOfRounds::new);
-                }
+                LookupId::Owners => all.owners = kept(session.owners().read(host), stats).map(RoundOwners::new),
                 LookupId::Users => all.users = kept(Users::read(host), stats),
                 LookupId::Ifaces => all.ifaces = ifaces(session, stats),
                 LookupId::Netns => {
@@ -55,13 +53,7 @@ impl Enrichment {
             }
         }
         all.read_processes(session, wanted, stats);
-        if let Some(report) = all.owners.as_ref().map(|owners| owners.now.report()) {
-            stats.used(report.via());
-            if report.is_partial() {
-                stats.incomplete = true;
-                report.lines().into_iter().for_each(|line| stats.add_reason(1, line));
-            }
-        }
+        all.owners.iter().for_each(|owners| report_owners(&owners.now, stats));
         let shown = all.cgroups.iter().filter(|_| wanted.contains(&LookupId::Cgroups));
         for line in shown.flat_map(|c| c.report().lines()) {
             stats.add_reason(1, line);
@@ -170,43 +162,6 @@ impl Enrichment {
     }
 }
 
-/// Who holds a socket; who held it in the round before, if nobody does now.
-struct OwnersOfRounds {
-    now: Owners,
-    before: Option<Owners>,
-    /// Processes that started since then, ascending: what surrounds these numbers now is not the former owners'.
-    others: Vec<u32>,
-}
-
-impl OwnersOfRounds {
-    fn new(now: Owners) -> OwnersOfRounds {
-        OwnersOfRounds { now, before: None, others: Vec::new() }
-    }
-
-    /// The owners before, unless one of this key's has lost its number to another process.
-    fn before(&self, key: Key) -> Option<&Owners> {
-        let before = self.before.as_ref()?;
-        let lost = |owner: &Owner| self.others.binary_search(&owner.pid).is_ok();
-        (!before.owners(key).iter().any(lost)).then_some(before)
-    }
-}
-
-impl Lookup for OwnersOfRounds {
-    fn value(&self, key: Key) -> Value<'_> {
-        match self.now.value(key) {
-            Value::Null => self.before(key).map_or(Value::Null, |before| before.value(key)),
-            value => value,
-        }
-    }
-
-    fn owners(&self, key: Key) -> &[Owner] {
-        match self.now.owners(key) {
-            [] => self.before(key).map_or(&[], |before| before.owners(key)),
-            owners => owners,
-        }
-    }
-}
-
 /// The names of all namespaces; one without a name that people gave goes by that of the container in it.
 fn names_of(namespaces: &Namespaces, host: &Host) -> Result<NetnsNames, HostError> {
     let (mut file, mut link) = (Vec::new(), Vec::new());
@@ -259,6 +214,23 @@ fn port_ranges(session: &Session, stats: &mut Accounting) -> PortRanges {
     ranges
 }
 
+/// Reads the owners; none, and a line in the row counts, if they cannot be read.
+pub(crate) fn read_owners(session: &Session, stats: &mut Accounting) -> Option<Owners> {
+    let owners = kept(session.owners().read(session.host()), stats);
+    owners.iter().for_each(|owners| report_owners(owners, stats));
+    owners
+}
+
+/// Says by which interface the owners were read, and which are missing.
+fn report_owners(owners: &Owners, stats: &mut Accounting) {
+    let report = owners.report();
+    stats.used(report.via());
+    if report.is_partial() {
+        stats.incomplete = true;
+        report.lines().into_iter().for_each(|line| stats.add_reason(1, line));
+    }
+}
+
 /// The value, or none and a line in the row counts.
 fn kept<V>(read: Result<V, host::HostError>, stats: &mut Accounting) -> Option<V> {
     match read {
@@ -268,25 +240,5 @@ fn kept<V>(read: Result<V, host::HostError>, stats: &mut Accounting) -> Option<V
             stats.add_reason(1, error.to_string());
             None
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use std::os::unix::fs::MetadataExt;
-
-    #[test]
-    fn issue_10_owners_of_the_round_before_lose_to_a_process_that_took_their_number() {
-        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
-        let key = Key::Id(std::fs::metadata(format!("/proc/self/fd/{fd}")).unwrap().ino());
-        let before = Owners::read(&Host::live()).unwrap();
-        let owner = *before.owners(key).iter().find(|owner| owner.pid == std::process::id()).unwrap();
-        let mut rounds = OwnersOfRounds { now: Owners::default(), before: Some(before), others: Vec::new() };
-        assert!(rounds.owners(key).contains(&owner) && !rounds.value(key).is_null());
-        rounds.others = vec![owner.pid];
-        assert!(rounds.owners(key).is_empty() && rounds.value(key).is_null());
     }
 }

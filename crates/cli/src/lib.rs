@@ -14,6 +14,7 @@ mod enrich;
 mod exit;
 mod faces;
 mod flags;
+mod fold;
 mod messages;
 mod names;
 mod nft;
@@ -39,9 +40,9 @@ use std::path::{Path, PathBuf};
 
 /// The message where the program has more rights than its caller. Its options open, write and load what the caller
 /// names (`--record`, `--netns PATH`, `ss -D FILE`), so it must not lend its rights to whoever may start it.
-const LENT_RIGHTS: &str = "started with more rights than its caller has (set-user-id, set-group-id, file capabilities or a \
-                           security module): refused, because its options would lend them; start it by sudo, or with \
-                           ambient capabilities (setpriv --ambient-caps, systemd's AmbientCapabilities=)";
+const LENT_RIGHTS: &str = "started with more rights than its caller has (set-user-id, set-group-id, file capabilities \
+                           or a security module): refused, because its options would lend them; start it by sudo, or \
+                           with ambient capabilities (setpriv --ambient-caps, systemd's AmbientCapabilities=)";
 
 /// Runs the program with its arguments, its own name first; returns the exit code.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {

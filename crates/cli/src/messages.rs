@@ -53,8 +53,8 @@ pub(crate) fn footer_lines(stats: &Accounting) -> Vec<String> {
 pub(crate) fn stats_line(stats: &Accounting) -> String {
     let Accounting { seen, emitted, filtered, grouped, duplicates, cut, failed, lost, .. } = stats;
     format!(
-        "rows seen {seen}: shown {emitted}, filtered {filtered}, grouped {grouped}, duplicates {duplicates}, cut {cut}, \
-         failed {failed}; lost {lost}; via {}",
+        "rows seen {seen}: shown {emitted}, filtered {filtered}, grouped {grouped}, duplicates {duplicates}, cut \
+         {cut}, failed {failed}; lost {lost}; via {}",
         stats.via.join(", ")
     )
 }
@@ -64,7 +64,8 @@ pub(crate) fn cost_line(cost: &Cost, stats: &Accounting) -> String {
     let ms = |us: u64| us as f64 / 1000.0;
     let peak = sys::cost::peak_kib().map_or_else(|| "unknown".to_owned(), |kib| format!("{kib} KiB"));
     format!(
-        "cost: {:.1} ms CPU ({:.1} user, {:.1} system), {:.1} ms elapsed, {} system calls, {} KiB read, peak memory {peak}, via {}",
+        "cost: {:.1} ms CPU ({:.1} user, {:.1} system), {:.1} ms elapsed, {} system calls, {} KiB read, peak memory \
+         {peak}, via {}",
         ms(cost.user_us + cost.system_us),
         ms(cost.user_us),
         ms(cost.system_us),

@@ -2,15 +2,16 @@
 
 use crate::exit::Exit;
 use crate::flags::request::{Format, Request};
+use crate::fold::fold;
 use crate::stdout::Stdout;
 use record::Sink;
-use sinks::{Csv, Json, Options, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
 
 /// The sink for this request on standard output.
 pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     let terminal = sys::term::is_terminal(1);
     let out = Out::new(Stdout::new());
-    let options = Options {
+    let options = FormatOptions {
         header: request.header,
         color: request.color.unwrap_or_else(|| terminal && colour_is_welcome()),
         null_words: request.null_words,
@@ -25,7 +26,7 @@ pub(crate) fn sink(request: &Request) -> Box<dyn Sink> {
     }
 }
 
-/// Prints a text that is no table: `--explain`, `--columns help`.
+/// Prints a text that is no table, as it is.
 pub(crate) fn print(text: &str) -> Exit {
     match sys::Out::stdout().write_all(text.as_bytes()) {
         Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
@@ -36,6 +37,16 @@ pub(crate) fn print(text: &str) -> Exit {
     }
 }
 
+/// Prints sentences: on a terminal folded at its width.
+pub(crate) fn print_prose(text: &str) -> Exit {
+    let stdout = sys::term::STDOUT;
+    let width = if sys::term::is_terminal(stdout) { sys::term::width(stdout) } else { None };
+    match width {
+        Some(width) => print(&fold(text, width)),
+        None => print(text),
+    }
+}
+
 /// Prints what is wrong with the words of a command, or the help that they asked for.
 pub(crate) fn refused(error: &clap::Error) -> Exit {
     if error.use_stderr() {
@@ -43,7 +54,7 @@ pub(crate) fn refused(error: &clap::Error) -> Exit {
         return Exit::Usage;
     }
     // clap's own print would not tell that nothing was written.
-    print(&error.render().to_string())
+    print_prose(&error.render().to_string())
 }
 
 /// NO_COLOR (https://no-color.org) and dumb terminals want none.

@@ -1,6 +1,7 @@
 //! Facts about processes that are read when a row first names them: for runs that meet processes as they come.
 //!
-//! Facts belong to a process and the program that it runs, not to a number: before the first use in each batch of rows
+//! Facts belong to a process and the program that it runs, not to a number: where a row knows when its process started,
+//! another one with that number lends it nothing. Before the first use in each batch of rows
 //! the start time and the program are compared with those that the facts were read with, and after a second facts are
 //! read again, because a process may rewrite its command line.
 
@@ -24,13 +25,19 @@ pub(crate) struct ProcessCache<'s, F> {
     /// Nanoseconds that facts stay fresh: in a replay for ever, because time does not pass there.
     fresh_ns: u64,
     now_ns: fn() -> u64,
-    readings: AppendMap<u32, Reading<F>>,
+    readings: AppendMap<Process, Reading<F>>,
     batch: u64,
     missing: Cell<u64>,
+    /// Processes that had ended before they were read.
+    gone: Cell<u64>,
 }
 
+/// A number, and the start time as [`Identity::is_of`] has it.
+type Process = (u32, u32);
+
 struct Reading<F> {
-    facts: F,
+    /// `None` of one that had ended.
+    facts: Option<F>,
     identity: Option<Identity>,
     read_ns: u64,
     /// The batch in which it was last found to be true.
@@ -84,6 +91,7 @@ impl<'s, F> ProcessCache<'s, F> {
             readings: AppendMap::new(),
             batch: 0,
             missing: Cell::new(0),
+            gone: Cell::new(0),
         }
     }
 
@@ -102,31 +110,39 @@ impl<'s, F> ProcessCache<'s, F> {
             let text = format!("cells of processes are empty: more than {READINGS_MAX} processes at a time");
             stats.add_reason(self.missing.get(), text);
         }
+        if self.gone.get() > 0 {
+            stats.incomplete = true;
+            let text = "processes without command lines or containers: they ended before they were read, or are out \
+                        of sight here";
+            stats.add_reason(self.gone.get(), text);
+        }
     }
 
-    fn of(&self, pid: u64) -> Option<&F> {
+    fn of(&self, pid: u64, started: u32) -> Option<&F> {
         let pid = u32::try_from(pid).ok()?;
-        if let Some(reading) = self.readings.newest(&pid).filter(|reading| self.is_true(pid, reading)) {
+        let process = (pid, started);
+        if let Some(reading) = self.readings.newest(&process).filter(|reading| self.is_true(process, reading)) {
             reading.checked.set(self.batch);
-            return Some(&reading.facts);
+            return reading.facts.as_ref();
         }
         if self.readings.len() >= READINGS_MAX {
             self.missing.set(self.missing.get() + 1);
             return None;
         }
         // The identity first: a program that is exchanged in between will not be the one that the facts are kept for.
-        let identity = (self.identity)(pid);
-        let reading =
-            Reading { identity, facts: (self.read)(pid), read_ns: (self.now_ns)(), checked: Cell::new(self.batch) };
-        self.readings.push(pid, reading).map(|reading| &reading.facts)
+        let identity = (self.identity)(pid).filter(|identity| identity.is_of(started));
+        let facts = (identity.is_some() || started == 0).then(|| (self.read)(pid));
+        self.gone.set(self.gone.get() + u64::from(identity.is_none()));
+        let reading = Reading { identity, facts, read_ns: (self.now_ns)(), checked: Cell::new(self.batch) };
+        self.readings.push(process, reading)?.facts.as_ref()
     }
 
     /// Whether this was read of the process that has the number now. One that has ended keeps its facts.
-    fn is_true(&self, pid: u32, reading: &Reading<F>) -> bool {
+    fn is_true(&self, (pid, started): Process, reading: &Reading<F>) -> bool {
         if reading.checked.get() == self.batch {
             return true;
         }
-        match (self.identity)(pid) {
+        match (self.identity)(pid).filter(|now| now.is_of(started)) {
             None => true,
             now => now == reading.identity && (self.now_ns)().saturating_sub(reading.read_ns) < self.fresh_ns,
         }
@@ -143,8 +159,14 @@ pub(crate) struct Column<'p, F> {
 
 impl<F> Lookup for Column<'_, F> {
     fn value(&self, key: Key) -> Value<'_> {
+        let fact = |pid, started| {
+            let facts = self.of.of(pid, started);
+            facts.map_or(Value::Null, |facts| (self.part)(facts).value(Key::Id(pid)))
+        };
         match key {
-            Key::Id(pid) => self.of.of(pid).map_or(Value::Null, |facts| (self.part)(facts).value(key)),
+            Key::Id(pid) => fact(pid, 0),
+            // Without a start time the first number is a group's.
+            Key::Pair(pid, started @ 1..) => fact(pid, started),
             _ => self.below.value(self.id, key),
         }
     }
@@ -188,7 +210,7 @@ mod tests {
         }
         assert_eq!(read.get(), 2);
         process_cache.now_ns = || 5 + FRESH_NS;
-        process_cache.of(own.into()).unwrap();
+        process_cache.of(own.into(), 0).unwrap();
         assert_eq!(read.get(), 3, "it may have changed its command line");
     }
 
@@ -224,18 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn issue_10_another_process_with_the_number_lends_nothing() {
+        let host = Host::live();
+        let process_cache = ProcessCache::processes(&host, parts());
+        let own = std::process::id();
+        let boot_ns = Identity::read(&host, own).unwrap().started * 10_000_000;
+        let started = (boot_ns >> 20) as u32;
+        let cell = |started| process_cache.columns()[0].1.value(Key::Pair(own.into(), started)).is_null();
+        assert!(!cell(started) && process_cache.gone.get() == 0);
+        assert!(cell(started - 1000) && cell(started - 1000) && cell(started + 1000), "it has another start");
+        let mut stats = Accounting::default();
+        process_cache.tell(&mut stats);
+        assert_eq!((stats.incomplete, stats.why[0].count), (true, 2));
+    }
+
+    #[test]
     fn issue_10_many_processes_are_dropped_between_batches_only() {
         let host = Host::live();
         let mut process_cache = ProcessCache::by(&host, |_| ());
         process_cache.identity = Box::new(|_| None);
         for pid in 0..READINGS_MAX as u64 + 7 {
-            let _ = process_cache.of(pid);
+            let _ = process_cache.of(pid, 0);
         }
         let mut stats = Accounting::default();
         process_cache.tell(&mut stats);
         assert_eq!((stats.incomplete, stats.why[0].count), (true, 7));
         process_cache.renew();
-        assert!(process_cache.of(READINGS_MAX as u64 + 6).is_some());
+        assert!(process_cache.of(READINGS_MAX as u64 + 6, 0).is_some());
         assert_eq!(process_cache.missing.get(), 7);
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct RefreshingLookup<'s, L> {
     base: Lookups<'s>,
     id: LookupId,
     read: Box<dyn Fn(Key) -> Option<L> + 's>,
+    /// Whether a reading met what the key stands for, be it without a name.
+    met: fn(&L, Key) -> bool,
     /// After this time a key without a name is asked for again.
     nameless_ns: u64,
     now_ns: fn() -> u64,
@@ -35,6 +37,7 @@ pub(crate) struct RefreshingLookup<'s, L> {
     names: AppendMap<Key, Name>,
     budget: Budget,
     missing: Cell<u64>,
+    gone: Cell<u64>,
 }
 
 struct Name {
@@ -50,18 +53,21 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         base: Lookups<'s>,
         id: LookupId,
         nameless_ns: u64,
+        met: fn(&L, Key) -> bool,
         read: impl Fn(Key) -> Option<L> + 's,
     ) -> RefreshingLookup<'s, L> {
         RefreshingLookup {
             base,
             id,
             read: Box::new(read),
+            met,
             nameless_ns,
             now_ns: sys::clock::monotonic_ns,
             newest: RefCell::new(None),
             names: AppendMap::new(),
             budget: Budget::new(),
             missing: Cell::new(0),
+            gone: Cell::new(0),
         }
     }
 
@@ -75,6 +81,11 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
     /// How many cells stayed empty because it was too soon for another reading.
     fn missing(&self) -> u64 {
         self.missing.get()
+    }
+
+    /// How many keys stand for what had gone before a reading.
+    fn gone(&self) -> u64 {
+        self.gone.get()
     }
 
     /// A name that no reading was asked for so far, or too long ago.
@@ -91,6 +102,8 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         let reading = (self.read)(key);
         self.budget.used((self.now_ns)().saturating_sub(start_ns));
         let text = reading.as_ref().and_then(|reading| text_of(reading, key));
+        let is_gone = is_new && reading.as_ref().is_some_and(|reading| !(self.met)(reading, key));
+        self.gone.set(self.gone.get() + u64::from(is_gone));
         if reading.is_some() {
             self.newest.replace(reading);
         }
@@ -175,13 +188,17 @@ impl<'s> RefreshingLookups<'s> {
         let place = |id, part: Part| {
             let read = move |_| {
                 let groups = Cgroups::read(host).ok()?;
-                Some(Place { containers: Containers::read(host, std::iter::empty(), Some(&groups)), part })
+                let containers = Containers::read(host, std::iter::empty(), Some(&groups));
+                Some(Place { containers, groups, part })
             };
-            (id, RefreshingLookup::new(base, id, for_ever, read))
+            (id, RefreshingLookup::new(base, id, for_ever, Place::met, read))
         };
         RefreshingLookups {
-            namespaces: RefreshingLookup::new(base, LookupId::Netns, NAMELESS_NS, names),
-            groups: RefreshingLookup::new(base, LookupId::Cgroups, for_ever, move |_| Cgroups::read(host).ok()),
+            // One without a name is shown by its number.
+            namespaces: RefreshingLookup::new(base, LookupId::Netns, NAMELESS_NS, |_, _| true, names),
+            groups: RefreshingLookup::new(base, LookupId::Cgroups, for_ever, has_path, move |_| {
+                Cgroups::read(host).ok()
+            }),
             places: [
                 place(LookupId::Containers, |containers| containers.names()),
                 place(LookupId::Pods, |containers| containers.pods()),
@@ -207,16 +224,22 @@ impl<'s> RefreshingLookups<'s> {
 
     /// Says which cells stayed empty though there may be a name.
     pub(crate) fn tell(&self, stats: &mut Accounting) {
-        let places = self.places.iter().map(|(_, place)| place.missing());
+        let places = || self.places.iter().map(|(_, place)| place);
+        let share = 100 / SHARE_OF_TIME;
+        let late =
+            |what| format!("cells without the names of new {what}: reading names may take {share} % of the time");
+        let gone = |what| format!("{what} without names: removed before they were read, or out of sight here");
+        let parts = "containers, pods or units";
         let all = [
-            ("network namespaces", self.namespaces.missing()),
-            ("cgroups", self.groups.missing()),
-            ("containers, pods or units", places.sum()),
+            (self.namespaces.missing(), late("network namespaces")),
+            (self.groups.missing(), late("cgroups")),
+            (places().map(RefreshingLookup::missing).sum(), late(parts)),
+            (self.groups.gone(), gone("cgroups")),
+            // Of one group three things may be asked.
+            (places().map(RefreshingLookup::gone).max().unwrap_or(0), gone("cgroups with containers, pods or units")),
         ];
-        for (what, count) in all.into_iter().filter(|(_, count)| *count > 0) {
+        for (count, text) in all.into_iter().filter(|(count, _)| *count > 0) {
             stats.incomplete = true;
-            let share = 100 / SHARE_OF_TIME;
-            let text = format!("cells without the names of new {what}: reading names may take {share} % of the time");
             stats.add_reason(count, text);
         }
     }
@@ -227,7 +250,21 @@ type Part = fn(&Containers) -> &dyn Lookup;
 /// One of the three things that are known of groups.
 struct Place {
     containers: Containers,
+    groups: Cgroups,
     part: Part,
+}
+
+impl Place {
+    fn met(&self, key: Key) -> bool {
+        match key {
+            Key::Pair(group, 0) => self.groups.path(group).is_some(),
+            _ => true,
+        }
+    }
+}
+
+fn has_path(groups: &Cgroups, key: Key) -> bool {
+    !groups.value(key).is_null()
 }
 
 impl Lookup for Place {
@@ -260,10 +297,16 @@ mod tests {
         let asked = RefCell::new(Vec::new());
         let base = UpTo(1);
         let lookups = Lookups::none().with(LookupId::Cgroups, &base);
-        let mut lookup = RefreshingLookup::new(lookups, LookupId::Cgroups, NAMELESS_NS, |key| {
-            asked.borrow_mut().push(key);
-            Some(UpTo(3))
-        });
+        let mut lookup = RefreshingLookup::new(
+            lookups,
+            LookupId::Cgroups,
+            NAMELESS_NS,
+            |_, _| true,
+            |key| {
+                asked.borrow_mut().push(key);
+                Some(UpTo(3))
+            },
+        );
         lookup.now_ns = || 5;
         assert_eq!(lookup.value(Key::Id(1)), NAME);
         assert!(asked.borrow().is_empty());
@@ -280,12 +323,18 @@ mod tests {
     fn issue_10_readings_are_bounded_by_their_rate_and_what_is_missing_is_counted() {
         thread_local!(static NOW_NS: Cell<u64> = const { Cell::new(5) });
         let asked = Cell::new(0u64);
-        let mut lookup = RefreshingLookup::new(Lookups::none(), LookupId::Cgroups, u64::MAX, |key| {
-            asked.set(asked.get() + 1);
-            NOW_NS.set(NOW_NS.get() + READING_NS_MIN);
-            let Key::Id(id) = key else { return None };
-            Some(UpTo(id))
-        });
+        let mut lookup = RefreshingLookup::new(
+            Lookups::none(),
+            LookupId::Cgroups,
+            u64::MAX,
+            |_, _| true,
+            |key| {
+                asked.set(asked.get() + 1);
+                NOW_NS.set(NOW_NS.get() + READING_NS_MIN);
+                let Key::Id(id) = key else { return None };
+                Some(UpTo(id))
+            },
+        );
         lookup.now_ns = || NOW_NS.get();
         let mut key = 0;
         let mut wave = |lookup: &RefreshingLookup<'_, UpTo>, keys: u64| {
@@ -308,6 +357,18 @@ mod tests {
     }
 
     #[test]
+    fn issue_10_what_is_gone_before_it_is_read_is_counted() {
+        let met = |reading: &UpTo, key| !reading.value(key).is_null();
+        let lookup = RefreshingLookup::new(Lookups::none(), LookupId::Cgroups, u64::MAX, met, |_| Some(UpTo(3)));
+        assert_eq!((lookup.value(Key::Id(3)), lookup.gone()), (NAME, 0));
+        assert_eq!((lookup.value(Key::Id(4)), lookup.value(Key::Id(4))), (Value::Null, Value::Null));
+        assert_eq!((lookup.value(Key::Id(5)), lookup.gone(), lookup.missing()), (Value::Null, 2, 0));
+        let unreadable: RefreshingLookup<'_, UpTo> =
+            RefreshingLookup::new(Lookups::none(), LookupId::Cgroups, u64::MAX, met, |_| None);
+        assert_eq!((unreadable.value(Key::Id(4)), unreadable.gone()), (Value::Null, 0), "said elsewhere");
+    }
+
+    #[test]
     fn issue_10_cells_that_stay_empty_cost_the_run_its_completeness() {
         let host = Host::live();
         let refreshing = RefreshingLookups::new(&host, Lookups::none());
@@ -315,11 +376,12 @@ mod tests {
         refreshing.tell(&mut stats);
         assert!(!stats.incomplete && stats.why.is_empty());
         refreshing.groups.missing.set(3);
+        refreshing.groups.gone.set(7);
         refreshing.places[0].1.missing.set(1);
         refreshing.places[2].1.missing.set(1);
         refreshing.tell(&mut stats);
         let said: Vec<(u64, &str)> = stats.why.iter().map(|why| (why.count, &*why.text)).collect();
-        assert_eq!((stats.incomplete, said.len(), said[0].0, said[1].0), (true, 2, 3, 2));
+        assert_eq!((stats.incomplete, said.len(), said[0].0, said[1].0, said[2].0), (true, 3, 3, 2, 7));
         assert!(said[0].1.starts_with("cells without the names of new cgroups"), "{said:?}");
     }
 

@@ -5,7 +5,7 @@
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{flows, kill, record, routes, sockets, support};
+use crate::commands::{flows, kill, log, record, routes, sockets, support};
 
 /// Every command, in the order of the help; those below another one after it.
 pub(crate) static COMMANDS: &[&Command] = &[
@@ -22,6 +22,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &stateless::COMMAND,
     &stateless::PLAN,
     &stateless::VERIFY,
+    &log::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

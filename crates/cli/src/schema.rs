@@ -9,12 +9,15 @@ use std::fmt::Write;
 pub(crate) fn markdown(commands: Commands) -> String {
     let mut page = String::from(
         "# Schema\n\n\
-         Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words and\n\
+         Generated from the field tables by `cargo xtask gen`; do not edit. Names are column headers, filter words \
+         and\n\
          JSON keys alike. Units are in the name; absent is `null` in JSON, `-` in text, empty in CSV.\n\
          *default* fields are shown unasked, *wide* ones also with `-o wide` and in JSON, *asked* ones by\n\
          `--columns`: they are fetched from the kernel only then.\n\n\
-         Owners in text and CSV are `PROCESS[PID].FD`, with `,` between them; `,`, `[` and `]` of a process name are written\n\
-         `\\x2c`, `\\x5b`, `\\x5d`. In CSV, text from outside that begins with `=`, `+`, `-`, `@`, tab, CR or `'` has one\n\
+         Owners in text and CSV are `PROCESS[PID].FD`, with `,` between them; `,`, `[` and `]` of a process name are \
+         written\n\
+         `\\x2c`, `\\x5b`, `\\x5d`. In CSV, text from outside that begins with `=`, `+`, `-`, `@`, tab, CR or `'` has \
+         one\n\
          apostrophe in front (a spreadsheet would compute it otherwise); numbers have none.\n",
     );
     let mut written: Vec<&str> = Vec::new();
@@ -25,8 +28,8 @@ pub(crate) fn markdown(commands: Commands) -> String {
         }
     }
     page.push_str(
-        "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, \
-         --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \
+        "\n## groups (`--by`)\n\nThe keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, \
+         --max, --avg.\n\n## accounting\n\nThe last JSON object with `--stats`, or when anything was lost: \
          `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
          cpu_ms}}`.\nWith `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n",
     );

@@ -9,10 +9,10 @@ use host::{Namespaces, NetnsFingerprint, OwnersReader, Resolver};
 use record::Accounting;
 use std::cell::RefCell;
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::rc::Rc;
 use sys::netns::Inside;
-use sys::{Host, Interrupt, NetnsTarget, SysError, TapeError};
+use sys::{Errno, Host, Interrupt, NetnsTarget, SysError, TapeError};
 
 /// What is said of namespaces that are there but cannot be entered by anything we may look at.
 const HIDDEN: &str = "a network namespace was not read: its processes may not be looked into (needs CAP_SYS_PTRACE)";
@@ -21,27 +21,33 @@ const HIDDEN: &str = "a network namespace was not read: its processes may not be
 const ONE_NAMESPACE: &str = "the recording holds one network namespace, others are missing (`--all-netns` with \
                              `--record FILE` records all, and so does `netwren record FILE`)";
 
-/// Where a session reads: a plain description that any thread may hold. The session itself stays on the thread that
-/// opened it.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct SessionTarget<'a> {
+/// What a session reads: a plain, owned description. A program may hold several, and hand each to a thread of its own,
+/// which opens the session; the session itself stays on that thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionTarget {
     /// Network namespace by name, process or path; none: the caller's.
-    pub(crate) netns: Option<&'a str>,
+    pub(crate) netns: Option<String>,
     /// True for every network namespace of the host.
     pub(crate) all_netns: bool,
     /// File that everything read is saved to.
-    pub(crate) record: Option<&'a Path>,
+    pub(crate) record: Option<PathBuf>,
     /// The largest size of that file in bytes; none: as large as it gets.
     pub(crate) size_max: Option<u64>,
     /// File that is read instead of the kernel.
-    pub(crate) replay: Option<&'a Path>,
+    pub(crate) replay: Option<PathBuf>,
     /// True if names of hosts will be asked for.
     pub(crate) resolve: bool,
     /// How owners are found; none: the cheaper way.
     pub(crate) owners_via: Option<host::OwnersBackend>,
 }
 
-/// An opened place.
+/// Checked by the compiler: a thread can own a target.
+const _: fn() = || {
+    fn can_be_sent<T: Send + Sync + 'static>() {}
+    can_be_sent::<SessionTarget>();
+};
+
+/// An opened target.
 pub(crate) struct Session {
     host: Host,
     netns_id: u64,
@@ -63,17 +69,17 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens the tape, enters the namespace, catches signals.
-    pub(crate) fn open(place: SessionTarget<'_>) -> Result<Session, OpenError> {
-        let host = match (place.replay, place.record) {
+    pub(crate) fn open(target: SessionTarget) -> Result<Session, OpenError> {
+        let host = match (&target.replay, &target.record) {
             (Some(file), _) => Host::replaying(file).map_err(OpenError::Tape)?,
             (None, Some(file)) => {
-                let size_max = place.size_max.unwrap_or(u64::MAX);
+                let size_max = target.size_max.unwrap_or(u64::MAX);
                 Host::live().recording_at_most(file, size_max).map_err(OpenError::Tape)?
             }
             (None, None) => Host::live(),
         };
         let (mut resolver, mut troubles) = (None, Vec::new());
-        if place.resolve {
+        if target.resolve {
             // Before another namespace is entered: the name servers are those of the caller's.
             match Resolver::start(&host, &host::hosts::ResolverOptions::default()) {
                 Ok(started) => resolver = Some(started),
@@ -81,7 +87,7 @@ impl Session {
             }
         }
         let mut inside = None;
-        if let Some(written) = place.netns {
+        if let Some(written) = target.netns.as_deref() {
             let found = host::netns::resolve_selector(&host, written).map_err(OpenError::Host)?;
             if let Some(handle) = &found.handle {
                 inside = Some(handle.enter().map_err(|error| OpenError::Enter { written: written.into(), error })?);
@@ -91,9 +97,9 @@ impl Session {
         // Without the handlers Ctrl-C still ends the run, only less politely; nothing can wait, and a wait says so.
         let interrupt = Interrupt::install();
         let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
-        let all = place.all_netns || (host.is_replay() && all_are_there);
+        let all = target.all_netns || (host.is_replay() && all_are_there);
         let (all_netns, fingerprint) = (all.then(RefCell::default), RefCell::default());
-        let owners = OwnersReader::new(place.owners_via);
+        let owners = OwnersReader::new(target.owners_via);
         Ok(Session {
             host,
             netns_id,
@@ -104,7 +110,7 @@ impl Session {
             resolver,
             owners,
             troubles,
-            lacks_namespaces: place.all_netns && !all_are_there,
+            lacks_namespaces: target.all_netns && !all_are_there,
             caches: PillarCaches::default(),
             _inside: inside,
         })
@@ -160,7 +166,7 @@ impl Session {
         &self.host
     }
 
-    /// Who asks for names of hosts, if [`Place::resolve`] wanted it and a thread could be had.
+    /// The resolver of host names, if [`SessionTarget::resolve`] wanted it and a thread could be had.
     pub(crate) fn resolver(&self) -> Option<&Resolver> {
         self.resolver.as_ref()
     }
@@ -285,7 +291,13 @@ impl fmt::Display for OpenError {
             OpenError::Tape(error) => error.fmt(f),
             OpenError::Host(error) => error.fmt(f),
             OpenError::Enter { written, error } => {
-                write!(f, "cannot enter network namespace `{written}`: {error} (needs CAP_SYS_ADMIN)")
+                write!(f, "cannot enter network namespace `{written}`: {error}")?;
+                match error.errno {
+                    errno if errno.is_denied() => f.write_str(" (needs CAP_SYS_ADMIN)"),
+                    // setns(2): the file is of no namespace, or of one of another kind.
+                    Errno::INVAL => f.write_str(" (it is no network namespace)"),
+                    _ => Ok(()),
+                }
             }
         }
     }

@@ -68,7 +68,8 @@ const CHANGES: &[&str] = &[
     "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50",
     "--create -p udp --orig-src 192.0.2.77 --orig-dst 192.0.2.78 --sport 5 --dport 6 --timeout 50",
     "-I -p udp -r 192.0.2.77 -q 192.0.2.78 --reply-port-src 5 --reply-port-dst 6 -t 50",
-    "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 -r 192.0.2.78 -q 192.0.2.77 --reply-port-src 6 --reply-port-dst 5",
+    "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 -r 192.0.2.78 -q 192.0.2.77 --reply-port-src 6 \
+     --reply-port-dst 5",
     "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 -w 7",
     "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 --orig-zone 7",
     "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50 --reply-zone 7",
@@ -90,7 +91,9 @@ const CHANGES: &[&str] = &[
     "-I -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 70000 --dport 6 -t 50",
     "-I -p udp -s 192.0.2.2 -d 192.0.2.53 --sport 5001 --dport 53 -t 50",
     "-A -p udp -s 192.0.2.77 -d 192.0.2.78 --sport 5 --dport 6 -t 50",
-    "-I expect -p udp -s 9.9.9.9 -d 8.8.8.8 --sport 1 --dport 2 -t 5 --tuple-src 1.1.1.1 --tuple-dst 2.2.2.2 --mask-src 255.255.255.255 --mask-dst 255.255.255.255 --tuple-port-src 1 --tuple-port-dst 2 --mask-port-src 1 --mask-port-dst 1",
+    "-I expect -p udp -s 9.9.9.9 -d 8.8.8.8 --sport 1 --dport 2 -t 5 --tuple-src 1.1.1.1 --tuple-dst 2.2.2.2 \
+     --mask-src 255.255.255.255 --mask-dst 255.255.255.255 --tuple-port-src 1 --tuple-port-dst 2 --mask-port-src 1 \
+     --mask-port-dst 1",
 ];
 
 #[test]
@@ -195,7 +198,8 @@ fn root_files_of_commands() {
     for text in [
         "-F\n",
         "-D -s 192.0.2.1\n-U -s 192.0.2.2 -p udp -m 8 -f ipv4\n",
-        "-A -p udp -s 1.1.1.1 -d 2.2.2.2 --sport 1 --dport 2 -t \"50\"\n  -A -p udp -s 1.1.1.1 -d 2.2.2.2 --sport 1 --dport 2 -t 50",
+        "-A -p udp -s 1.1.1.1 -d 2.2.2.2 --sport 1 --dport 2 -t \"50\"\n  -A -p udp -s 1.1.1.1 -d 2.2.2.2 --sport 1 \
+         --dport 2 -t 50",
         "-I -p udp -s 1.1.1.1 -d 2.2.2.2 --sport 1 --dport 2 -t 50\n",
         "-D -s 9.9.9.9\n",
         "-F\n-L\n",

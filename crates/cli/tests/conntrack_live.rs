@@ -5,8 +5,10 @@
 mod conntrack_side_by_side;
 
 use conntrack_side_by_side::{BOTH, OLD, furnished, ours, run, same, same_in_each, text, theirs};
+use std::io::{BufRead, Read};
+use std::process::Stdio;
 use testkit::netns::Lab;
-use testkit::{conntrack, require_root, require_tool, tool};
+use testkit::{HostKnob, conntrack, require_root, require_tool, tool};
 
 /// The version that the face stands for, or one that prints the same.
 fn has_a_known_tool() -> bool {
@@ -288,8 +290,9 @@ fn root_traffic_with_nat_counters_and_times() {
     lab.shares_conntrack();
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
-    let rules = "table ip t {\n chain o {\n type nat hook output priority -100\n udp dport 5300 dnat to 127.0.0.1:5301\n }\n \
-                 chain p {\n type nat hook postrouting priority 100\n udp dport 5400 snat to 127.0.0.9\n }\n}\n";
+    let rules = "table ip t {\n chain o {\n type nat hook output priority -100\n udp dport 5300 dnat to \
+                 127.0.0.1:5301\n }\n chain p {\n type nat hook postrouting priority 100\n udp dport 5400 snat to \
+                 127.0.0.9\n }\n}\n";
     let file = lab.dir().join("nat.nft");
     std::fs::write(&file, rules).unwrap();
     lab.output("nft", &["-f", file.to_str().unwrap()]);
@@ -331,6 +334,31 @@ fn root_an_empty_table_and_a_large_one() {
     }
     for line in ["-L -o xml", "-L -o save", "-L -g", "-L -j"] {
         same(&lab, OLD, line);
+    }
+}
+
+/// What a resize takes from a dump, or gives it twice, nobody knows: it is said, and the exit code tells.
+#[test]
+fn root_issue_10_a_table_that_is_resized_under_a_dump_fails() {
+    require_root!();
+    const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
+    let _knob = HostKnob::set(BUCKETS, "16384");
+    let lab = Lab::new("ctresized");
+    lab.track(conntrack::mixed(6_000));
+    for (before, line, buckets) in [(&[][..], "-L -o id", "65536"), (OLD, "-L", "32768")] {
+        let mut child = ours(&lab, before, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        // The rest does not fit into the pipe: the reading waits.
+        out.read_exact(&mut [0; 100]).unwrap();
+        std::fs::write(BUCKETS, buckets).unwrap();
+        let lines = std::io::BufReader::new(out).lines().count();
+        let ended = child.wait_with_output().unwrap();
+        let says = text(&ended.stderr);
+        assert!(
+            lines > 1_000 && says.contains("resized while it was read") && says.contains("have been shown"),
+            "{says}"
+        );
+        assert_eq!(ended.status.code(), Some(1), "{line}: {says}");
     }
 }
 
@@ -428,7 +456,7 @@ fn root_without_rights() {
     };
     // Where a user may run it.
     let program = lab.dir().join("netwren");
-    std::fs::copy(testkit::program::netwren(), &program).unwrap();
+    testkit::program::install(testkit::program::netwren(), &program, 0o755);
     for line in [
         "-L",
         "-L expect",

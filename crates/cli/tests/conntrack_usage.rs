@@ -1,5 +1,5 @@
-//! Command lines that `netwren conntrack` refuses, and its help: words, streams and exit codes as the installed tool has
-//! them. Nothing here looks at a table.
+//! Command lines that `netwren conntrack` refuses, and its help: words, streams and exit codes as the installed tool
+//! has them. Nothing here looks at a table.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 

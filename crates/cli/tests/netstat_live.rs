@@ -209,8 +209,8 @@ fn root_programs_are_named_as_netstat_names_them() {
         "",
         "/a-name-longer-than-the-column",
     ];
-    let listen = "use Socket; socket(S, PF_INET, SOCK_STREAM, 0) or die; bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or die; \
-                  listen(S, 5) or die; sleep 1000";
+    let listen = "use Socket; socket(S, PF_INET, SOCK_STREAM, 0) or die; bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or \
+                  die; listen(S, 5) or die; sleep 1000";
     for word in words {
         lab.spawn("bash", &["-c", "exec -a \"$1\" perl -e \"$2\"", "bash", word, listen]);
     }
@@ -259,8 +259,8 @@ fn root_somebody_else_is_warned_in_netstats_words() {
         assert_eq!(ours.status.code(), Some(0));
     };
     both(&format!("geteuid()={uid} but you should be root"));
-    let listen = "use Socket; socket(S, PF_INET, SOCK_STREAM, 0) or die; bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or die; \
-                  listen(S, 5) or die; sleep 1000";
+    let listen = "use Socket; socket(S, PF_INET, SOCK_STREAM, 0) or die; bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or \
+                  die; listen(S, 5) or die; sleep 1000";
     let words: Vec<&str> = user.iter().map(String::as_str).chain(["perl", "-e", listen]).collect();
     lab.spawn("setpriv", &words);
     lab.wait_until("theirs listens", || lab.ss_count() == 3);
@@ -283,8 +283,9 @@ fn root_continuous_lists_again_until_interrupted() {
 }
 
 /// Names that the running kernel does not use, and all that netstat has sentences for and never finds.
-const OLD_NAMES: &str = "TCPDirectCopyFromBacklog TCPDirectCopyFromPrequeue TCPDSackUndo TCPFACKReorder TCPForwardRetrans \
-    TCPHPHitsToUser TCPLoss TCPPrequeued TCPPrequeueDropped TCPRenoRecoveryFailed TCPRenoRecoveryFail TCPSackFailures \
+const OLD_NAMES: &str = "TCPDirectCopyFromBacklog TCPDirectCopyFromPrequeue TCPDSackUndo TCPFACKReorder \
+                         TCPForwardRetrans TCPHPHitsToUser TCPLoss TCPPrequeued TCPPrequeueDropped \
+                         TCPRenoRecoveryFailed TCPRenoRecoveryFail TCPSackFailures \
     TCPSackRecoveryFail TCPSackRecovery TCPSACKReneging TCPSchedulerFailed TCPTimeouts TCPAbortOnSyn PAWSPassive \
     SockMallocOOM TWKilled ListenDrops Forwarding";
 

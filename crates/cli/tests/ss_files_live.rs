@@ -206,7 +206,8 @@ fn root_issue_10_threads_with_descriptors_of_their_own() {
                   libc=ctypes.CDLL(None)\n\
                   s=socket.socket(); s.bind(('127.0.0.1',4242)); s.listen()\n\
                   def closes():\n libc.unshare(0x400); os.close(s.fileno()); ready.release(); time.sleep(600)\n\
-                  def moves():\n libc.unshare(0x400); os.dup2(s.fileno(),99); os.close(s.fileno()); ready.release(); time.sleep(600)\n\
+                  def moves():\n libc.unshare(0x400); os.dup2(s.fileno(),99); os.close(s.fileno()); ready.release(); \
+                  time.sleep(600)\n\
                   def shares():\n ready.release(); time.sleep(600)\n\
                   ready=threading.Semaphore(0)\n\
                   for f in (closes,moves,shares):\n threading.Thread(target=f,daemon=True).start(); ready.acquire()\n\

@@ -409,7 +409,8 @@ fn root_cgroups_out_of_reach() {
     let mut hidden = lab.command("unshare");
     // In a mount namespace of its own no cgroup file system is left.
     hidden.args(["-m", "sh", "-c"]).arg(
-        "while read -r _ place kind _; do case $kind in cgroup2) umount -l \"$place\" ;; esac; done < /proc/self/mounts; exec \"$0\" \"$@\"",
+        "while read -r _ place kind _; do case $kind in cgroup2) umount -l \"$place\" ;; esac; done < \
+         /proc/self/mounts; exec \"$0\" \"$@\"",
     );
     let run = |args: &[&str]| {
         let mut command = Command::new(hidden.get_program());
@@ -631,7 +632,8 @@ fn on_terminal(lab: &Lab, columns: u32, command: &[&str]) -> String {
                        if pid==0:\n fcntl.ioctl(1,termios.TIOCSWINSZ,struct.pack('HHHH',24,int(sys.argv[1]),0,0))\n \
                        os.dup2(os.open('/dev/null',1),2)\n os.execvp(sys.argv[2],sys.argv[2:])\n\
                        out=b''\n\
-                       while True:\n try: more=os.read(fd,65536)\n except OSError: break\n if not more: break\n out+=more\n\
+                       while True:\n try: more=os.read(fd,65536)\n except OSError: break\n if not more: break\n \
+                       out+=more\n\
                        os.waitpid(pid,0)\n\
                        sys.stdout.buffer.write(out)";
     let mut python = lab.command("python3");
@@ -649,7 +651,8 @@ fn root_issue_10_columns_stretch_on_a_terminal() {
     populate(&lab);
     let netwren = program::netwren();
     let netwren = netwren.to_str().unwrap();
-    for line in ["-tuan", "-xan", "-Htanp", "-ltn", "-tuanH state established", "-tanm"] {
+    // Of the last line ss forgets the width of the last cell, and with both families another line is ours.
+    for line in ["-tuan", "-xan", "-Htanp", "-ltn", "-tuanH state established", "-4tanm"] {
         for columns in [30, 80, 211] {
             let args = words(line);
             let both = || {

@@ -24,8 +24,8 @@ pub const BPF_LACKS: u64 = need::ID | need::MASTER | need::SECCTX;
 /// whatever is asked, and so does a line of /proc; the walk copies what it is asked for.
 pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
     match interface {
-        of if of == Via::Netlink.name() => demanded | !(NETLINK_LACKS | need::OWNERS),
-        of if of == Via::Proc.name() => demanded | !(PROC_LACKS | need::OWNERS),
+        of if of == Via::Netlink.name() => demanded | !NETLINK_LACKS,
+        of if of == Via::Proc.name() => demanded | !PROC_LACKS,
         _ => demanded,
     }
 }

@@ -25,7 +25,7 @@ pub use all_netns::{Visit, in_each, in_each_for};
 pub use backends::bpf::cache::BackendCache;
 pub use backends::bpf::chains::Chains;
 pub use backends::bpf::rows::own_ports;
-pub use backends::bpf::walk_dump::WalkDump;
+pub use backends::fault::errno_of;
 pub use backends::netlink::counters::{count_entries, cpu_counters};
 pub use backends::netlink::ctnetlink::CtDecoder;
 pub use backends::netlink::dump::{

@@ -33,7 +33,8 @@ pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
         Presence::There => None,
         Presence::NotLoaded => Some(format!("not loaded: {what}; reading the table makes the kernel load it")),
         Presence::Unknown => Some(format!(
-            "not tried: /proc/kallsyms does not say whether {what} is loaded; reading the table makes the kernel load it"
+            "not tried: /proc/kallsyms does not say whether {what} is loaded; reading the table makes the kernel load \
+             it"
         )),
     }
 }

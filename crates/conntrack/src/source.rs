@@ -7,7 +7,9 @@ pub(crate) mod recorded;
 use std::cell::RefCell;
 
 use record::rows::{Nat, nat_need as need};
-use record::{Accounting, Demand, Each, Offer, RowCache, RowStats, Scan, Source, SourceError, Table, field_index};
+use record::{
+    Accounting, Demand, Each, Expr, Offer, Push, RowCache, RowStats, Scan, Source, SourceError, Table, field_index,
+};
 use sys::{Host, Mode, NetNs};
 
 use crate::backends::bpf::cache::BackendCache;
@@ -41,7 +43,7 @@ pub struct ConntrackSource<'h> {
 impl<'h> ConntrackSource<'h> {
     /// Entries of the calling thread's namespace.
     pub fn new(host: &'h Host, options: Options) -> ConntrackSource<'h> {
-        let target = ReadTarget { host, options, netns: None, cache: None, all: false };
+        let target = ReadTarget { host, options, netns: None, cache: None, all: false, narrowed: None, as_dump: false };
         ConntrackSource { target, forced: options.via }
     }
 
@@ -55,6 +57,22 @@ impl<'h> ConntrackSource<'h> {
     pub fn with_cache(mut self, cache: &'h BackendCache) -> ConntrackSource<'h> {
         self.target.cache = Some(cache);
         self
+    }
+
+    /// Has the backend leave out what `filter` excludes, for a caller that tests rows itself; the demand's filter goes
+    /// to no backend. Reads by the walk or by netlink, and asks the kernel even where it counts no entry, so that its
+    /// refusal is seen.
+    pub fn narrowed(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
+        self.target.narrowed = Some(filter);
+        self
+    }
+
+    /// The same by one dump of netlink: rows in the kernel's order, with every attribute, counters set to 0 if `filter`
+    /// says so. A resize of the hash table makes the result partial instead of being read over.
+    pub fn as_dump(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
+        self.target.as_dump = true;
+        self.target.options.via = Some(Via::Netlink);
+        self.narrowed(filter)
     }
 
     /// Reads the entries of every namespace in one pass of the walk; no other backend can do that.
@@ -71,15 +89,11 @@ impl<'h> ConntrackSource<'h> {
 
     /// Chooses the backend and what the kernel filters. Reads two sysctls.
     pub fn scan(&self, demand: &Demand<Nat>) -> ConntrackScan<'h> {
-        let ReadTarget { host, options, all, .. } = self.target;
-        let entries = Size::of_entries(host, self.target.netns_ref()).read();
-        let size = entries.zip(Size::of_buckets(host, self.target.netns_ref()).read());
-        // A second dump saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
-        let worth_two_dumps = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
-        let can_filter = !host.is_replay() && options.table == CtTable::Conntrack;
-        let conjuncts = if can_filter { &demand.conjuncts[..] } else { &[] };
-        let mut split = split(conjuncts, worth_two_dumps);
-        let (walk, walk_pushed) = WalkFilter::of(conjuncts);
+        let ReadTarget { host, options, all, narrowed, .. } = self.target;
+        let size_of = |mut size: Size<'_>| if self.target.as_dump { None } else { size.read() };
+        let entries = size_of(Size::of_entries(host, self.target.netns_ref()));
+        let size = entries.zip(size_of(Size::of_buckets(host, self.target.netns_ref())));
+        let (mut split, (walk, walk_pushed)) = self.push_down(&demand.conjuncts, size);
         let filters = split.filter != KernelFilter::default();
         let (verdict, walk_refused) = self.judge_walk(demand.need, size, filters, &walk);
         let mut choice = choose(&Facts {
@@ -109,13 +123,26 @@ impl<'h> ConntrackSource<'h> {
             split,
             walk,
             walk_refused,
-            is_empty: options.table == CtTable::Conntrack && entries == Some(0) && !all,
+            is_empty: options.table == CtTable::Conntrack && entries == Some(0) && !all && narrowed.is_none(),
             need: demand.need,
             filtered_need: filtered_need(demand),
             excluded_field: timeout.filter(|_| !changes_by_itself),
             narrower_filters: narrower_filters(&self.target, demand),
             chains: None,
         }
+    }
+
+    /// What netlink, and what the walk filters.
+    fn push_down(&self, conjuncts: &[Expr], size: Option<(u64, u64)>) -> (Split, (WalkFilter, Vec<Push>)) {
+        let ReadTarget { host, options, narrowed, .. } = self.target;
+        if let Some(filter) = narrowed {
+            return (Split { filter, pushed: Vec::new() }, (WalkFilter::by_kernel(&filter), Vec::new()));
+        }
+        // A second dump saves at most 2 µs for each entry that is left out, and costs 50 ns for each bucket.
+        let worth_two_dumps = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
+        let can_filter = !host.is_replay() && options.table == CtTable::Conntrack;
+        let conjuncts = if can_filter { conjuncts } else { &[] };
+        (split(conjuncts, worth_two_dumps), WalkFilter::of(conjuncts))
     }
 
     /// Whether the walk is possible and pays. If it would pay and is not possible, the second value says why not.
@@ -198,7 +225,7 @@ impl Scan<Nat> for ConntrackScan<'_> {
         let forced = self.source.forced.filter(|_| options.table == CtTable::Conntrack && !host.is_replay());
         let backends = forced.map(backends).unwrap_or_default();
         let explain = self.explain();
-        Offer { door: choice.via.name(), pushed: split.pushed.clone(), lacks: choice.lacks(), backends, explain }
+        Offer { backend: choice.via.name(), pushed: split.pushed.clone(), lacks: choice.lacks(), backends, explain }
     }
 
     fn run(&mut self, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {

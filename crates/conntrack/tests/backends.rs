@@ -1,4 +1,5 @@
-//! Every backend beside the others and beside `conntrack -L -o extended,id`, on the same table of over a thousand entries.
+//! Every backend beside the others and beside `conntrack -L -o extended,id`, on the same table of over a thousand
+//! entries.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::BTreeMap;
 
@@ -111,9 +112,9 @@ fn assert_same(one: &Entries, other: &Entries, ids: bool) {
 
 /// More than a thousand rows: every protocol, state and kind, both families, zones, marks.
 #[test]
-fn root_every_door_tells_the_same() {
+fn root_every_backend_tells_the_same() {
     testkit::require_root!();
-    let lab = Lab::new("doors");
+    let lab = Lab::new("backends");
     assert_eq!(lab.track(mixed(2_500)), 2_500);
     let (netlink, stats) = read(&lab, Some(Via::Netlink), &everything());
     assert_eq!((netlink.len(), stats.seen, &stats.via[..]), (2_500, 2_500, &["netlink"][..]));

@@ -1,7 +1,9 @@
 //! Recorded messages and what they say.
 //!
-//! `fixtures/conntrack/KERNEL/CASE.nl` holds receive buffers; beside each stand `.expect` and `.HOW`. To make them anew:
-//! `NETWREN_RECORD_FIXTURES=1 cargo test -p conntrack root_record`; to make only `.expect` anew: `NETWREN_EXPECT_ANEW=1`.
+//! `fixtures/conntrack/KERNEL/CASE.nl` holds receive buffers; beside each stand `.expect` and `.HOW`. To make them
+//! anew:
+//! `NETWREN_RECORD_FIXTURES=1 cargo test -p conntrack root_record`; to make only `.expect` anew:
+//! `NETWREN_EXPECT_ANEW=1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::net::IpAddr;
 use std::ops::ControlFlow;

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use conntrack::{ConntrackSource, Options, Via};
+use conntrack::{ConntrackSource, KernelFilter, Options, Via};
 use record::rows::Nat;
 use record::{Accounting, Demand, Next, Source};
 use sys::Host;
@@ -80,6 +80,23 @@ fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
         (sizes.get() % 500 == 0).then(|| 16_384 + sizes.get() % 7 * 8_192)
     });
     assert!(rows <= ENTRIES && (rows == ENTRIES || stats.is_partial()), "{rows}: {stats:?}");
+    // A dump as the kernel gives it is not read again: that it is none of one table is said.
+    let host = Host::live();
+    let options = Options::new(sys::netns::current_inode().unwrap());
+    let source = ConntrackSource::new(&host, options).as_dump(KernelFilter::default());
+    for at in [0, 1, ENTRIES / 3] {
+        let mut rows = 0;
+        let dumped = source.run(&Demand::<Nat>::new(&[], Vec::new()), &mut |_| {
+            rows += 1;
+            if rows == at {
+                resizer.resize(if at == 1 { 131_072 } else { 16_384 });
+            }
+            Next::More
+        });
+        let stats = dumped.unwrap();
+        assert_eq!((stats.is_partial(), stats.seen), (at > 0, rows as u64), "at {at}: {stats:?}");
+        assert!(at == 0 || stats.why[0].text.contains("resized while it was read"), "{stats:?}");
+    }
     drop(inside);
     drop(resizer);
     thread.join().unwrap();

@@ -4,13 +4,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use conntrack::{
-    AllNetnsConntrack, BackendCache, ConntrackSource, CtTable, KernelFilter, NetnsRef, Options, TupleFilter, Via,
-    WalkDump, dump_entries,
-};
+use conntrack::{AllNetnsConntrack, BackendCache, ConntrackSource, KernelFilter, Options, TupleFilter, Via};
 use record::rows::{Conntrack, CtStatus, Nat, nat_need};
 use record::{
     Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Reused, RowBytes, RowCache, Scan, Source,
@@ -108,7 +105,7 @@ fn root_every_row_as_netlink_has_it() {
     });
 }
 
-/// Who takes entries as a dump hands them out gets the same by the walk, where that pays.
+/// Who tests rows itself gets the same by the walk, where that pays, as by a dump of netlink.
 #[test]
 fn root_the_walk_in_place_of_a_dump() {
     testkit::require_root!();
@@ -117,44 +114,32 @@ fn root_the_walk_in_place_of_a_dump() {
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.track(mixed(3_000));
     lab.inside(|| {
-        let (host, cache) = (Host::live(), BackendCache::new());
-        let place = NetnsRef { netns: None, netns_id: sys::netns::current_inode().unwrap() };
+        let (host, cache, refusing) = (Host::live(), BackendCache::new(), BackendCache::without_walk());
+        let of = |cache| ConntrackSource::new(&host, options(None)).with_cache(cache);
+        let rows = |source: ConntrackSource<'_>, need| {
+            let (mut rows, mut demand) = (Vec::new(), demand(&[], Vec::new()));
+            demand.need = need;
+            let stats = source.run(&demand, &mut |row| {
+                rows.push(told(row).0);
+                Next::More
+            });
+            rows.sort();
+            (rows, stats.unwrap().via)
+        };
         let need = nat_need::COUNTERS | nat_need::HELPER | nat_need::ZONE;
         let port = TupleFilter { proto: Some(6), dport: Some(8000), ..TupleFilter::default() };
-        let filters = [
-            KernelFilter::default(),
-            KernelFilter { family: 2, orig: port, ..KernelFilter::default() },
-            KernelFilter { family: 10, ..KernelFilter::default() },
-        ];
-        for filter in &filters {
-            let ask = WalkDump { place, cache: &cache, need, filter };
-            let (mut walked, mut dumped) = (Vec::new(), Vec::new());
-            let done = ask.entries(&host, |row| {
-                walked.push(told(row).0);
-                ControlFlow::Continue(())
-            });
-            assert_eq!(done.unwrap().rows, walked.len() as u64);
-            dump_entries(&host, place, CtTable::Conntrack, filter, "", |row, _| {
-                dumped.push(told(row).0);
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-            walked.sort();
-            dumped.sort();
+        let any = KernelFilter::default();
+        for filter in [any, KernelFilter { family: 2, orig: port, ..any }, KernelFilter { family: 10, ..any }] {
+            let (walked, by_walk) = rows(of(&cache).narrowed(filter), need);
+            let (dumped, by_dump) = rows(of(&cache).as_dump(filter), need);
+            assert_eq!((by_walk, by_dump), (vec!["bpf"], vec!["netlink"]), "netlink looks into every bucket");
             assert!(walked.len() > 20 && walked == dumped, "{filter:?}: {} {}", walked.len(), dumped.len());
         }
-        let zero = KernelFilter { zero_counters: true, ..filters[0] };
-        let ask = |need, filter| WalkDump { place, cache: &cache, need, filter };
-        assert!(ask(need, &filters[0]).pays(&host), "netlink looks into every bucket");
-        assert!(!ask(nat_need::ID, &filters[0]).pays(&host));
-        assert!(!ask(need, &zero).pays(&host));
-        assert!(!WalkDump { cache: &BackendCache::without_walk(), ..ask(need, &filters[0]) }.pays(&host));
-        let mut one = 0;
-        let stopped = ask(need, &filters[0]).entries(&host, |_| {
-            one += 1;
-            ControlFlow::Break(())
-        });
-        assert_eq!((stopped.unwrap().rows, one), (1, 1));
+        assert_eq!(rows(of(&cache).narrowed(any), nat_need::ID).1, ["netlink"], "the walk lacks that");
+        assert_eq!(rows(of(&refusing).narrowed(any), need).1, ["netlink"]);
+        let counted = |(rows, _): (Vec<String>, _)| rows.iter().filter(|row| row.contains("packets: 0,")).count();
+        rows(of(&cache).as_dump(KernelFilter { zero_counters: true, ..any }), need);
+        assert_eq!(counted(rows(of(&cache).as_dump(any), need)), 3_000);
     });
 }
 
@@ -328,7 +313,7 @@ fn root_all_namespaces_in_one_pass() {
     };
     let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
-    assert_eq!(source.prepare(&demand).offer().door, "bpf");
+    assert_eq!(source.prepare(&demand).offer().backend, "bpf");
     let stats = source.run(&demand, &mut each).unwrap();
     assert_eq!(stats.via, ["bpf"], "{:?} {:?}", cache.refused(), stats);
     assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
@@ -528,6 +513,27 @@ fn root_chains_that_are_too_long() {
     });
 }
 
+/// The only namespace is read by itself; its walk meets the chains of the whole table all the same.
+#[test]
+fn root_issue_10_the_chains_are_told_where_one_namespace_is_all() {
+    testkit::require_root!();
+    let _shared = Together::share();
+    let lab = Lab::new("walkonly");
+    lab.inside(|| fixed(100));
+    let (host, cache) = (Host::live(), BackendCache::new());
+    let netns_id = lab.inside(|| sys::netns::current_inode().unwrap());
+    let path = lab.path();
+    let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
+    let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way]).with_cache(&cache);
+    // What the walk alone tells.
+    let mut scan = source.scan(&demand(&["expired"], Vec::new()));
+    // The table is the host's: whoever resizes it meanwhile makes its chains unknown.
+    wait_until("the chains of a table that stays as it is", || {
+        scan.run(&mut |_| Next::More).unwrap();
+        scan.chains().is_some_and(|chains| chains.nodes >= 200)
+    });
+}
+
 /// A walk that breaks off is finished by netlink, whoever asked for it; who insists on it is told that there are more.
 #[test]
 fn root_a_walk_that_breaks_off_keeps_what_it_had() {
@@ -537,32 +543,18 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
     // More than one call of the program can take.
     lab.inside(|| fixed(25_000));
     lab.inside(|| {
-        let (host, cache, filter) = (Host::live(), BackendCache::new(), KernelFilter::default());
-        let place = NetnsRef { netns: None, netns_id: sys::netns::current_inode().unwrap() };
-        let ask = WalkDump { place, cache: &cache, need: 0, filter: &filter };
-        let entries = |each: &mut dyn FnMut()| {
-            ask.entries(&host, |_| {
-                each();
-                ControlFlow::Continue(())
-            })
-        };
-        assert_eq!(entries(&mut || {}).unwrap().rows, 25_000);
-        // The program is loaded: a look for the table and the first call go well.
-        let mut out = 0;
-        arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
-        let dumped = entries(&mut || out += 1);
-        disarm_all();
-        assert_eq!((dumped.unwrap().rows, out), (25_000, 25_000));
-
+        let (host, cache) = (Host::live(), BackendCache::new());
+        read(&cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |_| {});
+        // The program is loaded: a look for the table (two calls) and the first call go well.
         let source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
         let demand = demand(&["orig_src"], Vec::new());
-        arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
+        arm("bpf", 3, 1000, Fault::Fails(Errno::INVAL));
         let stats = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
         assert!(stats.incomplete && (1..25_000).contains(&stats.seen), "{stats:?}");
         assert!(stats.why.iter().any(|why| why.text.contains("incomplete")), "{stats:?}");
         // Netlink reads the rest, and nothing twice, unless the walk was insisted on.
-        for works in [2, 3, 5] {
+        for works in [3, 4, 6] {
             let mut entries = std::collections::HashSet::new();
             let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
             arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
@@ -578,12 +570,12 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
         }
         // Before the first row another backend takes over, unless this one was insisted on.
         let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
-        arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
+        arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let stats = source.run(&demand, &mut |_| Next::More).unwrap();
         disarm_all();
         assert!(!stats.incomplete && stats.seen == 25_000 && stats.via == ["netlink"], "{stats:?}");
         assert!(stats.why.iter().any(|why| why.text.starts_with("read by netlink")), "{stats:?}");
-        arm("bpf", 1, 1000, Fault::Fails(Errno::INVAL));
+        arm("bpf", 2, 1000, Fault::Fails(Errno::INVAL));
         let error =
             ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache).run(&demand, &mut |_| Next::More);
         disarm_all();
@@ -591,7 +583,36 @@ fn root_a_walk_that_breaks_off_keeps_what_it_had() {
     });
 }
 
-/// The same of all namespaces: each is read by itself then.
+/// The kernel does not report that its dump skipped entries.
+#[test]
+fn root_issue_10_a_resize_under_the_rest_of_a_broken_walk_hides_nothing() {
+    testkit::require_root!();
+    let lab = Lab::new("walkrest");
+    let _knob = HostKnob::set(BUCKETS, "65536");
+    // Only the first namespace may open it.
+    let file = std::fs::File::options().write(true).open(BUCKETS).unwrap();
+    lab.inside(|| {
+        fixed(25_000);
+        let (host, cache) = (Host::live(), BackendCache::new());
+        let demand = demand(&["orig_src"], Vec::new());
+        read(&cache, Some(Via::Bpf), &demand, |_| {});
+        let mut entries = std::collections::HashSet::new();
+        let source = ConntrackSource::new(&host, options(None)).with_cache(&cache);
+        arm("bpf", 3, 1000, Fault::Fails(Errno::INVAL));
+        let stats = source.run(&demand, &mut |row| {
+            assert!(entries.insert((row.orig, row.zone)), "{:?} came twice", row.orig);
+            if entries.len() == 20_000 {
+                assert_eq!(file.write_at(b"16384", 0).unwrap(), 5);
+            }
+            Next::More
+        });
+        disarm_all();
+        let stats = stats.unwrap();
+        assert_eq!((entries.len(), stats.incomplete, &stats.via[..]), (25_000, false, &["bpf", "netlink"][..]));
+    });
+}
+
+/// A broken walk of all namespaces: each is read by itself then.
 #[test]
 fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     testkit::require_root!();
@@ -615,7 +636,7 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     };
     let (whole, stats) = read();
     assert_eq!((whole, &stats.via[..]), ([15_000, 15_000], &["bpf"][..]), "{stats:?}");
-    for works in [2, 3, 4] {
+    for works in [3, 4, 5] {
         arm("bpf", works, 1000, Fault::Fails(Errno::INVAL));
         let (found, stats) = read();
         disarm_all();

@@ -1,10 +1,11 @@
 //! What a row costs in the engine: `cargo run -p engine --profile quick --example cost [PASSES]`.
 //!
-//! Prints nanoseconds a row (the best of many short passes: a busy machine interrupts the others) and a number that depends on every row, so that nothing can be
-//! optimised away. Rows come from memory; a source's own work is not in it.
+//! Prints nanoseconds a row (the best of many short passes: a busy machine interrupts the others) and a number that
+//! depends on every row, so that nothing can be optimised away. Rows come from memory; a source's own work is not in
+//! it.
 #![forbid(unsafe_code)]
 
-use engine::{Fold, Plan, Predicate, Request, Sort, columns, filter};
+use engine::{Fold, Plan, PlanRequest, Predicate, Sort, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Demand, Lookups, Next, Round, Scan, Sink, SinkError, Source, State, Value, full_scan,
@@ -85,7 +86,7 @@ fn measure(name: &str, passes: usize, rows: usize, mut pass: impl FnMut() -> u64
     println!("{name:44} {best:7.1} ns/row   {proof:x}");
 }
 
-fn measure_plan(name: &str, source: &mut Canned, request: Request) {
+fn measure_plan(name: &str, source: &mut Canned, request: PlanRequest) {
     match Plan::<Sockets>::new(request) {
         Ok(plan) => measure(name, source.passes, source.rows.len() * source.times, || {
             let mut sink = Cells::default();
@@ -115,20 +116,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let default = columns::resolve::<Sockets>(None, columns::Base::Default, false)?;
     let nine = columns::resolve::<Sockets>(Some("+inode"), columns::Base::Default, false)?;
     let conjuncts = filter::conjuncts::<Sockets>("state = established and peer in 10.0.0.0/8")?;
-    let request = |columns: &[usize]| Request { columns: columns.to_vec(), ..Request::default() };
+    let request = |columns: &[usize]| PlanRequest { columns: columns.to_vec(), ..PlanRequest::default() };
     measure_plan("nothing but the loop (1 column)", &mut source, request(&default[..1]));
     measure_plan("8 default columns", &mut source, request(&default));
     measure_plan("9 columns", &mut source, request(&nine));
-    measure_plan("9 columns, filtered", &mut source, Request { conjuncts, ..request(&nine) });
+    measure_plan("9 columns, filtered", &mut source, PlanRequest { conjuncts, ..request(&nine) });
     let sort = || Sort::parse_list("recv_q:desc");
-    measure_plan("9 columns, sorted", &mut source, Request { sort: sort(), ..request(&nine) });
+    measure_plan("9 columns, sorted", &mut source, PlanRequest { sort: sort(), ..request(&nine) });
     measure_plan(
         "9 columns, first 10 of sorted",
         &mut source,
-        Request { sort: sort(), limit: Some(10), ..request(&nine) },
+        PlanRequest { sort: sort(), limit: Some(10), ..request(&nine) },
     );
     let by = vec!["state".into(), "peer_addr".into()];
     let folds = vec![(Fold::Sum, "recv_q".into())];
-    measure_plan("by state, peer_addr with a sum", &mut source, Request { by, folds, ..Request::default() });
+    measure_plan("by state, peer_addr with a sum", &mut source, PlanRequest { by, folds, ..PlanRequest::default() });
     Ok(())
 }

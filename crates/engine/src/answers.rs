@@ -52,7 +52,10 @@ impl<T: Table> Plan<T> {
         }
         (!lacking.is_empty()).then(|| {
             let names = lacking.join("`, `");
-            format!("the filter tests `{names}`, which {} does not tell of every row: rows may be missing", offer.door)
+            format!(
+                "the filter tests `{names}`, which {} does not tell of every row: rows may be missing",
+                offer.backend
+            )
         })
     }
 }
@@ -76,7 +79,7 @@ mod tests {
     fn offer(lacks: u64) -> Offer {
         let backend = |backend, lacks| BackendLacks { backend, lacks };
         let backends = vec![backend("proc", lacks), backend("netlink", 0), backend("bpf", need::COOKIE)];
-        Offer { door: "proc", lacks, backends, ..Offer::default() }
+        Offer { backend: "proc", lacks, backends, ..Offer::default() }
     }
 
     #[test]
@@ -86,14 +89,14 @@ mod tests {
         let refused = "`rtt_us` cannot be read by proc; --via netlink or --via bpf can, or leave --via out";
         assert_eq!(says(request(&["rtt_us"], "")).unwrap(), refused);
         assert_eq!(says(request(&["state"], "state = listen and not rtt_us > 5")).unwrap(), refused);
-        let sorted = crate::Request { sort: Sort::parse_list("rtt_us"), ..request(&["state"], "") };
+        let sorted = crate::PlanRequest { sort: Sort::parse_list("rtt_us"), ..request(&["state"], "") };
         assert_eq!(says(sorted).unwrap(), refused);
-        let grouped = crate::Request { by: vec!["rtt_us".into()], ..request(&[], "") };
+        let grouped = crate::PlanRequest { by: vec!["rtt_us".into()], ..request(&[], "") };
         assert_eq!(says(grouped).unwrap(), refused);
         let cookie = "`cookie` cannot be read by proc; --via netlink can, or leave --via out";
         assert_eq!(says(request(&["cookie"], "")).unwrap(), cookie);
         // A usual column is empty instead; what the backend has is no matter.
-        let usual = crate::Request { usual: vec![field("rtt_us")], ..request(&["rtt_us", "state"], "") };
+        let usual = crate::PlanRequest { usual: vec![field("rtt_us")], ..request(&["rtt_us", "state"], "") };
         assert_eq!(says(usual), None);
         assert_eq!(says(request(&["state"], "state = listen")), None);
         // The source chose by itself.

@@ -69,6 +69,7 @@ pub fn resolve<T: Table>(spec: Option<&str>, base: Base, owners: bool) -> Result
     Ok(chosen)
 }
 
+/// The fields that one word of `--columns` stands for: a field, or one of the sets.
 fn named<T: Table>(name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
     match name {
         "all" => Ok(set::<T>(Show::Asked, owners)),

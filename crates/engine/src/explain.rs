@@ -4,10 +4,10 @@ use crate::plan::{Grouping, Plan, Work};
 use record::text::TimestampWriter;
 use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Table, Test};
 
-/// What will happen: the door, each part of the filter and who tests it, what is done with the rows, what is asked of
-/// the kernel, which lookups are filled. Several lines, each ended.
+/// What will happen: the backend, each part of the filter and who tests it, what is done with the rows, what is asked
+/// of the kernel, which lookups are filled. Several lines, each ended.
 pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
-    let mut lines = vec![format!("table    {}", T::NAME), format!("backend  {}", offer.door)];
+    let mut lines = vec![format!("table    {}", T::NAME), format!("backend  {}", offer.backend)];
     lines.extend(offer.explain.iter().map(|line| format!("         {line}")));
     for (place, part) in plan.demand.conjuncts.iter().enumerate() {
         let who = match offer.pushed.get(place) {
@@ -36,6 +36,7 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
     lines.join("\n")
 }
 
+/// What happens to rows that passed the filter, a sentence for each step.
 fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     let mut steps = Vec::new();
     match &plan.work {
@@ -70,6 +71,7 @@ fn order_text<T: Table>(plan: &Plan<T>, keys: &[(usize, bool)]) -> String {
     keys.iter().map(key).collect::<Vec<_>>().join(", ")
 }
 
+/// The names of the demanded fields that are `wanted`, each with the kernel's name for it.
 fn fields_text<T: Table>(plan: &Plan<T>, wanted: impl Fn(&record::Field<T>) -> bool) -> String {
     let fields = plan.demand.fields.iter().filter_map(|&i| T::FIELDS.get(i));
     let text = |field: &record::Field<T>| match field.kernel {
@@ -79,6 +81,7 @@ fn fields_text<T: Table>(plan: &Plan<T>, wanted: impl Fn(&record::Field<T>) -> b
     fields.filter(|field| wanted(field)).map(text).collect::<Vec<_>>().join(", ")
 }
 
+/// The lookups that the plan fills before it reads: tables of their own, each read once.
 fn lookups_text<T: Table>(plan: &Plan<T>) -> String {
     let all = [
         (LookupId::Owners, "owners of sockets"),
@@ -116,6 +119,7 @@ pub fn expr_text<T: Table>(expr: &Expr) -> String {
     }
 }
 
+/// One comparison: field, operator, value. Several values are written with `in`, as the user would.
 fn test_text<T: Table>(test: &Test) -> String {
     let field = T::FIELDS.get(test.field);
     let name = field.map_or("?", |f| f.name);

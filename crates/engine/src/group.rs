@@ -25,10 +25,15 @@ pub(crate) struct Grouper {
     totals: Vec<Total>,
 }
 
+/// One group: where its key is packed, and how many rows it stands for.
 struct Group {
+    /// Hash of the packed key, so that growing the table packs nothing again.
     hash: u64,
+    /// Where the packed key begins.
     at: usize,
+    /// Bytes of the packed key.
     len: usize,
+    /// Rows.
     count: u64,
 }
 
@@ -42,6 +47,7 @@ struct Total {
 }
 
 impl Grouper {
+    /// Groups by the first `keys` cells of a row; `folds` says what happens to the others.
     pub(crate) fn new(keys: usize, folds: Vec<Fold>) -> Grouper {
         Grouper {
             keys,

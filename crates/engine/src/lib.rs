@@ -2,7 +2,7 @@
 //!
 //! Knows tables only by their field tables and sources only by the contract; it reads nothing, decodes nothing and
 //! writes no text. A command does: [`filter::parse`] and [`filter::bind`] the user's words, [`columns::resolve`] the
-//! columns, fill a [`Request`], make a [`Plan`] of it and [`Plan::run`] it. Start reading at [`run`](mod@run).
+//! columns, fill a [`PlanRequest`], make a [`Plan`] of it and [`Plan::run`] it. Start reading at [`run`](mod@run).
 #![forbid(unsafe_code)]
 
 mod answers;
@@ -29,7 +29,7 @@ pub use diff::{DiffSource, DiffState};
 pub use explain::{explain, expr_text};
 pub use filter::{Ast, FilterError};
 pub use nearest::nearest;
-pub use plan::{Fold, Plan, PlanError, Request, Sort};
+pub use plan::{Fold, Plan, PlanError, PlanRequest, Sort};
 pub use predicate::{BadPattern, Predicate};
 pub use rendered_rows::RenderedRows;
 pub use resolving_sink::{Names, ResolvingSink};

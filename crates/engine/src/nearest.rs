@@ -26,6 +26,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// How far `candidate` is from `word`; `None` if too far to have been meant.
 fn distance_to_propose(word: &str, candidate: &str) -> Option<usize> {
     if word.len() >= 3 && candidate.starts_with(word) {
         return Some(1);

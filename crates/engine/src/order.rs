@@ -14,10 +14,13 @@ const SLACK: usize = 1024;
 pub(crate) struct Sorter {
     /// Cells to compare, first one first: place and direction.
     order: Vec<(usize, bool)>,
+    /// Rows that are handed out at most.
     limit: Option<usize>,
     /// How many cells a row has.
     width: usize,
+    /// The cells of all rows that are kept.
     packed: PackedCells,
+    /// The rows that are kept, in the order in which they came.
     rows: Vec<Sorted>,
     /// The key of the row being added.
     key: Vec<u8>,

@@ -6,38 +6,56 @@
 
 use record::{Addr, OwnedValue, Owner, Value};
 
+/// The first byte of a packed cell. What follows depends on it; numbers and places are packed as [`tag::NUMBER`].
 mod tag {
+    /// Nothing follows, as after the next two.
     pub(super) const NULL: u8 = 0;
     pub(super) const FALSE: u8 = 1;
     pub(super) const TRUE: u8 = 2;
+    /// Eight bytes, big endian.
     pub(super) const NEGATIVE: u8 = 3;
+    /// Four octets.
     pub(super) const ADDR4: u8 = 4;
+    /// Sixteen octets.
     pub(super) const ADDR6: u8 = 5;
+    /// Length, then the bytes.
     pub(super) const TEXT: u8 = 6;
+    /// Place in [`super::SideTables::words`].
     pub(super) const WORD: u8 = 7;
+    /// Place of the first in [`super::SideTables::owners`], then how many.
     pub(super) const OWNERS: u8 = 8;
+    /// A packed address.
     pub(super) const END: u8 = 9;
+    /// A packed address, then the port in two bytes.
     pub(super) const END_WITH_PORT: u8 = 10;
+    /// Place in [`super::SideTables::lists`], then four bytes, big endian.
     pub(super) const BITS: u8 = 11;
+    /// Words from outside: length, then the bytes.
     pub(super) const OUTSIDE: u8 = 12;
+    /// Place in [`super::SideTables::words`].
     pub(super) const GUESS: u8 = 13;
+    /// Nanoseconds since 1970 as a number.
     pub(super) const TIME: u8 = 14;
+    /// A number.
     pub(super) const THOUSANDTHS: u8 = 15;
     /// Plus the number of bytes that follow, 0 to 8.
     pub(super) const NUMBER: u8 = 16;
+    /// Place in [`super::SideTables::nested`].
     pub(super) const NESTED: u8 = 32;
 }
 
 /// The arena.
 #[derive(Default)]
 pub(crate) struct PackedCells {
+    /// Packed cells, one after the other.
     bytes: Vec<u8>,
-    side: Side,
+    side: SideTables,
 }
 
 /// What packed cells refer to by place.
 #[derive(Default)]
-pub(crate) struct Side {
+pub(crate) struct SideTables {
+    /// Owners of all cells, one list after the other; equal lists are not looked for.
     owners: Vec<Owner>,
     /// Lists and objects; as owners, they are not looked for.
     nested: Vec<OwnedValue>,
@@ -47,7 +65,7 @@ pub(crate) struct Side {
     lists: Vec<&'static [&'static str]>,
 }
 
-impl Side {
+impl SideTables {
     /// Appends the packed form of `value` to `out`.
     pub(crate) fn pack(&mut self, value: &Value<'_>, out: &mut Vec<u8>) {
         match *value {
@@ -89,6 +107,7 @@ impl Side {
         }
     }
 
+    /// The kinds of values that few tables have, out of the way of the usual ones.
     fn pack_rare(&mut self, value: Value<'_>, out: &mut Vec<u8>) {
         match value {
             Value::Endpoint(addr, port) => {
@@ -143,6 +162,8 @@ impl Side {
     }
 }
 
+/// A number as its length and its bytes without leading zeros: small numbers take one or two bytes, and the order of
+/// the packed bytes is that of the numbers.
 fn pack_number(n: u64, out: &mut Vec<u8>) {
     let bytes = n.to_be_bytes();
     let skipped = n.leading_zeros() as usize / 8;
@@ -169,7 +190,7 @@ impl PackedCells {
     }
 
     /// For packing into a scratch buffer what may be looked up here.
-    pub(crate) fn side(&mut self) -> &mut Side {
+    pub(crate) fn side(&mut self) -> &mut SideTables {
         &mut self.side
     }
 
@@ -179,18 +200,18 @@ impl PackedCells {
     }
 
     /// Reads cells from `at` on, one a call.
-    pub(crate) fn read(&self, at: usize) -> Reader<'_> {
-        Reader { side: &self.side, rest: self.bytes.get(at..).unwrap_or(&[]) }
+    pub(crate) fn read(&self, at: usize) -> CellReader<'_> {
+        CellReader { side: &self.side, rest: self.bytes.get(at..).unwrap_or(&[]) }
     }
 }
 
 /// Reads packed cells.
-pub(crate) struct Reader<'k> {
-    side: &'k Side,
+pub(crate) struct CellReader<'k> {
+    side: &'k SideTables,
     rest: &'k [u8],
 }
 
-impl<'k> Reader<'k> {
+impl<'k> CellReader<'k> {
     /// The next cell; null past the end.
     pub(crate) fn cell(&mut self) -> Value<'k> {
         self.try_cell().unwrap_or(Value::Null)
@@ -249,29 +270,34 @@ impl<'k> Reader<'k> {
         })
     }
 
+    /// A place in one of the side tables.
     fn place(&mut self) -> Option<usize> {
         let tag = self.byte()?;
         usize::try_from(self.number(tag)?).ok()
     }
 
+    /// The number whose tag was just read.
     fn number(&mut self, tag: u8) -> Option<u64> {
         let len = usize::from(tag.checked_sub(tag::NUMBER)?);
         let bytes = self.take(len)?;
         Some(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
     }
 
+    /// The next byte; `None` at the end.
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(*first)
     }
 
+    /// The next bytes; `None` if there are fewer.
     fn take(&mut self, len: usize) -> Option<&'k [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
+    /// The next bytes as an array.
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }

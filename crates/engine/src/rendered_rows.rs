@@ -1,50 +1,54 @@
-//! The rows of a round as they were read and as they were written: what comes again, byte for byte, is written again
-//! and neither decoded nor filtered nor made into text. One field may stand beside the bytes (a time that is left): texts
-//! then lack its cell, and it alone is made anew.
+//! Rows of one round of `--watch` kept for the next one: the bytes that were read and the text that was written.
 //!
-//! Most sockets of a host do nothing between two rounds of `--watch`. The kernel walks its tables in an order that
-//! changes only where sockets come and go, so a row is looked for where the last one was found, and a little further.
-//! Knows nothing of what the bytes mean.
+//! A row whose bytes are the same in the next round gets the same text: it is neither decoded nor filtered nor
+//! formatted again. One field may change without the bytes, such as the time that is left of an entry: then the kept
+//! text has a hole in the place of its cell, and only that cell is formatted.
+//!
+//! Most sockets of a host do nothing between two rounds. The kernel walks its tables in an order that changes only
+//! where rows come and go, so a row is searched from the place where the last one was found, over `AHEAD` rows. This
+//! module does not know what the bytes mean.
 
 use record::{Hole, RowBytes, Rules, Value};
 
-/// Bytes kept at most; about 160 go for a socket. Rows behind that are decoded and written as in the first round.
+/// Most bytes that are kept; a socket takes about 160. Rows beyond are decoded and formatted in every round.
 pub const BYTES_MAX: usize = 128 << 20;
 
-/// How far a row is looked for behind the one found last: so many may have gone between two that stayed. Rows come in
-/// the order of a hash, so even where every other socket has gone, gaps of this size are rare.
+/// Rows that are searched after the one found last: so many may have gone between two that stayed. Rows come in the
+/// order of a hash, so even where every other socket has gone, gaps of this size are rare.
 const AHEAD: usize = 32;
 
-/// Free space that is not worth a tidying.
+/// Free space in bytes below which the memory is not compacted.
 const WASTE: usize = 1 << 16;
 
-/// Length of the text of a row that did not pass the filter.
+/// Stands for the length of the text of a row that did not pass the filter, and has none.
 const FILTERED: u16 = u16::MAX;
 
 /// One row. Its bytes and, behind them, its text lie in [`RenderedRows::bytes`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Half of [`RowBytes::key`]: only where to look, the bytes decide.
+    /// Upper half of [`RowBytes::key`]. A first test only: the bytes decide.
     key: u32,
     tag: u32,
     at: u32,
     rules: u16,
     bytes: u16,
     text: u16,
-    /// Where in the text a cell is missing, if one is.
+    /// Offset in the text at which a cell is missing, if one is.
     hole: u16,
 }
 
 impl Kept {
+    /// Bytes of the text; 0 for a row that did not pass the filter.
     fn text_len(self) -> usize {
         if self.text == FILTERED { 0 } else { usize::from(self.text) }
     }
 
+    /// Bytes that the row takes in [`RenderedRows::bytes`].
     fn len(self) -> usize {
         usize::from(self.bytes) + self.text_len()
     }
 
-    /// What its number was, see [`record::RowCache::set_tag`].
+    /// The number that the source gave the row, see [`record::RowCache::set_tag`].
     pub(crate) fn tag(self) -> u32 {
         self.tag
     }
@@ -52,32 +56,38 @@ impl Kept {
 
 /// A row that was asked for and is not known: it will be decoded now.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Pending {
     key: u32,
     rules: Rules,
     /// Bytes of it at the beginning of [`RenderedRows::fresh`].
     bytes: usize,
-    /// Where it stood in the round before, with other bytes, and how many of them.
+    /// Where the row stood in the round before, when its bytes were others: offset and length of the free space.
     room: Option<(u32, usize)>,
 }
 
 /// What is remembered from round to round. One belongs to one plan and one sink.
 #[derive(Debug)]
 pub struct RenderedRows {
+    /// Most bytes that are kept.
     bytes_max: usize,
+    /// The bytes and texts of all rows. Places that became free are used again only by the row that had them.
     bytes: Vec<u8>,
-    /// Some row had no room in this round.
+    /// True if a row of this round found no room.
     is_full: bool,
+    /// The rows of the round before, in their order.
     before: Vec<Kept>,
+    /// The rows of this round so far.
     now: Vec<Kept>,
     /// Bytes of the rows in `now`.
     live: usize,
-    /// Place in `before` behind the row found last.
+    /// Index in `before` after the row found last.
     cursor: usize,
+    /// The few different rules by which bytes are compared; a row has a place in this list.
     rules: Vec<Rules>,
-    /// The column that all texts lack.
+    /// The column whose cell all texts lack.
     hole_column: Option<usize>,
-    asked: Option<Asked>,
+    /// The row that is being decoded because its bytes were not known.
+    asked: Option<Pending>,
     /// The bytes of `asked`, then its text.
     fresh: Vec<u8>,
 }
@@ -106,12 +116,14 @@ impl RenderedRows {
         }
     }
 
-    /// Forgets everything: what rows are made of, beside their own bytes, has changed (a namespace's name).
+    /// Forgets everything. To be called when something that rows show besides their own bytes has changed, such as the
+    /// name of a namespace.
     pub fn clear(&mut self) {
         *self = RenderedRows::with_bytes(self.bytes_max);
     }
 
-    /// A new round begins; what was not there in the last one is forgotten.
+    /// Begins a round. Rows that did not come in the last one are forgotten, and the memory is compacted if much of it
+    /// is free.
     pub(crate) fn begin(&mut self) {
         std::mem::swap(&mut self.before, &mut self.now);
         self.now.clear();
@@ -124,7 +136,7 @@ impl RenderedRows {
         self.is_full = false;
     }
 
-    /// From this round on, and before its first row: texts lack the cell of this column.
+    /// Makes texts lack the cell of this column. Called before the first row of a round; a change forgets everything.
     pub(crate) fn set_hole_column(&mut self, column: Option<usize>) {
         if self.hole_column != column {
             *self = RenderedRows { hole_column: column, ..RenderedRows::with_bytes(self.bytes_max) };
@@ -136,13 +148,13 @@ impl RenderedRows {
         self.hole_column
     }
 
-    /// The cell that this row's text lacks, with what it is now.
+    /// The hole in the text of this row, with the value that it has now.
     #[inline]
     pub(crate) fn hole<'v>(&self, kept: Kept, value: Value<'v>) -> Option<Hole<'v>> {
         self.hole_column.map(|column| Hole { column, at: kept.hole.into(), value })
     }
 
-    /// Rows in their order, without gaps.
+    /// Compacts the memory: rows in their order, without gaps.
     fn tidy(&mut self, live: usize) {
         let mut tidied = Vec::with_capacity(live);
         for kept in &mut self.before {
@@ -154,8 +166,8 @@ impl RenderedRows {
         self.bytes.shrink_to_fit();
     }
 
-    /// The row, if it was there in the round before and is the same: from now on it is of this round. Otherwise what is
-    /// put into [`RenderedRows::fresh`] behind its bytes may be kept for it.
+    /// Finds a row with the same bytes in the round before, and takes it over into this round. For any other row the
+    /// caller may format its text into [`RenderedRows::fresh`] and keep it with [`RenderedRows::keep`].
     #[inline]
     pub(crate) fn look(&mut self, row: RowBytes<'_>) -> Option<Kept> {
         let key = (row.key >> 32) as u32;
@@ -176,7 +188,7 @@ impl RenderedRows {
         }
         self.fresh.clear();
         self.fresh.extend_from_slice(row.bytes);
-        self.asked = Some(Asked { key, rules: row.rules, bytes: row.bytes.len(), room });
+        self.asked = Some(Pending { key, rules: row.rules, bytes: row.bytes.len(), room });
         None
     }
 
@@ -188,20 +200,20 @@ impl RenderedRows {
         (kept.text != FILTERED).then(text)
     }
 
-    /// Where the text of the row that was asked for goes; `None` if nobody asked.
+    /// The buffer for the text of the row that was looked for and not found; `None` if there is no such row.
     #[inline]
     pub(crate) fn fresh(&mut self) -> Option<&mut Vec<u8>> {
         self.asked.is_some().then_some(&mut self.fresh)
     }
 
-    /// The row that was asked for is not to be known again.
+    /// Does not keep the row that was looked for and not found.
     #[inline]
     pub(crate) fn invalidate(&mut self) {
         self.asked = None;
     }
 
-    /// The row that was asked for is to be known again, with `tag`, if there is room; `passed` is where in its text a cell
-    /// is missing, or `None` if it did not pass the filter.
+    /// Keeps the row that was looked for and not found, with `tag`, if there is room. `passed` is the offset of the
+    /// hole in its text, or `None` if it did not pass the filter.
     pub(crate) fn keep(&mut self, tag: u32, passed: Option<usize>) {
         let Some(asked) = self.asked.take() else { return };
         let text = if passed.is_some() { self.fresh.len() - asked.bytes } else { FILTERED.into() };
@@ -217,7 +229,7 @@ impl RenderedRows {
         self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, hole });
     }
 
-    /// Puts `fresh` where the row was before, if it fits, else behind everything.
+    /// Copies `fresh` to where the row was before, if it fits, else to the end. Returns the offset.
     fn put(&mut self, room: Option<(u32, usize)>) -> Option<u32> {
         let fits = room.filter(|(_, len)| self.fresh.len() <= *len);
         if let Some((at, _)) = fits {
@@ -234,7 +246,7 @@ impl RenderedRows {
         Some(at)
     }
 
-    /// There are two or three: listeners, connections.
+    /// The index of `rules`. There are two or three different ones: listeners, connections.
     fn number_of(&mut self, rules: Rules) -> Option<u16> {
         let known = self.rules.iter().rposition(|known| *known == rules);
         let at = known.unwrap_or_else(|| {

@@ -29,10 +29,10 @@ pub trait Names {
 
 /// A sink that holds rows back until their addresses have names, then hands them on with the names in their place.
 ///
-/// In an address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none; in a column
-/// of addresses with ports, `Value::Bytes` of both, as `name:port`. When
-/// [`HELD_BYTES_MAX`] is reached, what waits goes out with the names known by then, the rest of the round follows
-/// without waiting, and the accounting says so.
+/// In an address column the sink behind gets `Value::Bytes` for a name and `Value::Addr` where there is none; in a
+/// column of addresses with ports, `Value::Bytes` of both, as `name:port`. When [`HELD_BYTES_MAX`] is reached, what
+/// waits goes out with the names known by then, the rest of the round follows without waiting, and the accounting says
+/// so.
 pub struct ResolvingSink<'s> {
     inner: &'s mut dyn Sink,
     names: &'s mut dyn Names,
@@ -70,6 +70,7 @@ impl<'s> ResolvingSink<'s> {
         }
     }
 
+    /// Asks for the name of the address in a cell, if it has one.
     fn ask(&mut self, cell: Option<&Value<'_>>) {
         let Some(&(Value::Addr(addr) | Value::Endpoint(addr, _))) = cell else { return };
         let hash = self.hasher.hash_one(addr);

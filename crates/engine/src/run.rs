@@ -1,54 +1,59 @@
 //! Running a plan: one source, one pass, one sink. Start reading at [`Plan::run`].
 //!
-//! Everything that a native command shows goes through this file, so it tells the whole story of a row:
+//! Everything that a native command shows goes through this module. The way of a row:
 //!
-//! 1. The source is asked (`offer`) which parts of the filter it does itself. The parts it does exactly are not
-//!    tested again; the others, and those it only narrows, are.
-//! 2. The source calls us with each row. The row borrows the source's receive buffer and is gone when we return.
-//! 3. What is left of the filter is tested. No allocation, no text.
-//! 4. The planned cells are read from the row. They still borrow it.
-//! 5. They go to the sink at once (streaming), or are packed into an arena (`--sort`), or are counted into a group
-//!    (`--by`).
-//! 6. After the last row the order is made, the kept rows or the groups go to the sink, and the row counts are closed.
+//! 1. The source offers ([`Scan::offer`]) which parts of the filter it does itself. The engine does not test the parts
+//!    that the source does exactly; it tests the others, and those that the source only narrows.
+//! 2. The source calls the engine with each row. The row borrows the source's receive buffer and is gone afterwards.
+//! 3. The rest of the filter is tested (`gate`). No allocation, no text.
+//! 4. The planned cells are read from the row (`cells`). They still borrow it.
+//! 5. They go to the sink at once (streaming, `output`), or are packed into an arena (`--sort`), or are counted into a
+//!    group (`--by`).
+//! 6. After the last row the kept rows or the groups are put in order and go to the sink, and the row counts are
+//!    closed.
+//!
+//! Variants of this way have their own files: rounds whose unchanged rows are written again (`cached`), streams that
+//! the user ends (`follow`), typed rows for callers that write them themselves (`typed_rows`).
 //!
 //! # The row counts
 //!
 //! Every row that the source handed out ends in exactly one place:
 //!
-//! | book | rows |
+//! | count | rows |
 //! |---|---|
 //! | `emitted` | reached the sink as themselves |
 //! | `filtered` | did not pass what was left of the filter (what the kernel filtered was never seen) |
 //! | `grouped` | were counted into a group |
-//! | `cut` | passed, but lie behind `--limit` or behind the point where the reader of the output went away |
+//! | `cut` | passed, but come after `--limit` or after the reader of the output went away |
 //! | `duplicates`, `failed` | the source's own: came twice, could not be decoded; also `failed`: could not be written |
 //!
 //! `seen` is counted by the source, where rows come from the kernel, and must be their sum: where it is not, the run is
 //! incomplete and says so ([`Accounting::compare`]). Lines that show a group are *results*, not rows: they are in no
-//! book, so that with `--by` `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit
+//! count, so that with `--by` `emitted` is 0 and `grouped` tells how many rows the groups stand for. When a limit
 //! without an order is reached, the source is stopped: the rows it did not read are not known and therefore not `cut`.
 mod cached;
+mod cells;
 mod follow;
+mod gate;
 mod outcome;
+mod output;
 mod typed_rows;
 
 use crate::answers::add_gap;
 use crate::group::Grouper;
 use crate::order::Sorter;
 use crate::plan::{Grouping, Plan, Work};
-use crate::predicate::ResidualFilter;
 use crate::rendered_rows::RenderedRows;
-use record::{Accounting, Columns, Get, Lookups, Next, Round, Scan, Sink, SinkError, Source, Table, Value};
+use cells::{fill, recycled};
+use gate::{Gate, Pass};
+use output::Out;
+use record::{Accounting, Lookups, Next, Round, Scan, Sink, SinkError, Source, Table, Value};
 use std::mem;
 
 pub use cached::CachedPlan;
 pub use follow::RenewedLookups;
 pub use outcome::{Ended, Run, RunError};
 pub use typed_rows::Disposition;
-
-/// How many rows may pass between two looks at `stop`. A look is a call and an atomic load; rows come at 10 million
-/// a second at best, so even this many are a few microseconds.
-const ROWS_BETWEEN_LOOKS: u64 = 64;
 
 impl<T: Table> Plan<T> {
     /// Reads `source` once and hands the result to `sink`: `begin`, every row, `end`.
@@ -95,18 +100,13 @@ impl<T: Table> Plan<T> {
         mut out: Out<'_>,
         rendered: Option<&mut RenderedRows>,
     ) -> Result<Run, RunError> {
-        let mut pass = Pass::new();
-        // Nobody wants a row: nobody shall read one.
-        let mut from_source = if self.limit == Some(0) {
-            pass.ended = Ended::Limit;
-            Accounting::default()
-        } else {
-            match (&self.work, rendered) {
-                (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
-                (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
-                (Work::Sort(keys), _) => self.sorted(keys, scan, gate, &mut out, &mut pass)?,
-                (Work::Group(how), _) => self.grouped(how, scan, gate, &mut out, &mut pass)?,
-            }
+        let mut pass = Pass::new(self.limit);
+        let mut from_source = match (&self.work, rendered) {
+            _ if pass.ended == Ended::Limit => Accounting::default(),
+            (Work::Stream, Some(rendered)) => self.stream_cached(scan, gate, &mut out, &mut pass, rendered)?,
+            (Work::Stream, None) => self.stream(scan, gate, &mut out, &mut pass)?,
+            (Work::Sort(keys), _) => self.sorted(keys, scan, gate, &mut out, &mut pass)?,
+            (Work::Group(how), _) => self.grouped(how, scan, gate, &mut out, &mut pass)?,
         };
         add_gap(gate.gap.as_deref(), &mut from_source);
         self.close(out, pass, from_source)
@@ -122,23 +122,29 @@ impl<T: Table> Plan<T> {
     ) -> Result<Accounting, RunError> {
         // One vector for all rows, see `recycled`.
         let mut spare = vec![Value::Null; self.cells.len()];
-        let limit = self.limit.unwrap_or(u64::MAX);
-        let from_source = scan.run(&mut |row| {
-            if !gate.admits(row, pass) {
-                return pass.next();
-            }
-            let mut cells = mem::take(&mut spare);
-            fill(&self.cells, row, gate.lookups, &mut cells);
-            // The answer is in `pass`, too.
-            let _ = out.row(&cells, pass);
-            spare = recycled(cells);
-            if pass.stats.emitted >= limit && pass.ended == Ended::Whole {
-                // No order is asked for, so the first rows are as good as any: the source need not go on.
-                pass.ended = Ended::Limit;
-            }
-            pass.next()
-        });
+        let from_source = scan.run(&mut |row| self.write_row(row, gate, out, pass, &mut spare));
         from_source.map_err(RunError::Source)
+    }
+
+    /// Writes a row that passes the gate.
+    #[inline]
+    fn write_row(
+        &self,
+        row: &T::Row<'_>,
+        gate: &Gate<'_, T>,
+        out: &mut Out<'_>,
+        pass: &mut Pass,
+        spare: &mut Vec<Value<'static>>,
+    ) -> Next {
+        if gate.admits(row, pass) {
+            let mut cells = mem::take(spare);
+            fill(&self.cells, row, gate.lookups, &mut cells);
+            // What the sink answers is in `pass`, too.
+            let _ = out.row(&cells, pass);
+            *spare = recycled(cells);
+            pass.check_limit();
+        }
+        pass.next()
     }
 
     /// Rows are kept until the last has come.
@@ -236,158 +242,6 @@ impl<T: Table> Plan<T> {
         }
         Ok(Run { stats, ended })
     }
-}
-
-/// What stands between the source and the cells.
-struct Gate<'g, T: Table> {
-    residual: ResidualFilter<'g, T>,
-    /// What the filter asks that the backend does not tell.
-    gap: Option<String>,
-    lookups: &'g Lookups<'g>,
-    stop: &'g dyn Fn() -> bool,
-}
-
-impl<T: Table> Gate<'_, T> {
-    /// True if the row passes; counts it either way.
-    fn admits(&self, row: &T::Row<'_>, pass: &mut Pass) -> bool {
-        self.count(pass);
-        let passes = self.residual.matches(row, self.lookups);
-        pass.stats.filtered += u64::from(!passes);
-        passes
-    }
-
-    /// Counts a row, and looks now and then whether the run shall end.
-    #[inline]
-    fn count(&self, pass: &mut Pass) {
-        if pass.handed % ROWS_BETWEEN_LOOKS == 0 && (self.stop)() {
-            pass.ended = Ended::Stopped;
-        }
-        pass.handed += 1;
-    }
-}
-
-/// The state of one run.
-struct Pass {
-    stats: Accounting,
-    /// Rows that the source handed out.
-    handed: u64,
-    ended: Ended,
-}
-
-impl Pass {
-    fn new() -> Pass {
-        Pass { stats: Accounting::default(), handed: 0, ended: Ended::Whole }
-    }
-
-    /// Adds what became of the rows that the source handed out to what the source counted itself, and compares.
-    fn settle(&self, stats: &mut Accounting) {
-        stats.emitted = self.stats.emitted;
-        stats.filtered += self.stats.filtered;
-        stats.grouped += self.stats.grouped;
-        stats.cut = self.stats.cut;
-        stats.failed += self.stats.failed;
-        stats.compare();
-    }
-
-    /// What the source is told.
-    fn next(&self) -> Next {
-        if self.ended == Ended::Whole { Next::More } else { Next::Stop }
-    }
-}
-
-/// The sink with its first fault.
-struct Out<'s> {
-    sink: &'s mut dyn Sink,
-    columns: &'s Columns,
-    round: Option<Round>,
-    begun: bool,
-    fault: Option<SinkError>,
-}
-
-impl Out<'_> {
-    /// Writes a row and counts it. After `Stop` nothing more is to be written.
-    fn row(&mut self, cells: &[Value<'_>], pass: &mut Pass) -> Next {
-        self.put(pass, |sink| sink.row(cells))
-    }
-
-    /// The same for a row that `write` writes.
-    #[inline]
-    fn put(&mut self, pass: &mut Pass, write: impl FnOnce(&mut dyn Sink) -> Result<Next, SinkError>) -> Next {
-        let begun = if self.begun { Ok(()) } else { self.begin() };
-        match begun.and_then(|()| write(&mut *self.sink)) {
-            Ok(next) => {
-                pass.stats.emitted += 1;
-                if next == Next::Stop {
-                    pass.ended = Ended::Closed;
-                }
-                next
-            }
-            Err(fault) => {
-                // A reader that went away has cut the table off; anything else is a row that could not be written.
-                match fault {
-                    SinkError::Closed => pass.stats.cut += 1,
-                    SinkError::Io(_) => pass.stats.failed += 1,
-                }
-                pass.ended = Ended::Closed;
-                self.fault = Some(fault);
-                Next::Stop
-            }
-        }
-    }
-
-    fn begin(&mut self) -> Result<(), SinkError> {
-        if self.begun {
-            return Ok(());
-        }
-        self.begun = true;
-        self.sink.begin(self.columns, self.round)
-    }
-
-    fn end(&mut self, stats: &Accounting) {
-        let ended = self.begin().and_then(|()| self.sink.end(stats));
-        self.fault = ended.err();
-    }
-}
-
-/// Reads the planned cells of a row into their places.
-///
-/// Each is written where it stays. Pushing them would make each on the stack and copy it, and the copy of a value just
-/// written in parts waits for those parts (a failed store forwarding): 52 instead of 28 ns for nine cells.
-#[inline]
-fn fill<'r, T: Table>(plan: &[Get<T>], row: &'r T::Row<'_>, lookups: &Lookups<'r>, cells: &mut [Value<'r>]) {
-    for (place, get) in cells.iter_mut().zip(plan) {
-        *place = cell(get, row, lookups);
-    }
-}
-
-#[inline]
-fn cell<'r, T: Table>(get: &Get<T>, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
-    match *get {
-        Get::Own(get) => get(row),
-        Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
-        Get::Owners { key, part } => match (lookups.owners(key(row)), part) {
-            ([], _) => Value::Null,
-            (owners, None) => Value::Owners(owners),
-            ([first, ..], Some(part)) => part(first),
-        },
-        Get::OwnersJoined { key, of, orphan, lookup } => {
-            let key = key(row);
-            let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
-            lookups.value(lookup, found)
-        }
-    }
-}
-
-/// The same vector, all null, for cells of another lifetime.
-///
-/// Cells borrow a row that lives as long as one call, so a vector of them cannot outlive the call, although its memory
-/// could. Mapped to nulls its items borrow nothing. The standard library collects such a map in place, which keeps the
-/// allocation; should it ever stop doing so, that costs an allocation a row and no correctness, and the test
-/// `streaming_allocates_nothing` would tell. Measured: below 1 ns, less than an array on the stack for the usual case
-/// and a vector for wide ones.
-#[inline]
-fn recycled(cells: Vec<Value<'_>>) -> Vec<Value<'static>> {
-    cells.into_iter().map(|_| Value::Null).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::filter;
-use crate::plan::{Plan, Request};
+use crate::plan::{Plan, PlanRequest};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
@@ -41,7 +41,7 @@ pub(crate) struct CannedScan<'c>(pub(crate) &'c Canned);
 
 impl Scan<Sockets> for CannedScan<'_> {
     fn offer(&self) -> Offer {
-        Offer { door: "canned", pushed: self.0.pushed.clone(), ..Offer::default() }
+        Offer { backend: "canned", pushed: self.0.pushed.clone(), ..Offer::default() }
     }
 
     fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
@@ -190,15 +190,15 @@ pub(crate) fn field(name: &str) -> usize {
     field_index::<Sockets>(name).unwrap()
 }
 
-pub(crate) fn request(columns: &[&str], filter: &str) -> Request {
-    Request {
+pub(crate) fn request(columns: &[&str], filter: &str) -> PlanRequest {
+    PlanRequest {
         columns: columns.iter().map(|name| field(name)).collect(),
         conjuncts: filter::conjuncts::<Sockets>(filter).unwrap(),
-        ..Request::default()
+        ..PlanRequest::default()
     }
 }
 
-pub(crate) fn plan(request: Request) -> Plan<Sockets> {
+pub(crate) fn plan(request: PlanRequest) -> Plan<Sockets> {
     Plan::new(request).unwrap()
 }
 

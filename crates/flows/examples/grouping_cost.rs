@@ -59,7 +59,8 @@ fn measure(flows: u32) {
         Next::More
     });
     println!(
-        "{:>9} flows of {connections} sockets: {:>5.1} ns a socket, {:>5.1} bytes a flow, {:>6.1} ms to sort and hand out",
+        "{:>9} flows of {connections} sockets: {:>5.1} ns a socket, {:>5.1} bytes a flow, {:>6.1} ms to sort and hand \
+         out",
         grouping.len(),
         grouped.as_nanos() as f64 / f64::from(SOCKETS),
         bytes as f64 / grouping.len() as f64,

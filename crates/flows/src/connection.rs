@@ -5,7 +5,7 @@ use record::{Proto, State};
 
 /// What the kernel counts of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct ConnectionCounters {
     /// Bytes received, bytes sent, segments retransmitted, and with `--watch` bytes received and sent per second; each
     /// where it is known.
     pub(crate) sums: [Option<u64>; 5],
@@ -25,7 +25,7 @@ pub(crate) struct Connection {
     pub(crate) peer: Endpoint,
     pub(crate) recv_q: u32,
     pub(crate) send_q: u32,
-    pub(crate) counters: Option<Counters>,
+    pub(crate) counters: Option<ConnectionCounters>,
 }
 
 impl Connection {
@@ -37,7 +37,7 @@ impl Connection {
             let sums = [info.bytes_received(), info.bytes_sent(), info.total_retrans().map(u64::from)];
             let rates = [rate.and_then(Rate::bytes_in_per_s), rate.and_then(Rate::bytes_out_per_s)];
             let ([bytes_in, bytes_out, retrans], [in_per_s, out_per_s]) = (sums, rates);
-            Counters {
+            ConnectionCounters {
                 sums: [bytes_in, bytes_out, retrans, in_per_s, out_per_s],
                 rtt_us: info.rtt_us().unwrap_or(0),
                 min_rtt_us: info.min_rtt_us().unwrap_or(u32::MAX),

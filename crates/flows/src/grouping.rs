@@ -2,8 +2,8 @@
 
 use crate::Verdict;
 use crate::chunks::Chunks;
-use crate::connection::{Connection, Counters};
-use crate::holders::{HOLDERS_MAX, Holders, nobody};
+use crate::connection::{Connection, ConnectionCounters};
+use crate::owner_lists::{OWNERS_MAX, OwnerLists, nobody};
 use crate::packed::{Key, Kind, NONE, Packed, narrow};
 use crate::tally::Tally;
 use foldhash::fast::RandomState;
@@ -21,7 +21,7 @@ pub(crate) struct OtherEnd<'o> {
     pub(crate) owners: &'o [Owner],
 }
 
-/// What only some flows have: bytes that wait, sums that were asked for, holders of the other end.
+/// What only some flows have: bytes that wait, sums that were asked for, owners of the other end.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     recv_q: u64,
@@ -33,8 +33,8 @@ struct Sums {
     rates: u32,
     /// Index of its round-trip times, or [`NONE`].
     rtts: u32,
-    /// Index of the first holder of the other end, or [`NONE`].
-    peer_holders: u32,
+    /// Index of the first owner of the other end, or [`NONE`].
+    peer_first_owner: u32,
 }
 
 impl Default for Sums {
@@ -47,7 +47,7 @@ impl Default for Sums {
             retrans: None,
             rates: NONE,
             rtts: NONE,
-            peer_holders: NONE,
+            peer_first_owner: NONE,
         }
     }
 }
@@ -65,7 +65,7 @@ struct Rtts {
 impl Rtts {
     const NONE: Rtts = Rtts { sum: 0, connections: 0, max: 0, min: u32::MAX };
 
-    fn add(&mut self, counters: &Counters) {
+    fn add(&mut self, counters: &ConnectionCounters) {
         self.sum = self.sum.saturating_add(counters.rtt_us.into());
         self.connections = self.connections.saturating_add(1);
         self.max = self.max.max(counters.rtt_us);
@@ -87,7 +87,7 @@ impl Rtts {
 /// The flows of the connections added so far.
 ///
 /// 36 bytes a flow of IPv4 and 5 to 10 of index; 34 more where an address is IPv6, 72 where bytes wait in a queue or
-/// were asked for or the other end has holders, 24 where round-trip times are known, 28 for each holder. Nothing is
+/// were asked for or the other end has owners, 24 where round-trip times are known, 28 for each owner. Nothing is
 /// kept of a connection. A connection costs one hash and one probe.
 pub struct Grouping {
     index: HashTable<u32>,
@@ -107,7 +107,7 @@ pub struct Grouping {
     rates: Chunks<[Option<u64>; 2]>,
     /// Round-trip times of flows that have them.
     rtts: Chunks<Rtts>,
-    holders: Holders,
+    owners: OwnerLists,
     /// Connections whose flows are looked for together.
     waiting: Vec<Waiting>,
     connections: u64,
@@ -140,7 +140,7 @@ impl Default for Grouping {
             sums: Chunks::new(),
             rates: Chunks::new(),
             rtts: Chunks::new(),
-            holders: Holders::new(),
+            owners: OwnerLists::new(),
             waiting: Vec::new(),
             connections: 0,
             // A peer chooses its address and port: an unseeded hash could be made to collide.
@@ -181,12 +181,12 @@ impl Grouping {
         self.sums.clear();
         self.rates.clear();
         self.rtts.clear();
-        self.holders.clear();
+        self.owners.clear();
         self.waiting.clear();
         self.connections = 0;
     }
 
-    /// Adds one connection with its direction and its holders.
+    /// Adds one connection with its direction and its owners.
     #[inline]
     pub fn add(&mut self, row: &Socket<'_>, verdict: Verdict, owners: &[Owner]) {
         self.add_connection(&Connection::of(row), verdict, owners, None);
@@ -241,12 +241,12 @@ impl Grouping {
         }
         for owner in owners {
             let flow = self.flows.get_mut(at);
-            flow.holders = self.holders.add(flow.holders, owner);
+            flow.first_owner = self.owners.add(flow.first_owner, owner);
         }
         for owner in other.iter().flat_map(|other| other.owners) {
-            let first = self.sums(at).peer_holders;
-            let first = self.holders.add(first, owner);
-            self.sums(at).peer_holders = first;
+            let first = self.sums(at).peer_first_owner;
+            let first = self.owners.add(first, owner);
+            self.sums(at).peer_first_owner = first;
         }
     }
 
@@ -314,7 +314,7 @@ impl Grouping {
             netns: key.netns,
             counts: Tally::EMPTY.counts,
             sums: NONE,
-            holders: NONE,
+            first_owner: NONE,
             ports: key.ports,
             kind: key.kind,
             states: Tally::EMPTY.states,
@@ -354,7 +354,7 @@ impl Grouping {
         }
     }
 
-    fn add_rtt(&mut self, at: u32, counters: &Counters) {
+    fn add_rtt(&mut self, at: u32, counters: &ConnectionCounters) {
         let mut place = self.sums(at).rtts;
         if place == NONE {
             place = self.rtts.push(Rtts::NONE);
@@ -416,11 +416,11 @@ impl Grouping {
     fn emit_one(&self, flow: &Packed, each: &mut dyn for<'r, 'b> FnMut(&'r Flow<'b>) -> Next) -> Next {
         let key = unpacked(flow, &self.pairs);
         let states = flow.tally().expand(&self.spill);
-        let mut owners = [nobody(); HOLDERS_MAX];
-        let len = self.holders.list(flow.holders, &mut owners);
+        let mut owners = [nobody(); OWNERS_MAX];
+        let len = self.owners.list(flow.first_owner, &mut owners);
         let sums = if flow.sums == NONE { Sums::default() } else { *self.sums.get(flow.sums) };
-        let mut peer_owners = [nobody(); HOLDERS_MAX];
-        let peers = self.holders.list(sums.peer_holders, &mut peer_owners);
+        let mut peer_owners = [nobody(); OWNERS_MAX];
+        let peers = self.owners.list(sums.peer_first_owner, &mut peer_owners);
         let rates = if sums.rates == NONE { [None; 2] } else { *self.rates.get(sums.rates) };
         let port = |folded: bool, port: u16| if folded { None } else { Some(port) };
         let (netns_id, peer_netns_id) = self.netns[key.netns as usize];

@@ -11,26 +11,26 @@
 //!
 //! # Several namespaces
 //! The two ends of a connection inside one namespace are two flows. If those of all namespaces are read
-//! ([`Options::homes`]), the two ends of a connection between two of them are one flow, seen by the end that opened it
-//! (direction `out`), with the holders of both, provided that no third socket on the host has the same two addresses
-//! and ports. Addresses that were translated on the way (NAT) are not followed.
+//! ([`FlowOptions::netns_addresses`]), the two ends of a connection between two of them are one flow, seen by the end
+//! that opened it (direction `out`), with the owners of both, provided that no third socket on the host has the same
+//! two addresses and ports. Addresses that were translated on the way (NAT) are not followed.
 //!
 //! # The row counts
 //! Two kinds of rows are met on the way, and each is in one place. Of the sockets that the second step saw, those
-//! in a flow are `grouped`, the others (tested false, or no connection) `filtered`; `failed`, `duplicates` and `lost` are
-//! what their source says. The flows handed out are counted in `seen` as well and nowhere else: what becomes of them
-//! (`emitted`, `filtered`, `cut`) is for the caller to add, and then the row counts balance. The listeners of the first
-//! step are read to know, not to show, and are not counted.
+//! in a flow are `grouped`, the others (tested false, or no connection) `filtered`; `failed`, `duplicates` and `lost`
+//! are what their source says. The flows handed out are counted in `seen` as well and nowhere else: what becomes of
+//! them (`emitted`, `filtered`, `cut`) is for the caller to add, and then the row counts balance. The listeners of the
+//! first step are read to know, not to show, and are not counted.
 #![forbid(unsafe_code)]
 
 mod chunks;
 mod connection;
 mod direction;
 mod grouping;
-mod holders;
-mod homes;
 mod listeners;
 mod mirror;
+mod netns_addresses;
+mod owner_lists;
 mod packed;
 mod source;
 mod steps;
@@ -38,10 +38,10 @@ mod tally;
 
 pub use direction::{Ephemeral, Ranges, Verdict, direction, direction_of_lstf};
 pub use grouping::Grouping;
-pub use holders::HOLDERS_MAX;
-pub use homes::Homes;
 pub use listeners::{Listeners, Service};
-pub use source::{Conjunct, FlowSource, Options, Rule};
+pub use netns_addresses::NetnsAddresses;
+pub use owner_lists::OWNERS_MAX;
+pub use source::{Conjunct, FlowOptions, FlowSource, Rule};
 
 use record::rows::Socket;
 use record::{Proto, State};

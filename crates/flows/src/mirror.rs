@@ -5,7 +5,7 @@
 //! socket of the host has the same two ends. Equal private addresses in unrelated namespaces make a third, or no
 //! mirror at all. What was translated on its way (NAT) has different ends on each side and stays two flows.
 
-use crate::connection::{Connection, Counters};
+use crate::connection::{Connection, ConnectionCounters};
 use crate::direction::by_ports;
 use crate::grouping::{Grouping, OtherEnd};
 use crate::packed::NONE;
@@ -53,7 +53,7 @@ pub(crate) struct Settled {
 /// The ends that wait.
 pub(crate) struct Mirrors<'l> {
     waiting: Vec<Waiting<'l>>,
-    counters: Vec<Counters>,
+    counters: Vec<ConnectionCounters>,
     /// The first end of each connection.
     index: HashTable<u32>,
     seed: RandomState,

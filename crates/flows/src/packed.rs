@@ -75,8 +75,8 @@ pub(crate) struct Packed {
     pub(crate) counts: [u32; 2],
     /// Index of its queues and sums, or [`NONE`].
     pub(crate) sums: u32,
-    /// Index of its first holder, or [`NONE`].
-    pub(crate) holders: u32,
+    /// Index of its first owner, or [`NONE`].
+    pub(crate) first_owner: u32,
     pub(crate) ports: [u16; 2],
     pub(crate) kind: Kind,
     /// States of the tally.

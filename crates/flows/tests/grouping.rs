@@ -3,7 +3,7 @@
 
 mod rows;
 
-use flows::{Ephemeral, Grouping, HOLDERS_MAX, Listeners, direction};
+use flows::{Ephemeral, Grouping, Listeners, OWNERS_MAX, direction};
 use proptest::prelude::*;
 use record::rows::{Direction, Endpoint, Socket, TcpInfo};
 use record::{Addr, Comm, Next, Owner, Proto, State};
@@ -143,7 +143,7 @@ fn issue_10_round_trips_of_a_flow() {
 }
 
 #[test]
-fn holders_have_different_names() {
+fn owners_have_different_names() {
     let owner = |pid, fd, name: &str| Owner { pid, fd, process: Comm::new(name.as_bytes()) };
     let row = tcp("192.0.2.1:80", "198.51.100.1:40000");
     let many: Vec<Owner> = (0..20).map(|n| owner(100 - n, 1, &format!("p{n}"))).collect();
@@ -156,7 +156,7 @@ fn holders_have_different_names() {
     let text = lines(&grouping);
     assert!(text[0].contains("nginx,helper"), "{text:?}");
     assert!(text[1].contains("p19,p18,p17,p16,p15,p14,p13,p12 "), "{text:?}");
-    assert_eq!(HOLDERS_MAX, 8);
+    assert_eq!(OWNERS_MAX, 8);
 }
 
 #[test]

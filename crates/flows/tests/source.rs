@@ -3,7 +3,7 @@
 
 mod rows;
 
-use flows::{Conjunct, FlowSource, Options, Rule};
+use flows::{Conjunct, FlowOptions, FlowSource, Rule};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
     Accounting, Comm, Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Op, Operand, Owner, Proto, Push, Source,
@@ -58,7 +58,7 @@ fn table() -> Vec<Socket<'static>> {
 #[test]
 fn listeners_first_then_connections() {
     let sockets = Rows::new(table());
-    let mut source = FlowSource::new(&sockets, Lookups::none(), Options::default());
+    let mut source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
     let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(
         lines,
@@ -89,7 +89,8 @@ fn the_users_filter_chooses_connections_not_listeners() {
     let expr = words("state", &["established"]);
     let test = Box::new(|row: &Socket<'_>| row.state == State::ESTABLISHED);
     let only_tcp = Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
-    let options = Options { conjuncts: vec![Conjunct { expr: expr.clone(), test }, only_tcp], ..Options::default() };
+    let options =
+        FlowOptions { conjuncts: vec![Conjunct { expr: expr.clone(), test }, only_tcp], ..FlowOptions::default() };
     let mut source = FlowSource::new(&sockets, Lookups::none(), options);
     let demand = wanted(&["bytes_in"]);
     let offer = source.prepare(&demand).offer();
@@ -109,14 +110,14 @@ fn the_users_filter_chooses_connections_not_listeners() {
 fn what_the_source_does_exactly_is_not_tested_again() {
     let sockets = Rows { push: Push::Exact, ..Rows::new(table()) };
     let never = Conjunct { expr: words("family", &["inet"]), test: Box::new(|_| false) };
-    let options = Options { conjuncts: vec![never], ..Options::default() };
+    let options = FlowOptions { conjuncts: vec![never], ..FlowOptions::default() };
     let mut source = FlowSource::new(&sockets, Lookups::none(), options);
     assert_eq!(run(&mut source, &wanted(&["connections"])).1.grouped, 6);
 }
 
-struct Holders;
+struct Owned;
 
-impl Lookup for Holders {
+impl Lookup for Owned {
     fn value(&self, _: Key) -> Value<'_> {
         Value::Null
     }
@@ -139,8 +140,8 @@ impl Lookup for Holders {
 #[test]
 fn owners_only_when_asked_for() {
     let sockets = Rows::new(table());
-    let lookups = Lookups::none().with(LookupId::Owners, &Holders);
-    let mut source = FlowSource::new(&sockets, lookups, Options::default());
+    let lookups = Lookups::none().with(LookupId::Owners, &Owned);
+    let mut source = FlowSource::new(&sockets, lookups, FlowOptions::default());
     let (lines, _) = run(&mut source, &wanted(&["process"]));
     assert_eq!(
         lines[..3],
@@ -156,7 +157,7 @@ fn lstf_rule_counts_bound_sockets_and_no_udp() {
     rows.push(Socket { state: State::CLOSE, ..tcp("192.0.2.1:9", "0.0.0.0:0") });
     let sockets = Rows::new(rows);
     let tcp_only = || Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
-    let options = |rule| Options { rule, conjuncts: vec![tcp_only()], ..Options::default() };
+    let options = |rule| FlowOptions { rule, conjuncts: vec![tcp_only()], ..FlowOptions::default() };
     let (lines, stats) =
         run(&mut FlowSource::new(&sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
     // The listener has one address, so lstf does not see it and folds nothing at the peer.
@@ -170,12 +171,12 @@ fn lstf_rule_counts_bound_sockets_and_no_udp() {
 #[test]
 fn without_udp_services_the_table_still_comes() {
     let sockets = Rows { fails_for: Some(Proto::Udp), ..Rows::new(table()) };
-    let mut source = FlowSource::new(&sockets, Lookups::none(), Options::default());
+    let mut source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
     let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(lines.len(), 5);
     assert!(stats.why[0].text.contains("no such table"), "{stats:?}");
     let sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
-    let source = FlowSource::new(&sockets, Lookups::none(), Options::default());
+    let source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
     // Listeners that cannot be read make the directions guesses, not the table an error.
     let mut guessed = Vec::new();
     let stats = source.run(&wanted(&["connections"]), &mut |flow| {
@@ -193,7 +194,7 @@ fn without_udp_services_the_table_still_comes() {
 fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
     for (only_namespaces_missing, guesses) in [(true, false), (false, true)] {
         let sockets = Rows { incomplete: Some(only_namespaces_missing), ..Rows::new(table()) };
-        let source = FlowSource::new(&sockets, Lookups::none(), Options::default());
+        let source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
         let mut guessed = 0;
         let stats = source.run(&wanted(&["connections"]), &mut |flow| {
             guessed += u64::from(flow.guessed);
@@ -210,7 +211,7 @@ fn nothing_is_read_when_no_protocol_is_left() {
     let sockets = Rows::new(table());
     let unix = Conjunct { expr: words("proto", &["unix"]), test: Box::new(|row| row.proto == Proto::Unix) };
     let mut source =
-        FlowSource::new(&sockets, Lookups::none(), Options { conjuncts: vec![unix], ..Options::default() });
+        FlowSource::new(&sockets, Lookups::none(), FlowOptions { conjuncts: vec![unix], ..FlowOptions::default() });
     assert_eq!(run(&mut source, &wanted(&["connections"])).0, [""; 0]);
     drop(source);
     assert!(sockets.asked.borrow().is_empty());
@@ -221,22 +222,22 @@ fn nothing_is_read_when_no_protocol_is_left() {
 fn issue_10_round_trips_are_asked_for_only_when_shown() {
     for (field, asked) in [("connections", false), ("bytes_in", false), ("min_rtt_us", true), ("max_rtt_us", true)] {
         let sockets = Rows::new(table());
-        run(&mut FlowSource::new(&sockets, Lookups::none(), Options::default()), &wanted(&[field]));
+        run(&mut FlowSource::new(&sockets, Lookups::none(), FlowOptions::default()), &wanted(&[field]));
         let all = sockets.asked.borrow();
         let step = all.last().unwrap();
         assert_eq!([step.wants("rtt_us"), step.wants("min_rtt_us")], [asked; 2], "{field}");
     }
 }
 
-/// Where the ends of connections are joined the filter is not the door's business, but what it looks at is.
+/// Where the ends of connections are joined the filter is not the backend's business, but what it looks at is.
 #[test]
 fn what_the_filter_looks_at_is_asked_for() {
-    for homes in [None, Some(flows::Homes::new())] {
+    for netns_addresses in [None, Some(flows::NetnsAddresses::new())] {
         let sockets = Rows::new(table());
         let expr = words("user", &["root"]);
         let conjuncts = vec![Conjunct { expr: expr.clone(), test: Box::new(|_| true) }];
-        let joins = homes.is_some();
-        let options = Options { conjuncts, homes, ..Options::default() };
+        let joins = netns_addresses.is_some();
+        let options = FlowOptions { conjuncts, netns_addresses, ..FlowOptions::default() };
         let mut source = FlowSource::new(&sockets, Lookups::none(), options);
         run(&mut source, &wanted(&["connections"]));
         run(&mut source, &wanted(&["process"]));

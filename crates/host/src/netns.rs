@@ -10,28 +10,16 @@ use sys::{Errno, Host, NetNs, SysError, fs, netns};
 
 use crate::HostError;
 use crate::namespaces::{INIT, INIT_INODE, Namespaces, PID_PREFIX};
+use crate::own_netns::parse_inode;
 use crate::texts::Texts;
+
+pub use crate::own_netns::current;
 
 /// Where Docker keeps its namespaces; readable by root only.
 pub(crate) const DOCKER: &str = "/run/docker/netns";
 
 /// Names kept at most. A host with more namespaces shows the numbers of the rest.
 const NAMES_MAX: usize = 1 << 16;
-
-/// Inode of the calling thread's network namespace; in a replay that of the recorded run.
-pub fn current(host: &Host) -> Result<u64, HostError> {
-    let mut text = Vec::new();
-    host.bytes("netns", "", &mut text, |into| {
-        put_u64(into, netns::current_inode()?);
-        Ok(())
-    })?;
-    parse_inode(&text)
-}
-
-fn parse_inode(text: &[u8]) -> Result<u64, HostError> {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.ok_or(HostError::Garbled { what: "inode of a network namespace", at: 0 })
-}
 
 /// Inode → name.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -15,7 +15,6 @@ use crate::words::{hex_u8, hex_u32, hex16, words};
 use crate::{HostError, Ifaces};
 
 mod source;
-pub use source::RouteSource;
 #[cfg(test)]
 mod tests;
 
@@ -81,7 +80,7 @@ fn decode<'b>(part: &Answer<'b>, family: u8) -> Result<Option<Decoded<'b>>, Attr
     let is_of_family = |address: &Addr| address.bits() == any.bits();
     let dst = (any, dst_len.min(any.bits()));
     let table_id = table.into();
-    let route = Route { dst, table_id, protocol, scope, kind, flags: flags & RTNH_FLAGS, ..Route::EMPTY };
+    let route = Route { dst, table_id, protocol, scope, kind, flags: flags & RTNH_FLAGS, ..Route::default() };
     let mut decoded = Decoded { route, source: (any, src_len.min(any.bits())), metrics: &[], hops: &[] };
     let route = &mut decoded.route;
     for attr in Attrs::new(part.payload.get(RTMSG..).unwrap_or_default()) {

@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn a_file_with_odd_lines() {
         let services = Services::parse(
-            b"# c\nssh\t\t22/tcp\t\t# SSH\n  domain 53/tcp\ndomain\t53/udp dns\nother 22/tcp\nx 70000/tcp\ny 1/sctp\nz\n\
+            b"# c\nssh\t\t22/tcp\t\t# SSH\n  domain 53/tcp\ndomain\t53/udp dns\nother 22/tcp\nx 70000/tcp\ny \
+              1/sctp\nz\n\
               #no 9/tcp\nodd\x1b 7/udp"
                 .to_vec(),
         );

@@ -71,7 +71,7 @@ impl DumpError {
     }
 
     /// True if this kernel, or a filter in front of it, does not offer the interface at all:
-    /// another door should be tried.
+    /// another backend should be tried.
     pub fn is_unavailable(&self) -> bool {
         let is_absent = |errno: Errno| errno.is_denied() || errno.is_unsupported() || errno == Errno::INVAL;
         !matches!(self, DumpError::CutShort { .. }) && self.errno().is_some_and(is_absent)

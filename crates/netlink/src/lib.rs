@@ -8,6 +8,7 @@
 mod attr;
 mod blocks;
 mod conversation;
+pub mod datagrams;
 mod decode;
 mod dump;
 mod error;

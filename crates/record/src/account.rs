@@ -33,7 +33,7 @@ pub struct Accounting {
     pub only_namespaces_missing: bool,
     /// Why something is missing, in words for the footer.
     pub why: Vec<Why>,
-    /// Doors that were used, in order, without doubles.
+    /// Backends that were used, in order, without doubles.
     pub via: Vec<&'static str>,
 }
 
@@ -56,10 +56,10 @@ impl Accounting {
         }
     }
 
-    /// Notes that `door` was used.
-    pub fn used(&mut self, door: &'static str) {
-        if !self.via.contains(&door) {
-            self.via.push(door);
+    /// Notes that `backend` was used.
+    pub fn used(&mut self, backend: &'static str) {
+        if !self.via.contains(&backend) {
+            self.via.push(backend);
         }
     }
 
@@ -82,8 +82,8 @@ impl Accounting {
         for why in &other.why {
             self.add_reason(why.count, why.text.clone());
         }
-        for door in &other.via {
-            self.used(door);
+        for backend in &other.via {
+            self.used(backend);
         }
     }
 

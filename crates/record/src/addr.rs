@@ -1,5 +1,6 @@
 //! IP addresses and prefixes as values: 17 bytes, `Copy`, ordered, never resolved.
 
+use crate::named_enum::named_enum;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -13,35 +14,36 @@ pub enum Addr {
     V6([u8; 16]),
 }
 
-/// How far an address reaches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
-    /// Routed on the internet.
-    Public,
-    /// RFC 1918, RFC 6598, RFC 4193 and other addresses that stay inside a site.
-    Private,
-    /// This host.
-    Loopback,
-    /// This link (169.254.0.0/16, fe80::/10, multicast and broadcast of the link).
-    Link,
+named_enum! {
+    /// How far an address reaches.
+    pub enum Scope {
+        /// Routed on the internet.
+        Public => "public",
+        /// RFC 1918, RFC 6598, RFC 4193 and other addresses that stay inside a site.
+        Private => "private",
+        /// This host.
+        Loopback => "loopback",
+        /// This link (169.254.0.0/16, fe80::/10, multicast and broadcast of the link).
+        Link => "link",
+    }
 }
 
-impl Scope {
-    /// The words of the field `peer_scope`.
-    pub const NAMES: &'static [&'static str] = &["public", "private", "loopback", "link"];
-
-    /// The word of this scope.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scope::Public => "public",
-            Scope::Private => "private",
-            Scope::Loopback => "loopback",
-            Scope::Link => "link",
-        }
+/// The IPv4 wildcard.
+impl Default for Addr {
+    fn default() -> Addr {
+        Addr::ANY4
     }
 }
 
 impl Addr {
+    /// The words of an address family.
+    pub(crate) const FAMILIES: &'static [&'static str] = &["inet", "inet6"];
+
+    /// The word of the address's family.
+    pub(crate) fn family(self) -> &'static str {
+        if self.bits() == 32 { "inet" } else { "inet6" }
+    }
+
     /// The IPv4 wildcard.
     pub const ANY4: Addr = Addr::V4([0; 4]);
     /// The IPv6 wildcard.

@@ -1,5 +1,6 @@
 //! What a run asks of a source, and what the source answers that it will do.
 
+use crate::named_enum::named_enum;
 use crate::{Expr, Table};
 
 /// The question that goes back once, before any row comes forward.
@@ -54,25 +55,15 @@ pub enum Push {
     Exact,
 }
 
-/// A kernel interface to read a table through (`--via`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    /// A dump by netlink: sock_diag, ctnetlink.
-    Netlink,
-    /// The files of /proc/net.
-    Proc,
-    /// A walk of the kernel's tables by a BPF program.
-    Bpf,
-}
-
-impl Via {
-    /// The word of the command line and of [`Offer::door`].
-    pub fn name(self) -> &'static str {
-        match self {
-            Via::Netlink => "netlink",
-            Via::Proc => "proc",
-            Via::Bpf => "bpf",
-        }
+named_enum! {
+    /// A kernel interface to read a table through (`--via`).
+    pub enum Via {
+        /// A dump by netlink: sock_diag, ctnetlink.
+        Netlink => "netlink",
+        /// The files of /proc/net.
+        Proc => "proc",
+        /// A walk of the kernel's tables by a BPF program.
+        Bpf => "bpf",
     }
 }
 
@@ -89,14 +80,14 @@ pub struct BackendLacks {
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     /// Name of the kernel interface that will be used (`netlink`, `proc`, `bpf`).
-    pub door: &'static str,
+    pub backend: &'static str,
     /// One answer a conjunct, in the demand's order. Missing ones count as [`Push::No`].
     pub pushed: Vec<Push>,
-    /// `need` bits that this door has no answer for: their fields will be null.
+    /// `need` bits that this backend has no answer for: their fields will be null.
     pub lacks: u64,
     /// Where the user forces a backend: that one, then the others, each with what it cannot tell. Empty where the
     /// source chooses.
     pub backends: Vec<BackendLacks>,
-    /// Lines for `--explain`: which door and why, what is asked of the kernel.
+    /// Lines for `--explain`: which backend and why, what is asked of the kernel.
     pub explain: Vec<String>,
 }

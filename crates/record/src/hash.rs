@@ -4,8 +4,9 @@
 //! would be taken for each other.
 use crate::Addr;
 
-/// Folds `with` into `key` by a folded multiplication: every bit of both reaches every bit of the result. (After a plain
-/// multiplication whoever chooses two of the words could find others with the same result, whatever the secret is.)
+/// Folds `with` into `key` by a folded multiplication: every bit of both reaches every bit of the result. (After a
+/// plain multiplication whoever chooses two of the words could find others with the same result, whatever the secret
+/// is.)
 #[inline(always)]
 pub fn mix(key: u64, with: u64) -> u64 {
     let product = u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * u128::from(with ^ 0xe703_7ed1_a0b4_28db);

@@ -103,6 +103,11 @@ impl<'l> Lookups<'l> {
         self.slots[id as usize].is_some()
     }
 
+    /// The lookup under `id`, if there is one.
+    pub fn get(&self, id: LookupId) -> Option<&'l dyn Lookup> {
+        self.slots[id as usize]
+    }
+
     /// The value under `key` in lookup `id`; null without the lookup or the key.
     pub fn value(&self, id: LookupId, key: Key) -> Value<'l> {
         match (self.slots[id as usize], key) {

@@ -1,78 +1,41 @@
 //! Kernel words: protocols, states, timers.
 
-/// What kind of socket.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Proto {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// Unix domain.
-    Unix,
-    /// IP below the transport protocols (SOCK_RAW).
-    Raw,
-    /// UDP-Lite (RFC 3828).
-    UdpLite,
-    /// Multipath TCP (RFC 8684): the connection as a program holds it; its subflows are TCP sockets.
-    Mptcp,
-    /// Frames of an interface (AF_PACKET).
-    Packet,
-    /// The kernel's own message bus (AF_NETLINK).
-    Netlink,
-    /// SCTP (RFC 9260): a socket and its associations.
-    Sctp,
-    /// DCCP (RFC 4340); gone from the kernel with 6.16.
-    Dccp,
-    /// Between a virtual machine and its host (AF_VSOCK).
-    Vsock,
-    /// TIPC, messages inside a cluster.
-    Tipc,
-    /// Packets past the kernel's own stack (AF_XDP).
-    Xdp,
+use crate::named_enum::named_enum;
+
+named_enum! {
+    /// What kind of socket.
+    #[repr(u8)]
+    pub enum Proto {
+        /// TCP.
+        Tcp => "tcp",
+        /// UDP.
+        Udp => "udp",
+        /// Unix domain.
+        Unix => "unix",
+        /// IP below the transport protocols (SOCK_RAW).
+        Raw => "raw",
+        /// UDP-Lite (RFC 3828).
+        UdpLite => "udplite",
+        /// Multipath TCP (RFC 8684): the connection as a program holds it; its subflows are TCP sockets.
+        Mptcp => "mptcp",
+        /// Frames of an interface (AF_PACKET).
+        Packet => "packet",
+        /// The kernel's own message bus (AF_NETLINK).
+        Netlink => "netlink",
+        /// SCTP (RFC 9260): a socket and its associations.
+        Sctp => "sctp",
+        /// DCCP (RFC 4340); gone from the kernel with 6.16.
+        Dccp => "dccp",
+        /// Between a virtual machine and its host (AF_VSOCK).
+        Vsock => "vsock",
+        /// TIPC, messages inside a cluster.
+        Tipc => "tipc",
+        /// Packets past the kernel's own stack (AF_XDP).
+        Xdp => "xdp",
+    }
 }
 
 impl Proto {
-    /// Every one, in the order of their numbers.
-    pub const ALL: [Proto; 13] = [
-        Proto::Tcp,
-        Proto::Udp,
-        Proto::Unix,
-        Proto::Raw,
-        Proto::UdpLite,
-        Proto::Mptcp,
-        Proto::Packet,
-        Proto::Netlink,
-        Proto::Sctp,
-        Proto::Dccp,
-        Proto::Vsock,
-        Proto::Tipc,
-        Proto::Xdp,
-    ];
-
-    /// The words of the field `proto`.
-    pub const NAMES: &'static [&'static str] =
-        &["tcp", "udp", "unix", "raw", "udplite", "mptcp", "packet", "netlink", "sctp", "dccp", "vsock", "tipc", "xdp"];
-
-    /// The word of this protocol.
-    pub fn name(self) -> &'static str {
-        match self {
-            Proto::Tcp => "tcp",
-            Proto::Udp => "udp",
-            Proto::Unix => "unix",
-            Proto::Raw => "raw",
-            Proto::UdpLite => "udplite",
-            Proto::Mptcp => "mptcp",
-            Proto::Packet => "packet",
-            Proto::Netlink => "netlink",
-            Proto::Sctp => "sctp",
-            Proto::Dccp => "dccp",
-            Proto::Vsock => "vsock",
-            Proto::Tipc => "tipc",
-            Proto::Xdp => "xdp",
-        }
-    }
-
     /// True if its sockets have IP addresses.
     pub fn is_inet(self) -> bool {
         !matches!(self, Proto::Unix | Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp)

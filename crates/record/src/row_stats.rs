@@ -7,7 +7,7 @@ use crate::Accounting;
 /// Hostile or broken input may give every row a reason of its own; more than these are told as one.
 const REASONS_MAX: usize = 8;
 
-/// Counts of rows as they are read, the doors that were used, what is to be said of it all; in the end the run's
+/// Counts of rows as they are read, the backends that were used, what is to be said of it all; in the end the run's
 /// [`Accounting`]. A row costs two additions: one where it comes from the kernel, one for what becomes of it. Nothing
 /// derives one from the other, so that a row which gets lost on the way shows as a difference.
 #[derive(Debug, Default)]
@@ -23,6 +23,11 @@ impl RowStats {
     #[inline]
     pub fn arrived(&mut self, rows: u64) {
         self.seen += rows;
+    }
+
+    /// A row that the kernel sends twice by design came the second time: the two count as one.
+    pub fn repeated(&mut self) {
+        self.seen = self.seen.saturating_sub(1);
     }
 
     /// A row that is handed out.
@@ -53,6 +58,13 @@ impl RowStats {
         self.failed_rows(1, Some(error));
     }
 
+    /// Counts a record that arrived and makes no sense.
+    #[cold]
+    pub fn undecoded(&mut self, error: impl fmt::Display) {
+        self.arrived(1);
+        self.failed(error);
+    }
+
     /// Rows that make no sense, with the reason of the first one.
     pub fn failed_rows(&mut self, count: u64, first: Option<impl fmt::Display>) {
         self.acct.failed += count;
@@ -70,12 +82,12 @@ impl RowStats {
         self.acct.unknown_attrs += count;
     }
 
-    /// A door that gave something.
-    pub fn used(&mut self, door: &'static str) {
-        self.acct.used(door);
+    /// A backend that gave something.
+    pub fn used(&mut self, backend: &'static str) {
+        self.acct.used(backend);
     }
 
-    /// True if some door was open.
+    /// True if some backend was open.
     pub fn has_read(&self) -> bool {
         !self.acct.via.is_empty()
     }

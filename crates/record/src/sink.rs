@@ -2,6 +2,7 @@
 
 use crate::{Accounting, Kind, Value};
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,6 +12,12 @@ pub enum Next {
     More,
     /// Enough (`--limit`, a closed pipe, Ctrl-C): the run ends without being an error.
     Stop,
+}
+
+impl From<Next> for ControlFlow<()> {
+    fn from(next: Next) -> ControlFlow<()> {
+        if next == Next::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// One column of the output.
@@ -51,7 +58,8 @@ pub trait Sink {
         self.row(cells).map(|next| Rendered { next, hole_at: 0 })
     }
 
-    /// Writes a row with the same cells as one of which [`Sink::render_row`] has kept these bytes, maybe in a round before;
+    /// Writes a row with the same cells as one of which [`Sink::render_row`] has kept these bytes, maybe in a round
+    /// before;
     /// `missing` is the cell that they lack.
     fn write_rendered(&mut self, rendered: &[u8], hole: Option<Hole<'_>>) -> Result<Next, SinkError> {
         let _ = (rendered, hole);

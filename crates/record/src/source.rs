@@ -50,15 +50,23 @@ pub trait Scan<T: Table> {
         let _ = cache;
         self.run(each)
     }
+
+    /// [`Scan::run_cached`] if there is a cache, else [`Scan::run`].
+    fn run_with(&mut self, cache: Option<&dyn RowCache>, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        match cache {
+            Some(cache) => self.run_cached(cache, each),
+            None => self.run(each),
+        }
+    }
 }
 
-/// A scan that reads the whole table by one backend and filters nothing itself: `read` hands out every row and counts it
-/// as `seen`. `explain` is its line of `--explain`.
+/// A scan that reads the whole table by one backend and filters nothing itself: `read` hands out every row and counts
+/// it as `seen`. `explain` is its line of `--explain`.
 ///
 /// ```text
-/// impl Source<Routes> for RouteSource<'_> {
-///     fn prepare(&self, demand: &Demand<Routes>) -> Box<dyn Scan<Routes> + '_> {
-///         full_scan::<Routes, _>("netlink", "routes of all tables by rtnetlink", |each| self.read(each))
+/// impl<T: NetnsTable> Source<T> for NetnsSource<'_> {
+///     fn prepare(&self, _: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+///         full_scan::<T, _>(T::BACKEND, T::EXPLAIN, |each| self.read(each))
 ///     }
 /// }
 /// ```
@@ -82,7 +90,7 @@ where
     F: FnMut(&mut Each<'_, T>) -> Result<Accounting, SourceError>,
 {
     fn offer(&self) -> Offer {
-        Offer { door: self.backend, explain: vec![self.explain.into()], ..Offer::default() }
+        Offer { backend: self.backend, explain: vec![self.explain.into()], ..Offer::default() }
     }
 
     fn run(&mut self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
@@ -96,9 +104,9 @@ where
 /// A scan calls [`RowCache::exclude_field`] before the first row if it needs to, then for each row [`RowCache::reuse`]
 /// and, if that answers `None`, decodes the row and hands it to [`Each`].
 pub trait RowCache {
-    /// Declares that the bytes of a row identify the row except for `field`, whose value is passed beside the bytes (for
-    /// example the rest of a timeout). False if the cache cannot work then, because something tests this field: the
-    /// scan must not call [`RowCache::reuse`].
+    /// Declares that the bytes of a row identify the row except for `field`, whose value is passed beside the bytes
+    /// (for example the rest of a timeout). False if the cache cannot work then, because something tests this field:
+    /// the scan must not call [`RowCache::reuse`].
     fn exclude_field(&self, field: usize) -> bool;
 
     /// Looks the row up and, if the round before had it, passes it on as it was written then. `None`: the scan must
@@ -108,8 +116,8 @@ pub trait RowCache {
     /// Drops the row of the last [`RowCache::reuse`]: the scan does not hand it out after all.
     fn invalidate(&self);
 
-    /// Sets the number that [`RowCache::reuse`] returns when the row that is handed out next comes again; `None` if that
-    /// row must not be reused. Without a call the number is 0.
+    /// Sets the number that [`RowCache::reuse`] returns when the row that is handed out next comes again; `None` if
+    /// that row must not be reused. Without a call the number is 0.
     fn set_tag(&self, tag: Option<u32>);
 }
 

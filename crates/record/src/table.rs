@@ -65,6 +65,27 @@ impl<T: Table> Clone for Get<T> {
 }
 impl<T: Table> Copy for Get<T> {}
 
+impl<T: Table> Get<T> {
+    /// The cell in `row`. Costs one indirect call, plus one in a lookup when joined.
+    #[inline]
+    pub fn cell<'r>(&self, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
+        match *self {
+            Get::Own(get) => get(row),
+            Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
+            Get::Owners { key, part } => match (lookups.owners(key(row)), part) {
+                ([], _) => Value::Null,
+                (owners, None) => Value::Owners(owners),
+                ([first, ..], Some(part)) => part(first),
+            },
+            Get::OwnersJoined { key, of, orphan, lookup } => {
+                let key = key(row);
+                let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
+                lookups.value(lookup, found)
+            }
+        }
+    }
+}
+
 /// One field of a table.
 pub struct Field<T: Table> {
     /// Name in filters, headers, JSON keys: lower case, unit last.
@@ -171,25 +192,69 @@ impl<T: Table> Field<T> {
     /// The cell of this field in `row`. Costs one indirect call, plus one in a lookup when joined.
     #[inline]
     pub fn cell<'r>(&self, row: &'r T::Row<'_>, lookups: &Lookups<'r>) -> Value<'r> {
-        match self.get {
-            Get::Own(get) => get(row),
-            Get::Joined { key, lookup } => lookups.value(lookup, key(row)),
-            Get::Owners { key, part } => first_owner(lookups.owners(key(row)), part),
-            Get::OwnersJoined { key, of, orphan, lookup } => {
-                let key = key(row);
-                let found = lookups.owners(key).first().map_or_else(|| orphan(row), |owner| of(key, owner));
-                lookups.value(lookup, found)
-            }
-        }
+        self.get.cell(row, lookups)
     }
 }
 
-fn first_owner<'r>(owners: &'r [Owner], part: Option<for<'o> fn(&'o Owner) -> Value<'o>>) -> Value<'r> {
-    match (owners.first(), part) {
-        (None, _) => Value::Null,
-        (Some(_), None) => Value::Owners(owners),
-        (Some(owner), Some(part)) => part(owner),
+/// A field table: the fields of table alias `$f` (a `Field<…>`), one after the other.
+///
+/// ```text
+/// fields! { F:
+///     /// The sentence of the field, for `--columns help` and the schema.
+///     gateway: Addr = own(|row| addr(row.gateway)), kernel "RTA_GATEWAY", show Show::Default;
+/// }
+/// ```
+///
+/// After the name stands its [`Kind`]; after `=` a constructor of [`Field`] (`own`, `joined`, `owners`,
+/// `owners_joined`) with the arguments that follow name and kind; then `kernel`, `needs` and `show` with their values
+/// where they differ from none, none and [`Show::Asked`].
+macro_rules! fields {
+    ($f:ident: $(
+        $(#[doc = $doc:literal])+
+        $name:ident: $kind:ident $(($of:expr))? = $make:ident($($arg:expr),* $(,)?) $(, $with:ident $value:expr)*;
+    )*) => {
+        &[$(
+            $f::$make(stringify!($name), $crate::Kind::$kind $(($of))?, $($arg),*)
+                $(.$with($value))*
+                .doc(concat!($($doc),*).trim_ascii_start())
+        ),*]
+    };
+}
+pub(crate) use fields;
+
+/// A [`Table`] of rows that borrow the receive buffer, with its fields as in [`fields!`].
+macro_rules! table {
+    ($(#[$about:meta])* pub enum $table:ident of $row:ident = $name:literal; $($fields:tt)*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $table {}
+
+        impl $crate::Table for $table {
+            type Row<'b> = $row<'b>;
+            const NAME: &'static str = $name;
+            const FIELDS: &'static [$crate::Field<$table>] = {
+                type F = $crate::Field<$table>;
+                $crate::table::fields! { F: $($fields)* }
+            };
+        }
+    };
+}
+pub(crate) use table;
+
+/// One field table made of several, in their order, at compile time; `N` is the sum of their lengths.
+pub const fn joined<T: Table, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
+    let mut all = [const { Field::own("", Kind::Count, |_| Value::Null) }; N];
+    let (mut part, mut i, mut to) = (0, 0, 0);
+    while part < parts.len() {
+        if i == parts[part].len() {
+            (part, i) = (part + 1, 0);
+            continue;
+        }
+        all[to] = parts[part][i];
+        (i, to) = (i + 1, to + 1);
     }
+    assert!(to == N);
+    all
 }
 
 /// The index of the field called `name`.

@@ -62,6 +62,11 @@ impl<'r> Value<'r> {
         t.map_or(Value::Null, Value::Bytes)
     }
 
+    /// Text that is empty where there is none.
+    pub fn nonempty(text: &'r [u8]) -> Self {
+        if text.is_empty() { Value::Null } else { Value::Bytes(text) }
+    }
+
     /// The words of a list of words; none of any other value.
     pub fn words(self) -> Words<'r> {
         match self {

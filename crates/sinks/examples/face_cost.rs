@@ -72,7 +72,7 @@ fn ss(rows: &[Socket<'_>], options: ss::Options, to: Hash) -> Hash {
 }
 
 fn netstat(rows: &[Socket<'_>], to: Hash) -> Hash {
-    let options = netstat::Options {
+    let options = netstat::SocketLayout {
         internet: true,
         unix: false,
         groups: false,

@@ -7,7 +7,7 @@
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{Accounting, Addr, Column, Columns, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto};
 use record::{Show, Sink, State, Table as _, Value};
-use sinks::{Csv, Json, Options, Out, Text};
+use sinks::{Csv, FormatOptions, Json, Out, Text};
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -70,7 +70,7 @@ fn main() {
     {
         let (columns, rows) = cells(&sockets, &lookups, show, without);
         println!("{what}, {} columns", columns.0.len());
-        let options = Options::default();
+        let options = FormatOptions::default();
         report("text", times, |times| {
             pass(&mut Text::new(Out::new(Nowhere), options), &columns, &rows, times);
         });

@@ -8,5 +8,5 @@ pub mod face;
 mod native;
 mod out;
 
-pub use native::{Csv, Json, Options, TableWriter, Text};
+pub use native::{Csv, FormatOptions, Json, TableWriter, Text};
 pub use out::Out;

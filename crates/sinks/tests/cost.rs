@@ -5,7 +5,7 @@
 use record::rows::{Endpoint, Socket};
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Lookups, Next, Owner, Proto, Sink, State, Value};
 use sinks::face::netstat;
-use sinks::{Csv, Json, Options, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
 use std::io::{self, Write};
 
 #[global_allocator]
@@ -86,7 +86,7 @@ const ROWS: u64 = 5_000;
 
 #[test]
 fn a_row_allocates_nothing() {
-    let options = Options::default();
+    let options = FormatOptions::default();
     for (what, sink) in [
         ("text", &mut Text::new(Out::new(Calls::default()), options) as &mut dyn Sink),
         ("json", &mut Json::new(Out::new(Calls::default()), options)),
@@ -99,13 +99,13 @@ fn a_row_allocates_nothing() {
 
 #[test]
 fn a_write_takes_many_rows() {
-    let mut text = Text::new(Out::new(Calls::default()), Options::default());
+    let mut text = Text::new(Out::new(Calls::default()), FormatOptions::default());
     allocations(&mut text, ROWS);
     check(text.into_out().into_inner());
-    let mut json = Json::new(Out::new(Calls::default()), Options::default());
+    let mut json = Json::new(Out::new(Calls::default()), FormatOptions::default());
     allocations(&mut json, ROWS);
     check(json.into_out().into_inner());
-    let mut csv = Csv::new(Out::new(Calls::default()), Options::default());
+    let mut csv = Csv::new(Out::new(Calls::default()), FormatOptions::default());
     allocations(&mut csv, ROWS);
     check(csv.into_out().into_inner());
 }
@@ -119,7 +119,7 @@ fn check(calls: Calls) {
 
 #[test]
 fn a_line_at_a_time_if_asked() {
-    let mut text = Text::new(Out::new(Calls::default()).each_line(true), Options::default());
+    let mut text = Text::new(Out::new(Calls::default()).each_line(true), FormatOptions::default());
     text.begin(&columns(), None).unwrap();
     for _ in 0..10 {
         assert_eq!(text.row(&[Value::Null; 12]).unwrap(), Next::More);
@@ -131,7 +131,7 @@ fn a_line_at_a_time_if_asked() {
 /// A face too, once its buffers have their size: rows that are held back included.
 #[test]
 fn a_line_of_netstat_allocates_nothing() {
-    let options = netstat::Options {
+    let options = netstat::SocketLayout {
         internet: true,
         unix: false,
         groups: false,

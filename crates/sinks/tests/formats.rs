@@ -4,7 +4,7 @@
 use record::{
     Accounting, Addr, Column, Columns, Comm, Hole, Kind, Next, Object, Owner, Proto, Round, Sink, State, Value,
 };
-use sinks::{Csv, Json, Options, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
 
 const FOLDED: &[(&str, &str)] = &[("peer_port", "many")];
 
@@ -92,25 +92,25 @@ fn string(out: Out<Vec<u8>>) -> String {
     String::from_utf8(out.into_inner()).unwrap()
 }
 
-fn as_text(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+fn as_text(options: FormatOptions, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
     let mut sink = Text::new(Out::new(Vec::new()), options);
     fill(&mut sink, columns, rows);
     string(sink.into_out())
 }
 
-fn as_table(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+fn as_table(options: FormatOptions, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
     let mut sink = TableWriter::new(Out::new(Vec::new()), options);
     fill(&mut sink, columns, rows);
     string(sink.into_out())
 }
 
-fn as_csv(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+fn as_csv(options: FormatOptions, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
     let mut sink = Csv::new(Out::new(Vec::new()), options);
     fill(&mut sink, columns, rows);
     string(sink.into_out())
 }
 
-fn as_json(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+fn as_json(options: FormatOptions, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
     let mut sink = Json::new(Out::new(Vec::new()), options);
     fill(&mut sink, columns, rows);
     string(sink.into_out())
@@ -119,7 +119,7 @@ fn as_json(options: Options, columns: &Columns, rows: &[Vec<Value<'_>>]) -> Stri
 #[test]
 fn text_is_tab_separated_escaped_and_whole() {
     let owners = owners();
-    let options = Options { null_words: FOLDED, ..Options::default() };
+    let options = FormatOptions { null_words: FOLDED, ..FormatOptions::default() };
     let want = concat!(
         "proto\tstate\trecv_q\tlocal_addr\tpeer_port\tmark\tv6only\tprocess\towners\n",
         "tcp\testablished\t12345678901\t192.0.2.10\t50312\t0x1f\ttrue\tnginx\tnginx[123].7,a\"b\\x2c\\n[124].7\n",
@@ -128,14 +128,14 @@ fn text_is_tab_separated_escaped_and_whole() {
         "unix\tunconn\t-5\t-\tmany\t-\t-\t\t\n",
     );
     assert_eq!(as_text(options, &socket_columns(), &socket_rows(&owners)), want);
-    let bare = as_text(Options { header: false, ..options }, &socket_columns(), &socket_rows(&owners));
+    let bare = as_text(FormatOptions { header: false, ..options }, &socket_columns(), &socket_rows(&owners));
     assert_eq!(bare, want.split_once('\n').unwrap().1);
 }
 
 #[test]
 fn csv_is_quoted_where_it_must_be() {
     let owners = owners();
-    let mut sink = Csv::new(Out::new(Vec::new()), Options { null_words: FOLDED, ..Options::default() });
+    let mut sink = Csv::new(Out::new(Vec::new()), FormatOptions { null_words: FOLDED, ..FormatOptions::default() });
     fill(&mut sink, &socket_columns(), &socket_rows(&owners));
     assert_eq!(
         string(sink.into_out()),
@@ -155,7 +155,7 @@ fn issue_10_a_process_name_forges_no_owner() {
     let owners = [Owner { pid: 77, fd: 3, process: Comm::new(b"init[1].3,sshd") }];
     let columns = columns(&[("owners", Kind::Owners)]);
     let rows = [vec![Value::Owners(&owners)]];
-    let options = Options { header: false, ..Options::default() };
+    let options = FormatOptions { header: false, ..FormatOptions::default() };
     let want = "init\\x5b1\\x5d.3\\x2csshd[77].3";
     assert_eq!(as_text(options, &columns, &rows).trim_end(), want);
     assert!(as_table(options, &columns, &rows).contains(want));
@@ -174,12 +174,12 @@ fn issue_10_no_cell_of_csv_is_a_formula() {
     let (columns, owners_only) =
         (columns(&[("process", Kind::Text), ("recv_q", Kind::Count)]), columns(&[("owners", Kind::Owners)]));
     for (text, want) in texts.iter().zip(wants) {
-        let mut csv = Csv::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+        let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
         fill(&mut csv, &columns, &[vec![Value::Bytes(text.as_bytes()), Value::I64(-5)]]);
         assert_eq!(string(csv.into_out()), format!("{want},-5\r\n"), "numbers are not touched");
     }
     let owners = [Owner { pid: 1, fd: 2, process: Comm::new(b"=cmd") }];
-    let mut csv = Csv::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+    let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
     fill(&mut csv, &owners_only, &[vec![Value::Owners(&owners)]]);
     assert_eq!(string(csv.into_out()), "'=cmd[1].2\r\n");
 }
@@ -187,7 +187,7 @@ fn issue_10_no_cell_of_csv_is_a_formula() {
 #[test]
 fn json_keeps_types() {
     let owners = owners();
-    let mut sink = Json::new(Out::new(Vec::new()), Options { null_words: FOLDED, ..Options::default() });
+    let mut sink = Json::new(Out::new(Vec::new()), FormatOptions { null_words: FOLDED, ..FormatOptions::default() });
     fill(&mut sink, &socket_columns(), &socket_rows(&owners));
     let want = concat!(
         r#"{"proto":"tcp","state":"established","recv_q":12345678901,"local_addr":"192.0.2.10","peer_port":50312,"#,
@@ -210,12 +210,12 @@ fn json_keeps_types() {
 #[test]
 fn no_column_and_no_row_are_no_fault() {
     let none = Columns::default();
-    assert_eq!(as_text(Options::default(), &none, &[vec![], vec![]]), "\n\n\n");
-    let mut sink = Json::new(Out::new(Vec::new()), Options::default());
+    assert_eq!(as_text(FormatOptions::default(), &none, &[vec![], vec![]]), "\n\n\n");
+    let mut sink = Json::new(Out::new(Vec::new()), FormatOptions::default());
     fill(&mut sink, &none, &[vec![]]);
     assert_eq!(string(sink.into_out()), "{}\n");
-    assert_eq!(as_table(Options::default(), &socket_columns(), &[]).lines().count(), 1);
-    assert_eq!(as_table(Options::default(), &none, &[vec![]]), "\n");
+    assert_eq!(as_table(FormatOptions::default(), &socket_columns(), &[]).lines().count(), 1);
+    assert_eq!(as_table(FormatOptions::default(), &none, &[vec![]]), "\n");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn times_are_rfc_3339_in_every_format() {
         ];
         times.iter().zip(1..).map(|(time, n)| with(time, n)).collect()
     };
-    let options = Options { header: false, ..Options::default() };
+    let options = FormatOptions { header: false, ..FormatOptions::default() };
     assert_eq!(as_text(options, &columns, &rows), lines("-", &|time, n| format!("{time}\t{n}\n")));
     assert_eq!(as_csv(options, &columns, &rows), lines("", &|time, n| format!("{time},{n}\r\n")));
     let quoted = |time: &str| if time == "null" { time.to_owned() } else { format!("\"{time}\"") };
@@ -275,7 +275,7 @@ fn lists_and_objects_are_json_in_every_format() {
         vec![Value::Null, Value::List(&none), Value::Thousandths(7)],
         vec![Value::List(&texts), Value::Object(&ranges[0]), Value::Null],
     ];
-    let options = Options { header: false, ..Options::default() };
+    let options = FormatOptions { header: false, ..FormatOptions::default() };
     let texts = r#"["a, \"b\"","\u001b\t\u202e"]"#;
     let tcp = r#"{"proto":"tcp","name":"x","used":5}"#;
     let udp = "{\"proto\":\"udp\",\"name\":\"\u{fffd}\\n\",\"used\":null}";
@@ -315,7 +315,7 @@ fn table_is_aligned_with_headings_in_words() {
         vec![Value::Name("listen"), Value::Null, addr, Value::Null, Value::Null],
         vec![Value::Name("listen"), Value::U64(0), Value::Null, Value::U64(8), Value::Bytes("größe 表".as_bytes())],
     ];
-    let options = Options { null_words: FOLDED, ..Options::default() };
+    let options = FormatOptions { null_words: FOLDED, ..FormatOptions::default() };
     assert_eq!(
         as_table(options, &columns, &rows),
         "\
@@ -325,7 +325,7 @@ listen             -  192.0.2.10       many  -
 listen             0  -                   8  größe 表
 "
     );
-    let colored = as_table(Options { color: true, header: false, ..options }, &columns, &rows[1..2]);
+    let colored = as_table(FormatOptions { color: true, header: false, ..options }, &columns, &rows[1..2]);
     assert_eq!(colored, "\x1b[36mlisten\x1b[0m  \x1b[2m-\x1b[0m  192.0.2.10  \x1b[2mmany\x1b[0m  \x1b[2m-\x1b[0m\n");
 }
 
@@ -333,7 +333,7 @@ listen             0  -                   8  größe 表
 fn wide_characters_count_as_two_columns() {
     let columns = columns(&[("process", Kind::Text), ("pid", Kind::Id)]);
     let rows = [("表", 1u64), ("ab", 2), ("e\u{301}", 3)].map(|(p, n)| vec![Value::Bytes(p.as_bytes()), Value::U64(n)]);
-    let options = Options { header: false, ..Options::default() };
+    let options = FormatOptions { header: false, ..FormatOptions::default() };
     assert_eq!(as_table(options, &columns, &rows), "表  1\nab  2\ne\u{301}   3\n");
 }
 
@@ -341,7 +341,7 @@ fn wide_characters_count_as_two_columns() {
 #[test]
 fn a_longer_cell_after_the_sample_overflows() {
     let columns = columns(&[("process", Kind::Text), ("pid", Kind::Id)]);
-    let mut sink = TableWriter::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+    let mut sink = TableWriter::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
     sink.begin(&columns, None).unwrap();
     let short: [Value<'_>; 2] = [Value::Bytes(b"abc"), Value::U64(12)];
     for _ in 0..200 {
@@ -396,15 +396,18 @@ fn made(sink: &mut dyn Sink, column: usize) {
 fn a_kept_row_takes_another_cell_in_any_place() {
     let out = || Out::new(Vec::new());
     for column in 0..socket_columns().0.len() {
-        let (mut again, mut new) = (Text::new(out(), Options::default()), Text::new(out(), Options::default()));
+        let (mut again, mut new) =
+            (Text::new(out(), FormatOptions::default()), Text::new(out(), FormatOptions::default()));
         kept(&mut again, column);
         made(&mut new, column);
         assert_eq!(string(again.into_out()), string(new.into_out()), "{column}");
-        let (mut again, mut new) = (Csv::new(out(), Options::default()), Csv::new(out(), Options::default()));
+        let (mut again, mut new) =
+            (Csv::new(out(), FormatOptions::default()), Csv::new(out(), FormatOptions::default()));
         kept(&mut again, column);
         made(&mut new, column);
         assert_eq!(string(again.into_out()), string(new.into_out()), "{column}");
-        let (mut again, mut new) = (Json::new(out(), Options::default()), Json::new(out(), Options::default()));
+        let (mut again, mut new) =
+            (Json::new(out(), FormatOptions::default()), Json::new(out(), FormatOptions::default()));
         kept(&mut again, column);
         made(&mut new, column);
         assert_eq!(string(again.into_out()), string(new.into_out()), "{column}");
@@ -422,16 +425,16 @@ fn two_rounds(sink: &mut dyn Sink) {
 
 #[test]
 fn rounds_are_separated() {
-    let mut text = Text::new(Out::new(Vec::new()), Options::default());
+    let mut text = Text::new(Out::new(Vec::new()), FormatOptions::default());
     two_rounds(&mut text);
     assert_eq!(string(text.into_out()), "pid\n1\n\n2009-02-13T23:31:31Z\npid\n2\n");
-    let mut table = TableWriter::new(Out::new(Vec::new()), Options::default());
+    let mut table = TableWriter::new(Out::new(Vec::new()), FormatOptions::default());
     two_rounds(&mut table);
     assert_eq!(string(table.into_out()), "pid\n  1\n\n2009-02-13T23:31:31Z\npid\n  2\n");
-    let mut csv = Csv::new(Out::new(Vec::new()), Options::default());
+    let mut csv = Csv::new(Out::new(Vec::new()), FormatOptions::default());
     two_rounds(&mut csv);
     assert_eq!(string(csv.into_out()), "pid\r\n1\r\n\r\n2009-02-13T23:31:31Z\r\npid\r\n2\r\n");
-    let mut json = Json::new(Out::new(Vec::new()), Options::default());
+    let mut json = Json::new(Out::new(Vec::new()), FormatOptions::default());
     two_rounds(&mut json);
     assert_eq!(
         string(json.into_out()),
@@ -444,16 +447,16 @@ fn rounds_are_separated() {
 
 #[test]
 fn accounting_comes_when_asked_for_or_when_something_is_lost() {
-    let ends_with = |options: Options, totals: &Accounting| {
+    let ends_with = |options: FormatOptions, totals: &Accounting| {
         let mut sink = Json::new(Out::new(Vec::new()), options);
         sink.begin(&columns(&[("pid", Kind::Id)]), None).unwrap();
         sink.end(totals).unwrap();
         string(sink.into_out())
     };
     let whole = Accounting { seen: 5, emitted: 5, ..Accounting::default() };
-    assert_eq!(ends_with(Options::default(), &whole), "");
+    assert_eq!(ends_with(FormatOptions::default(), &whole), "");
     assert_eq!(
-        ends_with(Options { stats: true, cpu_us: Some(|| 12_034), ..Options::default() }, &whole),
+        ends_with(FormatOptions { stats: true, cpu_us: Some(|| 12_034), ..FormatOptions::default() }, &whole),
         "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"duplicates\":0,\"cut\":0,\
          \"failed\":0,\"lost\":0,\"why\":[],\"via\":[],\"cpu_ms\":12.034}}\n"
     );
@@ -462,7 +465,7 @@ fn accounting_comes_when_asked_for_or_when_something_is_lost() {
     lossy.used("netlink");
     lossy.used("proc");
     assert_eq!(
-        ends_with(Options::default(), &lossy),
+        ends_with(FormatOptions::default(), &lossy),
         "{\"accounting\":{\"seen\":5,\"emitted\":5,\"filtered\":0,\"grouped\":0,\"duplicates\":0,\"cut\":0,\
          \"failed\":0,\"lost\":2,\"why\":[{\"count\":2,\"text\":\"the socket's \\\"buffer\\\" was full\"}],\
          \"via\":[\"netlink\",\"proc\"],\"cpu_ms\":null}}\n"

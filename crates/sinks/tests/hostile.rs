@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Sink, Value};
-use sinks::{Csv, Json, Options, Out, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, Out, TableWriter, Text};
 
 fn columns() -> Columns {
     let kinds = [("process", Kind::Text), ("n", Kind::Count), ("addr", Kind::Addr), ("owners", Kind::Owners)];
@@ -115,7 +115,7 @@ fn read_csv_field(text: &str) -> (CsvField, &str) {
 proptest! {
     #[test]
     fn csv_reads_back(rows in proptest::collection::vec(hostile(), 0..8)) {
-        let mut sink = Csv::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+        let mut sink = Csv::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
         write(&mut sink, &rows);
         let text = String::from_utf8(sink.into_out().into_inner()).unwrap();
         let records = read_csv(&text);
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn text_reads_back(rows in proptest::collection::vec(hostile(), 0..8)) {
-        let mut sink = Text::new(Out::new(Vec::new()), Options { header: false, ..Options::default() });
+        let mut sink = Text::new(Out::new(Vec::new()), FormatOptions { header: false, ..FormatOptions::default() });
         write(&mut sink, &rows);
         let text = String::from_utf8(sink.into_out().into_inner()).unwrap();
         let lines: Vec<&str> = text.split_terminator('\n').collect();
@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn json_reads_back(rows in proptest::collection::vec(hostile(), 0..8)) {
-        let mut sink = Json::new(Out::new(Vec::new()), Options::default());
+        let mut sink = Json::new(Out::new(Vec::new()), FormatOptions::default());
         write(&mut sink, &rows);
         let text = String::from_utf8(sink.into_out().into_inner()).unwrap();
         prop_assert_eq!(text.lines().count(), rows.len());
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn the_table_has_one_line_a_row_and_no_control_character(rows in proptest::collection::vec(hostile(), 0..8)) {
-        let mut sink = TableWriter::new(Out::new(Vec::new()), Options::default());
+        let mut sink = TableWriter::new(Out::new(Vec::new()), FormatOptions::default());
         write(&mut sink, &rows);
         let text = String::from_utf8(sink.into_out().into_inner()).unwrap();
         prop_assert_eq!(text.split_terminator('\n').count(), rows.len() + 1);

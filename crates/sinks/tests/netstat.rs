@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use record::rows::{Endpoint, Socket, TcpInfo, UnixPart, UnixType};
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
 use sinks::Out;
-use sinks::face::netstat::{Counted, Names, Options, Show, Statistics, Writer};
+use sinks::face::netstat::{Counted, Names, Show, SocketLayout, Statistics, Writer};
 
 /// Answers everything with the same bytes.
 struct Same {
@@ -22,9 +22,9 @@ impl Lookup for Same {
     }
 }
 
-fn options(bits: u16, bug_compatible: bool) -> Options {
+fn options(bits: u16, bug_compatible: bool) -> SocketLayout {
     let bit = |n: u16| bits >> n & 1 == 1;
-    Options {
+    SocketLayout {
         internet: true,
         unix: true,
         groups: false,
@@ -75,7 +75,7 @@ fn row<'b>(numbers: AddressNumbers, bytes: &'b [u8]) -> Socket<'b> {
     }
 }
 
-fn write(options: Options, rows: &[Socket<'_>], text: &[u8]) -> Vec<u8> {
+fn write(options: SocketLayout, rows: &[Socket<'_>], text: &[u8]) -> Vec<u8> {
     let owner = Owner { pid: u32::MAX, fd: 1, process: Comm::new(text) };
     let same = Same { text: text.to_vec(), owners: [owner] };
     let lookups =

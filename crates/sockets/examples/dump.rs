@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cost = sys::cost::so_far().since(&before);
     let per_row = |us: u64| us * 1000 / stats.seen.max(1);
     println!(
-        "{} rows by {:?}, {} doubled, {} failed, hash {sum:x}: {} ns/row user, {} ns/row kernel, {} system calls, {} KiB",
+        "{} rows by {:?}, {} doubled, {} failed, hash {sum:x}: {} ns/row user, {} ns/row kernel, {} system calls, {} \
+         KiB",
         stats.seen,
         stats.via,
         stats.duplicates,

@@ -107,7 +107,7 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
             of_one.plan.tables.retain(|table| table.filter.proto != Proto::Tcp);
             let rest = of_one.offer();
             offer.lacks = choice.lacks | if others { rest.lacks } else { 0 };
-            offer.door = if others { "bpf, netlink" } else { Via::Bpf.name() };
+            offer.backend = if others { "bpf, netlink" } else { Via::Bpf.name() };
             offer.explain = if others { rest.explain } else { Vec::new() };
         }
         for (push, part) in offer.pushed.iter_mut().zip(&demand.conjuncts) {
@@ -141,7 +141,7 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
 }
 
 /// What is read of each namespace by itself.
-struct Rest<'r> {
+struct EachNetns<'r> {
     demand: &'r Demand<Sockets>,
     tables: &'r [TableFilter],
     /// What a walk has read already.
@@ -167,7 +167,7 @@ impl AllNetnsScan<'_, '_> {
             let walker = source.walker(demand, filter, cache, &handed_out);
             source.walk_all(&walker, *choice, &mut each, &mut round)
         });
-        let rest = Rest { demand, tables, handed_out: &handed_out, stopped: &stopped };
+        let rest = EachNetns { demand, tables, handed_out: &handed_out, stopped: &stopped };
         if walked == Walked::Partly {
             handed_out.borrow_mut().finish();
             source.read_each(&rest, &source.only_tcp(), &mut each, &mut round);
@@ -189,7 +189,7 @@ impl AllNetnsSockets<'_> {
         Options { via: Some(Via::Netlink), order: vec![Proto::Tcp], ..self.options.clone() }
     }
 
-    fn read_each(&self, rest: &Rest<'_>, options: &Options, each: &mut Each<'_, Sockets>, round: &mut Round) {
+    fn read_each(&self, rest: &EachNetns<'_>, options: &Options, each: &mut Each<'_, Sockets>, round: &mut Round) {
         for way in &self.ways {
             if rest.stopped.get() {
                 break;
@@ -201,7 +201,7 @@ impl AllNetnsSockets<'_> {
     fn read_one(
         &self,
         way: &NetnsTarget<'_>,
-        rest: &Rest<'_>,
+        rest: &EachNetns<'_>,
         options: &Options,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,

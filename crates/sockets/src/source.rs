@@ -227,7 +227,7 @@ impl Scan<Sockets> for SocketScan<'_> {
         let protos: Vec<Proto> = tables.iter().map(|table| table.filter.proto).collect();
         let forced = options.via.filter(|_| !host.is_replay());
         let backends = forced.map_or_else(Vec::new, |forced| backends(forced, &protos, self.counted));
-        Offer { door: self.backend_names(), pushed: self.pushed.clone(), lacks, backends, explain }
+        Offer { backend: self.backend_names(), pushed: self.pushed.clone(), lacks, backends, explain }
     }
 
     fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {

@@ -3,17 +3,11 @@
 //! Calls made by the standard library (starting up, `std::fs`) are not seen here; everything on
 //! the way from the kernel to a row is.
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock;
 use crate::errno::{Errno, SysError};
 use crate::fs;
-use crate::syscall::call;
-
-// Relaxed: nothing is ordered by these numbers, they are only shown. One locked add is about
-// 5 ns beside a system call of 100 ns and more.
-static SYSCALLS: AtomicU64 = AtomicU64::new(0);
-static BYTES_READ: AtomicU64 = AtomicU64::new(0);
+use crate::syscall::{self, call};
 
 /// What this process has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,8 +48,7 @@ pub fn so_far() -> Cost {
     // SAFETY: `usage` is a live, exclusively borrowed rusage for the kernel to fill. If it does not, it stays zero.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     let mut cost = of_usage(&usage);
-    cost.syscalls = syscalls();
-    cost.bytes_read = BYTES_READ.load(Relaxed);
+    (cost.syscalls, cost.bytes_read) = (syscalls(), syscall::bytes_read());
     cost
 }
 
@@ -98,15 +91,7 @@ fn of_usage(usage: &libc::rusage) -> Cost {
 
 /// System calls made through this crate so far. Free.
 pub fn syscalls() -> u64 {
-    SYSCALLS.load(Relaxed)
-}
-
-pub(crate) fn count_syscall() {
-    SYSCALLS.fetch_add(1, Relaxed);
-}
-
-pub(crate) fn count_read(bytes: usize) {
-    BYTES_READ.fetch_add(bytes as u64, Relaxed);
+    syscall::calls()
 }
 
 fn microseconds(time: libc::timeval) -> u64 {

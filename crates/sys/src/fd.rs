@@ -1,7 +1,7 @@
 //! An open file descriptor that closes itself, counted like every other call.
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use crate::cost;
+use crate::syscall;
 
 /// An owned file descriptor. `None` only while it is being taken apart.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Fd {
 impl Drop for Fd {
     fn drop(&mut self) {
         if let Some(fd) = self.0.take() {
-            cost::count_syscall();
+            syscall::count();
             drop(fd);
         }
     }

@@ -6,12 +6,11 @@ use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::cost;
+use crate::blocks::Blocks;
 use crate::errno::{Errno, SysError, escaped};
 use crate::fault;
 use crate::fd::Fd;
-use crate::host::Blocks;
-use crate::syscall::{call, length, retried};
+use crate::syscall::{call, count_read, length, retried};
 
 /// Most bytes [`read_file`] takes from one file. /proc and /etc files that we read whole are far
 /// smaller; the bound keeps a file that never ends from eating the memory.
@@ -64,40 +63,67 @@ pub(crate) enum NotPrivate {
     Refused(&'static str),
 }
 
-/// Creates a regular file for writing, or empties one that exists, with mode 0600 whatever the umask.
+/// Creates a regular file for writing, in the place of one that exists, with mode 0600 whatever the umask.
 ///
-/// It follows no symbolic link in the last component and never waits (for the reader of a pipe). It empties only a file
-/// that belongs to the effective user and has one name: anything else was put there by another user, or leads to a file
-/// that nobody meant to overwrite. Nothing is changed before all of this is known.
+/// It follows no symbolic link in the last component and never waits (for the reader of a pipe). It replaces only a
+/// file that belongs to the effective user and has one name: anything else was put there by another user, or leads to
+/// a file that nobody meant to overwrite. Nothing is changed before all of this is known. Another process that has the
+/// earlier file open neither reads nor changes what is written: that is a new file, or one that only its owner could
+/// open.
 pub(crate) fn create_private(path: &Path) -> Result<Fd, NotPrivate> {
     let name = path.as_os_str().as_bytes();
     let failed = |call| move |errno| NotPrivate::Sys(SysError::on_bytes(call, name, errno));
     let c_name = CString::new(name).map_err(|_| failed("openat")(Errno::INVAL))?;
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
-    let fd = retried("openat", || unsafe { libc::openat(libc::AT_FDCWD, c_name.as_ptr(), flags, 0o600) }.into())
-        .map_err(|errno| match errno {
-            Errno::LOOP => NotPrivate::Refused("is a symbolic link"),
-            // A pipe without a reader, a socket, a device without a driver.
-            Errno::NXIO => NotPrivate::Refused(NO_REGULAR_FILE),
-            errno => failed("openat")(errno),
-        })?;
-    // SAFETY: openat just returned this descriptor to us alone.
-    let fd = unsafe { Fd::take(fd) };
-    let stat = stat_fd(&fd).map_err(failed("fstat"))?;
-    // SAFETY: geteuid takes nothing and cannot fail.
-    let euid = unsafe { libc::geteuid() };
-    match stat {
-        stat if !stat.is_file() => return Err(NotPrivate::Refused(NO_REGULAR_FILE)),
-        stat if stat.uid != euid => return Err(NotPrivate::Refused("belongs to another user")),
-        stat if stat.links > 1 => return Err(NotPrivate::Refused("has other names, too (hard links)")),
-        _ => {}
-    }
+    let fd = match open_new(&c_name) {
+        Err(Errno::EXIST) => {
+            let (earlier, stat) = earlier_file(&c_name, name)?;
+            match std::fs::remove_file(path) {
+                Ok(()) => open_new(&c_name).map_err(failed("openat"))?,
+                // A directory that the user may not change, a file that is mounted.
+                Err(_) if stat.mode & 0o077 == 0 => earlier,
+                Err(_) => return Err(NotPrivate::Refused("may be open elsewhere and cannot be replaced")),
+            }
+        }
+        other => other.map_err(failed("openat"))?,
+    };
     // SAFETY: both calls take a descriptor that `fd` owns, and integers.
     call("fchmod", || unsafe { libc::fchmod(fd.raw(), 0o600) }.into()).map_err(failed("fchmod"))?;
     // SAFETY: as above.
     retried("ftruncate", || unsafe { libc::ftruncate(fd.raw(), 0) }.into()).map_err(failed("ftruncate"))?;
     Ok(fd)
+}
+
+fn open_new(name: &CStr) -> Result<Fd, Errno> {
+    open_to_write(name, libc::O_CREAT | libc::O_EXCL)
+}
+
+// Where a link is the last component of `name`, O_EXCL and O_NOFOLLOW fail.
+fn open_to_write(name: &CStr, more: libc::c_int) -> Result<Fd, Errno> {
+    let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | more;
+    // SAFETY: `name` is a NUL-terminated string that lives through the call.
+    let fd = retried("openat", || unsafe { libc::openat(libc::AT_FDCWD, name.as_ptr(), flags, 0o600) }.into())?;
+    // SAFETY: openat just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+/// The file of this name, if it may be replaced.
+fn earlier_file(c_name: &CStr, name: &[u8]) -> Result<(Fd, Stat), NotPrivate> {
+    let failed = |call| move |errno| NotPrivate::Sys(SysError::on_bytes(call, name, errno));
+    let fd = open_to_write(c_name, 0).map_err(|errno| match errno {
+        Errno::LOOP => NotPrivate::Refused("is a symbolic link"),
+        // A pipe without a reader, a socket, a device without a driver.
+        Errno::NXIO => NotPrivate::Refused(NO_REGULAR_FILE),
+        errno => failed("openat")(errno),
+    })?;
+    let stat = stat_fd(&fd).map_err(failed("fstat"))?;
+    // SAFETY: geteuid takes nothing and cannot fail.
+    let euid = unsafe { libc::geteuid() };
+    match stat {
+        stat if !stat.is_file() => Err(NotPrivate::Refused(NO_REGULAR_FILE)),
+        stat if stat.uid != euid => Err(NotPrivate::Refused("belongs to another user")),
+        stat if stat.links > 1 => Err(NotPrivate::Refused("has other names, too (hard links)")),
+        stat => Ok((fd, stat)),
+    }
 }
 
 const NO_REGULAR_FILE: &str = "is no regular file";
@@ -108,7 +134,7 @@ pub fn read(fd: &Fd, into: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: `into` is exclusively borrowed and at least `most` bytes long.
     let got = retried("read", || unsafe { libc::read(fd.raw(), into.as_mut_ptr().cast(), most) } as i64)?;
     let got = length(got, most);
-    cost::count_read(got);
+    count_read(got);
     Ok(got)
 }
 
@@ -119,7 +145,7 @@ pub fn read_at(fd: &Fd, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
     // SAFETY: `into` is exclusively borrowed and at least `most` bytes long.
     let got = retried("pread64", || unsafe { libc::pread(fd.raw(), into.as_mut_ptr().cast(), most, offset) } as i64)?;
     let got = length(got, most);
-    cost::count_read(got);
+    count_read(got);
     Ok(got)
 }
 
@@ -136,7 +162,7 @@ pub fn read_append(fd: &Fd, into: &mut Vec<u8>, most: usize) -> Result<usize, Er
     // SAFETY: read has initialised the first `got` bytes behind the old length, and
     // `got <= most <= spare capacity`.
     unsafe { into.set_len(into.len() + got) };
-    cost::count_read(got);
+    count_read(got);
     Ok(got)
 }
 
@@ -241,7 +267,7 @@ pub fn read_link_at<'b>(dir: &Fd, name: &CStr, buffer: &'b mut [u8]) -> Result<&
     // SAFETY: `name` is NUL-terminated, `into` points to `size` exclusively borrowed bytes.
     let got = call("readlinkat", || unsafe { libc::readlinkat(dir.raw(), name.as_ptr(), into, size) } as i64)?;
     let got = length(got, size);
-    cost::count_read(got);
+    count_read(got);
     Ok(buffer.get(..got).unwrap_or_default())
 }
 
@@ -256,7 +282,7 @@ pub fn read_link(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     // SAFETY: `c_name` is NUL-terminated, `target` points to `size` exclusively borrowed bytes.
     let got = call("readlinkat", || unsafe { libc::readlink(c_name.as_ptr(), target, size) } as i64).map_err(failed)?;
     into.truncate(length(got, size));
-    cost::count_read(into.len());
+    count_read(into.len());
     Ok(())
 }
 
@@ -278,7 +304,7 @@ pub fn read_xattr(path: &Path, attribute: &CStr, into: &mut Vec<u8>) -> Result<(
         failed(errno)
     })?;
     into.truncate(length(got, size));
-    cost::count_read(into.len());
+    count_read(into.len());
     Ok(())
 }
 
@@ -473,7 +499,7 @@ impl Entries {
         let got = call("getdents64", || unsafe { libc::syscall(libc::SYS_getdents64, dir.raw(), into, size) } as i64)?;
         self.at = 0;
         self.filled = length(got, size);
-        cost::count_read(self.filled);
+        count_read(self.filled);
         Ok(self.filled > 0)
     }
 

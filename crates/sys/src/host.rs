@@ -4,6 +4,7 @@
 //! [`Host::stream`], [`Host::bytes`] or [`Host::read_file`], so that a recording holds all of it.
 use std::path::{Path, PathBuf};
 
+use crate::blocks::Blocks;
 use crate::clock::{self, WallTime};
 use crate::errno::{Errno, SysError};
 use crate::fs;
@@ -12,12 +13,6 @@ use crate::tape::{FrameKind, Header, Integrity, TapeError, TapeReader, TapeWrite
 
 /// Longer values are recorded in pieces of this size.
 const PIECE: usize = 1 << 20;
-
-/// A stream of blocks: receive buffers of a netlink socket, pieces of a file.
-pub trait Blocks {
-    /// The next block, `None` at the end. It is borrowed until the next call.
-    fn next(&mut self) -> Result<Option<&[u8]>, SysError>;
-}
 
 /// Where what is read comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! Knows no netlink message, no /proc format, no socket. Start reading at [`Host`]: everything
 //! that a run reads goes through it.
 pub mod allocator;
+mod blocks;
 pub mod bpf;
 pub mod caps;
 pub mod clock;
@@ -29,10 +30,11 @@ mod syscall;
 mod tape;
 pub mod term;
 
+pub use blocks::Blocks;
 pub use errno::{Errno, SysError, escaped};
 pub use fd::Fd;
 pub use fs::FileBlocks;
-pub use host::{Blocks, Host, Mode};
+pub use host::{Host, Mode};
 pub use kernel::{Kernel, page_bytes};
 pub use lines::{Lines, open_proc_net};
 pub use modules::{KernelPart, Modules, Presence};

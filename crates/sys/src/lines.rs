@@ -1,9 +1,10 @@
 //! Lines of a file that arrives in blocks, such as the files of /proc/net.
 use std::ops::ControlFlow;
 
+use crate::blocks::Blocks;
 use crate::errno::SysError;
 use crate::fs::FileBlocks;
-use crate::host::{Blocks, Host};
+use crate::host::Host;
 use crate::netns::{self, NetNs};
 
 /// Cuts blocks into lines. Copies only the lines that span two blocks.

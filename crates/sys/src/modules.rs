@@ -7,9 +7,10 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use crate::blocks::Blocks;
 use crate::errno::Errno;
 use crate::fs;
-use crate::host::{Blocks, Host};
+use crate::host::Host;
 use crate::lines::Lines;
 
 /// Bytes that are kept of a line of kallsyms that spans two reads; a longer one is none of a [`KernelPart`]. The

@@ -3,12 +3,11 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::cost;
 use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
 use crate::signal;
-use crate::syscall::{call, length, retried};
+use crate::syscall::{call, count_read, length, retried};
 
 /// What was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +160,13 @@ impl NetlinkSocket {
             .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
     }
 
+    /// Has the kernel drop only what finds the receive buffer full. Otherwise it also reports each loss by ENOBUFS, and
+    /// then drops everything until the buffer is empty. For senders that number their messages.
+    pub fn report_no_losses(&self) -> Result<(), SysError> {
+        self.switch_on(libc::NETLINK_NO_ENOBUFS)
+            .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
+    }
+
     /// What waits already, put into `into`; `None` if nothing does. Never waits.
     ///
     /// Messages of other processes are dropped. ENOBUFS tells that messages are missing since the last call, and that
@@ -260,7 +266,7 @@ impl NetlinkSocket {
                 return Err(Errno::IO);
             }
             self.alarms.store(0, Relaxed);
-            cost::count_read(got.bytes);
+            count_read(got.bytes);
             return Ok(got);
         }
     }

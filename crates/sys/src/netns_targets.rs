@@ -118,7 +118,7 @@ impl fmt::Display for Unreadable {
             count => write!(f, "{count} network namespaces were not read ({names}{more}): ")?,
         }
         match errno {
-            Errno::NOENT => f.write_str("nothing leads into it"),
+            Errno::NOENT => write!(f, "nothing leads into {}", if self.count == 1 { "it" } else { "them" }),
             _ if errno.is_denied() => write!(f, "{errno} (needs CAP_SYS_ADMIN)"),
             _ => write!(f, "{errno}"),
         }

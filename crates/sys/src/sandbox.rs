@@ -56,6 +56,8 @@ pub enum Limit {
     OpenFiles(u64),
     /// At most this many bytes of address space.
     AddressSpace(u64),
+    /// SIGHUP is not ignored, though the caller may run below nohup(1).
+    HangupHeard,
 }
 
 /// Makes `command` run under these limits, applied in this order. What needs privileges (mounts,
@@ -75,8 +77,8 @@ pub fn confine(command: &mut Command, limits: &[Limit]) -> Result<(), SysError> 
 }
 
 /// Why tests that need privileges cannot run in a chroot into a plain folder.
-pub const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, and this chroot is a plain folder (leave it, \
-                                and before you enter it again: mount --bind DIR DIR)";
+pub const PLAIN_CHROOT: &str = "needs a root directory that is a mount point, and this chroot is a plain folder (leave \
+                                it, and before you enter it again: mount --bind DIR DIR)";
 
 /// Whether the root directory is a mount point, as it is but in a chroot into a plain folder. There no mount namespace
 /// can be made private (mount(2): EINVAL), so [`confine`] with mounts and `ip netns exec` fail. True where /proc does
@@ -174,6 +176,7 @@ enum Step {
     HidePid(CString),
     Cover(CString, CString),
     Resource(Resource, u64),
+    HangupHeard,
 }
 
 impl Step {
@@ -191,6 +194,7 @@ impl Step {
             Limit::Cover { with, place } => Step::Cover(c_path(with)?, c_path(place)?),
             Limit::OpenFiles(most) => Step::Resource(libc::RLIMIT_NOFILE, *most),
             Limit::AddressSpace(most) => Step::Resource(libc::RLIMIT_AS, *most),
+            Limit::HangupHeard => Step::HangupHeard,
         })
     }
 
@@ -211,6 +215,7 @@ impl Step {
                 mount(Some(with), place, None, libc::MS_BIND | libc::MS_REC, None)
             }
             Step::Resource(resource, most) => limit_resource(*resource, *most, *most),
+            Step::HangupHeard => hear_hangup(),
         }
     }
 }
@@ -266,6 +271,14 @@ fn limit_resource(resource: Resource, now: u64, most: u64) -> Result<(), Errno> 
     // SAFETY: `limit` is a live rlimit64 to be read.
     call("prlimit64", || unsafe { libc::setrlimit64(resource, &raw const limit) }.into())?;
     Ok(())
+}
+
+fn hear_hangup() -> Result<(), Errno> {
+    // SAFETY: SIG_DFL is no handler; no code of ours runs for the signal.
+    match unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) } {
+        libc::SIG_ERR => Err(Errno::INVAL),
+        _ => Ok(()),
+    }
 }
 
 // The raw calls, not glibc's: those stop all threads of the process to change them together,

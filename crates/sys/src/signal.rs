@@ -179,6 +179,8 @@ mod tests {
     // One test, because signals are the whole process's.
     #[test]
     fn a_wait_ends_on_time_or_on_a_signal() {
+        // SAFETY: SIG_DFL is no handler. Whoever runs the tests may ignore hangups, as nohup(1) does.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
         let interrupt = Interrupt::install().unwrap();
         assert_eq!(Interrupt::install().unwrap().requested(), None);
         let start = clock::monotonic_ns();

@@ -40,6 +40,14 @@ pub fn set_bytes(socket: &Fd, level: i32, option: i32, value: &[u8]) -> Result<(
     Ok(())
 }
 
+/// Reads an option into `into`; returns its bytes.
+pub fn get_bytes(socket: &Fd, level: i32, option: i32, into: &mut [u8]) -> Result<usize, Errno> {
+    let (to, mut size) = (into.as_mut_ptr().cast(), into.len() as libc::socklen_t);
+    // SAFETY: `to` points to `size` bytes that are borrowed for writing, and `size` is ours.
+    call("getsockopt", || unsafe { libc::getsockopt(socket.raw(), level, option, to, &raw mut size).into() })?;
+    Ok(size as usize)
+}
+
 /// Binds to an address.
 pub fn bind(socket: &Fd, address: &SocketAddr) -> Result<(), SysError> {
     bind_bytes(socket, &address_bytes(address)).map_err(|errno| SysError::new("bind", address.to_string(), errno))

@@ -19,6 +19,29 @@ pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
+/// Copies a program to `to` with this mode, by install(1).
+///
+/// Not by ourselves: a child that another test starts meanwhile would hold our descriptor until its exec, and so long
+/// nobody can run the copy (ETXTBSY).
+///
+/// # Panics
+/// When it cannot be copied.
+pub fn install(from: &Path, to: &Path, mode: u32) {
+    let mut install = Command::new("install");
+    let status = install.arg("-m").arg(format!("{mode:o}")).arg(from).arg(to).status();
+    assert!(status.is_ok_and(|status| status.success()), "cannot copy {} to {}", from.display(), to.display());
+}
+
+/// Makes a program at `to` that is this script; see [`install`].
+///
+/// # Panics
+/// When it cannot be written.
+pub fn install_script(to: &Path, script: &str) {
+    let text = to.with_extension("text");
+    std::fs::write(&text, script).unwrap_or_else(|e| panic!("cannot write {}: {e}", text.display()));
+    install(&text, to, 0o755);
+}
+
 /// Always asks cargo: a stale binary would pass yesterday's tests. Two test processes at
 /// once wait for each other at cargo's own lock.
 fn build() -> PathBuf {

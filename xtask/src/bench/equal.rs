@@ -189,7 +189,9 @@ mod tests {
             ),
             (
                 Shape::Json,
-                "{\"state\":\"listen\",\"local_addr\":\"0.0.0.0\",\"local_port\":80,\"peer_addr\":null,\"peer_port\":null}\n{\"state\":\"established\",\"local_addr\":\"fd77::1\",\"local_port\":80,\"peer_addr\":\"fd77:db8::2\",\"peer_port\":5000}",
+                "{\"state\":\"listen\",\"local_addr\":\"0.0.0.0\",\"local_port\":80,\"peer_addr\":null,\"peer_port\":nu\
+                 ll}\n{\"state\":\"established\",\"local_addr\":\"fd77::1\",\"local_port\":80,\"peer_addr\":\"fd77:db8:\
+                 :2\",\"peer_port\":5000}",
             ),
         ];
         for (shape, text) in shapes {

@@ -128,7 +128,8 @@ impl Shown {
         json!({
             "label": self.follower.label, "args": self.follower.args,
             "added_ns": { "median": median, "low": low, "high": high },
-            "programs_ns": self.programs.as_ref().map(|p| p.net), "program_runs": self.programs.as_ref().map(|p| p.runs),
+            "programs_ns": self.programs.as_ref().map(|p| p.net),
+                "program_runs": self.programs.as_ref().map(|p| p.runs),
             "programs_with_clock_ns": self.programs.as_ref().map(|p| p.shown.json()),
             "reader_ns": self.programs.as_ref().map(|p| p.reader.json()),
             "at_most_ns": self.follower.goal.then_some(ADDED_NS_MAX),

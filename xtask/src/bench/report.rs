@@ -98,7 +98,8 @@ fn memory_goal(outcome: &Outcome<'_>, contestant: &Contestant) -> Option<f64> {
 fn json_of(outcome: &Outcome<'_>) -> Value {
     let contestants = outcome.weights.iter().map(|(contestant, weights)| {
         let ratios = ratios(outcome, contestant, weights).into_iter().map(|ratio| {
-            json!({"against": ratio.peer, "ratio": ratio.spread.json(), "at_least": ratio.at_least, "reached": ratio.reached()})
+            json!({"against": ratio.peer, "ratio": ratio.spread.json(), "at_least": ratio.at_least,
+                "reached": ratio.reached()})
         });
         let most = memory_goal(outcome, contestant);
         json!({

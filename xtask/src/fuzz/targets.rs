@@ -37,6 +37,8 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("proc_line", sockets::fuzz_proc_line, &["proc"], PROC_LINES),
     Target { made: recordings, ..Target::new("tape", tape, &["tape"], TAPES) },
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
+    Target::new("packet_headers", packet::fuzz_headers, &[], PACKETS),
+    Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
@@ -104,7 +106,8 @@ const PROCESSES: &[&[u8]] = &[
 /// The forms of paths that are known.
 const CGROUPS: &[&[u8]] = &[
     b"0::/system.slice/docker-01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e.scope\n",
-    b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08950d230f0ee38e79db38548de6d145e\n",
+    b"1:name=systemd:/kubepods/besteffort/podc0ffee00-1234-4abc-8def-0123456789ab/01be9fb0c4dd8ca41f4bd0d667a6d8c08950d\
+      230f0ee38e79db38548de6d145e\n",
     b"0::/lxc.payload.box/system.slice/ssh.service\n4:pids:/default/plain1\n",
 ];
 
@@ -136,14 +139,16 @@ const WALK_ROWS: &[&[u8]] = &[
 
 /// Rows of the walk of connection tracking: IPv4 without parts; no length; a length that is not there.
 const CONNTRACK_WALK: &[&[u8]] = &[
-    b"\x0a\x02\x06\x03\x8e\x01\0\0\xe8\x03\0\0\x30\x39\0\x50\0\0\x03\0\0\0\0\0\x01\0\0\0\x09\0\0\0\x0a\0\0\x01\x0a\0\0\x02",
+    b"\x0a\x02\x06\x03\x8e\x01\0\0\xe8\x03\0\0\x30\x39\0\x50\0\0\x03\0\0\0\0\0\x01\0\0\0\x09\0\0\0\x0a\0\0\x01\x0a\0\0\
+      \x02",
     &[0, 2, 6, 3],
     &[200, 10, 132, 1, 0, 0, 0, 0],
 ];
 
 /// A question for one PTR name and its answer, the name compressed; a name that points to itself.
 const DNS: &[&[u8]] = &[
-    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x011\x010\x010\x03127\x07in-addr\x04arpa\0\0\x0c\0\x01\xc0\x0c\0\x0c\0\x01\0\0\0\x3c\0\x0b\x09localhost\0",
+    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x011\x010\x010\x03127\x07in-addr\x04arpa\0\0\x0c\0\x01\xc0\x0c\0\x0c\0\x01\0\
+      \0\0\x3c\0\x0b\x09localhost\0",
     b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\xc0\x0c\0\x0c\0\x01\xc0\x0c\0\x0c\0\x01\0\0\0\x3c\0\x02\xc0\x0c",
 ];
 
@@ -262,3 +267,17 @@ fn tape(data: &[u8]) {
     }
     _ = std::fs::remove_file(&path);
 }
+
+/// IPv4 with TCP, IPv6 with a fragment and UDP, IPv6 with options and ICMP.
+const PACKETS: &[&[u8]] = &[
+    b"\x45\0\0\x28\0\x01\x40\0\x40\x06\0\0\x7f\0\0\x01\x7f\0\0\x01\
+      \x9c\x40\0\x16\0\0\0\x01\0\0\0\0\x50\x02\xff\xff\0\0\0\0",
+    b"\x60\0\0\0\0\x10\x2c\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x11\0\0\x01\0\0\0\x07\0\x35\0\x35\0\x08\0\0",
+    b"\x60\0\0\0\0\x10\0\x40AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB\x3a\0\0\0\0\0\0\0\x80\0\0\0\0\x01\0\x01",
+];
+
+/// A payload: family, version, group, then a prefix, a number, the hook, a packet.
+const LOG_RECORDS: &[&[u8]] = &[
+    b"\x02\0\0\x05\x08\0\x01\0\x08\0\x01\0\x08\0\x0a\0abc\0\x08\0\x0c\0\0\0\0\x01\x08\0\x09\0\x45\0\0\x28",
+    b"\x0a\0\0\x05\x14\0\x03\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x03\x0c\0\x14\x80\x06\0\x02\0\xe0\x2a\0\0",
+];

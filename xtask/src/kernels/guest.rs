@@ -1,4 +1,4 @@
-//! What runs on the emulated kernel: busybox, the binary, and a script that compares the doors.
+//! What runs on the emulated kernel: busybox, the binary, and a script that compares the backends.
 
 use super::{Kernel, must};
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// What the script's own lines begin with on the console.
 pub(super) const SAYS: &str = "netwren-guest: ";
 
-/// Folders of the package that hold what the doors need.
+/// Folders of the package that hold what the backends need.
 const MODULES: &[&str] = &["kernel/net", "kernel/lib", "kernel/crypto"];
 
 const APPLETS: &[&str] = &[
@@ -18,7 +18,7 @@ const APPLETS: &[&str] = &[
     "awk", "grep", "kill", "pidof", "sysctl", "tr", "tail", "unshare",
 ];
 
-/// Connections are made, then every door is asked for the same columns.
+/// Connections are made, then every backend is asked for the same columns.
 const INIT: &str = r#"#!/bin/sh
 export PATH=/bin
 say() { echo "netwren-guest: $*"; }
@@ -35,7 +35,8 @@ for port in 81 82 83 84; do
     listens $port
     sleep 100 | nc 127.0.0.1 $port > /dev/null &
 done
-nc -l -p 85 < /dev/null > /dev/null & listens 85; nc 127.0.0.1 85 < /dev/null > /dev/null; nc -l -p 86 < /dev/null & listens 86
+nc -l -p 85 < /dev/null > /dev/null & listens 85; nc 127.0.0.1 85 < /dev/null > /dev/null
+nc -l -p 86 < /dev/null & listens 86
 # Both ends of four connections.
 connected() { [ "$(cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -c ' 01 ')" -ge 8 ]; }
 until_true connected
@@ -65,7 +66,8 @@ base=90
 follow() {
     # A port in TIME_WAIT cannot be listened at again.
     base=$((base + 10)); : > /rows
-    $within netwren sockets --follow --cost --columns event,direction,local_port,process,pid "$@" > /rows 2> /err & follower=$!
+    columns=event,direction,local_port,process,pid
+    $within netwren sockets --follow --cost --columns $columns "$@" > /rows 2> /err & follower=$!
     until_true begun
     for port in $((base + 1)) $((base + 2)) $((base + 3)); do
         nc -l -p $port < /dev/null > /dev/null & listens $port
@@ -73,57 +75,81 @@ follow() {
     done
     until_true all_told 12; kill -TERM $(pidof netwren) 2> /dev/null; wait $follower
     awk '{ n[$1]++ } /nc/ { n[$1 " owned"]++ }
-        END { print n["open"] + 0 " opened (" n["open owned"] + 0 " with pid), " n["close"] + 0 " closed (" n["close owned"] + 0 " with pid)" }' /rows
+        END { print n["open"] + 0 " opened (" n["open owned"] + 0 " with pid), " \
+            n["close"] + 0 " closed (" n["close owned"] + 0 " with pid)" }' /rows
 }
-judged() { if [ "$2" = "$3" ]; then say "$1: $2"; else say "$1: $2: DIFFERENT from $3"; while read -r line; do say "  $line"; done < /rows; fi; }
+judged() {
+    if [ "$2" = "$3" ]; then say "$1: $2"; return; fi
+    say "$1: $2: DIFFERENT from $3"; while read -r line; do say "  $line"; done < /rows
+}
+# The same, if the interface is there: without it nothing was written.
+judged_if_any() { if [ -s /rows ]; then judged "$@"; else say "$1: nothing: $(head -n 1 /err)"; fi; }
 all="6 opened (6 with pid), 6 closed (6 with pid)"
 follow > /told; by=$(cat /told)
 if ! netwren support | grep -q "^following connections.yes"; then
     # The fallback: closings are told of, short connections' openings not, nobody's owner.
-    case $by in *" 6 closed (0 with pid)") say "follow: $by, by netlink" ;; *) say "follow: $by: DIFFERENT from 6 closed" ;; esac
+    case $by in
+        *" 6 closed (0 with pid)") say "follow: $by, by netlink" ;;
+        *) say "follow: $by: DIFFERENT from 6 closed" ;;
+    esac
 else
     judged "follow" "$by" "$all"
 fi
 while read -r line; do say "  follow: $line"; done < /err
 base=120; follow --via netlink > /told; say "follow --via netlink: $(cat /told)"
-base=150; follow --via bpf > /told; if [ -s /rows ]; then judged "follow --via bpf" "$(cat /told)" "$all"; else say "follow --via bpf: nothing: $(head -n 1 /err)"; fi
+base=150; follow --via bpf > /told; judged_if_any "follow --via bpf" "$(cat /told)" "$all"
 # In a pid namespace of its own it sees none of these processes: it tells of nobody, and of nobody else in their place.
 within="unshare -m -p -f --mount-proc"; base=210; follow --via bpf > /told; within=
 nobody="6 opened (0 with pid), 6 closed (0 with pid)"
-if [ -s /rows ]; then judged "follow in a pid namespace" "$(cat /told)" "$nobody"; else say "follow in a pid namespace: nothing: $(head -n 1 /err)"; fi
+judged_if_any "follow in a pid namespace" "$(cat /told)" "$nobody"
 # The same for flows, added up in the kernel: three connections, two ends each.
 base=180; : > /rows
 netwren flows --follow=1 --via bpf --cost --columns opened,closed > /rows 2> /err & follower=$!
 until_true begun
-for port in 181 182 183; do nc -l -p $port < /dev/null > /dev/null & listens $port; nc 127.0.0.1 $port < /dev/null > /dev/null; done
+for port in 181 182 183; do
+    nc -l -p $port < /dev/null > /dev/null & listens $port
+    nc 127.0.0.1 $port < /dev/null > /dev/null
+done
 summed() { awk '{ o += $1; c += $2 } END { print o + 0 " opened, " c + 0 " closed" }' /rows; }
 all_summed() { [ "$(summed)" = "6 opened, 6 closed" ] || ! alive; }
 until_true all_summed; kill -TERM $follower 2> /dev/null; wait $follower
-if [ -s /rows ]; then judged "flows --follow" "$(summed)" "6 opened, 6 closed"; else say "flows --follow: nothing: $(head -n 1 /err)"; fi
+judged_if_any "flows --follow" "$(summed)" "6 opened, 6 closed"
 # Connection tracking, a module here. Connections through a rule that tracks and one that rewrites, and entries by hand.
 # Nothing else: the counters of what still sends would not stand still from one reading to the next.
 killall nc
 for module in nf_conntrack nf_conntrack_netlink; do modprobe $module 2> /dev/null; done
 sysctl -q -w net.netfilter.nf_conntrack_acct=1 net.netfilter.nf_conntrack_timestamp=1
 if nft -f /nat.nft 2> /err; then
-    : > /rows; netwren nat events --event new --columns event,proto,nat,orig_dport,reply_sport --cost > /rows 2> /told & follower=$!
+    : > /rows; columns=event,proto,nat,orig_dport,reply_sport
+    netwren nat events --event new --columns $columns --cost > /rows 2> /told & follower=$!
     until_true begun
-    for port in 281 282 283; do sleep 100 | nc -l -p $port > /dev/null & listens $port; sleep 100 | nc 127.0.0.1 $port > /dev/null & done
+    for port in 281 282 283; do
+        sleep 100 | nc -l -p $port > /dev/null & listens $port
+        sleep 100 | nc 127.0.0.1 $port > /dev/null &
+    done
     sleep 100 | nc -l -p 285 > /dev/null & listens 285; sleep 100 | nc 127.0.0.1 284 > /dev/null &
     until_true all_told 4; kill -TERM $follower 2> /dev/null; wait $follower
-    judged "nat events" "$(awk '$1 == "new" { n++; if ($4 != $5) r++ } END { print n + 0 " new, " r + 0 " rewritten" }' /rows)" "4 new, 1 rewritten"
+    awk '$1 == "new" { n++; if ($4 != $5) r++ } END { print n + 0 " new, " r + 0 " rewritten" }' /rows > /a
+    judged "nat events" "$(cat /a)" "4 new, 1 rewritten"
     while read -r line; do say "  nat events: $line"; done < /told
 else
     say "nat: nothing is tracked: $(head -n 1 /err)"
 fi
-for n in 1 2 3 4 5 6 7 8; do netwren conntrack -I -p udp -s 192.0.2.$n -d 198.51.100.7 --sport 1000$n --dport 53 -t 600 -m $n > /dev/null 2> /err || say "conntrack -I: DIFFERENT from done: $(cat /err)"; done
-netwren conntrack -I -p tcp -s 2001:db8::1 -d 2001:db8::2 --sport 1 --dport 2 -t 600 --state ESTABLISHED > /dev/null 2> /err
-entries() { netwren nat -H --columns proto,family,state,nat,client,published,backend,orig_src,orig_sport,orig_dst,orig_dport,reply_src,reply_sport,reply_dst,reply_dport,mark,$columns --no-owner "$@" 2> /err | sort; }
+for n in 1 2 3 4 5 6 7 8; do
+    netwren conntrack -I -p udp -s 192.0.2.$n -d 198.51.100.7 --sport 1000$n --dport 53 -t 600 -m $n \
+        > /dev/null 2> /err || say "conntrack -I: DIFFERENT from done: $(cat /err)"
+done
+netwren conntrack -I -p tcp -s 2001:db8::1 -d 2001:db8::2 --sport 1 --dport 2 -t 600 --state ESTABLISHED \
+    > /dev/null 2> /err
+ends=proto,family,state,nat,client,published,backend,orig_src,orig_sport,orig_dst,orig_dport
+ends=$ends,reply_src,reply_sport,reply_dst,reply_dport,mark
+entries() { netwren nat -H --columns $ends,$columns --no-owner "$@" 2> /err | sort; }
 columns=uses
 entries --via netlink > /a; entries --via proc > /b; compare "nat --via proc" netlink
 columns=status,zone,bytes_in,bytes_out,packets_in,packets_out,label,helper
 entries --via netlink > /a; entries --via bpf > /b; compare "nat --via bpf" netlink
-entries 'nat = dnat' --via netlink > /a; entries 'nat = dnat' --via bpf > /b; compare "nat of one kind --via bpf" netlink
+entries 'nat = dnat' --via netlink > /a; entries 'nat = dnat' --via bpf > /b
+compare "nat of one kind --via bpf" netlink
 netwren nat --cost --limit 1 > /dev/null 2> /err; say "nat cost: $(cat /err)"
 netwren nat advise > /rows 2> /err; say "nat advise: $(head -n 3 /rows | tr '\n' ' ')"
 say end

@@ -1,4 +1,4 @@
-//! Length of functions, and where `unsafe` may be.
+//! Length of functions, where `unsafe` may be, and syntax that is younger than our oldest compiler.
 
 use super::Findings;
 use super::scan::{code_only, line_of, words};
@@ -21,8 +21,16 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
         findings.extend(long_functions(file, &source, &code));
         findings.extend(unsafe_code(file, &source, &code));
         findings.extend(unguarded(file, &source));
+        findings.extend(let_chains(file, &code));
     }
     Ok(findings)
+}
+
+/// `… && let …` needs Rust 1.88; clippy, which knows our `rust-version`, does not say so.
+fn let_chains(file: &Path, code: &str) -> Findings {
+    let chained =
+        words(code, "let").filter(|at| code.get(..*at).is_some_and(|before| before.trim_end().ends_with("&&")));
+    chained.map(|at| format!("{}:{}: a chain of let needs Rust 1.88", file.display(), line_of(code, at))).collect()
 }
 
 fn long_functions(file: &Path, source: &str, code: &str) -> Findings {
@@ -116,6 +124,12 @@ mod tests {
         let code = code_only(source);
         let file = Path::new(name);
         [long_functions(file, source, &code), unsafe_code(file, source, &code), unguarded(file, source)].concat()
+    }
+
+    #[test]
+    fn chains_of_let_are_too_young() {
+        let code = "if a\n    && let Some(b) = c {}\nlet both = a && b;\nif let Some(d) = e {}";
+        assert_eq!(let_chains(Path::new("x.rs"), code), ["x.rs:2: a chain of let needs Rust 1.88"]);
     }
 
     #[test]

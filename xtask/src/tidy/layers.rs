@@ -23,6 +23,7 @@ const HOUSE: &[Place] = &[
     Place { name: "packet", layer: 1, ours: &["record"], theirs: &[] },
     Place { name: "sockets", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
     Place { name: "conntrack", layer: 2, ours: &["record", "sys", "netlink", "bpf"], theirs: &[] },
+    Place { name: "nflog", layer: 2, ours: &["record", "sys", "netlink", "packet"], theirs: &[] },
     Place {
         name: "host",
         layer: 2,
@@ -30,6 +31,7 @@ const HOUSE: &[Place] = &[
         theirs: &["hashbrown", "foldhash", "serde_json"],
     },
     Place { name: "flows", layer: 3, ours: &["record"], theirs: &["hashbrown", "foldhash"] },
+    Place { name: "owners", layer: 3, ours: &["record"], theirs: &[] },
     Place { name: "doctor", layer: 3, ours: &["record"], theirs: &[] },
     Place { name: "engine", layer: 3, ours: &["record", "sys"], theirs: &["regex", "hashbrown", "foldhash"] },
     Place { name: "sinks", layer: 4, ours: &["record"], theirs: &["anstyle", "unicode-width"] },

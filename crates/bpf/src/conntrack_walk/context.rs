@@ -21,7 +21,10 @@ impl Context {
     pub(super) const ADDRESS: usize = 256;
     pub(super) const NET: usize = 264;
     pub(super) const PORTION: usize = 356;
-    pub(super) const BYTES: usize = 368;
+    pub(super) const SIZE_FD: usize = 364;
+    pub(super) const VARIABLES: usize = 368;
+    pub(super) const DIGEST: usize = 376;
+    pub(super) const BYTES: usize = 384;
 
     pub(super) fn new(
         wanted: &WantedEntries,
@@ -41,11 +44,14 @@ impl Context {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         let tuples = [wanted.orig.value, wanted.orig.mask, wanted.reply.value, wanted.reply.mask];
-        bytes.iter_mut().skip(Context::NET).zip(net.to_ne_bytes()).for_each(|(place, byte)| *place = byte);
-        for (place, tuple) in bytes.iter_mut().skip(Context::TUPLES).zip(tuples.as_flattened()) {
-            *place = *tuple;
-        }
-        Context(bytes)
+        let mut context = Context(bytes);
+        context.put(Context::NET, &net.to_ne_bytes());
+        context.put(Context::TUPLES, tuples.as_flattened());
+        context
+    }
+
+    pub(super) fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.0.iter_mut().skip(at).zip(bytes).for_each(|(place, byte)| *place = *byte);
     }
 
     pub(super) fn get(&self, at: usize) -> u32 {

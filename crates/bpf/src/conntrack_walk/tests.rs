@@ -263,3 +263,32 @@ fn without_the_file_there_is_no_table() {
     let error = walk.read(&elsewhere, WantedEntries::LIVE).map(drop).unwrap_err();
     assert!(error.to_string().contains("nf_conntrack"), "{error}");
 }
+
+/// After two resizes the kernel may have handed out the memory of the first table again.
+#[test]
+fn root_issue_10_a_table_of_the_same_size_is_another() {
+    testkit::require_root!();
+    let knob = testkit::HostKnob::set(BUCKETS, "65536");
+    let resize = resizer();
+    let lab = testkit::netns::Lab::new("walksame");
+    lab.track(testkit::conntrack::mixed(30_000));
+    lab.inside(|| {
+        let live = Host::live();
+        let walk = CtWalk::load(&live, 1, &WantedEntries::LIVE).unwrap();
+        let (all, _) = entries(&walk, &live);
+        let mut walking = walk.read(&live, WantedEntries::LIVE).unwrap();
+        let mut found: Vec<_> =
+            walking.next().unwrap().into_iter().flat_map(rows).map(|row| telling(row.0, row.1)).collect();
+        ["4096", "65536"].into_iter().for_each(&resize);
+        while let Some(block) = walking.next().unwrap() {
+            found.extend(rows(block).map(|(row, at)| telling(row, at)));
+        }
+        found.sort_unstable();
+        assert!(found == all, "{} of {}", found.len(), all.len());
+        assert_eq!((walking.counts().resizes, walk.whole()), (1, None));
+        // Without the variables the file alone tells.
+        let elsewhere = Host::with_roots("/proc".into(), "/nonexistent/sys".into(), "/etc".into());
+        assert!(entries(&walk, &elsewhere).0 == all);
+    });
+    drop(knob);
+}

@@ -9,7 +9,7 @@ use super::position::TablePosition;
 use super::rows::{HEAD, rows, telling};
 use super::wanted::WantedEntries;
 use super::{Counts, CtWalk, NAME};
-use crate::conntrack_table::{CtTable, CtTableFile, ResizeProbe};
+use crate::conntrack_table::{CtTable, CtTableFile, CtVariables};
 use crate::portion::Portion;
 use crate::{BpfError, Program};
 
@@ -21,11 +21,18 @@ pub(super) const AT_ONCE: [u32; 2] = [40, 128];
 /// not even these fit, a portion of their entries a pass.
 const FEW_AT_ONCE: [u32; 2] = [1, 1];
 /// Calls that may end without a step forward because chains changed a thousand times meanwhile.
-const UNQUIET_MAX: u32 = 20;
+const CONTENDED_MAX: u32 = 20;
+/// Looks for the table that a resize may spoil, one after the other.
+const LOOKS_MAX: u32 = 100;
+/// Looks in a row that show the same table and none of the variables.
+const STRANGE_MAX: u32 = 3;
 // How a call ended, `ended` of `struct walk`.
 const NO_TABLE: u32 = 1;
+/// The block has no room for the next bucket.
 const FULL: u32 = 3;
-const UNQUIET: u32 = 4;
+/// Chains changed so often that no step forward was made.
+const CONTENDED: u32 = 4;
+/// The kernel's types are not laid out as the program needs them, or what was found is no table.
 const STRANGE: u32 = 5;
 /// Blocks that are shorter than this are not enough to know again what is out: they are kept together.
 const RECENT_BYTES: usize = 128 << 10;
@@ -33,8 +40,10 @@ const RECENT_BYTES: usize = 128 << 10;
 /// The block that was handed out last, from which bucket on, of a table of how many.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
+    /// Where in the table the block begins.
     from: TablePosition,
     region: u32,
+    /// Bytes of rows in the block.
     filled: usize,
 }
 
@@ -45,8 +54,11 @@ pub struct Walking<'w> {
     host: &'w Host,
     wanted: WantedEntries,
     reader: CtTableFile,
-    /// Where it can be had: cheaper than reading the file again.
-    resize_probe: Option<ResizeProbe>,
+    /// Tell whether the table was resized, more cheaply than reading the file again; `None` where they cannot be read.
+    variables: Option<CtVariables>,
+    variables_at: u64,
+    /// The variables' hash while the table is `table`; 0: not known.
+    digest: u64,
     table: CtTable,
     /// The namespace that the calling thread was in at the beginning, as the program knows it.
     net: u64,
@@ -64,20 +76,22 @@ pub struct Walking<'w> {
     /// True if something was handed out since the table was looked for.
     unproved: bool,
     at_once: [u32; 2],
-    unquiet: u32,
+    contended: u32,
     counts: Counts,
 }
 
 impl<'w> Walking<'w> {
     pub(super) fn begin(walk: &'w CtWalk, host: &'w Host, wanted: WantedEntries) -> Result<Walking<'w>, BpfError> {
-        let (reader, resize_probe) = (CtTableFile::open(host)?, ResizeProbe::open(host));
+        let (reader, variables) = (CtTableFile::open(host)?, CtVariables::open(host));
         walk.whole.set(None);
         let mut walking = Walking {
             walk,
             host,
             wanted,
             reader,
-            resize_probe,
+            variables,
+            variables_at: 0,
+            digest: 0,
             table: CtTable::default(),
             net: 0,
             next: 0,
@@ -88,12 +102,10 @@ impl<'w> Walking<'w> {
             portions: Vec::new(),
             unproved: false,
             at_once: AT_ONCE,
-            unquiet: 0,
+            contended: 0,
             counts: Counts::default(),
         };
-        walking.reader.look()?;
-        let context = walking.run(0, 0)?;
-        (walking.table, walking.net) = (context.table(), context.word(Context::NET));
+        walking.table = walking.look()?;
         Ok(walking)
     }
 
@@ -113,22 +125,54 @@ impl<'w> Walking<'w> {
     }
 
     fn run_for(&self, program: &Program, portion: Portion, start: u32, end: u32) -> Result<Context, SysError> {
-        let fd = self.reader.number();
-        let region = self.newest.region ^ 1;
-        let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
+        let mut context = self.context(start, end);
         portion.put(&mut context.0, Context::PORTION);
-        program.run(&mut context.0).map_err(failed_for)?;
-        match context.get(Context::ENDED) {
-            NO_TABLE => Err(failed(Errno::NOENT)),
-            STRANGE => Err(failed(Errno::NOSYS)),
-            _ => Ok(context),
-        }
+        run_with(program, context)
+    }
+
+    fn context(&self, start: u32, end: u32) -> Context {
+        let (fd, region) = (self.reader.number(), self.newest.region ^ 1);
+        let mut context = Context::new(&self.wanted, [start, end, region, fd], self.at_once, self.net);
+        context.put(Context::VARIABLES, &self.variables_at.to_ne_bytes());
+        context
     }
 
     /// Where the table is now; a change of its size that is under way is waited for.
     fn look(&mut self) -> Result<CtTable, SysError> {
-        self.reader.look()?;
-        Ok(self.run(0, 0)?.table())
+        let (mut before, mut strange) = (CtTable::default(), 0);
+        for _ in 0..LOOKS_MAX {
+            self.reader.look()?;
+            let found = self.find()?;
+            let (table, digest) = (found.table(), found.word(Context::DIGEST));
+            (self.net, self.variables_at) = (found.word(Context::NET), found.word(Context::VARIABLES));
+            let waited = self.variables_at != 0 && self.variables.as_ref().is_some_and(CtVariables::wait);
+            if waited && self.run(0, 0)?.word(Context::DIGEST) == digest {
+                self.digest = digest;
+                return Ok(table);
+            }
+            // The table is where it was, and no variable has its address: they are elsewhere in this kernel.
+            let is_strange = self.variables_at == 0 && before == table;
+            (before, strange) = (table, if is_strange { strange + 1 } else { 0 });
+            if strange == STRANGE_MAX {
+                self.without_variables();
+            }
+            if self.variables.is_none() {
+                return Ok(table);
+            }
+        }
+        Err(failed(Errno::AGAIN))
+    }
+
+    /// Has the program look for the variables, too.
+    fn find(&self) -> Result<Context, SysError> {
+        let mut context = self.context(0, 0);
+        let number = self.variables.as_ref().map_or(0, CtVariables::number);
+        context.put(Context::SIZE_FD, &number.to_ne_bytes());
+        run_with(self.walk.loaded.program(NAME).map_err(failed_for)?, context)
+    }
+
+    fn without_variables(&mut self) {
+        (self.variables, self.variables_at, self.digest) = (None, 0, 0);
     }
 
     /// One call of the program. What it wrote, if the table is still the one it was.
@@ -137,7 +181,7 @@ impl<'w> Walking<'w> {
         let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
         let counted = |at| u64::from(context.get(at));
         self.counts.restarts += counted(Context::RESTARTS);
-        if let Some(found) = self.check(next >= self.table.buckets, ended == UNQUIET)? {
+        if let Some(found) = self.check(&context)? {
             self.resized(found)?;
             return Ok(None);
         }
@@ -155,19 +199,21 @@ impl<'w> Walking<'w> {
         Ok(Some(newest).filter(|newest| newest.filled > HEAD))
     }
 
-    /// Whether the table is still the one that was walked; the other, if not. What cannot be said now stays unproved.
-    fn check(&mut self, is_last: bool, is_odd: bool) -> Result<Option<CtTable>, SysError> {
-        let same_size =
-            self.resize_probe.as_ref().is_some_and(|resize_probe| resize_probe.buckets() == Some(self.table.buckets));
-        // Smaller and back again while we did not look: only the address tells, so it is asked for at the end. Where
-        // that is dear it is not: both changes would have to fall between a call and the look behind it.
-        let for_sure = is_odd || (is_last && (self.reader.is_cheap() || self.resize_probe.is_none()));
-        if !for_sure && (same_size || (self.resize_probe.is_none() && !self.reader.is_due())) {
-            self.unproved |= !same_size;
+    /// Whether the table was the same until the end of that call; where it is now, if not. What cannot be said now
+    /// stays unproved.
+    fn check(&mut self, context: &Context) -> Result<Option<CtTable>, SysError> {
+        let knew = self.digest != 0;
+        if knew && context.word(Context::DIGEST) == self.digest {
+            return Ok(None);
+        }
+        let is_last = context.get(Context::NEXT) >= self.table.buckets;
+        if !knew && context.get(Context::ENDED) != CONTENDED && !is_last && !self.reader.is_due() {
+            self.unproved = true;
             return Ok(None);
         }
         let found = self.look()?;
-        if found != self.table {
+        // Also if it has the size and the address that it had: it was another one meanwhile.
+        if knew || found != self.table {
             return Ok(Some(found));
         }
         self.unproved = false;
@@ -184,15 +230,16 @@ impl<'w> Walking<'w> {
         match ended {
             FULL if stands => self.at_once = FEW_AT_ONCE,
             // Also when the kernel had enough of it (`may_goto` ends a call after a quarter of a second).
-            _ if stands => {
-                self.unquiet += 1;
-                if self.unquiet > UNQUIET_MAX {
-                    return Err(failed(Errno::AGAIN));
-                }
-            }
-            _ => (self.unquiet, self.at_once) = (0, AT_ONCE),
+            _ if stands => self.stay()?,
+            _ => (self.contended, self.at_once) = (0, AT_ONCE),
         }
         Ok(())
+    }
+
+    /// Counts a call without a step forward; EAGAIN after too many.
+    fn stay(&mut self) -> Result<(), SysError> {
+        self.contended += 1;
+        if self.contended > CONTENDED_MAX { Err(failed(Errno::AGAIN)) } else { Ok(()) }
     }
 
     /// The next eight buckets, whose entries do not fit into the region: portions of them, until all are read. Nothing
@@ -206,7 +253,7 @@ impl<'w> Walking<'w> {
             let context = self.run_for(program, portion, start, start.saturating_add(8))?;
             let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
             self.counts.restarts += u64::from(context.get(Context::RESTARTS));
-            if let Some(found) = self.check(next >= self.table.buckets, ended == UNQUIET)? {
+            if let Some(found) = self.check(&context)? {
                 return self.resized(found);
             }
             match ended {
@@ -229,7 +276,7 @@ impl<'w> Walking<'w> {
         self.counts.gone += met.gone;
         self.counts.longest = self.counts.longest.max(met.longest);
         self.note_portions(blocks, partly);
-        (self.next, self.unquiet) = (start.saturating_add(8), 0);
+        (self.next, self.contended) = (start.saturating_add(8), 0);
         Ok(())
     }
 
@@ -259,6 +306,11 @@ impl<'w> Walking<'w> {
     /// within a bucket, or within eight, rows come again that are out, and are known by the newest block.
     fn resized(&mut self, new: CtTable) -> Result<(), SysError> {
         self.counts.resizes += 1;
+        if new == self.table && self.stay().is_err() {
+            // Something else changes among the variables, all the time: they are no help.
+            self.without_variables();
+            self.contended = 0;
+        }
         let done = self.done();
         if self.out_until.is_before(done) {
             self.out_until = done;
@@ -340,6 +392,15 @@ impl Blocks for Walking<'_> {
         }
         self.walk.whole.set(Some(self.counts).filter(|counts| counts.resizes == 0));
         Ok(None)
+    }
+}
+
+fn run_with(program: &Program, mut context: Context) -> Result<Context, SysError> {
+    program.run(&mut context.0).map_err(failed_for)?;
+    match context.get(Context::ENDED) {
+        NO_TABLE => Err(failed(Errno::NOENT)),
+        STRANGE => Err(failed(Errno::NOSYS)),
+        _ => Ok(context),
     }
 }
 

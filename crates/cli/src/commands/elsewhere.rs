@@ -1,4 +1,4 @@
-//! Hints at `--all-netns`, where a filter finds nothing in one network namespace.
+//! Hints at `--all-netns`, where a filter finds nothing in one network namespace, and where a recording has several.
 
 use super::rounds::RoundReader;
 use super::source_provider::{SourceProvider, Subject};
@@ -40,6 +40,16 @@ pub(super) fn add_address_hint<T: Table>(
     }
     if is_empty(run) && asks_for(plan, provider, Subject::Address) && is_in_others(request, plan, provider) {
         run.stats.add_reason(0, ADDRESS_HINT);
+    }
+}
+
+/// Says that rows of a recording are of several network namespaces, where no column tells of which: a replay shows all
+/// that was recorded.
+pub(super) fn add_replay_note(run: &mut Run, request: &Request, session: &Session) {
+    let recorded = session.namespaces().filter(|_| session.host().is_replay() && !request.all_netns);
+    if let Some(count) = recorded.map(|namespaces| namespaces.list().len()).filter(|count| *count > 1) {
+        let words = format!("rows are of all {count} network namespaces of the recording: --all-netns shows of which");
+        run.stats.add_reason(0, words);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::pillars;
 use crate::session::Session;
 use engine::{DiffSource, DiffState, Plan, Predicate, filter};
-use flows::{Conjunct, Ephemeral, FlowSource, Homes, Ranges};
+use flows::{Conjunct, Ephemeral, FlowSource, NetnsAddresses, Ranges};
 use host::ports::LocalPorts;
 use record::Via;
 use record::rows::{Flow, FlowEvents, Flows, Sockets};
@@ -133,8 +133,13 @@ impl SourceProvider<Flows> for FlowProvider {
             .iter()
             .zip(&self.tests)
             .map(|(expr, test)| Conjunct { expr: expr.clone(), test: Box::new(move |row| test.matches(row, lookups)) });
-        let (ephemeral, homes) = surroundings(session, stats);
-        let options = flows::Options { ephemeral, homes, conjuncts: conjuncts.collect(), ..flows::Options::default() };
+        let (ephemeral, netns_addresses) = surroundings(session, stats);
+        let options = flows::FlowOptions {
+            ephemeral,
+            netns_addresses,
+            conjuncts: conjuncts.collect(),
+            ..flows::FlowOptions::default()
+        };
         pillars::with_sockets(session, self.via, &|_| true, |sockets| {
             let Some(memory) = &self.memory else { return then(&FlowSource::new(sockets, *lookups, options)) };
             let now_ns = session.steady_ns();
@@ -147,9 +152,9 @@ impl SourceProvider<Flows> for FlowProvider {
 
 /// What is known of the namespaces before their sockets are read: ranges of ephemeral ports and, if there are several,
 /// addresses. What cannot be read costs certainty, and a note.
-fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Homes>) {
+fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<NetnsAddresses>) {
     let (host, several) = (session.host(), session.namespaces().is_some());
-    let (mut ranges, mut homes) = (Ranges::default(), several.then(Homes::new));
+    let (mut ranges, mut netns_addresses) = (Ranges::default(), several.then(NetnsAddresses::new));
     session.in_each_namespace(&mut |netns_id| {
         match LocalPorts::read(host, netns_id, None) {
             Ok(ports) => {
@@ -162,19 +167,19 @@ fn surroundings(session: &Session, stats: &mut Accounting) -> (Ranges, Option<Ho
                 stats.add_reason(1, format!("{error}; the kernel's default range of ephemeral ports is assumed"));
             }
         }
-        let Some(homes) = &mut homes else { return };
-        match host::addresses::read(host, netns_id, None, &mut |addr| homes.add(netns_id, addr)) {
+        let Some(netns_addresses) = &mut netns_addresses else { return };
+        match host::addresses::read(host, netns_id, None, &mut |addr| netns_addresses.add(netns_id, addr)) {
             Err(error) if !error.is_not_recorded() => {
                 stats.add_reason(1, format!("{error}; connections with that namespace stay two flows"));
             }
             _ => {}
         }
     });
-    let left_out = homes.as_ref().map_or(0, Homes::left_out);
+    let left_out = netns_addresses.as_ref().map_or(0, NetnsAddresses::left_out);
     if left_out > 0 {
         stats.add_reason(left_out, "too many addresses: connections with the others stay two flows");
     }
-    (ranges, homes)
+    (ranges, netns_addresses)
 }
 
 #[cfg(test)]

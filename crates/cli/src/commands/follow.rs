@@ -26,8 +26,8 @@ const OWNED: [&str; 9] =
     ["process", "pid", "cmdline", "container_pid", "container", "pod", "unit", "cgroup", "cgroup_id"];
 
 /// As lists say it of owners that could not be read, with the same exit code.
-const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner leaves \
-                         their columns out)";
+const NO_OWNERS: &str = "owners of connections are missing: without BPF the kernel does not tell them (--no-owner \
+                         leaves their columns out)";
 
 /// The message for reasons of closings that could not be read.
 const NO_REASONS: &str = "the reasons why connections ended are missing: without BPF the kernel does not tell them";
@@ -43,8 +43,8 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
         let words = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec() };
-        // The interface that does not know owners knows no reasons either.
-        let lacks = !live.knows_owners() && !request.explain;
+        // The interface that reports no processes reports no reasons either.
+        let lacks = !live.reports_processes() && !request.explain;
         let mut run = then(&mut live, words)?;
         for (fields, words) in [(&OWNED[..], NO_OWNERS), (&["reason"], NO_REASONS)] {
             if lacks && fields.iter().any(|name| plan.demand().wants(name)) {
@@ -98,7 +98,7 @@ pub(super) fn run<T: Table>(
     plan: &Plan<T>,
     open: impl FnOnce(&Session, &mut Then<'_, T>) -> Result<Run, RunError>,
 ) -> Outcome {
-    let session = match Session::open(request.place()) {
+    let session = match Session::open(request.target()) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -117,7 +117,7 @@ pub(super) fn run<T: Table>(
         follow(request, &session, plan, stream)
     });
     if let (Some(text), Ok(_)) = (explained, &outcome) {
-        return output::print(&text).into();
+        return output::print_prose(&text).into();
     }
     let mut outcome = finish(request, &session, outcome, &before);
     if request.cost {
@@ -155,6 +155,9 @@ fn follow<T: Table>(
     };
     let mut sink: Box<dyn Sink> = output::sink(request);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
+    if names.is_some() {
+        asked::host_names(session.host(), &mut notes);
+    }
     let stop = || session.host().is_replay() && session.interrupted();
     let mut run = match &mut names {
         None => plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?,

@@ -15,9 +15,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use engine::{Plan, Predicate};
 use record::rows::{Endpoint, Socket, Sockets, need};
-use record::{
-    Accounting, Demand, Each, Field, Kind, Lookups, Next, Offer, Proto, Scan, Source, SourceError, State, Value,
-};
+use record::{Accounting, Demand, Field, Kind, Lookups, Next, Proto, Scan, Source, State, Value, scan_through};
 use sockets::{Closing, Options, SocketSource, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -134,32 +132,20 @@ struct Remembering<'c> {
 
 impl Source<Sockets> for Remembering<'_> {
     fn prepare(&self, demand: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
-        Box::new(RememberingScan { inner: self.source.prepare(demand), source: self })
-    }
-}
-
-struct RememberingScan<'c> {
-    inner: Box<dyn Scan<Sockets> + 'c>,
-    source: &'c Remembering<'c>,
-}
-
-impl Scan<Sockets> for RememberingScan<'_> {
-    fn offer(&self) -> Offer {
-        self.inner.offer()
-    }
-
-    fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
-        let Remembering { choosing, lookups, .. } = self.source;
-        let mut left_alone = 0;
-        let read = self.inner.run(&mut |row| {
-            if !choosing.test.matches(row, lookups) || Target::of(row).is_some() {
-                return each(row);
-            }
-            *choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
-            left_alone += 1;
-            Next::More
-        });
-        read.map(|stats| Accounting { filtered: stats.filtered + left_alone, ..stats })
+        let Remembering { choosing, lookups, .. } = self;
+        scan_through(self.source.prepare(demand), |inner, cache, each| {
+            let mut left_alone = 0;
+            let mut stats = inner.run_with(cache, &mut |row| {
+                if !choosing.test.matches(row, lookups) || Target::of(row).is_some() {
+                    return each(row);
+                }
+                *choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
+                left_alone += 1;
+                Next::More
+            })?;
+            stats.filtered += left_alone;
+            Ok(stats)
+        })
     }
 }
 

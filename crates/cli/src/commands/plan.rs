@@ -83,7 +83,7 @@ pub(super) fn plan<T: Table>(request: &Request, filter: &Ast) -> Result<Plan<T>,
     for (fold, names) in [Fold::Sum, Fold::Max, Fold::Avg].into_iter().zip(&shown.aggregates) {
         folds.extend(names_in(names.as_deref()).map(|name| (fold, name)));
     }
-    Ok(Plan::new(engine::Request {
+    Ok(Plan::new(engine::PlanRequest {
         columns,
         usual,
         conjuncts,

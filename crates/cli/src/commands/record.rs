@@ -97,13 +97,13 @@ fn asked(words: &ParsedWords<'_>) -> Result<RecordRequest, String> {
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let asked = asked(words)?;
-    let place = SessionTarget {
+    let target = SessionTarget {
         all_netns: true,
-        record: Some(&asked.file),
+        record: Some(asked.file.clone()),
         size_max: Some(asked.size_max),
         ..SessionTarget::default()
     };
-    let session = match Session::open(place) {
+    let session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };

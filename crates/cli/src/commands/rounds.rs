@@ -43,6 +43,9 @@ impl<'r, T: Table, P: SourceProvider<T>> RoundReader<'r, T, P> {
             Repeat::Every(period) => Some(Rounds::new(now(), period)),
         };
         let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
+        if names.is_some() {
+            asked::host_names(self.session.host(), &mut all.stats);
+        }
         while self.session.host().begin_round() {
             let round = clock.as_ref().map(|c| Round { n: c.current(), time_s: self.session.host().now().seconds });
             self.read(sink, names.as_mut(), round, &mut all)?;

@@ -1,11 +1,11 @@
 //! `netwren sockets`.
 
 use super::follow;
-use super::ownerless::Ownerless;
 use super::plan::PlanError;
 use super::saved;
 use super::source_provider::SourceProvider;
 use super::table;
+use super::unseen_owners;
 use crate::asked;
 use crate::command::{Command, HomePart, ParsedWords, SavedPart, TableEntry};
 use crate::enrich::Enrichment;
@@ -15,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::pillars;
 use crate::session::Session;
 use engine::{DiffSource, DiffState, Plan, Predicate};
+use owners::{OwnerResolver, OwnerlessCounted};
 use record::Via;
 use record::rows::{Socket, SocketEvents, Sockets};
 use record::{Accounting, Expr, LookupId, Lookups, Source, Table};
@@ -45,7 +46,8 @@ pub(crate) static COMMAND: Command = Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren sockets                                       every socket
+  netwren sockets                                       every socket but TCP ports that are only bound
+  netwren sockets state = bound_inactive                those
   netwren sockets state = listen                        who listens
   netwren sockets 'peer in 10.0.0.0/8 and rtt > 20ms'   slow peers
   netwren sockets 'process ~ \"nginx\"' --by peer_addr --limit 10
@@ -124,10 +126,16 @@ impl SourceProvider<Sockets> for SocketProvider {
         let named = lookups.has(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         pillars::with_sockets(session, self.via, &wanted, |source| {
-            let source = Ownerless::new(source, session, lookups, &self.filter, stats.incomplete);
+            let partial = stats.incomplete;
+            let is_shown = |row: &Socket<'_>| self.filter.matches(row, &lookups);
+            let report = |count, stats: &mut _| unseen_owners::report(session.host(), count, partial, stats);
+            let counted = OwnerResolver::new(&lookups);
+            let counted =
+                counted.map(|resolver| OwnerlessCounted { source, resolver, is_shown: &is_shown, report: &report });
+            let source = counted.as_ref().map_or(source, |counted| counted);
             match &self.memory {
-                None => then(&source),
-                Some(memory) => then(&DiffSource::new(&source, memory, session.steady_ns())),
+                None => then(source),
+                Some(memory) => then(&DiffSource::new(source, memory, session.steady_ns())),
             }
         })
     }

@@ -55,6 +55,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .chain(owners())
         .chain([closing(&host, &modules), all_namespaces(&host), following(&host)])
         .chain(tracked(&host, &modules))
+        .chain([logged(&modules)])
         .chain(bpf_lines(&host))
         .chain(rights())
         .collect();
@@ -68,7 +69,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     Ok(Outcome::because(Exit::Failed, format!("no way to read sockets of: {}", blind.join(", "))))
 }
 
-/// Families that no door of ours leads to.
+/// Families that no backend of ours leads to.
 fn not_read() -> Feature {
     let words = "not read by this version".to_owned();
     Feature { feature: "ping sockets".to_owned(), works: false, words }
@@ -104,7 +105,7 @@ fn following(host: &Host) -> Feature {
     Feature { feature: "following connections".to_owned(), works, words }
 }
 
-/// The table of connection tracking by each door, and its events.
+/// The table of connection tracking by each backend, and its events.
 fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
     let table = conntrack::probe(host, modules).into_iter().map(|probe| {
         let feature = format!("connection tracking via {}", probe.via.name());
@@ -113,6 +114,12 @@ fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
     let (works, words) = conntrack::events::probe_events(host, modules);
     let events = Feature { feature: "events of connection tracking".to_owned(), works, words };
     table.chain([events]).collect()
+}
+
+/// Records of packets that rules log.
+fn logged(modules: &Modules<'_>) -> Feature {
+    let (works, words) = nflog::probe(modules);
+    Feature { feature: "log records".to_owned(), works, words }
 }
 
 /// What BPF programs of ours would find: one line an ability.

@@ -28,13 +28,9 @@ pub(super) fn show<T: Table, P: SourceProvider<T>>(
     }
 }
 
-/// Runs the plan as often as the request says. If it finds nothing, other network namespaces may be hinted at.
+/// Runs the plan as often as the request says.
 pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Outcome {
-    run_through(request, plan, provider, |_, mut sink, rounds| {
-        let mut run = rounds(&mut *sink)?;
-        elsewhere::add_address_hint(&mut run, request, plan, provider);
-        Ok(run)
-    })
+    show_through(request, plan, provider, |_, mut sink, rounds| rounds(&mut *sink))
 }
 
 /// Reads all rounds into a sink.
@@ -48,7 +44,7 @@ pub(super) fn run_through<T: Table>(
     provider: &impl SourceProvider<T>,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
-    let session = match Session::open(request.place()) {
+    let session = match Session::open(request.target()) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -60,9 +56,25 @@ pub(super) fn run_through<T: Table>(
     let outcome = through(&session, output::sink(request), &mut |sink| {
         let mut run = reader.read_all(sink)?;
         elsewhere::add_container_hint(&mut run, &session, plan, provider);
+        elsewhere::add_replay_note(&mut run, request, &session);
         Ok(run)
     });
     finish(request, &session, outcome, &before)
+}
+
+/// Runs the plan like [`run_through`], for a command that only shows: if nothing matches, the footer may hint at other
+/// network namespaces.
+pub(super) fn show_through<T: Table>(
+    request: &Request,
+    plan: &Plan<T>,
+    provider: &impl SourceProvider<T>,
+    through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
+) -> Outcome {
+    run_through(request, plan, provider, |session, sink, rounds| {
+        let mut run = through(session, sink, rounds)?;
+        elsewhere::add_address_hint(&mut run, request, plan, provider);
+        Ok(run)
+    })
 }
 
 /// `--explain`: prints how the rows would be read, and reads none.
@@ -72,5 +84,5 @@ fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourcePr
     let text = provider.with_source(session, Lookups::none(), &mut stats, |source| {
         engine::explain(plan, &source.prepare(plan.demand()).offer())
     });
-    output::print(&text)
+    output::print_prose(&text)
 }

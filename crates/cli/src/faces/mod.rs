@@ -7,6 +7,7 @@ pub(crate) mod conntrack;
 mod getopt;
 pub(crate) mod lstf;
 pub(crate) mod netstat;
+mod read;
 mod selinux;
 pub(crate) mod ss;
 mod text;

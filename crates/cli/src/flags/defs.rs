@@ -58,6 +58,8 @@ impl Scope {
     pub(crate) const SUPPORT: Scope = Scope(1 << 22);
     /// `netwren` without a command.
     pub(crate) const HOME: Scope = Scope(1 << 23);
+    /// `log`.
+    pub(crate) const LOG: Scope = Scope(1 << 24);
 
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
@@ -151,8 +153,10 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "NETWREN_SS_LAYOUT",
-        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. Without it those of the installed ss (6.1 up to iproute2 6.6,\n\
-               6.15 from 6.7 on), which is looked for in PATH and the usual folders, and read, not run; without an ss those of 6.15.",
+        help: "6.1 or 6.15: the layout and the switches of *netwren ss*. Without it those of the installed ss (6.1 up \
+               to iproute2 6.6,\n\
+               6.15 from 6.7 on), which is looked for in PATH and the usual folders, and read, not run; without an ss \
+               those of 6.15.",
     },
     Variable {
         name: "NETWREN_BUG_COMPATIBLE",
@@ -201,7 +205,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("SIZE"),
         LOOKED_AT,
-        "Memory that the advised table may take (512MiB, 2GB); otherwise a tenth of the host's",
+        "Memory that the advised table may take (512M, 2GiB: units of 1024); otherwise a tenth of the host's",
     ),
     flag(
         Scope::COLUMNS,
@@ -209,7 +213,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('c'),
         Value("LIST"),
         WHAT,
-        "Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all",
+        "Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` \
+         explains them all",
     ),
     flag(Scope::FLOWS, "columns", Some('c'), Value("LIST"), WHAT, "Columns, by name: `a,b`; `+a`, `-a`, `all`, `help`"),
     flag(
@@ -229,7 +234,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("LIST"),
         WHAT,
-        "Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the kernel's order",
+        "Order by these columns, which are shown: `a` ascending, `a:desc` descending. Unsorted rows stream in the \
+         kernel's order",
     ),
     flag(Scope::ROWS, "limit", Some('n'), Value("N"), WHAT, "At most N rows"),
     flag(
@@ -254,7 +260,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('o'),
         Word(&["table", "wide", "json", "csv"]),
         HOW,
-        "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
+        "table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a \
+         line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe",
     ),
     flag(Scope::ROWS, "no-header", Some('H'), Nothing, HOW, "No header line"),
     flag(
@@ -280,8 +287,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Nothing,
         HOW,
-        "With --follow: attach nothing to the root cgroup's getpeername hooks, where others without BPF_F_ALLOW_MULTI are \
-         refused meanwhile; who accepted is then known by the first send or receive",
+        "With --follow: attach nothing to the root cgroup's getpeername hooks, where others without BPF_F_ALLOW_MULTI \
+         are refused meanwhile; who accepted is then known by the first send or receive",
     ),
     flag(
         Scope::ROWS,
@@ -354,7 +361,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Word(&["bpf", "proc"]),
         WHERE,
-        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no process",
+        "Find owners by this interface instead of the cheaper one: bpf needs CAP_BPF and CAP_PERFMON and misses no \
+         process",
     ),
     flag(
         Scope::PLACES.and(Scope::ADVICE),
@@ -362,7 +370,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         File("FILE"),
         WHERE,
-        "Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names",
+        "Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process \
+         names",
     ),
     flag(
         Scope::PLACES.and(Scope::ADVICE),
@@ -412,8 +421,43 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("BYTES"),
         LISTENED_TO,
-        "Room for what waits to be read: 8MiB if not said, 16MiB and more by BPF",
+        "Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF",
     ),
+    flag(
+        Scope::LOG,
+        "group",
+        None,
+        Value("LIST"),
+        LISTENED_TO,
+        "Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)",
+    ),
+    flag(
+        Scope::LOG,
+        "latency",
+        None,
+        Value("TIME"),
+        LISTENED_TO,
+        "How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper",
+    )
+    .default("50ms"),
+    flag(
+        Scope::LOG,
+        "copy",
+        None,
+        Value("BYTES"),
+        LISTENED_TO,
+        "Bytes of each packet that the kernel copies, from the network header on",
+    )
+    .default("128"),
+    flag(
+        Scope::LOG,
+        "buffer",
+        None,
+        Value("BYTES"),
+        LISTENED_TO,
+        "Room for what waits to be read, for each group: 16MiB hold some 60,000 records",
+    )
+    .default("16MiB"),
     flag(
         Scope::EVENTS,
         "resync",
@@ -429,7 +473,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         Some('o'),
         Word(&["table", "wide", "json", "csv"]),
         HOW,
-        "table: in words, with a filter or columns as rows; wide: all columns; json: one object a namespace; csv: RFC 4180",
+        "table: in words, with a filter or columns as rows; wide: all columns; json: one object a namespace; csv: RFC \
+         4180",
     )
     .default("table"),
     flag(

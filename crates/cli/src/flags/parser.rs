@@ -197,17 +197,18 @@ fn refusal(error: &clap::Error, command: &Command, commands: Commands) -> Option
     Some(format!("--{long} does not go with `{}`: it belongs to {belongs}", command.name))
 }
 
-/// `8MiB`, `64k`, `1000000`: a number of bytes.
+/// `8MiB`, `64k`, `1000000`: a number of bytes. A unit is a power of 1024, whatever the rest of its name is.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..).unwrap_or_default() {
+    let shift = match text.get(digits.len()..)? {
         "" | "B" => 0,
-        "k" | "K" | "KiB" => 10,
-        "M" | "MiB" => 20,
-        "G" | "GiB" => 30,
+        "k" | "kB" | "K" | "KB" | "Ki" | "KiB" => 10,
+        "M" | "MB" | "Mi" | "MiB" => 20,
+        "G" | "GB" | "Gi" | "GiB" => 30,
+        "T" | "TB" | "Ti" | "TiB" => 40,
         _ => return None,
     };
-    digits.parse::<u64>().ok().map(|number| number.saturating_mul(1 << unit))
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// For tests: the same with a line of words, where no other command is known.

@@ -158,14 +158,14 @@ impl Request {
         Ok(request)
     }
 
-    /// Where the request reads.
-    pub(crate) fn place(&self) -> SessionTarget<'_> {
+    /// What the request reads.
+    pub(crate) fn target(&self) -> SessionTarget {
         SessionTarget {
-            netns: self.netns.as_deref(),
+            netns: self.netns.clone(),
             all_netns: self.all_netns,
-            record: self.record.as_deref(),
+            record: self.record.clone(),
             size_max: None,
-            replay: self.replay.as_deref(),
+            replay: self.replay.clone(),
             resolve: self.resolve.is_some(),
             owners_via: self.owners_via,
         }
@@ -186,6 +186,9 @@ impl Request {
         }
         if self.follow.is_some() && (self.shown.by.is_some() || self.shown.sort.is_some()) {
             return Err("--follow shows rows as they come: leave out --by and --sort".to_owned());
+        }
+        if self.follow.is_some() && self.via == Some(record::Via::Proc) {
+            return Err("/proc reports no events: --via takes netlink or bpf with --follow".to_owned());
         }
         if self.no_hooks && self.follow.is_none() {
             return Err("--no-hooks needs --follow: nothing else has hooks".to_owned());
@@ -263,6 +266,7 @@ mod tests {
             ("--all-netns --netns a", "exclude each other"),
             ("--follow --watch", "exclude each other"),
             ("--follow --sort pid", "as they come"),
+            ("--follow --via proc", "/proc reports no events"),
             ("--sum recv_q", "need --by"),
             ("--no-hooks", "needs --follow"),
             ("--limit x", "takes a number"),

@@ -123,7 +123,8 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
 }
 
 impl AllNetnsScan<'_, '_> {
-    /// Lengths of the hash table's chains, as the last run met them; `None` if it was not the one pass for all.
+    /// Lengths of the hash table's chains, as the last run met them: all namespaces share them, so any walk of the
+    /// whole table tells. `None` if there was none, or its size changed meanwhile.
     pub fn chains(&self) -> Option<Chains> {
         self.chains
     }
@@ -151,6 +152,7 @@ impl AllNetnsScan<'_, '_> {
             }
         }
         let is_rest = handed_out.borrow().is_finishing();
+        let chains = &mut self.chains;
         let entered = in_each_for(all.host, &all.ways, all.options.table.purpose(), &mut |netns_id, _| {
             let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
@@ -161,7 +163,10 @@ impl AllNetnsScan<'_, '_> {
                 let options = Options { netns_id, via: Some(Via::Netlink), ..all.options };
                 ConntrackSource::new(all.host, options).scan(&self.demand).read(None, &mut each, &handed_out)
             } else {
-                all.source(netns_id).run(&self.demand, &mut each)
+                let mut scan = all.source(netns_id).scan(&self.demand);
+                let read = scan.run(&mut each);
+                *chains = scan.chains().or(*chains);
+                read
             };
             stats.add(&read?);
             Ok(wants)

@@ -52,6 +52,15 @@ impl ReadFailure {
     }
 }
 
+/// The kernel's answer that `error` of a [`crate::ConntrackSource`] stands for, if there was one.
+pub fn errno_of(error: &SourceError) -> Option<Errno> {
+    match error.cause.downcast_ref()? {
+        ReadFailure::Netlink(error) | ReadFailure::NetlinkAndProc(error, _) => error.errno(),
+        ReadFailure::Proc(error) | ReadFailure::Walk(WalkError::Broken(error)) => Some(error.errno),
+        ReadFailure::Walk(WalkError::Unavailable(_)) => None,
+    }
+}
+
 fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {
         Some(errno) if errno.is_denied() => SourceFault::Denied,

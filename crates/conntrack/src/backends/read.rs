@@ -18,6 +18,8 @@ use crate::sizes::Size;
 
 /// How often a table is read again because its hash table was resized meanwhile.
 const RESIZED_RETRIES: u32 = 3;
+const RESIZED_ONCE: &str =
+    "the hash table of connection tracking was resized while it was read: entries may be missing or doubled";
 const RESIZED: &str =
     "the hash table of connection tracking was resized again and again while it was read: entries may be missing";
 
@@ -32,6 +34,10 @@ pub(crate) struct ReadTarget<'h> {
     pub(crate) cache: Option<&'h BackendCache>,
     /// True for the entries of every namespace in one pass of the walk.
     pub(crate) all: bool,
+    /// The kernel's filter, if the caller gives one and tests rows itself; `None`: taken from the demand's filter.
+    pub(crate) narrowed: Option<KernelFilter>,
+    /// True for one dump of netlink, as the kernel gives it.
+    pub(crate) as_dump: bool,
 }
 
 impl<'h> ReadTarget<'h> {
@@ -122,7 +128,8 @@ impl TableReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Reads by netlink; by /proc if netlink is unavailable and no backend was asked for.
+    /// Reads by netlink; by /proc if netlink is unavailable and no backend was asked for, nor a filter that only the
+    /// others know.
     pub(crate) fn by_netlink_or_proc(&mut self, filter: &KernelFilter) -> Result<(), ReadFailure> {
         let Options { via, table, .. } = self.target.options;
         let before = self.rows.stats.rows();
@@ -130,6 +137,7 @@ impl TableReader<'_, '_, '_, '_> {
             Err(error)
                 if error.is_unavailable()
                     && via != Some(Via::Netlink)
+                    && self.target.narrowed.is_none()
                     && table == CtTable::Conntrack
                     && self.rows.stats.rows() == before
                     && !self.target.host.is_replay() =>
@@ -164,6 +172,8 @@ impl TableReader<'_, '_, '_, '_> {
             let filter = filter.of_family(*family);
             if options.table == CtTable::Expect {
                 self.expectations(*family)?;
+            } else if self.target.as_dump {
+                self.entries_as_they_come(&filter)?;
             } else {
                 self.entries_until_steady(&filter)?;
             }
@@ -212,6 +222,24 @@ impl TableReader<'_, '_, '_, '_> {
         })?;
         self.count(&done);
         Ok(resized || buckets.read() != before)
+    }
+
+    // One dump: every row goes out in the kernel's order, and counters may be set to 0, so nothing is read again. Two
+    // reads of the number of buckets tell of a resize.
+    fn entries_as_they_come(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
+        let (host, place) = (self.target.host, self.target.netns_ref());
+        let mut buckets = Size::of_buckets(host, place);
+        let before = buckets.read();
+        let rows = &mut self.rows;
+        let done = dump_entries(host, place, self.target.options.table, filter, &filter_note(filter), |row, _| {
+            rows.stats.arrived(1);
+            rows.row(row)
+        })?;
+        self.count(&done);
+        if buckets.read() != before {
+            self.rows.stats.incomplete(0, RESIZED_ONCE);
+        }
+        Ok(())
     }
 
     fn expectations(&mut self, family: u8) -> Result<(), DumpError> {

@@ -6,8 +6,8 @@ use record::{Lookups, Next, StreamState, Table};
 use sys::{Blocks, SysError};
 
 use crate::events::bpf::blocks::BpfEvents;
-use crate::events::netlink::batch::{BatchHeader, DatagramFrame, FRAME};
 use crate::events::netlink::messages::{NetlinkEvents, event_ns};
+use netlink::datagrams::{BatchHeader, DatagramFrame, FRAME};
 
 /// One block, then the end.
 struct One(Option<Vec<u8>>, Vec<u8>);

@@ -6,7 +6,6 @@
 mod bpf;
 mod fuzz;
 mod netlink;
-mod owners;
 mod pushdown;
 mod start_times;
 mod stream;
@@ -17,5 +16,4 @@ pub(crate) use fuzz::fuzz;
 pub use netlink::messages::{EventMessage, NetlinkEvents};
 pub use netlink::nsid::{FindNamespaces, Found};
 pub use netlink::subscribe::{BUFFER_BYTES, SubscribeOptions, groups};
-pub use owners::{FindOwners, OwnerAnswer};
 pub use stream::{EventsVia, FollowNat, NatEventStream, probe_events};

@@ -2,8 +2,7 @@
 //! (net.netfilter.nf_conntrack_timestamp is 0).
 use std::collections::HashMap;
 
-use record::Addr;
-use record::rows::{Conntrack, CtTuple};
+use record::rows::Conntrack;
 
 /// Most entries whose start is kept, some 40 bytes each; further ones have no duration.
 pub(crate) const MAX: usize = 1 << 20;
@@ -27,44 +26,22 @@ impl StartTimes {
             self.unremembered += 1;
             return;
         }
-        self.began.insert(key(entry), now_ns);
+        self.began.insert(entry.lifetime_key(), now_ns);
     }
 
     /// Forgets an entry that ended and returns its duration in microseconds.
     pub(crate) fn end(&mut self, entry: &Conntrack<'_>, now_ns: u64) -> Option<u64> {
         // Removed even if the kernel reports the start: the sysctl may have changed meanwhile.
-        let seen = if self.began.is_empty() { None } else { self.began.remove(&key(entry)) };
+        let seen = if self.began.is_empty() { None } else { self.began.remove(&entry.lifetime_key()) };
         let began = entry.start_ns.or(seen)?;
         Some(entry.stop_ns.unwrap_or(now_ns).saturating_sub(began) / 1000)
     }
 }
 
-/// 32 bits of the kernel's id, which is a keyed hash, and 32 bits of a hash of the original tuple: a million entries
-/// rarely have two with the same key.
-pub(crate) fn key(entry: &Conntrack<'_>) -> u64 {
-    u64::from(entry.id.unwrap_or(0)) << 32 | mixed(&entry.orig, entry.netns_id) >> 32
-}
-
-fn mixed(tuple: &CtTuple, netns_id: u64) -> u64 {
-    // Any odd number with bits all over it spreads; nobody can choose tuples against the kernel's half of the key.
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let words = |addr: Addr| match addr {
-        Addr::V4(octets) => (u64::from(u32::from_ne_bytes(octets)), 0),
-        Addr::V6(octets) => {
-            let all = u128::from_ne_bytes(octets);
-            (all as u64, (all >> 64) as u64)
-        }
-    };
-    let ((a, b), (c, d)) = (words(tuple.src), words(tuple.dst));
-    let parts = u64::from(tuple.src_part) << 32 | u64::from(tuple.dst_part) << 8 | u64::from(tuple.proto);
-    [a, b, c, d, parts, netns_id]
-        .into_iter()
-        .fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(SPREAD))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::rows::CtTuple;
 
     #[test]
     fn by_the_kernel_or_by_us() {

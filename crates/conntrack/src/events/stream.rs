@@ -3,7 +3,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use netlink::DumpError;
-use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents, nat_event_need, nat_need};
+use record::rows::{NatEvent, NatEventKind, NatEvents, StatCounter, nat_event_need, nat_need};
 use record::{
     Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
 };
@@ -14,7 +14,6 @@ use crate::events::bpf::blocks::BpfEvents;
 use crate::events::netlink::messages::{NetlinkEvents, event_ns};
 use crate::events::netlink::nsid::{FindNamespaces, Found};
 use crate::events::netlink::subscribe::{SubscribeOptions, groups};
-use crate::events::owners::{FindOwners, OwnerTracker};
 use crate::events::pushdown::{WantedEvents, pushed};
 use crate::events::start_times::{self, StartTimes};
 use crate::sizes::Size;
@@ -57,8 +56,9 @@ pub struct FollowNat<'h> {
     pub find: Option<FindNamespaces>,
     /// Finds the namespaces to dump after events were lost; the calling thread's one needs no handle.
     pub resync: Option<FindNamespaces>,
-    /// Finds the owners of entries; called only if a column or the filter needs owners.
-    pub holders: Option<Box<dyn FindOwners + 'h>>,
+    /// Hands out the new events of entries whose end is shown, too, for a caller who must know both. Those that the
+    /// filter leaves out ([`NatEventStream::shows`]) count as not received, and the caller leaves them out.
+    pub always_new: bool,
     /// Returns true once the run shall end. Called some twenty times a second.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -70,7 +70,7 @@ pub struct NatEventStream<'h> {
     netns_id: u64,
     wanted: WantedEvents,
     start_times: Option<StartTimes>,
-    tracker: Option<OwnerTracker<'h>>,
+    always_new: bool,
     resync: Option<Resync>,
     settings: Settings,
     counts: Counts,
@@ -81,6 +81,8 @@ pub struct NatEventStream<'h> {
     shut: Option<String>,
     /// True if the user asked for BPF.
     forced_bpf: bool,
+    /// The namespace's `insert_failed` when it began, where BPF tells of entries before they are inserted.
+    refused_before: Option<u64>,
 }
 
 enum EventBackend<'h> {
@@ -169,16 +171,16 @@ impl<'h> NatEventStream<'h> {
         let settings = Settings::read(host);
         let (packets, shut) = open_bpf_if_better(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
         let forced_bpf = follow.via == Some(EventsVia::Bpf) && !host.is_replay();
-        let FollowNat { buffer_bytes, netns_id, find, resync, holders, stop, .. } = follow;
+        let FollowNat { buffer_bytes, netns_id, find, resync, always_new, stop, .. } = follow;
         let everywhere = find.is_some();
         let ends = wanted.has(NatEventKind::Destroy);
-        let holders = holders.filter(|_| demand.need & nat_need::OWNERS != 0);
         let timed = demand.wants("duration_us") && ends;
+        let refused_before = packets.as_ref().filter(|_| !host.is_replay()).and_then(|_| refused(netns_id));
         let backend = match packets {
             Some(packets) => EventBackend::Bpf(Box::new(packets)),
             None => {
                 let remembers = !everywhere && settings.timestamp == Some(1);
-                let begins = if (timed && !remembers) || (holders.is_some() && ends) { groups::NEW } else { 0 };
+                let begins = if (timed && !remembers) || (always_new && ends) { groups::NEW } else { 0 };
                 let groups = wanted.groups() | begins;
                 let listen = SubscribeOptions { groups, buffer_bytes, netns_id, find, stop };
                 EventBackend::Netlink(Box::new(NetlinkEvents::open(host, listen).map_err(|error| error_of(&error))?))
@@ -190,7 +192,7 @@ impl<'h> NatEventStream<'h> {
             netns_id,
             wanted,
             start_times: timed.then(StartTimes::default),
-            tracker: holders.map(|holders| OwnerTracker::new(holders, ends)),
+            always_new,
             resync: resync.map(|find| Resync { find, answered: 0, told_before: 0 }),
             settings,
             counts: Counts::default(),
@@ -198,6 +200,7 @@ impl<'h> NatEventStream<'h> {
             notes,
             shut,
             forced_bpf,
+            refused_before,
         })
     }
 
@@ -215,10 +218,15 @@ impl<'h> NatEventStream<'h> {
         self.shut.as_deref()
     }
 
+    /// True if events of this kind pass the filter.
+    pub fn shows(&self, kind: NatEventKind) -> bool {
+        self.wanted.has(kind)
+    }
+
     fn next_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
         let EventBackend::Netlink(events) = &mut self.backend else { return Ok(StreamState::Ended) };
         let (counts, wanted) = (&mut self.counts, self.wanted);
-        let (start_times, tracker, unwanted) = (&mut self.start_times, &mut self.tracker, &mut self.unwanted);
+        let (start_times, unwanted, always_new) = (&mut self.start_times, &mut self.unwanted, self.always_new);
         events.next_entries(&mut |told, entry| {
             let happened_ns = event_ns(told).unwrap_or(told.received_ns);
             let mut duration_us = None;
@@ -229,24 +237,23 @@ impl<'h> NatEventStream<'h> {
                     _ => {}
                 }
             }
-            let asks = wanted.has(told.kind) || told.kind == NatEventKind::New;
-            let tracker = tracker.as_mut().filter(|_| asks);
-            let owners = tracker.and_then(|tracker| tracker.of(told.kind, entry, happened_ns));
-            // New entries may be listened to only for the time, or for their owners.
-            if !wanted.has(told.kind) {
+            // New entries may be listened to only for the time, or for the caller.
+            if wanted.has(told.kind) {
+                counts.one(told.kind);
+            } else {
                 *unwanted += 1;
-                return Next::More;
+                if told.kind != NatEventKind::New || !always_new {
+                    return Next::More;
+                }
             }
-            counts.one(told.kind);
-            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             each(&NatEvent { kind: told.kind, time_ns: happened_ns, duration_us, portid: told.portid, entry })
         })
     }
 
     fn next_bpf(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
         let EventBackend::Bpf(packets) = &mut self.backend else { return Ok(StreamState::Ended) };
-        let (counts, tracker) = (&mut self.counts, &mut self.tracker);
-        let (wanted, unwanted) = (self.wanted.has(NatEventKind::New), &mut self.unwanted);
+        let (counts, unwanted) = (&mut self.counts, &mut self.unwanted);
+        let wanted = self.wanted.has(NatEventKind::New);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds what was asked for when it was made.
             if !wanted {
@@ -254,8 +261,6 @@ impl<'h> NatEventStream<'h> {
                 return Next::More;
             }
             counts.one(NatEventKind::New);
-            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatEventKind::New, entry, happened_ns));
-            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             each(&NatEvent { kind: NatEventKind::New, time_ns: happened_ns, duration_us: None, portid: 0, entry })
         })
     }
@@ -309,7 +314,7 @@ impl<'h> NatEventStream<'h> {
 
     /// One pass over one namespace's table: rows whose event is `live`.
     fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
-        let (counts, tracker) = (&mut self.counts, &mut self.tracker);
+        let counts = &mut self.counts;
         let now_ns = clock::wall_ns();
         let buckets = || Size::of_buckets(self.host, place).read();
         let before = buckets();
@@ -317,8 +322,6 @@ impl<'h> NatEventStream<'h> {
         let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
             *found += 1;
             counts.one(NatEventKind::Live);
-            let owners = tracker.as_mut().and_then(|tracker| tracker.of(NatEventKind::Live, entry, now_ns));
-            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*entry };
             match each(&NatEvent { kind: NatEventKind::Live, time_ns: now_ns, duration_us: None, portid: 0, entry }) {
                 Next::More => ControlFlow::Continue(()),
                 Next::Stop => ControlFlow::Break(()),
@@ -358,6 +361,11 @@ impl<'h> NatEventStream<'h> {
         }
         if !by_netlink {
             stats.add_reason(0, NOT_BY_BPF);
+            let before = self.refused_before;
+            let more = before.and_then(|before| refused(self.netns_id)?.checked_sub(before));
+            if let Some(more) = more.filter(|more| *more > 0) {
+                stats.add_reason(more, REFUSED);
+            }
         }
         if self.resync.is_some() && !self.wanted.has(NatEventKind::Live) {
             stats.add_reason(0, "--resync shows nothing: the filter leaves out rows whose event is live");
@@ -381,7 +389,7 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         };
         let backends = [(BPF, LACKS_BPF), (NETLINK, 0)].map(|(backend, lacks)| BackendLacks { backend, lacks });
         let backends = if self.forced_bpf { backends.to_vec() } else { Vec::new() };
-        Offer { door: backend, pushed: pushed(demand), lacks, backends, explain: vec![line] }
+        Offer { backend, pushed: pushed(demand), lacks, backends, explain: vec![line] }
     }
 
     fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SourceError> {
@@ -410,10 +418,7 @@ impl Stream<NatEvents> for NatEventStream<'_> {
             EventBackend::Bpf(packets) => packets.close(),
         };
         stats.add(&self.notes);
-        if let Some(tracker) = &mut self.tracker {
-            tracker.close(&mut stats);
-        }
-        // Entries that were listened to only for the time or for their owners are no rows.
+        // Entries that were listened to only for the time or for the caller are no rows.
         stats.seen -= self.unwanted;
         self.footnotes(&mut stats);
         stats
@@ -442,6 +447,16 @@ fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
 /// What the way of a packet does not show.
 const NOT_BY_BPF: &str = "bpf tells of entries that a packet makes, not of those that a process makes (conntrack -I, \
                           conntrackd): --via netlink tells of both";
+
+/// The footnote for entries that the kernel refused after BPF had reported them.
+const REFUSED: &str = "an entry was refused after bpf had told of it, and its packet dropped (`insert_failed`: no \
+                       source port is left, or its hash chain is too long)";
+
+/// `insert_failed` of the calling thread's namespace.
+fn refused(netns_id: u64) -> Option<u64> {
+    let read = crate::stats::read(&Host::live(), netns_id, 0, None).ok()?;
+    read.sum().get(StatCounter::InsertFailed)
+}
 
 /// Name of the BPF backend's stream on the tape.
 fn key(netns_id: u64) -> String {

@@ -10,7 +10,9 @@ use testkit::conntrack::mixed;
 use testkit::netns::Lab;
 
 use super::{BUFFER_BYTES, Found, NetlinkEvents, SubscribeOptions, groups};
-use crate::events::netlink::reader::EventReader;
+use netlink::datagrams::ChunkSizes;
+
+use crate::events::netlink::reader::{CHUNKS, open_reader};
 
 fn flush(lab: &Lab) {
     lab.output("conntrack", &["-F"]);
@@ -73,7 +75,7 @@ fn root_what_is_lost_is_counted_to_the_message() {
     let netns_id = netns::current_inode().unwrap();
     // One chunk, and nobody who takes it: the thread is stopped behind the first message.
     let options = SubscribeOptions { groups: groups::NEW, buffer_bytes: 4_096, netns_id, find: None, stop: &ends };
-    let mut events = NetlinkEvents::of(Box::new(EventReader::open(options, 1).unwrap()));
+    let mut events = NetlinkEvents::of(Box::new(open_reader(options, ChunkSizes { chunks_max: 1, ..CHUNKS }).unwrap()));
     lab.track(mixed(900));
     // By the kernel's own table, the other way to the same number.
     let listed = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();

@@ -75,9 +75,12 @@ mod tests {
     #[test]
     fn the_file_of_618_and_an_older_one() {
         let found = parse(
-            b"entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop icmp_error  expect_new expect_create expect_delete search_restart\n\
-              000003e8  00000001 00000002 00000000 00000003 00000000 00000000 00000004 00000005 00000006 0000000a 00000008 00000009  0000000b 0000000c 0000000d 0000000e\n\
-              000003e8  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 ffffffff 00000000 00000000  00000000 00000000 00000000 00000000\n",
+            b"entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop \
+              icmp_error  expect_new expect_create expect_delete search_restart\n\
+              000003e8  00000001 00000002 00000000 00000003 00000000 00000000 00000004 00000005 00000006 0000000a \
+              00000008 00000009  0000000b 0000000c 0000000d 0000000e\n\
+              000003e8  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 ffffffff \
+              00000000 00000000  00000000 00000000 00000000 00000000\n",
         );
         assert_eq!((found.entries, found.cpus.len(), found.cpus[1].cpu), (Some(1000), 2, 1));
         let counts = found.cpus[0].counts;

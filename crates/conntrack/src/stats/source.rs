@@ -115,7 +115,7 @@ impl Scan<NatStats> for StatScan<'_, '_> {
         if many > 1 {
             explain.push(format!("in each of {many} network namespaces, one after the other"));
         }
-        Offer { door: via.name(), explain, ..Offer::default() }
+        Offer { backend: via.name(), explain, ..Offer::default() }
     }
 
     fn run(&mut self, each: &mut Each<'_, NatStats>) -> Result<Accounting, SourceError> {

@@ -6,7 +6,7 @@ use super::ports::PortCensus;
 
 /// Entries that one timeout keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Group {
+pub(super) struct TimeoutGroup {
     pub(super) entries: u64,
     /// Of these, silent for longer than the timeout could be lowered to.
     pub(super) idle: u64,
@@ -16,10 +16,10 @@ pub(super) struct Group {
 #[derive(Debug, Clone)]
 pub struct Census {
     settings: CtSettings,
-    groups: [Group; CtSetting::ALL.len()],
+    groups: [TimeoutGroup; CtSetting::ALL.len()],
     entries: u64,
     nat: u64,
-    /// Has extensions for certain; may have some; those of which the door told, whichever.
+    /// Has extensions for certain; may have some; those of which the backend told, whichever.
     extended: u64,
     may_be_extended: u64,
     told: u64,
@@ -37,7 +37,7 @@ impl Census {
     pub fn new(settings: &CtSettings) -> Census {
         Census {
             settings: *settings,
-            groups: [Group::default(); CtSetting::ALL.len()],
+            groups: [TimeoutGroup::default(); CtSetting::ALL.len()],
             entries: 0,
             nat: 0,
             extended: 0,
@@ -104,7 +104,7 @@ impl Census {
         of(CtSetting::TcpMaxRetransTimeout).max(of(CtSetting::TcpUnacknowledged))
     }
 
-    pub(super) fn group(&self, setting: CtSetting) -> Group {
+    pub(super) fn group(&self, setting: CtSetting) -> TimeoutGroup {
         self.groups.get(setting as usize).copied().unwrap_or_default()
     }
 
@@ -118,7 +118,7 @@ impl Census {
         !self.ports.is_empty()
     }
 
-    /// Entries counted, expired ones included where the door gives them.
+    /// Entries counted, expired ones included where the backend gives them.
     pub fn entries(&self) -> u64 {
         self.entries
     }
@@ -128,12 +128,12 @@ impl Census {
         self.nat
     }
 
-    /// Entries that have expired and still count; `None` if the door leaves them out.
+    /// Entries that have expired and still count; `None` if the backend leaves them out.
     pub fn expired(&self) -> Option<u64> {
         (self.dated == self.entries && self.entries > 0).then_some(self.expired)
     }
 
-    /// True if the door told of every entry whether it has extensions.
+    /// True if the backend told of every entry whether it has extensions.
     pub fn is_exact(&self) -> bool {
         self.told == self.entries && self.entries > 0
     }

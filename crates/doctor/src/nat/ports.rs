@@ -57,7 +57,7 @@ impl PortCensus {
     /// Counts an entry, if its source is rewritten and it has ports. A reply tuple stands in the table once: each entry
     /// is another port.
     pub(super) fn add(&mut self, row: &Conntrack<'_>) {
-        // By the tuples, where a door has no status.
+        // By the tuples, where a backend has no status.
         let is_snat = matches!(row.nat(), Some(NatKind::Snat | NatKind::Both));
         // An expired entry gives its port away.
         if !is_snat || row.expired == Some(true) {

@@ -224,7 +224,7 @@ fn unknown(evidence: &Evidence, advice: &Advice, says: &mut Vec<String>) {
     }
 }
 
-/// What a door other than the walk leaves open; or the walk, if the table's size changed under it.
+/// What a backend other than the walk leaves open; or the walk, if the table's size changed under it.
 fn unseen(evidence: &Evidence, census: &Census, says: &mut Vec<String>) {
     let sentence = match (census.expired(), evidence.chains) {
         (None, None) => {

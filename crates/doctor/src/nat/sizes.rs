@@ -34,7 +34,7 @@ pub(super) struct Bytes {
 
 impl EntryBytes {
     /// Bytes of the entries of a table; `all_extended` if every new one gets extensions, as far as settings tell. What
-    /// a door saw counts more.
+    /// a backend saw counts more.
     pub(super) fn of_table(&self, census: Option<&Census>, all_extended: bool) -> Bytes {
         let with = self.entry.saturating_add(self.extension);
         let by_settings = if all_extended { with } else { self.entry };

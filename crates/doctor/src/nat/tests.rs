@@ -482,7 +482,8 @@ proptest! {
     }
 
     #[test]
-    fn a_forecast_is_neither_early_nor_late(first in 0..1u64 << 24, more in 1..1u64 << 20, seconds in 1..1000u64, room in 0..1u64 << 24) {
+    fn a_forecast_is_neither_early_nor_late(first in 0..1u64 << 24, more in 1..1u64 << 20, seconds in 1..1000u64,
+        room in 0..1u64 << 24) {
         let (last, max) = (first + 2 * more, first + 2 * more + room);
         let samples = [sample(0, first, 0), sample(seconds, first + more, 0), sample(2 * seconds, last, 0)];
         let trend = Trend::of(&samples, Some(max));

@@ -102,9 +102,11 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shown_reads_back(v6 in any::<bool>(), a in any::<[u8; 16]>(), p in 1u16.., q in 1u16.., named in any::<bool>()) {
+        fn what_is_shown_reads_back(v6 in any::<bool>(), a in any::<[u8; 16]>(), p in 1u16.., q in 1u16..,
+            named in any::<bool>()) {
             let addr = if v6 { Addr::V6(a) } else { Addr::V4([a[0], a[1], a[2], a[3]]) };
-            let publish = Publish { transport: Transport::Udp, public: named.then_some(addr), port: p, backend: addr, backend_port: q };
+            let publish = Publish { transport: Transport::Udp, public: named.then_some(addr), port: p, backend: addr,
+                backend_port: q };
             prop_assert_eq!(publish.to_string().parse::<Publish>().unwrap(), publish);
         }
     }

@@ -1,18 +1,18 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::plan::{Fold, Request, Sort};
+use crate::plan::{Fold, PlanRequest, Sort};
 use crate::testing::{plan, request};
 use record::rows::need;
 
 #[test]
 fn rows_in_words() {
-    let request = Request {
+    let request = PlanRequest {
         sort: Sort::parse_list("rtt_us:desc,state"),
         limit: Some(5),
         ..request(&["state", "process"], "state = established and peer in 10.0.0.0/8 and process ~ ^ng")
     };
     let offer = Offer {
-        door: "netlink",
+        backend: "netlink",
         pushed: vec![Push::Exact, Push::Narrowed],
         lacks: need::TCP_INFO,
         backends: Vec::new(),
@@ -39,12 +39,12 @@ fills    owners of sockets
 
 #[test]
 fn groups_in_words() {
-    let request = Request {
+    let request = PlanRequest {
         by: vec!["state".into(), "peer_addr".into()],
         folds: vec![(Fold::Sum, "recv_q".into())],
         ..request(&[], "")
     };
-    let text = explain(&plan(request), &Offer { door: "proc", ..Offer::default() });
+    let text = explain(&plan(request), &Offer { backend: "proc", ..Offer::default() });
     assert_eq!(
         text,
         "\
@@ -58,8 +58,8 @@ columns  state peer_addr count sum_recv_q
 reads    state (idiag_state), recv_q (idiag_rqueue), peer_addr (idiag_dst)
 "
     );
-    let all = Request { folds: vec![(Fold::Max, "recv_q".into())], ..Request::default() };
+    let all = PlanRequest { folds: vec![(Fold::Max, "recv_q".into())], ..PlanRequest::default() };
     assert!(explain(&plan(all), &Offer::default()).contains("then     count all rows\n"));
-    let stream = Request { limit: Some(1), ..crate::testing::request(&["state"], "") };
+    let stream = PlanRequest { limit: Some(1), ..crate::testing::request(&["state"], "") };
     assert!(explain(&plan(stream), &Offer::default()).contains("then     stop reading after 1\n"));
 }

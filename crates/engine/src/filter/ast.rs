@@ -7,6 +7,7 @@ use std::sync::Arc;
 /// A filter whose names are not yet fields. Keeps its text for messages; prints as a filter that parses to the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ast {
+    /// As the user wrote it; spans are places in it.
     pub(super) text: Arc<str>,
     pub(super) root: Node,
 }
@@ -16,18 +17,26 @@ pub struct Ast {
 pub(super) enum Node {
     /// Every one; empty for the empty filter.
     And(Vec<Node>),
+    /// Any of them.
     Or(Vec<Node>),
+    /// Not this.
     Not(Box<Node>),
+    /// A comparison.
     Test(Comparison),
 }
 
 /// `name op value`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
+    /// The name as written: a field, a member (`owners.pid`), or `local` or `peer`.
     pub(super) name: Box<str>,
+    /// Where the name stands.
     pub(super) name_span: Span,
+    /// The operator.
     pub(super) cmp: Cmp,
+    /// Where the operator stands.
     pub(super) cmp_span: Span,
+    /// What the field is compared with; more than one for a list.
     pub(super) values: Vec<Literal>,
     /// Written in brackets.
     pub(super) is_list: bool,
@@ -36,8 +45,11 @@ pub(super) struct Comparison {
 /// A value as written, escapes resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Literal {
+    /// The bytes that are compared. Quoted text may have any bytes (`\x00`).
     pub(super) bytes: Box<[u8]>,
+    /// True if it was written in quotes: then `null` is a text.
     pub(super) quoted: bool,
+    /// Where it stands, quotes included.
     pub(super) span: Span,
 }
 
@@ -70,6 +82,7 @@ impl Cmp {
         ("~", Cmp::Match),
     ];
 
+    /// True for the operators that take a regular expression.
     pub(super) fn is_match(self) -> bool {
         matches!(self, Cmp::Match | Cmp::NotMatch)
     }
@@ -133,6 +146,7 @@ impl Ast {
 }
 
 impl Node {
+    /// Calls `each` with every comparison, from left to right.
     pub(super) fn for_each_test<'n>(&'n self, each: &mut dyn FnMut(&'n Comparison)) {
         match self {
             Node::And(parts) | Node::Or(parts) => parts.iter().for_each(|part| part.for_each_test(each)),
@@ -176,6 +190,7 @@ fn put_joined(f: &mut fmt::Formatter<'_>, parts: &[Node], word: &str) -> fmt::Re
     Ok(())
 }
 
+/// Writes a part in brackets, if it is one that would bind otherwise without.
 fn put_nested(f: &mut fmt::Formatter<'_>, part: &Node) -> fmt::Result {
     match part {
         Node::And(_) | Node::Or(_) => write!(f, "({part})"),
@@ -202,6 +217,7 @@ impl fmt::Display for Comparison {
     }
 }
 
+/// Writes a value as it was: bare, or in quotes. `raw` for regular expressions, whose backslashes mean themselves.
 fn put_literal(f: &mut fmt::Formatter<'_>, value: &Literal, raw: bool) -> fmt::Result {
     match value.as_str() {
         Some(word) if !value.quoted => f.write_str(word),
@@ -224,6 +240,7 @@ fn put_raw(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
+/// Writes bytes in quotes. What is not printable ASCII is escaped, so the result is one line of ASCII.
 fn put_quoted(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     f.write_str("\"")?;
     for &byte in bytes {

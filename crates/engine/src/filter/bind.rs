@@ -76,6 +76,9 @@ impl Binder<'_> {
         }
     }
 
+    /// One test of the field, or of its member.
+    ///
+    /// A test for null is about the field itself: a member has no null of its own.
     fn one(&self, op: Op, operand: Operand) -> Expr {
         let operand = match (self.member, operand) {
             (Some(member), operand) if operand != Operand::Null => {
@@ -106,6 +109,9 @@ impl Binder<'_> {
         }
     }
 
+    /// The tests for values that are not null, by the kind of the field.
+    ///
+    /// Fails if the operator or a value does not fit the kind; the message names what does.
     fn of_kind(&self, kind: Kind, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         match kind {
             Kind::Owners => {
@@ -142,6 +148,7 @@ impl Binder<'_> {
         }
     }
 
+    /// A comparison by `~` or `!~`. The pattern is compiled here once to find its mistakes; the plan compiles it again.
     fn pattern(&self, kind: Kind, values: &[&Literal]) -> Result<Expr, FilterError> {
         if !matches!(kind, Kind::Text | Kind::Texts | Kind::Name(_) | Kind::Words(_)) {
             let what = match kind {
@@ -162,6 +169,7 @@ impl Binder<'_> {
         Ok(self.one(op, Operand::Regex(pattern.into())))
     }
 
+    /// A comparison by `<`, `<=`, `>` or `>=`: numbers, times and addresses have an order, nothing else has.
     fn ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let what = match kind {
             Kind::Text | Kind::Texts | Kind::Name(_) => "text, which has no order here; there are = != in ~ !~",
@@ -183,6 +191,7 @@ impl Binder<'_> {
         Ok(self.one(op, Operand::Number(number)))
     }
 
+    /// Addresses and prefixes. A single host under `=` is compared as one address, which is cheaper.
     fn addresses(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let mut prefixes = Vec::with_capacity(values.len());
         for value in values {
@@ -211,6 +220,7 @@ impl Binder<'_> {
         matches!(self.test.cmp, Cmp::Eq | Cmp::Ne)
     }
 
+    /// Says what is wrong with an address: an interface, or a port, that belongs somewhere else.
     fn bad_address(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
         if text.contains('%') {
@@ -223,6 +233,7 @@ impl Binder<'_> {
         }
     }
 
+    /// `true` or `yes`, `false` or `no`.
     fn boolean(&self, value: &Literal) -> Result<bool, FilterError> {
         match &*value.bytes {
             b"true" | b"yes" => Ok(true),
@@ -244,6 +255,9 @@ impl Binder<'_> {
         Err(FilterError::new(self.text, value.span, Fault::UnknownWord, message).hint(hint))
     }
 
+    /// Numbers, ranges `low-high`, and `value/mask` for fields of bits.
+    ///
+    /// All ranges go into one test, and each masked value into a test of its own.
     fn numbers(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         let mut parts = Vec::new();
         let mut ranges = Vec::new();
@@ -285,6 +299,7 @@ impl Binder<'_> {
         time.ok_or_else(|| self.bad(value, "no time (10:30, -5m, 2026-11-22T10:30:00Z)"))
     }
 
+    /// `value/mask`: the bits under the mask must be those of the value.
     fn masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {
         let (Ok(value), Ok(mask)) = (literal::plain(value), literal::plain(mask)) else {
             return Err(self.bad(at, "a value and a mask are wanted here (0x10/0xf0)"));
@@ -295,6 +310,7 @@ impl Binder<'_> {
         Ok(Operand::Masked { value, mask })
     }
 
+    /// A number in the unit of the field: `20ms` is 20 000 for a field of microseconds.
     fn number(&self, kind: Kind, value: &Literal) -> Result<u64, FilterError> {
         self.number_of(kind, value, value.as_str().unwrap_or(""))
     }
@@ -338,6 +354,7 @@ impl Binder<'_> {
         Ok(self.joined(parts))
     }
 
+    /// Says what an address with a port looks like. A bare number was probably meant as a port.
     fn bad_endpoint(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
         let error =
@@ -352,11 +369,13 @@ impl Binder<'_> {
         FilterError::new(self.text, self.test.cmp_span, Fault::BadOperator, message)
     }
 
+    /// A value that does not fit the field.
     fn bad(&self, value: &Literal, message: &str) -> FilterError {
         FilterError::new(self.text, value.span, Fault::BadValue, message)
     }
 }
 
+/// What a number may look like in a field of this kind and unit.
 fn no_number(kind: Kind, unit: Option<Unit>) -> String {
     match (kind, unit) {
         (Kind::Port, _) => "a port is a number from 0 to 65535, or a name of /etc/services".to_owned(),

@@ -6,19 +6,24 @@ use super::error::{Fault, FilterError, Span};
 
 /// A place in the text.
 pub(super) struct Cursor<'t> {
+    /// The whole filter.
     text: &'t str,
+    /// Offset in bytes of what comes next; always between two characters.
     at: usize,
 }
 
 impl<'t> Cursor<'t> {
+    /// A cursor at the beginning of the text.
     pub(super) fn new(text: &'t str) -> Cursor<'t> {
         Cursor { text, at: 0 }
     }
 
+    /// What is not taken yet.
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or("")
     }
 
+    /// Moves to the next character that is no blank.
     fn skip_blanks(&mut self) {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
@@ -43,6 +48,7 @@ impl<'t> Cursor<'t> {
         Span { start: here.start, end: here.end.max(here.start + len) }
     }
 
+    /// The text at a place.
     pub(super) fn slice(&self, span: Span) -> &'t str {
         self.text.get(span.start..span.end).unwrap_or("")
     }

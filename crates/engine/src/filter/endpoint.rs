@@ -29,6 +29,7 @@ pub(super) fn parse(text: &str) -> Option<Endpoint> {
     Some(Endpoint { prefix, ports: Some(ports) })
 }
 
+/// A port in decimal digits.
 fn port_number(text: &str) -> Option<u64> {
     literal::plain(text).ok().filter(|&n| n <= u64::from(u16::MAX))
 }

@@ -66,6 +66,7 @@ fn bits(suffix: &str) -> Option<&str> {
     suffix.strip_suffix("bps").or_else(|| suffix.strip_suffix("bit"))
 }
 
+/// What a prefix multiplies by: k, M, G, T are powers of 1000, with an `i` of 1024.
 fn scale(prefix: &str) -> Option<u128> {
     Some(match prefix {
         "" => 1,
@@ -81,6 +82,7 @@ fn scale(prefix: &str) -> Option<u128> {
     })
 }
 
+/// Nanoseconds of a unit of time.
 fn nanoseconds(suffix: &str) -> Option<u128> {
     Some(match suffix {
         "ns" => 1,

@@ -17,7 +17,7 @@
 //! | `local = 10.1.2.3:443`, `peer = [2001:db8::1]:443`, `peer = :443` | address, port or both |
 //! | `local_port = https`, `peer = :https` | service names of ports, see [`name_ports`] |
 //! | `owners.pid = 7` | a member of the objects in a list: any object may match, with `!=` none may |
-//! | `10:30` `-5m` `now` `2026-11-22T10:30:00Z` | points in time: local time of today, relative, RFC 3339; see [`resolve_times`] |
+//! | `10:30` `-5m` `now` `2026-11-22T10:30:00Z` | points in time: today, relative, RFC 3339; see [`resolve_times`] |
 //! | `"quoted \"text\"\n\x00"`, `'so too'` | text with blanks or signs; after `~` only quotes are unescaped |
 mod ast;
 mod bind;

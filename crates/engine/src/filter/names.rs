@@ -59,6 +59,7 @@ pub(super) fn is_endpoint<T: Table>(name: &str) -> bool {
     endpoint::<T>(name).is_some()
 }
 
+/// A name that is no field: says which field was probably meant.
 fn unknown<T: Table>(text: &str, test: &Comparison) -> FilterError {
     let list = test.name.split_once('.').map_or(&*test.name, |(list, _)| list);
     let members = field_index::<T>(list).and_then(|field| T::FIELDS.get(field)).map_or(&[][..], |f| f.kind.members());
@@ -91,6 +92,7 @@ fn with_unit<T: Table>(name: &str) -> impl Iterator<Item = usize> {
     })
 }
 
+/// `local` and `peer` as the two fields that they stand for.
 fn endpoint<T: Table>(name: &str) -> Option<Meaning> {
     let (addr, port) = match name {
         "local" => ("local_addr", "local_port"),

@@ -22,9 +22,12 @@ pub fn parse(text: &str) -> Result<Ast, FilterError> {
     Ok(Ast { text: text.into(), root })
 }
 
+/// The state of a parse. `either`, `both` and `not` are the levels of binding, from the loosest to the tightest.
 struct Parser<'t> {
+    /// The whole filter, for messages.
     text: &'t str,
     cursor: Cursor<'t>,
+    /// Levels of brackets and `not` that are open; bounded, because each is a call on the stack.
     depth: usize,
 }
 
@@ -76,6 +79,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
+    /// What stands in brackets; `opened` is the place of the opening one.
     fn bracketed(&mut self, opened: Span) -> Result<Node, FilterError> {
         let inner = self.either()?;
         if self.cursor.eat(")") {
@@ -87,6 +91,9 @@ impl Parser<'_> {
         Err(self.unexpected())
     }
 
+    /// `name op value` or `name in (value, …)`.
+    ///
+    /// Whether the name is a field, and whether the value fits it, is found out later: the text alone does not tell.
     fn comparison(&mut self) -> Result<Node, FilterError> {
         let name = self.cursor.peek_name().filter(|(name, _)| !is_keyword(name));
         let Some((name, name_span)) = name else {
@@ -135,6 +142,7 @@ impl Parser<'_> {
     }
 }
 
+/// True for words that cannot be the name of a field, in any case.
 fn is_keyword(name: &str) -> bool {
     ["and", "or", "not", "in"].iter().any(|word| name.eq_ignore_ascii_case(word))
 }

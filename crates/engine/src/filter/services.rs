@@ -16,6 +16,7 @@ pub fn name_ports<T: Table>(ast: &Ast, ports_of: &mut PortsOf<'_>) -> Ast {
     Ast { text: Arc::clone(&ast.text), root: node::<T>(&ast.root, ports_of) }
 }
 
+/// The same tree with port numbers in place of service names.
 fn node<T: Table>(from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
     let mut all = |parts: &[Node]| parts.iter().map(|part| node::<T>(part, ports_of)).collect();
     match from {
@@ -26,6 +27,7 @@ fn node<T: Table>(from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
     }
 }
 
+/// The same comparison with port numbers in place of service names. A name with several ports becomes a list.
 fn comparison<T: Table>(test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
     let kind = field_index::<T>(&test.name).and_then(|field| T::FIELDS.get(field)).map(|field| field.kind);
     let of_ends = kind == Some(Kind::Endpoint) || kind.is_none() && is_endpoint::<T>(&test.name);

@@ -200,7 +200,8 @@ fn a_name_may_leave_out_its_unit() {
         ("timer = null", "timer = null"),
         (
             "timer in (1s, keepalive)",
-            "filter, column 11: `timer` has no word `1s`; there are off retransmit keepalive timewait probe unknown\n  timer in (1s, keepalive)\n            ^^",
+            "filter, column 11: `timer` has no word `1s`; there are off retransmit keepalive timewait probe unknown\n  \
+             timer in (1s, keepalive)\n            ^^",
         ),
         ("pacing > 10Mbps", "pacing_bps > 10000000"),
         ("backlog > 1MiB", "backlog_bytes > 1048576"),
@@ -230,15 +231,18 @@ fn mistakes_are_shown_at_their_place() {
     check(&[
         (
             "proto = tcp and stat = listen",
-            "filter, column 17: unknown field `stat`; did you mean `state`?\n  proto = tcp and stat = listen\n                  ^^^^",
+            "filter, column 17: unknown field `stat`; did you mean `state`?\n  proto = tcp and stat = \
+             listen\n                  ^^^^",
         ),
         (
             "state = estblished",
-            "filter, column 9: `state` has no word `estblished`; did you mean `established`?\n  state = estblished\n          ^^^^^^^^^^",
+            "filter, column 9: `state` has no word `estblished`; did you mean `established`?\n  state = \
+             estblished\n          ^^^^^^^^^^",
         ),
         (
             "process = \"ä\" an pid = 1",
-            "filter, column 15: expected `and` or `or` before `an`; a value with blanks or signs needs quotes\n  process = \"ä\" an pid = 1\n                ^^",
+            "filter, column 15: expected `and` or `or` before `an`; a value with blanks or signs needs quotes\n  \
+             process = \"ä\" an pid = 1\n                ^^",
         ),
     ]);
 }
@@ -303,7 +307,8 @@ fn mistakes_in_words() {
         ("peer_addr < 10.0.0.0/8", "13: no address to compare with"),
         (
             "peer = 443",
-            "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you mean `:443`?",
+            "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443); did you mean \
+             `:443`?",
         ),
         ("peer = :70000", "8: no address and no port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)"),
         ("peer < 10.0.0.1", "6: `<` does not fit: `peer` is an address and a port; there are = != in, not in"),

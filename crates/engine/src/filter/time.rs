@@ -27,6 +27,7 @@ pub fn resolve_times<T: Table>(ast: &Ast, clock: &dyn Clock) -> Ast {
     Ast { text: Arc::clone(&ast.text), root: node::<T>(&ast.root, clock) }
 }
 
+/// The same tree with absolute times in place of relative and local ones.
 fn node<T: Table>(from: &Node, clock: &dyn Clock) -> Node {
     let all = |parts: &[Node]| parts.iter().map(|part| node::<T>(part, clock)).collect();
     match from {
@@ -41,10 +42,12 @@ fn node<T: Table>(from: &Node, clock: &dyn Clock) -> Node {
     }
 }
 
+/// True if the comparison is with a field that is a point in time.
 fn is_time<T: Table>(test: &Comparison) -> bool {
     field_index::<T>(&test.name).and_then(|field| T::FIELDS.get(field)).is_some_and(|field| field.kind == Kind::Time)
 }
 
+/// A time as written, as an absolute one; any other value as it is.
 fn resolved(value: &Literal, clock: &dyn Clock) -> Literal {
     let ns = value.as_str().and_then(Written::parse).and_then(|written| written.ns(clock));
     let Some(ns) = ns else { return value.clone() };
@@ -63,6 +66,7 @@ pub(super) fn absolute(text: &str) -> Option<u64> {
     }
 }
 
+/// Nanoseconds since 1970; `None` if the number does not fit.
 fn ns_since_1970(second: i64, nanos: u64) -> Option<u64> {
     u64::try_from(second).ok()?.checked_mul(NS_PER_SECOND)?.checked_add(nanos)
 }

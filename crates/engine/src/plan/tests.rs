@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 use crate::testing::request;
-use record::Test;
 use record::rows::{Sockets, need};
+use record::{Expr, Test};
 
-fn error(change: impl FnOnce(&mut Request)) -> String {
+fn error(change: impl FnOnce(&mut PlanRequest)) -> String {
     let mut request = request(&["state"], "");
     change(&mut request);
     match Plan::<Sockets>::new(request) {
@@ -42,6 +42,13 @@ fn what_does_not_fit_is_refused() {
         }),
         "unknown field `recv_q` in --sort; did you mean `avg_recv_q`?"
     );
+    assert_eq!(
+        error(|r| {
+            r.by = vec!["state".into()];
+            r.sort = Sort::parse_list("process");
+        }),
+        "--sort cannot take `process`: it is no column of these groups"
+    );
     let bad = Test { field: 0, op: record::Op::Match, operand: record::Operand::Regex("(".into()) };
     assert_eq!(error(|r| r.conjuncts = vec![Expr::Test(bad)]), "bad regular expression `(`: unclosed group");
 }
@@ -55,7 +62,8 @@ fn sort_keys_read_their_direction() {
 
 #[test]
 fn only_what_is_used_is_demanded() {
-    let request = Request { sort: Sort::parse_list("cookie"), ..request(&["state"], "user = root and local_port = 1") };
+    let request =
+        PlanRequest { sort: Sort::parse_list("cookie"), ..request(&["state"], "user = root and local_port = 1") };
     let plan = Plan::<Sockets>::new(request).unwrap();
     let demand = plan.demand();
     for (name, wanted) in [("state", true), ("cookie", true), ("user", true), ("local_port", true), ("pid", false)] {
@@ -68,7 +76,7 @@ fn only_what_is_used_is_demanded() {
 
 #[test]
 fn the_same_key_twice_is_one() {
-    let request = Request { by: vec!["state".into(), "state".into()], ..request(&[], "") };
+    let request = PlanRequest { by: vec!["state".into(), "state".into()], ..request(&[], "") };
     let plan = Plan::<Sockets>::new(request).unwrap();
     let names: Vec<&str> = plan.columns().0.iter().map(|c| &*c.name).collect();
     assert_eq!(names, ["state", "count"]);

@@ -38,10 +38,15 @@ impl fmt::Display for BadPattern {
 
 impl std::error::Error for BadPattern {}
 
+/// A part of the filter with everything looked up; the parts of `and` and `or` are in the order of their cost.
 enum Node<T: Table> {
+    /// All parts hold; true without any.
     And(Vec<Node<T>>),
+    /// A part holds; false without any.
     Or(Vec<Node<T>>),
+    /// The part does not hold.
     Not(Box<Node<T>>),
+    /// A field is read and held against a rule.
     Test { get: Get<T>, rule: Rule },
 }
 
@@ -91,6 +96,7 @@ impl<T: Table> ResidualFilter<'_, T> {
 }
 
 impl<T: Table> Node<T> {
+    /// Compiles every test, and puts cheap parts first.
     fn compile(expr: &Expr) -> Result<Node<T>, BadPattern> {
         let all = |parts: &[Expr]| {
             let mut nodes = parts.iter().map(Node::compile).collect::<Result<Vec<_>, _>>()?;
@@ -125,6 +131,7 @@ impl<T: Table> Node<T> {
         }
     }
 
+    /// True if the row passes. Stops at the first part that decides.
     fn holds(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
         match self {
             Node::Test { get: Get::Own(get), rule } => rule.holds(&get(row)),
@@ -168,7 +175,5 @@ fn compile_pattern(pattern: &str) -> Result<regex::bytes::Regex, BadPattern> {
     compile_regex(pattern).map_err(|why| BadPattern { pattern: pattern.into(), why })
 }
 
-#[cfg(test)]
-mod lists;
 #[cfg(test)]
 mod tests;

@@ -13,29 +13,38 @@ pub(super) struct Rule {
     negated: bool,
 }
 
+/// What a value must be to pass, without the negation. Built once per plan: a row costs one match on it.
 enum Want {
     /// Never true of a value that is there; `negated` makes it "is there".
     Null,
+    /// This truth value.
     Bool(bool),
     /// Ordering: the value's order to the operand must be among these.
     Number(u64, Orders),
     Addr(Addr, Orders),
+    /// From the first to the second, both included.
     Range(u64, u64),
     /// Sorted, disjoint.
     Ranges(Box<[(u64, u64)]>),
+    /// The bits under the second are those of the first.
     Masked(u64, u64),
     /// One IPv4 prefix: the commonest of all.
     Net4(u32, u32),
+    /// In one of these prefixes.
     Nets(Nets),
     /// The second is the same word as the field's own constant, so that one look at its place mostly tells.
     Word(Box<[u8]>, Option<&'static str>),
+    /// One of a few words; each is looked at.
     Words(Box<[Box<[u8]>]>),
     /// Sorted.
     ManyWords(Box<[Box<[u8]>]>),
     /// Any of these bits.
     Bits(u32),
+    /// Any of these ends.
     Endpoints(Box<[EndpointTest]>),
+    /// Matches this regular expression, anywhere in the text.
     Regex(regex::bytes::Regex),
+    /// Matches this pattern as a whole (see `glob`).
     Glob(Box<[u8]>),
     /// A member of any object in a list.
     Member(&'static str, Box<Want>),
@@ -58,6 +67,7 @@ struct Orders {
 }
 
 impl Orders {
+    /// The outcomes that pass under an operator. Not-equal is equal here: the rule negates the result.
     fn of(op: Op) -> Option<Orders> {
         let (less, equal, greater) = match op {
             Op::Eq | Op::Ne => (false, true, false),
@@ -70,6 +80,7 @@ impl Orders {
         Some(Orders { less, equal, greater })
     }
 
+    /// True if this outcome passes.
     fn take(self, order: Ordering) -> bool {
         match order {
             Ordering::Less => self.less,
@@ -105,6 +116,7 @@ impl Rule {
         Ok(Rule { want, negated })
     }
 
+    /// Relative cost of a test: of several, the cheapest goes first.
     pub(super) fn cost(&self) -> u32 {
         match &self.want {
             Want::Regex(_) => 200,
@@ -194,6 +206,7 @@ fn any_passes(list: &Value<'_>, want: &Want) -> bool {
     passed
 }
 
+/// What a value is compared with under an operator that is no pattern; [`Want::Nothing`] for a pair that does not fit.
 fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
     let orders = Orders::of(op);
     let same = matches!(op, Op::Eq | Op::Ne);
@@ -216,6 +229,7 @@ fn compare(op: Op, operand: &Operand, kind: Kind) -> Want {
     }
 }
 
+/// Prefixes as ranges; a single one of IPv4 has a test of its own.
 fn compile_prefixes(prefixes: &[Prefix]) -> Want {
     let nets = Nets::of(prefixes);
     match (&*nets.v4, &*nets.v6) {
@@ -224,6 +238,7 @@ fn compile_prefixes(prefixes: &[Prefix]) -> Want {
     }
 }
 
+/// Words by the kind of the field: bits where the kernel sends bits, else one word, a few, or many.
 fn compile_words(words: &[Box<[u8]>], kind: Kind) -> Want {
     if let Kind::Words(names @ [_, ..]) = kind {
         let bit = |word: &[u8]| names.iter().position(|name| name.as_bytes() == word).unwrap_or(32);
@@ -246,6 +261,7 @@ fn compile_words(words: &[Box<[u8]>], kind: Kind) -> Want {
     Want::ManyWords(words.into())
 }
 
+/// True if the text passes.
 #[inline]
 fn is_text(text: &[u8], want: &Want) -> bool {
     match want {
@@ -258,6 +274,7 @@ fn is_text(text: &[u8], want: &Want) -> bool {
     }
 }
 
+/// True if the number passes.
 #[inline]
 fn is_number(n: u64, want: &Want) -> bool {
     match want {
@@ -269,6 +286,7 @@ fn is_number(n: u64, want: &Want) -> bool {
     }
 }
 
+/// True if a number below zero passes.
 fn is_negative(want: &Want) -> bool {
     matches!(want, Want::Number(_, orders) if orders.less)
 }
@@ -295,6 +313,7 @@ fn holds_in<N: Copy + Ord>(ranges: &[(N, N)], n: N) -> bool {
 }
 
 impl Nets {
+    /// Prefixes as ranges of addresses. Overlapping and neighbouring ones are joined, so a search by halves finds any.
     fn of(prefixes: &[Prefix]) -> Nets {
         let mut v4 = Vec::new();
         let mut v6 = Vec::new();

@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod lists;
+
 use super::*;
 use crate::filter::conjuncts;
 use crate::testing::*;
@@ -435,7 +437,8 @@ fn any_expr() -> impl Strategy<Value = Expr> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
     #[test]
-    fn agrees_with_the_plain_evaluator(exprs in proptest::collection::vec(any_expr(), 0..4), rows in proptest::collection::vec(any_row(), 1..12)) {
+    fn agrees_with_the_plain_evaluator(exprs in proptest::collection::vec(any_expr(), 0..4),
+        rows in proptest::collection::vec(any_row(), 1..12)) {
         let known = Known {
             owners: vec![(1, vec![owner(1, "a"), owner(2, "b")]), (2, vec![owner(3, "bbr")])],
             users: vec![(1, b"u1".to_vec()), (2, b"".to_vec())],

@@ -63,7 +63,7 @@ struct BytesScan<'b>(&'b Bytes);
 
 impl Scan<Sockets> for BytesScan<'_> {
     fn offer(&self) -> Offer {
-        Offer { door: "canned", ..Offer::default() }
+        Offer { backend: "canned", ..Offer::default() }
     }
 
     fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {

@@ -36,8 +36,8 @@ impl<T: Table> CachedPlan<'_, T> {
 }
 
 impl<T: Table> Plan<T> {
-    /// The plan for a round that follows another, with what `written` remembers of that. What lookups answer must be the
-    /// same in both: else [`RenderedRows::clear`] is to be called first.
+    /// The plan for a round that follows another, with what `written` remembers of that. What lookups answer must be
+    /// the same in both: else [`RenderedRows::clear`] is to be called first.
     pub fn cached<'k>(&'k self, rendered: &'k mut RenderedRows) -> CachedPlan<'k, T> {
         CachedPlan { plan: self, rendered }
     }
@@ -75,15 +75,18 @@ impl<T: Table> Plan<T> {
 
 /// What a row needs, whichever way it comes.
 struct Streaming<'p, 'o, 'g, T: Table> {
+    /// The gate that rows pass, and where they go.
     gate: &'p Gate<'g, T>,
     out: &'p mut Out<'o>,
     pass: &'p mut Pass,
+    /// The rows of the round before, and those of this one.
     rendered: &'p mut RenderedRows,
     /// For the next row that is handed over.
     tag: Option<u32>,
 }
 
 impl<T: Table> Streaming<'_, '_, '_, T> {
+    /// A row that the source decoded: tested, written, and remembered if it has a tag.
     fn row(&mut self, plan: &[Get<T>], row: &T::Row<'_>, spare: &mut Vec<Value<'static>>) -> Next {
         let tag = self.tag.replace(0);
         if tag.is_none() {
@@ -113,6 +116,7 @@ impl<T: Table> Streaming<'_, '_, '_, T> {
         self.pass.next()
     }
 
+    /// A row as undecoded bytes: if they are those of the round before, its text is written again.
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<Reused> {
         let kept = self.rendered.look(bytes)?;

@@ -1,10 +1,9 @@
 //! Following a stream: rows go out as they come, and reach the reader whenever there are no more for now.
 
-use super::{Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
+use super::{Ended, Gate, Out, Pass, Run, RunError};
 use crate::answers::add_gap;
 use crate::plan::Plan;
-use record::{Lookups, Next, Push, Sink, SourceError, Stream, StreamState, Table, Value};
-use std::mem;
+use record::{Lookups, Push, Sink, SourceError, Stream, StreamState, Table, Value};
 
 /// Lookups that may change between two batches of rows: nothing borrows from them then.
 pub trait RenewedLookups {
@@ -60,15 +59,13 @@ impl<T: Table> Plan<T> {
         self.check(&offer).map_err(RunError::Unanswered)?;
         let gap = self.filter_gap(&offer);
         let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
-        let mut pass = Pass::new();
+        let mut pass = Pass::new(self.limit);
         let mut broken = None;
-        if self.limit == Some(0) {
-            pass.ended = Ended::Limit;
-        } else {
+        if pass.ended == Ended::Whole {
             // A reader may wait for the header to know that it has begun.
             out.flush();
             let mut gated = Gated { lookups, pushed: &offer.pushed, stop };
-            broken = self.tides(stream, &mut gated, &mut out, &mut pass)?;
+            broken = self.batches(stream, &mut gated, &mut out, &mut pass)?;
         }
         let mut from_stream = stream.close();
         if let Some(error) = broken {
@@ -80,7 +77,7 @@ impl<T: Table> Plan<T> {
     }
 
     // The error of a stream that broke off after rows are out: what is missing is then said beside them.
-    fn tides(
+    fn batches(
         &self,
         stream: &mut dyn Stream<T>,
         gated: &mut Gated<'_>,
@@ -90,14 +87,15 @@ impl<T: Table> Plan<T> {
         let mut spare = vec![Value::Null; self.cells.len()];
         while pass.ended == Ended::Whole && out.fault.is_none() {
             // A caller that gives no lookups wants no more rows.
-            let mut tide = Ok(StreamState::Ended);
+            let mut state = Ok(StreamState::Ended);
             let (pushed, stop) = (gated.pushed, gated.stop);
             gated.lookups.with(&mut |lookups| {
                 let gate = Gate { residual: self.predicate.residual(pushed), gap: None, lookups, stop };
-                tide = self.tide(stream, &gate, &mut spare, out, pass);
+                let mut each = |row: &T::Row<'_>| self.write_row(row, &gate, out, pass, &mut spare);
+                state = stream.next(&self.demand, &mut each);
             });
             out.flush();
-            match tide {
+            match state {
                 Ok(StreamState::Ended) => break,
                 Ok(StreamState::Open) => {}
                 Err(error) if pass.handed == 0 => return Err(RunError::Source(error)),
@@ -109,31 +107,6 @@ impl<T: Table> Plan<T> {
             }
         }
         Ok(None)
-    }
-
-    fn tide(
-        &self,
-        stream: &mut dyn Stream<T>,
-        gate: &Gate<'_, T>,
-        spare: &mut Vec<Value<'static>>,
-        out: &mut Out<'_>,
-        pass: &mut Pass,
-    ) -> Result<StreamState, SourceError> {
-        let limit = self.limit.unwrap_or(u64::MAX);
-        stream.next(&self.demand, &mut |row| {
-            if !gate.admits(row, pass) {
-                return pass.next();
-            }
-            let mut cells = mem::take(spare);
-            fill(&self.cells, row, gate.lookups, &mut cells);
-            // The answer is in `pass`, too.
-            let _: Next = out.row(&cells, pass);
-            *spare = recycled(cells);
-            if pass.stats.emitted >= limit && pass.ended == Ended::Whole {
-                pass.ended = Ended::Limit;
-            }
-            pass.next()
-        })
     }
 }
 
@@ -150,15 +123,15 @@ impl Out<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::plan::Request;
+    use crate::plan::PlanRequest;
     use crate::run::Ended;
     use record::rows::{SocketEvent, SocketEvents};
-    use record::{Accounting, Columns, Demand, Each, Offer, Round, SinkError, SourceError, field_index};
+    use record::{Accounting, Columns, Demand, Each, Next, Offer, Round, SinkError, SourceError, field_index};
 
     /// As many rows at a time as the numbers say; how many it made.
-    struct Tides(Vec<u64>, u64);
+    struct Batches(Vec<u64>, u64);
 
-    impl Stream<SocketEvents> for Tides {
+    impl Stream<SocketEvents> for Batches {
         fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
             Offer::default()
         }
@@ -217,9 +190,9 @@ mod tests {
 
     fn follow_until(rows: &[u64], limit: Option<u64>, closed_at: u32, stop: &dyn Fn() -> bool) -> (String, Run) {
         let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
-        let plan = Plan::<SocketEvents>::new(Request { columns, limit, ..Request::default() }).unwrap();
+        let plan = Plan::<SocketEvents>::new(PlanRequest { columns, limit, ..PlanRequest::default() }).unwrap();
         let mut log = Log { closed_at, ..Log::default() };
-        let run = plan.follow(&mut Tides(rows.to_vec(), 0), &Lookups::none(), &mut log, stop).unwrap();
+        let run = plan.follow(&mut Batches(rows.to_vec(), 0), &Lookups::none(), &mut log, stop).unwrap();
         assert!(run.stats.balances());
         (log.calls, run)
     }

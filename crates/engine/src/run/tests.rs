@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::plan::{Fold, Request, Sort};
+use crate::plan::{Fold, PlanRequest, Sort};
 use crate::testing::*;
 use record::rows::Sockets;
-use record::{Push, State};
+use record::{Columns, Push, State};
 
 fn never() -> bool {
     false
@@ -48,7 +48,7 @@ fn what_the_source_filters_exactly_is_not_tested_again() {
 
 #[test]
 fn a_limit_without_order_stops_the_source() {
-    let plan = plan(Request { limit: Some(2), ..request(&["local_port"], "local_port > 0") });
+    let plan = plan(PlanRequest { limit: Some(2), ..request(&["local_port"], "local_port > 0") });
     let (mut source, mut sink) = (four(), Seen::default());
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!((source.handed.get(), sink.rows.len(), run.ended), (2, 2, Ended::Limit));
@@ -57,7 +57,7 @@ fn a_limit_without_order_stops_the_source() {
 #[test]
 fn nobody_reads_for_a_limit_of_nothing() {
     for sort in [vec![], Sort::parse_list("state")] {
-        let plan = plan(Request { limit: Some(0), sort, ..request(&["state"], "") });
+        let plan = plan(PlanRequest { limit: Some(0), sort, ..request(&["state"], "") });
         let (mut source, mut sink) = (four(), Seen::default());
         run(&plan, &mut source, &mut sink);
         assert_eq!((source.handed.get(), sink.rows.len(), sink.header.len()), (0, 0, 1));
@@ -76,7 +76,7 @@ fn an_empty_result_has_its_header_and_end() {
 #[test]
 fn order_with_hidden_keys_ties_and_limit() {
     let sort = Sort::parse_list("local_port:desc");
-    let plan = plan(Request { sort, limit: Some(3), ..request(&["peer_addr", "state"], "") });
+    let plan = plan(PlanRequest { sort, limit: Some(3), ..request(&["peer_addr", "state"], "") });
     let (mut source, mut sink) = (four(), Seen::default());
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.rows, ["10.0.0.1 established", "192.0.2.9 time_wait", "10.0.0.2 established"]);
@@ -86,7 +86,7 @@ fn order_with_hidden_keys_ties_and_limit() {
 #[test]
 fn groups_with_folds() {
     let folds = vec![(Fold::Sum, "recv_q".into()), (Fold::Max, "local_port".into()), (Fold::Avg, "recv_q".into())];
-    let plan = plan(Request { by: vec!["state".into()], folds, ..request(&[], "local_port != 1") });
+    let plan = plan(PlanRequest { by: vec!["state".into()], folds, ..request(&[], "local_port != 1") });
     let mut source = four();
     source.rows.iter_mut().zip([5, 1, 2, 9]).for_each(|(row, n)| row.rqueue = n);
     let mut sink = Seen::default();
@@ -101,7 +101,7 @@ fn groups_with_folds() {
 fn groups_in_another_order_with_limit() {
     let by = vec!["peer_port".into()];
     let sort = Sort::parse_list("peer_port");
-    let plan = plan(Request { by, sort, limit: Some(2), ..request(&[], "") });
+    let plan = plan(PlanRequest { by, sort, limit: Some(2), ..request(&[], "") });
     let mut sink = Seen::default();
     let run = run(&plan, &mut four(), &mut sink);
     assert_eq!(sink.rows, ["5000 1", "6000 1"]);
@@ -110,7 +110,7 @@ fn groups_in_another_order_with_limit() {
 
 #[test]
 fn folds_without_keys_make_one_row_even_of_nothing() {
-    let plan = plan(Request { folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "local_port = 1") });
+    let plan = plan(PlanRequest { folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "local_port = 1") });
     let mut sink = Seen::default();
     run(&plan, &mut four(), &mut sink);
     assert_eq!(sink.rows, ["0 -"]);
@@ -125,7 +125,7 @@ fn the_first_owner_is_shown_any_is_matched() {
     plan.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
     assert_eq!(sink.rows, ["22 sshd", "22 sshd"]);
 
-    let by_process = super::super::testing::plan(Request { by: vec!["process".into()], ..request(&[], "") });
+    let by_process = super::super::testing::plan(PlanRequest { by: vec!["process".into()], ..request(&[], "") });
     let mut sink = Seen::default();
     by_process.run(&four(), &table.lookups(), &mut sink, None, &never).unwrap();
     assert_eq!(sink.rows, ["sshd 2", "- 2"]);
@@ -135,7 +135,7 @@ fn the_first_owner_is_shown_any_is_matched() {
 fn a_reader_that_leaves_ends_the_run_in_order() {
     for sort in ["", "local_port"] {
         for fault in [None, Some((|| SinkError::Closed) as fn() -> SinkError)] {
-            let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
+            let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
             let mut sink = Seen { stop_at: Some(2), fault, ..Seen::default() };
             let run = run(&plan, &mut four(), &mut sink);
             assert_eq!(run.ended, Ended::Closed, "{sort} {fault:?}");
@@ -148,7 +148,7 @@ fn a_reader_that_leaves_ends_the_run_in_order() {
 #[test]
 fn a_full_disk_is_an_error() {
     for sort in ["", "local_port"] {
-        let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
+        let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
         let mut sink = Seen { stop_at: Some(1), fault: Some(|| SinkError::Io("no space".into())), ..Seen::default() };
         let error = plan.run(&four(), &Lookups::none(), &mut sink, None, &never).unwrap_err();
         assert_eq!(error.to_string(), "cannot write the output: no space");
@@ -159,7 +159,7 @@ fn a_full_disk_is_an_error() {
 #[test]
 fn a_source_that_fails_leaves_no_header() {
     for sort in ["", "local_port"] {
-        let plan = plan(Request { sort: Sort::parse_list(sort), ..request(&["state"], "") });
+        let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
         let mut sink = Seen::default();
         let source = Canned { fails: true, ..four() };
         let error = plan.run(&source, &Lookups::none(), &mut sink, None, &never).unwrap_err();
@@ -175,7 +175,7 @@ fn stop_ends_in_order_with_what_was_read() {
         looks.set(looks.get() + 1);
         looks.get() > 1
     };
-    let plan = plan(Request { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
+    let plan = plan(PlanRequest { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
     let (source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
     let run = plan.run(&source, &Lookups::none(), &mut sink, None, &stop).unwrap();
     assert_eq!((run.ended, run.stats.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
@@ -198,8 +198,8 @@ fn the_sources_own_losses_stay_in_the_stats() {
 /// rows.
 #[test]
 fn a_row_that_gets_lost_is_said() {
-    let by = Request { by: vec!["state".into()], ..request(&[], "") };
-    let sorted = Request { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") };
+    let by = PlanRequest { by: vec!["state".into()], ..request(&[], "") };
+    let sorted = PlanRequest { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") };
     for request in [request(&["local_port"], ""), request(&["local_port"], "local_port = 80"), by, sorted] {
         let (source, mut sink) = (Canned { loses: Some(2), ..four() }, Seen::default());
         let run = plan(request).run(&source, &Lookups::none(), &mut sink, None, &never).unwrap();
@@ -216,7 +216,7 @@ fn a_row_that_gets_lost_is_said() {
 
 #[test]
 fn rounds_reach_the_sink() {
-    let plan = plan(Request { repeated: true, ..request(&["state"], "") });
+    let plan = plan(PlanRequest { repeated: true, ..request(&["state"], "") });
     assert!(plan.demand().repeated);
     let mut sink = Seen::default();
     for n in 1..=2 {
@@ -246,7 +246,7 @@ impl Sink for Bare {
 }
 
 /// Allocations of a run over `n` rows.
-fn allocations(request: &Request, n: usize) -> u64 {
+fn allocations(request: &PlanRequest, n: usize) -> u64 {
     let mut source = Canned { rows: many(2_000), ..Canned::default() };
     source.rows.truncate(n);
     let table = Known { owners: vec![(22, vec![owner(7, "sshd")])], ..Known::default() };
@@ -273,7 +273,7 @@ fn streaming_allocates_nothing() {
 #[test]
 fn rows_of_known_groups_allocate_nothing() {
     let by: Vec<Box<str>> = vec!["state".into(), "peer_addr".into(), "process".into()];
-    let request = Request { by, folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "") };
+    let request = PlanRequest { by, folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "") };
     // 165 groups at most, all seen after 1,800 rows or nearly so: what is left is growth of a few vectors.
     let (all, most) = (allocations(&request, 2_000), allocations(&request, 1_800));
     assert!(all - most <= 3, "{most} then {all}");

@@ -42,15 +42,12 @@ impl<T: Table> Plan<T> {
     ) -> Result<Run, RunError> {
         let mut scan = source.prepare(&self.demand);
         let gate = self.gate(&*scan, lookups, stop)?;
-        let mut pass = Pass::new();
-        let limit = self.limit.unwrap_or(u64::MAX);
+        let mut pass = Pass::new(self.limit);
         let mut stats = Accounting::default();
-        if limit == 0 {
-            pass.ended = Ended::Limit;
-        } else {
+        if pass.ended == Ended::Whole {
             let read = scan.run(&mut |row| {
                 if gate.admits(row, &mut pass) {
-                    pass.dispose(each(row), limit);
+                    pass.dispose(each(row));
                 }
                 pass.next()
             });
@@ -65,13 +62,11 @@ impl<T: Table> Plan<T> {
 impl Pass {
     /// Counts a row that passed the filter.
     #[inline]
-    fn dispose(&mut self, disposition: Disposition, limit: u64) {
+    fn dispose(&mut self, disposition: Disposition) {
         match disposition {
             Disposition::Emitted => {
                 self.stats.emitted += 1;
-                if self.stats.emitted >= limit && self.ended == Ended::Whole {
-                    self.ended = Ended::Limit;
-                }
+                self.check_limit();
             }
             Disposition::Filtered => self.stats.filtered += 1,
             Disposition::Closed => {
@@ -86,11 +81,11 @@ impl Pass {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::plan::Request;
+    use crate::plan::PlanRequest;
     use crate::testing::{Canned, many, plan, request};
 
     /// The ports that are handed out, and the run.
-    fn rows(source: &Canned, asked: Request, each: impl Fn(u16) -> Disposition) -> (Vec<u16>, Run) {
+    fn rows(source: &Canned, asked: PlanRequest, each: impl Fn(u16) -> Disposition) -> (Vec<u16>, Run) {
         let mut ports = Vec::new();
         let run = plan(asked).run_rows(source, &Lookups::none(), &|| false, |row| {
             ports.push(row.local.port);
@@ -112,7 +107,7 @@ mod tests {
         let (left, run) = rows(&three(), request(&[], &filter), |_| Disposition::Filtered);
         let same = all.iter().filter(|port| **port == first).count();
         assert_eq!((left.len(), run.stats.emitted, run.stats.filtered), (3 - same, 0, 3));
-        let limited = Request { limit: Some(2), ..request(&[], "") };
+        let limited = PlanRequest { limit: Some(2), ..request(&[], "") };
         let (left, run) = rows(&three(), limited, |_| Disposition::Emitted);
         assert_eq!((left.len(), run.stats.emitted, run.ended), (2, 2, Ended::Limit));
         let (left, run) = rows(&three(), request(&[], ""), |_| Next::Stop.into());

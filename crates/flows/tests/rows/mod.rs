@@ -95,7 +95,7 @@ impl Scan<Sockets> for RowScan<'_> {
     fn offer(&self) -> Offer {
         let conjuncts = self.demand.conjuncts.len();
         Offer {
-            door: "rows",
+            backend: "rows",
             pushed: vec![self.rows.push; conjuncts],
             explain: vec![format!("{conjuncts} conjuncts")],
             ..Offer::default()

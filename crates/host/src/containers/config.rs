@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 use sys::Host;
 
-use super::state::read_trusted;
+use super::trusted::read_trusted;
 
 /// The directories of the runtimes' state.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod config;
 mod makers;
 mod place;
 mod state;
+mod trusted;
 
 use hashbrown::HashMap;
 use record::{Key, Lookup, Value};

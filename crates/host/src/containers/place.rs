@@ -268,7 +268,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_path(text in "[/:a-f0-9_.-]{0,100}|(/(pod|kubepods|docker-|\\.scope|\\.slice|[a-f0-9]{64}|[^/]{0,9})*){0,8}") {
+        fn any_path(text in "[/:a-f0-9_.-]{0,100}|(/(pod|kubepods|docker-|\\.scope|\\.slice|[a-f0-9]{64}|[^/]{0,9})*)\
+            {0,8}") {
             let found = all(&text);
             for part in [found.pod_uid, found.unit].into_iter().flatten() {
                 prop_assert!(part.len() <= text.len());

@@ -4,16 +4,12 @@
 //!
 //! Each layout was taken from the runtime itself; `fixtures/containers/<runtime>-<version>/HOW` tells how. The files
 //! belong to root, but the names in them are whatever somebody called a container.
-use std::path::Path;
-
 use hashbrown::{HashMap, HashSet};
 use serde_json::Value as Json;
-use sys::{Errno, Host, SysError, fs};
+use sys::Host;
 
 use super::config::Roots;
-
-/// State files are kilobytes; podman's list has half a kilobyte a container.
-const FILE_BYTES_MAX: usize = 8 << 20;
+use super::trusted::read_trusted;
 
 /// Bytes kept of a name.
 const NAME_BYTES_MAX: usize = 253;
@@ -215,33 +211,4 @@ fn name_of(text: &str) -> Option<Box<[u8]>> {
     let bytes = text.as_bytes();
     let kept = bytes.get(..bytes.len().min(NAME_BYTES_MAX)).unwrap_or_default();
     (!kept.is_empty()).then(|| kept.into())
-}
-
-/// A file of root's, or of the caller's, as far as it can be read.
-pub(super) fn read_trusted(host: &Host, path: &str) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    host.bytes(path, "", &mut text, |into| read_bounded(&host.real_path(path), into)).ok()?;
-    Some(text)
-}
-
-// Only a regular file: opening a pipe would wait for its writer.
-fn read_bounded(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
-    let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
-    let stat = fs::stat(path)?;
-    if !stat.is_file() {
-        return Err(failed(Errno::INVAL));
-    }
-    if stat.uid != 0 && stat.uid != sys::caps::euid() {
-        return Err(failed(Errno::PERM));
-    }
-    if stat.size > FILE_BYTES_MAX as u64 {
-        return Err(failed(Errno::FBIG));
-    }
-    let file = fs::open(path)?;
-    while fs::read_append(&file, into, 64 << 10).map_err(failed)? > 0 {
-        if into.len() > FILE_BYTES_MAX {
-            return Err(failed(Errno::FBIG));
-        }
-    }
-    Ok(())
 }

@@ -84,7 +84,8 @@ mod tests {
     fn hosts_with_odd_lines() {
         let long = format!("10.0.0.9 {}\n10.0.0.8 {}\n", "n".repeat(255), "n".repeat(256));
         let text = format!(
-            "127.0.0.1\tlocalhost loop # x\n\n# 10.0.0.1 no\n::1 ip6\n ::ffff:10.0.0.2   mapped\r\n10.0.0.3\n10.0.0.4 #c\n\
+            "127.0.0.1\tlocalhost loop # x\n\n# 10.0.0.1 no\n::1 ip6\n ::ffff:10.0.0.2   mapped\r\n10.0.0.3\n10.0.0.4 \
+             #c\n\
              300.0.0.1 no\nname 10.0.0.5\n10.0.0.6 \x1b[31m\n{long}"
         );
         let entries: Vec<(String, Vec<u8>)> =
@@ -115,7 +116,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line(line in prop::collection::vec(prop_oneof![Just(b' '), Just(b'#'), Just(b'1'), Just(b'.'), any::<u8>()], 0..60)) {
+        fn any_line(line in prop::collection::vec(prop_oneof![Just(b' '), Just(b'#'), Just(b'1'), Just(b'.'),
+            any::<u8>()], 0..60)) {
             for (_, name) in hosts_entries(&line) {
                 prop_assert!(!name.is_empty() && name.len() <= NAME_MAX && !name.contains(&b'\n'));
             }

@@ -91,7 +91,7 @@ impl Namespaces {
     /// One file for all mounts and a link for each process (1.5 µs); nothing is opened or entered. Needs no privilege,
     /// but without CAP_SYS_PTRACE only the user's own processes tell (see [`Namespaces::hidden`]).
     pub fn read(host: &Host) -> Result<Namespaces, HostError> {
-        let own = crate::netns::current(host)?;
+        let own = crate::own_netns::current(host)?;
         let mut bytes = Vec::new();
         let result = host.bytes(KEY, "", &mut bytes, |into| {
             tape::put(into, &find::find(host, own));

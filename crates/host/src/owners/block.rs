@@ -193,7 +193,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(1u8), Just(2), Just(0), any::<u8>()], 0..200)) {
+        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(1u8), Just(2), Just(0), any::<u8>()],
+            0..200)) {
             let read: Vec<_> = parts(&bytes).collect();
             prop_assert!(read.len() <= bytes.len());
             prop_assert!(read.iter().rev().skip(1).all(Result::is_ok));

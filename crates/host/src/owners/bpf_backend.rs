@@ -2,7 +2,7 @@
 use std::cell::OnceCell;
 
 use bpf::{BpfError, IterRows, OwnersFiles};
-use sys::{Blocks, Errno, Host, SysError};
+use sys::{Blocks, Host, SysError};
 
 /// The kernel gathers 32 KiB at most before it hands them out (PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c).
 const BLOCK_BYTES: usize = 64 << 10;
@@ -22,12 +22,8 @@ impl BpfBackend {
     }
 }
 
-// A recording keeps errors of the system: the words of other ones go into the object.
 fn failed(error: &BpfError) -> SysError {
-    match error {
-        BpfError::Io(error) | BpfError::NoTypes(error) => error.clone(),
-        other => SysError::new("read", format!("owners by BPF: {other}"), other.errno().unwrap_or(Errno::NOSYS)),
-    }
+    error.to_sys("owners by BPF")
 }
 
 struct OwnersPass {

@@ -109,7 +109,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), any::<u8>()], 0..200)) {
+        fn any_bytes_end(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), any::<u8>()],
+            0..200)) {
             prop_assert!(rows(&bytes).count() <= bytes.len() / UNIT + 1);
         }
     }

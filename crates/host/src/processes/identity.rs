@@ -49,6 +49,14 @@ impl Identity {
         self.started > ticks(seen_ns)
     }
 
+    /// True if it is the process that started at `started`, in 2^20 ns since boot, the lowest 32 bits; 0 is any.
+    pub fn is_of(&self, started: u32) -> bool {
+        // It started somewhere in the tick.
+        let begin_ns = self.started.saturating_mul(TICK_NS);
+        let [first, last] = [begin_ns, begin_ns.saturating_add(TICK_NS - 1)].map(|ns| (ns >> 20) as u32);
+        started == 0 || started.wrapping_sub(first) <= last.wrapping_sub(first)
+    }
+
     /// The same below its open directory; `ESRCH` or `ENOENT` once it has ended.
     pub(super) fn of(dir: &Fd, pid: &[u8], path: &mut CPath, text: &mut Vec<u8>) -> Result<Identity, Errno> {
         read_stat(dir, pid, path, text)?;
@@ -94,6 +102,17 @@ mod tests {
         assert_eq!(parse(b"7 (x"), None);
         assert_eq!(parse(b"7 (x) S 1"), None);
         assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn issue_10_a_start_is_told_from_those_of_other_ticks() {
+        let of = |started| Identity { started, name: Comm::new(b"a"), image: [0; 3] };
+        for begin_ns in [0, 1 << 33, 50 << 52, u64::MAX / 4] {
+            let start_ns = begin_ns + 20 * TICK_NS;
+            let (started, ticks) = ((start_ns >> 20) as u32, start_ns / TICK_NS);
+            assert!(of(ticks).is_of(started) && of(ticks).is_of(0));
+            assert!(!of(ticks + 2).is_of(started) && !of(ticks - 2).is_of(started), "{begin_ns}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is decoded, compared with the kernel's files and with `ip route`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
+use crate::NetnsSource;
 use proptest::prelude::*;
 use record::rows::Routes;
 use record::{Demand, Next, Source, Table, Value};
@@ -187,8 +188,8 @@ fn root_the_table_says_what_ip_route_says() {
     let read = |host: &Host, netns_id: u64| {
         let mut ifaces = Ifaces::new();
         ifaces.add(host, netns_id, None).unwrap();
-        let (source, mut all) = (RouteSource::new(host, vec![sys::NetnsTarget::here(netns_id)]), Vec::new());
-        let stats = source.run(&Demand::new(&[], Vec::new()), &mut |row| {
+        let (source, mut all) = (NetnsSource::new(host, vec![sys::NetnsTarget::here(netns_id)]), Vec::new());
+        let stats = source.run(&Demand::<Routes>::new(&[], Vec::new()), &mut |row| {
             all.push(cells(&ifaces, row));
             Next::More
         });
@@ -216,8 +217,8 @@ fn root_the_table_says_what_ip_route_says() {
     });
     let host = Host::replaying(&tape).unwrap();
     assert_eq!(read(&host, netns_id).len(), expected().len());
-    let nothing = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
-    let error = nothing.run(&Demand::new(&[], Vec::new()), &mut |_| Next::More).unwrap_err();
+    let nothing = NetnsSource::new(&host, vec![sys::NetnsTarget::here(1)]);
+    let error = nothing.run(&Demand::<Routes>::new(&[], Vec::new()), &mut |_| Next::More).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot read routes: the recording holds no routes (`netwren record FILE` records everything)"
@@ -232,8 +233,8 @@ fn root_a_namespace_without_routes_has_none() {
     lab.ip(&["link", "set", "lo", "down"]);
     lab.inside(|| {
         let host = Host::live();
-        let source = RouteSource::new(&host, vec![sys::NetnsTarget::here(1)]);
-        let stats = source.run(&Demand::new(&[], Vec::new()), &mut |row| panic!("{row:?}")).unwrap();
+        let source = NetnsSource::new(&host, vec![sys::NetnsTarget::here(1)]);
+        let stats = source.run(&Demand::<Routes>::new(&[], Vec::new()), &mut |row| panic!("{row:?}")).unwrap();
         assert_eq!((stats.seen, stats.is_partial()), (0, false));
     });
 }

@@ -1,5 +1,7 @@
 //! The record of a connection-tracking entry.
 
+use crate::hash::{mix, mix_addr};
+use crate::named_enum::named_enum;
 use crate::{Addr, Owner};
 
 /// Status bits of an entry (`enum ip_conntrack_status` in include/uapi/linux/netfilter/nf_conntrack_common.h).
@@ -46,23 +48,21 @@ impl CtStatus {
     }
 }
 
-/// Whose address an entry rewrites, by its status.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NatKind {
-    /// Nobody's.
-    None,
-    /// The source's.
-    Snat,
-    /// The destination's.
-    Dnat,
-    /// Both.
-    Both,
+named_enum! {
+    /// Whose address an entry rewrites, by its status.
+    pub enum NatKind {
+        /// Nobody's.
+        None => "none",
+        /// The source's.
+        Snat => "snat",
+        /// The destination's.
+        Dnat => "dnat",
+        /// Both.
+        Both => "both",
+    }
 }
 
 impl NatKind {
-    /// Words of the field `nat`.
-    pub const NAMES: &'static [&'static str] = &["none", "snat", "dnat", "both"];
-
     /// What the status says. (A tuple is no witness: of an ICMP entry source and destination change places.)
     pub fn of(status: CtStatus) -> NatKind {
         match (status.has(CtStatus::SRC_NAT), status.has(CtStatus::DST_NAT)) {
@@ -84,11 +84,6 @@ impl NatKind {
             (false, true) => NatKind::Dnat,
             (true, true) => NatKind::Both,
         }
-    }
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
     }
 }
 
@@ -176,7 +171,7 @@ pub mod ip_proto {
     }
 }
 
-/// Bits of `Demand::need` for the table of entries: fields that some door cannot tell, or that cost something.
+/// Bits of `Demand::need` for the table of entries: fields that some backend cannot tell, or that cost something.
 pub mod nat_need {
     /// Packets and bytes.
     pub const COUNTERS: u64 = 1;
@@ -336,7 +331,7 @@ pub struct Conntrack<'b> {
     pub status: Option<CtStatus>,
     /// Seconds until the entry ends; `None` where nobody tells (a DESTROY event). 0 if `expired`.
     pub timeout_s: Option<u32>,
-    /// True if the time is over and the entry only waits to be collected; `None` by doors that do not show such.
+    /// True if the time is over and the entry only waits to be collected; `None` by backends that do not show such.
     pub expired: Option<bool>,
     /// The protocol's state, if it has states and the kernel told it.
     pub state: Option<CtState>,
@@ -360,7 +355,7 @@ pub struct Conntrack<'b> {
     pub helper: Option<&'b [u8]>,
     /// Security context, without NUL.
     pub secctx: Option<&'b [u8]>,
-    /// There may be one, which the door does not tell.
+    /// There may be one, which the backend does not tell.
     pub secctx_untold: bool,
     /// Label bits (CTA_LABELS), little-endian words as the kernel keeps them: bit n is byte n/8 of 16 bytes.
     pub labels: Option<&'b [u8]>,
@@ -369,7 +364,7 @@ pub struct Conntrack<'b> {
     /// When it ended, ns since 1970 (CTA_TIMESTAMP_STOP).
     pub stop_ns: Option<u64>,
     /// True if the kernel keeps an object with extensions beside it: what it costs in memory. Only the walk sees
-    /// all of them; `None` where the door cannot tell.
+    /// all of them; `None` where the backend cannot tell.
     pub extended: Option<bool>,
     /// The connection whose helper expected this one (CTA_TUPLE_MASTER).
     pub master: Option<&'b CtTuple>,
@@ -382,7 +377,7 @@ pub struct Conntrack<'b> {
 }
 
 impl Conntrack<'_> {
-    /// A row with nothing known: doors start from it and fill in.
+    /// A row with nothing known: backends start from it and fill in.
     pub const EMPTY: Conntrack<'static> = Conntrack {
         netns_id: 0,
         family: 0,
@@ -413,13 +408,22 @@ impl Conntrack<'_> {
         owners: &[],
     };
 
-    /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that the
-    /// answers are not the plain inverse. `None` without answers.
+    /// Whose address is rewritten: by the status; where nobody tells that, by what the kernel sets its bits by, that
+    /// the answers are not the plain inverse. `None` without answers.
     pub fn nat(&self) -> Option<NatKind> {
         match self.status {
             Some(status) => Some(NatKind::of(status)),
             None => self.has_reply().then(|| NatKind::by_tuples(&self.orig, &self.reply)),
         }
+    }
+
+    /// A number for the entry from its beginning to its end: 32 bits of the kernel's id, which is a keyed hash, and 32
+    /// bits of a hash of the original tuple. A million entries rarely have two with the same number.
+    pub fn lifetime_key(&self) -> u64 {
+        let CtTuple { src, dst, src_part, dst_part, proto, .. } = self.orig;
+        let ports = u64::from(src_part) << 32 | u64::from(dst_part) << 8 | u64::from(proto);
+        let hash = mix(mix_addr(mix_addr(self.netns_id, &src), &dst), ports);
+        u64::from(self.id.unwrap_or(0)) << 32 | hash >> 32
     }
 
     /// False for a connection that is only expected: it has no reply direction yet.

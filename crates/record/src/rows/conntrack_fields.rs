@@ -2,7 +2,8 @@
 //! schema.
 
 use super::conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, NatKind, ip_proto, nat_need as need};
-use crate::{Field, Key, Kind, LookupId, Owner, Show, Table, Value};
+use crate::table::fields;
+use crate::{Addr, Field, Key, LookupId, Owner, Show, Table, Value};
 
 /// The table of connection-tracking entries.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +16,6 @@ impl Table for Nat {
 }
 
 type F = Field<Nat>;
-
-const FAMILIES: &[&str] = &["inet", "inet6"];
 
 fn family<'r>(row: &Conntrack<'_>) -> Value<'r> {
     match row.family {
@@ -67,174 +66,115 @@ fn by_pid(row: &Conntrack<'_>) -> Key {
     row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
 }
 
-const FIELDS: &[Field<Nat>] = &[
-    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
-        .doc("Name of the network namespace; its number where it has none.")
-        .show(Show::Wide),
-    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("proto", Kind::Name(ip_proto::NAMES), |row| Value::Name(ip_proto::name(row.orig.proto)))
-        .kernel("CTA_PROTO_NUM")
-        .doc("IP protocol; `other` for one without a word here.")
-        .show(Show::Default),
-    F::own("proto_number", Kind::Id, |row| Value::U64(row.orig.proto.into()))
-        .kernel("CTA_PROTO_NUM")
-        .doc("Number of the IP protocol."),
-    F::own("family", Kind::Name(FAMILIES), family).doc("Address family.").show(Show::Wide),
-    F::own("state", Kind::Name(CtState::NAMES), |row| row.state.map_or(Value::Null, |s| Value::Name(s.name())))
-        .kernel("CTA_PROTOINFO_TCP_STATE")
-        .doc("The protocol's state, in the kernel's words; null for protocols without states.")
-        .show(Show::Default),
-    F::own("nat", Kind::Name(NatKind::NAMES), |row| row.nat().map_or(Value::Null, |nat| Value::Name(nat.name())))
-        .doc("Whose address is rewritten: none, snat (the client's), dnat (the service's), both.")
-        .show(Show::Default),
-    F::own("client", Kind::Endpoint, |row| Value::Endpoint(row.orig.src, row.orig.sport()))
-        .doc("Who opened the connection.")
-        .show(Show::Default),
-    F::own("published", Kind::Endpoint, |row| Value::Endpoint(row.orig.dst, row.orig.dport()))
-        .doc("What the client connects to.")
-        .show(Show::Default),
-    F::own("backend", Kind::Endpoint, backend)
-        .doc("Who answers: another than `published` where the destination is rewritten.")
-        .show(Show::Default),
-    F::own("timeout_s", Kind::DurationS, |row| Value::number(row.timeout_s))
-        .kernel("CTA_TIMEOUT")
-        .doc("Time left until the entry goes, unless a packet comes.")
-        .show(Show::Default),
-    F::own("status", Kind::Words(CtStatus::NAMES), |row| {
+const FIELDS: &[F] = fields! { F:
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id));
+    /// IP protocol; `other` for one without a word here.
+    proto: Name(ip_proto::NAMES) = own(|row| Value::Name(ip_proto::name(row.orig.proto))),
+        kernel "CTA_PROTO_NUM", show Show::Default;
+    /// Number of the IP protocol.
+    proto_number: Id = own(|row| Value::U64(row.orig.proto.into())), kernel "CTA_PROTO_NUM";
+    /// Address family.
+    family: Name(Addr::FAMILIES) = own(family), show Show::Wide;
+    /// The protocol's state, in the kernel's words; null for protocols without states.
+    state: Name(CtState::NAMES) = own(|row| row.state.map_or(Value::Null, |s| Value::Name(s.name()))),
+        kernel "CTA_PROTOINFO_TCP_STATE", show Show::Default;
+    /// Whose address is rewritten: none, snat (the client's), dnat (the service's), both.
+    nat: Name(NatKind::NAMES) = own(|row| row.nat().map_or(Value::Null, |nat| Value::Name(nat.name()))),
+        show Show::Default;
+    /// Who opened the connection.
+    client: Endpoint = own(|row| Value::Endpoint(row.orig.src, row.orig.sport())), show Show::Default;
+    /// What the client connects to.
+    published: Endpoint = own(|row| Value::Endpoint(row.orig.dst, row.orig.dport())), show Show::Default;
+    /// Who answers: another than `published` where the destination is rewritten.
+    backend: Endpoint = own(backend), show Show::Default;
+    /// Time left until the entry goes, unless a packet comes.
+    timeout_s: DurationS = own(|row| Value::number(row.timeout_s)), kernel "CTA_TIMEOUT", show Show::Default;
+    /// Status bits. A filter holds if one of them is named: `status = assured`, `status != seen_reply`.
+    status: Words(CtStatus::NAMES) = own(|row| {
         row.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES))
-    })
-    .needs(need::STATUS)
-    .kernel("CTA_STATUS")
-    .doc("Status bits. A filter holds if one of them is named: `status = assured`, `status != seen_reply`.")
-    .show(Show::Wide),
-    F::own("expired", Kind::Bool, |row| row.expired.map_or(Value::Null, Value::Bool))
-        .needs(need::EXPIRED)
-        .doc("True if its time is over and it only waits to be collected, counted as it is; null where unknown."),
-    F::own("orig_src", Kind::Addr, |row| Value::Addr(row.orig.src))
-        .kernel("CTA_TUPLE_ORIG")
-        .doc("Source of the original direction.")
-        .show(Show::Wide),
-    F::own("orig_sport", Kind::Port, |row| Value::number(row.orig.sport()))
-        .doc("Source port of the original direction.")
-        .show(Show::Wide),
-    F::own("orig_dst", Kind::Addr, |row| Value::Addr(row.orig.dst))
-        .doc("Destination of the original direction.")
-        .show(Show::Wide),
-    F::own("orig_dport", Kind::Port, |row| Value::number(row.orig.dport()))
-        .doc("Destination port of the original direction.")
-        .show(Show::Wide),
-    F::own("reply_src", Kind::Addr, |row| side(row, |reply| Value::Addr(reply.src)))
-        .kernel("CTA_TUPLE_REPLY")
-        .doc("Source of the answers.")
-        .show(Show::Wide),
-    F::own("reply_sport", Kind::Port, |row| side(row, |reply| Value::number(reply.sport())))
-        .doc("Source port of the answers.")
-        .show(Show::Wide),
-    F::own("reply_dst", Kind::Addr, |row| side(row, |reply| Value::Addr(reply.dst)))
-        .doc("Destination of the answers: where the source is rewritten, what the client looks like.")
-        .show(Show::Wide),
-    F::own("reply_dport", Kind::Port, |row| side(row, |reply| Value::number(reply.dport())))
-        .doc("Destination port of the answers.")
-        .show(Show::Wide),
-    F::own("icmp_type", Kind::Id, |row| icmp(row, |icmp| icmp.kind.into()))
-        .doc("ICMP type of the original direction.")
-        .show(Show::Wide),
-    F::own("icmp_code", Kind::Id, |row| icmp(row, |icmp| icmp.code.into()))
-        .doc("ICMP code of the original direction.")
-        .show(Show::Wide),
-    F::own("icmp_id", Kind::Id, |row| icmp(row, |icmp| icmp.id.into()))
-        .doc("ICMP identifier of the original direction.")
-        .show(Show::Wide),
-    F::own("bytes_out", Kind::Bytes, |row| counter(row.counters_orig, |c| c.bytes))
-        .needs(need::COUNTERS)
-        .kernel("CTA_COUNTERS_ORIG")
-        .doc("Bytes that the client sent; null unless the kernel counts (nf_conntrack_acct).")
-        .show(Show::Wide),
-    F::own("bytes_in", Kind::Bytes, |row| counter(row.counters_reply, |c| c.bytes))
-        .needs(need::COUNTERS)
-        .kernel("CTA_COUNTERS_REPLY")
-        .doc("Bytes that the client received; null unless the kernel counts.")
-        .show(Show::Wide),
-    F::own("packets_out", Kind::Count, |row| counter(row.counters_orig, |c| c.packets))
-        .needs(need::COUNTERS)
-        .kernel("CTA_COUNTERS_ORIG")
-        .doc("Packets that the client sent; null unless the kernel counts.")
-        .show(Show::Wide),
-    F::own("packets_in", Kind::Count, |row| counter(row.counters_reply, |c| c.packets))
-        .needs(need::COUNTERS)
-        .kernel("CTA_COUNTERS_REPLY")
-        .doc("Packets that the client received; null unless the kernel counts.")
-        .show(Show::Wide),
-    F::own("age_s", Kind::DurationS, age)
-        .needs(need::TIMES)
-        .kernel("CTA_TIMESTAMP_START")
-        .doc("How long ago it began; null unless the kernel remembers (nf_conntrack_timestamp).")
-        .show(Show::Wide),
-    F::own("mark", Kind::Hex, |row| Value::number(row.mark)).kernel("CTA_MARK").doc("Mark.").show(Show::Wide),
-    F::own("zone", Kind::Id, |row| Value::number(row.told_zone()))
-        .needs(need::ZONE)
-        .kernel("CTA_ZONE")
-        .doc("Zone of either direction; null for the usual one, 0.")
-        .show(Show::Wide),
-    F::own("label", Kind::Words(&[]), |row| row.label_words.map_or(Value::Null, Value::Words))
-        .needs(need::LABELS)
-        .kernel("CTA_LABELS")
-        .doc("Labels by the names of connlabel.conf, by number where they have none.")
-        .show(Show::Wide),
-    F::own("helper", Kind::Text, |row| Value::text(row.helper))
-        .needs(need::HELPER)
-        .kernel("CTA_HELP_NAME")
-        .doc("Helper that reads the connection (ftp, sip …).")
-        .show(Show::Wide),
-    F::own("master_client", Kind::Endpoint, |row| master(row, |m| Value::Endpoint(m.src, m.sport())))
-        .needs(need::MASTER)
-        .kernel("CTA_TUPLE_MASTER")
-        .doc("Who opened the connection in which this one was announced."),
-    F::own("master_published", Kind::Endpoint, |row| master(row, |m| Value::Endpoint(m.dst, m.dport())))
-        .needs(need::MASTER)
-        .kernel("CTA_TUPLE_MASTER")
-        .doc("What that client connects to."),
-    F::own("offload", Kind::Bool, |row| status_bit(row, CtStatus::OFFLOAD | CtStatus::HW_OFFLOAD))
-        .needs(need::STATUS)
-        .kernel("IPS_OFFLOAD")
-        .doc("True if packets pass by a flow table or the network card, past the stack."),
-    F::own("secctx", Kind::Text, |row| Value::text(row.secctx))
-        .needs(need::SECCTX)
-        .kernel("CTA_SECCTX_NAME")
-        .doc("Security context."),
-    F::own("id", Kind::Id, |row| Value::number(row.id))
-        .needs(need::ID)
-        .kernel("CTA_ID")
-        .doc("Id of the entry, as `conntrack -o id` has it."),
-    F::own("uses", Kind::Count, |row| Value::number(row.uses))
-        .needs(need::USES)
-        .kernel("CTA_USE")
-        .doc("References to the entry."),
-    F::own("process", Kind::Text, |row| owner(row, |o| Value::Bytes(o.process.as_bytes())))
-        .needs(need::OWNERS)
-        .doc("Name of the process at the end that is in the entry's namespace, the first one of several.")
-        .show(Show::Default),
-    F::own("pid", Kind::Id, |row| owner(row, |o| Value::U64(o.pid.into())))
-        .needs(need::OWNERS)
-        .doc("Process at the end that is in the entry's namespace, the first one of several.")
-        .show(Show::Default),
-    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) })
-        .needs(need::OWNERS)
-        .doc("Every holder of that socket: pid, process, fd.")
-        .show(Show::Wide),
-    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, by_pid)
-        .needs(need::OWNERS)
-        .doc("Command line of the first holder, its words joined by blanks."),
-    F::joined("container", Kind::Text, LookupId::Containers, by_pid)
-        .needs(need::OWNERS)
-        .doc("Container of the first holder: its name, else the start of its id."),
-    F::joined("pod", Kind::Text, LookupId::Pods, by_pid)
-        .needs(need::OWNERS)
-        .doc("Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown."),
-    F::joined("unit", Kind::Text, LookupId::Units, by_pid)
-        .needs(need::OWNERS)
-        .doc("Innermost systemd unit of the first holder."),
-];
+    }), kernel "CTA_STATUS", needs need::STATUS, show Show::Wide;
+    /// True if its time is over and it only waits to be collected, counted as it is; null where unknown.
+    expired: Bool = own(|row| row.expired.map_or(Value::Null, Value::Bool)), needs need::EXPIRED;
+    /// Source of the original direction.
+    orig_src: Addr = own(|row| Value::Addr(row.orig.src)), kernel "CTA_TUPLE_ORIG", show Show::Wide;
+    /// Source port of the original direction.
+    orig_sport: Port = own(|row| Value::number(row.orig.sport())), show Show::Wide;
+    /// Destination of the original direction.
+    orig_dst: Addr = own(|row| Value::Addr(row.orig.dst)), show Show::Wide;
+    /// Destination port of the original direction.
+    orig_dport: Port = own(|row| Value::number(row.orig.dport())), show Show::Wide;
+    /// Source of the answers.
+    reply_src: Addr = own(|row| side(row, |reply| Value::Addr(reply.src))), kernel "CTA_TUPLE_REPLY", show Show::Wide;
+    /// Source port of the answers.
+    reply_sport: Port = own(|row| side(row, |reply| Value::number(reply.sport()))), show Show::Wide;
+    /// Destination of the answers: where the source is rewritten, what the client looks like.
+    reply_dst: Addr = own(|row| side(row, |reply| Value::Addr(reply.dst))), show Show::Wide;
+    /// Destination port of the answers.
+    reply_dport: Port = own(|row| side(row, |reply| Value::number(reply.dport()))), show Show::Wide;
+    /// ICMP type of the original direction.
+    icmp_type: Id = own(|row| icmp(row, |icmp| icmp.kind.into())), show Show::Wide;
+    /// ICMP code of the original direction.
+    icmp_code: Id = own(|row| icmp(row, |icmp| icmp.code.into())), show Show::Wide;
+    /// ICMP identifier of the original direction.
+    icmp_id: Id = own(|row| icmp(row, |icmp| icmp.id.into())), show Show::Wide;
+    /// Bytes that the client sent; null unless the kernel counts (nf_conntrack_acct).
+    bytes_out: Bytes = own(|row| counter(row.counters_orig, |c| c.bytes)),
+        kernel "CTA_COUNTERS_ORIG", needs need::COUNTERS, show Show::Wide;
+    /// Bytes that the client received; null unless the kernel counts.
+    bytes_in: Bytes = own(|row| counter(row.counters_reply, |c| c.bytes)),
+        kernel "CTA_COUNTERS_REPLY", needs need::COUNTERS, show Show::Wide;
+    /// Packets that the client sent; null unless the kernel counts.
+    packets_out: Count = own(|row| counter(row.counters_orig, |c| c.packets)),
+        kernel "CTA_COUNTERS_ORIG", needs need::COUNTERS, show Show::Wide;
+    /// Packets that the client received; null unless the kernel counts.
+    packets_in: Count = own(|row| counter(row.counters_reply, |c| c.packets)),
+        kernel "CTA_COUNTERS_REPLY", needs need::COUNTERS, show Show::Wide;
+    /// How long ago it began; null unless the kernel remembers (nf_conntrack_timestamp).
+    age_s: DurationS = own(age), kernel "CTA_TIMESTAMP_START", needs need::TIMES, show Show::Wide;
+    /// Mark.
+    mark: Hex = own(|row| Value::number(row.mark)), kernel "CTA_MARK", show Show::Wide;
+    /// Zone of either direction; null for the usual one, 0.
+    zone: Id = own(|row| Value::number(row.told_zone())), kernel "CTA_ZONE", needs need::ZONE, show Show::Wide;
+    /// Labels by the names of connlabel.conf, by number where they have none.
+    label: Words(&[]) = own(|row| row.label_words.map_or(Value::Null, Value::Words)),
+        kernel "CTA_LABELS", needs need::LABELS, show Show::Wide;
+    /// Helper that reads the connection (ftp, sip …).
+    helper: Text = own(|row| Value::text(row.helper)), kernel "CTA_HELP_NAME", needs need::HELPER, show Show::Wide;
+    /// Who opened the connection in which this one was announced.
+    master_client: Endpoint = own(|row| master(row, |m| Value::Endpoint(m.src, m.sport()))),
+        kernel "CTA_TUPLE_MASTER", needs need::MASTER;
+    /// What that client connects to.
+    master_published: Endpoint = own(|row| master(row, |m| Value::Endpoint(m.dst, m.dport()))),
+        kernel "CTA_TUPLE_MASTER", needs need::MASTER;
+    /// True if packets pass by a flow table or the network card, past the stack.
+    offload: Bool = own(|row| status_bit(row, CtStatus::OFFLOAD | CtStatus::HW_OFFLOAD)),
+        kernel "IPS_OFFLOAD", needs need::STATUS;
+    /// Security context.
+    secctx: Text = own(|row| Value::text(row.secctx)), kernel "CTA_SECCTX_NAME", needs need::SECCTX;
+    /// Id of the entry, as `conntrack -o id` has it.
+    id: Id = own(|row| Value::number(row.id)), kernel "CTA_ID", needs need::ID;
+    /// References to the entry.
+    uses: Count = own(|row| Value::number(row.uses)), kernel "CTA_USE", needs need::USES;
+    /// Name of the process at the end that is in the entry's namespace, the first one of several.
+    process: Text = own(|row| owner(row, |o| Value::Bytes(o.process.as_bytes()))),
+        needs need::OWNERS, show Show::Default;
+    /// Process at the end that is in the entry's namespace, the first one of several.
+    pid: Id = own(|row| owner(row, |o| Value::U64(o.pid.into()))), needs need::OWNERS, show Show::Default;
+    /// Every holder of that socket: pid, process, fd.
+    owners: Owners = own(|row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) }),
+        needs need::OWNERS, show Show::Wide;
+    /// Command line of the first holder, its words joined by blanks.
+    cmdline: Text = joined(LookupId::Cmdlines, by_pid), needs need::OWNERS;
+    /// Container of the first holder: its name, else the start of its id.
+    container: Text = joined(LookupId::Containers, by_pid), needs need::OWNERS;
+    /// Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown.
+    pod: Text = joined(LookupId::Pods, by_pid), needs need::OWNERS;
+    /// Innermost systemd unit of the first holder.
+    unit: Text = joined(LookupId::Units, by_pid), needs need::OWNERS;
+};
 
 #[cfg(test)]
 mod tests {

@@ -3,34 +3,22 @@
 //! Rows carry it by reference, because nearly all rows of other runs have nothing of it. Who remembers the rounds and
 //! computes this is the engine's business (`engine::watched`).
 
+use crate::named_enum::named_enum;
 use crate::{Table, Value};
 
-/// What happened to a row since the round before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
-    /// It was not there.
-    New,
-    /// It was there.
-    Kept,
-    /// It was there, and is no more: this row tells what was known of it.
-    Gone,
-}
-
-impl Change {
-    /// The words of the field `change`.
-    pub const NAMES: &'static [&'static str] = &["new", "kept", "gone"];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Change::New => "new",
-            Change::Kept => "kept",
-            Change::Gone => "gone",
-        }
+named_enum! {
+    /// What happened to a row since the round before.
+    pub enum Change {
+        /// It was not there.
+        New => "new",
+        /// It was there.
+        Kept => "kept",
+        /// It was there, and is no more: this row tells what was known of it.
+        Gone => "gone",
     }
 }
 
-/// Counters of a row that only grow, wherever a door has them from.
+/// Counters of a row that only grow, wherever a backend has them from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Bytes received.
@@ -138,7 +126,7 @@ pub trait DiffTable: Table {
     /// False if another row has the identity of the one that was kept.
     fn is_same(kept: &Self::Kept, row: &Self::Row<'_>) -> bool;
 
-    /// Its counters, if the door has them.
+    /// Its counters, if the backend has them.
     fn counters(row: &Self::Row<'_>) -> Option<Counters>;
 
     /// What to keep of it.

@@ -1,5 +1,5 @@
-//! What only packet, netlink and MPTCP sockets have, and the rarer families: a part beside the row, so that the row of a
-//! TCP socket stays small.
+//! What only packet, netlink and MPTCP sockets have, and the rarer families: a part beside the row, so that the row of
+//! a TCP socket stays small.
 
 use super::nested::{self, u32_at, u64_at};
 use super::{SctpPart, TipcPart, VsockPart, XdpPart};
@@ -214,7 +214,8 @@ pub struct NetlinkPart<'b> {
     pub groups: Option<&'b [u8]>,
     /// The same as text: `1,5,7`.
     pub groups_text: &'b [u8],
-    /// `NDIAG_FLAG_*`: 1 a dump runs, 2 packet info, 4 broadcast errors, 8 no ENOBUFS, 16 all namespaces, 32 short acks.
+    /// `NDIAG_FLAG_*`: 1 a dump runs, 2 packet info, 4 broadcast errors, 8 no ENOBUFS, 16 all namespaces, 32 short
+    /// acks.
     pub flags: Option<u32>,
     /// Messages it missed (only from /proc/net/netlink; by netlink they are in the socket memory).
     pub drops: Option<u32>,

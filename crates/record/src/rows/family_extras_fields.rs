@@ -5,6 +5,7 @@ use super::family_extras::{
 };
 use super::nested;
 use super::{Socket, Sockets, need};
+use crate::table::fields;
 use crate::{Addr, Field, Kind, Show, Value};
 
 type F = Field<Sockets>;
@@ -31,10 +32,6 @@ fn name<'r>(word: Option<&'static str>) -> Value<'r> {
 
 fn flag<'r>(bits: Option<u32>, bit: u32) -> Value<'r> {
     bits.map_or(Value::Null, |bits| Value::Bool(bits & bit != 0))
-}
-
-fn written(text: &[u8]) -> Value<'_> {
-    if text.is_empty() { Value::Null } else { Value::Bytes(text) }
 }
 
 fn ring<'r>(row: &Socket<'_>, send: bool, part: fn(&PacketRing) -> u32) -> Value<'r> {
@@ -114,141 +111,100 @@ pub(super) const OPTIONS: &[Field<Sockets>] = &option_fields! {
 };
 
 /// The rest.
-pub(super) const RARE: &[Field<Sockets>] = &[
-    F::own("ip_protocol", Kind::Id, |row| Value::number(row.extras.and_then(|r| r.ip_protocol)))
-        .kernel("inet_num")
-        .doc("IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any.")
-        .show(Show::Wide),
-    F::own("packet_type", Kind::Name(PacketType::NAMES), |row| name(packet(row).map(|p| p.kind.name())))
-        .kernel("pdiag_type")
-        .doc("Type of a packet socket: raw with the link layer's header, dgram without.")
-        .show(Show::Wide),
-    F::own("ethertype", Kind::Hex, |row| Value::number(packet(row).map(|p| p.ethertype)))
-        .kernel("pdiag_num")
-        .doc("Protocol of the frames that a packet socket takes; 0x3 is every one.")
-        .show(Show::Wide),
-    F::own("packet_version", Kind::Count, |row| {
+pub(super) const RARE: &[F] = fields! { F:
+    /// IP protocol of a raw socket: 1 ICMP, 58 ICMPv6, 255 any.
+    ip_protocol: Id = own(|row| Value::number(row.extras.and_then(|r| r.ip_protocol))),
+        kernel "inet_num", show Show::Wide;
+    /// Type of a packet socket: raw with the link layer's header, dgram without.
+    packet_type: Name(PacketType::NAMES) = own(|row| name(packet(row).map(|p| p.kind.name()))),
+        kernel "pdiag_type", show Show::Wide;
+    /// Protocol of the frames that a packet socket takes; 0x3 is every one.
+    ethertype: Hex = own(|row| Value::number(packet(row).map(|p| p.ethertype))), kernel "pdiag_num", show Show::Wide;
+    /// TPACKET version of a packet socket: 1, 2, 3.
+    packet_version: Count = own(|row| {
         Value::number(packet(row).and_then(|p| p.version).map(|v| v.saturating_add(1)))
-    })
-    .needs(need::PACKET)
-    .kernel("pdi_version")
-    .doc("TPACKET version of a packet socket: 1, 2, 3."),
-    F::own("running", Kind::Bool, |row| flag(packet(row).and_then(|p| p.flags), 1))
-        .needs(need::PACKET)
-        .kernel("PDI_RUNNING")
-        .doc("True if a packet socket takes packets now."),
-    F::own("packet_flags", Kind::Hex, |row| Value::number(packet(row).and_then(|p| p.flags)))
-        .needs(need::PACKET)
-        .kernel("pdi_flags")
-        .doc("Flags of a packet socket: 1 running, 2 auxdata, 4 origdev, 8 vnethdr, 0x10 loss."),
-    F::own("memberships", Kind::Count, |row| Value::number(packet(row).and_then(PacketPart::memberships)))
-        .needs(need::PACKET)
-        .kernel("PACKET_DIAG_MCLIST")
-        .doc("Memberships of a packet socket: addresses and modes (promiscuous) that it asked of interfaces."),
-    F::own("fanout_id", Kind::Id, |row| Value::number(packet(row).and_then(PacketPart::fanout_id)))
-        .needs(need::PACKET)
-        .kernel("PACKET_DIAG_FANOUT")
-        .doc("Group of packet sockets among which packets are spread."),
-    F::own("fanout_type", Kind::Name(FANOUT_NAMES), |row| name(packet(row).and_then(PacketPart::fanout_type)))
-        .needs(need::PACKET)
-        .kernel("PACKET_DIAG_FANOUT")
-        .doc("How that group's packets are spread."),
-    F::own("filter_len", Kind::Count, |row| Value::number(packet(row).and_then(PacketPart::filter_len)))
-        .needs(need::FILTER)
-        .kernel("PACKET_DIAG_FILTER")
-        .doc("Instructions of a packet socket's classic BPF filter (needs CAP_NET_ADMIN)."),
-    F::own("filter", Kind::Text, |row| packet(row).map_or(Value::Null, |p| written(p.filter_text)))
-        .needs(need::FILTER)
-        .kernel("PACKET_DIAG_FILTER")
-        .doc("That filter: code, jumps and constant of each instruction."),
-    F::own("netlink_protocol", Kind::Name(NetlinkProtocol::NAMES), |row| name(netlink(row).map(|n| n.protocol.name())))
-        .kernel("ndiag_protocol")
-        .doc("Which of the kernel's parts a netlink socket speaks to.")
-        .show(Show::Wide),
-    F::own("portid", Kind::Id, |row| Value::number(netlink(row).map(|n| n.portid)))
-        .kernel("ndiag_portid")
-        .doc("Address of a netlink socket, often its process's pid; 0 is the kernel's own.")
-        .show(Show::Wide),
-    F::own("dst_portid", Kind::Id, |row| Value::number(netlink(row).map(|n| n.dst_portid)))
-        .kernel("ndiag_dst_portid")
-        .doc("Address that a netlink socket is connected to."),
-    F::own("dst_group", Kind::Id, |row| Value::number(netlink(row).map(|n| n.dst_group)))
-        .kernel("ndiag_dst_group")
-        .doc("Group that a netlink socket sends to; 0 is none."),
-    F::own("groups", Kind::Text, |row| netlink(row).map_or(Value::Null, |n| written(n.groups_text)))
-        .needs(need::NETLINK)
-        .kernel("NETLINK_DIAG_GROUPS")
-        .doc("Numbers of the groups that a netlink socket listens to."),
-    F::own("dump_running", Kind::Bool, |row| flag(netlink(row).and_then(|n| n.flags), 1))
-        .needs(need::NETLINK)
-        .kernel("NDIAG_FLAG_CB_RUNNING")
-        .doc("True if a dump to a netlink socket is under way."),
-    F::own("mptcp_token", Kind::Hex, |row| {
+    }), kernel "pdi_version", needs need::PACKET;
+    /// True if a packet socket takes packets now.
+    running: Bool = own(|row| flag(packet(row).and_then(|p| p.flags), 1)), kernel "PDI_RUNNING", needs need::PACKET;
+    /// Flags of a packet socket: 1 running, 2 auxdata, 4 origdev, 8 vnethdr, 0x10 loss.
+    packet_flags: Hex = own(|row| Value::number(packet(row).and_then(|p| p.flags))),
+        kernel "pdi_flags", needs need::PACKET;
+    /// Memberships of a packet socket: addresses and modes (promiscuous) that it asked of interfaces.
+    memberships: Count = own(|row| Value::number(packet(row).and_then(PacketPart::memberships))),
+        kernel "PACKET_DIAG_MCLIST", needs need::PACKET;
+    /// Group of packet sockets among which packets are spread.
+    fanout_id: Id = own(|row| Value::number(packet(row).and_then(PacketPart::fanout_id))),
+        kernel "PACKET_DIAG_FANOUT", needs need::PACKET;
+    /// How that group's packets are spread.
+    fanout_type: Name(FANOUT_NAMES) = own(|row| name(packet(row).and_then(PacketPart::fanout_type))),
+        kernel "PACKET_DIAG_FANOUT", needs need::PACKET;
+    /// Instructions of a packet socket's classic BPF filter (needs CAP_NET_ADMIN).
+    filter_len: Count = own(|row| Value::number(packet(row).and_then(PacketPart::filter_len))),
+        kernel "PACKET_DIAG_FILTER", needs need::FILTER;
+    /// That filter: code, jumps and constant of each instruction.
+    filter: Text = own(|row| packet(row).map_or(Value::Null, |p| Value::nonempty(p.filter_text))),
+        kernel "PACKET_DIAG_FILTER", needs need::FILTER;
+    /// Which of the kernel's parts a netlink socket speaks to.
+    netlink_protocol: Name(NetlinkProtocol::NAMES) = own(|row| name(netlink(row).map(|n| n.protocol.name()))),
+        kernel "ndiag_protocol", show Show::Wide;
+    /// Address of a netlink socket, often its process's pid; 0 is the kernel's own.
+    portid: Id = own(|row| Value::number(netlink(row).map(|n| n.portid))), kernel "ndiag_portid", show Show::Wide;
+    /// Address that a netlink socket is connected to.
+    dst_portid: Id = own(|row| Value::number(netlink(row).map(|n| n.dst_portid))), kernel "ndiag_dst_portid";
+    /// Group that a netlink socket sends to; 0 is none.
+    dst_group: Id = own(|row| Value::number(netlink(row).map(|n| n.dst_group))), kernel "ndiag_dst_group";
+    /// Numbers of the groups that a netlink socket listens to.
+    groups: Text = own(|row| netlink(row).map_or(Value::Null, |n| Value::nonempty(n.groups_text))),
+        kernel "NETLINK_DIAG_GROUPS", needs need::NETLINK;
+    /// True if a dump to a netlink socket is under way.
+    dump_running: Bool = own(|row| flag(netlink(row).and_then(|n| n.flags), 1)),
+        kernel "NDIAG_FLAG_CB_RUNNING", needs need::NETLINK;
+    /// Token of an MPTCP connection; the same in the TCP sockets that are its subflows.
+    mptcp_token: Hex = own(|row| {
         Value::number(mptcp(row).and_then(|m| m.token()).or_else(|| ulp(row)?.subflow(2)))
-    })
-    .needs(need::ULP)
-    .kernel("mptcpi_token")
-    .doc("Token of an MPTCP connection; the same in the TCP sockets that are its subflows."),
-    F::own("mptcp_subflows", Kind::Count, |row| Value::number(mptcp(row).and_then(|m| m.subflows())))
-        .needs(need::ULP)
-        .kernel("mptcpi_subflows")
-        .doc("Subflows of an MPTCP connection beside its first."),
-    F::own("mptcp_flags", Kind::Hex, |row| {
+    }), kernel "mptcpi_token", needs need::ULP;
+    /// Subflows of an MPTCP connection beside its first.
+    mptcp_subflows: Count = own(|row| Value::number(mptcp(row).and_then(|m| m.subflows()))),
+        kernel "mptcpi_subflows", needs need::ULP;
+    /// Flags of an MPTCP connection (1 fallen back to TCP, 2 remote key received) or of a subflow.
+    mptcp_flags: Hex = own(|row| {
         Value::number(mptcp(row).and_then(|m| m.flags()).or_else(|| ulp(row)?.subflow(8)))
-    })
-    .needs(need::ULP)
-    .kernel("mptcpi_flags")
-    .doc("Flags of an MPTCP connection (1 fallen back to TCP, 2 remote key received) or of a subflow."),
-    F::own("mptcp_local_id", Kind::Id, |row| Value::number(ulp(row).and_then(|u| u.subflow(10))))
-        .needs(need::ULP)
-        .kernel("MPTCP_SUBFLOW_ATTR_ID_LOC")
-        .doc("Number of our address in an MPTCP subflow."),
-    F::own("mptcp_remote_id", Kind::Id, |row| Value::number(ulp(row).and_then(|u| u.subflow(9))))
-        .needs(need::ULP)
-        .kernel("MPTCP_SUBFLOW_ATTR_ID_REM")
-        .doc("Number of the peer's address in an MPTCP subflow."),
-    F::own("ulp", Kind::Text, |row| Value::text(ulp(row).and_then(|u| u.name())))
-        .needs(need::ULP)
-        .kernel("INET_ULP_INFO_NAME")
-        .doc("Upper layer protocol of a TCP socket: tls, mptcp."),
-    F::own("tls_version", Kind::Name(UlpPart::TLS_VERSIONS), |row| name(ulp(row).and_then(|u| u.tls_version())))
-        .needs(need::ULP)
-        .kernel("TLS_INFO_VERSION")
-        .doc("Version of kernel TLS."),
-    F::own("tls_cipher", Kind::Name(UlpPart::TLS_CIPHERS), |row| name(ulp(row).and_then(|u| u.tls_cipher())))
-        .needs(need::ULP)
-        .kernel("TLS_INFO_CIPHER")
-        .doc("Cipher of kernel TLS."),
-    F::own("tls_rx", Kind::Name(UlpPart::TLS_CONFS), |row| name(ulp(row).and_then(|u| u.tls_conf(false))))
-        .needs(need::ULP)
-        .kernel("TLS_INFO_RXCONF")
-        .doc("Who decrypts for kernel TLS: none, the kernel (sw), the interface (hw)."),
-    F::own("tls_tx", Kind::Name(UlpPart::TLS_CONFS), |row| name(ulp(row).and_then(|u| u.tls_conf(true))))
-        .needs(need::ULP)
-        .kernel("TLS_INFO_TXCONF")
-        .doc("Who encrypts for kernel TLS."),
-    F::own("tls_zerocopy", Kind::Bool, |row| ulp(row).and_then(|u| u.tls_zerocopy()).map_or(Value::Null, Value::Bool))
-        .needs(need::ULP)
-        .kernel("TLS_INFO_ZC_RO_TX")
-        .doc("True if kernel TLS sends files without a copy."),
-    F::own("md5_keys", Kind::Count, |row| Value::number(row.md5sig.map(|keys| (keys.len() / MD5_LEN) as u64)))
-        .needs(need::ULP)
-        .kernel("INET_DIAG_MD5SIG")
-        .doc("Keys for TCP MD5 signatures (RFC 2385; needs CAP_NET_ADMIN)."),
-    F::own("md5_peer", Kind::Addr, |row| md5_addr(row.md5sig))
-        .needs(need::ULP)
-        .kernel("INET_DIAG_MD5SIG")
-        .doc("Peer of such a key, the first one of several. The keys themselves are never shown."),
-    F::own("bpf_storages", Kind::Count, |row| Value::number(row.storages.map(|s| storages(s).count() as u64)))
-        .needs(need::STORAGES)
-        .kernel("INET_DIAG_SK_BPF_STORAGES")
-        .doc("BPF maps that keep something with the socket (needs CAP_NET_ADMIN)."),
-    F::own("bpf_map_id", Kind::Id, |row| {
+    }), kernel "mptcpi_flags", needs need::ULP;
+    /// Number of our address in an MPTCP subflow.
+    mptcp_local_id: Id = own(|row| Value::number(ulp(row).and_then(|u| u.subflow(10)))),
+        kernel "MPTCP_SUBFLOW_ATTR_ID_LOC", needs need::ULP;
+    /// Number of the peer's address in an MPTCP subflow.
+    mptcp_remote_id: Id = own(|row| Value::number(ulp(row).and_then(|u| u.subflow(9)))),
+        kernel "MPTCP_SUBFLOW_ATTR_ID_REM", needs need::ULP;
+    /// Upper layer protocol of a TCP socket: tls, mptcp.
+    ulp: Text = own(|row| Value::text(ulp(row).and_then(|u| u.name()))), kernel "INET_ULP_INFO_NAME", needs need::ULP;
+    /// Version of kernel TLS.
+    tls_version: Name(UlpPart::TLS_VERSIONS) = own(|row| name(ulp(row).and_then(|u| u.tls_version()))),
+        kernel "TLS_INFO_VERSION", needs need::ULP;
+    /// Cipher of kernel TLS.
+    tls_cipher: Name(UlpPart::TLS_CIPHERS) = own(|row| name(ulp(row).and_then(|u| u.tls_cipher()))),
+        kernel "TLS_INFO_CIPHER", needs need::ULP;
+    /// Who decrypts for kernel TLS: none, the kernel (sw), the interface (hw).
+    tls_rx: Name(UlpPart::TLS_CONFS) = own(|row| name(ulp(row).and_then(|u| u.tls_conf(false)))),
+        kernel "TLS_INFO_RXCONF", needs need::ULP;
+    /// Who encrypts for kernel TLS.
+    tls_tx: Name(UlpPart::TLS_CONFS) = own(|row| name(ulp(row).and_then(|u| u.tls_conf(true)))),
+        kernel "TLS_INFO_TXCONF", needs need::ULP;
+    /// True if kernel TLS sends files without a copy.
+    tls_zerocopy: Bool = own(|row| ulp(row).and_then(|u| u.tls_zerocopy()).map_or(Value::Null, Value::Bool)),
+        kernel "TLS_INFO_ZC_RO_TX", needs need::ULP;
+    /// Keys for TCP MD5 signatures (RFC 2385; needs CAP_NET_ADMIN).
+    md5_keys: Count = own(|row| Value::number(row.md5sig.map(|keys| (keys.len() / MD5_LEN) as u64))),
+        kernel "INET_DIAG_MD5SIG", needs need::ULP;
+    /// Peer of such a key, the first one of several. The keys themselves are never shown.
+    md5_peer: Addr = own(|row| md5_addr(row.md5sig)), kernel "INET_DIAG_MD5SIG", needs need::ULP;
+    /// BPF maps that keep something with the socket (needs CAP_NET_ADMIN).
+    bpf_storages: Count = own(|row| Value::number(row.storages.map(|s| storages(s).count() as u64))),
+        kernel "INET_DIAG_SK_BPF_STORAGES", needs need::STORAGES;
+    /// Number of such a map, the first one of several.
+    bpf_map_id: Id = own(|row| {
         Value::number(
             row.storages.and_then(|s| storages(s).find_map(|storage| nested::number(storage, STORAGE_MAP_ID))),
         )
-    })
-    .needs(need::STORAGES)
-    .kernel("SK_DIAG_BPF_STORAGE_MAP_ID")
-    .doc("Number of such a map, the first one of several."),
-];
+    }), kernel "SK_DIAG_BPF_STORAGE_MAP_ID", needs need::STORAGES;
+};

@@ -3,6 +3,7 @@
 use super::nested::{u16_at, u32_at};
 use super::{SctpNumbers, SctpPart, SctpState, SockType, TipcPart, VsockPart, XdpPart, XdpStats, XdpUmem};
 use super::{Socket, Sockets, need};
+use crate::table::fields;
 use crate::{Field, Kind, Value};
 
 type F = Field<Sockets>;
@@ -15,10 +16,6 @@ fn sctp<'r, 'b>(row: &'r Socket<'b>) -> Option<&'r SctpPart<'b>> {
 fn association<'r>(row: &Socket<'_>, number: fn(&SctpNumbers<'_>) -> Option<u64>) -> Value<'r> {
     let part = sctp(row).filter(|part| part.state.is_some());
     Value::number(part.and_then(|part| part.numbers.as_ref()).and_then(number))
-}
-
-fn addrs(text: &[u8]) -> Value<'_> {
-    if text.is_empty() { Value::Null } else { Value::Bytes(text) }
 }
 
 fn vsock(row: &Socket<'_>) -> Option<VsockPart> {
@@ -109,156 +106,109 @@ pub(super) const XDP_STATS: &[Field<Sockets>] = &statistics! {
 };
 
 /// The rest.
-pub(super) const FAMILIES: &[Field<Sockets>] = &[
-    F::own("dctcp_ce_state", Kind::Count, |row| {
+pub(super) const FAMILIES: &[F] = fields! { F:
+    /// DCTCP: 1 if the latest packet was marked; null if it fell back to another congestion control.
+    dctcp_ce_state: Count = own(|row| {
         Value::number(row.dctcp.filter(|bytes| u16_at(bytes, 0) != Some(0)).and_then(|bytes| u16_at(bytes, 2)))
-    })
-    .needs(need::CONG_INFO)
-    .kernel("dctcp_ce_state")
-    .doc("DCTCP: 1 if the latest packet was marked; null if it fell back to another congestion control."),
-    F::own("dctcp_alpha", Kind::Count, |row| dctcp(row, 4))
-        .needs(need::CONG_INFO)
-        .kernel("dctcp_alpha")
-        .doc("DCTCP: estimate of the share of marked packets, in 1/1024."),
-    F::own("dctcp_marked_bytes", Kind::Bytes, |row| dctcp(row, 8))
-        .needs(need::CONG_INFO)
-        .kernel("dctcp_ab_ecn")
-        .doc("DCTCP: bytes of this window acknowledged with a mark."),
-    F::own("dctcp_acked_bytes", Kind::Bytes, |row| dctcp(row, 12))
-        .needs(need::CONG_INFO)
-        .kernel("dctcp_ab_tot")
-        .doc("DCTCP: bytes of this window acknowledged."),
-    F::own("vegas_rtts", Kind::Count, |row| vegas(row, 4))
-        .needs(need::CONG_INFO)
-        .kernel("tcpv_rttcnt")
-        .doc("TCP Vegas: round trips measured in this window."),
-    F::own("vegas_rtt_us", Kind::DurationUs, |row| vegas(row, 8))
-        .needs(need::CONG_INFO)
-        .kernel("tcpv_rtt")
-        .doc("TCP Vegas: round trip of this window."),
-    F::own("vegas_rtt_min_us", Kind::DurationUs, |row| vegas(row, 12))
-        .needs(need::CONG_INFO)
-        .kernel("tcpv_minrtt")
-        .doc("TCP Vegas: shortest round trip of this window."),
-    F::own("sctp_state", Kind::Name(SctpState::NAMES), |row| {
+    }), kernel "dctcp_ce_state", needs need::CONG_INFO;
+    /// DCTCP: estimate of the share of marked packets, in 1/1024.
+    dctcp_alpha: Count = own(|row| dctcp(row, 4)), kernel "dctcp_alpha", needs need::CONG_INFO;
+    /// DCTCP: bytes of this window acknowledged with a mark.
+    dctcp_marked_bytes: Bytes = own(|row| dctcp(row, 8)), kernel "dctcp_ab_ecn", needs need::CONG_INFO;
+    /// DCTCP: bytes of this window acknowledged.
+    dctcp_acked_bytes: Bytes = own(|row| dctcp(row, 12)), kernel "dctcp_ab_tot", needs need::CONG_INFO;
+    /// TCP Vegas: round trips measured in this window.
+    vegas_rtts: Count = own(|row| vegas(row, 4)), kernel "tcpv_rttcnt", needs need::CONG_INFO;
+    /// TCP Vegas: round trip of this window.
+    vegas_rtt_us: DurationUs = own(|row| vegas(row, 8)), kernel "tcpv_rtt", needs need::CONG_INFO;
+    /// TCP Vegas: shortest round trip of this window.
+    vegas_rtt_min_us: DurationUs = own(|row| vegas(row, 12)), kernel "tcpv_minrtt", needs need::CONG_INFO;
+    /// State of an SCTP association in its own words; null for the socket itself.
+    sctp_state: Name(SctpState::NAMES) = own(|row| {
         sctp(row).and_then(|part| part.state).map_or(Value::Null, |state| Value::Name(state.name()))
-    })
-    .kernel("idiag_state")
-    .doc("State of an SCTP association in its own words; null for the socket itself."),
-    F::own("sctp_local_addrs", Kind::Text, |row| sctp(row).map_or(Value::Null, |part| addrs(part.locals_text)))
-        .kernel("INET_DIAG_LOCALS")
-        .doc("Every local address of an SCTP socket or association."),
-    F::own("sctp_peer_addrs", Kind::Text, |row| sctp(row).map_or(Value::Null, |part| addrs(part.peers_text)))
-        .kernel("INET_DIAG_PEERS")
-        .doc("Every address of an SCTP association's peer."),
-    F::own("vsock_type", Kind::Name(SockType::NAMES), |row| {
+    }), kernel "idiag_state";
+    /// Every local address of an SCTP socket or association.
+    sctp_local_addrs: Text = own(|row| sctp(row).map_or(Value::Null, |part| Value::nonempty(part.locals_text))),
+        kernel "INET_DIAG_LOCALS";
+    /// Every address of an SCTP association's peer.
+    sctp_peer_addrs: Text = own(|row| sctp(row).map_or(Value::Null, |part| Value::nonempty(part.peers_text))),
+        kernel "INET_DIAG_PEERS";
+    /// Type of a vsock socket.
+    vsock_type: Name(SockType::NAMES) = own(|row| {
         vsock(row).map_or(Value::Null, |part| Value::Name(part.kind.name()))
-    })
-    .kernel("vdiag_type")
-    .doc("Type of a vsock socket."),
-    F::own("vsock_cid", Kind::Id, |row| not_any(vsock(row).map(|part| part.local.0)))
-        .kernel("vdiag_src_cid")
-        .doc("Number of our machine: 1 is this one, 2 the host; null for any."),
-    F::own("vsock_port", Kind::Id, |row| not_any(vsock(row).map(|part| part.local.1)))
-        .kernel("vdiag_src_port")
-        .doc("Our port of a vsock socket."),
-    F::own("vsock_peer_cid", Kind::Id, |row| not_any(vsock(row).map(|part| part.peer.0)))
-        .kernel("vdiag_dst_cid")
-        .doc("Number of the machine at the other end."),
-    F::own("vsock_peer_port", Kind::Id, |row| not_any(vsock(row).map(|part| part.peer.1)))
-        .kernel("vdiag_dst_port")
-        .doc("Port at the other end of a vsock socket."),
-    F::own("tipc_type", Kind::Name(SockType::NAMES), |row| {
+    }), kernel "vdiag_type";
+    /// Number of our machine: 1 is this one, 2 the host; null for any.
+    vsock_cid: Id = own(|row| not_any(vsock(row).map(|part| part.local.0))), kernel "vdiag_src_cid";
+    /// Our port of a vsock socket.
+    vsock_port: Id = own(|row| not_any(vsock(row).map(|part| part.local.1))), kernel "vdiag_src_port";
+    /// Number of the machine at the other end.
+    vsock_peer_cid: Id = own(|row| not_any(vsock(row).map(|part| part.peer.0))), kernel "vdiag_dst_cid";
+    /// Port at the other end of a vsock socket.
+    vsock_peer_port: Id = own(|row| not_any(vsock(row).map(|part| part.peer.1))), kernel "vdiag_dst_port";
+    /// Type of a TIPC socket.
+    tipc_type: Name(SockType::NAMES) = own(|row| {
         tipc(row).map_or(Value::Null, |part| Value::Name(part.kind.name()))
-    })
-    .kernel("TIPC_NLA_SOCK_TYPE")
-    .doc("Type of a TIPC socket."),
-    F::own("tipc_node", Kind::Id, |row| Value::number(tipc(row).map(|part| part.node)))
-        .kernel("TIPC_NLA_SOCK_ADDR")
-        .doc("Number of our TIPC node; 0 without a network."),
-    F::own("tipc_port", Kind::Id, |row| Value::number(tipc(row).map(|part| part.port)))
-        .kernel("TIPC_NLA_SOCK_REF")
-        .doc("Our port of a TIPC socket."),
-    F::own("tipc_peer_node", Kind::Id, |row| Value::number(tipc(row).and_then(|p| p.connection).map(|c| c.node)))
-        .kernel("TIPC_NLA_CON_NODE")
-        .doc("Node at the other end of a TIPC connection."),
-    F::own("tipc_peer_port", Kind::Id, |row| Value::number(tipc(row).and_then(|p| p.connection).map(|c| c.port)))
-        .kernel("TIPC_NLA_CON_SOCK")
-        .doc("Port at the other end of a TIPC connection."),
-    F::own("tipc_service", Kind::Id, |row| {
+    }), kernel "TIPC_NLA_SOCK_TYPE";
+    /// Number of our TIPC node; 0 without a network.
+    tipc_node: Id = own(|row| Value::number(tipc(row).map(|part| part.node))), kernel "TIPC_NLA_SOCK_ADDR";
+    /// Our port of a TIPC socket.
+    tipc_port: Id = own(|row| Value::number(tipc(row).map(|part| part.port))), kernel "TIPC_NLA_SOCK_REF";
+    /// Node at the other end of a TIPC connection.
+    tipc_peer_node: Id = own(|row| Value::number(tipc(row).and_then(|p| p.connection).map(|c| c.node))),
+        kernel "TIPC_NLA_CON_NODE";
+    /// Port at the other end of a TIPC connection.
+    tipc_peer_port: Id = own(|row| Value::number(tipc(row).and_then(|p| p.connection).map(|c| c.port))),
+        kernel "TIPC_NLA_CON_SOCK";
+    /// Service type that a TIPC connection was asked for by.
+    tipc_service: Id = own(|row| {
         Value::number(tipc(row).and_then(|p| p.connection).and_then(|c| c.service).map(|(service, _)| service))
-    })
-    .kernel("TIPC_NLA_CON_TYPE")
-    .doc("Service type that a TIPC connection was asked for by."),
-    F::own("tipc_instance", Kind::Id, |row| {
+    }), kernel "TIPC_NLA_CON_TYPE";
+    /// Instance of that service.
+    tipc_instance: Id = own(|row| {
         Value::number(tipc(row).and_then(|p| p.connection).and_then(|c| c.service).map(|(_, instance)| instance))
-    })
-    .kernel("TIPC_NLA_CON_INST")
-    .doc("Instance of that service."),
-    F::own("tipc_published", Kind::Bool, |row| tipc(row).map_or(Value::Null, |p| Value::Bool(p.published)))
-        .kernel("TIPC_NLA_SOCK_HAS_PUBL")
-        .doc("True if a TIPC socket is bound to a service."),
-    F::own("tipc_congested", Kind::Name(TipcPart::CONGESTED), |row| {
+    }), kernel "TIPC_NLA_CON_INST";
+    /// True if a TIPC socket is bound to a service.
+    tipc_published: Bool = own(|row| tipc(row).map_or(Value::Null, |p| Value::Bool(p.published))),
+        kernel "TIPC_NLA_SOCK_HAS_PUBL";
+    /// What a TIPC socket waits for.
+    tipc_congested: Name(TipcPart::CONGESTED) = own(|row| {
         tipc(row).map_or(Value::Null, |part| Value::Name(part.congested()))
-    })
-    .kernel("TIPC_NLA_SOCK_STAT")
-    .doc("What a TIPC socket waits for."),
-    F::own("tipc_drops", Kind::Count, |row| Value::number(tipc(row).and_then(|part| part.drops)))
-        .kernel("TIPC_NLA_SOCK_STAT_DROP")
-        .doc("Messages dropped at a TIPC socket."),
-    F::own("tipc_group", Kind::Id, |row| Value::number(tipc(row).and_then(|part| part.group)))
-        .kernel("TIPC_NLA_SOCK_GROUP_ID")
-        .doc("Group that a TIPC socket joined."),
-    F::own("xdp_queue", Kind::Id, |row| {
+    }), kernel "TIPC_NLA_SOCK_STAT";
+    /// Messages dropped at a TIPC socket.
+    tipc_drops: Count = own(|row| Value::number(tipc(row).and_then(|part| part.drops))),
+        kernel "TIPC_NLA_SOCK_STAT_DROP";
+    /// Group that a TIPC socket joined.
+    tipc_group: Id = own(|row| Value::number(tipc(row).and_then(|part| part.group))), kernel "TIPC_NLA_SOCK_GROUP_ID";
+    /// Queue of the interface that an AF_XDP socket is bound to.
+    xdp_queue: Id = own(|row| {
         Value::number(if row.ifindex == 0 { None } else { xdp(row).and_then(|part| part.queue) })
-    })
-    .needs(need::XDP | need::IFACE_MARK)
-    .kernel("xdp_diag_info.queue_id")
-    .doc("Queue of the interface that an AF_XDP socket is bound to."),
-    F::own("xdp_rx_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.rx_ring)))
-        .needs(need::XDP)
-        .kernel("XDP_DIAG_RX_RING")
-        .doc("Places in the receive ring of an AF_XDP socket."),
-    F::own("xdp_tx_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.tx_ring)))
-        .needs(need::XDP)
-        .kernel("XDP_DIAG_TX_RING")
-        .doc("Places in its send ring."),
-    F::own("xdp_fill_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.fill_ring)))
-        .needs(need::XDP)
-        .kernel("XDP_DIAG_UMEM_FILL_RING")
-        .doc("Places in its ring of chunks for the kernel."),
-    F::own("xdp_completion_ring", Kind::Count, |row| Value::number(xdp(row).and_then(|part| part.completion_ring)))
-        .needs(need::XDP)
-        .kernel("XDP_DIAG_UMEM_COMPLETION_RING")
-        .doc("Places in its ring of chunks that come back."),
-    F::own("xdp_umem", Kind::Id, |row| umem(row, |u| u.id))
-        .needs(need::XDP)
-        .kernel("xdp_diag_umem.id")
-        .doc("Number of the memory that an AF_XDP socket shares with the kernel."),
-    F::own("xdp_umem_bytes", Kind::Bytes, |row| umem(row, |u| u.size))
-        .needs(need::XDP)
-        .kernel("xdp_diag_umem.size")
-        .doc("Size of that memory."),
-    F::own("xdp_umem_pages", Kind::Count, |row| umem(row, |u| u.pages))
-        .needs(need::XDP)
-        .kernel("xdp_diag_umem.num_pages")
-        .doc("Pages of that memory."),
-    F::own("xdp_chunk_size", Kind::Bytes, |row| umem(row, |u| u.chunk_size))
-        .needs(need::XDP)
-        .kernel("xdp_diag_umem.chunk_size")
-        .doc("Size of its chunks, one a packet."),
-    F::own("xdp_headroom", Kind::Bytes, |row| umem(row, |u| u.headroom))
-        .needs(need::XDP)
-        .kernel("xdp_diag_umem.headroom")
-        .doc("Bytes left free before each packet."),
-    F::own("xdp_zerocopy", Kind::Bool, |row| {
+    }), kernel "xdp_diag_info.queue_id", needs need::XDP | need::IFACE_MARK;
+    /// Places in the receive ring of an AF_XDP socket.
+    xdp_rx_ring: Count = own(|row| Value::number(xdp(row).and_then(|part| part.rx_ring))),
+        kernel "XDP_DIAG_RX_RING", needs need::XDP;
+    /// Places in its send ring.
+    xdp_tx_ring: Count = own(|row| Value::number(xdp(row).and_then(|part| part.tx_ring))),
+        kernel "XDP_DIAG_TX_RING", needs need::XDP;
+    /// Places in its ring of chunks for the kernel.
+    xdp_fill_ring: Count = own(|row| Value::number(xdp(row).and_then(|part| part.fill_ring))),
+        kernel "XDP_DIAG_UMEM_FILL_RING", needs need::XDP;
+    /// Places in its ring of chunks that come back.
+    xdp_completion_ring: Count = own(|row| Value::number(xdp(row).and_then(|part| part.completion_ring))),
+        kernel "XDP_DIAG_UMEM_COMPLETION_RING", needs need::XDP;
+    /// Number of the memory that an AF_XDP socket shares with the kernel.
+    xdp_umem: Id = own(|row| umem(row, |u| u.id)), kernel "xdp_diag_umem.id", needs need::XDP;
+    /// Size of that memory.
+    xdp_umem_bytes: Bytes = own(|row| umem(row, |u| u.size)), kernel "xdp_diag_umem.size", needs need::XDP;
+    /// Pages of that memory.
+    xdp_umem_pages: Count = own(|row| umem(row, |u| u.pages)), kernel "xdp_diag_umem.num_pages", needs need::XDP;
+    /// Size of its chunks, one a packet.
+    xdp_chunk_size: Bytes = own(|row| umem(row, |u| u.chunk_size)), kernel "xdp_diag_umem.chunk_size", needs need::XDP;
+    /// Bytes left free before each packet.
+    xdp_headroom: Bytes = own(|row| umem(row, |u| u.headroom)), kernel "xdp_diag_umem.headroom", needs need::XDP;
+    /// True if packets are not copied into that memory.
+    xdp_zerocopy: Bool = own(|row| {
         xdp(row).and_then(|part| part.umem).map_or(Value::Null, |umem| Value::Bool(umem.flags & 1 != 0))
-    })
-    .needs(need::XDP)
-    .kernel("XDP_DU_F_ZEROCOPY")
-    .doc("True if packets are not copied into that memory."),
-    F::own("xdp_umem_refs", Kind::Count, |row| umem(row, |u| u.refs))
-        .needs(need::XDP)
-        .kernel("xdp_diag_umem.refs")
-        .doc("Sockets that share that memory."),
-];
+    }), kernel "XDP_DU_F_ZEROCOPY", needs need::XDP;
+    /// Sockets that share that memory.
+    xdp_umem_refs: Count = own(|row| umem(row, |u| u.refs)), kernel "xdp_diag_umem.refs", needs need::XDP;
+};

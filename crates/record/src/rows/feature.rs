@@ -1,6 +1,7 @@
 //! Rows of `netwren support`: what this kernel and these privileges allow.
 
-use crate::{Field, Kind, Show, Table, Value};
+use crate::table::fields;
+use crate::{Field, Show, Table, Value};
 
 /// The table of `netwren support`.
 pub enum Features {}
@@ -21,15 +22,12 @@ type F = Field<Features>;
 impl Table for Features {
     type Row<'b> = Feature;
     const NAME: &'static str = "support";
-    const FIELDS: &'static [F] = &[
-        F::own("feature", Kind::Text, |row| Value::Bytes(row.feature.as_bytes()))
-            .doc("What netwren can do.")
-            .show(Show::Default),
-        F::own("works", Kind::Bool, |row| Value::Bool(row.works))
-            .doc("True if it works with this kernel and these privileges.")
-            .show(Show::Default),
-        F::own("words", Kind::Text, |row| Value::Bytes(row.words.as_bytes()))
-            .doc("How it works, or why it does not.")
-            .show(Show::Default),
-    ];
+    const FIELDS: &'static [F] = fields! { F:
+        /// What netwren can do.
+        feature: Text = own(|row| Value::Bytes(row.feature.as_bytes())), show Show::Default;
+        /// True if it works with this kernel and these privileges.
+        works: Bool = own(|row| Value::Bool(row.works)), show Show::Default;
+        /// How it works, or why it does not.
+        words: Text = own(|row| Value::Bytes(row.words.as_bytes())), show Show::Default;
+    };
 }

@@ -1,7 +1,9 @@
 //! The record of a host-to-host flow: connections that share their hosts, their service and their direction.
 
 use super::{Change, RowDiff};
-use crate::{Addr, Field, Key, Kind, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
+use crate::named_enum::named_enum;
+use crate::table::fields;
+use crate::{Addr, Field, Key, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
 
 /// The table of flows.
 #[derive(Clone, Copy, Debug)]
@@ -13,28 +15,15 @@ impl Table for Flows {
     const FIELDS: &'static [Field<Flows>] = FIELDS;
 }
 
-/// Who opened the connections.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Direction {
-    /// The peer did: we are the service (passive open).
-    In,
-    /// We did (active open).
-    Out,
-    /// Nothing tells.
-    Unknown,
-}
-
-impl Direction {
-    /// The words of the field `direction`.
-    pub const NAMES: &'static [&'static str] = &["in", "out", "unknown"];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::In => "in",
-            Direction::Out => "out",
-            Direction::Unknown => "unknown",
-        }
+named_enum! {
+    /// Who opened the connections.
+    pub enum Direction {
+        /// The peer did: we are the service (passive open).
+        In => "in",
+        /// We did (active open).
+        Out => "out",
+        /// Nothing tells.
+        Unknown => "unknown",
     }
 }
 
@@ -129,141 +118,114 @@ fn by_pid(row: &Flow<'_>) -> Key {
     row.owners.first().map_or(Key::None, |owner| Key::Id(owner.pid.into()))
 }
 
-macro_rules! state_field {
-    ($name:literal, $state:expr) => {
-        F::own($name, Kind::Count, |row| Value::U64(row.states[$state.0 as usize].into())).doc(concat!(
-            "Connections in state ",
-            $name,
-            "."
-        ))
-    };
+fn in_state<'r>(row: &Flow<'_>, state: State) -> Value<'r> {
+    Value::U64(row.states[state.0 as usize].into())
 }
 
-const FIELDS: &[Field<Flows>] = &[
-    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
-        .doc("Name of the network namespace; its number where it has none.")
-        .show(Show::Wide),
-    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Default),
-    F::own("direction", Kind::Name(Direction::NAMES), direction)
-        .doc(
-            "Who opened the connections: in (the peer), out (we), unknown. A guess has a question mark in text and CSV; \
-             filters and JSON take the plain word, see guessed.",
-        )
-        .show(Show::Default),
-    F::own("guessed", Kind::Bool, |row| Value::Bool(row.guessed))
-        .doc(
-            "True if the direction is a guess from the port numbers: the listeners could not be read, or both ends are \
-             on this host and neither of them, or each, has a listener.",
-        )
-        .show(Show::Wide),
-    F::own("local_addr", Kind::Addr, |row| Value::Addr(row.local_addr)).doc("Our address.").show(Show::Default),
-    F::own("local_port", Kind::Port, |row| Value::number(row.local_port))
-        .doc("Our port; null where many are folded into one flow.")
-        .show(Show::Default),
-    F::own("peer_addr", Kind::Addr, |row| Value::Addr(row.peer_addr))
-        .doc("The other host's address.")
-        .show(Show::Default),
-    F::own("peer_port", Kind::Port, |row| Value::number(row.peer_port))
-        .doc("The other host's port; null where many are folded into one flow.")
-        .show(Show::Default),
-    F::own("peer_scope", Kind::Name(Scope::NAMES), |row| Value::Name(row.peer_addr.scope().name()))
-        .doc("How far the peer's address reaches.")
-        .show(Show::Wide),
-    F::own("connections", Kind::Count, |row| Value::U64(row.connections))
-        .doc("Connections in the flow.")
-        .show(Show::Default),
-    state_field!("established", State::ESTABLISHED).show(Show::Wide),
-    state_field!("fin_wait1", State::FIN_WAIT1).show(Show::Wide),
-    state_field!("fin_wait2", State::FIN_WAIT2).show(Show::Wide),
-    state_field!("time_wait", State::TIME_WAIT).show(Show::Wide),
-    state_field!("close_wait", State::CLOSE_WAIT).show(Show::Wide),
-    state_field!("last_ack", State::LAST_ACK).show(Show::Wide),
-    state_field!("closing", State::CLOSING).show(Show::Wide),
-    state_field!("syn_sent", State::SYN_SENT).show(Show::Wide),
-    state_field!("syn_recv", State::SYN_RECV).show(Show::Wide),
-    state_field!("close", State::CLOSE).show(Show::Wide),
-    F::own("recv_q", Kind::Bytes, |row| Value::U64(row.recv_q))
-        .doc("Bytes received that the programs have not read, all connections.")
-        .show(Show::Wide),
-    F::own("send_q", Kind::Bytes, |row| Value::U64(row.send_q))
-        .doc("Bytes written that the peer has not acknowledged, all connections.")
-        .show(Show::Wide),
-    F::own("bytes_in", Kind::Bytes, |row| Value::number(row.bytes_in))
-        .needs(Flow::NEED_TCP_INFO)
-        .kernel("tcpi_bytes_received")
-        .doc("Bytes received over the connections that are open now."),
-    F::own("bytes_out", Kind::Bytes, |row| Value::number(row.bytes_out))
-        .needs(Flow::NEED_TCP_INFO)
-        .kernel("tcpi_bytes_sent")
-        .doc("Bytes sent over the connections that are open now."),
-    F::own("retrans_total", Kind::Count, |row| Value::number(row.retrans_total))
-        .needs(Flow::NEED_TCP_INFO)
-        .kernel("tcpi_total_retrans")
-        .doc("Segments retransmitted on the connections that are open now."),
-    F::own("min_rtt_us", Kind::DurationUs, |row| Value::number(row.rtt.and_then(|rtt| rtt.min_us)))
-        .needs(Flow::NEED_RTT)
-        .kernel("tcpi_min_rtt")
-        .doc("Smallest round-trip time that any of the connections has seen."),
-    F::own("avg_rtt_us", Kind::DurationUs, |row| Value::number(row.rtt.map(|rtt| rtt.avg_us)))
-        .needs(Flow::NEED_RTT)
-        .kernel("tcpi_rtt")
-        .doc("Mean of the connections' smoothed round-trip times."),
-    F::own("max_rtt_us", Kind::DurationUs, |row| Value::number(row.rtt.map(|rtt| rtt.max_us)))
-        .needs(Flow::NEED_RTT)
-        .kernel("tcpi_rtt")
-        .doc("Largest of the connections' smoothed round-trip times."),
-    F::own("change", Kind::Name(Change::NAMES), |row| RowDiff::change(row.diff)).doc(
-        "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
-         gone is not shown.",
-    ),
-    F::own("bytes_in_per_s", Kind::Bytes, |row| Value::number(row.bytes_in_per_s))
-        .needs(Flow::NEED_RATES)
-        .doc("With --watch: bytes received per second over the connections that were there in the round before."),
-    F::own("bytes_out_per_s", Kind::Bytes, |row| Value::number(row.bytes_out_per_s))
-        .needs(Flow::NEED_RATES)
-        .doc("With --watch: bytes sent per second over the connections that were there in the round before."),
-    F::own("process", Kind::Text, |row| owner_value(row.owners, |o| Value::Bytes(o.process.as_bytes())))
-        .needs(Flow::NEED_OWNERS)
-        .doc("Name of the process that holds the connections, the first one of several.")
-        .show(Show::Default),
-    F::own("pid", Kind::Id, |row| owner_value(row.owners, |o| Value::U64(o.pid.into())))
-        .needs(Flow::NEED_OWNERS)
-        .doc("Process that holds the connections, the first one of several.")
-        .show(Show::Default),
-    F::own("owners", Kind::Owners, |row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) })
-        .needs(Flow::NEED_OWNERS)
-        .doc("Holders with different process names: pid, process, fd.")
-        .show(Show::Wide),
-    F::joined("peer_netns", Kind::Text, LookupId::Netns, |row| peer_netns(row).map_or(Key::None, Key::Id)).doc(
-        "With --all-netns, the network namespace that the other end is in, if it is one of this host: both ends are \
-         then one flow, seen by the end that opened it.",
-    ),
-    F::own("peer_netns_id", Kind::Id, |row| Value::number(peer_netns(row))).doc("Inode of that network namespace."),
-    F::own("peer_process", Kind::Text, |row| owner_value(row.peer_owners, |o| Value::Bytes(o.process.as_bytes())))
-        .needs(Flow::NEED_OWNERS)
-        .doc("With --all-netns, the name of the process that holds the other end, the first one of several."),
-    F::own("peer_pid", Kind::Id, |row| owner_value(row.peer_owners, |o| Value::U64(o.pid.into())))
-        .needs(Flow::NEED_OWNERS)
-        .doc("With --all-netns, the process that holds the other end, the first one of several."),
-    F::own("peer_owners", Kind::Owners, |row| {
+const FIELDS: &[F] = fields! { F:
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id));
+    /// Protocol.
+    proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Default;
+    /// Who opened the connections: in (the peer), out (we), unknown. A guess has a question mark in text and CSV;
+    /// filters and JSON take the plain word, see guessed.
+    direction: Name(Direction::NAMES) = own(direction), show Show::Default;
+    /// True if the direction is a guess from the port numbers: the listeners could not be read, or both ends are on
+    /// this host and neither of them, or each, has a listener.
+    guessed: Bool = own(|row| Value::Bool(row.guessed)), show Show::Wide;
+    /// Our address.
+    local_addr: Addr = own(|row| Value::Addr(row.local_addr)), show Show::Default;
+    /// Our port; null where many are folded into one flow.
+    local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
+    /// The other host's address.
+    peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default;
+    /// The other host's port; null where many are folded into one flow.
+    peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
+    /// How far the peer's address reaches.
+    peer_scope: Name(Scope::NAMES) = own(|row| Value::Name(row.peer_addr.scope().name())), show Show::Wide;
+    /// Connections in the flow.
+    connections: Count = own(|row| Value::U64(row.connections)), show Show::Default;
+    /// Connections in state established.
+    established: Count = own(|row| in_state(row, State::ESTABLISHED)), show Show::Wide;
+    /// Connections in state fin_wait1.
+    fin_wait1: Count = own(|row| in_state(row, State::FIN_WAIT1)), show Show::Wide;
+    /// Connections in state fin_wait2.
+    fin_wait2: Count = own(|row| in_state(row, State::FIN_WAIT2)), show Show::Wide;
+    /// Connections in state time_wait.
+    time_wait: Count = own(|row| in_state(row, State::TIME_WAIT)), show Show::Wide;
+    /// Connections in state close_wait.
+    close_wait: Count = own(|row| in_state(row, State::CLOSE_WAIT)), show Show::Wide;
+    /// Connections in state last_ack.
+    last_ack: Count = own(|row| in_state(row, State::LAST_ACK)), show Show::Wide;
+    /// Connections in state closing.
+    closing: Count = own(|row| in_state(row, State::CLOSING)), show Show::Wide;
+    /// Connections in state syn_sent.
+    syn_sent: Count = own(|row| in_state(row, State::SYN_SENT)), show Show::Wide;
+    /// Connections in state syn_recv.
+    syn_recv: Count = own(|row| in_state(row, State::SYN_RECV)), show Show::Wide;
+    /// Connections in state close.
+    close: Count = own(|row| in_state(row, State::CLOSE)), show Show::Wide;
+    /// Bytes received that the programs have not read, all connections.
+    recv_q: Bytes = own(|row| Value::U64(row.recv_q)), show Show::Wide;
+    /// Bytes written that the peer has not acknowledged, all connections.
+    send_q: Bytes = own(|row| Value::U64(row.send_q)), show Show::Wide;
+    /// Bytes received over the connections that are open now.
+    bytes_in: Bytes = own(|row| Value::number(row.bytes_in)), kernel "tcpi_bytes_received", needs Flow::NEED_TCP_INFO;
+    /// Bytes sent over the connections that are open now.
+    bytes_out: Bytes = own(|row| Value::number(row.bytes_out)), kernel "tcpi_bytes_sent", needs Flow::NEED_TCP_INFO;
+    /// Segments retransmitted on the connections that are open now.
+    retrans_total: Count = own(|row| Value::number(row.retrans_total)),
+        kernel "tcpi_total_retrans", needs Flow::NEED_TCP_INFO;
+    /// Smallest round-trip time that any of the connections has seen.
+    min_rtt_us: DurationUs = own(|row| Value::number(row.rtt.and_then(|rtt| rtt.min_us))),
+        kernel "tcpi_min_rtt", needs Flow::NEED_RTT;
+    /// Mean of the connections' smoothed round-trip times.
+    avg_rtt_us: DurationUs = own(|row| Value::number(row.rtt.map(|rtt| rtt.avg_us))),
+        kernel "tcpi_rtt", needs Flow::NEED_RTT;
+    /// Largest of the connections' smoothed round-trip times.
+    max_rtt_us: DurationUs = own(|row| Value::number(row.rtt.map(|rtt| rtt.max_us))),
+        kernel "tcpi_rtt", needs Flow::NEED_RTT;
+    /// With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is
+    /// gone is not shown.
+    change: Name(Change::NAMES) = own(|row| RowDiff::change(row.diff));
+    /// With --watch: bytes received per second over the connections that were there in the round before.
+    bytes_in_per_s: Bytes = own(|row| Value::number(row.bytes_in_per_s)), needs Flow::NEED_RATES;
+    /// With --watch: bytes sent per second over the connections that were there in the round before.
+    bytes_out_per_s: Bytes = own(|row| Value::number(row.bytes_out_per_s)), needs Flow::NEED_RATES;
+    /// Name of the process that holds the connections, the first one of several.
+    process: Text = own(|row| owner_value(row.owners, |o| Value::Bytes(o.process.as_bytes()))),
+        needs Flow::NEED_OWNERS, show Show::Default;
+    /// Process that holds the connections, the first one of several.
+    pid: Id = own(|row| owner_value(row.owners, |o| Value::U64(o.pid.into()))),
+        needs Flow::NEED_OWNERS, show Show::Default;
+    /// Holders with different process names: pid, process, fd.
+    owners: Owners = own(|row| if row.owners.is_empty() { Value::Null } else { Value::Owners(row.owners) }),
+        needs Flow::NEED_OWNERS, show Show::Wide;
+    /// With --all-netns, the network namespace that the other end is in, if it is one of this host: both ends are then
+    /// one flow, seen by the end that opened it.
+    peer_netns: Text = joined(LookupId::Netns, |row| peer_netns(row).map_or(Key::None, Key::Id));
+    /// Inode of that network namespace.
+    peer_netns_id: Id = own(|row| Value::number(peer_netns(row)));
+    /// With --all-netns, the name of the process that holds the other end, the first one of several.
+    peer_process: Text = own(|row| owner_value(row.peer_owners, |o| Value::Bytes(o.process.as_bytes()))),
+        needs Flow::NEED_OWNERS;
+    /// With --all-netns, the process that holds the other end, the first one of several.
+    peer_pid: Id = own(|row| owner_value(row.peer_owners, |o| Value::U64(o.pid.into()))), needs Flow::NEED_OWNERS;
+    /// With --all-netns, the holders of the other end: pid, process, fd.
+    peer_owners: Owners = own(|row| {
         if row.peer_owners.is_empty() { Value::Null } else { Value::Owners(row.peer_owners) }
-    })
-    .needs(Flow::NEED_OWNERS)
-    .doc("With --all-netns, the holders of the other end: pid, process, fd."),
-    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, by_pid)
-        .needs(Flow::NEED_OWNERS)
-        .doc("Command line of the first holder, its words joined by blanks."),
-    F::joined("container", Kind::Text, LookupId::Containers, by_pid)
-        .needs(Flow::NEED_OWNERS)
-        .doc("Container of the first holder: its name, else the start of its id."),
-    F::joined("pod", Kind::Text, LookupId::Pods, by_pid)
-        .needs(Flow::NEED_OWNERS)
-        .doc("Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown."),
-    F::joined("unit", Kind::Text, LookupId::Units, by_pid)
-        .needs(Flow::NEED_OWNERS)
-        .doc("Innermost systemd unit of the first holder."),
-];
+    }), needs Flow::NEED_OWNERS;
+    /// Command line of the first holder, its words joined by blanks.
+    cmdline: Text = joined(LookupId::Cmdlines, by_pid), needs Flow::NEED_OWNERS;
+    /// Container of the first holder: its name, else the start of its id.
+    container: Text = joined(LookupId::Containers, by_pid), needs Flow::NEED_OWNERS;
+    /// Kubernetes pod of the first holder as namespace/name; its uid where the name is unknown.
+    pod: Text = joined(LookupId::Pods, by_pid), needs Flow::NEED_OWNERS;
+    /// Innermost systemd unit of the first holder.
+    unit: Text = joined(LookupId::Units, by_pid), needs Flow::NEED_OWNERS;
+};
 
 fn peer_netns(row: &Flow<'_>) -> Option<u64> {
     (row.peer_netns_id != 0).then_some(row.peer_netns_id)

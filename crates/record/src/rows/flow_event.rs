@@ -1,7 +1,8 @@
 //! The record of what happened to a flow in an interval: connections that opened, connections that closed.
 
 use super::Direction;
-use crate::{Addr, Field, Key, Kind, LookupId, Proto, Scope, Show, Table, Value};
+use crate::table::fields;
+use crate::{Addr, Field, Key, LookupId, Proto, Scope, Show, Table, Value};
 
 /// The table of flows as they change (`flows --follow`).
 #[derive(Clone, Copy, Debug)]
@@ -65,67 +66,50 @@ fn addr(addr: Option<Addr>) -> Value<'static> {
 
 type F = Field<FlowEvents>;
 
-const FIELDS: &[Field<FlowEvents>] = &[
-    F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
-        .doc(
-            "The end of the interval. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its \
-             start), 2026-11-22T10:30:00Z.",
-        )
-        .show(Show::Default),
-    F::own("interval_us", Kind::DurationUs, |row| Value::U64(row.interval_us)).doc("How long the interval was."),
-    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
-        .doc("Name of the network namespace; its number where it has none.")
-        .show(Show::Wide),
-    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Wide),
-    F::own("family", Kind::Name(&["inet", "inet6"]), |row| match row.family {
+const FIELDS: &[F] = fields! { F:
+    /// The end of the interval. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its
+    /// start), 2026-11-22T10:30:00Z.
+    time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
+    /// How long the interval was.
+    interval_us: DurationUs = own(|row| Value::U64(row.interval_us));
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id));
+    /// Protocol.
+    proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Wide;
+    /// Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.
+    family: Name(&["inet", "inet6"]) = own(|row| match row.family {
         2 => Value::Name("inet"),
         10 => Value::Name("inet6"),
         _ => Value::Null,
-    })
-    .doc("Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.")
-    .show(Show::Wide),
-    F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
-        .doc("Who opened the connections: in (the peer), out (we), unknown (they are older than this program).")
-        .show(Show::Default),
-    F::own("local_addr", Kind::Addr, |row| addr(row.local_addr))
-        .doc("Our address; null in a row of folded flows.")
-        .show(Show::Default),
-    F::own("local_port", Kind::Port, |row| Value::number(row.local_port))
-        .doc("Our port where the peers connect to it; null where many are folded into one flow.")
-        .show(Show::Default),
-    F::own("peer_addr", Kind::Addr, |row| addr(row.peer_addr))
-        .doc("The other host's address; null in a row of folded flows.")
-        .show(Show::Default),
-    F::own("peer_port", Kind::Port, |row| Value::number(row.peer_port))
-        .doc("The other host's port where we connect to it; null where many are folded into one flow.")
-        .show(Show::Default),
-    F::own("peer_scope", Kind::Name(Scope::NAMES), |row| {
+    }), show Show::Wide;
+    /// Who opened the connections: in (the peer), out (we), unknown (they are older than this program).
+    direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
+    /// Our address; null in a row of folded flows.
+    local_addr: Addr = own(|row| addr(row.local_addr)), show Show::Default;
+    /// Our port where the peers connect to it; null where many are folded into one flow.
+    local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
+    /// The other host's address; null in a row of folded flows.
+    peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default;
+    /// The other host's port where we connect to it; null where many are folded into one flow.
+    peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
+    /// How far the peer's address reaches.
+    peer_scope: Name(Scope::NAMES) = own(|row| {
         row.peer_addr.map_or(Value::Null, |addr| Value::Name(addr.scope().name()))
-    })
-    .doc("How far the peer's address reaches.")
-    .show(Show::Wide),
-    F::own("folded_uid", Kind::Id, |row| Value::number(row.folded_uid))
-        .doc("The user whose flows beyond its share of the table are folded into this row; null elsewhere."),
-    F::own("opened", Kind::Count, |row| Value::U64(row.opened))
-        .doc("Connections that opened in the interval.")
-        .show(Show::Default),
-    F::own("closed", Kind::Count, |row| Value::U64(row.closed))
-        .doc("Connections that closed in the interval.")
-        .show(Show::Default),
-    F::own("bytes_in", Kind::Bytes, |row| Value::number(row.bytes_in))
-        .kernel("bytes_received")
-        .doc("Bytes that the closed connections received, over their whole lives.")
-        .show(Show::Default),
-    F::own("bytes_out", Kind::Bytes, |row| Value::number(row.bytes_out))
-        .kernel("bytes_sent")
-        .doc("Bytes that the closed connections sent, over their whole lives.")
-        .show(Show::Default),
-    F::own("retrans_total", Kind::Count, |row| Value::number(row.retrans_total))
-        .kernel("total_retrans")
-        .doc("Segments that the closed connections retransmitted, over their whole lives.")
-        .show(Show::Default),
-    F::own("avg_duration_us", Kind::DurationUs, |row| Value::number(row.duration_us()))
-        .doc("How long the closed connections lasted, on average.")
-        .show(Show::Default),
-];
+    }), show Show::Wide;
+    /// The user whose flows beyond its share of the table are folded into this row; null elsewhere.
+    folded_uid: Id = own(|row| Value::number(row.folded_uid));
+    /// Connections that opened in the interval.
+    opened: Count = own(|row| Value::U64(row.opened)), show Show::Default;
+    /// Connections that closed in the interval.
+    closed: Count = own(|row| Value::U64(row.closed)), show Show::Default;
+    /// Bytes that the closed connections received, over their whole lives.
+    bytes_in: Bytes = own(|row| Value::number(row.bytes_in)), kernel "bytes_received", show Show::Default;
+    /// Bytes that the closed connections sent, over their whole lives.
+    bytes_out: Bytes = own(|row| Value::number(row.bytes_out)), kernel "bytes_sent", show Show::Default;
+    /// Segments that the closed connections retransmitted, over their whole lives.
+    retrans_total: Count = own(|row| Value::number(row.retrans_total)), kernel "total_retrans", show Show::Default;
+    /// How long the closed connections lasted, on average.
+    avg_duration_us: DurationUs = own(|row| Value::number(row.duration_us())), show Show::Default;
+};

@@ -12,10 +12,12 @@ mod flow;
 mod flow_diff;
 mod flow_event;
 mod link;
+mod log_record;
 mod nat_advice;
 mod nat_event;
 mod nat_stats;
 mod nested;
+mod packet;
 mod proc_route;
 mod route;
 mod sctp;
@@ -26,6 +28,7 @@ mod socket_diff;
 mod socket_event;
 mod socket_fields;
 mod tcp_info;
+mod tcp_info_fields;
 
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
@@ -41,9 +44,11 @@ pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::FlowKept;
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
+pub use log_record::{LogRecord, LogRecords};
 pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};
 pub use nat_event::{NatEvent, NatEventKind, NatEvents, nat_event_need};
 pub use nat_stats::{CtSetting, CtSettings, NatStat, NatStats, StatCounter, StatCounts, stat_need};
+pub use packet::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport};
 pub use proc_route::{ProcRoute, rtf};
 pub use route::{Route, Routes};
 pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};
@@ -70,6 +75,7 @@ mod tests {
     fn fields_of_every_table_are_unique_and_documented() {
         are_unique_and_documented::<Flows>();
         are_unique_and_documented::<FlowEvents>();
+        are_unique_and_documented::<LogRecords>();
         are_unique_and_documented::<Nat>();
         are_unique_and_documented::<Routes>();
         are_unique_and_documented::<NatEvents>();

@@ -1,5 +1,6 @@
 //! Rows of `netwren nat advise`: the connection-tracking table of a namespace, and what its size should be.
 
+use crate::table::fields;
 use crate::{Field, Kind, List, Member, Show, Table, Value};
 
 /// The table of advice.
@@ -61,7 +62,8 @@ macro_rules! numbers {
         }
 
         const NUMBERS: [F; AdviceNumber::COUNT] = [
-            $(F::own($name, Kind::$kind, |row| row.numbers[AdviceNumber::$variant as usize]).doc($doc).show(Show::$show),)*
+            $(F::own($name, Kind::$kind,
+                |row| row.numbers[AdviceNumber::$variant as usize]).doc($doc).show(Show::$show),)*
         ];
     };
 }
@@ -109,28 +111,24 @@ numbers! {
 /// The first of the numbers that follow `timeout`.
 const BEFORE_TIMEOUT: usize = AdviceNumber::TimeoutS as usize;
 
-const OTHERS: [F; 8] = [
-    F::own("netns", Kind::Text, |row| Value::Bytes(row.netns)).doc("Network namespace.").show(Show::Default),
-    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the namespace.").show(Show::Wide),
-    F::own("verdict", Kind::Name(NatAdvice::VERDICTS), |row| Value::Name(row.verdict))
-        .doc("The state of the table in one word.")
-        .show(Show::Default),
-    F::own("ports_used_up", Kind::Objects(OF_PORTS), |row| Value::List(row.ports_used_up))
-        .doc("Ranges of source ports that are used up.")
-        .show(Show::Wide),
-    F::own("timeout", Kind::Text, |row| Value::text(row.timeout.map(str::as_bytes)))
-        .doc("The timeout that holds most entries.")
-        .show(Show::Wide),
-    F::own("sysctl", Kind::Texts, |row| Value::List(row.sysctl))
-        .doc("What sysctl -w takes to set limit and buckets; in the row of the namespace where they can be set.")
-        .show(Show::Wide),
-    F::own("sysctl_timeouts", Kind::Texts, |row| Value::List(row.sysctl_timeouts))
-        .doc("What sysctl -w takes to set the timeout.")
-        .show(Show::Wide),
-    F::own("reasons", Kind::Texts, |row| Value::List(row.reasons))
-        .doc("Why, in sentences; the gravest first.")
-        .show(Show::Wide),
-];
+const OTHERS: &[F] = fields! { F:
+    /// Network namespace.
+    netns: Text = own(|row| Value::Bytes(row.netns)), show Show::Default;
+    /// Inode of the namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id)), show Show::Wide;
+    /// The state of the table in one word.
+    verdict: Name(NatAdvice::VERDICTS) = own(|row| Value::Name(row.verdict)), show Show::Default;
+    /// Ranges of source ports that are used up.
+    ports_used_up: Objects(OF_PORTS) = own(|row| Value::List(row.ports_used_up)), show Show::Wide;
+    /// The timeout that holds most entries.
+    timeout: Text = own(|row| Value::text(row.timeout.map(str::as_bytes))), show Show::Wide;
+    /// What sysctl -w takes to set limit and buckets; in the row of the namespace where they can be set.
+    sysctl: Texts = own(|row| Value::List(row.sysctl)), show Show::Wide;
+    /// What sysctl -w takes to set the timeout.
+    sysctl_timeouts: Texts = own(|row| Value::List(row.sysctl_timeouts)), show Show::Wide;
+    /// Why, in sentences; the gravest first.
+    reasons: Texts = own(|row| Value::List(row.reasons)), show Show::Wide;
+};
 
 const FIELDS: [F; OTHERS.len() + NUMBERS.len()] = in_order();
 

@@ -1,6 +1,7 @@
 //! The record of an event of connection tracking: an entry is new, has changed, is gone.
 
 use super::{Conntrack, Nat};
+use crate::named_enum::named_enum;
 use crate::{Field, Get, Key, Kind, Show, Table, Value};
 
 /// The table of events of connection tracking (`nat events`).
@@ -13,31 +14,17 @@ impl Table for NatEvents {
     const FIELDS: &'static [Field<NatEvents>] = FIELDS;
 }
 
-/// What happened to an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NatEventKind {
-    /// It was made.
-    New,
-    /// It has changed: its state, its status, its mark.
-    Update,
-    /// It is gone.
-    Destroy,
-    /// It lives: told by a dump after events were lost.
-    Live,
-}
-
-impl NatEventKind {
-    /// The words of the field `event`.
-    pub const NAMES: &'static [&'static str] = &["new", "update", "destroy", "live"];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            NatEventKind::New => "new",
-            NatEventKind::Update => "update",
-            NatEventKind::Destroy => "destroy",
-            NatEventKind::Live => "live",
-        }
+named_enum! {
+    /// What happened to an entry.
+    pub enum NatEventKind {
+        /// It was made.
+        New => "new",
+        /// It has changed: its state, its status, its mark.
+        Update => "update",
+        /// It is gone.
+        Destroy => "destroy",
+        /// It lives: told by a dump after events were lost.
+        Live => "live",
     }
 }
 
@@ -62,7 +49,7 @@ impl NatEvent<'static> {
         NatEvent { kind: NatEventKind::New, time_ns: 0, duration_us: None, portid: 0, entry: &Conntrack::EMPTY };
 }
 
-/// Bits of the fields that not every door has an answer for, beside those of the table of entries.
+/// Bits of the fields that not every backend has an answer for, beside those of the table of entries.
 pub mod nat_event_need {
     /// How long the entry lasted.
     pub const DURATION: u64 = 1 << 62;
@@ -116,17 +103,23 @@ const fn of<const INDEX: usize>(show: Show) -> F {
 
 const FIELDS: &[F] = &[
     F::own("event", Kind::Name(NatEventKind::NAMES), |row| Value::Name(row.kind.name()))
-        .doc("new, update (of state, status, mark), destroy; live: reported by a dump after events were lost (--resync).")
+        .doc(
+            "new, update (of state, status, mark), destroy; live: reported by a dump after events were lost \
+              (--resync).",
+        )
         .show(Show::Default),
     F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
         .doc(
-            "When it happened, else when it was heard. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its \
-             start), 2026-11-22T10:30:00Z.",
+            "When it happened, else when it was heard. A filter takes 10:30 (local time today), -5m (relative to now, \
+             in a replay to its start), 2026-11-22T10:30:00Z.",
         )
         .show(Show::Default),
     F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
         .needs(nat_event_need::DURATION)
-        .doc("How long the entry lasted; null until it is gone, and if it is older than this program, unless the kernel remembers (nf_conntrack_timestamp).")
+        .doc(
+            "How long the entry lasted; null until it is gone, and if it is older than this program, unless the \
+              kernel remembers (nf_conntrack_timestamp).",
+        )
         .show(Show::Default),
     of::<{ at("netns") }>(Show::Wide),
     of::<{ at("netns_id") }>(Show::Asked),
@@ -167,7 +160,10 @@ const FIELDS: &[F] = &[
     F::own("portid", Kind::Id, |row| if row.portid == 0 { Value::Null } else { Value::U64(row.portid.into()) })
         .needs(nat_event_need::MESSAGE)
         .kernel("nlmsg_pid")
-        .doc("Port id of the netlink socket through which a process made the change; null if a packet or the clock did."),
+        .doc(
+            "Port id of the netlink socket through which a process made the change; null if a packet or the clock \
+              did.",
+        ),
     of::<{ at("process") }>(Show::Asked),
     of::<{ at("pid") }>(Show::Asked),
     of::<{ at("owners") }>(Show::Asked),

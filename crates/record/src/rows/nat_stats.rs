@@ -1,7 +1,8 @@
 //! Counters and settings of connection tracking, one row a namespace or one a CPU (`nat stats`).
 
 use super::Change;
-use crate::{Field, Key, Kind, LookupId, Show, Table, Value};
+use crate::table::fields;
+use crate::{Field, Key, Kind, LookupId, Show, Table, Value, joined};
 
 /// The table of counters (`nat stats`).
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +11,7 @@ pub enum NatStats {}
 impl Table for NatStats {
     type Row<'b> = NatStat<'b>;
     const NAME: &'static str = "nat stats";
-    const FIELDS: &'static [Field<NatStats>] = FIELDS;
+    const FIELDS: &'static [F] = FIELDS;
 }
 
 /// Bits of [`Field::need`] for [`NatStats`].
@@ -21,88 +22,80 @@ pub mod stat_need {
     pub const EXPECTATIONS: u64 = 1 << 1;
 }
 
-/// What the kernel counts for each namespace and CPU (`struct ip_conntrack_stat`, 32 bits each).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StatCounter {
-    /// Packets dropped because no entry could be made: the table was full, or memory.
-    Drop,
-    /// Entries thrown out before their time to make room for new ones.
-    EarlyDrop,
-    /// Entries that could not go in: another one has the same tuple, or the chain is too long. The packet is dropped.
-    InsertFailed,
-    /// Packets that belong to no connection in a way that could be.
-    Invalid,
-    /// Searches begun again because the table was resized meanwhile.
-    SearchRestart,
-    /// Entries that two CPUs made at once, and that were made one.
-    ClashResolve,
-    /// Entries not made because their hash chain was too long: the table has too few buckets, or somebody chooses tuples to that end. Since Linux 5.15.
-    ChainTooLong,
-    /// ICMP messages about errors that could not be tracked.
-    Error,
-    /// Connections that came as a helper had expected them.
-    ExpectNew,
-    /// Expectations made by helpers.
-    ExpectCreate,
-    /// Expectations removed.
-    ExpectDelete,
-    /// Means little: searches for a free tuple by NAT that hit another entry, not packets of known connections.
-    Found,
-    /// Means little: entries made through ctnetlink, not those of traffic.
-    Insert,
-    /// Means nothing: always 0 in kernels of today.
-    New,
-    /// Means nothing: always 0 in kernels of today.
-    Ignore,
-    /// Means nothing: always 0 in kernels of today.
-    Delete,
-}
+type F = Field<NatStats>;
 
-impl StatCounter {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [StatCounter; 16] = [
-        StatCounter::Drop,
-        StatCounter::EarlyDrop,
-        StatCounter::InsertFailed,
-        StatCounter::Invalid,
-        StatCounter::SearchRestart,
-        StatCounter::ClashResolve,
-        StatCounter::ChainTooLong,
-        StatCounter::Error,
-        StatCounter::ExpectNew,
-        StatCounter::ExpectCreate,
-        StatCounter::ExpectDelete,
-        StatCounter::Found,
-        StatCounter::Insert,
-        StatCounter::New,
-        StatCounter::Ignore,
-        StatCounter::Delete,
-    ];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            StatCounter::Drop => "drop",
-            StatCounter::EarlyDrop => "early_drop",
-            StatCounter::InsertFailed => "insert_failed",
-            StatCounter::Invalid => "invalid",
-            StatCounter::SearchRestart => "search_restart",
-            StatCounter::ClashResolve => "clash_resolve",
-            StatCounter::ChainTooLong => "chaintoolong",
-            StatCounter::Error => "error",
-            StatCounter::ExpectNew => "expect_new",
-            StatCounter::ExpectCreate => "expect_create",
-            StatCounter::ExpectDelete => "expect_delete",
-            StatCounter::Found => "found",
-            StatCounter::Insert => "insert",
-            StatCounter::New => "new",
-            StatCounter::Ignore => "ignore",
-            StatCounter::Delete => "delete",
+macro_rules! counters {
+    ($($variant:ident $name:literal $kernel:literal $doc:literal $(.$with:ident($value:expr))?;)*) => {
+        /// What the kernel counts for each namespace and CPU (`struct ip_conntrack_stat`, 32 bits each).
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum StatCounter {
+            $(#[doc = $doc] $variant,)*
         }
-    }
+
+        impl StatCounter {
+            /// All of them, in the order of their numbers.
+            pub const ALL: [StatCounter; [$($name),*].len()] = [$(StatCounter::$variant),*];
+
+            /// The word.
+            pub fn name(self) -> &'static str {
+                match self { $(StatCounter::$variant => $name),* }
+            }
+        }
+
+        const COUNTERS: &[F] = &[$(
+            F::own($name, Kind::Count, |row| Value::number(row.counts.get(StatCounter::$variant)))
+                .kernel($kernel).doc($doc)$(.$with($value))?
+        ),*];
+    };
 }
 
-/// The counters of one row; `None` where this kernel or this door has none of the name.
+// Variant, word, the kernel's name, sentence. Those without CTA_… are in /proc/net/stat/nf_conntrack only.
+counters! {
+    Drop "drop" "CTA_STATS_DROP"
+        "Packets dropped because no entry could be made: the table was full, or memory." .show(Show::Default);
+    EarlyDrop "early_drop" "CTA_STATS_EARLY_DROP"
+        "Entries thrown out before their time to make room for new ones." .show(Show::Default);
+    InsertFailed "insert_failed" "CTA_STATS_INSERT_FAILED"
+        "Entries that could not go in: another one has the same tuple, or the chain is too long. The packet is \
+         dropped." .show(Show::Default);
+    Invalid "invalid" "CTA_STATS_INVALID"
+        "Packets that belong to no connection in a way that could be." .show(Show::Default);
+    SearchRestart "search_restart" "CTA_STATS_SEARCH_RESTART"
+        "Searches begun again because the table was resized meanwhile." .show(Show::Default);
+    ClashResolve "clash_resolve" "CTA_STATS_CLASH_RESOLVE"
+        "Entries that two CPUs made at once, and that were made one." .show(Show::Default);
+    ChainTooLong "chaintoolong" "CTA_STATS_CHAIN_TOOLONG"
+        "Entries not made because their hash chain was too long: the table has too few buckets, or somebody chooses \
+         tuples to that end. Since Linux 5.15." .show(Show::Default);
+    Error "error" "CTA_STATS_ERROR" "ICMP messages about errors that could not be tracked.";
+    ExpectNew "expect_new" "CTA_STATS_EXP_NEW"
+        "Connections that came as a helper had expected them." .needs(stat_need::EXPECTATIONS);
+    ExpectCreate "expect_create" "CTA_STATS_EXP_CREATE" "Expectations made by helpers." .needs(stat_need::EXPECTATIONS);
+    ExpectDelete "expect_delete" "CTA_STATS_EXP_DELETE" "Expectations removed." .needs(stat_need::EXPECTATIONS);
+    Found "found" "CTA_STATS_FOUND"
+        "Means little: searches for a free tuple by NAT that hit another entry, not packets of known connections.";
+    Insert "insert" "CTA_STATS_INSERT" "Means little: entries made through ctnetlink, not those of traffic.";
+    New "new" "new" "Means nothing: always 0 in kernels of today.";
+    Ignore "ignore" "ignore" "Means nothing: always 0 in kernels of today.";
+    Delete "delete" "delete" "Means nothing: always 0 in kernels of today.";
+}
+
+macro_rules! deltas {
+    ($($variant:ident $name:literal),*) => {
+        const DELTAS: &[F] = &[$(
+            F::own(concat!($name, "_delta"), Kind::Count, |row| Value::number(row.grown.get(StatCounter::$variant)))
+                .doc(concat!("What `", $name, "` grew by since the round before; null in the first, and where it went \
+                    backwards."))
+        ),*];
+    };
+}
+
+deltas!(
+    Drop "drop", EarlyDrop "early_drop", InsertFailed "insert_failed", Invalid "invalid",
+    SearchRestart "search_restart", ClashResolve "clash_resolve", ChainTooLong "chaintoolong"
+);
+
+/// The counters of one row; `None` where this kernel or this backend has none of the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatCounts([Option<u64>; StatCounter::ALL.len()]);
 
@@ -120,161 +113,71 @@ impl StatCounts {
     }
 }
 
-/// A setting of connection tracking in /proc/sys/net/netfilter that is one number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CtSetting {
-    /// `nf_conntrack_acct`: packets and bytes of each entry are counted; costs its extension (see `nat advise`).
-    Acct,
-    /// `nf_conntrack_events`: what happens to entries is told to listeners: 0 never, 1 always, 2 while somebody listens.
-    Events,
-    /// `nf_conntrack_timestamp`: each entry keeps when it began.
-    Timestamp,
-    /// `nf_conntrack_checksum`: packets with a wrong checksum are invalid.
-    Checksum,
-    /// `nf_conntrack_log_invalid`: protocol whose invalid packets are logged; 255 all, 0 none.
-    LogInvalid,
-    /// `nf_conntrack_helper`: helpers are assigned by port alone; gone since Linux 6.0.
-    Helper,
-    /// `nf_conntrack_tcp_be_liberal`: only resets outside the window are invalid.
-    TcpBeLiberal,
-    /// `nf_conntrack_tcp_loose`: connections are picked up in the middle.
-    TcpLoose,
-    /// `nf_conntrack_tcp_max_retrans`: retransmissions without an answer before the shorter timeout applies.
-    TcpMaxRetrans,
-    /// `nf_conntrack_tcp_ignore_invalid_rst`: resets outside the window are not invalid.
-    TcpIgnoreInvalidRst,
-    /// `nf_conntrack_tcp_timeout_syn_sent`: seconds that a TCP entry without an answer is kept.
-    TcpSynSent,
-    /// `nf_conntrack_tcp_timeout_syn_recv`: seconds for a TCP handshake that was answered.
-    TcpSynRecv,
-    /// `nf_conntrack_tcp_timeout_established`: seconds that an open, silent TCP connection is kept.
-    TcpEstablished,
-    /// `nf_conntrack_tcp_timeout_fin_wait`: seconds after the first FIN.
-    TcpFinWait,
-    /// `nf_conntrack_tcp_timeout_close_wait`: seconds after a FIN that was acknowledged.
-    TcpCloseWait,
-    /// `nf_conntrack_tcp_timeout_last_ack`: seconds after the second FIN.
-    TcpLastAck,
-    /// `nf_conntrack_tcp_timeout_time_wait`: seconds after a connection was closed by both.
-    TcpTimeWait,
-    /// `nf_conntrack_tcp_timeout_close`: seconds after a reset.
-    TcpClose,
-    /// `nf_conntrack_tcp_timeout_max_retrans`: seconds after too many retransmissions.
-    TcpMaxRetransTimeout,
-    /// `nf_conntrack_tcp_timeout_unacknowledged`: seconds while what was sent is not acknowledged.
-    TcpUnacknowledged,
-    /// `nf_conntrack_udp_timeout`: seconds for UDP that has not become a stream.
-    Udp,
-    /// `nf_conntrack_udp_timeout_stream`: seconds for UDP in both directions over more than two seconds.
-    UdpStream,
-    /// `nf_conntrack_icmp_timeout`: seconds for ICMP queries.
-    Icmp,
-    /// `nf_conntrack_icmpv6_timeout`: seconds for ICMPv6 queries.
-    Icmpv6,
-    /// `nf_conntrack_sctp_timeout_closed`: seconds for SCTP that is closed.
-    SctpClosed,
-    /// `nf_conntrack_sctp_timeout_cookie_wait`: seconds after INIT.
-    SctpCookieWait,
-    /// `nf_conntrack_sctp_timeout_cookie_echoed`: seconds after COOKIE ECHO.
-    SctpCookieEchoed,
-    /// `nf_conntrack_sctp_timeout_established`: seconds for an SCTP association.
-    SctpEstablished,
-    /// `nf_conntrack_sctp_timeout_shutdown_sent`: seconds after SHUTDOWN.
-    SctpShutdownSent,
-    /// `nf_conntrack_sctp_timeout_shutdown_recd`: seconds after SHUTDOWN of the other side.
-    SctpShutdownRecd,
-    /// `nf_conntrack_sctp_timeout_shutdown_ack_sent`: seconds after SHUTDOWN ACK.
-    SctpShutdownAckSent,
-    /// `nf_conntrack_sctp_timeout_heartbeat_sent`: seconds for an association known by its heartbeats only.
-    SctpHeartbeatSent,
-    /// `nf_conntrack_gre_timeout`: seconds for GRE that was not answered.
-    Gre,
-    /// `nf_conntrack_gre_timeout_stream`: seconds for GRE in both directions.
-    GreStream,
-    /// `nf_conntrack_generic_timeout`: seconds for every other protocol.
-    Generic,
+macro_rules! settings {
+    (@name Count $file:literal) => { $file };
+    (@name DurationS $file:literal) => { concat!($file, "_s") };
+    ($($variant:ident $kind:ident $file:literal $doc:literal;)*) => {
+        /// A setting of connection tracking in /proc/sys/net/netfilter that is one number.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum CtSetting {
+            $(#[doc = concat!("`nf_conntrack_", $file, "`: ", $doc)] $variant,)*
+        }
+
+        impl CtSetting {
+            /// All of them, in the order of their numbers.
+            pub const ALL: [CtSetting; [$($file),*].len()] = [$(CtSetting::$variant),*];
+
+            /// Its file in /proc/sys/net/netfilter.
+            pub fn file(self) -> &'static str {
+                match self { $(CtSetting::$variant => concat!("nf_conntrack_", $file)),* }
+            }
+        }
+
+        const SETTINGS: &[F] = &[$(
+            F::own(settings!(@name $kind $file), Kind::$kind, |row| row.setting(CtSetting::$variant))
+                .kernel(concat!("nf_conntrack_", $file)).doc($doc).needs(stat_need::SETTINGS)
+        ),*];
+    };
 }
 
-impl CtSetting {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [CtSetting; 35] = [
-        CtSetting::Acct,
-        CtSetting::Events,
-        CtSetting::Timestamp,
-        CtSetting::Checksum,
-        CtSetting::LogInvalid,
-        CtSetting::Helper,
-        CtSetting::TcpBeLiberal,
-        CtSetting::TcpLoose,
-        CtSetting::TcpMaxRetrans,
-        CtSetting::TcpIgnoreInvalidRst,
-        CtSetting::TcpSynSent,
-        CtSetting::TcpSynRecv,
-        CtSetting::TcpEstablished,
-        CtSetting::TcpFinWait,
-        CtSetting::TcpCloseWait,
-        CtSetting::TcpLastAck,
-        CtSetting::TcpTimeWait,
-        CtSetting::TcpClose,
-        CtSetting::TcpMaxRetransTimeout,
-        CtSetting::TcpUnacknowledged,
-        CtSetting::Udp,
-        CtSetting::UdpStream,
-        CtSetting::Icmp,
-        CtSetting::Icmpv6,
-        CtSetting::SctpClosed,
-        CtSetting::SctpCookieWait,
-        CtSetting::SctpCookieEchoed,
-        CtSetting::SctpEstablished,
-        CtSetting::SctpShutdownSent,
-        CtSetting::SctpShutdownRecd,
-        CtSetting::SctpShutdownAckSent,
-        CtSetting::SctpHeartbeatSent,
-        CtSetting::Gre,
-        CtSetting::GreStream,
-        CtSetting::Generic,
-    ];
-
-    /// Its file in /proc/sys/net/netfilter.
-    pub fn file(self) -> &'static str {
-        match self {
-            CtSetting::Acct => "nf_conntrack_acct",
-            CtSetting::Events => "nf_conntrack_events",
-            CtSetting::Timestamp => "nf_conntrack_timestamp",
-            CtSetting::Checksum => "nf_conntrack_checksum",
-            CtSetting::LogInvalid => "nf_conntrack_log_invalid",
-            CtSetting::Helper => "nf_conntrack_helper",
-            CtSetting::TcpBeLiberal => "nf_conntrack_tcp_be_liberal",
-            CtSetting::TcpLoose => "nf_conntrack_tcp_loose",
-            CtSetting::TcpMaxRetrans => "nf_conntrack_tcp_max_retrans",
-            CtSetting::TcpIgnoreInvalidRst => "nf_conntrack_tcp_ignore_invalid_rst",
-            CtSetting::TcpSynSent => "nf_conntrack_tcp_timeout_syn_sent",
-            CtSetting::TcpSynRecv => "nf_conntrack_tcp_timeout_syn_recv",
-            CtSetting::TcpEstablished => "nf_conntrack_tcp_timeout_established",
-            CtSetting::TcpFinWait => "nf_conntrack_tcp_timeout_fin_wait",
-            CtSetting::TcpCloseWait => "nf_conntrack_tcp_timeout_close_wait",
-            CtSetting::TcpLastAck => "nf_conntrack_tcp_timeout_last_ack",
-            CtSetting::TcpTimeWait => "nf_conntrack_tcp_timeout_time_wait",
-            CtSetting::TcpClose => "nf_conntrack_tcp_timeout_close",
-            CtSetting::TcpMaxRetransTimeout => "nf_conntrack_tcp_timeout_max_retrans",
-            CtSetting::TcpUnacknowledged => "nf_conntrack_tcp_timeout_unacknowledged",
-            CtSetting::Udp => "nf_conntrack_udp_timeout",
-            CtSetting::UdpStream => "nf_conntrack_udp_timeout_stream",
-            CtSetting::Icmp => "nf_conntrack_icmp_timeout",
-            CtSetting::Icmpv6 => "nf_conntrack_icmpv6_timeout",
-            CtSetting::SctpClosed => "nf_conntrack_sctp_timeout_closed",
-            CtSetting::SctpCookieWait => "nf_conntrack_sctp_timeout_cookie_wait",
-            CtSetting::SctpCookieEchoed => "nf_conntrack_sctp_timeout_cookie_echoed",
-            CtSetting::SctpEstablished => "nf_conntrack_sctp_timeout_established",
-            CtSetting::SctpShutdownSent => "nf_conntrack_sctp_timeout_shutdown_sent",
-            CtSetting::SctpShutdownRecd => "nf_conntrack_sctp_timeout_shutdown_recd",
-            CtSetting::SctpShutdownAckSent => "nf_conntrack_sctp_timeout_shutdown_ack_sent",
-            CtSetting::SctpHeartbeatSent => "nf_conntrack_sctp_timeout_heartbeat_sent",
-            CtSetting::Gre => "nf_conntrack_gre_timeout",
-            CtSetting::GreStream => "nf_conntrack_gre_timeout_stream",
-            CtSetting::Generic => "nf_conntrack_generic_timeout",
-        }
-    }
+// Variant, kind, file without `nf_conntrack_` (a time's column ends in `_s`), sentence.
+settings! {
+    Acct Count "acct" "Packets and bytes of each entry are counted; costs its extension (see `nat advise`).";
+    Events Count "events" "Events are sent to listeners: 0 never, 1 always, 2 while a program listens.";
+    Timestamp Count "timestamp" "Each entry keeps when it began.";
+    Checksum Count "checksum" "Packets with a wrong checksum are invalid.";
+    LogInvalid Count "log_invalid" "Protocol whose invalid packets are logged; 255 all, 0 none.";
+    Helper Count "helper" "Helpers are assigned by port alone; gone since Linux 6.0.";
+    TcpBeLiberal Count "tcp_be_liberal" "Only resets outside the window are invalid.";
+    TcpLoose Count "tcp_loose" "Connections are picked up in the middle.";
+    TcpMaxRetrans Count "tcp_max_retrans" "Retransmissions without an answer before the shorter timeout applies.";
+    TcpIgnoreInvalidRst Count "tcp_ignore_invalid_rst" "Resets outside the window are not invalid.";
+    TcpSynSent DurationS "tcp_timeout_syn_sent" "Seconds that a TCP entry without an answer is kept.";
+    TcpSynRecv DurationS "tcp_timeout_syn_recv" "Seconds for a TCP handshake that was answered.";
+    TcpEstablished DurationS "tcp_timeout_established" "Seconds that an open, silent TCP connection is kept.";
+    TcpFinWait DurationS "tcp_timeout_fin_wait" "Seconds after the first FIN.";
+    TcpCloseWait DurationS "tcp_timeout_close_wait" "Seconds after a FIN that was acknowledged.";
+    TcpLastAck DurationS "tcp_timeout_last_ack" "Seconds after the second FIN.";
+    TcpTimeWait DurationS "tcp_timeout_time_wait" "Seconds after a connection was closed by both.";
+    TcpClose DurationS "tcp_timeout_close" "Seconds after a reset.";
+    TcpMaxRetransTimeout DurationS "tcp_timeout_max_retrans" "Seconds after too many retransmissions.";
+    TcpUnacknowledged DurationS "tcp_timeout_unacknowledged" "Seconds while what was sent is not acknowledged.";
+    Udp DurationS "udp_timeout" "Seconds for UDP that has not become a stream.";
+    UdpStream DurationS "udp_timeout_stream" "Seconds for UDP in both directions over more than two seconds.";
+    Icmp DurationS "icmp_timeout" "Seconds for ICMP queries.";
+    Icmpv6 DurationS "icmpv6_timeout" "Seconds for ICMPv6 queries.";
+    SctpClosed DurationS "sctp_timeout_closed" "Seconds for SCTP that is closed.";
+    SctpCookieWait DurationS "sctp_timeout_cookie_wait" "Seconds after INIT.";
+    SctpCookieEchoed DurationS "sctp_timeout_cookie_echoed" "Seconds after COOKIE ECHO.";
+    SctpEstablished DurationS "sctp_timeout_established" "Seconds for an SCTP association.";
+    SctpShutdownSent DurationS "sctp_timeout_shutdown_sent" "Seconds after SHUTDOWN.";
+    SctpShutdownRecd DurationS "sctp_timeout_shutdown_recd" "Seconds after SHUTDOWN of the other side.";
+    SctpShutdownAckSent DurationS "sctp_timeout_shutdown_ack_sent" "Seconds after SHUTDOWN ACK.";
+    SctpHeartbeatSent DurationS "sctp_timeout_heartbeat_sent"
+        "Seconds for an association known by its heartbeats only.";
+    Gre DurationS "gre_timeout" "Seconds for GRE that was not answered.";
+    GreStream DurationS "gre_timeout_stream" "Seconds for GRE in both directions.";
+    Generic DurationS "generic_timeout" "Seconds for every other protocol.";
 }
 
 /// The settings of a namespace; `None` where this kernel has none of the name.
@@ -352,110 +255,30 @@ impl NatStat<'_> {
     }
 }
 
-type F = Field<NatStats>;
-type Cell = for<'r, 'b> fn(&'r NatStat<'b>) -> Value<'r>;
+const FIELDS: &[F] = &joined::<_, { SIZES.len() + COUNTERS.len() + DELTAS.len() + SETTINGS.len() }>(&[
+    SIZES, COUNTERS, DELTAS, SETTINGS,
+]);
 
-const fn count(name: &'static str, kernel: &'static str, doc: &'static str, get: Cell) -> F {
-    F::own(name, Kind::Count, get).kernel(kernel).doc(doc)
-}
-
-const fn setting(name: &'static str, kernel: &'static str, doc: &'static str, get: Cell) -> F {
-    F::own(name, Kind::Count, get).kernel(kernel).doc(doc).needs(stat_need::SETTINGS)
-}
-
-const fn timeout(name: &'static str, kernel: &'static str, doc: &'static str, get: Cell) -> F {
-    F::own(name, Kind::DurationS, get).kernel(kernel).doc(doc).needs(stat_need::SETTINGS)
-}
-
-// One line a field: whoever looks for one finds it with its neighbours.
-#[rustfmt::skip]
-const FIELDS: &[F] = &[
-    F::own("change", Kind::Name(Change::NAMES), |row| row.change.map_or(Value::Null, |change| Value::Name(change.name())))
-        .doc("With --watch: new, kept, or gone since the round before."),
-    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
-        .doc("Name of the network namespace; its number where it has none.")
-        .show(Show::Wide),
-    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("cpu", Kind::Id, |row| Value::number(row.cpu))
-        .doc("The CPU, with --per-cpu; null for the sum of all. Sizes and settings are the namespace's: null for a CPU.")
-        .show(Show::Wide),
-    F::own("entries", Kind::Count, |row| Value::number(row.entries))
-        .kernel("nf_conntrack_count")
-        .doc("Entries in the table, including expired ones that are not collected yet.")
-        .show(Show::Default),
-    F::own("max", Kind::Count, |row| Value::number(row.max))
-        .kernel("nf_conntrack_max")
-        .doc("Most entries there may be: one number for the host, compared with the entries of each namespace.")
-        .show(Show::Default),
-    F::own("fill_percent", Kind::Count, |row| Value::number(row.fill_percent()))
-        .doc("`entries` in percent of `max`, rounded down.")
-        .show(Show::Default),
-    F::own("buckets", Kind::Count, |row| Value::number(row.buckets))
-        .kernel("nf_conntrack_buckets")
-        .doc("Buckets of the hash table, which all namespaces share.")
-        .show(Show::Wide),
-    F::own("expect_max", Kind::Count, |row| Value::number(row.expect_max))
-        .kernel("nf_conntrack_expect_max")
-        .doc("Most expectations of helpers there may be."),
-    count("drop", "CTA_STATS_DROP", "Packets dropped because no entry could be made: the table was full, or memory.", |row| Value::number(row.counts.get(StatCounter::Drop))).show(Show::Default),
-    count("early_drop", "CTA_STATS_EARLY_DROP", "Entries thrown out before their time to make room for new ones.", |row| Value::number(row.counts.get(StatCounter::EarlyDrop))).show(Show::Default),
-    count("insert_failed", "CTA_STATS_INSERT_FAILED", "Entries that could not go in: another one has the same tuple, or the chain is too long. The packet is dropped.", |row| Value::number(row.counts.get(StatCounter::InsertFailed))).show(Show::Default),
-    count("invalid", "CTA_STATS_INVALID", "Packets that belong to no connection in a way that could be.", |row| Value::number(row.counts.get(StatCounter::Invalid))).show(Show::Default),
-    count("search_restart", "CTA_STATS_SEARCH_RESTART", "Searches begun again because the table was resized meanwhile.", |row| Value::number(row.counts.get(StatCounter::SearchRestart))).show(Show::Default),
-    count("clash_resolve", "CTA_STATS_CLASH_RESOLVE", "Entries that two CPUs made at once, and that were made one.", |row| Value::number(row.counts.get(StatCounter::ClashResolve))).show(Show::Default),
-    count("chaintoolong", "CTA_STATS_CHAIN_TOOLONG", "Entries not made because their hash chain was too long: the table has too few buckets, or somebody chooses tuples to that end. Since Linux 5.15.", |row| Value::number(row.counts.get(StatCounter::ChainTooLong))).show(Show::Default),
-    count("error", "CTA_STATS_ERROR", "ICMP messages about errors that could not be tracked.", |row| Value::number(row.counts.get(StatCounter::Error))),
-    count("expect_new", "CTA_STATS_EXP_NEW", "Connections that came as a helper had expected them.", |row| Value::number(row.counts.get(StatCounter::ExpectNew))).needs(stat_need::EXPECTATIONS),
-    count("expect_create", "CTA_STATS_EXP_CREATE", "Expectations made by helpers.", |row| Value::number(row.counts.get(StatCounter::ExpectCreate))).needs(stat_need::EXPECTATIONS),
-    count("expect_delete", "CTA_STATS_EXP_DELETE", "Expectations removed.", |row| Value::number(row.counts.get(StatCounter::ExpectDelete))).needs(stat_need::EXPECTATIONS),
-    count("found", "CTA_STATS_FOUND", "Means little: searches for a free tuple by NAT that hit another entry, not packets of known connections.", |row| Value::number(row.counts.get(StatCounter::Found))),
-    count("insert", "CTA_STATS_INSERT", "Means little: entries made through ctnetlink, not those of traffic.", |row| Value::number(row.counts.get(StatCounter::Insert))),
-    count("new", "new", "Means nothing: always 0 in kernels of today.", |row| Value::number(row.counts.get(StatCounter::New))),
-    count("ignore", "ignore", "Means nothing: always 0 in kernels of today.", |row| Value::number(row.counts.get(StatCounter::Ignore))),
-    count("delete", "delete", "Means nothing: always 0 in kernels of today.", |row| Value::number(row.counts.get(StatCounter::Delete))),
-    count("drop_delta", "", "What `drop` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::Drop))),
-    count("early_drop_delta", "", "What `early_drop` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::EarlyDrop))),
-    count("insert_failed_delta", "", "What `insert_failed` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::InsertFailed))),
-    count("invalid_delta", "", "What `invalid` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::Invalid))),
-    count("search_restart_delta", "", "What `search_restart` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::SearchRestart))),
-    count("clash_resolve_delta", "", "What `clash_resolve` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::ClashResolve))),
-    count("chaintoolong_delta", "", "What `chaintoolong` grew by since the round before; null in the first, and where it went backwards.", |row| Value::number(row.grown.get(StatCounter::ChainTooLong))),
-    setting("acct", "nf_conntrack_acct", "Packets and bytes of each entry are counted; costs its extension (see `nat advise`).", |row| row.setting(CtSetting::Acct)),
-    setting("events", "nf_conntrack_events", "Events are sent to listeners: 0 never, 1 always, 2 while a program listens.", |row| row.setting(CtSetting::Events)),
-    setting("timestamp", "nf_conntrack_timestamp", "Each entry keeps when it began.", |row| row.setting(CtSetting::Timestamp)),
-    setting("checksum", "nf_conntrack_checksum", "Packets with a wrong checksum are invalid.", |row| row.setting(CtSetting::Checksum)),
-    setting("log_invalid", "nf_conntrack_log_invalid", "Protocol whose invalid packets are logged; 255 all, 0 none.", |row| row.setting(CtSetting::LogInvalid)),
-    setting("helper", "nf_conntrack_helper", "Helpers are assigned by port alone; gone since Linux 6.0.", |row| row.setting(CtSetting::Helper)),
-    setting("tcp_be_liberal", "nf_conntrack_tcp_be_liberal", "Only resets outside the window are invalid.", |row| row.setting(CtSetting::TcpBeLiberal)),
-    setting("tcp_loose", "nf_conntrack_tcp_loose", "Connections are picked up in the middle.", |row| row.setting(CtSetting::TcpLoose)),
-    setting("tcp_max_retrans", "nf_conntrack_tcp_max_retrans", "Retransmissions without an answer before the shorter timeout applies.", |row| row.setting(CtSetting::TcpMaxRetrans)),
-    setting("tcp_ignore_invalid_rst", "nf_conntrack_tcp_ignore_invalid_rst", "Resets outside the window are not invalid.", |row| row.setting(CtSetting::TcpIgnoreInvalidRst)),
-    timeout("tcp_timeout_syn_sent_s", "nf_conntrack_tcp_timeout_syn_sent", "Seconds that a TCP entry without an answer is kept.", |row| row.setting(CtSetting::TcpSynSent)),
-    timeout("tcp_timeout_syn_recv_s", "nf_conntrack_tcp_timeout_syn_recv", "Seconds for a TCP handshake that was answered.", |row| row.setting(CtSetting::TcpSynRecv)),
-    timeout("tcp_timeout_established_s", "nf_conntrack_tcp_timeout_established", "Seconds that an open, silent TCP connection is kept.", |row| row.setting(CtSetting::TcpEstablished)),
-    timeout("tcp_timeout_fin_wait_s", "nf_conntrack_tcp_timeout_fin_wait", "Seconds after the first FIN.", |row| row.setting(CtSetting::TcpFinWait)),
-    timeout("tcp_timeout_close_wait_s", "nf_conntrack_tcp_timeout_close_wait", "Seconds after a FIN that was acknowledged.", |row| row.setting(CtSetting::TcpCloseWait)),
-    timeout("tcp_timeout_last_ack_s", "nf_conntrack_tcp_timeout_last_ack", "Seconds after the second FIN.", |row| row.setting(CtSetting::TcpLastAck)),
-    timeout("tcp_timeout_time_wait_s", "nf_conntrack_tcp_timeout_time_wait", "Seconds after a connection was closed by both.", |row| row.setting(CtSetting::TcpTimeWait)),
-    timeout("tcp_timeout_close_s", "nf_conntrack_tcp_timeout_close", "Seconds after a reset.", |row| row.setting(CtSetting::TcpClose)),
-    timeout("tcp_timeout_max_retrans_s", "nf_conntrack_tcp_timeout_max_retrans", "Seconds after too many retransmissions.", |row| row.setting(CtSetting::TcpMaxRetransTimeout)),
-    timeout("tcp_timeout_unacknowledged_s", "nf_conntrack_tcp_timeout_unacknowledged", "Seconds while what was sent is not acknowledged.", |row| row.setting(CtSetting::TcpUnacknowledged)),
-    timeout("udp_timeout_s", "nf_conntrack_udp_timeout", "Seconds for UDP that has not become a stream.", |row| row.setting(CtSetting::Udp)),
-    timeout("udp_timeout_stream_s", "nf_conntrack_udp_timeout_stream", "Seconds for UDP in both directions over more than two seconds.", |row| row.setting(CtSetting::UdpStream)),
-    timeout("icmp_timeout_s", "nf_conntrack_icmp_timeout", "Seconds for ICMP queries.", |row| row.setting(CtSetting::Icmp)),
-    timeout("icmpv6_timeout_s", "nf_conntrack_icmpv6_timeout", "Seconds for ICMPv6 queries.", |row| row.setting(CtSetting::Icmpv6)),
-    timeout("sctp_timeout_closed_s", "nf_conntrack_sctp_timeout_closed", "Seconds for SCTP that is closed.", |row| row.setting(CtSetting::SctpClosed)),
-    timeout("sctp_timeout_cookie_wait_s", "nf_conntrack_sctp_timeout_cookie_wait", "Seconds after INIT.", |row| row.setting(CtSetting::SctpCookieWait)),
-    timeout("sctp_timeout_cookie_echoed_s", "nf_conntrack_sctp_timeout_cookie_echoed", "Seconds after COOKIE ECHO.", |row| row.setting(CtSetting::SctpCookieEchoed)),
-    timeout("sctp_timeout_established_s", "nf_conntrack_sctp_timeout_established", "Seconds for an SCTP association.", |row| row.setting(CtSetting::SctpEstablished)),
-    timeout("sctp_timeout_shutdown_sent_s", "nf_conntrack_sctp_timeout_shutdown_sent", "Seconds after SHUTDOWN.", |row| row.setting(CtSetting::SctpShutdownSent)),
-    timeout("sctp_timeout_shutdown_recd_s", "nf_conntrack_sctp_timeout_shutdown_recd", "Seconds after SHUTDOWN of the other side.", |row| row.setting(CtSetting::SctpShutdownRecd)),
-    timeout("sctp_timeout_shutdown_ack_sent_s", "nf_conntrack_sctp_timeout_shutdown_ack_sent", "Seconds after SHUTDOWN ACK.", |row| row.setting(CtSetting::SctpShutdownAckSent)),
-    timeout("sctp_timeout_heartbeat_sent_s", "nf_conntrack_sctp_timeout_heartbeat_sent", "Seconds for an association known by its heartbeats only.", |row| row.setting(CtSetting::SctpHeartbeatSent)),
-    timeout("gre_timeout_s", "nf_conntrack_gre_timeout", "Seconds for GRE that was not answered.", |row| row.setting(CtSetting::Gre)),
-    timeout("gre_timeout_stream_s", "nf_conntrack_gre_timeout_stream", "Seconds for GRE in both directions.", |row| row.setting(CtSetting::GreStream)),
-    timeout("generic_timeout_s", "nf_conntrack_generic_timeout", "Seconds for every other protocol.", |row| row.setting(CtSetting::Generic)),
-];
+const SIZES: &[F] = fields! { F:
+    /// With --watch: new, kept, or gone since the round before.
+    change: Name(Change::NAMES) = own(|row| { row.change.map_or(Value::Null, |change| Value::Name(change.name())) });
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id));
+    /// The CPU, with --per-cpu; null for the sum of all. Sizes and settings are the namespace's: null for a CPU.
+    cpu: Id = own(|row| Value::number(row.cpu)), show Show::Wide;
+    /// Entries in the table, including expired ones that are not collected yet.
+    entries: Count = own(|row| Value::number(row.entries)), kernel "nf_conntrack_count", show Show::Default;
+    /// Most entries there may be: one number for the host, compared with the entries of each namespace.
+    max: Count = own(|row| Value::number(row.max)), kernel "nf_conntrack_max", show Show::Default;
+    /// `entries` in percent of `max`, rounded down.
+    fill_percent: Count = own(|row| Value::number(row.fill_percent())), show Show::Default;
+    /// Buckets of the hash table, which all namespaces share.
+    buckets: Count = own(|row| Value::number(row.buckets)), kernel "nf_conntrack_buckets", show Show::Wide;
+    /// Most expectations of helpers there may be.
+    expect_max: Count = own(|row| Value::number(row.expect_max)), kernel "nf_conntrack_expect_max";
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,11 @@
 //! The record of a socket.
 
 use super::{FamilyExtras, RowDiff, SkMem, TcpInfo};
-use crate::{Addr, Field, Proto, State, Table, Timer};
+use crate::{Addr, Proto, State, Timer};
 
-/// The table of sockets.
+/// The table of sockets; its fields are in `socket_fields.rs`.
 #[derive(Clone, Copy, Debug)]
 pub enum Sockets {}
-
-impl Table for Sockets {
-    type Row<'b> = Socket<'b>;
-    const NAME: &'static str = "sockets";
-    const FIELDS: &'static [Field<Sockets>] = super::socket_fields::FIELDS;
-}
 
 /// Bits that tell the source what to fetch (`Field::need`). What has no bit is always there.
 pub mod need {
@@ -49,7 +43,7 @@ pub mod need {
     pub const UNIX_REFS: u64 = 1 << 15;
     /// Shutdown bits (INET_DIAG_SHUTDOWN).
     pub const SHUTDOWN: u64 = 1 << 16;
-    /// Bytes, segments and retransmissions so far, from wherever the door has them cheapest: by netlink that is
+    /// Bytes, segments and retransmissions so far, from wherever the backend has them cheapest: by netlink that is
     /// INET_DIAG_INFO. Only `--watch` asks.
     pub const COUNTERS: u64 = 1 << 50;
     /// Those of [`COUNTERS`] that are about data sent again: they cost something of their own where bpf reads them.
@@ -155,11 +149,11 @@ pub struct Socket<'b> {
     pub wqueue: Option<u32>,
     /// Index of the interface it is bound to; 0 is none.
     pub ifindex: u32,
-    /// Owner's uid; `None` where the door does not tell (time-wait, unix sockets unless asked).
+    /// Owner's uid; `None` where the backend does not tell (time-wait, unix sockets unless asked).
     pub uid: Option<u32>,
     /// Inode of the socket; 0 is none (time-wait, orphans, not yet accepted).
     pub inode: u32,
-    /// Cookie: unique for the life of the kernel. 0 if the door has none.
+    /// Cookie: unique for the life of the kernel. 0 if the backend has none.
     pub cookie: u64,
     /// Running timer.
     pub timer: Timer,
@@ -212,7 +206,7 @@ pub struct Socket<'b> {
 }
 
 impl Socket<'_> {
-    /// A row with nothing known: doors start from it and fill in.
+    /// A row with nothing known: backends start from it and fill in.
     pub const EMPTY: Socket<'static> = Socket {
         proto: Proto::Tcp,
         family: 0,

@@ -3,32 +3,31 @@
 use super::diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
 use crate::hash::{mix, mix_addr};
-use crate::{Field, Kind, Proto, State};
+use crate::table::fields;
+use crate::{Field, Proto, State};
 
 type F = Field<Sockets>;
 
 /// The fields that compare a round with the one before.
-pub(super) const ROUNDS: &[F] = &[
-    F::own("change", Kind::Name(Change::NAMES), |row| RowDiff::change(row.diff)).needs(need::INODE).doc(
-        "With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is \
-         gone is not shown.",
-    ),
-    F::own("bytes_in_per_s", Kind::Bytes, |row| RowDiff::rate(row.diff, Rate::bytes_in_per_s))
-        .needs(need::COUNTERS | need::INODE)
-        .doc("With --watch: bytes received per second since the round before; null for what was not there."),
-    F::own("bytes_out_per_s", Kind::Bytes, |row| RowDiff::rate(row.diff, Rate::bytes_out_per_s))
-        .needs(need::COUNTERS | need::INODE)
-        .doc("With --watch: bytes sent per second since the round before, retransmitted ones included."),
-    F::own("segs_in_per_s", Kind::Count, |row| RowDiff::rate(row.diff, Rate::segs_in_per_s))
-        .needs(need::COUNTERS | need::INODE)
-        .doc("With --watch: segments received per second since the round before."),
-    F::own("segs_out_per_s", Kind::Count, |row| RowDiff::rate(row.diff, Rate::segs_out_per_s))
-        .needs(need::COUNTERS | need::INODE)
-        .doc("With --watch: segments sent per second since the round before."),
-    F::own("retrans_per_s", Kind::Count, |row| RowDiff::rate(row.diff, Rate::retrans_per_s))
-        .needs(need::COUNTERS | need::INODE | need::RESENT)
-        .doc("With --watch: segments retransmitted per second since the round before."),
-];
+pub(super) const ROUNDS: &[F] = fields! { F:
+    /// With --watch: new, kept or gone since the round before; null in the first. Where it is not asked for, what is
+    /// gone is not shown.
+    change: Name(Change::NAMES) = own(|row| RowDiff::change(row.diff)), needs need::INODE;
+    /// With --watch: bytes received per second since the round before; null for what was not there.
+    bytes_in_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_in_per_s)),
+        needs need::COUNTERS | need::INODE;
+    /// With --watch: bytes sent per second since the round before, retransmitted ones included.
+    bytes_out_per_s: Bytes = own(|row| RowDiff::rate(row.diff, Rate::bytes_out_per_s)),
+        needs need::COUNTERS | need::INODE;
+    /// With --watch: segments received per second since the round before.
+    segs_in_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::segs_in_per_s)), needs need::COUNTERS | need::INODE;
+    /// With --watch: segments sent per second since the round before.
+    segs_out_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::segs_out_per_s)),
+        needs need::COUNTERS | need::INODE;
+    /// With --watch: segments retransmitted per second since the round before.
+    retrans_per_s: Count = own(|row| RowDiff::rate(row.diff, Rate::retrans_per_s)),
+        needs need::COUNTERS | need::INODE | need::RESENT;
+};
 
 /// What is left of a socket that is gone. Its owner is found by the inode, as long as somebody remembers.
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +41,14 @@ pub struct SocketKept {
     family: u8,
     state: State,
     unix: Option<UnixType>,
-    /// 0 if the door had none.
+    /// 0 if the backend had none.
     cookie: u64,
 }
 
 impl DiffTable for Sockets {
     type Kept = SocketKept;
 
-    /// The same by every door, because it may be another one in the next round, and one without cookies: the ends of
+    /// The same by every backend, because it may be another one in the next round, and one without cookies: the ends of
     /// a TCP connection, which outlive its inode in TIME_WAIT; the inode of everything else.
     #[inline]
     fn identity(row: &Socket<'_>, secret: u64) -> Identity {
@@ -73,7 +72,7 @@ impl DiffTable for Sockets {
         kept.inode == row.inode || kept.inode == 0 || row.inode == 0
     }
 
-    /// The one place that knows where a door keeps them.
+    /// The one place that knows where a backend keeps them.
     #[inline]
     fn counters(row: &Socket<'_>) -> Option<Counters> {
         let info: &TcpInfo<'_> = row.tcp_info.as_ref().filter(|_| !row.is_listener())?;

@@ -1,7 +1,9 @@
 //! The record of a live connection: it opened, or it closed.
 
-use super::{Direction, Endpoint};
-use crate::{Addr, Comm, Field, Key, Kind, LookupId, Proto, Show, State, Table, Value};
+use super::{Direction, Endpoint, Flow};
+use crate::named_enum::named_enum;
+use crate::table::fields;
+use crate::{Addr, Comm, Field, Key, LookupId, Proto, Show, State, Table, Value};
 
 /// The table of connections as they open and close (`sockets --follow`).
 #[derive(Clone, Copy, Debug)]
@@ -13,59 +15,31 @@ impl Table for SocketEvents {
     const FIELDS: &'static [Field<SocketEvents>] = FIELDS;
 }
 
-/// What happened to a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventKind {
-    /// It was established.
-    Open,
-    /// It ended.
-    Close,
-}
-
-impl EventKind {
-    /// The words of the field `event`.
-    pub const NAMES: &'static [&'static str] = &["open", "close"];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Open => "open",
-            EventKind::Close => "close",
-        }
+named_enum! {
+    /// What happened to a connection.
+    pub enum EventKind {
+        /// It was established.
+        Open => "open",
+        /// It ended.
+        Close => "close",
     }
 }
 
-/// How a connection ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
-    /// Both sides said that they were done.
-    Fin,
-    /// The peer broke it off (RST).
-    Reset,
-    /// We broke it off: closed with unread data, with a linger time of 0, or never accepted.
-    Abort,
-    /// The peer did not answer any more.
-    Timeout,
-    /// Somebody had the kernel destroy it (`ss -K`).
-    Killed,
-    /// The network said that the peer cannot be reached, or another error.
-    Error,
-}
-
-impl Reason {
-    /// The words of the field `reason`.
-    pub const NAMES: &'static [&'static str] = &["fin", "reset", "abort", "timeout", "killed", "error"];
-
-    /// The word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Fin => "fin",
-            Reason::Reset => "reset",
-            Reason::Abort => "abort",
-            Reason::Timeout => "timeout",
-            Reason::Killed => "killed",
-            Reason::Error => "error",
-        }
+named_enum! {
+    /// How a connection ended.
+    pub enum Reason {
+        /// Both sides said that they were done.
+        Fin => "fin",
+        /// The peer broke it off (RST).
+        Reset => "reset",
+        /// We broke it off: closed with unread data, with a linger time of 0, or never accepted.
+        Abort => "abort",
+        /// The peer did not answer any more.
+        Timeout => "timeout",
+        /// Somebody had the kernel destroy it (`ss -K`).
+        Killed => "killed",
+        /// The network said that the peer cannot be reached, or another error.
+        Error => "error",
     }
 }
 
@@ -76,7 +50,9 @@ pub struct Holder {
     pub pid: u32,
     /// Process name.
     pub process: Comm,
-    /// cgroup v2 id; `None` where the door does not tell.
+    /// When it started, in 2^20 ns since boot, the lowest 32 bits; 0 if unknown.
+    pub started: u32,
+    /// cgroup v2 id; `None` where the backend does not tell.
     pub cgroup_id: Option<u64>,
 }
 
@@ -103,9 +79,9 @@ pub struct SocketEvent {
     pub peer: Endpoint,
     /// Who holds it.
     pub holder: Option<Holder>,
-    /// User id of the holder, or of the socket where the door knows no holder.
+    /// User id of the holder, or of the socket where the backend knows no holder.
     pub uid: Option<u32>,
-    /// Bytes received so far; `None` where the door does not tell, as for the rest.
+    /// Bytes received so far; `None` where the backend does not tell, as for the rest.
     pub bytes_in: Option<u64>,
     /// Bytes sent so far, retransmitted ones included.
     pub bytes_out: Option<u64>,
@@ -126,7 +102,7 @@ pub struct SocketEvent {
 }
 
 impl SocketEvent {
-    /// A row with nothing known: doors start from it and fill in.
+    /// A row with nothing known: backends start from it and fill in.
     pub const EMPTY: SocketEvent = SocketEvent {
         kind: EventKind::Open,
         time_ns: 0,
@@ -170,103 +146,87 @@ fn group_key(row: &SocketEvent) -> Key {
     cgroup_id(row).map_or(Key::None, |id| Key::Pair(id, 0))
 }
 
+/// The key of a process: its number may be another one's by now, its start time is not.
 fn pid_key(row: &SocketEvent) -> Key {
-    row.holder.map_or(Key::None, |h| Key::Id(h.pid.into()))
+    row.holder.map_or(Key::None, |holder| match holder.started {
+        0 => Key::Id(holder.pid.into()),
+        started => Key::Pair(holder.pid.into(), started),
+    })
 }
 
-const FIELDS: &[Field<SocketEvents>] = &[
-    F::own("event", Kind::Name(EventKind::NAMES), |row| Value::Name(row.kind.name()))
-        .doc("open (the connection is established) or close.")
-        .show(Show::Default),
-    F::own("time", Kind::Time, |row| Value::Time(row.time_ns))
-        .doc(
-            "When it happened. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its \
-             start), 2026-11-22T10:30:00Z.",
-        )
-        .show(Show::Default),
-    F::own("duration_us", Kind::DurationUs, |row| Value::number(row.duration_us))
-        .doc("How long the connection lasted; null while it is open, and if it was older than this program.")
-        .show(Show::Default),
-    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
-        .doc("Name of the network namespace; its number where it has none.")
-        .show(Show::Wide),
-    F::own("netns_id", Kind::Id, |row| Value::U64(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Wide),
-    F::own("family", Kind::Name(&["inet", "inet6"]), |row| match row.family {
+const FIELDS: &[F] = fields! { F:
+    /// open (the connection is established) or close.
+    event: Name(EventKind::NAMES) = own(|row| Value::Name(row.kind.name())), show Show::Default;
+    /// When it happened. A filter takes 10:30 (local time today), -5m (relative to now, in a replay to its start),
+    /// 2026-11-22T10:30:00Z.
+    time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
+    /// How long the connection lasted; null while it is open, and if it was older than this program.
+    duration_us: DurationUs = own(|row| Value::number(row.duration_us)), show Show::Default;
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id));
+    /// Protocol.
+    proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Wide;
+    /// Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.
+    family: Name(&["inet", "inet6"]) = own(|row| match row.family {
         10 => Value::Name("inet6"),
         _ => Value::Name("inet"),
-    })
-    .doc("Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.")
-    .show(Show::Wide),
-    F::own("direction", Kind::Name(Direction::NAMES), |row| Value::Name(row.direction.name()))
-        .doc("Who opened the connection: in (the peer), out (we), unknown (older than this program).")
-        .show(Show::Default),
-    F::own("local_addr", Kind::Addr, |row| addr(row.local.addr))
-        .doc("Our address; IPv4-mapped ones as IPv4.")
-        .show(Show::Default),
-    F::own("local_port", Kind::Port, |row| Value::U64(row.local.port.into())).doc("Our port.").show(Show::Default),
-    F::own("peer_addr", Kind::Addr, |row| addr(row.peer.addr)).doc("The other end's address.").show(Show::Default),
-    F::own("peer_port", Kind::Port, |row| Value::U64(row.peer.port.into()))
-        .doc("The other end's port.")
-        .show(Show::Default),
-    F::own("process", Kind::Text, |row| holder(row, |h| Value::Bytes(h.process.as_bytes())))
-        .doc("Name of the process that connected or accepted; at the close, of the one that let go of it last.")
-        .show(Show::Default),
-    F::own("pid", Kind::Id, |row| holder(row, |h| Value::U64(h.pid.into()))).doc("That process.").show(Show::Default),
-    F::joined("cmdline", Kind::Text, LookupId::Cmdlines, pid_key)
-        .doc("Command line of that process, if it still ran when it was looked at."),
-    F::joined("container_pid", Kind::Id, LookupId::ContainerPids, pid_key)
-        .doc("The pid that it has in its innermost pid namespace; null in the host's."),
-    F::own("uid", Kind::Id, |row| Value::number(row.uid)).doc("User id that the process runs as.").show(Show::Wide),
-    F::joined("user", Kind::Text, LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into())))
-        .doc("User that the process runs as.")
-        .show(Show::Wide),
-    F::joined("container", Kind::Text, LookupId::Containers, group_key)
-        .doc("Container of the process (docker, podman, containerd, LXC): its name, else the start of its id."),
-    F::joined("pod", Kind::Text, LookupId::Pods, group_key)
-        .doc("Kubernetes pod of the process as namespace/name; its uid where the name is unknown."),
-    F::joined("unit", Kind::Text, LookupId::Units, group_key).doc("Innermost systemd unit of the process."),
-    F::joined("cgroup", Kind::Text, LookupId::Cgroups, |row| cgroup_id(row).map_or(Key::None, Key::Id))
-        .doc("Path of the process's cgroup (v2)."),
-    F::own("cgroup_id", Kind::Id, |row| Value::number(cgroup_id(row))).doc("Number of that cgroup."),
-    F::own("bytes_in", Kind::Bytes, |row| Value::number(row.bytes_in))
-        .kernel("bytes_received")
-        .doc("Bytes received so far.")
-        .show(Show::Default),
-    F::own("bytes_out", Kind::Bytes, |row| Value::number(row.bytes_out))
-        .kernel("bytes_sent")
-        .doc("Bytes sent so far, retransmitted ones included.")
-        .show(Show::Default),
-    F::own("rtt_us", Kind::DurationUs, |row| Value::number(row.rtt_us))
-        .kernel("srtt_us")
-        .doc("Smoothed round-trip time.")
-        .show(Show::Wide),
-    F::own("retrans_total", Kind::Count, |row| Value::number(row.retrans_total))
-        .kernel("total_retrans")
-        .doc("Segments retransmitted.")
-        .show(Show::Wide),
-    F::own("segs_in", Kind::Count, |row| Value::number(row.segs_in))
-        .kernel("segs_in")
-        .doc("Segments received.")
-        .show(Show::Wide),
-    F::own("segs_out", Kind::Count, |row| Value::number(row.segs_out))
-        .kernel("segs_out")
-        .doc("Segments sent, acknowledgements included.")
-        .show(Show::Wide),
-    F::own("state", Kind::Name(State::NAMES), |row| Value::Name(row.state.name(row.proto)))
-        .doc("The state after opening; the one that the close ended.")
-        .show(Show::Wide),
-    F::own("reason", Kind::Name(Reason::NAMES), |row| row.reason.map_or(Value::Null, |r| Value::Name(r.name())))
-        .doc(
-            "How it ended: fin (both were done), reset (by the peer), abort (reset by us: unread data, no linger, \
-             never accepted), timeout, killed (ss -K), error.",
-        )
-        .show(Show::Wide),
-    F::own("cookie", Kind::Id, |row| if row.cookie == 0 { Value::Null } else { Value::U64(row.cookie) })
-        .kernel("sk_cookie")
-        .doc("Number of the socket that is never used twice: the same at both events, and in `netwren sockets`.")
-        .show(Show::Wide),
-];
+    }), show Show::Wide;
+    /// Who opened the connection: in (the peer), out (we), unknown (older than this program).
+    direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
+    /// Our address; IPv4-mapped ones as IPv4.
+    local_addr: Addr = own(|row| addr(row.local.addr)), show Show::Default;
+    /// Our port.
+    local_port: Port = own(|row| Value::U64(row.local.port.into())), show Show::Default;
+    /// The other end's address.
+    peer_addr: Addr = own(|row| addr(row.peer.addr)), show Show::Default;
+    /// The other end's port.
+    peer_port: Port = own(|row| Value::U64(row.peer.port.into())), show Show::Default;
+    /// Name of the process that connected or accepted; at the close, of the one that let go of it last.
+    process: Text = own(|row| holder(row, |h| Value::Bytes(h.process.as_bytes()))),
+        needs Flow::NEED_OWNERS, show Show::Default;
+    /// That process.
+    pid: Id = own(|row| holder(row, |h| Value::U64(h.pid.into()))), needs Flow::NEED_OWNERS, show Show::Default;
+    /// Command line of that process, if it still ran when it was looked at.
+    cmdline: Text = joined(LookupId::Cmdlines, pid_key);
+    /// The pid that it has in its innermost pid namespace; null in the host's.
+    container_pid: Id = joined(LookupId::ContainerPids, pid_key);
+    /// User id that the process runs as.
+    uid: Id = own(|row| Value::number(row.uid)), show Show::Wide;
+    /// User that the process runs as.
+    user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into()))), show Show::Wide;
+    /// Container of the process (docker, podman, containerd, LXC): its name, else the start of its id.
+    container: Text = joined(LookupId::Containers, group_key);
+    /// Kubernetes pod of the process as namespace/name; its uid where the name is unknown.
+    pod: Text = joined(LookupId::Pods, group_key);
+    /// Innermost systemd unit of the process.
+    unit: Text = joined(LookupId::Units, group_key);
+    /// Path of the process's cgroup (v2).
+    cgroup: Text = joined(LookupId::Cgroups, |row| cgroup_id(row).map_or(Key::None, Key::Id));
+    /// Number of that cgroup.
+    cgroup_id: Id = own(|row| Value::number(cgroup_id(row)));
+    /// Bytes received so far.
+    bytes_in: Bytes = own(|row| Value::number(row.bytes_in)), kernel "bytes_received", show Show::Default;
+    /// Bytes sent so far, retransmitted ones included.
+    bytes_out: Bytes = own(|row| Value::number(row.bytes_out)), kernel "bytes_sent", show Show::Default;
+    /// Smoothed round-trip time.
+    rtt_us: DurationUs = own(|row| Value::number(row.rtt_us)), kernel "srtt_us", show Show::Wide;
+    /// Segments retransmitted.
+    retrans_total: Count = own(|row| Value::number(row.retrans_total)), kernel "total_retrans", show Show::Wide;
+    /// Segments received.
+    segs_in: Count = own(|row| Value::number(row.segs_in)), kernel "segs_in", show Show::Wide;
+    /// Segments sent, acknowledgements included.
+    segs_out: Count = own(|row| Value::number(row.segs_out)), kernel "segs_out", show Show::Wide;
+    /// The state after opening; the one that the close ended.
+    state: Name(State::NAMES) = own(|row| Value::Name(row.state.name(row.proto))), show Show::Wide;
+    /// How it ended: fin (both were done), reset (by the peer), abort (reset by us: unread data, no linger, never
+    /// accepted), timeout, killed (ss -K), error.
+    reason: Name(Reason::NAMES) = own(|row| row.reason.map_or(Value::Null, |r| Value::Name(r.name()))), show Show::Wide;
+    /// Number of the socket that is never used twice: the same at both events, and in `netwren sockets`.
+    cookie: Id = own(|row| if row.cookie == 0 { Value::Null } else { Value::U64(row.cookie) }),
+        kernel "sk_cookie", show Show::Wide;
+};
 
 #[cfg(test)]
 mod tests {

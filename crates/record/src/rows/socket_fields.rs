@@ -3,11 +3,18 @@
 use super::family_extras_fields::{OPTIONS, RARE, RINGS};
 use super::family_fields::{FAMILIES, SCTP, XDP_STATS};
 use super::socket_diff::ROUNDS;
-use super::tcp_info::MEMBERS;
+use super::tcp_info_fields::MEMBERS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
-use crate::{Field, Key, Kind, LookupId, Owner, Proto, Show, State, Timer, Value};
+use crate::table::fields;
+use crate::{Field, Key, LookupId, Owner, Proto, Show, State, Table, Timer, Value, joined};
 
 type F = Field<Sockets>;
+
+impl Table for Sockets {
+    type Row<'b> = Socket<'b>;
+    const NAME: &'static str = "sockets";
+    const FIELDS: &'static [F] = FIELDS;
+}
 
 fn end_addr<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
     if !row.is_inet() || (end.is_none() && row.peer == *end) {
@@ -94,256 +101,149 @@ fn family_name<'r>(family: u8) -> Value<'r> {
     }
 }
 
-const FLAT: &[Field<Sockets>] = &[
-    F::joined("netns", Kind::Text, LookupId::Netns, |row| Key::Id(row.netns_id))
-        .doc("Name of the network namespace; its number where it has none.")
-        .show(Show::Wide),
-    F::own("netns_id", Kind::Id, |row| nonzero(row.netns_id)).doc("Inode of the network namespace."),
-    F::own("proto", Kind::Name(Proto::NAMES), |row| Value::Name(row.proto.name())).doc("Protocol.").show(Show::Default),
-    F::own("family", Kind::Name(FAMILY_NAMES), |row| family_name(row.family))
-        .kernel("idiag_family")
-        .doc("Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.")
-        .show(Show::Wide),
-    F::own("state", Kind::Name(State::NAMES), |row| Value::Name(row.state.name(row.proto)))
-        .kernel("idiag_state")
-        .doc("State, in the kernel's words.")
-        .show(Show::Default),
-    F::own("recv_q", Kind::Bytes, |row| queue(row, false, Some(row.rqueue)))
-        .needs(need::QUEUES)
-        .kernel("idiag_rqueue")
-        .doc("Bytes received that the program has not read.")
-        .show(Show::Default),
-    F::own("send_q", Kind::Bytes, |row| queue(row, false, row.wqueue))
-        .needs(need::QUEUES)
-        .kernel("idiag_wqueue")
-        .doc("Bytes written that the peer has not acknowledged.")
-        .show(Show::Default),
-    F::own("accept_q", Kind::Count, |row| queue(row, true, Some(row.rqueue)))
-        .needs(need::QUEUES)
-        .kernel("idiag_rqueue")
-        .doc("Connections of a listener that wait for accept.")
-        .show(Show::Wide),
-    F::own("accept_q_max", Kind::Count, |row| queue(row, true, row.wqueue))
-        .needs(need::QUEUES | need::ACCEPT_MAX)
-        .kernel("idiag_wqueue")
-        .doc("Backlog limit of a listener.")
-        .show(Show::Wide),
-    F::own("local_addr", Kind::Addr, |row| end_addr(row, &row.local))
-        .kernel("idiag_src")
-        .doc("Our address; IPv4-mapped ones as IPv4.")
-        .show(Show::Default),
-    F::own("local_port", Kind::Port, |row| end_port(row, &row.local))
-        .kernel("idiag_sport")
-        .doc("Our port.")
-        .show(Show::Default),
-    F::joined("autobound", Kind::Bool, LookupId::LocalPorts, autobound)
-        .needs(need::AUTOBOUND | need::UNIX_NAME)
-        .kernel("ip_local_port_range")
-        .doc(
-            "True if the local port lies in the range that the kernel chooses from; of a unix socket, if it has no name of \
-             its own. In a filter the kernel is asked as well whether it chose the port, as ss does.",
-        ),
-    F::own("peer_addr", Kind::Addr, |row| if row.peer.is_none() { Value::Null } else { end_addr(row, &row.peer) })
-        .kernel("idiag_dst")
-        .doc("The other end's address; null while not connected.")
-        .show(Show::Default),
-    F::own("peer_port", Kind::Port, |row| end_port(row, &row.peer))
-        .kernel("idiag_dport")
-        .doc("The other end's port.")
-        .show(Show::Default),
-    F::joined("iface", Kind::Text, LookupId::Ifaces, iface_key)
-        .needs(need::IFACE_MARK)
-        .kernel("idiag_if")
-        .doc("Interface that the socket is bound to.")
-        .show(Show::Wide),
-    F::own("ifindex", Kind::Id, |row| nonzero(row.ifindex.into()))
-        .needs(need::IFACE_MARK)
-        .kernel("idiag_if")
-        .doc("Number of that interface."),
-    F::own("mark", Kind::Hex, |row| nonzero(row.mark.unwrap_or(0).into()))
-        .needs(need::IFACE_MARK | need::MARK)
-        .kernel("INET_DIAG_MARK")
-        .doc("Firewall mark of the socket (needs CAP_NET_ADMIN); null for none.")
-        .show(Show::Wide),
-    F::own("path", Kind::Text, |row| Value::text(row.unix.and_then(|u| u.path)))
-        .needs(need::UNIX_NAME)
-        .kernel("UNIX_DIAG_NAME")
-        .doc("Name of a unix socket; an abstract one starts with a NUL byte.")
-        .show(Show::Wide),
-    F::own("unix_type", Kind::Name(UnixType::NAMES), |row| {
+const FLAT: &[F] = fields! { F:
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| nonzero(row.netns_id));
+    /// Protocol.
+    proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Default;
+    /// Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.
+    family: Name(FAMILY_NAMES) = own(|row| family_name(row.family)), kernel "idiag_family", show Show::Wide;
+    /// State, in the kernel's words.
+    state: Name(State::NAMES) = own(|row| Value::Name(row.state.name(row.proto))),
+        kernel "idiag_state", show Show::Default;
+    /// Bytes received that the program has not read.
+    recv_q: Bytes = own(|row| queue(row, false, Some(row.rqueue))),
+        kernel "idiag_rqueue", needs need::QUEUES, show Show::Default;
+    /// Bytes written that the peer has not acknowledged.
+    send_q: Bytes = own(|row| queue(row, false, row.wqueue)),
+        kernel "idiag_wqueue", needs need::QUEUES, show Show::Default;
+    /// Connections of a listener that wait for accept.
+    accept_q: Count = own(|row| queue(row, true, Some(row.rqueue))),
+        kernel "idiag_rqueue", needs need::QUEUES, show Show::Wide;
+    /// Backlog limit of a listener.
+    accept_q_max: Count = own(|row| queue(row, true, row.wqueue)),
+        kernel "idiag_wqueue", needs need::QUEUES | need::ACCEPT_MAX, show Show::Wide;
+    /// Our address; IPv4-mapped ones as IPv4.
+    local_addr: Addr = own(|row| end_addr(row, &row.local)), kernel "idiag_src", show Show::Default;
+    /// Our port.
+    local_port: Port = own(|row| end_port(row, &row.local)), kernel "idiag_sport", show Show::Default;
+    /// True if the local port lies in the range that the kernel chooses from; of a unix socket, if it has no name of
+    /// its own. In a filter the kernel is asked as well whether it chose the port, as ss does.
+    autobound: Bool = joined(LookupId::LocalPorts, autobound),
+        kernel "ip_local_port_range", needs need::AUTOBOUND | need::UNIX_NAME;
+    /// The other end's address; null while not connected.
+    peer_addr: Addr = own(|row| if row.peer.is_none() { Value::Null } else { end_addr(row, &row.peer) }),
+        kernel "idiag_dst", show Show::Default;
+    /// The other end's port.
+    peer_port: Port = own(|row| end_port(row, &row.peer)), kernel "idiag_dport", show Show::Default;
+    /// Interface that the socket is bound to.
+    iface: Text = joined(LookupId::Ifaces, iface_key), kernel "idiag_if", needs need::IFACE_MARK, show Show::Wide;
+    /// Number of that interface.
+    ifindex: Id = own(|row| nonzero(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK;
+    /// Firewall mark of the socket (needs CAP_NET_ADMIN); null for none.
+    mark: Hex = own(|row| nonzero(row.mark.unwrap_or(0).into())),
+        kernel "INET_DIAG_MARK", needs need::IFACE_MARK | need::MARK, show Show::Wide;
+    /// Name of a unix socket; an abstract one starts with a NUL byte.
+    path: Text = own(|row| Value::text(row.unix.and_then(|u| u.path))),
+        kernel "UNIX_DIAG_NAME", needs need::UNIX_NAME, show Show::Wide;
+    /// Type of a unix socket.
+    unix_type: Name(UnixType::NAMES) = own(|row| {
         row.unix.map_or(Value::Null, |u| Value::Name(u.kind.name()))
-    })
-    .kernel("udiag_type")
-    .doc("Type of a unix socket.")
-    .show(Show::Wide),
-    F::own("peer_inode", Kind::Id, |row| Value::number(row.unix.and_then(|u| u.peer_inode)))
-        .needs(need::UNIX_PEER)
-        .kernel("UNIX_DIAG_PEER")
-        .doc("Inode of the unix socket at the other end.")
-        .show(Show::Wide),
-    F::own("uid", Kind::Id, |row| Value::number(row.uid))
-        .needs(need::UID)
-        .kernel("idiag_uid")
-        .doc("User id that the socket belongs to.")
-        .show(Show::Wide),
-    F::joined("user", Kind::Text, LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into())))
-        .needs(need::UID)
-        .doc("User that the socket belongs to.")
-        .show(Show::Wide),
-    F::own("inode", Kind::Id, |row| nonzero(row.inode.into()))
-        .needs(need::INODE)
-        .kernel("idiag_inode")
-        .doc("Inode of the socket; null for time-wait and orphans.")
-        .show(Show::Wide),
-    F::own("cookie", Kind::Id, |row| nonzero(row.cookie))
-        .needs(need::COOKIE)
-        .kernel("idiag_cookie")
-        .doc("Number of the socket that is never used twice.")
-        .show(Show::Wide),
-    F::own("timer", Kind::Name(Timer::NAMES), |row| {
+    }), kernel "udiag_type", show Show::Wide;
+    /// Inode of the unix socket at the other end.
+    peer_inode: Id = own(|row| Value::number(row.unix.and_then(|u| u.peer_inode))),
+        kernel "UNIX_DIAG_PEER", needs need::UNIX_PEER, show Show::Wide;
+    /// User id that the socket belongs to.
+    uid: Id = own(|row| Value::number(row.uid)), kernel "idiag_uid", needs need::UID, show Show::Wide;
+    /// User that the socket belongs to.
+    user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into()))),
+        needs need::UID, show Show::Wide;
+    /// Inode of the socket; null for time-wait and orphans.
+    inode: Id = own(|row| nonzero(row.inode.into())), kernel "idiag_inode", needs need::INODE, show Show::Wide;
+    /// Number of the socket that is never used twice.
+    cookie: Id = own(|row| nonzero(row.cookie)), kernel "idiag_cookie", needs need::COOKIE, show Show::Wide;
+    /// The timer that runs.
+    timer: Name(Timer::NAMES) = own(|row| {
         if row.timer.0 == 0 { Value::Null } else { Value::Name(row.timer.name()) }
-    })
-    .needs(need::TIMER)
-    .kernel("idiag_timer")
-    .doc("The timer that runs.")
-    .show(Show::Wide),
-    F::own(
-        "timer_ms",
-        Kind::DurationMs,
-        |row| {
+    }), kernel "idiag_timer", needs need::TIMER, show Show::Wide;
+    /// Time until the timer ends.
+    timer_ms: DurationMs = own(|row| {
             if row.timer.0 == 0 { Value::Null } else { Value::U64(row.timer_ms.into()) }
-        },
-    )
-    .needs(need::TIMER)
-    .kernel("idiag_expires")
-    .doc("Time until the timer ends.")
-    .show(Show::Wide),
-    F::own(
-        "timer_retransmits",
-        Kind::Count,
-        |row| {
+        }), kernel "idiag_expires", needs need::TIMER, show Show::Wide;
+    /// Unanswered retransmissions or probes of the running timer; those of the whole connection are `retrans_total`.
+    timer_retransmits: Count = own(|row| {
             if row.is_inet() { Value::U64(row.retrans.into()) } else { Value::Null }
-        },
-    )
-    .needs(need::TIMER)
-    .kernel("idiag_retrans")
-    .doc(
-        "Unanswered retransmissions or probes of the running timer; those of the whole connection are `retrans_total`.",
-    )
-    .show(Show::Wide),
-    F::owners("process", Kind::Text, owners_key, Some(|o| Value::Bytes(o.process.as_bytes())))
-        .needs(need::INODE)
-        .doc("Name of the process that holds the socket, the first one of several.")
-        .show(Show::Default),
-    F::owners("pid", Kind::Id, owners_key, Some(|o| Value::U64(o.pid.into())))
-        .needs(need::INODE)
-        .doc("Process that holds the socket, the first one of several.")
-        .show(Show::Default),
-    F::owners("fd", Kind::Id, owners_key, Some(|o| Value::U64(o.fd.into())))
-        .needs(need::INODE)
-        .doc("File descriptor of the socket in that process.")
-        .show(Show::Wide),
-    F::owners("owners", Kind::Owners, owners_key, None)
-        .needs(need::INODE)
-        .doc("Every holder of the socket: pid, process, fd.")
-        .show(Show::Wide),
-    F::owners_joined("tid", Kind::Id, LookupId::Owners, owners_key, by_descriptor, no_key).needs(need::INODE).doc(
-        "Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own, \
-             which only BPF sees.",
-    ),
-    F::owners_joined("cmdline", Kind::Text, LookupId::Cmdlines, owners_key, by_pid, no_key)
-        .needs(need::INODE)
-        .doc("Command line of that process, its words joined by blanks."),
-    F::owners_joined("container", Kind::Text, LookupId::Containers, owners_key, by_pid, group_key)
-        .needs(need::INODE | need::CGROUP)
-        .doc("Container of that process (docker, podman, containerd, LXC): its name, else the start of its id."),
-    F::owners_joined("pod", Kind::Text, LookupId::Pods, owners_key, by_pid, group_key)
-        .needs(need::INODE | need::CGROUP)
-        .doc("Kubernetes pod of that process as namespace/name; its uid where the name is unknown."),
-    F::owners_joined("unit", Kind::Text, LookupId::Units, owners_key, by_pid, group_key)
-        .needs(need::INODE | need::CGROUP)
-        .doc("Innermost systemd unit of that process."),
-    F::owners_joined("container_pid", Kind::Id, LookupId::ContainerPids, owners_key, by_pid, no_key)
-        .needs(need::INODE)
-        .doc("Number of that process in its own pid namespace; null where that is ours."),
-    F::owners_joined("context", Kind::Text, LookupId::Contexts, owners_key, by_pid, no_key)
-        .needs(need::INODE)
-        .doc("Security context (SELinux, AppArmor) of that process; null where no policy is loaded."),
-    F::joined("cgroup", Kind::Text, LookupId::Cgroups, |row| row.cgroup_id.map_or(Key::None, Key::Id))
-        .needs(need::CGROUP)
-        .kernel("INET_DIAG_CGROUP_ID")
-        .doc("Path of the cgroup (v2) that the socket was made in."),
-    F::own("cgroup_id", Kind::Id, |row| Value::number(row.cgroup_id))
-        .needs(need::CGROUP)
-        .kernel("INET_DIAG_CGROUP_ID")
-        .doc("Number of that cgroup."),
-    F::own("v6only", Kind::Bool, |row| row.v6only.map_or(Value::Null, Value::Bool))
-        .needs(need::V6ONLY)
-        .kernel("INET_DIAG_SKV6ONLY")
-        .doc("True if an IPv6 socket takes no IPv4."),
-    F::own("shutdown", Kind::Name(&["none", "recv", "send", "both"]), |row| match row.shutdown.map(|s| s & 3) {
+        }), kernel "idiag_retrans", needs need::TIMER, show Show::Wide;
+    /// Name of the process that holds the socket, the first one of several.
+    process: Text = owners(owners_key, Some(|o| Value::Bytes(o.process.as_bytes()))),
+        needs need::INODE, show Show::Default;
+    /// Process that holds the socket, the first one of several.
+    pid: Id = owners(owners_key, Some(|o| Value::U64(o.pid.into()))), needs need::INODE, show Show::Default;
+    /// File descriptor of the socket in that process.
+    fd: Id = owners(owners_key, Some(|o| Value::U64(o.fd.into()))), needs need::INODE, show Show::Wide;
+    /// Every holder of the socket: pid, process, fd.
+    owners: Owners = owners(owners_key, None), needs need::INODE, show Show::Wide;
+    /// Thread whose descriptor that is; differs from the process only for a thread with descriptors of its own, which
+    /// only BPF sees.
+    tid: Id = owners_joined(LookupId::Owners, owners_key, by_descriptor, no_key), needs need::INODE;
+    /// Command line of that process, its words joined by blanks.
+    cmdline: Text = owners_joined(LookupId::Cmdlines, owners_key, by_pid, no_key), needs need::INODE;
+    /// Container of that process (docker, podman, containerd, LXC): its name, else the start of its id.
+    container: Text = owners_joined(LookupId::Containers, owners_key, by_pid, group_key),
+        needs need::INODE | need::CGROUP;
+    /// Kubernetes pod of that process as namespace/name; its uid where the name is unknown.
+    pod: Text = owners_joined(LookupId::Pods, owners_key, by_pid, group_key), needs need::INODE | need::CGROUP;
+    /// Innermost systemd unit of that process.
+    unit: Text = owners_joined(LookupId::Units, owners_key, by_pid, group_key), needs need::INODE | need::CGROUP;
+    /// Number of that process in its own pid namespace; null where that is ours.
+    container_pid: Id = owners_joined(LookupId::ContainerPids, owners_key, by_pid, no_key), needs need::INODE;
+    /// Security context (SELinux, AppArmor) of that process; null where no policy is loaded.
+    context: Text = owners_joined(LookupId::Contexts, owners_key, by_pid, no_key), needs need::INODE;
+    /// Path of the cgroup (v2) that the socket was made in.
+    cgroup: Text = joined(LookupId::Cgroups, |row| row.cgroup_id.map_or(Key::None, Key::Id)),
+        kernel "INET_DIAG_CGROUP_ID", needs need::CGROUP;
+    /// Number of that cgroup.
+    cgroup_id: Id = own(|row| Value::number(row.cgroup_id)), kernel "INET_DIAG_CGROUP_ID", needs need::CGROUP;
+    /// True if an IPv6 socket takes no IPv4.
+    v6only: Bool = own(|row| row.v6only.map_or(Value::Null, Value::Bool)),
+        kernel "INET_DIAG_SKV6ONLY", needs need::V6ONLY;
+    /// Directions that were shut down.
+    shutdown: Name(&["none", "recv", "send", "both"]) = own(|row| match row.shutdown.map(|s| s & 3) {
         None => Value::Null,
         Some(0) => Value::Name("none"),
         Some(1) => Value::Name("recv"),
         Some(2) => Value::Name("send"),
         Some(_) => Value::Name("both"),
-    })
-    .needs(need::SHUTDOWN)
-    .kernel("INET_DIAG_SHUTDOWN")
-    .doc("Directions that were shut down."),
-    F::own("congestion", Kind::Text, |row| Value::text(row.cong))
-        .needs(need::CONG)
-        .kernel("INET_DIAG_CONG")
-        .doc("Congestion control."),
-    F::own("tos", Kind::Hex, |row| Value::number(row.tos))
-        .needs(need::TOS)
-        .kernel("INET_DIAG_TOS")
-        .doc("Type of service."),
-    F::own("tclass", Kind::Hex, |row| Value::number(row.tclass))
-        .needs(need::TOS)
-        .kernel("INET_DIAG_TCLASS")
-        .doc("Traffic class (IPv6)."),
-    F::own("class_id", Kind::Id, |row| Value::number(row.class_id))
-        .needs(need::TOS)
-        .kernel("INET_DIAG_CLASS_ID")
-        .doc("net_cls class id or socket priority."),
-    F::own("rmem_alloc", Kind::Bytes, |row| skmem(row, 0))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_RMEM_ALLOC")
-        .doc("Memory of received packets."),
-    F::own("rcvbuf", Kind::Bytes, |row| skmem(row, 1))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_RCVBUF")
-        .doc("Receive buffer limit."),
-    F::own("wmem_alloc", Kind::Bytes, |row| skmem(row, 2))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_WMEM_ALLOC")
-        .doc("Memory of packets handed to the lower layers."),
-    F::own("sndbuf", Kind::Bytes, |row| skmem(row, 3))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_SNDBUF")
-        .doc("Send buffer limit."),
-    F::own("fwd_alloc", Kind::Bytes, |row| skmem(row, 4))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_FWD_ALLOC")
-        .doc("Memory reserved ahead."),
-    F::own("wmem_queued", Kind::Bytes, |row| skmem(row, 5))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_WMEM_QUEUED")
-        .doc("Memory of the send queue."),
-    F::own("optmem", Kind::Bytes, |row| skmem(row, 6))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_OPTMEM")
-        .doc("Memory of socket options."),
-    F::own("backlog_bytes", Kind::Bytes, |row| skmem(row, 7))
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_BACKLOG")
-        .doc("Memory of packets that wait while the socket is locked."),
-    F::own("socket_drops", Kind::Count, drops)
-        .needs(need::SKMEM)
-        .kernel("SK_MEMINFO_DROPS")
-        .doc("Packets dropped at this socket."),
-];
+    }), kernel "INET_DIAG_SHUTDOWN", needs need::SHUTDOWN;
+    /// Congestion control.
+    congestion: Text = own(|row| Value::text(row.cong)), kernel "INET_DIAG_CONG", needs need::CONG;
+    /// Type of service.
+    tos: Hex = own(|row| Value::number(row.tos)), kernel "INET_DIAG_TOS", needs need::TOS;
+    /// Traffic class (IPv6).
+    tclass: Hex = own(|row| Value::number(row.tclass)), kernel "INET_DIAG_TCLASS", needs need::TOS;
+    /// net_cls class id or socket priority.
+    class_id: Id = own(|row| Value::number(row.class_id)), kernel "INET_DIAG_CLASS_ID", needs need::TOS;
+    /// Memory of received packets.
+    rmem_alloc: Bytes = own(|row| skmem(row, 0)), kernel "SK_MEMINFO_RMEM_ALLOC", needs need::SKMEM;
+    /// Receive buffer limit.
+    rcvbuf: Bytes = own(|row| skmem(row, 1)), kernel "SK_MEMINFO_RCVBUF", needs need::SKMEM;
+    /// Memory of packets handed to the lower layers.
+    wmem_alloc: Bytes = own(|row| skmem(row, 2)), kernel "SK_MEMINFO_WMEM_ALLOC", needs need::SKMEM;
+    /// Send buffer limit.
+    sndbuf: Bytes = own(|row| skmem(row, 3)), kernel "SK_MEMINFO_SNDBUF", needs need::SKMEM;
+    /// Memory reserved ahead.
+    fwd_alloc: Bytes = own(|row| skmem(row, 4)), kernel "SK_MEMINFO_FWD_ALLOC", needs need::SKMEM;
+    /// Memory of the send queue.
+    wmem_queued: Bytes = own(|row| skmem(row, 5)), kernel "SK_MEMINFO_WMEM_QUEUED", needs need::SKMEM;
+    /// Memory of socket options.
+    optmem: Bytes = own(|row| skmem(row, 6)), kernel "SK_MEMINFO_OPTMEM", needs need::SKMEM;
+    /// Memory of packets that wait while the socket is locked.
+    backlog_bytes: Bytes = own(|row| skmem(row, 7)), kernel "SK_MEMINFO_BACKLOG", needs need::SKMEM;
+    /// Packets dropped at this socket.
+    socket_drops: Count = own(drops), kernel "SK_MEMINFO_DROPS", needs need::SKMEM;
+};
 
 /// The parts in the order of the schema: the ordinary fields, the members of `tcp_info`, what few sockets have.
 const PARTS: [&[Field<Sockets>]; 9] = [FLAT, MEMBERS, OPTIONS, RARE, RINGS, FAMILIES, SCTP, XDP_STATS, ROUNDS];
@@ -358,30 +258,7 @@ const COUNT: usize = {
 };
 
 /// All of them.
-pub(super) const FIELDS: &[Field<Sockets>] = &joined();
-
-const fn joined() -> [Field<Sockets>; COUNT] {
-    let mut all = [const { F::own("", Kind::Count, |_| Value::Null) }; COUNT];
-    let (mut part, mut i, mut to) = (0, 0, 0);
-    while part < PARTS.len() {
-        if i == PARTS[part].len() {
-            (part, i) = (part + 1, 0);
-            continue;
-        }
-        let from = &PARTS[part][i];
-        all[to] = Field {
-            name: from.name,
-            kind: from.kind,
-            doc: from.doc,
-            kernel: from.kernel,
-            show: from.show,
-            need: from.need,
-            get: from.get,
-        };
-        (i, to) = (i + 1, to + 1);
-    }
-    all
-}
+const FIELDS: &[F] = &joined::<_, COUNT>(&PARTS);
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 //! The table's widths come from all rows, so a row's text is kept until [`LstfTable::write`]: some 50 bytes a flow.
 
 use crate::Out;
+use crate::face::put_quoted;
 use record::rows::{Direction, Flow};
 use record::text::{put_addr, put_face, put_u64};
 use record::{Addr, SinkError};
@@ -36,7 +37,7 @@ const STOP: usize = 8;
 const PIECE: usize = 64 << 10;
 
 /// Lines that follow each other and have a process, or have none.
-struct Run {
+struct LineRun {
     lines: usize,
     processes: bool,
     /// Widest Connections cell.
@@ -49,7 +50,7 @@ pub struct LstfTable<'a> {
     /// Lines with a tab between cells and a newline at the end; neither can stand in a cell.
     pieces: Vec<Vec<u8>>,
     widths: [usize; PADDED],
-    runs: Vec<Run>,
+    runs: Vec<LineRun>,
     cell: Vec<u8>,
 }
 
@@ -120,7 +121,7 @@ impl<'a> LstfTable<'a> {
                 run.lines += 1;
                 run.width = run.width.max(digits);
             }
-            _ => self.runs.push(Run { lines: 1, processes, width: digits }),
+            _ => self.runs.push(LineRun { lines: 1, processes, width: digits }),
         }
         if self.pieces.last().is_some_and(|piece| piece.len() >= PIECE) {
             self.pieces.push(Vec::with_capacity(PIECE + PIECE / 8));
@@ -202,7 +203,7 @@ fn put_port(out: &mut Vec<u8>, port: Option<u16>) {
 /// A process name. lstf reads it by words, so white space comes out as single blanks whatever it was.
 fn put_process(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if !bug_compatible {
-        return put_face(out, name, false);
+        return put_quoted(out, name);
     }
     let mut blank = false;
     for &byte in name {
@@ -449,6 +450,16 @@ mod tests {
              192.0.2.1:80\t\t<--\t192.0.2.2:many\t\t2\n\
              192.0.2.1:80\t\t<--\t192.0.2.2:many\t\t1\t(\"a \x1b b\",pgid=80)\n"
         );
+    }
+
+    #[test]
+    fn issue_10_a_process_name_cannot_end_its_quotation_marks() {
+        let name = [owner(b"x\\\",pgid=1),(\"y", 7)];
+        let flows = [Flow { owners: &name, ..flow(Direction::In, "192.0.2.1:80", "192.0.2.2:many", 3) }];
+        let [right, old] = both(LstfStyle { groups: Some(&|_| 70), ..LstfStyle::default() });
+        let shown = |style| table(style, &flows).rsplit('\t').next().unwrap().to_owned();
+        assert_eq!(shown(right), "(\"x\\\\\\\",pgid=1),(\\\"y\",pgid=70)\n");
+        assert_eq!(shown(old), "(\"x\\\",pgid=1),(\"y\",pgid=70)\n");
     }
 
     #[test]

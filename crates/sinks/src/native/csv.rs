@@ -3,7 +3,7 @@
 //! Text from outside that a spreadsheet would run as a formula gets an apostrophe in front, see [`is_formula`].
 
 use super::cell::{Form, put_owners, put_words};
-use super::{Options, round};
+use super::{FormatOptions, round};
 use crate::Out;
 use record::text::{self, TimestampWriter};
 use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value};
@@ -15,14 +15,14 @@ const LINE_END: &[u8] = b"\r\n";
 /// CSV. Null is the empty field, the empty text is `""`. Text is escaped first, so no field ever holds a line's end.
 pub struct Csv<W> {
     out: Out<W>,
-    options: Options,
+    options: FormatOptions,
     forms: Vec<Form>,
     timestamps: TimestampWriter,
 }
 
 impl<W: Write> Csv<W> {
     /// CSV into `out`.
-    pub fn new(out: Out<W>, options: Options) -> Csv<W> {
+    pub fn new(out: Out<W>, options: FormatOptions) -> Csv<W> {
         Csv { out, options, forms: Vec::new(), timestamps: TimestampWriter::new() }
     }
 

@@ -1,6 +1,6 @@
 //! JSON: one object a line.
 
-use super::Options;
+use super::FormatOptions;
 use super::value::{put_endpoint, put_string, put_thousandths, put_value, put_word};
 use crate::Out;
 use record::text::Line;
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// The accounting is the last object of a round if it was asked for or something was lost.
 pub struct Json<W> {
     out: Out<W>,
-    options: Options,
+    options: FormatOptions,
     /// All keys behind one another, each with its punctuation and `null`: `{"proto":null`, then `,"state":null`.
     keys: Vec<u8>,
     /// Where each key ends in `keys`, with the `null` behind it.
@@ -23,7 +23,7 @@ pub struct Json<W> {
 
 impl<W: Write> Json<W> {
     /// JSON into `out`.
-    pub fn new(out: Out<W>, options: Options) -> Json<W> {
+    pub fn new(out: Out<W>, options: FormatOptions) -> Json<W> {
         Json { out, options, keys: Vec::new(), ends: Vec::new(), line: Line::new() }
     }
 
@@ -188,11 +188,11 @@ fn put_accounting(buf: &mut Vec<u8>, totals: &Accounting, cpu_us: Option<u64>) {
         buf.push(b'}');
     }
     buf.extend_from_slice(b"],\"via\":[");
-    for (i, door) in totals.via.iter().enumerate() {
+    for (i, backend) in totals.via.iter().enumerate() {
         if i > 0 {
             buf.push(b',');
         }
-        put_word(buf, door);
+        put_word(buf, backend);
     }
     buf.extend_from_slice(b"],\"cpu_ms\":");
     match cpu_us {

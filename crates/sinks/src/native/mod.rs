@@ -16,7 +16,7 @@ pub use text::Text;
 
 /// What the caller decides about a native format. What a format has no use for, it ignores.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct FormatOptions {
     /// False drops the header line of text, table and CSV (`-H`).
     pub header: bool,
     /// True colours the table.
@@ -29,14 +29,14 @@ pub struct Options {
     pub cpu_us: Option<fn() -> u64>,
 }
 
-impl Default for Options {
+impl Default for FormatOptions {
     /// A header, no colour, no words, no accounting.
-    fn default() -> Options {
-        Options { header: true, color: false, null_words: &[], stats: false, cpu_us: None }
+    fn default() -> FormatOptions {
+        FormatOptions { header: true, color: false, null_words: &[], stats: false, cpu_us: None }
     }
 }
 
-impl Options {
+impl FormatOptions {
     /// The word for null in the column called `name`.
     fn null_word(&self, name: &str) -> &'static str {
         self.null_words.iter().find(|(column, _)| *column == name).map_or("-", |(_, word)| word)

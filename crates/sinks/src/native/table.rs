@@ -2,7 +2,7 @@
 
 use super::cell::Form;
 use super::paint::{Palette, Tone};
-use super::{Options, round};
+use super::{FormatOptions, round};
 use crate::Out;
 use record::{Accounting, Column, Columns, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
@@ -19,7 +19,7 @@ const GAP: usize = 2;
 /// right. Nothing is cut. Rows after the sample are written as they come. A flush ends the sample early.
 pub struct TableWriter<W> {
     out: Out<W>,
-    options: Options,
+    options: FormatOptions,
     palette: Palette,
     headings: Vec<Box<str>>,
     lanes: Vec<Lane>,
@@ -47,7 +47,7 @@ struct Cut {
 
 impl<W: Write> TableWriter<W> {
     /// A table into `out`.
-    pub fn new(out: Out<W>, options: Options) -> TableWriter<W> {
+    pub fn new(out: Out<W>, options: FormatOptions) -> TableWriter<W> {
         TableWriter {
             out,
             options,

@@ -1,7 +1,7 @@
 //! Text for pipes: a header line, then cells between tabs. The contract that scripts rely on.
 
 use super::cell::Form;
-use super::{Options, round};
+use super::{FormatOptions, round};
 use crate::Out;
 use record::text::Line;
 use record::{Accounting, Columns, Hole, Next, Rendered, Round, Sink, SinkError, Value};
@@ -11,14 +11,14 @@ use std::ops::Range;
 /// Tab-separated text: nothing padded, nothing shortened, `-` for null, everything from outside escaped.
 pub struct Text<W> {
     out: Out<W>,
-    options: Options,
+    options: FormatOptions,
     forms: Vec<Form>,
     line: Line,
 }
 
 impl<W: Write> Text<W> {
     /// Text into `out`.
-    pub fn new(out: Out<W>, options: Options) -> Text<W> {
+    pub fn new(out: Out<W>, options: FormatOptions) -> Text<W> {
         Text { out, options, forms: Vec::new(), line: Line::new() }
     }
 

@@ -6,7 +6,7 @@ use record::rows::{Sockets, need};
 use record::{Demand, Each, Proto, RowCache, RowStats, SourceError, SourceFault, State};
 use sys::{Errno, NetnsTarget, WalkError};
 
-use super::{AllNetnsSockets, Rest, Round};
+use super::{AllNetnsSockets, EachNetns, Round};
 use crate::backends::bpf::cache::{WalkRequest, WalkScope};
 use crate::backends::bpf::rows::part;
 use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
@@ -141,7 +141,7 @@ impl AllNetnsSockets<'_> {
     pub(super) fn without_a_way(
         &self,
         way: &NetnsTarget<'_>,
-        rest: &Rest<'_>,
+        rest: &EachNetns<'_>,
         options: &Options,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,

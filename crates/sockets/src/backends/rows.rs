@@ -99,10 +99,11 @@ impl RowOutput<'_, '_> {
     /// kernel keeps them in two lists (net/netlink/diag.c, 6.18): such a pair is no sign of a table that changed.
     #[cold]
     fn leaves_out_duplicate(&mut self, proto: Proto) -> bool {
-        if proto == Proto::Netlink {
-            return !self.as_sent;
+        match proto {
+            Proto::Netlink if self.as_sent => return false,
+            Proto::Netlink => self.stats.repeated(),
+            _ => self.stats.duplicate(),
         }
-        self.stats.duplicate();
         true
     }
 

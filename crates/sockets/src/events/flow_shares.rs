@@ -28,11 +28,8 @@ impl FlowTable {
     /// The sums of the flow that an event belongs to, or of the account that has no share left for it.
     pub(super) fn sums_of(&mut self, event: &SocketEvent) -> &mut Sums {
         let mut key = key_of(event);
-        if self.sums.len() >= FREE
-            && !self.sums.contains_key(&key)
-            && let Some(account) = self.full_account(event, &key)
-        {
-            key = account;
+        if self.sums.len() >= FREE && !self.sums.contains_key(&key) {
+            key = self.full_account(event, &key).unwrap_or(key);
         }
         self.sums.entry(key).or_default()
     }

@@ -97,8 +97,7 @@ impl<'h> FlowSums<'h> {
         let Some(block) = blocks.next().map_err(error_of)? else { return Ok(StreamState::Ended) };
         self.stats.used(BPF);
         let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEAD)) else {
-            self.stats.arrived(1);
-            self.stats.failed(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
+            self.stats.undecoded(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
             return Ok(StreamState::Open);
         };
         *last = head;
@@ -175,11 +174,11 @@ fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Bloc
 
 impl Stream<FlowEvents> for FlowSums<'_> {
     fn offer(&self, _: &Demand<FlowEvents>) -> Offer {
-        let (door, line) = match &self.backend {
+        let (backend, line) = match &self.backend {
             Backend::Kernel { .. } => (BPF, "flows by bpf: added up in the kernel, read every interval"),
             Backend::Events(_) => (Via::Netlink.name(), "flows by netlink: closings as reported, openings by polling"),
         };
-        Offer { door, explain: vec![line.into()], ..Offer::default() }
+        Offer { backend, explain: vec![line.into()], ..Offer::default() }
     }
 
     fn next(&mut self, _: &Demand<FlowEvents>, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {

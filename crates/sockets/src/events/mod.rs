@@ -104,7 +104,7 @@ impl<'h> LiveConnections<'h> {
     }
 
     /// True if processes are reported with their connections.
-    pub fn knows_owners(&self) -> bool {
+    pub fn reports_processes(&self) -> bool {
         matches!(self.backend, Backend::BpfEvents(_))
     }
 
@@ -153,8 +153,8 @@ fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
 
 /// What the accept hooks do to others. A link on a cgroup is always attached with BPF_F_ALLOW_MULTI
 /// (kernel/bpf/cgroup.c), and a cgroup that has one takes no program without that flag.
-const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from attaching \
-                             there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
+const HOOKS_EXCLUDE: &str = "the accept hooks (getpeername4 and 6 of the root cgroup) keep other programs from \
+                             attaching there without BPF_F_ALLOW_MULTI while it runs: --no-hooks leaves them out";
 
 /// The footer's sentence where hooks would have shown more.
 const NAMELESS: &str = "a connection that came in is shown without the process that accepted it: --no-hooks leaves out \
@@ -192,7 +192,7 @@ fn shut_out(cause: Cause) -> SourceError {
 
 impl Stream<SocketEvents> for LiveConnections<'_> {
     fn offer(&self, _: &Demand<SocketEvents>) -> Offer {
-        let (door, line) = match &self.backend {
+        let (backend, line) = match &self.backend {
             Backend::BpfEvents(_) => {
                 (BPF, "connections by bpf: every change of state, owners from connect, accept, close")
             }
@@ -200,7 +200,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
                 (Via::Netlink.name(), "connections by netlink: closings as reported, openings by polling")
             }
         };
-        Offer { door, explain: vec![line.into()], ..Offer::default() }
+        Offer { backend, explain: vec![line.into()], ..Offer::default() }
     }
 
     fn next(
@@ -221,10 +221,14 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
     }
 
     fn close(&mut self) -> Accounting {
-        let mut stats = match &mut self.backend {
-            Backend::BpfEvents(told) => told.close(),
-            Backend::NetlinkEvents(polled) => polled.close(),
+        let (waiting, mut stats) = match &mut self.backend {
+            Backend::BpfEvents(told) => (told.waiting(), told.close()),
+            Backend::NetlinkEvents(polled) => (0, polled.close()),
         };
+        if waiting > 0 {
+            // They may have been accepted: what would have told that is not there.
+            self.left_out.iter().for_each(|words| stats.add_reason(0, words.clone()));
+        }
         if let Some(nameless) = self.nameless.filter(|&nameless| nameless > 0) {
             stats.incomplete = true;
             stats.add_reason(nameless, NAMELESS);

@@ -170,7 +170,8 @@ proptest! {
 
     /// The kernel's part never loses a row, and what is called exact needs no second look.
     #[test]
-    fn the_split_is_the_filter(conjuncts in prop::collection::vec(expr(), 0..4), rows in prop::collection::vec(any_row(), 1..20), marks: bool) {
+    fn the_split_is_the_filter(conjuncts in prop::collection::vec(expr(), 0..4),
+        rows in prop::collection::vec(any_row(), 1..20), marks: bool) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks }, &|_| true);
         prop_assert_eq!(split.pushed.len(), conjuncts.len());
         // A closed TCP socket is in no table of the kernel: the mask counts on it.
@@ -194,7 +195,8 @@ proptest! {
         let bare = |table: &TableFilter| *table == TableFilter::all(row.proto, table.families);
         prop_assert!(table.is_none_or(bare));
         let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != Push::Exact);
-        prop_assert_eq!(sent && engines.clone().all(|(part, _)| engine(part, &row)), conjuncts.iter().all(|part| engine(part, &row)));
+        prop_assert_eq!(sent && engines.clone().all(|(part, _)| engine(part, &row)),
+            conjuncts.iter().all(|part| engine(part, &row)));
     }
 }
 

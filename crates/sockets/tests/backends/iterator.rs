@@ -45,14 +45,14 @@ fn root_it_is_chosen_by_size() {
     let lab = Lab::new("iteratorsize");
     let _ = lab.connect_v4(10);
     lab.inside(|| {
-        for (from, door) in [(5, "bpf"), (5_000, "netlink")] {
+        for (from, backend) in [(5, "bpf"), (5_000, "netlink")] {
             let (host, cache) = (Host::live(), BackendCache::without_walk());
             let options = Options { walk_from: Some(from), ..tcp(None) };
             let (rows, stats) = read_with_cache(&host, &cache, options.clone(), &demand(0, Vec::new()));
-            assert_eq!((rows.len(), &stats.via[..]), (21, &[door][..]), "{stats:?}");
+            assert_eq!((rows.len(), &stats.via[..]), (21, &[backend][..]), "{stats:?}");
             let explain =
                 SocketSource::new(&host, options).with_cache(&cache).prepare(&demand(0, Vec::new())).offer().explain;
-            assert!(explain[0].starts_with(&format!("tcp sockets by {door} (")), "{explain:?}");
+            assert!(explain[0].starts_with(&format!("tcp sockets by {backend} (")), "{explain:?}");
         }
         // What was measured says netlink for so few.
         let (_, stats) =

@@ -40,13 +40,14 @@ def queue():
     c = tcp(); c.connect(("127.0.0.1", 7108)); c.send(b"x" * 1000); keep.append(l.accept()[0])
 def keepalive():
     l = tcp(); l.bind(("127.0.0.1", 7109)); l.listen(1)
-    c = tcp(); c.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1); c.connect(("127.0.0.1", 7109)); keep.append(l.accept()[0])
+    c = tcp(); c.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1); c.connect(("127.0.0.1", 7109))
+    keep.append(l.accept()[0])
 def seqpacket():
     l = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); keep.append(l); l.bind("\0odd-seq"); l.listen(9)
     for _ in range(2):
         c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); keep.append(c); c.connect("\0odd-seq")
-for name, how in [(f.__name__, f) for f in (mark, device, v6only, request, tos, md5sig, mptcp, queue, keepalive, seqpacket)]:
-    make(name, how)
+for f in (mark, device, v6only, request, tos, md5sig, mptcp, queue, keepalive, seqpacket):
+    make(f.__name__, f)
 with open(sys.argv[1] + ".part", "w") as f: f.write(" ".join(made))
 import os; os.rename(sys.argv[1] + ".part", sys.argv[1])
 signal.pause()

@@ -57,7 +57,7 @@ pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
     }
     // Private: the kernel refuses to share it (kernel/bpf/sysfs_btf.c), and nobody writes anyway.
     let start = map(&fd, bytes, 0, libc::PROT_READ, libc::MAP_PRIVATE).map_err(failed)?;
-    crate::cost::count_read(bytes);
+    crate::syscall::count_read(bytes);
     Ok(Mapped { start, bytes })
 }
 

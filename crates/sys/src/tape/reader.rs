@@ -6,11 +6,11 @@ use std::path::Path;
 use super::error::{Integrity, TapeError};
 use super::frame::{BLOCK_MAX, FrameKind, PAYLOAD_MAX, Parts};
 use super::index::{self, Frame, FrameId, Header, Index, Stream};
+use crate::blocks::Blocks;
 use crate::clock::WallTime;
 use crate::errno::{Errno, SysError, escaped};
 use crate::fd::Fd;
 use crate::fs;
-use crate::host::Blocks;
 
 /// A checked recording.
 #[derive(Debug)]

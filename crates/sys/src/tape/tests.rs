@@ -1,9 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::blocks::Blocks;
 use crate::errno::{Errno, SysError};
 use crate::fault::{Fault, arm, disarm_all};
-use crate::host::{Blocks, Host, Mode};
+use crate::host::{Host, Mode};
 use crate::tape::{Integrity, TapeError};
 
 /// Blocks from a list, with an error behind them if there is one.
@@ -478,7 +480,11 @@ fn issue_10_only_a_file_of_our_own_is_written() {
     // A file of our own that others could read is closed to them before anything is in it.
     std::fs::write(at("ours"), b"old").unwrap();
     std::fs::set_permissions(at("ours"), PermissionsExt::from_mode(0o666)).unwrap();
+    let mut held = std::fs::OpenOptions::new().read(true).write(true).open(at("ours")).unwrap();
     sample(&at("ours"));
+    // Who has it open neither reads nor changes what is recorded.
+    held.write_all(b"forged").unwrap();
+    assert_eq!(held.metadata().unwrap().len(), 6);
     assert_eq!(std::fs::metadata(at("ours")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(Host::replaying(&at("ours")).unwrap().integrity(), Integrity::Whole);
 }

@@ -2,7 +2,7 @@
 
 use super::super::follow::{self, StreamNotes};
 use super::super::plan::of_request;
-use super::holders::HoldersNow;
+use super::owner_readings::SessionReadings;
 use crate::command::{Command, ParsedWords, TableEntry};
 use crate::exit::Exit;
 use crate::flags::defs::Scope;
@@ -13,7 +13,8 @@ use crate::session::Session;
 use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, Found, NatEventStream};
 use engine::{Plan, RunError};
 use host::Namespaces;
-use record::rows::{NatEventKind, NatEvents};
+use owners::OwnedEvents;
+use record::rows::{NatEventKind, NatEvents, nat_need};
 use sys::Host;
 
 /// The registry's entry.
@@ -96,12 +97,17 @@ fn bytes(text: &str) -> Result<u32, String> {
 }
 
 fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
+    let has_owners = plan.demand().need & nat_need::OWNERS != 0;
     follow::run(&events.request, plan, |session, then| {
         let stop = || follow::is_over(session);
-        let follow = place_of(events, session, &stop);
+        let follow = FollowNat { always_new: has_owners, ..place_of(events, session, &stop) };
         let mut stream = NatEventStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
         let words = StreamNotes { caveat: stream.caveat(), cost: stream.shut().map(not_by_bpf).into_iter().collect() };
-        then(&mut stream, words)
+        if !has_owners {
+            return then(&mut stream, words);
+        }
+        let shows = [NatEventKind::New, NatEventKind::Destroy].map(|kind| stream.shows(kind));
+        then(&mut OwnedEvents::new(&mut stream, SessionReadings::new(session), shows), words)
     })
 }
 
@@ -118,7 +124,7 @@ fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> boo
         netns_id: own,
         find: everywhere.then(finder),
         resync: events.resync.then(|| if everywhere { finder() } else { alone(own) }),
-        holders: Some(Box::new(HoldersNow::new(session))),
+        always_new: false,
         stop,
     }
 }

@@ -4,7 +4,8 @@ use super::super::plan::{PlanError, of_request};
 use super::super::saved;
 use super::super::source_provider::SourceProvider;
 use super::super::table;
-use super::owners::{SocketIndex, WithOwners};
+use super::owner_readings::read_sockets;
+use super::uncounted;
 use crate::asked::Asked;
 use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
 use crate::exit::Exit;
@@ -14,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::{AllNetnsConntrack, ConntrackSource, CtTable, Options, Via};
 use engine::Plan;
+use owners::{OwnedEntries, OwnerResolver};
 use record::rows::{Nat, nat_need};
 use record::{Accounting, LookupId, Lookups, Source};
 use std::hash::RandomState;
@@ -68,7 +70,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let (mut notes, demand) = (Accounting::default(), saved::every_field::<Nat>(nat_need::EXPIRED));
     let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
         // Their owners are found from the sockets of the recording.
-        let reading = EntryProvider { via: None, table, owners: false, secret: RandomState::new() };
+        let reading = EntryProvider { via: None, table, owners: false, named: 0, secret: RandomState::new() };
         reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &demand, stats))
     });
     stats.add(&notes);
@@ -79,7 +81,13 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
 pub(super) fn prepare(request: &Request, table: CtTable) -> Result<(Plan<Nat>, EntryProvider), PlanError> {
     let plan = of_request::<Nat>(request)?;
     let owners = plan.demand().need & nat_need::OWNERS != 0;
-    Ok((plan, EntryProvider { via: request.via, table, owners, secret: RandomState::new() }))
+    let named = plan.named_need();
+    Ok((plan, EntryProvider { via: request.via, table, owners, named, secret: RandomState::new() }))
+}
+
+/// The `need` bits that a recording holds: of owners, which no interface of the table tells, those that were asked for.
+fn recorded_bits(interface: &str, demanded: u64) -> u64 {
+    conntrack::recorded_bits(interface, demanded) & (demanded | !nat_need::OWNERS)
 }
 
 /// How entries are read.
@@ -88,6 +96,8 @@ pub(super) struct EntryProvider {
     pub(super) table: CtTable,
     /// Whether somebody asks for the processes at the local end.
     pub(super) owners: bool,
+    /// The `need` bits of the fields that the request names.
+    pub(super) named: u64,
     /// Of the sums that tell whether owners are the same as in the round before.
     pub(super) secret: RandomState,
 }
@@ -108,6 +118,7 @@ impl SourceProvider<Nat> for EntryProvider {
         stats: &mut Accounting,
         then: impl FnOnce(&dyn Source<Nat>) -> R,
     ) -> R {
+        uncounted::add_reasons(session, self.named, stats);
         let options = Options { via: self.via, table: self.table, ..Options::new(session.netns_id()) };
         let namespaces = session.namespaces();
         let (one, every);
@@ -127,17 +138,16 @@ impl SourceProvider<Nat> for EntryProvider {
             Mode::Live => source,
             _ => {
                 // In several namespaces each table may be read by another interface: it holds what is demanded.
-                let held = if namespaces.is_some() { |_: &str, demanded| demanded } else { conntrack::recorded_bits };
+                let held = if namespaces.is_some() { |_: &str, demanded| demanded } else { recorded_bits };
                 asked = Asked::new(source, session.host(), held);
                 &asked
             }
         };
         // Without lookups (`--explain`) no socket is read.
-        if !(self.owners && lookups.has(LookupId::Owners)) {
-            return then(source);
-        }
-        let index = SocketIndex::read(session, stats);
-        then(&WithOwners::new(source, &index, lookups, &self.secret, session.namespaces().is_none()))
+        let resolver = OwnerResolver::new(&lookups).filter(|_| self.owners);
+        let Some(resolver) = resolver else { return then(source) };
+        let sockets = &read_sockets(session, stats);
+        then(&OwnedEntries { source, sockets, resolver, secret: &self.secret, own_ports: conntrack::own_ports })
     }
 }
 

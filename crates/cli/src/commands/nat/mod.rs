@@ -3,15 +3,14 @@
 pub(crate) mod advise;
 pub(crate) mod delete;
 pub(crate) mod events;
-mod holders;
 pub(crate) mod list;
-mod owner_checksum;
-mod owners;
+mod owner_readings;
 mod port_use;
 mod snat_rules;
 pub(crate) mod stateless;
 pub(crate) mod stats;
 pub(crate) mod top;
+mod uncounted;
 
 /// Groups that `nat top` shows unless `--limit` says how many.
 const LIMIT: u64 = 10;

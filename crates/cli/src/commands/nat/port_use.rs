@@ -4,6 +4,7 @@
 //! The groups are the engine's: entries by address and far end, of which each has a port of its own. The range comes
 //! from the rules (`snat_rules`); which rule made an entry nobody tells, so it is the smallest range that fits.
 
+use super::super::plan::bind;
 use super::super::table;
 use super::LIMIT;
 use super::list::prepare;
@@ -14,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::session::Session;
 use conntrack::CtTable;
 use doctor::nat::range_of;
-use record::rows::SnatRule;
+use record::rows::{Nat, SnatRule};
 use record::{Accounting, Addr, Column, Columns, Kind, Next, OwnedValue, Round, Sink, SinkError, Value};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -34,14 +35,15 @@ const HIGHEST_COLUMN: &str = "max_reply_dport";
 /// Runs the command.
 pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
     // What is wrong with the user's own words is told before ours are added.
-    if let Err(error) = engine::filter::parse(&request.shown.filter) {
+    let own = engine::filter::parse(&request.shown.filter).and_then(|own| bind::<Nat>(&request, &own));
+    if let Err(error) = own {
         return Outcome::because(Exit::Usage, error);
     }
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     add_words(&mut request);
     let is_sorted = request.shown.sort.is_some();
     match prepare(&request, table) {
-        Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
+        Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |session, sink, rounds| {
             let mut ports = PortUse::new(session, sink, limit, is_sorted);
             let mut run = rounds(&mut ports)?;
             if ports.cut > 0 {
@@ -68,7 +70,7 @@ fn add_words(request: &mut Request) {
 }
 
 /// What names a group from round to round.
-type Group = (u64, &'static str, Addr, (Addr, Option<u16>));
+type GroupKey = (u64, &'static str, Addr, (Addr, Option<u16>));
 
 /// A group as it will be shown.
 struct Shown {
@@ -100,8 +102,8 @@ struct PortUse<'s> {
     rules: BTreeMap<u64, Option<Vec<SnatRule>>>,
     reader: SnatRules,
     /// Ports in use in the round before, and when that was, in nanoseconds. Empty unless there are rounds.
-    before: (HashMap<Group, u64>, u64),
-    now: (HashMap<Group, u64>, u64),
+    before: (HashMap<GroupKey, u64>, u64),
+    now: (HashMap<GroupKey, u64>, u64),
     is_repeated: bool,
     held: Vec<Shown>,
     /// Groups that are not shown.
@@ -124,7 +126,7 @@ impl<'s> PortUse<'s> {
     }
 
     /// Seconds until all ports are in use, if it goes on as since the round before.
-    fn full_in_s(&mut self, group: Group, used: u64, ports: Option<u64>) -> Value<'static> {
+    fn full_in_s(&mut self, group: GroupKey, used: u64, ports: Option<u64>) -> Value<'static> {
         self.now.0.insert(group, used);
         let interval_ns = self.now.1.checked_sub(self.before.1).filter(|interval| *interval > 0);
         let forecast = || {

@@ -118,7 +118,7 @@ fn verify_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
 }
 
 fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {
-    let session = match Session::open(SessionTarget { netns: words.value("netns"), ..SessionTarget::default() }) {
+    let session = match Session::open(SessionTarget { netns: words.text("netns"), ..SessionTarget::default() }) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
@@ -225,8 +225,8 @@ fn put_in_place(session: &Session, plan: &Plan, probe: Duration, no_undo: bool) 
         return if no_undo { kept(messages) } else { taken_back(before.as_deref(), messages) };
     }
     messages.push(format!(
-        "applied as table {TABLE} until the next boot; {}`netwren nat stateless verify` tells whether both directions are \
-         hit, `netwren nat stateless plan --undo --yes` takes the rules away",
+        "applied as table {TABLE} until the next boot; {}`netwren nat stateless verify` tells whether both directions \
+         are hit, `netwren nat stateless plan --undo --yes` takes the rules away",
         probed(&moved, probe)
     ));
     Outcome { exit: Exit::Ok, messages }
@@ -493,7 +493,8 @@ table inet netwren_stateless {
         assert!(hits[0].both() && !hits[1].both());
         assert_eq!(
             render(&hits[..1], true),
-            "{\"port\":\"tcp_8080\",\"packets_in\":12,\"bytes_in\":840,\"packets_out\":9,\"bytes_out\":700,\"both\":true}\n"
+            "{\"port\":\"tcp_8080\",\"packets_in\":12,\"bytes_in\":840,\"packets_out\":9,\"bytes_out\":700,\
+             \"both\":true}\n"
         );
         assert!(read_counters("counter\ncounter {\npackets x bytes y\n").is_empty());
     }

@@ -67,7 +67,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     // The share is of everything, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     Ok(match prepare(&request, table_of(words)) {
-        Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |_, sink, rounds| {
+        Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |_, sink, rounds| {
             let mut share = Share { inner: sink, keys, limit, total: 0, held: Vec::new(), cut: 0 };
             let mut run = rounds(&mut share)?;
             if share.cut > 0 {
@@ -83,25 +83,39 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 fn asked(words: &ParsedWords<'_>) -> Result<(Request, Option<String>), String> {
     let words_of_filter = words.values("filter");
     let is_of_ports = words_of_filter.first() == Some(&port_use::WORD);
-    let (by, taken) = if is_of_ports { (String::new(), 1) } else { fields(&words_of_filter) };
+    let (by, taken) = if is_of_ports { (String::new(), 1) } else { fields(&words_of_filter)? };
     let filter = words_of_filter.get(taken..).unwrap_or_default();
     let request = Request::grouped_by(words, Some(by.clone()), filter)?;
     Ok((request, (!is_of_ports).then_some(by)))
 }
 
-/// The fields and how many words named them: one if the first word is a list of fields; by source otherwise.
-fn fields(words: &[&str]) -> (String, usize) {
+/// The fields and how many words named them: one if the first word is a list of fields; by source otherwise. A list
+/// with a name that no field has is an error.
+fn fields(words: &[&str]) -> Result<(String, usize), String> {
     let word = |place: usize| words.get(place).copied().unwrap_or("");
     let name = |word: &str| {
         let alias = ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, field)| *field);
         alias.or_else(|| field_index::<Nat>(word).and(Some(word))).map(str::to_owned)
     };
-    let named: Option<Vec<String>> = word(0).split(',').map(name).collect();
-    match named {
-        // `state = established` is a filter, not the field.
-        Some(fields) if !is_operator(word(1)) => (fields.join(","), 1),
-        _ => ("orig_src".to_owned(), 0),
+    // `state = established` is a filter, not the field.
+    if !is_list(word(0)) || is_operator(word(1)) {
+        return Ok(("orig_src".to_owned(), 0));
     }
+    let named = word(0).split(',').map(|word| name(word).ok_or(word)).collect::<Result<Vec<String>, &str>>();
+    match named {
+        Ok(fields) => Ok((fields.join(","), 1)),
+        Err(unknown) => Err(format!(
+            "`{unknown}` is no field that entries could be counted by; `netwren nat --columns help` lists them, and \
+             {} is what source NAT uses",
+            port_use::WORD
+        )),
+    }
+}
+
+/// True for names with commas between them, which no filter begins with unless an operator follows.
+fn is_list(word: &str) -> bool {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    word != "not" && word.split(',').all(is_name)
 }
 
 fn is_operator(word: &str) -> bool {
@@ -181,7 +195,7 @@ mod tests {
     use crate::flags::parser;
 
     fn of(line: &str) -> (String, usize) {
-        fields(&line.split_whitespace().collect::<Vec<_>>())
+        fields(&line.split_whitespace().collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -193,8 +207,17 @@ mod tests {
         assert_eq!(of("client = 10.0.0.1"), ("orig_src".into(), 0));
         assert_eq!(of("state = established"), ("orig_src".into(), 0));
         assert_eq!(of("state in (established)"), ("orig_src".into(), 0));
-        assert_eq!(of("state,nonsense"), ("orig_src".into(), 0));
+        assert_eq!(of("not state = established"), ("orig_src".into(), 0));
         assert!(ALIASES.iter().all(|(_, field)| field_index::<Nat>(field).is_some()));
+    }
+
+    #[test]
+    fn issue_10_a_name_that_no_field_has_is_said() {
+        for (words, unknown) in [(&["state,nonsense"][..], "nonsense"), (&["procces", "nat = dnat"], "procces")] {
+            let said = fields(words).unwrap_err();
+            assert!(said.starts_with(&format!("`{unknown}` is no field that entries could be counted by")), "{said}");
+        }
+        assert_eq!(fields(&["nonsense = 3"]), Ok(("orig_src".into(), 0)), "the filter's error");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) fn execute(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         Some(command) => match command {
             Command::Help => usage::print(run.session, line).map(|()| 0),
             Command::Version => usage::version().map(|()| 0),
-            Command::List => table::entries(run, line),
+            Command::List => table::list(run, line),
             Command::ExpList => table::expectations(run, line),
             Command::Create | Command::Add => edit::create(run, line),
             Command::Update => edit::update(run, line),

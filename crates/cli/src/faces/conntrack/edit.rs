@@ -1,5 +1,6 @@
 //! Commands that change the table, and those about one entry.
 
+use super::entries;
 use super::filter::Filter;
 use super::options::{Command, given};
 use super::parse::Line;
@@ -8,13 +9,13 @@ use super::stop::{Stop, head, warn};
 use super::table::wrote;
 use super::want::{Side, Want, inverse};
 use super::words::output;
+use conntrack::CtTable;
 use conntrack::change::{Given, GivenExpectation, Rewrite, Target};
-use conntrack::{CtTable, dump_entries};
+use engine::Disposition;
 use netlink::DumpError;
 use record::SinkError;
-use record::rows::{Conntrack, CtState, CtTuple, ip_proto};
-use sinks::face::conntrack::{Change, Options};
-use std::ops::ControlFlow;
+use record::rows::{Conntrack, CtState, CtTuple, ip_proto, nat_need as need};
+use sinks::face::conntrack::{Change, EntryOptions};
 use sys::Errno;
 
 /// IP_CT_TCP_FLAG_SACK_PERM and IP_CT_TCP_FLAG_BE_LIBERAL (nf_conntrack_tcp.h): a made entry knows no window.
@@ -247,7 +248,7 @@ fn each_row(
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
     // What is deleted the tool shows without labels.
     let labels = is_update && line.labels.is_some();
-    let options = Options { bare: true, ..form(line) };
+    let options = EntryOptions { bare: true, ..form(line) };
     let mut writer = run.writer(options, &clock, labels.then_some(&names));
     let mut asked = filter.by_kernel();
     if is_update {
@@ -256,36 +257,21 @@ fn each_row(
         asked.status = None;
     }
     let (mut count, mut failed) = (0, None);
-    for family in asked.families() {
-        let dumped =
-            dump_entries(session.host(), run.place(), CtTable::Conntrack, &asked.of_family(*family), "", |row, _| {
-                if session.interrupted() {
-                    return ControlFlow::Break(());
-                }
-                match each(run, row, &mut writer) {
-                    Ok(done) => {
-                        count += u64::from(done);
-                        ControlFlow::Continue(())
-                    }
-                    Err(stop) => {
-                        failed = Some(stop);
-                        ControlFlow::Break(())
-                    }
-                }
-            });
-        match dumped {
-            Ok(dumped) => run.note(&dumped),
-            Err(error) => failed = failed.or(Some(refused(&error, line.command))),
+    let read = entries::read(session, line, asked, need::ID, |row| match each(run, row, &mut writer) {
+        Ok(true) => {
+            count += 1;
+            Disposition::Emitted
         }
-        if failed.is_some() || session.interrupted() {
-            break;
+        Ok(false) => Disposition::Filtered,
+        Err(stop) => {
+            failed = Some(stop);
+            Disposition::Closed
         }
-    }
+    });
     let written = writer.finish();
-    match failed {
-        Some(stop) => Err(stop),
-        None => wrote(written).map(|()| count),
-    }
+    failed.map_or(Ok(()), Err)?;
+    run.stats.add(&read?);
+    wrote(written).map(|()| count)
 }
 
 /// `-G`: one entry by a tuple.
@@ -306,7 +292,7 @@ pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     };
     let clock = Times::new(run.session);
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
-    let options = Options { ktimestamp: line.shows(output::KTIMESTAMP), ..form(line) };
+    let options = EntryOptions { ktimestamp: line.shows(output::KTIMESTAMP), ..form(line) };
     let mut writer = run.writer(options, &clock, line.labels.is_some().then_some(&names));
     let (mut count, mut written) = (0, Ok(()));
     let got = run.changes.get(&key, |row| {

@@ -12,7 +12,7 @@ use conntrack::events::{BUFFER_BYTES, EventMessage, NetlinkEvents, SubscribeOpti
 use conntrack::{CtDecoder, DecodeError, ExpectDecoder};
 use record::rows::NatEventKind;
 use record::{Next, SinkError, StreamState};
-use sinks::face::conntrack::{Change, Options, Origin};
+use sinks::face::conntrack::{Change, EntryOptions, Origin};
 use sys::SysError;
 
 /// The least that the kernel gives a socket for what waits.
@@ -41,7 +41,7 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let mut events = NetlinkEvents::open(session.host(), listen).map_err(|error| not_opened(&error, expectations))?;
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
     let options =
-        Options { ktimestamp: line.shows(output::KTIMESTAMP), time: line.shows(output::TIMESTAMP), ..form(line) };
+        EntryOptions { ktimestamp: line.shows(output::KTIMESTAMP), time: line.shows(output::TIMESTAMP), ..form(line) };
     let writer = run.writer(options, &clock, line.labels.is_some().then_some(&names));
     let mut show = Show {
         line,

@@ -42,7 +42,7 @@ pub(super) fn file(session: &Session, name: &[u8], bug_compatible: bool) -> Resu
     session.finish(&mut run.stats);
     footer(&run.stats);
     // As a shell shows a program that SIGINT has ended.
-    Ok(if session.interrupted() { 130 } else { 0 })
+    Ok(if session.interrupted() { 130 } else { u8::from(run.stats.is_partial()) })
 }
 
 fn read(name: &[u8]) -> Result<Vec<u8>, Stop> {

@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod counters;
 mod edit;
+mod entries;
 mod events;
 mod filter;
 mod labels;

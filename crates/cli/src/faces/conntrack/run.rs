@@ -12,7 +12,7 @@ use conntrack::{DecodeError, Dumped, NetnsRef};
 use netlink::DumpError;
 use record::Accounting;
 use sinks::Out;
-use sinks::face::conntrack::{Civil, Clock, Form, LabelNames, Options, Writer};
+use sinks::face::conntrack::{Civil, Clock, EntryOptions, EntryWriter, Form, LabelNames};
 use sys::Errno;
 
 /// What a run keeps from one command to the next.
@@ -23,7 +23,7 @@ pub(super) struct Run<'s> {
 }
 
 /// The table's writer.
-pub(super) type ToStdout<'l> = Writer<'l, Stdout>;
+pub(super) type ToStdout<'l> = EntryWriter<'l, Stdout>;
 
 impl<'s> Run<'s> {
     pub(super) fn new(session: &'s Session) -> Run<'s> {
@@ -39,17 +39,18 @@ impl<'s> Run<'s> {
     /// A writer to stdout.
     pub(super) fn writer<'l>(
         &self,
-        options: Options,
+        options: EntryOptions,
         clock: &'l dyn Clock,
         labels: Option<LabelNames<'l>>,
     ) -> ToStdout<'l> {
-        Writer::new(options, clock, labels, Out::new(Stdout::new()))
+        EntryWriter::new(options, clock, labels, Out::new(Stdout::new()))
     }
 
     /// Keeps what was wrong with a dump.
     pub(super) fn note(&mut self, dumped: &Dumped) {
         self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
+            self.stats.incomplete = true;
             self.stats.add_reason(1, "the table changed while it was read: entries may be missing or doubled");
         }
     }
@@ -67,10 +68,13 @@ impl<'s> Run<'s> {
     pub(super) fn finish(mut self, line: &Line, count: u64) -> u8 {
         self.session.finish(&mut self.stats);
         footer(&self.stats);
-        if self.session.interrupted() && !matches!(line.command, Some(Command::Event | Command::ExpEvent)) {
+        let is_stream = matches!(line.command, Some(Command::Event | Command::ExpEvent));
+        if self.session.interrupted() && !is_stream {
             // As a shell shows a program that SIGINT has ended.
             return 130;
         }
+        // Of what a stream lost it has told, and the tool goes on all the same.
+        let partial = u8::from(self.stats.is_partial() && !is_stream);
         let old = line.bug_compatible;
         let what = match line.command {
             Some(Command::List | Command::Get) => "flow entries have been shown",
@@ -80,29 +84,29 @@ impl<'s> Run<'s> {
             Some(Command::Add) => "flow entries have been added",
             Some(Command::ExpDelete) if !old => "expectations have been deleted",
             Some(Command::ExpList | Command::ExpDelete) => "expectations have been shown",
-            _ => return 0,
+            _ => return partial,
         };
         // Of ended expectations the tool counts none, and so it fails.
         let count = if old && line.command == Some(Command::ExpDelete) { 0 } else { count };
         warn(&format!("{}{count} {what}.\n", head()));
         let may_be_none = matches!(line.command, Some(Command::List | Command::ExpList | Command::Add));
-        u8::from(count == 0 && !may_be_none)
+        partial.max(u8::from(count == 0 && !may_be_none))
     }
 }
 
 /// How entries are shown.
-pub(super) fn form(line: &Line) -> Options {
+pub(super) fn form(line: &Line) -> EntryOptions {
     let form = match line.output {
         bits if bits & output::SAVE != 0 => Form::Save,
         bits if bits & output::XML != 0 => Form::Xml,
         _ => Form::Text,
     };
-    Options {
+    EntryOptions {
         form,
         layer3: line.shows(output::EXTENDED),
         id: line.shows(output::ID),
         bug_compatible: line.bug_compatible,
-        ..Options::PLAIN
+        ..EntryOptions::PLAIN
     }
 }
 

@@ -35,7 +35,8 @@ Options:
   --help, -h                    print help
   --credits                     print credits
 
-This is netwren in the place of lstf. `netwren flows` shows more; `netwren lstf --bug-compatible …` prints the old bytes.
+This is netwren in the place of lstf. `netwren flows` shows more; `netwren lstf --bug-compatible …` prints the old \
+bytes.
 ";
 
 const CREDITS: &str = "\

@@ -1,5 +1,6 @@
 //! From lstf's switches to its table: one round, or one every few seconds.
 
+use super::super::read::{ReadError, read_rows};
 use super::groups::Groups;
 use super::kept::Kept;
 use super::switches::{Peers, Switches};
@@ -9,13 +10,12 @@ use crate::messages::{footer, say};
 use crate::names::DnsNames;
 use crate::session::{Session, SessionTarget};
 use crate::stdout::Stdout;
-use engine::{Names, Rounds};
+use engine::{Disposition, Names, Rounds};
 use flows::{Conjunct, Ephemeral, FlowSource, Rule};
 use host::{HostError, LocalPorts, Owners, OwnersReader};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, Addr, Demand, Expr, LookupId, Next, Op, Operand, Prefix, Proto, SinkError, Source, SourceError, State,
-    Test, field_index,
+    Accounting, Addr, Demand, Expr, LookupId, Lookups, Op, Operand, Prefix, Proto, SinkError, State, Test, field_index,
 };
 use sinks::Out;
 use sinks::face::lstf::{LstfJson, LstfStyle, LstfTable};
@@ -49,6 +49,8 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
         out: Out::new(Stdout::new()),
     };
     match face.rounds() {
+        // As a shell tells of a program that SIGINT ended: the table is cut.
+        Ok(_) if switches.watch.is_none() && session.interrupted() => 130,
         Ok(Ended::Whole) | Err(Failure::Sink(SinkError::Closed)) => OK,
         Ok(Ended::Partial) => FAILED,
         Err(failure) => {
@@ -67,7 +69,7 @@ fn proc_root() -> Option<Host> {
 
 /// Why there is no table.
 enum Failure {
-    Source(SourceError),
+    Read(ReadError),
     Owners(HostError),
     Sink(SinkError),
 }
@@ -75,7 +77,7 @@ enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Source(error) => error.fmt(f),
+            Failure::Read(error) => error.fmt(f),
             Failure::Owners(error) => error.fmt(f),
             Failure::Sink(error) => error.fmt(f),
         }
@@ -130,11 +132,11 @@ impl Face<'_> {
         if let Some(owners) = &elsewhere {
             lookups = lookups.with(LookupId::Owners, owners);
         }
-        let options = flows::Options {
+        let options = flows::FlowOptions {
             ephemeral: self.ephemeral().into(),
             conjuncts: conjuncts(self.switches.peers),
             rule: if self.bug_compatible { Rule::Lstf } else { Rule::Right },
-            homes: None,
+            netns_addresses: None,
         };
         let all = sockets::Options::new(self.session.netns_id());
         let sockets = SocketSource::new(self.session.host(), all).with_cache(self.session.cache());
@@ -169,33 +171,43 @@ impl Face<'_> {
             groups: if self.switches.processes { Some(&group_of) } else { None },
             bug_compatible: self.bug_compatible,
         };
-        let demand = demand(self.switches.processes);
+        let json = self.switches.json;
         if self.switches.numeric {
-            let mut writer = Writer::new(style, self.switches.json);
-            let stats = writer.fill(&mut self.out, |each| source.run(&demand, &mut |flow| each(flow)))?;
-            writer.end(&mut self.out)?;
-            return Ok(stats);
+            let (mut writer, mut written) = (Writer::new(style, json), Ok(()));
+            let out = &mut self.out;
+            let read = read_flows(self.session, self.switches, source, |flow| {
+                written = writer.row(flow, out);
+                if written.is_ok() { Disposition::Emitted } else { Disposition::Closed }
+            });
+            written.map_err(Failure::Sink)?;
+            let stats = read?;
+            return writer.end(out).map_err(Failure::Sink).map(|()| stats);
         }
         let mut rows = Vec::new();
         let mut names = DnsNames::new(self.session, PATIENCE, false);
-        let stats = source
-            .run(&demand, &mut |flow| {
-                names.ask(flow.local_addr);
-                names.ask(flow.peer_addr);
-                rows.push(Kept::new(flow));
-                Next::More
-            })
-            .map_err(Failure::Source)?;
+        let stats = read_flows(self.session, self.switches, source, |flow| {
+            names.ask(flow.local_addr);
+            names.ask(flow.peer_addr);
+            rows.push(Kept::new(flow));
+            Disposition::Emitted
+        })?;
         names.settle();
         let name_of = |addr: Addr| names.name(addr);
-        let mut writer = Writer::new(LstfStyle { names: Some(&name_of), ..style }, self.switches.json);
-        writer.fill(&mut self.out, |each| {
-            let _ = rows.iter().all(|row| each(&row.flow()) == Next::More);
-            Ok(())
-        })?;
-        writer.end(&mut self.out)?;
+        let mut writer = Writer::new(LstfStyle { names: Some(&name_of), ..style }, json);
+        let written = rows.iter().try_for_each(|row| writer.row(&row.flow(), &mut self.out));
+        written.and_then(|()| writer.end(&mut self.out)).map_err(Failure::Sink)?;
         Ok(stats)
     }
+}
+
+/// Hands the flows to `each`.
+fn read_flows(
+    session: &Session,
+    switches: &Switches,
+    source: &FlowSource<'_>,
+    each: impl FnMut(&Flow<'_>) -> Disposition,
+) -> Result<Accounting, Failure> {
+    read_rows(session, source, demand(switches.processes), &Lookups::none(), each).map_err(Failure::Read)
 }
 
 /// Either form of the output.
@@ -209,38 +221,19 @@ impl<'a> Writer<'a> {
         if json { Writer::Json(LstfJson::new(style)) } else { Writer::Table(LstfTable::new(style)) }
     }
 
-    /// Takes every flow that `rows` hands out.
-    fn fill<R>(
-        &mut self,
-        out: &mut Out<Stdout>,
-        rows: impl FnOnce(&mut dyn FnMut(&Flow<'_>) -> Next) -> Result<R, SourceError>,
-    ) -> Result<R, Failure> {
-        let mut broken = None;
-        let result = rows(&mut |flow| match self {
-            Writer::Table(table) => {
-                table.row(flow);
-                Next::More
-            }
-            Writer::Json(json) => match json.row(flow, out) {
-                Ok(()) => Next::More,
-                Err(error) => {
-                    broken = Some(error);
-                    Next::Stop
-                }
-            },
-        });
-        match broken {
-            Some(error) => Err(Failure::Sink(error)),
-            None => result.map_err(Failure::Source),
+    fn row(&mut self, flow: &Flow<'_>, out: &mut Out<Stdout>) -> Result<(), SinkError> {
+        match self {
+            Writer::Table(table) => table.row(flow),
+            Writer::Json(json) => json.row(flow, out)?,
         }
+        Ok(())
     }
 
-    fn end(&mut self, out: &mut Out<Stdout>) -> Result<(), Failure> {
+    fn end(&mut self, out: &mut Out<Stdout>) -> Result<(), SinkError> {
         match self {
             Writer::Table(table) => table.write(out),
             Writer::Json(json) => json.end(out),
         }
-        .map_err(Failure::Sink)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lists of sockets: which are asked of the kernel, with what around them, how often.
 
+use super::super::read::{ReadError, read_rows};
 use super::complain;
 use super::programs::Programs;
 use super::rounds::{Broken, repeat};
@@ -7,11 +8,10 @@ use super::switches::List;
 use crate::messages;
 use crate::session::{Session, SessionTarget};
 use crate::stdout::Stdout;
+use engine::Disposition;
 use host::{Groups, HostNames, Owners, OwnersReport, Resolver, Services, Users};
 use record::rows::{Socket, Sockets, need};
-use record::{
-    Accounting, Demand, Expr, LookupId, Lookups, Next, Op, Operand, Proto, Source, SourceError, Test, field_index,
-};
+use record::{Accounting, Demand, Expr, LookupId, Lookups, Op, Operand, Proto, Test, field_index};
 use sinks::Out;
 use sinks::face::netstat::{Names, Show, Writer};
 use sockets::{Families, Options, SocketSource};
@@ -53,18 +53,17 @@ fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, 
     writer.begin().map_err(Broken::Output)?;
     for proto in tables(list) {
         let mut failed = None;
-        let read = read(session, list, proto, &mut |row| match writer.row(row, &lookups) {
-            Ok(()) if session.interrupted() => Next::Stop,
-            Ok(()) => Next::More,
+        let read = read(session, list, proto, |row| match writer.row(row, &lookups) {
+            Ok(()) => Disposition::Emitted,
             Err(error) => {
                 failed = Some(error);
-                Next::Stop
+                Disposition::Closed
             }
         });
         if let Some(error) = failed {
             return Err(Broken::Output(error));
         }
-        stats.add(&read.map_err(Broken::Source)?);
+        stats.add(&read.map_err(Broken::Read)?);
         if session.interrupted() {
             return Err(Broken::Interrupted);
         }
@@ -131,8 +130,8 @@ fn read(
     session: &Session,
     list: &List,
     proto: Proto,
-    each: &mut dyn FnMut(&Socket<'_>) -> Next,
-) -> Result<Accounting, SourceError> {
+    mut each: impl FnMut(&Socket<'_>) -> Disposition,
+) -> Result<Accounting, ReadError> {
     // netstat reads the kernel's files: of those that are not there it says nothing.
     let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
     let source = SocketSource::new(session.host(), options).with_cache(session.cache());
@@ -149,7 +148,8 @@ fn read(
     if list.options.extended || list.options.programs {
         demand.need |= need::INODE | need::UID;
     }
-    source.run(&demand, &mut |row| if show.wants(row) { each(row) } else { Next::More })
+    let each = |row: &Socket<'_>| if show.wants(row) { each(row) } else { Disposition::Filtered };
+    read_rows(session, &source, demand, &Lookups::none(), each)
 }
 
 /// The states that can be listed, for the kernel to filter by.
@@ -223,13 +223,13 @@ fn warn_of_hidden(report: &OwnersReport) {
 fn names_of_hosts(session: &Session, list: &List) -> Option<HostNames> {
     let resolver = Resolver::start(session.host(), &host::hosts::ResolverOptions::default()).ok()?;
     for proto in tables(list).filter(|&proto| proto != Proto::Unix) {
-        let asked = read(session, list, proto, &mut |row| {
+        let asked = read(session, list, proto, |row| {
             for addr in [row.local.addr, row.peer.addr] {
                 if !addr.is_unspecified() {
                     resolver.want(addr.unmapped());
                 }
             }
-            if session.interrupted() { Next::Stop } else { Next::More }
+            Disposition::Emitted
         });
         // What is wrong will be said when the list itself is read.
         asked.ok()?;

@@ -1,8 +1,9 @@
 //! Once, or again every second (`-c`), and how a run ends.
 
+use super::super::read::ReadError;
 use super::complain;
 use crate::session::Session;
-use record::{SinkError, SourceError};
+use record::SinkError;
 
 const ROUND_NS: u64 = 1_000_000_000;
 
@@ -10,7 +11,7 @@ const ROUND_NS: u64 = 1_000_000_000;
 pub(super) enum Broken {
     Interrupted,
     Output(SinkError),
-    Source(SourceError),
+    Read(ReadError),
     /// The message is out; the exit code.
     Reported(u8),
 }
@@ -39,7 +40,7 @@ fn ended(broken: Broken) -> u8 {
         Broken::Interrupted => 130,
         Broken::Output(SinkError::Closed) => 0,
         Broken::Output(error) => complain(&error.to_string(), 1),
-        Broken::Source(error) => complain(&error.to_string(), 1),
+        Broken::Read(error) => complain(&error.to_string(), 1),
         Broken::Reported(code) => code,
     }
 }

@@ -3,7 +3,7 @@
 use crate::faces::getopt::{Getopt, Spec};
 use crate::faces::selinux;
 use crate::faces::text::printable;
-use sinks::face::netstat::{Counted, Options, RouteColumns, RouteOptions, Show};
+use sinks::face::netstat::{Counted, RouteColumns, RouteOptions, Show, SocketLayout};
 use sockets::Families;
 
 /// What the command line asks for.
@@ -34,7 +34,7 @@ pub(super) struct List {
     pub(super) families: Families,
     /// Again every second (`-c`).
     pub(super) continuous: bool,
-    pub(super) options: Options,
+    pub(super) options: SocketLayout,
 }
 
 /// Counters.
@@ -388,7 +388,7 @@ impl Given {
             (false, true) => Show::Listening,
             (false, false) => Show::Connected,
         };
-        let options = Options {
+        let options = SocketLayout {
             internet: some || nothing,
             unix: unix || nothing,
             groups: self.groups,

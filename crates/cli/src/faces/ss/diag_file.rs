@@ -8,10 +8,9 @@ use super::stop::Stop;
 use super::tables::{Db, Family};
 use crate::messages::say;
 use crate::session::Session;
-use engine::Predicate;
 use netlink::{Answer, Messages};
-use record::rows::{Socket, Sockets, need};
-use record::{Accounting, Expr, Lookups, Next, Proto, SinkError};
+use record::rows::{Sockets, need};
+use record::{Accounting, Demand, Each, Next, Proto, RowStats, Scan, SinkError, Source, full_scan};
 use sinks::Out;
 use sockets::InetDecoder;
 use std::ffi::OsStr;
@@ -27,6 +26,7 @@ const NLM_F_MULTI: u16 = 2;
 const SEQ: u32 = 123_456;
 /// Bytes of a message's head.
 const HEAD: usize = 16;
+const ANSWERED_ERROR: &str = "TCPDIAG answered with an error";
 /// A file may hold millions of sockets; more is somebody's mistake.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
@@ -96,44 +96,52 @@ fn put_message(out: &mut Vec<u8>, part: &Answer<'_>) {
     out.resize(out.len() + (4 - length % 4) % 4, 0);
 }
 
-/// Hands the sockets of a file's first dump that pass `filter` to `each`. The error is a sentence.
-///
-/// What is wrong with the file ends the reading; what came before is shown.
-pub(super) fn ask(
-    session: &Session,
-    file: &OsStr,
-    filter: &[Expr],
-    lookups: &Lookups<'_>,
-    each: &mut dyn FnMut(&Socket<'_>) -> Next,
-) -> Result<Accounting, String> {
-    let bytes = read(file)?;
-    let predicate = Predicate::<Sockets>::new(filter).map_err(|error| error.to_string())?;
-    let mut stats = Accounting { via: vec!["file"], ..Accounting::default() };
-    let mut decoder = InetDecoder::new(Proto::Tcp, session.netns_id());
-    for message in Messages::new(&bytes) {
-        let Ok(message) = message else { break };
-        match message.kind {
-            NLMSG_DONE => return Ok(stats),
-            NLMSG_ERROR => return Err("TCPDIAG answered with an error".into()),
-            _ => {}
-        }
-        stats.seen += 1;
-        let Ok(row) = decoder.decode(message.payload) else {
-            stats.failed += 1;
-            continue;
-        };
-        if !predicate.matches(&row, lookups) {
-            stats.filtered += 1;
-            continue;
-        }
-        stats.emitted += 1;
-        if each(&row) == Next::Stop || session.interrupted() {
-            return Ok(stats);
-        }
+/// The sockets of a file's first dump. What is wrong with the file ends the reading; what came before is shown.
+pub(super) struct FileSource {
+    bytes: Vec<u8>,
+    netns_id: u64,
+}
+
+impl FileSource {
+    /// Reads the file. The error is a sentence.
+    pub(super) fn open(file: &OsStr, netns_id: u64) -> Result<FileSource, String> {
+        Ok(FileSource { bytes: read(file)?, netns_id })
     }
-    stats.incomplete = true;
-    stats.add_reason(1, "Unexpected EOF reading $TCPDIAG_FILE");
-    Ok(stats)
+
+    fn rows(&self, each: &mut Each<'_, Sockets>) -> Accounting {
+        let mut stats = RowStats::default();
+        let wrong = self.rows_until_wrong(&mut stats, each);
+        if wrong != Some(ANSWERED_ERROR) {
+            stats.used("file");
+        }
+        wrong.into_iter().for_each(|why| stats.incomplete(1, why));
+        stats.close()
+    }
+
+    /// Reads the rows; returns what is wrong with the file, if its dump does not end as it should.
+    fn rows_until_wrong(&self, stats: &mut RowStats, each: &mut Each<'_, Sockets>) -> Option<&'static str> {
+        let mut decoder = InetDecoder::new(Proto::Tcp, self.netns_id);
+        for message in Messages::new(&self.bytes) {
+            let Ok(message) = message else { break };
+            match message.kind {
+                NLMSG_DONE => return None,
+                NLMSG_ERROR => return Some(ANSWERED_ERROR),
+                _ => stats.arrived(1),
+            }
+            match decoder.decode(message.payload) {
+                Err(error) => stats.failed(error),
+                Ok(row) if each(&row) == Next::Stop => return None,
+                Ok(_) => {}
+            }
+        }
+        Some("Unexpected EOF reading $TCPDIAG_FILE")
+    }
+}
+
+impl Source<Sockets> for FileSource {
+    fn prepare(&self, _: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
+        full_scan::<Sockets, _>("file", "the messages of $TCPDIAG_FILE", |each| Ok(self.rows(each)))
+    }
 }
 
 fn read(file: &OsStr) -> Result<Vec<u8>, String> {

@@ -50,9 +50,9 @@ fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
     let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
     let mut flags = flags::parse(args, layout, call.bug_compatible)?;
     flags.options.screen = sys::term::width(sys::term::STDOUT);
-    let netns = flags.netns.as_deref().map(String::from_utf8_lossy);
-    let place = SessionTarget { netns: netns.as_deref(), ..SessionTarget::default() };
-    let session = Session::open(place).map_err(|error| no_namespace(netns.as_deref(), &error))?;
+    let netns = flags.netns.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
+    let target = SessionTarget { netns: netns.clone(), ..SessionTarget::default() };
+    let session = Session::open(target).map_err(|error| no_namespace(netns.as_deref(), &error))?;
     if flags.summary && !summary::print(&session, call.bug_compatible) {
         return Ok(1);
     }

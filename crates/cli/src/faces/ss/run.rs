@@ -1,6 +1,7 @@
 //! From questions to lines: the source, the filter's rest, the writer.
 
-use super::diag_file;
+use super::super::read::read_rows;
+use super::diag_file::FileSource;
 use super::events;
 use super::kill::Killer;
 use super::live::{LazyIfaces, Live};
@@ -9,7 +10,7 @@ use super::tasks;
 use crate::messages::{footer, say};
 use crate::session::Session;
 use crate::stdout::Stdout;
-use engine::{Disposition, Plan};
+use engine::Disposition;
 use host::{Cgroups, HostNames, Owners, Resolver, Services};
 use record::rows::{Socket, Sockets, need};
 use record::{Accounting, Demand, LookupId, Lookups, Next, Proto, SinkError};
@@ -190,12 +191,13 @@ pub(super) fn ask(
     lookups: &Lookups<'_>,
     each: &mut dyn FnMut(&Socket<'_>) -> Next,
 ) -> Result<Accounting, String> {
-    if let (Proto::Tcp, Some(file)) = (question.proto, &request.tcp_file) {
-        return diag_file::ask(session, file, &question.filter, lookups, each);
-    }
     let mut demand = Demand::<Sockets>::new(&[], question.filter.clone());
+    if let (Proto::Tcp, Some(file)) = (question.proto, &request.tcp_file) {
+        let source = FileSource::open(file, session.netns_id())?;
+        let read = read_rows(session, &source, demand, lookups, |row| each(row).into());
+        return read.map_err(|error| error.to_string());
+    }
     demand.need |= needs(question.proto, &request.options);
-    let plan = Plan::of_rows(demand).map_err(|error| error.to_string())?;
     let source = SocketSource::new(
         session.host(),
         sockets::Options {
@@ -207,14 +209,14 @@ pub(super) fn ask(
         },
     )
     .with_cache(session.cache());
-    let run = plan.run_rows(&source, lookups, &|| session.interrupted(), |row| {
+    let read = read_rows(session, &source, demand, lookups, |row| {
         // A row of netlink has a cookie, a line of /proc has none.
         if row.cookie != 0 && question.of_netlink.is_some_and(|family| family != row.family) {
             return Disposition::Filtered;
         }
         each(row).into()
     });
-    run.map(|run| run.stats).map_err(|error| error.to_string())
+    read.map_err(|error| error.to_string())
 }
 
 /// Tables that many kernels lack: ss says nothing about that.

@@ -2,5 +2,4 @@
 pub(crate) mod cache;
 pub(crate) mod chains;
 pub(crate) mod rows;
-pub(crate) mod walk_dump;
 pub(crate) mod walk_filter;

@@ -327,15 +327,6 @@ impl Dumped {
         self.malformed += 1;
         self.first_error.get_or_insert(error);
     }
-
-    /// Adds another part of the same reading, which is over when that is.
-    pub(crate) fn add(&mut self, other: &Dumped) {
-        self.end = other.end;
-        self.rows += other.rows;
-        self.malformed += other.malformed;
-        self.first_error = self.first_error.or(other.first_error);
-        self.unknown_attrs += other.unknown_attrs;
-    }
 }
 
 /// Name of a table's stream on the tape.

@@ -1,4 +1,5 @@
 //! Event messages in the order of their arrival, for the face of conntrack(8) and for the rows of `nat events`.
+use netlink::datagrams::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrames};
 use netlink::{Attrs, DecodeError, Message, Messages};
 use record::rows::{Conntrack, NatEventKind};
 use record::{Accounting, Next, StreamState};
@@ -6,9 +7,7 @@ use sys::{Blocks, Host, SysError};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
 use crate::backends::netlink::uapi::{NFGENMSG, NFNL_SUBSYS_CTNETLINK, NFNL_SUBSYS_CTNETLINK_EXP, cta, msg};
-use crate::events::netlink::batch::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrames};
-use crate::events::netlink::chunks::CHUNKS_MAX;
-use crate::events::netlink::reader::EventReader;
+use crate::events::netlink::reader::{CHUNKS, open_reader};
 use crate::events::netlink::subscribe::SubscribeOptions;
 
 /// NLM_F_EXCL | NLM_F_CREATE: a NEW message with one of these flags reports a new entry, one without reports a change.
@@ -50,7 +49,7 @@ impl<'h> NetlinkEvents<'h> {
         let key = key(options.netns_id, options.find.is_some());
         // A recording of all namespaces is replayed as it is, whatever is asked for.
         let key = if host.is_replay() && host.holds(KEY_ALL_NETNS) { KEY_ALL_NETNS.to_owned() } else { key };
-        let blocks = host.stream(&key, "", || Ok(Box::new(EventReader::open(options, CHUNKS_MAX)?)))?;
+        let blocks = host.stream(&key, "", || Ok(Box::new(open_reader(options, CHUNKS)?)))?;
         Ok(NetlinkEvents::of(blocks))
     }
 
@@ -189,8 +188,8 @@ impl<'h> NetlinkEvents<'h> {
 /// Why messages were lost, and what helps.
 fn lost_text(buffer_bytes: u64) -> String {
     format!(
-        "events lost: the netlink buffer ({buffer_bytes} bytes) was full, and then the kernel drops everything until it is \
-         empty (raise with --buffer; --resync dumps what lives now)"
+        "events lost: the netlink buffer ({buffer_bytes} bytes) was full, and then the kernel drops everything until \
+         it is empty (raise with --buffer; --resync dumps what lives now)"
     )
 }
 

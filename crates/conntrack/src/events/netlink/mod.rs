@@ -1,6 +1,4 @@
 //! Events by the multicast groups of ctnetlink.
-pub(crate) mod batch;
-pub(crate) mod chunks;
 mod coalesce;
 pub(crate) mod messages;
 pub(crate) mod netns_watcher;

@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 
 use sys::{clock, netns};
 
-use crate::events::netlink::batch::{DUPLICATE, UNKNOWN_NETNS};
 use crate::events::netlink::nsid::{FindNamespaces, Found, NsidMap};
 use crate::events::netlink::subscribe::{EventSocket, Scope};
+use netlink::datagrams::{DUPLICATE, UNKNOWN_NETNS};
 
 /// Time between two scans for namespaces, in nanoseconds.
 const RESCAN_NS: u64 = 1_000_000_000;

@@ -1,20 +1,13 @@
-//! The thread that receives events from the kernel, and does nothing else.
+//! The thread that receives events from the kernel, and does nothing else ([`netlink::datagrams`] says why).
 //!
 //! The kernel drops a message that finds the receive buffer full, and from then on every message until that buffer is
-//! empty (NETLINK_S_CONGESTED in net/netlink/af_netlink.c). So nothing is decoded or written where messages are
-//! received: datagrams go as they are into chunks, and chunks into a bounded queue. If the queue is full, the thread
-//! waits, the kernel's buffer fills up, and the kernel counts what it drops: events are lost in one place, and their
-//! number is exact.
+//! empty (NETLINK_S_CONGESTED in net/netlink/af_netlink.c).
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::RecvTimeoutError;
-use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 
-use sys::{Blocks, Errno, SysError, clock, wait_any};
+use netlink::datagrams::{BatchHeader, Chunk, ChunkSender, ChunkSizes, DUPLICATE, DatagramReader, UNKNOWN_NETNS};
+use sys::{SysError, clock, wait_any};
 
-use crate::events::netlink::batch::{BatchHeader, DUPLICATE, UNKNOWN_NETNS};
-use crate::events::netlink::chunks::{Chunk, ChunkReceiver, ChunkSender, chunk_queue};
 use crate::events::netlink::coalesce::{COALESCE_MS, Coalescer};
 use crate::events::netlink::netns_watcher::NetnsWatcher;
 use crate::events::netlink::subscribe::{EventSocket, Scope, SubscribeOptions};
@@ -23,8 +16,9 @@ use crate::events::netlink::subscribe::{EventSocket, Scope, SubscribeOptions};
 const DATAGRAMS_PER_TURN: usize = 4096;
 /// After a loss, a pause without messages of this length ends the burst: then an empty batch reports the pause.
 const PAUSE_MS: i32 = 100;
-/// How often the caller is asked whether the run shall end.
-const STOP_CHECK_MS: u64 = 50;
+/// 64 MiB at most: some 260,000 messages wait while rows are written. A chunk holds some 1,000 of them; an event has
+/// 200 to 400 bytes, 1 KiB with every attribute.
+pub(crate) const CHUNKS: ChunkSizes = ChunkSizes { bytes: 256 << 10, datagram_bytes_max: 16 << 10, chunks_max: 256 };
 
 /// The thread's state.
 struct ReaderThread {
@@ -175,33 +169,16 @@ impl ReaderThread {
     }
 }
 
-/// The batches that the thread receives, as blocks.
-pub(crate) struct EventReader<'h> {
-    input: ChunkReceiver,
-    /// The batch that the caller reads.
-    chunk: Option<Chunk>,
-    stop: &'h dyn Fn() -> bool,
-    /// Its end stops the thread; `None` once it was asked to stop.
-    stopper: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl<'h> EventReader<'h> {
-    /// Opens the sockets and starts the thread: events from now on are received. At most `chunks_max` chunks of memory
-    /// hold what the caller has not read yet.
-    pub(crate) fn open(options: SubscribeOptions<'h>, chunks_max: usize) -> Result<EventReader<'h>, SysError> {
-        let SubscribeOptions { groups, buffer_bytes, netns_id, find, stop } = options;
-        let scope = if find.is_some() { Scope::AllWithNsid(netns_id) } else { Scope::Netns(netns_id) };
-        let first = EventSocket::open(groups, buffer_bytes, scope)?;
-        let mut header = BatchHeader { buffer_bytes: first.netlink.room()?.into(), ..BatchHeader::default() };
-        let mut sockets = vec![first];
-        let watcher = find.map(|find| NetnsWatcher::open(find, netns_id, buffer_bytes, groups, &mut sockets));
-        header.unreachable = watcher.as_ref().map_or(0, NetnsWatcher::unreachable);
-        let failed = |error: std::io::Error| {
-            SysError::new("socketpair", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
-        };
-        let (stopper, stopped) = UnixStream::pair().map_err(failed)?;
-        let (output, input, chunk) = chunk_queue(chunks_max);
+/// Opens the sockets and starts the thread: events from now on are received.
+pub(crate) fn open_reader(options: SubscribeOptions<'_>, sizes: ChunkSizes) -> Result<DatagramReader<'_>, SysError> {
+    let SubscribeOptions { groups, buffer_bytes, netns_id, find, stop } = options;
+    let scope = if find.is_some() { Scope::AllWithNsid(netns_id) } else { Scope::Netns(netns_id) };
+    let first = EventSocket::open(groups, buffer_bytes, scope)?;
+    let mut header = BatchHeader { buffer_bytes: first.netlink.room()?.into(), ..BatchHeader::default() };
+    let mut sockets = vec![first];
+    let watcher = find.map(|find| NetnsWatcher::open(find, netns_id, buffer_bytes, groups, &mut sockets));
+    header.unreachable = watcher.as_ref().map_or(0, NetnsWatcher::unreachable);
+    DatagramReader::start("netwren-events", sizes, stop, move |output, chunk, stop| {
         let reader = ReaderThread {
             sockets,
             groups,
@@ -209,41 +186,12 @@ impl<'h> EventReader<'h> {
             header,
             chunk,
             output,
-            stop: stopped,
+            stop,
             pending_nsids: Vec::new(),
             received: 0,
             reports_next_pause: false,
             is_disconnected: false,
         };
-        let thread = Builder::new().name("netwren-events".into()).spawn(move || reader.run()).map_err(failed)?;
-        Ok(EventReader { input, chunk: None, stop, stopper: Some(stopper), thread: Some(thread) })
-    }
-}
-
-impl Blocks for EventReader<'_> {
-    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
-        if let Some(chunk) = self.chunk.take() {
-            self.input.give_back(chunk);
-        }
-        loop {
-            if self.stopper.is_some() && (self.stop)() {
-                self.stopper = None;
-            }
-            match self.input.filled.recv_timeout(Duration::from_millis(STOP_CHECK_MS)) {
-                Ok(chunk) => return Ok(Some(self.chunk.insert(chunk?).batch())),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(None),
-            }
-        }
-    }
-}
-
-impl Drop for EventReader<'_> {
-    fn drop(&mut self) {
-        self.stopper = None;
-        self.input.close();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+        reader.run();
+    })
 }

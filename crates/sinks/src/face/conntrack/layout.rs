@@ -15,7 +15,7 @@ pub enum Form {
 
 /// What is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct EntryOptions {
     /// In which form.
     pub form: Form,
     /// `-o extended`: the address family in front.
@@ -32,9 +32,9 @@ pub struct Options {
     pub bug_compatible: bool,
 }
 
-impl Options {
+impl EntryOptions {
     /// Plain `conntrack -L`.
-    pub const PLAIN: Options = Options {
+    pub const PLAIN: EntryOptions = EntryOptions {
         form: Form::Text,
         layer3: false,
         id: false,
@@ -72,7 +72,7 @@ pub type LabelNames<'l> = &'l dyn Fn(u16) -> Option<&'l [u8]>;
 
 /// What the forms look at beside the row.
 pub(super) struct Layout<'l> {
-    pub(super) options: Options,
+    pub(super) options: EntryOptions,
     pub(super) clock: &'l dyn Clock,
     pub(super) labels: Option<LabelNames<'l>>,
 }

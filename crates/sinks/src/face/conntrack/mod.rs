@@ -1,7 +1,7 @@
 //! The bytes of conntrack (conntrack-tools 1.4.7): entries, expectations and events as text, XML and commands.
 //!
 //! Typed rows in, lines out. Knows no switch, no filter and no kernel: `cli::faces::conntrack` does. Start reading at
-//! [`Writer`]; the three forms of an entry are in `text`, `xml` and `save`.
+//! [`EntryWriter`]; the three forms of an entry are in `text`, `xml` and `save`.
 mod clock;
 mod expect;
 mod layout;
@@ -15,6 +15,6 @@ mod writer;
 mod xml;
 
 pub use clock::{Civil, Clock};
-pub use layout::{Change, Form, LabelNames, Options, Origin};
+pub use layout::{Change, EntryOptions, Form, LabelNames, Origin};
 pub use words::{DCCP_ROLES, DCCP_STATES, PROTOCOLS, SCTP_STATES, TCP_STATES};
-pub use writer::Writer;
+pub use writer::EntryWriter;

@@ -23,13 +23,13 @@ impl Clock for Still {
     }
 }
 
-fn written(options: Options, write: impl FnOnce(&mut Writer<'_, Vec<u8>>)) -> String {
+fn written(options: EntryOptions, write: impl FnOnce(&mut EntryWriter<'_, Vec<u8>>)) -> String {
     let names = |bit: u16| match bit {
         0 => Some(&b"audit"[..]),
         9 => Some(&b"web"[..]),
         _ => None,
     };
-    let mut writer = Writer::new(options, &Still, Some(&names), Out::new(Vec::new()));
+    let mut writer = EntryWriter::new(options, &Still, Some(&names), Out::new(Vec::new()));
     write(&mut writer);
     writer.finish().unwrap();
     String::from_utf8(writer.into_inner()).unwrap()
@@ -68,10 +68,10 @@ fn v6() -> Conntrack<'static> {
     }
 }
 
-const EVERYTHING: Options = Options { layer3: true, id: true, ktimestamp: true, ..Options::PLAIN };
-const XML: Options = Options { form: Form::Xml, bare: true, ..EVERYTHING };
-const OLD_XML: Options = Options { bug_compatible: true, ..XML };
-const SAVE: Options = Options { form: Form::Save, ..Options::PLAIN };
+const EVERYTHING: EntryOptions = EntryOptions { layer3: true, id: true, ktimestamp: true, ..EntryOptions::PLAIN };
+const XML: EntryOptions = EntryOptions { form: Form::Xml, bare: true, ..EVERYTHING };
+const OLD_XML: EntryOptions = EntryOptions { bug_compatible: true, ..XML };
+const SAVE: EntryOptions = EntryOptions { form: Form::Save, ..EntryOptions::PLAIN };
 
 fn sctp() -> Conntrack<'static> {
     Conntrack {
@@ -122,7 +122,7 @@ fn an_element_with_everything() {
 
 #[test]
 fn states_of_other_protocols() {
-    let line = written(Options { id: true, layer3: true, ..Options::PLAIN }, |w| w.row(&sctp()).unwrap());
+    let line = written(EntryOptions { id: true, layer3: true, ..EntryOptions::PLAIN }, |w| w.row(&sctp()).unwrap());
     assert_eq!(
         line,
         "ipv4     2 sctp     132 210 ESTABLISHED src=192.0.2.10 dst=198.51.100.20 sport=38412 dport=3868 \
@@ -135,7 +135,7 @@ fn states_of_other_protocols() {
         ..v4(33, 5000, 5001)
     };
     assert_eq!(
-        written(Options::PLAIN, |w| w.event(&dccp, Change::New, (0, 0), None).unwrap()),
+        written(EntryOptions::PLAIN, |w| w.event(&dccp, Change::New, (0, 0), None).unwrap()),
         "    [NEW] dccp     33 100 OPEN src=192.0.2.10 dst=198.51.100.20 sport=5000 dport=5001 [UNREPLIED] \
          src=198.51.100.20 dst=192.0.2.10 sport=5001 dport=5000\n"
     );
@@ -145,7 +145,7 @@ fn states_of_other_protocols() {
         assert!(written(XML, |w| w.row(&row).unwrap()).contains(right));
     }
     let odd = Conntrack { state: Some(CtState::Tcp(77)), ..v4(6, 1, 2) };
-    assert!(written(Options::PLAIN, |w| w.row(&odd).unwrap()).starts_with("tcp      6 NONE src="));
+    assert!(written(EntryOptions::PLAIN, |w| w.row(&odd).unwrap()).starts_with("tcp      6 NONE src="));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn what_is_handled_elsewhere_and_what_has_no_name() {
     let offloaded = |bits| Conntrack { status: Some(CtStatus(bits)), mark: Some(0), uses: Some(2), ..v4(6, 1, 2) };
     for (bits, word) in [(0x400e, "[OFFLOAD]"), (0xc00e, "[HW_OFFLOAD]"), (0x0e, "[ASSURED]")] {
         assert_eq!(
-            written(Options::PLAIN, |w| w.row(&offloaded(bits)).unwrap()),
+            written(EntryOptions::PLAIN, |w| w.row(&offloaded(bits)).unwrap()),
             format!(
                 "tcp      6 src=192.0.2.10 dst=198.51.100.20 sport=1 dport=2 src=198.51.100.20 dst=192.0.2.10 sport=2 \
                  dport=1 {word} mark=0 use=2\n"
@@ -162,13 +162,13 @@ fn what_is_handled_elsewhere_and_what_has_no_name() {
     }
     let gre = Conntrack { status: Some(CtStatus(8)), timeout_s: Some(30), ..v4(ip_proto::GRE, 0x1f, 0) };
     assert_eq!(
-        written(Options::PLAIN, |w| w.event(&gre, Change::Update, (0, 0), None).unwrap()),
+        written(EntryOptions::PLAIN, |w| w.event(&gre, Change::Update, (0, 0), None).unwrap()),
         " [UPDATE] gre      47 30 src=192.0.2.10 dst=198.51.100.20 srckey=0x1f dstkey=0x0 [UNREPLIED] \
          src=198.51.100.20 dst=192.0.2.10 srckey=0x0 dstkey=0x1f\n"
     );
     assert!(written(XML, |w| w.row(&gre).unwrap()).contains("<srckey>0x1f</srckey><dstkey>0x0</dstkey>"));
     assert_eq!(
-        written(Options::PLAIN, |w| w.row(&v4(253, 0, 0)).unwrap()),
+        written(EntryOptions::PLAIN, |w| w.row(&v4(253, 0, 0)).unwrap()),
         "unknown  253 src=192.0.2.10 dst=198.51.100.20 src=198.51.100.20 dst=192.0.2.10\n"
     );
 }
@@ -188,7 +188,7 @@ fn commands() {
     assert_eq!(save(&nat(0x18e, 0)), format!("-A -t 99 -u SEEN_REPLY,ASSURED {}\n", tuple("-n")));
     assert_eq!(save(&nat(8, 0)), format!("-A -t 99 -u UNSET {}\n", tuple("-q")));
     assert_eq!(save(&nat(8, 7)), format!("-A -t 99 -u UNSET -m 7 {}\n", tuple("-q")));
-    let old = Options { bug_compatible: true, ..SAVE };
+    let old = EntryOptions { bug_compatible: true, ..SAVE };
     assert_eq!(written(old, |w| w.row(&nat(8, 7)).unwrap()), format!("-A -t 99 -u UNSET {}\n", tuple("-q")));
     assert!(save(&sctp()).ends_with("--state ESTABLISHED --orig-vtag 67305985 --reply-vtag 83886080\n"));
     let young = Conntrack { state: Some(CtState::Sctp(8)), ..sctp() };
@@ -208,17 +208,17 @@ fn times_labels_and_origins() {
         ..v4(253, 0, 0)
     };
     let line = |options| written(options, |w| w.row(&row).unwrap());
-    assert!(line(Options::PLAIN).ends_with(" delta-time=0 labels=audit,web\n"));
-    let old = Options { bug_compatible: true, ..Options::PLAIN };
+    assert!(line(EntryOptions::PLAIN).ends_with(" delta-time=0 labels=audit,web\n"));
+    let old = EntryOptions { bug_compatible: true, ..EntryOptions::PLAIN };
     assert!(line(old).ends_with(" delta-time=18446744073709551615 labels=audit,web\n"));
     assert!(line(XML).contains("<labels><label>audit</label><label>web</label></labels>"));
     let origin = Origin { portid: 77, program: Some(b"a<\x1b[2J") };
     let event =
         |options| written(options, |w| w.event(&row, Change::New, (1_795_264_970, 19_551_000), Some(&origin)).unwrap());
-    let timed = event(Options { time: true, ..Options::PLAIN });
+    let timed = event(EntryOptions { time: true, ..EntryOptions::PLAIN });
     assert!(timed.starts_with("[1795264970.019551]\t    [NEW] unknown  253 src="), "{timed}");
     assert!(timed.ends_with(" [USERSPACE] portid=77 progname=a<?[2J\n"), "{timed}");
-    let element = event(Options { time: true, ..XML });
+    let element = event(EntryOptions { time: true, ..XML });
     let when = "<when><hour>12</hour><min>43</min><sec>00</sec><wday>7</wday><day>21</day><month>11</month>\
                 <year>2026</year></when>";
     assert!(element.contains(when), "{element}");
@@ -228,7 +228,7 @@ fn times_labels_and_origins() {
 
 #[test]
 fn a_document_only_if_there_is_something_in_it() {
-    let document = Options { bare: false, ..XML };
+    let document = EntryOptions { bare: false, ..XML };
     assert_eq!(written(document, |_| {}), "");
     let text = written(document, |w| w.row(&v4(253, 0, 0)).unwrap());
     assert!(text.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>\n<flow>"), "{text}");
@@ -250,7 +250,7 @@ fn expectations() {
         ..Expectation::EMPTY
     };
     assert_eq!(
-        written(Options::PLAIN, |w| w.expectation(&row, None, (0, 0)).unwrap()),
+        written(EntryOptions::PLAIN, |w| w.expectation(&row, None, (0, 0)).unwrap()),
         "300 proto=6 src=192.0.2.10 dst=198.51.100.20 sport=0 dport=41739 mask-src=255.255.255.255 \
          mask-dst=255.255.255.255 sport=0 dport=65535 master-src=192.0.2.10 master-dst=198.51.100.20 sport=36390 \
          dport=21 PERMANENT,USERSPACE class=0 helper=ftp\n"
@@ -260,9 +260,10 @@ fn expectations() {
         element.starts_with("<flow type=\"new\"><layer3 protonum=\"2\" protoname=\"ipv4\"><expected><src>"),
         "{element}"
     );
-    let end = "<meta><helper-name>ftp</helper-name><timeout>300</timeout><class>0</class><permanent/><userspace/></meta></flow>\n";
+    let end = "<meta><helper-name>ftp</helper-name><timeout>300</timeout><class>0</class><permanent/>\
+               <userspace/></meta></flow>\n";
     assert!(element.ends_with(end), "{element}");
-    let old = Options { time: true, bug_compatible: true, ..Options::PLAIN };
+    let old = EntryOptions { time: true, bug_compatible: true, ..EntryOptions::PLAIN };
     let timed = written(old, |w| w.expectation(&row, Some(Change::Destroy), (5, 70_000)).unwrap());
     assert!(timed.starts_with("[5.70    ]\t[DESTROY] 300 proto=6 "), "{timed}");
 }

@@ -1,7 +1,7 @@
 //! Rows in, lines out.
 
 use super::clock::Clock;
-use super::layout::{Change, Form, LabelNames, Layout, Options, Origin};
+use super::layout::{Change, EntryOptions, Form, LabelNames, Layout, Origin};
 use super::line_writer::LineWriter;
 use super::{expect, save, text, xml};
 use crate::Out;
@@ -11,7 +11,7 @@ use record::text::Line;
 use std::io::Write;
 
 /// Writes rows as conntrack does.
-pub struct Writer<'l, W> {
+pub struct EntryWriter<'l, W> {
     layout: Layout<'l>,
     out: Out<W>,
     line: Line,
@@ -19,10 +19,15 @@ pub struct Writer<'l, W> {
     root: Option<&'static str>,
 }
 
-impl<'l, W: Write> Writer<'l, W> {
+impl<'l, W: Write> EntryWriter<'l, W> {
     /// A writer to `out`. With `labels` the names of labels are shown.
-    pub fn new(options: Options, clock: &'l dyn Clock, labels: Option<LabelNames<'l>>, out: Out<W>) -> Writer<'l, W> {
-        Writer { layout: Layout { options, clock, labels }, out, line: Line::new(), root: None }
+    pub fn new(
+        options: EntryOptions,
+        clock: &'l dyn Clock,
+        labels: Option<LabelNames<'l>>,
+        out: Out<W>,
+    ) -> EntryWriter<'l, W> {
+        EntryWriter { layout: Layout { options, clock, labels }, out, line: Line::new(), root: None }
     }
 
     /// An entry of a table.
@@ -45,7 +50,7 @@ impl<'l, W: Write> Writer<'l, W> {
         at: (i64, u32),
         origin: Option<&Origin<'_>>,
     ) -> Result<(), SinkError> {
-        let Options { form, time, .. } = self.layout.options;
+        let EntryOptions { form, time, .. } = self.layout.options;
         if form == Form::Text {
             let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
             if time {
@@ -92,7 +97,7 @@ impl<'l, W: Write> Writer<'l, W> {
         change: Option<Change>,
         at: (i64, u32),
     ) -> Result<(), SinkError> {
-        let Options { form, time, bug_compatible, .. } = self.layout.options;
+        let EntryOptions { form, time, bug_compatible, .. } = self.layout.options;
         if form == Form::Xml {
             self.open_root("expect");
         }

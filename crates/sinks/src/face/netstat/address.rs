@@ -1,6 +1,6 @@
 //! The cells "Local Address" and "Foreign Address".
 
-use super::options::{Names, Options};
+use super::options::{Names, SocketLayout};
 use record::rows::Endpoint;
 use record::{Addr, Key, LookupId, Lookups, Proto, Value, text};
 
@@ -16,7 +16,7 @@ pub(super) fn put_endpoint(
     out: &mut Vec<u8>,
     end: Endpoint,
     proto: Proto,
-    options: &Options,
+    options: &SocketLayout,
     names: &Names<'_>,
     lookups: &Lookups<'_>,
 ) {
@@ -40,7 +40,7 @@ pub(super) fn fill(out: &mut Vec<u8>, start: usize, width: usize) {
     }
 }
 
-fn put_host(out: &mut Vec<u8>, addr: Addr, options: &Options, lookups: &Lookups<'_>) {
+fn put_host(out: &mut Vec<u8>, addr: Addr, options: &SocketLayout, lookups: &Lookups<'_>) {
     if options.numeric_hosts {
         return text::put_addr(out, addr.unmapped());
     }
@@ -56,7 +56,7 @@ fn put_host(out: &mut Vec<u8>, addr: Addr, options: &Options, lookups: &Lookups<
     }
 }
 
-fn put_port(out: &mut Vec<u8>, port: u16, proto: Proto, options: &Options, names: &Names<'_>) {
+fn put_port(out: &mut Vec<u8>, port: u16, proto: Proto, options: &SocketLayout, names: &Names<'_>) {
     if port == 0 {
         return out.push(b'*');
     }

@@ -30,7 +30,7 @@ pub(super) struct Counter {
 
 /// Which switch asks for a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
+pub(super) enum BlockSwitch {
     /// `-w`
     Raw,
     /// `-t`
@@ -45,7 +45,7 @@ pub(super) enum Asked {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) heading: &'static str,
-    pub(super) asked: Asked,
+    pub(super) asked: BlockSwitch,
     counters: &'static [Counter],
 }
 
@@ -59,20 +59,20 @@ impl Block {
 
 /// Blocks of /proc/net/snmp, /proc/net/netstat and /proc/net/sctp/snmp. Any other is printed whenever it is there.
 pub(super) const BLOCKS: &[Block] = &[
-    Block { heading: "Ip", asked: Asked::Raw, counters: IP },
-    Block { heading: "Icmp", asked: Asked::Raw, counters: ICMP },
-    Block { heading: "Tcp", asked: Asked::Tcp, counters: TCP },
-    Block { heading: "Udp", asked: Asked::Udp, counters: UDP },
-    Block { heading: "Sctp", asked: Asked::Sctp, counters: SCTP },
-    Block { heading: "TcpExt", asked: Asked::Tcp, counters: TCP_EXT },
+    Block { heading: "Ip", asked: BlockSwitch::Raw, counters: IP },
+    Block { heading: "Icmp", asked: BlockSwitch::Raw, counters: ICMP },
+    Block { heading: "Tcp", asked: BlockSwitch::Tcp, counters: TCP },
+    Block { heading: "Udp", asked: BlockSwitch::Udp, counters: UDP },
+    Block { heading: "Sctp", asked: BlockSwitch::Sctp, counters: SCTP },
+    Block { heading: "TcpExt", asked: BlockSwitch::Tcp, counters: TCP_EXT },
 ];
 
 /// Blocks of /proc/net/snmp6.
 pub(super) const BLOCKS6: &[Block] = &[
-    Block { heading: "Ip6", asked: Asked::Raw, counters: IP6 },
-    Block { heading: "Icmp6", asked: Asked::Raw, counters: ICMP6 },
-    Block { heading: "Udp6", asked: Asked::Udp, counters: UDP6 },
-    Block { heading: "Tcp6", asked: Asked::Tcp, counters: TCP },
+    Block { heading: "Ip6", asked: BlockSwitch::Raw, counters: IP6 },
+    Block { heading: "Icmp6", asked: BlockSwitch::Raw, counters: ICMP6 },
+    Block { heading: "Udp6", asked: BlockSwitch::Udp, counters: UDP6 },
+    Block { heading: "Tcp6", asked: BlockSwitch::Tcp, counters: TCP },
 ];
 
 const fn counter(name: &'static str, print: Print, before: &'static str, after: &'static str) -> Counter {

@@ -1,6 +1,6 @@
 //! `netstat -s`: the kernel's counters in sentences.
 
-use super::counter_words::{Asked, BLOCKS, BLOCKS6, Block, Counter, Print};
+use super::counter_words::{BLOCKS, BLOCKS6, Block, BlockSwitch, Counter, Print};
 use record::text;
 
 /// Which blocks of counters are printed. A block that netstat does not know is printed whenever it is there.
@@ -19,10 +19,10 @@ pub struct Counted {
 impl Counted {
     fn asks(self, block: &Block) -> bool {
         match block.asked {
-            Asked::Raw => self.raw,
-            Asked::Tcp => self.tcp,
-            Asked::Udp => self.udp,
-            Asked::Sctp => self.sctp,
+            BlockSwitch::Raw => self.raw,
+            BlockSwitch::Tcp => self.tcp,
+            BlockSwitch::Udp => self.udp,
+            BlockSwitch::Sctp => self.sctp,
         }
     }
 }

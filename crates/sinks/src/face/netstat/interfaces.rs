@@ -107,8 +107,8 @@ impl Interface<'_> {
         out.push(b'\n');
     }
 
-    fn stats(&self) -> Option<Counters> {
-        if self.alias { None } else { self.link.stats.map(Counters::new) }
+    fn stats(&self) -> Option<DevCounters> {
+        if self.alias { None } else { self.link.stats.map(DevCounters::new) }
     }
 
     /// Appends the paragraph of the long form.
@@ -250,17 +250,17 @@ fn put_listed<'w>(out: &mut Vec<u8>, words: impl Iterator<Item = &'w str>) {
 }
 
 /// The counters as /proc/net/dev adds them up (net/core/net-procfs.c, `dev_seq_printf_stats`): what netstat reads.
-struct Counters {
+struct DevCounters {
     stats: LinkStats,
     rx_dropped: u64,
     frame: u64,
     carrier: u64,
 }
 
-impl Counters {
-    fn new(stats: LinkStats) -> Counters {
+impl DevCounters {
+    fn new(stats: LinkStats) -> DevCounters {
         let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, &part| sum.wrapping_add(part));
-        Counters {
+        DevCounters {
             stats,
             rx_dropped: sum(&[stats.rx_dropped, stats.rx_missed_errors]),
             frame: sum(&[stats.rx_length_errors, stats.rx_over_errors, stats.rx_crc_errors, stats.rx_frame_errors]),
@@ -274,7 +274,7 @@ impl Counters {
     }
 }
 
-fn put_short_counters(out: &mut Vec<u8>, counters: &Counters) {
+fn put_short_counters(out: &mut Vec<u8>, counters: &DevCounters) {
     let stats = &counters.stats;
     put_right(out, stats.rx_packets, 8);
     for n in [stats.rx_errors, counters.rx_dropped] {
@@ -292,7 +292,7 @@ fn put_short_counters(out: &mut Vec<u8>, counters: &Counters) {
     out.push(b' ');
 }
 
-fn put_long_counters(out: &mut Vec<u8>, counters: &Counters) {
+fn put_long_counters(out: &mut Vec<u8>, counters: &DevCounters) {
     let stats = &counters.stats;
     put_packets(out, "RX", stats.rx_packets, stats.rx_bytes);
     put_named(

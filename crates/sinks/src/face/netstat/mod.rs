@@ -18,7 +18,7 @@ mod writer;
 
 pub use counters::{Counted, Garbled, Statistics};
 pub use interfaces::{INTERFACES_HEADING, INTERFACES_TITLE, Interface};
-pub use options::{Names, Options, Show};
+pub use options::{Names, Show, SocketLayout};
 pub use routes::{
     GROUPS_HEADING, NetworkNames, RouteColumns, RouteOptions, named_hosts, put_cache_heading, put_membership,
     put_route, put_route6, put_routes_heading, put_routes6_heading,

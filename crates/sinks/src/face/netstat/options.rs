@@ -47,7 +47,7 @@ impl Show {
 
 /// The layout that the switches ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct SocketLayout {
     /// The block of TCP, UDP, UDP-Lite and raw sockets is there.
     pub internet: bool,
     /// The block of unix sockets is there.

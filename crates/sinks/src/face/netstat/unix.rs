@@ -1,7 +1,7 @@
 //! The block "Active UNIX domain sockets".
 
 use super::address::fill;
-use super::options::Options;
+use super::options::SocketLayout;
 use record::rows::{Socket, UnixPart};
 use record::{State, text};
 
@@ -71,7 +71,7 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
 }
 
 /// Appends the path: `@` for the NULs of an abstract name. The old tool ends it at the first blank.
-pub(super) fn put_path(out: &mut Vec<u8>, path: &[u8], options: &Options) {
+pub(super) fn put_path(out: &mut Vec<u8>, path: &[u8], options: &SocketLayout) {
     let path = if options.bug_compatible { first_word(path) } else { path };
     for (i, part) in path.split(|&b| b == 0).enumerate() {
         if i > 0 {

@@ -1,7 +1,7 @@
 //! The writer of sockets: headings, lines, and the order of the protocols.
 
 use super::address::{fill, put_endpoint};
-use super::options::{Names, Options};
+use super::options::{Names, SocketLayout};
 use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
@@ -16,7 +16,7 @@ use std::io::Write;
 /// Rows may come in any order: TCP over IPv4 streams, the others are held, formatted, until [`Writer::end`].
 pub struct Writer<'n, W> {
     out: Out<W>,
-    options: Options,
+    options: SocketLayout,
     names: Names<'n>,
     /// tcp6, udp, udp6, udpl, udpl6, raw, raw6, unix.
     held: [Vec<u8>; 8],
@@ -29,7 +29,7 @@ const PROGRAM_WIDTH: usize = 20;
 
 impl<'n, W: Write> Writer<'n, W> {
     /// A writer into `out`.
-    pub fn new(out: Out<W>, options: Options, names: Names<'n>) -> Writer<'n, W> {
+    pub fn new(out: Out<W>, options: SocketLayout, names: Names<'n>) -> Writer<'n, W> {
         Writer { out, options, names, held: Default::default(), groups: Vec::new() }
     }
 
@@ -123,7 +123,7 @@ fn put_held<W: Write>(out: &mut Out<W>, held: &mut Vec<u8>) -> Result<(), SinkEr
 }
 
 /// Everything behind the protocol's name.
-fn put_internet(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &Names<'_>, lookups: &Lookups<'_>) {
+fn put_internet(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     put_queue(out, row.rqueue);
     // A listener's line in the kernel's file has 0 where inet_diag gives the limit of its backlog.
     put_queue(out, if row.is_listener() { 0 } else { row.wqueue.unwrap_or(0) });
@@ -183,7 +183,7 @@ fn state_word(row: &Socket<'_>) -> &'static [u8] {
     }
 }
 
-fn put_user(out: &mut Vec<u8>, uid: u32, options: &Options, lookups: &Lookups<'_>) {
+fn put_user(out: &mut Vec<u8>, uid: u32, options: &SocketLayout, lookups: &Lookups<'_>) {
     out.push(b' ');
     let start = out.len();
     let name = if options.numeric_users { Value::Null } else { lookups.value(LookupId::Users, Key::Id(uid.into())) };
@@ -197,7 +197,7 @@ fn put_user(out: &mut Vec<u8>, uid: u32, options: &Options, lookups: &Lookups<'_
 }
 
 /// `PID/NAME` of the holder with the lowest PID, cut to 19 bytes; `-` when nobody is known to hold it.
-fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &Names<'_>, lookups: &Lookups<'_>) {
+fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     if !options.programs {
         return;
     }
@@ -218,7 +218,7 @@ fn put_program(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &N
 
 /// Appends what stands behind the last slash of the first word of the command line, if it begins with one; the
 /// process's name if the command line cannot be read.
-fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &Options, names: &Names<'_>) {
+fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, names: &Names<'_>) {
     let start = out.len();
     if !(names.argv0)(owner.pid, out) {
         out.truncate(start);
@@ -238,7 +238,7 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &Options, names: 
     text::put_face(out, seen.get(..length).unwrap_or_default(), options.bug_compatible);
 }
 
-fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &Names<'_>, lookups: &Lookups<'_>) {
+fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {
     let Some(part) = row.unix else { return };
     unix::put_front(out, row, &part);
     put_program(out, row, options, names, lookups);
@@ -247,7 +247,7 @@ fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, options: &Options, names: &Name
     out.push(b'\n');
 }
 
-fn put_unix_heading(out: &mut Vec<u8>, options: &Options) {
+fn put_unix_heading(out: &mut Vec<u8>, options: &SocketLayout) {
     out.extend_from_slice(b"Active UNIX domain sockets ");
     out.extend_from_slice(options.show.words());
     out.extend_from_slice(b"\nProto RefCnt Flags       Type       State         I-Node  ");
@@ -265,7 +265,7 @@ mod tests {
     use record::rows::{Endpoint, TcpInfo, UnixPart, UnixType};
     use record::{Addr, Comm, Lookup, State, Timer};
 
-    const PLAIN: Options = Options {
+    const PLAIN: SocketLayout = SocketLayout {
         internet: true,
         unix: false,
         groups: false,
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    fn write(options: Options, rows: &[Socket<'_>]) -> String {
+    fn write(options: SocketLayout, rows: &[Socket<'_>]) -> String {
         let owner = |pid, name: &[u8]| Owner { pid, fd: 3, process: Comm::new(name) };
         let known = Known([owner(27875, b"second"), owner(10425, b"first"), owner(9, b"no\ncmdline")]);
         let lookups =
@@ -365,15 +365,15 @@ mod tests {
         let rows = [tcp(end("2001:db8:2::20", 443), end("2001:db8:2:0:bbbb:cccc:dddd:eeee", 443), State::CLOSE_WAIT)];
         let whole = "tcp6       0      0 2001:db8:2::20:443      2001:db8:2:0:bbbb:cccc:dddd:eeee:443 CLOSE_WAIT \n";
         let cut = "tcp6       0      0 2001:db8:2::20:443      2001:db8:2:0:bbbb:c:443 CLOSE_WAIT \n";
-        let old = Options { bug_compatible: true, ..PLAIN };
-        for (options, line) in [(PLAIN, whole), (old, cut), (Options { wide: true, ..old }, whole)] {
+        let old = SocketLayout { bug_compatible: true, ..PLAIN };
+        for (options, line) in [(PLAIN, whole), (old, cut), (SocketLayout { wide: true, ..old }, whole)] {
             assert_eq!(write(options, &rows).lines().nth(2).unwrap(), line.trim_end_matches('\n'));
         }
     }
 
     #[test]
     fn names_of_hosts_ports_and_users() {
-        let options = Options {
+        let options = SocketLayout {
             numeric_hosts: false,
             numeric_ports: false,
             numeric_users: false,
@@ -395,7 +395,7 @@ mod tests {
             "tcp6       0      0 [::]:https              [::]:*                  LISTEN      -2         0         \n",
         );
         assert_eq!(write(options, &rows), want);
-        let old = write(Options { bug_compatible: true, ..options }, &rows);
+        let old = write(SocketLayout { bug_compatible: true, ..options }, &rows);
         assert!(old.contains(" a-long-name.examp:https local\x1bhost:9999 "), "{old}");
     }
 
@@ -418,7 +418,7 @@ mod tests {
             Socket { tcp_info: Some(TcpInfo::new(&info)), ..row(5, 4, 12_000, 2) },
             row(5, 9, 10, 2),
         ];
-        let text = write(Options { programs: true, timers: true, ..PLAIN }, &rows);
+        let text = write(SocketLayout { programs: true, timers: true, ..PLAIN }, &rows);
         let mut lines = text.lines().skip(1);
         let title = lines.next().unwrap();
         assert!(title.ends_with(" State       PID/Program name     Timer"), "{title}");
@@ -458,7 +458,7 @@ mod tests {
             unix_row(part(1, Some(b"/tmp/a b\tc")), State::ESTABLISHED, 0),
             unix_row(UnixPart { refs: None, ..part(9, None) }, State::CLOSE, 0),
         ];
-        let options = Options { internet: false, unix: true, show: Show::Listening, ..PLAIN };
+        let options = SocketLayout { internet: false, unix: true, show: Show::Listening, ..PLAIN };
         assert_eq!(
             write(options, &rows),
             concat!(
@@ -471,7 +471,7 @@ mod tests {
                 "unix  -      [ ]         UNKNOWN    DISCONNECTING 0        \n",
             )
         );
-        let old = write(Options { bug_compatible: true, programs: true, ..options }, &rows);
+        let old = write(SocketLayout { bug_compatible: true, programs: true, ..options }, &rows);
         let lines: Vec<&str> = old.lines().skip(1).collect();
         assert_eq!(lines[0], "Proto RefCnt Flags       Type       State         I-Node   PID/Program name     Path");
         assert_eq!(lines[3], "unix  2      [ ]         DGRAM                    77       9/no");

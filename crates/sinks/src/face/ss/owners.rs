@@ -2,6 +2,7 @@
 
 use super::item::put_item;
 use super::options::{Context, Options, Tasks};
+use crate::face::put_quoted;
 use record::rows::Socket;
 use record::text::put_face;
 use record::{Comm, Key, LookupId, Lookups, Owner, Value};
@@ -109,12 +110,7 @@ fn put_name(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if bug_compatible {
         return put_face(out, name.split(|&b| b == b')').next().unwrap_or_default(), true);
     }
-    for (i, part) in name.split(|&b| b == b'"').enumerate() {
-        if i > 0 {
-            out.extend_from_slice(b"\\\"");
-        }
-        put_face(out, part, false);
-    }
+    put_quoted(out, name);
 }
 
 #[cfg(test)]
@@ -199,10 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn process_names_are_whole_and_quoted_or_as_ss_cuts_them() {
-        for (name, right, old) in
-            [(&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"), (b"x\x1b[1m", "x?[1m", "x\x1b[1m"), (b")", ")", "")]
-        {
+    fn issue_10_process_names_are_whole_and_quoted_or_as_ss_cuts_them() {
+        for (name, right, old) in [
+            (&b"a\"b c)"[..], "a\\\"b c)", "a\"b c"),
+            (b"x\x1b[1m", "x?[1m", "x\x1b[1m"),
+            (b")", ")", ""),
+            (b"\\\",pid=1,fd=3", r#"\\\",pid=1,fd=3"#, r#"\",pid=1,fd=3"#),
+        ] {
             for (expected, bug) in [(right, false), (old, true)] {
                 let mut out = Vec::new();
                 put_name(&mut out, name, bug);

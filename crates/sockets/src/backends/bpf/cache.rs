@@ -179,7 +179,7 @@ impl BackendCache {
 }
 
 /// Why no program is tried a second time.
-const REFUSED: &str = "the BPF program could not be loaded";
+const REFUSED: &str = "the BPF program could not be loaded, and is not tried again in this run";
 
 fn not_recorded() -> SysError {
     SysError::new("bpf_prog_run", "the walk of the TCP table", sys::Errno::NOSYS)

@@ -10,6 +10,8 @@ pub(crate) mod unix_diag;
 pub(crate) mod vsock_diag;
 pub(crate) mod xdp_diag;
 
+use std::ops::ControlFlow;
+
 use netlink::{DumpEnd, DumpError, Query};
 use record::rows::FamilyExtras;
 use record::{Proto, SourceFault};
@@ -26,6 +28,7 @@ use crate::backends::netlink::tipc_diag::TipcDecoder;
 use crate::backends::netlink::unix_diag::UnixDecoder;
 use crate::backends::netlink::vsock_diag::decode_vsock;
 use crate::backends::netlink::xdp_diag::XdpDecoder;
+use crate::backends::proc::file::ProcFile;
 use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
 use crate::choose::{Via, lacks};
@@ -225,6 +228,27 @@ impl TableReader<'_, '_, '_> {
         is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.plan.need != 0
     }
 
+    // Netlink alone was wanted, and the kernel lists this table only in a file: its sockets are not left out silently.
+    #[cold]
+    fn tell_unseen(&mut self, table: Table, error: &DumpError) {
+        let (plan, options) = (self.plan, &self.plan.options);
+        if options.via != Some(Via::Netlink) || options.quiet || plan.host.is_replay() || has_no_file(table.proto()) {
+            return;
+        }
+        // A name of its own on the tape: a replay reads what this run has read, and no further table.
+        let key = format!("{}?", plan.key(table, Via::Proc));
+        let file = ProcFile { host: plan.host, netns: plan.netns, table, key };
+        let mut lines = 0;
+        // A kernel without the file has no such sockets.
+        let _ = file.read(|_| {
+            lines += 1;
+            ControlFlow::Continue(())
+        });
+        if lines > 0 {
+            self.stats.incomplete(lines, format!("{} are missing: {error}; --via proc has them", table.what()));
+        }
+    }
+
     // The row counts' entry for a dump that is over, one way or the other.
     fn settle(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
         let Err(error) = result else { return };
@@ -232,7 +256,7 @@ impl TableReader<'_, '_, '_> {
             return self.stats.incomplete(0, error.to_string());
         }
         if !self.reports_absence && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
-            return;
+            return self.tell_unseen(table, &error);
         }
         if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {
             return self.not_recorded(table);

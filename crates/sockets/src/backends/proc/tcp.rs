@@ -101,14 +101,16 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn lines_of_every_sort() {
         let row = line(
-            "   0: 0100007F:0016 00000000:0000 0A 00000000:00000003 00:00000000 00000000  1000        0 12345 1 0 100 0 0 10 0",
+            "   0: 0100007F:0016 00000000:0000 0A 00000000:00000003 00:00000000 00000000  1000        0 12345 1 0 100 \
+             0 0 10 0",
         );
         assert_eq!((row.state, row.family, row.local.port, row.inode), (State::LISTEN, AF_INET, 22, 12345));
         assert_eq!(row.local.addr, Addr::V4([127, 0, 0, 1]));
         assert_eq!((row.rqueue, row.wqueue, row.uid, row.netns_id), (3, None, Some(1000), 7));
         // `sl` has outgrown its column, and so has the uid.
         let row = line(
-            "123456: 0100007F:0050 0200007F:C350 01 0000000A:00000014 02:00000102 00000005 4294967294        7 4294967295 1",
+            "123456: 0100007F:0050 0200007F:C350 01 0000000A:00000014 02:00000102 00000005 4294967294        7 \
+             4294967295 1",
         );
         assert_eq!((row.timer, row.timer_ms, row.retrans), (Timer(2), 2580, 7));
         assert_eq!((row.rqueue, row.wqueue, row.uid), (20, Some(10), Some(4_294_967_294)));

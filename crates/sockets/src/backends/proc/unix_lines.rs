@@ -345,7 +345,8 @@ mod tests {
     proptest! {
         /// Whatever paths are, the lines are those of the sockets, in their order.
         #[test]
-        fn every_line_is_found(paths in prop::collection::vec("[a/\n @0-9: \u{1}]{0,100}", 1..20), forge in any::<bool>()) {
+        fn every_line_is_found(paths in prop::collection::vec("[a/\n @0-9: \u{1}]{0,100}", 1..20),
+            forge in any::<bool>()) {
             let mut paths = paths;
             if forge {
                 paths.push(format!("/x\n{}", line(1, "/y").trim_end()));
@@ -361,7 +362,8 @@ mod tests {
         }
 
         #[test]
-        fn any_text_ends(text in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b' '), Just(b'0'), any::<u8>()], 0..300)) {
+        fn any_text_ends(text in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b' '), Just(b'0'), any::<u8>()],
+            0..300)) {
             fuzz_lines(&text);
         }
     }

@@ -100,6 +100,7 @@ fn holder_of(event: &[u8]) -> Holder {
     Holder {
         pid: u32_at(event, 52).unwrap_or(0),
         process: Comm::new(event.get(96..112).unwrap_or_default()),
+        started: u32_at(event, 112).unwrap_or(0),
         cgroup_id: u64_at(event, 24),
     }
 }

@@ -3,7 +3,7 @@ use bpf::{BpfError, KernelTypes, Link, Loaded, Spec, load_with};
 use std::time::Duration;
 use sys::{Blocks, Host, SysError, clock};
 
-use super::programs::{OBJECT, into_sys, only_netns, slots};
+use super::programs::{OBJECT, only_netns, slots};
 use super::{HEAD, Head};
 use crate::events::Follow;
 use crate::events::flow_key::{KEY, SPAN, SUM};
@@ -114,7 +114,7 @@ impl Blocks for KernelSums<'_> {
             std::thread::sleep(left.min(LOOK));
         }
         self.ended |= (self.stop)();
-        self.take().map_err(into_sys)?;
+        self.take().map_err(|error| error.to_sys("connections by BPF"))?;
         Ok(Some(&self.block))
     }
 }

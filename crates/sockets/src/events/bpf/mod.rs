@@ -78,8 +78,7 @@ impl<'h> BpfEvents<'h> {
         let Some(block) = self.blocks.next().map_err(failed)? else { return Ok(StreamState::Ended) };
         self.stats.used(BPF);
         let Some(head) = Head::parse(block) else {
-            self.stats.arrived(1);
-            self.stats.failed(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
+            self.stats.undecoded(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
             return Ok(StreamState::Open);
         };
         self.last = head;
@@ -117,6 +116,11 @@ impl<'h> BpfEvents<'h> {
         self.wall_ns
     }
 
+    /// Connections of which nobody has been seen to accept them.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.last.waiting
+    }
+
     pub(crate) fn close(&mut self) -> Accounting {
         let (mut stats, last) = (std::mem::take(&mut self.stats), self.last);
         if last.lost_map > 0 {
@@ -127,7 +131,9 @@ impl<'h> BpfEvents<'h> {
             stats.incomplete(last.missed, MISSED);
         }
         if last.waiting > 0 {
-            stats.note(format!("{} connections were established but not yet accepted, and not shown", last.waiting));
+            let waiting = last.waiting;
+            stats
+                .note(format!("{waiting} connections were established, but nobody was seen to accept them: not shown"));
         }
         let mut stats = stats.close();
         stats.lost += last.lost_ring;

@@ -1,6 +1,6 @@
 //! The BPF program's end in this process: loaded, attached, its ring emptied into blocks.
 use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
-use sys::{Errno, Host, SysError, clock, fs};
+use sys::{Host, SysError, clock, fs};
 
 use super::{HEAD, Head};
 use crate::events::Follow;
@@ -22,7 +22,7 @@ const SLOTS_MIN: u32 = 1 << 14;
 const SLOTS_MAX: u32 = 1 << 16;
 
 /// Why [`NAMES`] cannot be attached.
-const NO_CGROUP: &str = "cgroup v2 is not mounted";
+const NO_CGROUP: &str = "cgroup v2 is not mounted where we run (`ip netns exec` hides it, --netns does not)";
 
 /// Where cgroup v2 is mounted: alone, or beside v1.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
@@ -99,14 +99,6 @@ impl EventProgram for EventPrograms {
 
     fn wait(&self, timeout_ms: i32) -> Result<(), SysError> {
         self.ring.wait(timeout_ms).map(drop)
-    }
-}
-
-/// The error of a backend that could not be opened or read.
-pub(crate) fn into_sys(error: BpfError) -> SysError {
-    match error {
-        BpfError::Io(error) => error,
-        other => SysError::new("bpf", other.to_string(), other.errno().unwrap_or(Errno::NOSYS)),
     }
 }
 

@@ -85,8 +85,8 @@ impl<'h> NetlinkEvents<'h> {
             Some(why) => format!("; closings are seen only by looking, too ({why})"),
         };
         format!(
-            "without BPF owners are not known, the opening of a connection shorter than {LOOK_MS} ms may be missed, and \
-             bytes_in may be one too small: the kernel counts a FIN of the peer as a byte{closings}"
+            "without BPF owners are not known, the opening of a connection shorter than {LOOK_MS} ms may be missed, \
+             and bytes_in may be one too small: the kernel counts a FIN of the peer as a byte{closings}"
         )
     }
 

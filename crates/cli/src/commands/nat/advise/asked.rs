@@ -1,6 +1,7 @@
 //! The options of `nat advise`.
 
 use crate::command::ParsedWords;
+use crate::flags::parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,8 +48,8 @@ impl NatAdvise {
             interval: words.seconds("interval", 0.1..=86_400.0)?.unwrap_or_default(),
             memory_bytes: match words.value("memory") {
                 None => None,
-                Some(written) => Some(bytes(written).ok_or_else(|| {
-                    format!("--memory takes bytes with or without a unit (512MiB, 2GB), not `{written}`")
+                Some(written) => Some(parser::bytes(written).filter(|bytes| *bytes > 0).ok_or_else(|| {
+                    format!("--memory takes bytes with or without a unit (512M, 2GiB), not `{written}`")
                 })?),
             },
             apply: words.has("apply"),
@@ -59,25 +60,6 @@ impl NatAdvise {
         };
         asked.check().map_or(Ok(asked), |wrong| Err(wrong.to_owned()))
     }
-}
-
-/// `512MiB`, `2GB`, `1G`, `1000000`.
-fn bytes(written: &str) -> Option<u64> {
-    let digits = written.find(|c: char| !c.is_ascii_digit()).unwrap_or(written.len());
-    let (number, unit) = written.split_at_checked(digits)?;
-    let scale: u64 = match unit.strip_suffix('B').unwrap_or(unit) {
-        "" => 1,
-        "k" | "K" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(scale).filter(|bytes| *bytes > 0)
 }
 
 impl NatAdvise {
@@ -124,9 +106,7 @@ mod tests {
         let asked = parse("--samples 5 --interval=0.5s -o json --all-netns").unwrap();
         assert_eq!((asked.samples, asked.interval, asked.all_netns), (5, Duration::from_millis(500), true));
         assert_eq!(parse("").unwrap().memory_bytes, None);
-        for (size, means) in
-            [("2GiB", 2 << 30), ("512MB", 512_000_000), ("1k", 1000), ("77", 77), ("3G", 3_000_000_000)]
-        {
+        for (size, means) in [("2GiB", 2 << 30), ("512MB", 512 << 20), ("1k", 1024), ("77", 77), ("3G", 3 << 30)] {
             assert_eq!(parse(&format!("--memory {size}")).unwrap().memory_bytes, Some(means), "{size}");
         }
         let asked = parse("--apply --yes").unwrap();

@@ -59,15 +59,15 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         return Err("a filter chooses what is shown, not what is set: leave it out with --apply".to_owned());
     }
     let rows = MadeRows::<NatAdvices>::plan(request)?;
-    let place = SessionTarget {
-        netns: asked.netns.as_deref(),
+    let target = SessionTarget {
+        netns: asked.netns.clone(),
         // The limit, the buckets and the memory are the host's. A recording has the namespaces it was made of.
         all_netns: asked.all_netns || asked.netns.is_none() && asked.replay.is_none(),
-        record: asked.record.as_deref(),
-        replay: asked.replay.as_deref(),
+        record: asked.record.clone(),
+        replay: asked.replay.clone(),
         ..SessionTarget::default()
     };
-    let session = match Session::open(place) {
+    let session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::because(error.exit(), error)),
     };
@@ -101,7 +101,7 @@ fn tell(
         .map(|((netns_id, evidence), name)| Judged { netns_id, name, advice: advise(&evidence), evidence })
         .collect();
     let shown = match rows.wants_text() {
-        true => output::print(&show::words(&judged)).into(),
+        true => output::print_prose(&show::words(&judged)).into(),
         false => rows.write(&show::AdviceRows::of(&judged).rows()),
     };
     if shown.exit != Exit::Ok || !asked.apply {

@@ -1,10 +1,10 @@
 //! Filters over cells that hold several words, or an address and a port: on rows of connection tracking.
 #![allow(clippy::unwrap_used)]
 
-use super::Predicate;
 use crate::explain::expr_text;
 use crate::filter::{bind, parse};
 use crate::order::Sorter;
+use crate::predicate::Predicate;
 use record::rows::{Conntrack, CtStatus, CtTuple, Nat};
 use record::{Addr, Comm, Field, Kind, Lookups, Member, Next, Object, Owner, Table, Value, field_index};
 

@@ -9,16 +9,16 @@ const HOMES_MAX: usize = 1 << 18;
 
 /// (namespace, address) pairs. A question costs two probes.
 #[derive(Debug, Default)]
-pub struct Homes {
+pub struct NetnsAddresses {
     addresses: HashSet<Addr, RandomState>,
     pairs: HashSet<(u64, Addr), RandomState>,
     left_out: u64,
 }
 
-impl Homes {
+impl NetnsAddresses {
     /// No address yet.
-    pub fn new() -> Homes {
-        Homes::default()
+    pub fn new() -> NetnsAddresses {
+        NetnsAddresses::default()
     }
 
     /// Adds an address of the namespace whose inode is `netns_id`. Addresses that mean something else in each
@@ -57,16 +57,16 @@ mod tests {
     #[test]
     fn elsewhere_is_in_another_namespace_and_not_here() {
         let addr = |text: &str| text.parse::<Addr>().unwrap();
-        let mut homes = Homes::new();
-        homes.add(1, addr("10.0.0.1"));
-        homes.add(2, addr("10.0.0.1"));
-        homes.add(2, addr("::ffff:10.0.0.2"));
+        let mut addresses = NetnsAddresses::new();
+        addresses.add(1, addr("10.0.0.1"));
+        addresses.add(2, addr("10.0.0.1"));
+        addresses.add(2, addr("::ffff:10.0.0.2"));
         for nowhere in ["127.0.0.1", "::1", "fe80::1", "0.0.0.0", "::"] {
-            homes.add(1, addr(nowhere));
-            assert!(!homes.is_elsewhere(addr(nowhere), 2), "{nowhere}");
+            addresses.add(1, addr(nowhere));
+            assert!(!addresses.is_elsewhere(addr(nowhere), 2), "{nowhere}");
         }
-        assert!(homes.is_elsewhere(addr("10.0.0.2"), 1) && !homes.is_elsewhere(addr("10.0.0.2"), 2));
-        assert!(homes.is_elsewhere(addr("10.0.0.1"), 3) && !homes.is_elsewhere(addr("10.0.0.1"), 1));
-        assert!(!homes.is_elsewhere(addr("10.0.0.3"), 1));
+        assert!(addresses.is_elsewhere(addr("10.0.0.2"), 1) && !addresses.is_elsewhere(addr("10.0.0.2"), 2));
+        assert!(addresses.is_elsewhere(addr("10.0.0.1"), 3) && !addresses.is_elsewhere(addr("10.0.0.1"), 1));
+        assert!(!addresses.is_elsewhere(addr("10.0.0.3"), 1));
     }
 }

@@ -1,10 +1,9 @@
-//! Whose entries are may change while the entries do not: a sum over the sockets of each port tells.
+//! Owners of entries may change while the entries do not: a sum over the sockets of each port tells.
 //!
 //! An entry's owner follows from the sockets whose own port is the source port of one of its two directions, and from
 //! the addresses that are here. So what is remembered of a row goes by these sums, too, and a row is made again if one
 //! of its sums is another: 32 bits of a secret hash.
 
-use conntrack::own_ports;
 use record::{Reused, RowBytes, RowCache};
 use std::hash::{BuildHasher, Hash, RandomState};
 
@@ -12,7 +11,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 const SUMS: usize = 1 << 12;
 
 /// Sums of hashes, in no order.
-pub(super) struct Sums {
+pub(crate) struct PortSums {
     secret: RandomState,
     /// Of the sockets of some ports.
     by_port: Box<[u32; SUMS]>,
@@ -20,20 +19,20 @@ pub(super) struct Sums {
     of_all: u32,
 }
 
-impl Sums {
-    /// Of nothing. Only those with the same secret can be compared.
-    pub(super) fn new(secret: &RandomState) -> Sums {
-        Sums { secret: secret.clone(), by_port: Box::new([0; SUMS]), of_all: 0 }
+impl PortSums {
+    /// Sums of nothing. Only those with the same secret can be compared.
+    pub(crate) fn new(secret: &RandomState) -> PortSums {
+        PortSums { secret: secret.clone(), by_port: Box::new([0; SUMS]), of_all: 0 }
     }
 
-    /// Something that matters to the rows of one port.
-    pub(super) fn at_port(&mut self, port: u16, what: impl Hash) {
+    /// Adds what matters to the rows of one port.
+    pub(crate) fn add_at_port(&mut self, port: u16, what: impl Hash) {
         let sum = &mut self.by_port[usize::from(port) % SUMS];
         *sum = sum.wrapping_add(self.secret.hash_one(what) as u32);
     }
 
-    /// Something that matters to all rows.
-    pub(super) fn at_all_ports(&mut self, what: impl Hash) {
+    /// Adds what matters to all rows.
+    pub(crate) fn add_for_all(&mut self, what: impl Hash) {
         self.of_all = self.of_all.wrapping_add(self.secret.hash_one(what) as u32);
     }
 
@@ -45,13 +44,15 @@ impl Sums {
     }
 }
 
-/// Knows rows by their bytes and by the sums.
-pub(super) struct OwnerChecksum<'u> {
-    pub(super) cache: &'u dyn RowCache,
-    pub(super) sums: Sums,
+/// A cache that knows rows by their bytes and by the sums.
+pub(crate) struct OwnerChecksum<'u, P> {
+    pub(crate) cache: &'u dyn RowCache,
+    pub(crate) sums: PortSums,
+    /// The source ports of both directions of an undecoded row.
+    pub(crate) own_ports: &'u P,
 }
 
-impl RowCache for OwnerChecksum<'_> {
+impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]>> RowCache for OwnerChecksum<'_, P> {
     fn exclude_field(&self, field: usize) -> bool {
         self.cache.exclude_field(field)
     }
@@ -59,7 +60,7 @@ impl RowCache for OwnerChecksum<'_> {
     #[inline]
     fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
         // By this half of it a row is looked for.
-        let key = bytes.key ^ u64::from(self.sums.of(own_ports(&bytes)?)) << 32;
+        let key = bytes.key ^ u64::from(self.sums.of((self.own_ports)(&bytes)?)) << 32;
         self.cache.reuse(RowBytes { key, ..bytes })
     }
 
@@ -80,9 +81,9 @@ mod tests {
     fn sums_tell_of_their_ports_alone() {
         let secret = RandomState::new();
         let made = |items: &[(u16, &str)], all: &[&str]| {
-            let mut sums = Sums::new(&secret);
-            items.iter().for_each(|(port, what)| sums.at_port(*port, what));
-            all.iter().for_each(|what| sums.at_all_ports(what));
+            let mut sums = PortSums::new(&secret);
+            items.iter().for_each(|(port, what)| sums.add_at_port(*port, what));
+            all.iter().for_each(|what| sums.add_for_all(what));
             sums
         };
         let one = made(&[(80, "a"), (443, "b"), (80, "c")], &["here"]);

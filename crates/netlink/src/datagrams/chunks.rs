@@ -3,103 +3,109 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use sys::SysError;
 
-use crate::events::netlink::batch::{BATCH_HEADER, BatchHeader, DatagramFrame, FRAME};
+use super::batch::{BATCH_HEADER, BatchHeader, DatagramFrame, FRAME};
 
-/// Bytes of a chunk: some 1,000 messages.
-const CHUNK_BYTES: usize = 256 << 10;
-/// Free bytes that a chunk must have to receive one more datagram. An event has 200 to 400 bytes, 1 KiB with every
-/// attribute.
-const DATAGRAM_BYTES_MAX: usize = 16 << 10;
-/// Most chunks of a reader: 64 MiB, some 260,000 messages that wait while rows are written.
-pub(crate) const CHUNKS_MAX: usize = 256;
+/// How large chunks are, and how many there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct ChunkSizes {
+    /// Bytes of a chunk.
+    pub bytes: usize,
+    /// Free bytes that a chunk must have to receive one more datagram.
+    pub datagram_bytes_max: usize,
+    /// Most chunks: what waits while rows are written.
+    pub chunks_max: usize,
+}
 
 /// A batch: its header, then a frame for each datagram.
-pub(crate) struct Chunk {
+pub struct Chunk {
     bytes: Box<[u8]>,
     filled: usize,
+    datagram_bytes_max: usize,
 }
 
 impl Chunk {
-    fn new() -> Chunk {
-        Chunk { bytes: vec![0; CHUNK_BYTES].into(), filled: BATCH_HEADER }
+    fn new(sizes: ChunkSizes) -> Chunk {
+        let datagram_bytes_max = sizes.datagram_bytes_max;
+        Chunk { bytes: vec![0; sizes.bytes].into(), filled: BATCH_HEADER, datagram_bytes_max }
     }
 
     /// The batch.
-    pub(crate) fn batch(&self) -> &[u8] {
+    pub fn batch(&self) -> &[u8] {
         self.bytes.get(..self.filled).unwrap_or_default()
     }
 
     /// True if it holds no datagram.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.filled <= BATCH_HEADER
     }
 
     /// True if it may be too full for one more datagram.
-    pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() < self.filled + FRAME + DATAGRAM_BYTES_MAX
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() < self.filled + FRAME + self.datagram_bytes_max
     }
 
     /// Offset of the next frame.
-    pub(crate) fn next_frame(&self) -> usize {
+    pub fn next_frame(&self) -> usize {
         self.filled
     }
 
     /// Where the messages of the next frame are to be received.
-    pub(crate) fn messages_of_next_frame(&mut self) -> &mut [u8] {
+    pub fn messages_of_next_frame(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.filled + FRAME..).unwrap_or_default()
     }
 
     /// Completes the next frame, whose messages lie in its place already: they are `bytes` long.
-    pub(crate) fn push_frame(&mut self, netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
+    pub fn push_frame(&mut self, netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
         let header = self.bytes.get_mut(self.filled..).unwrap_or_default();
         DatagramFrame::put(header, netns_id, wall_ns, nsid, bytes);
         self.filled += FRAME + bytes;
     }
 
     /// Replaces the namespace in the frame at offset `at`.
-    pub(crate) fn set_netns_id(&mut self, at: usize, netns_id: u64) {
+    pub fn set_netns_id(&mut self, at: usize, netns_id: u64) {
         DatagramFrame::put_netns_id(self.bytes.get_mut(at..).unwrap_or_default(), netns_id);
     }
 }
 
 /// The reader's end of the two queues: filled chunks out, empty ones back.
-pub(crate) struct ChunkSender {
+pub struct ChunkSender {
     filled: SyncSender<Result<Chunk, SysError>>,
     empty: Receiver<Chunk>,
     /// Chunks allocated so far.
     chunks: usize,
-    chunks_max: usize,
+    sizes: ChunkSizes,
 }
 
 /// The other end.
-pub(crate) struct ChunkReceiver {
-    pub(crate) filled: Receiver<Result<Chunk, SysError>>,
+pub(super) struct ChunkReceiver {
+    pub(super) filled: Receiver<Result<Chunk, SysError>>,
     empty: Sender<Chunk>,
 }
 
-/// Both ends, and the first chunk. At most `chunks_max` chunks will exist.
-pub(crate) fn chunk_queue(chunks_max: usize) -> (ChunkSender, ChunkReceiver, Chunk) {
-    let ((filled, filled_rx), (empty_tx, empty)) = (sync_channel(chunks_max), channel());
-    let sender = ChunkSender { filled, empty, chunks: 1, chunks_max };
-    (sender, ChunkReceiver { filled: filled_rx, empty: empty_tx }, Chunk::new())
+/// Both ends, and the first chunk.
+pub(super) fn chunk_queue(sizes: ChunkSizes) -> (ChunkSender, ChunkReceiver, Chunk) {
+    let ((filled, filled_rx), (empty_tx, empty)) = (sync_channel(sizes.chunks_max), channel());
+    let sender = ChunkSender { filled, empty, chunks: 1, sizes };
+    (sender, ChunkReceiver { filled: filled_rx, empty: empty_tx }, Chunk::new(sizes))
 }
 
 impl ChunkSender {
     /// Sends `chunk` under `header` and puts an empty one in its place, waiting for one if all are in use. False if the
     /// other end has gone: then nothing more can be sent.
-    pub(crate) fn send(&mut self, chunk: &mut Chunk, header: &BatchHeader) -> bool {
+    pub fn send(&mut self, chunk: &mut Chunk, header: &BatchHeader) -> bool {
         if let Some(place) = chunk.bytes.get_mut(..BATCH_HEADER) {
             place.copy_from_slice(&header.bytes());
         }
-        let filled = std::mem::replace(chunk, Chunk { bytes: Box::default(), filled: BATCH_HEADER });
+        let nothing = Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 };
+        let filled = std::mem::replace(chunk, nothing);
         if self.filled.send(Ok(filled)).is_err() {
             return false;
         }
         let next = match self.empty.try_recv() {
             Ok(chunk) => Some(chunk),
-            Err(_) if self.chunks < self.chunks_max => {
+            Err(_) if self.chunks < self.sizes.chunks_max => {
                 self.chunks += 1;
-                Some(Chunk::new())
+                Some(Chunk::new(self.sizes))
             }
             Err(_) => self.empty.recv().ok(),
         };
@@ -109,20 +115,20 @@ impl ChunkSender {
     }
 
     /// Sends the reason why the reader ends before it was asked to.
-    pub(crate) fn fail(&self, error: SysError) {
+    pub fn fail(&self, error: SysError) {
         let _ = self.filled.send(Err(error));
     }
 }
 
 impl ChunkReceiver {
     /// Gives a chunk back to the reader.
-    pub(crate) fn give_back(&self, chunk: Chunk) {
+    pub(super) fn give_back(&self, chunk: Chunk) {
         // The thread may have ended: then no chunk is needed.
         let _ = self.empty.send(chunk);
     }
 
     /// Closes both queues: a thread that waits for an empty chunk or for room in the queue wakes and ends.
-    pub(crate) fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.filled = sync_channel(0).1;
         self.empty = channel().0;
     }

@@ -2,39 +2,39 @@
 //!
 //! A batch is a header of counts and a frame for each datagram, which says where and when it was received. Numbers are
 //! in the machine's byte order.
-use netlink::DecodeError;
-use netlink::prefix::{i32_at, u32_at, u64_at};
+use crate::decode::DecodeError;
+use crate::prefix::{i32_at, u32_at, u64_at};
 
 /// The counts at the beginning of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct BatchHeader {
+pub struct BatchHeader {
     /// Messages that the kernel dropped so far because the receive buffer was full.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// How often the kernel reported lost messages (ENOBUFS) without counting one: it had no memory to make it.
-    pub(crate) alloc_failures: u64,
+    pub alloc_failures: u64,
     /// Size of a receive buffer in bytes, as the kernel accounts for it.
-    pub(crate) buffer_bytes: u64,
+    pub buffer_bytes: u64,
     /// Namespaces that were subscribed to only after the start, when they were found.
-    pub(crate) late: u64,
+    pub late: u64,
     /// Namespaces that could not be subscribed to.
-    pub(crate) unreachable: u64,
+    pub unreachable: u64,
     /// Subscribed sockets.
-    pub(crate) sockets: u64,
+    pub sockets: u64,
 }
 
 /// Bytes of the header.
-pub(crate) const BATCH_HEADER: usize = 6 * 8;
+pub const BATCH_HEADER: usize = 6 * 8;
 /// Bytes of a frame before its messages.
-pub(crate) const FRAME: usize = 24;
+pub const FRAME: usize = 24;
 
 /// In place of an inode: the namespace is unknown.
-pub(crate) const UNKNOWN_NETNS: u64 = 0;
+pub const UNKNOWN_NETNS: u64 = 0;
 /// In place of an inode: another socket receives the same messages.
-pub(crate) const DUPLICATE: u64 = u64::MAX;
+pub const DUPLICATE: u64 = u64::MAX;
 
 impl BatchHeader {
     /// Its bytes.
-    pub(crate) fn bytes(&self) -> [u8; BATCH_HEADER] {
+    pub fn bytes(&self) -> [u8; BATCH_HEADER] {
         let BatchHeader { lost, alloc_failures, buffer_bytes, late, unreachable, sockets } = *self;
         let mut bytes = [0; BATCH_HEADER];
         for (place, number) in
@@ -45,7 +45,8 @@ impl BatchHeader {
         bytes
     }
 
-    pub(crate) fn parse(block: &[u8]) -> Option<BatchHeader> {
+    /// Reads it from the beginning of a batch; `None` if that is too short.
+    pub fn parse(block: &[u8]) -> Option<BatchHeader> {
         let number = |index: usize| u64_at(block, index * 8);
         Some(BatchHeader {
             lost: number(0)?,
@@ -60,15 +61,15 @@ impl BatchHeader {
 
 /// A datagram: one or more messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DatagramFrame<'b> {
+pub struct DatagramFrame<'b> {
     /// Inode of the namespace it is about, [`UNKNOWN_NETNS`] or [`DUPLICATE`].
-    pub(crate) netns_id: u64,
+    pub netns_id: u64,
     /// When it was received, in nanoseconds since 1970.
-    pub(crate) wall_ns: u64,
+    pub wall_ns: u64,
     /// The nsid of that namespace in the socket's one; `None` if it is the same.
-    pub(crate) nsid: Option<i32>,
+    pub nsid: Option<i32>,
     /// The messages.
-    pub(crate) bytes: &'b [u8],
+    pub bytes: &'b [u8],
 }
 
 /// In place of an nsid: the socket's own namespace. (The kernel's nsids are never negative.)
@@ -76,14 +77,14 @@ const OWN: i32 = -1;
 
 impl DatagramFrame<'_> {
     /// Replaces the inode in the frame that begins at `place`.
-    pub(crate) fn put_netns_id(place: &mut [u8], netns_id: u64) {
+    pub fn put_netns_id(place: &mut [u8], netns_id: u64) {
         if let Some(place) = place.get_mut(..8) {
             place.copy_from_slice(&netns_id.to_ne_bytes());
         }
     }
 
     /// Writes the first [`FRAME`] bytes of a frame to `place`; its messages of `bytes` bytes follow.
-    pub(crate) fn put(place: &mut [u8], netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
+    pub fn put(place: &mut [u8], netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let (nsid, parts) = (nsid.unwrap_or(OWN), place.split_at_mut_checked(16));
         let Some((first, second)) = parts else { return };
@@ -98,13 +99,13 @@ impl DatagramFrame<'_> {
 
 /// The frames of a batch, in order. The first one that is longer than the rest is an error, and the end.
 #[derive(Debug, Clone)]
-pub(crate) struct DatagramFrames<'b> {
+pub struct DatagramFrames<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> DatagramFrames<'b> {
     /// The frames that follow the header of `block`.
-    pub(crate) fn of(block: &'b [u8]) -> DatagramFrames<'b> {
+    pub fn of(block: &'b [u8]) -> DatagramFrames<'b> {
         DatagramFrames { rest: block.get(BATCH_HEADER..).unwrap_or_default() }
     }
 }

@@ -1,26 +1,26 @@
-//! Who holds the connections of a flow: a short list of processes with different names.
+//! The owners of a flow's connections: a short list of processes with different names.
 
 use crate::chunks::Chunks;
 use crate::packed::NONE;
 use record::{Comm, Owner};
 
 /// How many names a flow keeps. A service rarely has more than two; a port scanner's victim must not cost memory.
-pub const HOLDERS_MAX: usize = 8;
+pub const OWNERS_MAX: usize = 8;
 
-/// One holder and the next one of the same flow, ascending by pid.
+/// One owner and the next one of the same flow, ascending by pid.
 struct Link {
     owner: Owner,
     next: u32,
 }
 
-/// The holders of all flows; a flow keeps the index of its first.
-pub(crate) struct Holders {
+/// The owners of all flows; a flow keeps the index of its first.
+pub(crate) struct OwnerLists {
     links: Chunks<Link>,
 }
 
-impl Holders {
-    pub(crate) fn new() -> Holders {
-        Holders { links: Chunks::new() }
+impl OwnerLists {
+    pub(crate) fn new() -> OwnerLists {
+        OwnerLists { links: Chunks::new() }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -29,13 +29,13 @@ impl Holders {
 
     /// Adds `owner` to the list that begins at `first`; says where it begins now.
     ///
-    /// Of several holders with one name the lowest (pid, fd) is kept, and of too many names those with the lowest
+    /// Of several owners with one name the lowest (pid, fd) is kept, and of too many names those with the lowest
     /// pids: what is kept does not depend on the order in which they come.
     pub(crate) fn add(&mut self, first: u32, owner: &Owner) -> u32 {
         if first != NONE && self.links.get(first).owner == *owner {
             return first;
         }
-        let mut kept = [nobody(); HOLDERS_MAX + 1];
+        let mut kept = [nobody(); OWNERS_MAX + 1];
         let len = self.list(first, &mut kept);
         match kept[..len].iter_mut().find(|k| k.process == owner.process) {
             Some(same) if *same <= *owner => return first,
@@ -47,11 +47,11 @@ impl Holders {
         first
     }
 
-    fn insert(&mut self, first: u32, kept: &mut [Owner; HOLDERS_MAX + 1], len: usize, owner: &Owner) -> u32 {
+    fn insert(&mut self, first: u32, kept: &mut [Owner; OWNERS_MAX + 1], len: usize, owner: &Owner) -> u32 {
         kept[len] = *owner;
         kept[..=len].sort_unstable();
-        if len == HOLDERS_MAX {
-            self.write(first, &kept[..HOLDERS_MAX]);
+        if len == OWNERS_MAX {
+            self.write(first, &kept[..OWNERS_MAX]);
             return first;
         }
         // A new link goes in front; then all are rewritten in order.
@@ -72,10 +72,10 @@ impl Holders {
         }
     }
 
-    /// Copies the list that begins at `first`; says how many there are, at most [`HOLDERS_MAX`].
+    /// Copies the list that begins at `first`; says how many there are, at most [`OWNERS_MAX`].
     pub(crate) fn list(&self, first: u32, into: &mut [Owner]) -> usize {
         let (mut at, mut len) = (first, 0);
-        while at != NONE && len < HOLDERS_MAX {
+        while at != NONE && len < OWNERS_MAX {
             let link = self.links.get(at);
             into[len] = link.owner;
             at = link.next;
@@ -101,10 +101,10 @@ mod tests {
     }
 
     fn kept(owners: &[Owner]) -> Vec<Owner> {
-        let mut holders = Holders::new();
-        let first = owners.iter().fold(NONE, |first, o| holders.add(first, o));
-        let mut list = [nobody(); HOLDERS_MAX];
-        let len = holders.list(first, &mut list);
+        let mut lists = OwnerLists::new();
+        let first = owners.iter().fold(NONE, |first, o| lists.add(first, o));
+        let mut list = [nobody(); OWNERS_MAX];
+        let len = lists.list(first, &mut list);
         list[..len].to_vec()
     }
 
@@ -121,7 +121,7 @@ mod tests {
             }
             let mut expected: Vec<Owner> = lowest.into_values().collect();
             expected.sort_unstable();
-            expected.truncate(HOLDERS_MAX);
+            expected.truncate(OWNERS_MAX);
             prop_assert_eq!(&kept(&owners), &expected);
             let reversed: Vec<Owner> = owners.into_iter().rev().collect();
             prop_assert_eq!(&kept(&reversed), &expected);

@@ -1,0 +1,187 @@
+//! `netwren log`: packets that rules log, as they come.
+
+use super::follow::{self, StreamNotes};
+use super::plan::of_request;
+use crate::command::{Command, ParsedWords, TableEntry};
+use crate::exit::Exit;
+use crate::flags::defs::Scope;
+use crate::flags::parser;
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
+use crate::session::Session;
+use engine::{Plan, RunError};
+use nflog::{FollowLog, GroupTaken, LogStream};
+use record::SourceError;
+use record::rows::LogRecords;
+use std::time::Duration;
+
+/// The registry's entry.
+pub(crate) static COMMAND: Command = Command {
+    name: "log",
+    about: "Packets that rules log (nft `log group`, iptables NFLOG), until interrupted",
+    examples: EXAMPLES,
+    scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::NAMES).and(Scope::PLACES).and(Scope::LOG),
+    tables: &[TableEntry::of::<LogRecords>()],
+    run: Some(run),
+    ..Command::TABLE
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  netwren log --group 1                             every packet that a rule with `log group 1` logs
+  netwren log --group 1,5 'hook = input and dport = 22'   of two groups, who tries ssh
+  netwren log --group 1 -o json --limit 1000        a thousand records, one object a line
+  netwren log --group 1 -c +mark,user,ttl --resolve     more columns, and names of addresses
+  netwren log --group 1 --latency 1s --buffer 64MiB     cheaper, and room for longer bursts
+  netwren log --group 1 --record FILE               to be looked at later: --replay FILE
+";
+
+/// A parsed `log`.
+#[derive(Debug)]
+struct Log {
+    /// What is chosen and how it is shown.
+    request: Request,
+    /// `--group`
+    groups: Vec<u16>,
+    /// `--latency`
+    latency: Duration,
+    /// `--copy` in bytes.
+    copy_bytes: u32,
+    /// `--buffer` in bytes.
+    buffer_bytes: u32,
+}
+
+fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
+    let log = asked(line)?;
+    Ok(match of_request(&log.request) {
+        Ok(plan) => followed(&log, &plan),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}
+
+fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
+    if line.has("all-netns") {
+        return Err(ONE_NETNS.to_owned());
+    }
+    Ok(Log {
+        groups: groups(line.value("group"))?,
+        latency: line.value("latency").map_or(Ok(nflog::LATENCY), latency)?,
+        copy_bytes: line.value("copy").map_or(Ok(nflog::COPY_BYTES), |text| bytes("copy", text, 20..=65_535))?,
+        buffer_bytes: line
+            .value("buffer")
+            .map_or(Ok(nflog::BUFFER_BYTES), |text| bytes("buffer", text, 1 << 12..=1 << 30))?,
+        request: Request::of(line)?,
+    })
+}
+
+/// Each namespace has its own groups.
+const ONE_NETNS: &str =
+    "--all-netns does not go with log, which binds groups of one namespace: --netns NAME binds those of another one";
+
+/// The numbers of `--group`.
+fn groups(list: Option<&str>) -> Result<Vec<u16>, String> {
+    let Some(list) = list else {
+        let help = "log needs --group N: the number in the rule, as in `nft add rule … log group 1` (nft list ruleset \
+                    shows the rules)";
+        return Err(help.to_owned());
+    };
+    let number = |word: &str| {
+        let number = word.trim().parse::<u16>();
+        number.map_err(|_| format!("--group takes numbers from 0 to 65535 with commas between, not `{list}`"))
+    };
+    let mut groups: Vec<u16> = list.split(',').map(number).collect::<Result<_, _>>()?;
+    groups.sort_unstable();
+    groups.dedup();
+    if groups.len() > GROUPS_MAX {
+        return Err(format!("--group takes at most {GROUPS_MAX} groups, not {}", groups.len()));
+    }
+    Ok(groups)
+}
+
+/// Each has a socket with a buffer.
+const GROUPS_MAX: usize = 1000;
+
+fn latency(text: &str) -> Result<Duration, String> {
+    let number = |digits: &str| digits.parse::<u64>().ok();
+    let ms = match text.strip_suffix("ms") {
+        Some(digits) => number(digits),
+        None => text.strip_suffix('s').and_then(number).and_then(|seconds| seconds.checked_mul(1000)),
+    };
+    let ms = ms.filter(|ms| (10..=10_000).contains(ms));
+    ms.map(Duration::from_millis).ok_or_else(|| format!("--latency takes 10ms to 10s, as 50ms or 1s, not `{text}`"))
+}
+
+fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, String> {
+    let number = parser::bytes(text).and_then(|number| u32::try_from(number).ok());
+    let (least, most) = (*range.start(), *range.end());
+    let number = number.filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("--{flag} takes {least} to {most} bytes, not `{text}`"))
+}
+
+fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
+    follow::run(&log.request, plan, |session, then| {
+        let stop = || follow::is_over(session);
+        let follow = FollowLog {
+            groups: log.groups.clone(),
+            copy_bytes: log.copy_bytes,
+            latency: log.latency,
+            buffer_bytes: log.buffer_bytes,
+            netns_id: session.netns_id(),
+            stop: &stop,
+        };
+        let opened = LogStream::open(session.host(), follow);
+        let mut stream = opened.map_err(|error| RunError::Source(with_holder(session, error)))?;
+        then(&mut stream, StreamNotes { caveat: None, cost: Vec::new() })
+    })
+}
+
+/// The error with the process that has bound the group, if that is why and it can be seen.
+fn with_holder(session: &Session, error: SourceError) -> SourceError {
+    let Some(taken) = error.cause.downcast_ref::<GroupTaken>() else { return error };
+    let owners = taken.inode.and_then(|inode| Some((inode, session.owners().read(session.host()).ok()?)));
+    let holder = owners.as_ref().and_then(|(inode, owners)| owners.of(*inode).first());
+    let who = match holder {
+        Some(holder) => format!(": {}[{}]; ", sys::escaped(holder.process.as_bytes()), holder.pid),
+        None => ": log to another group as well, or ".to_owned(),
+    };
+    let end = if holder.is_some() { "log to another group as well, or end it" } else { "end that program" };
+    SourceError { cause: format!("{taken}{who}{end}").into(), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn parse(line: &str) -> Result<Log, clap::Error> {
+        parser::parse_line(&COMMAND, line, asked)
+    }
+
+    #[test]
+    fn words_become_numbers() {
+        let log = parse("--group 5,1,5 dport = 22 --latency 1s --copy 1KiB --buffer 64k").unwrap();
+        assert_eq!((log.groups, log.latency), (vec![1, 5], Duration::from_secs(1)));
+        assert_eq!((log.copy_bytes, log.buffer_bytes, log.request.shown.filter.as_str()), (1024, 65_536, "dport = 22"));
+        let plain = parse("--group 0").unwrap();
+        assert_eq!((plain.groups, plain.latency), (vec![0], nflog::LATENCY));
+        assert_eq!((plain.copy_bytes, plain.buffer_bytes), (nflog::COPY_BYTES, nflog::BUFFER_BYTES));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        for (line, says) in [
+            ("", "log needs --group N"),
+            ("--group 65536", "--group takes numbers from 0 to 65535"),
+            ("--group 1,", "--group takes numbers"),
+            ("--group 1 --latency 5ms", "--latency takes 10ms to 10s"),
+            ("--group 1 --latency soon", "--latency takes 10ms to 10s"),
+            ("--group 1 --copy 1", "--copy takes 20 to 65535 bytes"),
+            ("--group 1 --buffer 1", "--buffer takes 4096 to"),
+            ("--group 1 --all-netns", "--all-netns does not go with log"),
+            ("--group 1 --watch", "--watch does not go with"),
+        ] {
+            let said = parse(line).unwrap_err().to_string();
+            assert!(said.contains(says), "{line}: {said}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Reads sockets, addresses and owners through a session, for the crate `owners`, which finds the owners of entries by
+//! them.
+
+use crate::enrich::read_owners;
+use crate::pillars;
+use crate::session::Session;
+use host::Owners;
+use owners::{ReadOwners, Reading, SocketIndex};
+use record::{Accounting, Next};
+use sys::NetNs;
+
+/// The shortest time between two readings.
+const PAUSE_NS: u64 = 100_000_000;
+/// The longest, for however many sockets: what comes meanwhile must find room.
+const PAUSE_NS_MAX: u64 = 1_000_000_000;
+/// A pause is so many times as long as the reading before.
+const PAUSES: u64 = 3;
+/// The moment of a reading on the tape.
+const TAKEN: &str = "nat events/owners";
+
+/// Readings of the sockets and their owners, one after the other.
+pub(super) struct SessionReadings<'s> {
+    session: &'s Session,
+    /// On the monotonic clock.
+    not_before_ns: u64,
+    /// Number of the newest reading; the first is 1.
+    number: u64,
+    stats: Accounting,
+}
+
+impl<'s> SessionReadings<'s> {
+    /// Reads nothing yet.
+    pub(super) fn new(session: &'s Session) -> SessionReadings<'s> {
+        SessionReadings { session, not_before_ns: 0, number: 0, stats: Accounting::default() }
+    }
+
+    /// When the next reading is taken; none where a recording has no further one.
+    fn moment(&mut self) -> Option<u64> {
+        let next = self.number.saturating_add(1);
+        let mut bytes = Vec::new();
+        let read = self.session.host().bytes(TAKEN, "", &mut bytes, |into| {
+            [sys::clock::wall_ns(), next].iter().for_each(|number| into.extend_from_slice(&number.to_ne_bytes()));
+            Ok(())
+        });
+        if let Err(error) = read {
+            self.stats.incomplete = true;
+            self.stats.add_reason(1, format!("owners are missing: {error}"));
+            return None;
+        }
+        let (taken_ns, number) = bytes.split_first_chunk::<8>()?;
+        let (taken_ns, number) = (u64::from_ne_bytes(*taken_ns), u64::from_ne_bytes(number.try_into().ok()?));
+        // The tape gives its last one again and again.
+        let is_next = number > self.number;
+        self.number = self.number.max(number);
+        is_next.then_some(taken_ns)
+    }
+}
+
+impl ReadOwners for SessionReadings<'_> {
+    type Owners = Owners;
+
+    fn read(&mut self) -> Option<Reading<Owners>> {
+        let is_replay = self.session.host().is_replay();
+        // When the run ends, what is still on its way is answered by one reading.
+        let is_last = !is_replay && !self.session.sleep_until(self.not_before_ns);
+        let begun_ns = sys::clock::monotonic_ns();
+        let taken_ns = self.moment()?;
+        // Only the last reading's troubles are told: they are the same each time.
+        self.stats = Accounting::default();
+        self.session.find_namespaces(None, &mut self.stats);
+        let sockets = read_sockets(self.session, &mut self.stats);
+        let owners = read_owners(self.session, &mut self.stats);
+        let end_ns = sys::clock::monotonic_ns();
+        let pause_ns = end_ns.saturating_sub(begun_ns).saturating_mul(PAUSES).clamp(PAUSE_NS, PAUSE_NS_MAX);
+        self.not_before_ns = end_ns.saturating_add(pause_ns);
+        Some(Reading { taken_ns, is_last, sockets, owners })
+    }
+
+    fn has_passed(&self, time_ns: u64) -> bool {
+        self.session.host().is_replay() || time_ns <= sys::clock::wall_ns()
+    }
+
+    fn close(&mut self) -> Accounting {
+        std::mem::take(&mut self.stats)
+    }
+}
+
+/// Reads the sockets of TCP and UDP, and the addresses of the namespaces that are read. What cannot be read costs
+/// owners, and a line.
+pub(super) fn read_sockets(session: &Session, stats: &mut Accounting) -> SocketIndex {
+    let several = session.namespaces().is_some();
+    let mut index = SocketIndex::new(several);
+    let read = pillars::with_sockets(session, None, &|_| true, |sockets| {
+        sockets.run(&SocketIndex::demand(), &mut |socket| {
+            index.add_socket(socket);
+            Next::More
+        })
+    });
+    match read {
+        Ok(read) => {
+            stats.incomplete |= read.is_partial();
+            read.why.iter().for_each(|why| stats.add_reason(why.count, format!("owners: {}", why.text)));
+        }
+        Err(error) => {
+            stats.incomplete = true;
+            stats.add_reason(1, format!("owners are missing: {error}"));
+        }
+    }
+    session.in_each_namespace(&mut |netns_id| {
+        let mut add = |addr| index.add_address(netns_id, addr);
+        let read = host::addresses::read(session.host(), netns_id, None, &mut add);
+        if let Some(uid) = if several { maker(session, netns_id) } else { None } {
+            index.add_maker(netns_id, uid);
+        }
+        match read {
+            Err(error) if !error.is_not_recorded() => {
+                stats.incomplete = true;
+                stats.add_reason(1, format!("{error}; owners of what listens are missing"));
+            }
+            _ => {}
+        }
+    });
+    index
+}
+
+/// Who made the namespace that the calling thread is in; none if the kernel does not tell.
+fn maker(session: &Session, netns_id: u64) -> Option<u32> {
+    let mut bytes = Vec::new();
+    let read = session.host().bytes(&format!("netns maker/{netns_id}"), "", &mut bytes, |into| {
+        into.extend_from_slice(&NetNs::current()?.owner_uid()?.to_ne_bytes());
+        Ok(())
+    });
+    read.ok()?;
+    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+}

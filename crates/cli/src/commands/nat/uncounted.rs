@@ -1,0 +1,35 @@
+//! Why fields of entries are null: the kernel counts bytes and keeps times only where a setting says so, and by default
+//! none does.
+
+use crate::session::Session;
+use conntrack::stats::read_number;
+use record::Accounting;
+use record::rows::nat_need;
+
+/// A setting, the fields that are null without it, and what it does to new entries.
+const SETTINGS: [(u64, &str, &str); 2] = [
+    (nat_need::COUNTERS, "nf_conntrack_acct", "bytes and packets of entries are not counted"),
+    (nat_need::TIMES, "nf_conntrack_timestamp", "when entries began is not kept"),
+];
+
+/// Adds a reason for each setting that is off, of those that the fields with these `need` bits depend on; of several
+/// namespaces only those with entries count. Three files a namespace; without such bits nothing is read.
+pub(super) fn add_reasons(session: &Session, need: u64, stats: &mut Accounting) {
+    let wanted = SETTINGS.iter().filter(|(bit, ..)| need & bit != 0).collect::<Vec<_>>();
+    if wanted.is_empty() {
+        return;
+    }
+    session.in_each_namespace(&mut |netns_id| {
+        // What cannot be read, or is not in the recording, is not known to be off.
+        let is = |name: &str, number| read_number(session.host(), name, netns_id).ok() == Some(number);
+        if session.namespaces().is_some() && is("nf_conntrack_count", 0) {
+            return;
+        }
+        for (_, setting, what) in wanted.iter().filter(|(_, setting, _)| is(setting, 0)) {
+            stats.add_reason(
+                0,
+                format!("{what}: net.netfilter.{setting} is 0, and 1 makes the kernel do so for new entries"),
+            );
+        }
+    });
+}

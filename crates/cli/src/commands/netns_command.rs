@@ -1,0 +1,58 @@
+//! Commands that show a small table of which each network namespace has its own.
+
+use super::saved;
+use super::source_provider::SourceProvider;
+use super::table;
+use crate::asked::Asked;
+use crate::command::{Command, ParsedWords, SavedPart, TableEntry};
+use crate::flags::request::Request;
+use crate::outcome::Outcome;
+use crate::session::Session;
+use host::{NetnsSource, NetnsTable};
+use record::{Accounting, Lookups, Source};
+use std::marker::PhantomData;
+use sys::Mode;
+
+/// The command of table `T`. Also makes its source: [`SourceProvider`].
+pub(super) struct NetnsCommand<T>(PhantomData<T>);
+
+impl<T: NetnsTable> NetnsCommand<T> {
+    const TABLES: &'static [TableEntry] = &[TableEntry::of::<T>()];
+
+    /// The registry's entry; only the line of help and the examples are missing. Any user can fill the tables of a
+    /// network namespace of his own, so a recording takes them late.
+    pub(super) const COMMAND: Command = Command {
+        name: T::NAME,
+        tables: Self::TABLES,
+        recorded: Some(SavedPart { rows: Some(T::NAME), is_large: true, read: Self::save }),
+        run: Some(Self::run),
+        ..Command::TABLE
+    };
+
+    fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+        Ok(table::show(&Request::of(words)?, |_| Ok(NetnsCommand::<T>(PhantomData))))
+    }
+
+    fn save(session: &Session, stats: &mut Accounting) -> u64 {
+        let namespaces = session.namespaces();
+        let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
+        saved::read(&source, &saved::every_field::<T>(0), stats)
+    }
+}
+
+impl<T: NetnsTable> SourceProvider<T> for NetnsCommand<T> {
+    fn with_source<R>(
+        &self,
+        session: &Session,
+        _: Lookups<'_>,
+        _: &mut Accounting,
+        then: impl FnOnce(&dyn Source<T>) -> R,
+    ) -> R {
+        let namespaces = session.namespaces();
+        let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
+        match session.host().mode() {
+            Mode::Live => then(&source),
+            _ => then(&Asked::new(&source, session.host(), |_, demanded| demanded)),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Why listening sockets have no owner that can be seen.
+
+use record::Accounting;
+use sys::Host;
+
+/// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial pid namespace.
+const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
+
+/// Adds the line on `count` listening sockets without an owner to the end of the run; `partial` if some processes could
+/// not be read. Where processes are out of sight for good, the result is not whole.
+pub(super) fn report(host: &Host, count: u64, partial: bool, stats: &mut Accounting) {
+    if count == 0 {
+        return;
+    }
+    let sockets = if count == 1 { "1 listening socket has" } else { &format!("{count} listening sockets have") };
+    let mut link = Vec::new();
+    let is_initial = host.read_link("/proc/self/ns/pid", &mut link).is_err() || link == INIT_PID_NS;
+    stats.incomplete |= !is_initial;
+    let why = match (is_initial, partial) {
+        (false, _) => "those of processes outside this pid namespace",
+        (true, true) => "those of processes that could not be read",
+        (true, false) => "opened after the processes were read",
+    };
+    stats.add_reason(0, format!("{sockets} no process that can be seen: the kernel's own, or {why}"));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn issue_10_one_line_says_how_many_and_why() {
+        // The link as in the initial pid namespace, in another one, and missing as in an old recording.
+        let said = |link: Option<&str>, count, partial| {
+            let tmp = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(tmp.path().join("self/ns")).unwrap();
+            let place = tmp.path().join("self/ns/pid");
+            link.iter().for_each(|link| std::os::unix::fs::symlink(link, &place).unwrap());
+            let host = Host::with_roots(tmp.path().into(), "/sys".into(), "/etc".into());
+            let mut stats = Accounting::default();
+            report(&host, count, partial, &mut stats);
+            (stats.why.first().map(|why| why.text.to_string()), stats.incomplete)
+        };
+        let first = Some("pid:[4026531836]");
+        assert_eq!(said(first, 0, true), (None, false));
+        let one = "1 listening socket has no process that can be seen: the kernel's own, or ";
+        let many = "2 listening sockets have no process that can be seen: the kernel's own, or ";
+        for (link, count, partial, text, incomplete) in [
+            (first, 1, false, format!("{one}opened after the processes were read"), false),
+            (None, 1, false, format!("{one}opened after the processes were read"), false),
+            (first, 2, true, format!("{many}those of processes that could not be read"), false),
+            (Some("pid:[7]"), 2, true, format!("{many}those of processes outside this pid namespace"), true),
+        ] {
+            assert_eq!(said(link, count, partial), (Some(text), incomplete));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Why a request makes no plan. Found before anything is read.
+
+use crate::nearest::nearest;
+use crate::predicate::BadPattern;
+use std::fmt;
+
+/// Why a request makes no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// `option` names a column that there is not.
+    UnknownField {
+        /// The option: `--by`.
+        option: &'static str,
+        /// As written.
+        name: Box<str>,
+        /// What was probably meant.
+        hint: Option<Box<str>>,
+    },
+    /// `option` cannot work on this field.
+    Unfit {
+        /// The option: `--sum`.
+        option: &'static str,
+        /// The field.
+        name: Box<str>,
+        /// What the field is, and what to do instead.
+        why: &'static str,
+    },
+    /// A regular expression that does not compile.
+    Pattern(BadPattern),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::UnknownField { option, name, hint } => {
+                write!(f, "unknown field `{}` in {option}", name.escape_debug())?;
+                match hint {
+                    Some(hint) => write!(f, "; did you mean `{hint}`?"),
+                    None => f.write_str("; `--columns help` lists the fields"),
+                }
+            }
+            PlanError::Unfit { option, name, why } => write!(f, "{option} cannot take `{name}`: {why}"),
+            PlanError::Pattern(bad) => bad.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl PlanError {
+    /// `option` names none of `known`. The hint keeps a wrong direction after the name (`pid:down` is `pid:desc`).
+    pub(super) fn unknown<'n>(option: &'static str, name: &str, known: impl Iterator<Item = &'n str>) -> PlanError {
+        let (word, direction) = name.split_once(':').map_or((name, ""), |(word, _)| (word, ":desc"));
+        let hint = nearest(word, known).map(|near| format!("{near}{direction}").into());
+        PlanError::UnknownField { option, name: name.into(), hint }
+    }
+}

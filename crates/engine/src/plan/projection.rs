@@ -1,0 +1,139 @@
+//! From the names of a request to the cells that are read from each row, and what happens to these cells.
+
+use super::error::PlanError;
+use super::request::{Fold, PlanRequest, Sort};
+use crate::columns;
+use record::{Column, Columns, Field, Kind, Table, field_index};
+
+/// What happens to rows that passed the filter.
+pub(crate) enum Work {
+    /// They go out as they come.
+    Stream,
+    /// They are kept and put in order: place of a cell, true for descending.
+    Sort(Vec<(usize, bool)>),
+    /// They are counted and folded, the result is put in order.
+    Group(Grouping),
+}
+
+/// How rows become groups.
+pub(crate) struct Grouping {
+    /// How many of the cells are the key; the folded ones follow.
+    pub(crate) keys: usize,
+    /// How each of the cells after the key is folded, in order.
+    pub(crate) folds: Vec<Fold>,
+    /// The order of the result: place of a column, true for descending.
+    pub(crate) order: Vec<(usize, bool)>,
+}
+
+/// Which cells are read from a row, and what becomes of them. The order of the cells is a contract with the run:
+/// columns first, then fields that only the order needs; for groups keys first, then what is folded.
+pub(super) struct Projection {
+    /// Field of each cell, as indexes of the table.
+    pub(super) fields: Vec<usize>,
+    /// The columns of the result.
+    pub(super) columns: Columns,
+    /// What is done with the cells.
+    pub(super) work: Work,
+}
+
+impl Projection {
+    /// The projection of a request: of groups if it has `--by` or a fold, else of rows.
+    pub(super) fn of<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
+        if request.is_grouped() { grouped::<T>(request) } else { rows::<T>(request) }
+    }
+}
+
+/// A cell for each column, and behind them one for each sort key that is no column.
+fn rows<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
+    let mut fields = request.columns.clone();
+    let columns = columns::of::<T>(&fields);
+    let mut keys = Vec::with_capacity(request.sort.len());
+    for sort in &request.sort {
+        let index = find::<T>("--sort", &sort.name)?;
+        let place = fields.iter().position(|&f| f == index).unwrap_or_else(|| {
+            fields.push(index);
+            fields.len() - 1
+        });
+        keys.push((place, sort.descending));
+    }
+    let work = if keys.is_empty() { Work::Stream } else { Work::Sort(keys) };
+    Ok(Projection { fields, columns, work })
+}
+
+/// A cell for each key, then one for each fold. The columns have `count` between them.
+fn grouped<T: Table>(request: &PlanRequest) -> Result<Projection, PlanError> {
+    let mut fields = Vec::new();
+    for name in &request.by {
+        let index = find::<T>("--by", name)?;
+        if let Some(kind) = field::<T>(index).map(|field| field.kind).filter(|kind| kind.is_list()) {
+            let why = match kind {
+                Kind::Owners => "a list of owners makes no group; take `process` or `pid`",
+                _ => "a list makes no group",
+            };
+            return Err(PlanError::Unfit { option: "--by", name: name.clone(), why });
+        }
+        if !fields.contains(&index) {
+            fields.push(index);
+        }
+    }
+    let keys = fields.len();
+    let mut columns = columns::of::<T>(&fields);
+    columns.0.push(Column { name: "count".into(), kind: Kind::Count });
+    for (fold, name) in &request.folds {
+        let index = find::<T>(option_of(*fold), name)?;
+        let Some(field) = field::<T>(index) else { continue };
+        fits(*fold, field)?;
+        fields.push(index);
+        columns.0.push(Column { name: format!("{}_{}", fold.name(), field.name).into(), kind: field.kind });
+    }
+    let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
+    let order = group_order::<T>(&request.sort, &columns, keys)?;
+    Ok(Projection { fields, columns, work: Work::Group(Grouping { keys, folds, order }) })
+}
+
+/// The order of groups: as asked, else by count with the largest first.
+fn group_order<T: Table>(sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(usize, bool)>, PlanError> {
+    if sort.is_empty() {
+        return Ok(vec![(count, true)]);
+    }
+    let place = |sort: &Sort| match columns.0.iter().position(|c| c.name == sort.name) {
+        Some(place) => Ok((place, sort.descending)),
+        None => Err(match PlanError::unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
+            PlanError::UnknownField { option, name, hint: None } if field_index::<T>(&name).is_some() => {
+                PlanError::Unfit { option, name, why: "it is no column of these groups" }
+            }
+            unknown => unknown,
+        }),
+    };
+    sort.iter().map(place).collect()
+}
+
+/// The option that asks for a fold, for messages.
+fn option_of(fold: Fold) -> &'static str {
+    match fold {
+        Fold::Sum => "--sum",
+        Fold::Max => "--max",
+        Fold::Avg => "--avg",
+    }
+}
+
+/// Fails if the values of `field` cannot be folded: only quantities are added up, and any whole number has a maximum.
+fn fits<T: Table>(fold: Fold, field: &Field<T>) -> Result<(), PlanError> {
+    let is_whole = field.kind.is_number() && field.kind != Kind::Thousandths;
+    let fits = if fold == Fold::Max { is_whole } else { field.kind.is_quantity() };
+    if fits {
+        return Ok(());
+    }
+    let why = if field.kind.is_number() { "an identifier is no quantity" } else { "it is no number" };
+    Err(PlanError::Unfit { option: option_of(fold), name: field.name.into(), why })
+}
+
+/// The field at an index.
+fn field<T: Table>(index: usize) -> Option<&'static Field<T>> {
+    T::FIELDS.get(index)
+}
+
+/// The index of the field that `option` names.
+fn find<T: Table>(option: &'static str, name: &str) -> Result<usize, PlanError> {
+    field_index::<T>(name).ok_or_else(|| PlanError::unknown(option, name, T::FIELDS.iter().map(|f| f.name)))
+}

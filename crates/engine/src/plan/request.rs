@@ -1,0 +1,88 @@
+//! What a command asks for, before any name is looked up.
+
+use record::{Expr, Table, field_index};
+
+/// What a command asks for: the user's columns, filter, groups, order and limit, names not yet looked up.
+#[derive(Clone, Debug, Default)]
+pub struct PlanRequest {
+    /// Fields to show, as indexes (see [`crate::columns::resolve`]). Not used when rows are grouped.
+    pub columns: Vec<usize>,
+    /// Those of the columns that the user did not name: they may be null by a backend that lacks them.
+    pub usual: Vec<usize>,
+    /// The filter as the parts of one `and` (see [`crate::filter::conjuncts`]).
+    pub conjuncts: Vec<Expr>,
+    /// `--by`: names of the fields that make a group.
+    pub by: Vec<Box<str>>,
+    /// `--sum`, `--max`, `--avg` with their fields' names, in the order of the result's columns. Without `by` they
+    /// make one group of all rows.
+    pub folds: Vec<(Fold, Box<str>)>,
+    /// `--sort`.
+    pub sort: Vec<Sort>,
+    /// `--limit`.
+    pub limit: Option<u64>,
+    /// True if the plan will run in rounds.
+    pub repeated: bool,
+}
+
+impl PlanRequest {
+    /// True if the result has a row for each group instead of each row.
+    pub(super) fn is_grouped(&self) -> bool {
+        !self.by.is_empty() || !self.folds.is_empty()
+    }
+
+    /// The fields that the user named: those of `fields` that are not usual columns, then those of order and filter.
+    pub(super) fn named_fields<T: Table>(&self, fields: &[usize]) -> Vec<usize> {
+        let grouped = self.is_grouped();
+        let named = |field: &&usize| grouped || !self.usual.contains(field);
+        let mut asked: Vec<usize> = fields.iter().filter(named).copied().collect();
+        asked.extend(self.sort.iter().filter_map(|sort| field_index::<T>(&sort.name)).filter(|_| !grouped));
+        for part in &self.conjuncts {
+            part.for_each_test(&mut |test| asked.push(test.field));
+        }
+        asked
+    }
+}
+
+/// How the values of a group become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fold {
+    /// Their sum.
+    Sum,
+    /// The greatest.
+    Max,
+    /// Their mean, rounded to a whole number.
+    Avg,
+}
+
+impl Fold {
+    /// `sum`, `max`, `avg`: the option and the beginning of the column's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fold::Sum => "sum",
+            Fold::Max => "max",
+            Fold::Avg => "avg",
+        }
+    }
+}
+
+/// One key of `--sort`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sort {
+    /// A field, or a column of the groups (`count`, `sum_bytes_in`).
+    pub name: Box<str>,
+    /// True for `:desc`.
+    pub descending: bool,
+}
+
+impl Sort {
+    /// Reads the value of `--sort`: `a`, `a:desc`, `a:asc,b:desc`. Names are looked up by
+    /// [`Plan::new`](crate::Plan::new), which also refuses directions that there are not, as a part of the name.
+    pub fn parse_list(text: &str) -> Vec<Sort> {
+        let one = |item: &str| match item.rsplit_once(':') {
+            Some((name, "desc")) => Sort { name: name.into(), descending: true },
+            Some((name, "asc")) => Sort { name: name.into(), descending: false },
+            _ => Sort { name: item.into(), descending: false },
+        };
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(one).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! Small tables of which each network namespace has its own: what reading them has in common.
+use netlink::{DumpEnd, DumpError};
+use record::{
+    Accounting, Demand, Each, MergedStats, Next, RowStats, Scan, Source, SourceError, SourceFault, Table, full_scan,
+};
+use sys::{Host, NetnsTarget, NotEntered};
+
+use crate::HostError;
+
+/// A table that is read whole, by one interface, in each network namespace by itself.
+pub trait NetnsTable: Table {
+    /// The interface that it is read by: `netlink`.
+    const BACKEND: &'static str;
+    /// How it is read, in a line for `--explain`.
+    const EXPLAIN: &'static str;
+
+    /// Reads the table of the namespace with inode `netns_id`, which the calling thread is in. Hands each row to `each`
+    /// and adds up in `many` what was read and what could not be. Returns what `each` answered last.
+    fn read_netns(host: &Host, netns_id: u64, many: &mut MergedStats, each: &mut Each<'_, Self>) -> Next;
+}
+
+/// Reads a [`NetnsTable`] of every target in turn.
+#[derive(Debug)]
+pub struct NetnsSource<'h> {
+    host: &'h Host,
+    targets: Vec<NetnsTarget<'h>>,
+}
+
+impl<'h> NetnsSource<'h> {
+    /// A source for the namespaces `targets`; entering another one than the current needs CAP_SYS_ADMIN.
+    pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>) -> NetnsSource<'h> {
+        NetnsSource { host, targets }
+    }
+
+    fn read<T: NetnsTable>(&self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
+        let (mut many, mut not_entered) = (MergedStats::default(), NotEntered::default());
+        many.stats.used(T::BACKEND);
+        // The recording knows an entering by who enters.
+        let purpose = format!(" {}", T::NAME);
+        for target in &self.targets {
+            match target.enter_for(self.host, &purpose) {
+                Ok(_inside) => {
+                    if T::read_netns(self.host, target.netns_id, &mut many, each) == Next::Stop {
+                        break;
+                    }
+                }
+                Err(error) => not_entered.add(target, error),
+            }
+        }
+        many.gone(not_entered.gone);
+        not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
+        many.finish()
+    }
+}
+
+impl<T: NetnsTable> Source<T> for NetnsSource<'_> {
+    fn prepare(&self, _: &Demand<T>) -> Box<dyn Scan<T> + '_> {
+        full_scan::<T, _>(T::BACKEND, T::EXPLAIN, |each| self.read(each))
+    }
+}
+
+/// Adds a dump and the rows of it to `many`. A dump that failed costs its own rows and a reason.
+pub(crate) fn add_dump<T: NetnsTable>(many: &mut MergedStats, mut rows: RowStats, end: Result<DumpEnd, HostError>) {
+    if end.as_ref().is_ok_and(|end| end.interrupted) {
+        rows.incomplete(0, format!("{} changed while they were read: some may be missing or shown twice", T::NAME));
+    }
+    many.stats.add(&rows.close());
+    match end {
+        Ok(_) => many.succeeded(),
+        Err(error) => many.failed(source_error(T::NAME, error)),
+    }
+}
+
+fn source_error(what: &'static str, error: HostError) -> SourceError {
+    if error.is_not_recorded() {
+        let cause = format!("the recording holds no {what} (`netwren record FILE` records everything)");
+        return SourceError { what, fault: SourceFault::Io, cause: cause.into() };
+    }
+    let is_denied = matches!(&error, HostError::Netlink(DumpError::Io(error)) if error.errno.is_denied());
+    let fault = if is_denied { SourceFault::Denied } else { SourceFault::Io };
+    SourceError { what, fault, cause: Box::new(error) }
+}

@@ -1,0 +1,70 @@
+//! The thread that receives datagrams, and its batches as blocks.
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use sys::{Blocks, Errno, SysError};
+
+use super::chunks::{Chunk, ChunkReceiver, ChunkSender, ChunkSizes, chunk_queue};
+
+/// How often the caller is asked whether the run shall end.
+const STOP_CHECK_MS: u64 = 50;
+
+/// The batches that a thread receives, as blocks.
+pub struct DatagramReader<'h> {
+    input: ChunkReceiver,
+    /// The batch that the caller reads.
+    chunk: Option<Chunk>,
+    stop: &'h dyn Fn() -> bool,
+    /// Its end stops the thread; `None` once it was asked to stop.
+    stopper: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<'h> DatagramReader<'h> {
+    /// Starts a thread called `name` that runs `receive`: it fills the chunk, sends it, and ends once the stream is
+    /// readable. `stop` is called some twenty times a second and returns true once the run shall end.
+    pub fn start(
+        name: &str,
+        sizes: ChunkSizes,
+        stop: &'h dyn Fn() -> bool,
+        receive: impl FnOnce(ChunkSender, Chunk, UnixStream) + Send + 'static,
+    ) -> Result<DatagramReader<'h>, SysError> {
+        let failed = |error: std::io::Error| {
+            SysError::new("socketpair", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
+        };
+        let (stopper, stopped) = UnixStream::pair().map_err(failed)?;
+        let (output, input, chunk) = chunk_queue(sizes);
+        let thread = Builder::new().name(name.into()).spawn(move || receive(output, chunk, stopped)).map_err(failed)?;
+        Ok(DatagramReader { input, chunk: None, stop, stopper: Some(stopper), thread: Some(thread) })
+    }
+}
+
+impl Blocks for DatagramReader<'_> {
+    fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
+        if let Some(chunk) = self.chunk.take() {
+            self.input.give_back(chunk);
+        }
+        loop {
+            if self.stopper.is_some() && (self.stop)() {
+                self.stopper = None;
+            }
+            match self.input.filled.recv_timeout(Duration::from_millis(STOP_CHECK_MS)) {
+                Ok(chunk) => return Ok(Some(self.chunk.insert(chunk?).batch())),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Drop for DatagramReader<'_> {
+    fn drop(&mut self) {
+        self.stopper = None;
+        self.input.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

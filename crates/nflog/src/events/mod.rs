@@ -1,0 +1,3 @@
+//! Log records as they come.
+pub(crate) mod netlink;
+pub(crate) mod stream;

@@ -1,0 +1,118 @@
+//! Binding a log group, and how the kernel delivers its records.
+use std::time::Duration;
+
+use netlink::{Messages, Request};
+use sys::{Errno, NetlinkSocket, Received, SysError};
+
+use crate::uapi::{
+    NETLINK_NETFILTER, NFNL_SUBSYS_ULOG, NFULNL_CFG_CMD_BIND, NFULNL_CFG_CMD_UNBIND, NFULNL_CFG_F_SEQ,
+    NFULNL_COPY_PACKET, cfg, msg,
+};
+
+/// Bytes of each packet that are copied unless something else is asked for: all headers.
+pub const COPY_BYTES: u32 = 128;
+/// How long records may gather in the kernel unless something else is asked for. They do so at no cost, and each
+/// wake-up of the reader costs as much as several hundred records.
+pub const LATENCY: Duration = Duration::from_millis(50);
+
+/// Bytes that the kernel gathers into one datagram: the largest that it takes (larger numbers are cut without a word).
+const NLBUFSIZ: u32 = 128 << 10;
+/// Most bytes of such a datagram, with room to spare: the kernel fills what kmalloc rounded [`NLBUFSIZ`] up to.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 320 << 10;
+/// Most records in one datagram. A rule's own `queue-threshold` wins where it is smaller.
+const QTHRESH: u32 = 1000;
+/// NLMSG_ERROR: the answer to a request, with an errno as its first four bytes.
+const NLMSG_ERROR: u16 = 2;
+
+/// How the kernel delivers the records of a group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delivery {
+    /// Bytes of each packet that are copied.
+    pub(crate) copy_bytes: u32,
+    /// How long records may gather.
+    pub(crate) latency: Duration,
+    /// Receive buffer of each group in bytes.
+    pub(crate) buffer_bytes: u32,
+}
+
+/// A socket to which the kernel sends the records of one group.
+///
+/// Each group has a socket, so that a flood in one group pushes no records of another out.
+#[derive(Debug)]
+pub(crate) struct GroupSocket {
+    pub(crate) netlink: NetlinkSocket,
+    pub(crate) group: u16,
+}
+
+impl GroupSocket {
+    /// Opens a socket in the calling thread's namespace and binds the group to it: records from now on are received.
+    /// What comes before the kernel's answer is appended to `early`. Needs CAP_NET_ADMIN.
+    pub(crate) fn bind(group: u16, delivery: Delivery, early: &mut Vec<Vec<u8>>) -> Result<GroupSocket, SysError> {
+        let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
+        netlink.make_room(i32::try_from(delivery.buffer_bytes).unwrap_or(i32::MAX));
+        // Otherwise the kernel drops everything after a loss until the buffer is empty, and reports no more than that.
+        netlink.report_no_losses()?;
+        let socket = GroupSocket { netlink, group };
+        socket.ask(&bind_request(group, delivery))?;
+        socket.answer(early)?;
+        Ok(socket)
+    }
+
+    /// Gives the group back: the kernel sends what has gathered, and nothing after that.
+    pub(crate) fn unbind(&self) -> Result<(), SysError> {
+        let mut request = config(self.group);
+        request.attr(cfg::CMD, &[NFULNL_CFG_CMD_UNBIND]);
+        self.ask(&request)
+    }
+
+    fn ask(&self, request: &Request) -> Result<(), SysError> {
+        let bytes = request.bytes().map_err(|_| SysError::new("sendto", "log group", Errno::MSGSIZE))?;
+        self.netlink.send(bytes)
+    }
+
+    /// Receives up to the kernel's answer, which is the first datagram unless records are faster.
+    fn answer(&self, early: &mut Vec<Vec<u8>>) -> Result<(), SysError> {
+        let mut place = vec![0; DATAGRAM_BYTES_MAX];
+        loop {
+            let bytes = self.netlink.recv(&mut place)?;
+            let datagram = place.get(..bytes).unwrap_or_default();
+            match acknowledged(datagram) {
+                Some(Errno(0)) => return Ok(()),
+                Some(errno) => return Err(SysError::new("bind", "log group", errno)),
+                None => early.push(datagram.to_vec()),
+            }
+        }
+    }
+
+    /// What waits already, put into `place`; `None` if nothing does. One system call.
+    pub(crate) fn receive(&self, place: &mut [u8]) -> Result<Option<Received>, SysError> {
+        self.netlink.receive_waiting(place)
+    }
+}
+
+/// The errno of the answer that this datagram is; `None` if it is none.
+fn acknowledged(datagram: &[u8]) -> Option<Errno> {
+    let answer = Messages::new(datagram).flatten().next().filter(|message| message.kind == NLMSG_ERROR)?;
+    let errno = netlink::prefix::i32_at(answer.payload, 0)?;
+    Some(Errno(errno.saturating_neg()))
+}
+
+fn config(group: u16) -> Request {
+    let [high, low] = group.to_be_bytes();
+    let mut request = Request::one(NFNL_SUBSYS_ULOG << 8 | msg::CONFIG);
+    // struct nfgenmsg: AF_UNSPEC, version 0, the group.
+    request.body(&[0, 0, high, low]);
+    request
+}
+
+/// Binds and configures in one message: not one record comes by the kernel's defaults.
+fn bind_request(group: u16, delivery: Delivery) -> Request {
+    let mut request = config(group);
+    // struct nfulnl_msg_config_mode: copy_range be32, copy_mode u8, padding.
+    let [a, b, c, d] = delivery.copy_bytes.to_be_bytes();
+    let flush_10ms = u32::try_from(delivery.latency.as_millis().div_ceil(10)).unwrap_or(u32::MAX);
+    request.attr(cfg::CMD, &[NFULNL_CFG_CMD_BIND]).attr(cfg::MODE, &[a, b, c, d, NFULNL_COPY_PACKET, 0]);
+    request.attr(cfg::NLBUFSIZ, &NLBUFSIZ.to_be_bytes()).attr(cfg::QTHRESH, &QTHRESH.to_be_bytes());
+    request.attr(cfg::TIMEOUT, &flush_10ms.to_be_bytes()).attr(cfg::FLAGS, &NFULNL_CFG_F_SEQ.to_be_bytes());
+    request
+}

@@ -1,0 +1,5 @@
+//! Log records by nfnetlink_log.
+pub(crate) mod groups;
+pub(crate) mod reader;
+pub(crate) mod record;
+pub(crate) mod sequence;

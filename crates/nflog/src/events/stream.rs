@@ -1,0 +1,203 @@
+//! The rows of `log`.
+use std::time::Duration;
+
+use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrames};
+use netlink::{DecodeError, Message, Messages};
+use record::rows::{LogRecord, LogRecords};
+use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
+use sys::{Blocks, Errno, Host, SysError};
+
+use crate::events::netlink::groups::Delivery;
+use crate::events::netlink::reader::open_reader;
+use crate::events::netlink::record::decode_record;
+use crate::events::netlink::sequence::Sequences;
+use crate::taken::GroupTaken;
+use crate::uapi::{NFNL_SUBSYS_ULOG, msg};
+
+/// Names the stream in messages to the user.
+const WHAT: &str = "log records";
+const NETLINK: &str = "netlink";
+
+/// Default of [`FollowLog::buffer_bytes`]: 16 MiB hold some 60,000 records.
+pub const BUFFER_BYTES: u32 = 16 << 20;
+
+/// What a [`LogStream`] follows.
+pub struct FollowLog<'h> {
+    /// The log groups.
+    pub groups: Vec<u16>,
+    /// Bytes of each packet that are copied.
+    pub copy_bytes: u32,
+    /// How long records may gather in the kernel, in steps of 10 ms.
+    pub latency: Duration,
+    /// Receive buffer of each group in bytes; CAP_NET_ADMIN allows more than the system's limit.
+    pub buffer_bytes: u32,
+    /// Inode of the namespace that the calling thread is in.
+    pub netns_id: u64,
+    /// Returns true once the run shall end. Called some twenty times a second.
+    pub stop: &'h dyn Fn() -> bool,
+}
+
+/// Log records from now on.
+pub struct LogStream<'h> {
+    blocks: Box<dyn Blocks + 'h>,
+    groups: Vec<u16>,
+    header: BatchHeader,
+    sequences: Sequences,
+    seen: u64,
+    failed: u64,
+    /// Records of a recording whose group is not asked for.
+    filtered: u64,
+    unknown_attrs: u64,
+    first_error: Option<DecodeError>,
+    /// Groups that the recording does not hold.
+    unrecorded: Vec<u16>,
+}
+
+impl<'h> LogStream<'h> {
+    /// Binds the groups: what is logged after this returns is told. Needs CAP_NET_ADMIN.
+    pub fn open(host: &'h Host, follow: FollowLog<'h>) -> Result<LogStream<'h>, SourceError> {
+        let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, stop } = follow;
+        let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
+        host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
+        let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
+        let unrecorded = groups.iter().zip(&words).filter(|(_, word)| unrecorded(word)).map(|(group, _)| *group);
+        let unrecorded = unrecorded.collect();
+        let delivery = Delivery { copy_bytes, latency, buffer_bytes };
+        let mut refused = 0;
+        let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
+            let reader = open_reader(&groups, delivery, netns_id, stop);
+            let reader = reader.map_err(|(group, error)| {
+                refused = group;
+                error
+            });
+            Ok(Box::new(reader?))
+        });
+        let blocks = blocks.map_err(|error| error_of(host, refused, &error))?;
+        Ok(LogStream {
+            blocks,
+            groups,
+            header: BatchHeader::default(),
+            sequences: Sequences::default(),
+            seen: 0,
+            failed: 0,
+            filtered: 0,
+            unknown_attrs: 0,
+            first_error: None,
+            unrecorded,
+        })
+    }
+
+    /// Waits for a batch and hands its records to `each`.
+    fn next_batch(&mut self, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SysError> {
+        let LogStream { blocks, groups, header, sequences, seen, failed, filtered, unknown_attrs, first_error, .. } =
+            self;
+        let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
+        let mut fault = |error: DecodeError| {
+            *failed += 1;
+            first_error.get_or_insert(error);
+        };
+        match BatchHeader::parse(block) {
+            Some(now) => *header = now,
+            None => fault(DecodeError::Short { what: "batch of records", claims: BATCH_HEADER, has: block.len() }),
+        }
+        for frame in DatagramFrames::of(block) {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    fault(error);
+                    break;
+                }
+            };
+            for message in Messages::new(frame.bytes) {
+                let row = match message {
+                    Ok(message) if !is_record(&message) => continue,
+                    Ok(message) => decode_record(message.payload, frame.wall_ns, unknown_attrs),
+                    Err(error) => Err(DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has }),
+                };
+                let row = match row {
+                    Ok(row) => LogRecord { netns_id: frame.netns_id, ..row },
+                    Err(error) => {
+                        fault(error);
+                        continue;
+                    }
+                };
+                if let Some(seq) = row.seq {
+                    sequences.note(row.netns_id, row.group, seq);
+                }
+                *seen += 1;
+                if !groups.contains(&row.group) {
+                    *filtered += 1;
+                } else if each(&row) == Next::Stop {
+                    return Ok(StreamState::Open);
+                }
+            }
+        }
+        Ok(StreamState::Open)
+    }
+}
+
+fn is_record(message: &Message<'_>) -> bool {
+    message.kind == NFNL_SUBSYS_ULOG << 8 | msg::PACKET
+}
+
+impl Stream<LogRecords> for LogStream<'_> {
+    fn offer(&self, _: &Demand<LogRecords>) -> Offer {
+        let groups: Vec<String> = self.groups.iter().map(u16::to_string).collect();
+        let line = format!("log records of group {} by netlink: nfnetlink_log", groups.join(", "));
+        Offer { backend: NETLINK, explain: vec![line], ..Offer::default() }
+    }
+
+    fn next(&mut self, _: &Demand<LogRecords>, each: &mut Each<'_, LogRecords>) -> Result<StreamState, SourceError> {
+        self.next_batch(each).map_err(|error| SourceError {
+            what: WHAT,
+            fault: SourceFault::Io,
+            cause: Box::new(error),
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let (lost, dropped) = (self.sequences.lost(), self.header.lost);
+        let mut stats = Accounting {
+            seen: self.seen + self.failed,
+            failed: self.failed,
+            filtered: self.filtered,
+            lost,
+            unknown_attrs: self.unknown_attrs,
+            ..Accounting::default()
+        };
+        stats.used(NETLINK);
+        if let Some(error) = self.first_error {
+            stats.add_reason(self.failed, format!("messages that make no sense, the first: {error}"));
+        }
+        if lost > 0 {
+            let text = format!(
+                "records lost: the netlink buffer of their group ({} bytes) was full (raise with --buffer)",
+                self.header.buffer_bytes
+            );
+            stats.add_reason(lost, text);
+        } else if dropped > 0 {
+            // The gap shows with the next record of the group, and there was none.
+            stats.incomplete = true;
+            stats.add_reason(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
+        }
+        for group in &self.unrecorded {
+            stats.unanswered = true;
+            let text = format!("the recording holds no records of group {group}: the run did not listen to it");
+            stats.add_reason(0, text);
+        }
+        stats
+    }
+}
+
+fn error_of(host: &Host, group: u16, error: &SysError) -> SourceError {
+    if error.errno == Errno::NOT_RECORDED {
+        return SourceError { what: WHAT, fault: SourceFault::Unsupported, cause: NOT_RECORDED.into() };
+    }
+    if let Some(taken) = GroupTaken::of(host, group, error) {
+        return SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(taken) };
+    }
+    let fault = if error.errno.is_denied() { SourceFault::Denied } else { SourceFault::Io };
+    SourceError { what: WHAT, fault, cause: Box::new(error.clone()) }
+}
+
+const NOT_RECORDED: &str = "not in the recording (`netwren log --record FILE` records them)";

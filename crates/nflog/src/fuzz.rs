@@ -1,0 +1,22 @@
+//! Entry of the fuzzer: every decoder on any bytes. None may panic or fail to end.
+use std::hint::black_box;
+
+use netlink::Messages;
+use netlink::datagrams::DatagramFrames;
+use record::rows::LogRecords;
+use record::{Lookups, Table};
+
+use crate::decode_record;
+
+/// Reads bytes as one payload, as messages, and as a block of datagrams; looks at every cell.
+pub fn fuzz_nflog(data: &[u8]) {
+    let framed = DatagramFrames::of(data).map_while(Result::ok).flat_map(|frame| Messages::new(frame.bytes));
+    let payloads = Messages::new(data).chain(framed).map_while(Result::ok).map(|message| message.payload);
+    for payload in payloads.chain([data]) {
+        if let Ok(row) = decode_record(payload, 0, &mut 0) {
+            for field in LogRecords::FIELDS {
+                black_box(field.cell(&row, &Lookups::none()));
+            }
+        }
+    }
+}

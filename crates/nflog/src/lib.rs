@@ -1,0 +1,20 @@
+//! Records of netfilter's log as rows: one for each packet that a rule with `log group N` (nft) or `-j NFLOG`
+//! (iptables) logs.
+//!
+//! Live from the kernel or from a recording. Records that the kernel could not deliver are counted to the packet. Knows
+//! nfnetlink_log; knows nothing of rules, processes, filter text or output. Start reading at [`LogStream`]; how a
+//! message becomes a row is in [`decode_record`].
+#![forbid(unsafe_code)]
+
+mod events;
+mod fuzz;
+mod probe;
+mod taken;
+mod uapi;
+
+pub use events::netlink::groups::{COPY_BYTES, LATENCY};
+pub use events::netlink::record::decode_record;
+pub use events::stream::{BUFFER_BYTES, FollowLog, LogStream};
+pub use fuzz::fuzz_nflog;
+pub use probe::probe;
+pub use taken::GroupTaken;

@@ -1,0 +1,66 @@
+//! A log group that another program has bound.
+use std::error::Error;
+use std::fmt;
+
+use sys::caps::{self, Cap};
+use sys::{Errno, Host, SysError};
+
+/// The group has a reader already; it can have one only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupTaken {
+    /// Its number.
+    pub group: u16,
+    /// Netlink port id of the socket that has bound it.
+    pub port: u32,
+    /// Inode of that socket; `None` where the kernel's list of netlink sockets does not show it.
+    pub inode: Option<u64>,
+}
+
+impl GroupTaken {
+    /// Whether that is why binding `group` failed. The kernel says EBUSY or EPERM then, and EPERM without the right to
+    /// bind, too.
+    pub(crate) fn of(host: &Host, group: u16, error: &SysError) -> Option<GroupTaken> {
+        let may_bind = caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin));
+        if !may_bind || !(error.errno.is_denied() || error.errno == Errno::BUSY) {
+            return None;
+        }
+        let port = reader_of(host, group)?;
+        Some(GroupTaken { group, port, inode: inode_of(host, port) })
+    }
+}
+
+impl fmt::Display for GroupTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GroupTaken { group, port, .. } = self;
+        write!(f, "another program has bound group {group} (netlink port {port}): a group has one reader")
+    }
+}
+
+impl Error for GroupTaken {}
+
+/// Port id of the socket that has bound this group (`group port …` on each line).
+fn reader_of(host: &Host, group: u16) -> Option<u32> {
+    let list = read(host, "/proc/thread-self/net/netfilter/nfnetlink_log")?;
+    list.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let listed: u16 = words.next()?.parse().ok()?;
+        (listed == group).then(|| words.next()?.parse().ok())?
+    })
+}
+
+/// Inode of the netfilter socket with this port id (`sk protocol port … inode` on each line).
+fn inode_of(host: &Host, port: u32) -> Option<u64> {
+    let list = read(host, "/proc/thread-self/net/netlink")?;
+    let protocol = crate::uapi::NETLINK_NETFILTER.to_string();
+    list.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_it = words.get(1) == Some(&protocol.as_str()) && words.get(2)?.parse() == Ok(port);
+        if is_it { words.last()?.parse().ok() } else { None }
+    })
+}
+
+fn read(host: &Host, path: &str) -> Option<String> {
+    let mut text = Vec::new();
+    host.read_file(path, &mut text).ok()?;
+    String::from_utf8(text).ok()
+}

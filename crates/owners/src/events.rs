@@ -1,0 +1,289 @@
+//! Events of connection tracking with the owners of their entries, which are kept from an entry's first event to its
+//! last.
+
+use crate::readings::{OwnerAnswer, ReadOwners, Readings};
+use record::rows::{Conntrack, NatEvent, NatEventKind, NatEvents};
+use record::{Accounting, Demand, Each, Next, Offer, Owner, SourceError, Stream, StreamState};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Most entries whose owners are kept, some 40 bytes each; the destroy events of further ones have no owner.
+const MAX: usize = 1 << 20;
+
+/// Why an event has no owner: the socket is looked up after the event, and may be closed by then.
+const UNKNOWN: &str = "have no owner: the socket had gone when it was looked for, nobody listens there, or the entry \
+                       began before we did";
+
+/// Events of another stream, with the owners of their entries in each row.
+pub struct OwnedEvents<'s, R: ReadOwners> {
+    events: &'s mut dyn Stream<NatEvents>,
+    tracker: OwnerTracker<R>,
+    /// False if new events come only for the owners of later ones.
+    shows_new: bool,
+}
+
+impl<'s, R: ReadOwners> OwnedEvents<'s, R> {
+    /// Events of `events` with owners that `reader` reads. Events of new entries must come in any case: `shows` says
+    /// whether those of new and of ended entries pass the filter.
+    pub fn new(
+        events: &'s mut dyn Stream<NatEvents>,
+        reader: R,
+        [shows_new, shows_destroy]: [bool; 2],
+    ) -> OwnedEvents<'s, R> {
+        OwnedEvents { events, tracker: OwnerTracker::new(reader, shows_destroy), shows_new }
+    }
+}
+
+impl<R: ReadOwners> Stream<NatEvents> for OwnedEvents<'_, R> {
+    fn offer(&self, demand: &Demand<NatEvents>) -> Offer {
+        self.events.offer(demand)
+    }
+
+    fn next(&mut self, demand: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SourceError> {
+        let (tracker, shows_new) = (&mut self.tracker, self.shows_new);
+        self.events.next(demand, &mut |event| {
+            let owners = tracker.of(event.kind, event.entry, event.time_ns);
+            if event.kind == NatEventKind::New && !shows_new {
+                return Next::More;
+            }
+            let entry = &Conntrack { owners: owners.as_deref().unwrap_or_default(), ..*event.entry };
+            each(&NatEvent { entry, ..*event })
+        })
+    }
+
+    fn close(&mut self) -> Accounting {
+        let mut stats = Accounting::default();
+        self.tracker.close(&mut stats);
+        // What is said of owners stands first: the events' own last line sums them up. Of interfaces theirs is first.
+        let via = std::mem::take(&mut stats.via);
+        stats.add(&self.events.close());
+        via.into_iter().for_each(|backend| stats.used(backend));
+        stats
+    }
+}
+
+/// Keeps the owners of entries from their new event to their destroy event.
+struct OwnerTracker<R: ReadOwners> {
+    readings: Readings<R>,
+    /// True if destroy events are shown: then the owners of new entries are kept for them.
+    remembers: bool,
+    known: HashMap<u64, Rc<[Owner]>>,
+    /// Events of entries with an end on this host.
+    here: u64,
+    /// Those of them without an owner.
+    unknown: u64,
+    unremembered: u64,
+}
+
+impl<R: ReadOwners> OwnerTracker<R> {
+    fn new(reader: R, remembers: bool) -> OwnerTracker<R> {
+        let readings = Readings::new(reader);
+        OwnerTracker { readings, remembers, known: HashMap::new(), here: 0, unknown: 0, unremembered: 0 }
+    }
+
+    /// The owners to show with an event.
+    fn of(&mut self, what: NatEventKind, entry: &Conntrack<'_>, happened_ns: u64) -> Option<Rc<[Owner]>> {
+        if what == NatEventKind::Destroy {
+            // The socket is closed or serves another connection by now: only kept owners are true.
+            let known = self.known.remove(&entry.lifetime_key());
+            self.here += u64::from(known.is_some() || self.readings.is_here(entry));
+            self.unknown += u64::from(known.is_none() && self.readings.is_here(entry));
+            return known;
+        }
+        if let (true, Some(known)) = (what != NatEventKind::New, self.known.get(&entry.lifetime_key())) {
+            self.here += 1;
+            return Some(Rc::clone(known));
+        }
+        match self.readings.find(entry, happened_ns) {
+            OwnerAnswer::Found(owners) => {
+                self.here += 1;
+                self.remember(entry, &owners);
+                Some(owners)
+            }
+            OwnerAnswer::Unknown => {
+                self.here += 1;
+                self.unknown += 1;
+                None
+            }
+            OwnerAnswer::NotHere => None,
+        }
+    }
+
+    fn remember(&mut self, entry: &Conntrack<'_>, owners: &Rc<[Owner]>) {
+        if !self.remembers {
+            return;
+        }
+        if self.known.len() >= MAX {
+            self.unremembered += 1;
+            return;
+        }
+        self.known.insert(entry.lifetime_key(), Rc::clone(owners));
+    }
+
+    /// Adds the counts of events without an owner, and what could not be read, to `stats`.
+    fn close(&mut self, stats: &mut Accounting) {
+        stats.add(&self.readings.close());
+        if self.unknown > 0 {
+            stats.add_reason(0, format!("{} of {} events with an end here {UNKNOWN}", self.unknown, self.here));
+        }
+        if self.unremembered > 0 {
+            stats.incomplete = true;
+            stats.add_reason(self.unremembered, "entries beyond the first 1048576 have no owner when they end");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readings::Reading;
+    use crate::socket_index::SocketIndex;
+    use record::rows::{CtTuple, Endpoint, Socket, ip_proto};
+    use record::{Addr, Comm, Key, Lookup, Proto, Value};
+
+    const HERE: Addr = Addr::V4([10, 0, 0, 1]);
+    const THERE: Addr = Addr::V4([10, 0, 0, 2]);
+    const LATEST_NS: u64 = 1_000;
+
+    /// One process owns every socket.
+    struct OneOwner([Owner; 1]);
+
+    impl Lookup for OneOwner {
+        fn value(&self, _: Key) -> Value<'_> {
+            Value::Null
+        }
+
+        fn owners(&self, _: Key) -> &[Owner] {
+            &self.0
+        }
+    }
+
+    /// Reads a socket on port 9 for so many times, then none; each reading begins 10 ns after the one before.
+    struct Reads {
+        with_socket: u32,
+        taken_ns: u64,
+    }
+
+    impl ReadOwners for Reads {
+        type Owners = OneOwner;
+
+        fn read(&mut self) -> Option<Reading<OneOwner>> {
+            self.taken_ns += 10;
+            let mut sockets = SocketIndex::new(false);
+            sockets.add_address(0, HERE);
+            if let Some(left) = self.with_socket.checked_sub(1) {
+                self.with_socket = left;
+                let [local, peer] = [(HERE, 9), (THERE, 80)].map(|(addr, port)| Endpoint { addr, port });
+                sockets.add_socket(&Socket { proto: Proto::Tcp, local, peer, inode: 5, ..Socket::EMPTY });
+            }
+            let owners = Some(OneOwner([Owner { pid: 7, fd: 3, process: Comm::new(b"x") }]));
+            Some(Reading { taken_ns: self.taken_ns, is_last: false, sockets, owners })
+        }
+
+        fn has_passed(&self, time_ns: u64) -> bool {
+            time_ns <= LATEST_NS
+        }
+
+        fn close(&mut self) -> Accounting {
+            Accounting::default()
+        }
+    }
+
+    /// A connection from this host by its source port; port 8 is of another one.
+    fn entry(port: u16) -> Conntrack<'static> {
+        let src = if port == 8 { THERE } else { HERE };
+        let orig = CtTuple { src, dst: THERE, src_part: port, dst_part: 80, proto: ip_proto::TCP, ..CtTuple::EMPTY };
+        Conntrack { id: Some(port.into()), orig, ..Conntrack::EMPTY }
+    }
+
+    fn tracker(with_socket: u32, remembers: bool) -> OwnerTracker<Reads> {
+        OwnerTracker::new(Reads { with_socket, taken_ns: 0 }, remembers)
+    }
+
+    #[test]
+    fn what_was_known_at_the_beginning_is_shown_at_the_end() {
+        let mut tracker = tracker(1, true);
+        let mut pid = |kind, port, at| tracker.of(kind, &entry(port), at).map(|owners| owners[0].pid);
+        assert_eq!(pid(NatEventKind::New, 9, 5), Some(7));
+        assert_eq!(pid(NatEventKind::Update, 9, 15), Some(7), "without looking again");
+        assert_eq!(pid(NatEventKind::Destroy, 9, 15), Some(7));
+        assert_eq!([pid(NatEventKind::Destroy, 9, 15), pid(NatEventKind::New, 9, 15)], [None; 2]);
+        assert_eq!([pid(NatEventKind::New, 8, 15), pid(NatEventKind::Destroy, 8, 15)], [None; 2]);
+        let mut stats = Accounting::default();
+        tracker.close(&mut stats);
+        let says = stats.why.iter().any(|why| why.text.starts_with("2 of 5 events with an end here have no owner"));
+        assert!(says, "forwarded ones are not counted: {stats:?}");
+        assert!(!stats.incomplete && tracker.known.is_empty());
+    }
+
+    /// One connection from this host: new, then ended.
+    struct OneConnection;
+
+    impl Stream<NatEvents> for OneConnection {
+        fn offer(&self, _: &Demand<NatEvents>) -> Offer {
+            Offer::default()
+        }
+
+        fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SourceError> {
+            for (kind, time_ns) in [(NatEventKind::New, 5), (NatEventKind::Destroy, 6)] {
+                let _ = each(&NatEvent { kind, time_ns, entry: &entry(9), ..NatEvent::EMPTY });
+            }
+            Ok(StreamState::Ended)
+        }
+
+        fn close(&mut self) -> Accounting {
+            Accounting { seen: 1, via: vec!["netlink"], ..Accounting::default() }
+        }
+    }
+
+    #[test]
+    fn an_end_has_the_owner_of_a_beginning_that_is_not_shown() {
+        for (shows_new, kinds) in
+            [(true, &[NatEventKind::New, NatEventKind::Destroy][..]), (false, &[NatEventKind::Destroy])]
+        {
+            let mut inner = OneConnection;
+            let reader = Reads { with_socket: 1, taken_ns: 0 };
+            let mut events = OwnedEvents::new(&mut inner, reader, [shows_new, true]);
+            let mut shown = Vec::new();
+            let state = events.next(&Demand::new(&[], Vec::new()), &mut |event| {
+                assert_eq!(event.entry.owners.first().map(|owner| owner.pid), Some(7));
+                shown.push(event.kind);
+                Next::More
+            });
+            assert!(matches!(state, Ok(StreamState::Ended)));
+            assert_eq!(shown, kinds);
+            assert_eq!(events.close(), Accounting { seen: 1, via: vec!["netlink"], ..Accounting::default() });
+        }
+    }
+
+    #[test]
+    fn nothing_is_remembered_for_ends_that_nobody_tells_of() {
+        let mut tracker = tracker(5, false);
+        assert!(tracker.of(NatEventKind::New, &entry(9), 5).is_some());
+        assert!(tracker.known.is_empty());
+    }
+
+    #[test]
+    fn an_event_is_never_looked_up_in_a_reading_that_is_older() {
+        let mut readings = Readings::new(Reads { with_socket: 2, taken_ns: 0 });
+        let udplite = Conntrack { orig: CtTuple { proto: 136, ..entry(9).orig }, ..entry(9) };
+        // An event of this time, and the newest reading then.
+        for (entry, happened_ns, is_found, taken_ns, why) in [
+            (entry(9), 9, true, 10, "the first reading is younger"),
+            (entry(9), 9, true, 10, "it answers again"),
+            (entry(9), 10, true, 20, "a reading of the same time may have come before"),
+            (entry(9), 20, false, 40, "the socket is gone for two younger readings"),
+            (entry(9), 29, false, 40, "both are younger than this event, too"),
+            (entry(9), 30, false, 50, "one of them is, and another one is taken"),
+            (entry(9), LATEST_NS + 1, false, 50, "the clock was put back: there is no younger one"),
+            (entry(8), 70, false, 50, "it only passes through"),
+            (udplite, 70, false, 50, "no socket can be found"),
+        ] {
+            let answer = readings.find(&entry, happened_ns);
+            let is_here = entry.orig.src == HERE && entry.orig.proto == ip_proto::TCP;
+            assert_eq!(matches!(answer, OwnerAnswer::Found(_)), is_found, "{why}");
+            assert_eq!(answer == OwnerAnswer::NotHere, !is_here, "{why}");
+            assert_eq!(readings.taken_ns(), taken_ns, "{why}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Owners of entries while entries come.
+//!
+//! A reading of all sockets and their owners answers for every event that happened before it. An event that is younger
+//! waits until the next reading may begin, and all that come meanwhile wait with it in the buffers of the stream:
+//! readings cost a bounded part of the time, and no event is looked up in one that is older than itself, where its port
+//! may be another's. A socket that was closed in between has no owner; that is counted.
+
+use crate::resolver::OwnerResolver;
+use crate::socket_index::{SocketIndex, has_socket};
+use record::rows::Conntrack;
+use record::{Accounting, Lookup, Owner};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Entries that only pass through here ask for another reading after this time: an address may be new.
+const ADDRESSES_NS: u64 = 1_000_000_000;
+
+/// Reads sockets and their owners.
+pub trait ReadOwners {
+    /// Socket inode → owners.
+    type Owners: Lookup;
+
+    /// Takes a reading, and may wait before: readings may cost a bounded part of the time. `None`: it cannot be taken,
+    /// and no other one will be.
+    fn read(&mut self) -> Option<Reading<Self::Owners>>;
+
+    /// True if a reading of now is one of after `time_ns` (nanoseconds since 1970).
+    fn has_passed(&self, time_ns: u64) -> bool;
+
+    /// Reports what could not be read. Called once, at the end.
+    fn close(&mut self) -> Accounting;
+}
+
+/// All sockets and their owners.
+pub struct Reading<L> {
+    /// When it began, ns since 1970: sockets that were there then and still are, are in it.
+    pub taken_ns: u64,
+    /// No reading follows: the run ends.
+    pub is_last: bool,
+    /// The sockets.
+    pub sockets: SocketIndex,
+    /// Their owners; `None` if they could not be read.
+    pub owners: Option<L>,
+}
+
+/// The answer to the question who owns an entry.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum OwnerAnswer {
+    /// Neither end of the entry is on this host.
+    NotHere,
+    /// An end is on this host, and no process holds its socket now.
+    Unknown,
+    /// The processes that hold the socket; never empty.
+    Found(Rc<[Owner]>),
+}
+
+/// The newest reading, and the next one when an event asks for it.
+pub(crate) struct Readings<R: ReadOwners> {
+    reader: R,
+    now: Option<Reading<R::Owners>>,
+    /// When the reading before `now` began; 0 if there is none.
+    before_ns: u64,
+    /// Owners that entries have asked for since the newest reading.
+    shared: HashMap<u32, Rc<[Owner]>>,
+    /// No reading will come any more: the run ends, or the recording has no more.
+    is_last: bool,
+}
+
+impl<R: ReadOwners> Readings<R> {
+    /// Reads nothing yet.
+    pub(crate) fn new(reader: R) -> Readings<R> {
+        Readings { reader, now: None, before_ns: 0, shared: HashMap::new(), is_last: false }
+    }
+
+    /// Finds the processes that hold the socket at an end of an entry that existed at `happened_ns` (nanoseconds since
+    /// 1970). May block, to look up many entries at once: events wait in their buffers meanwhile.
+    pub(crate) fn find(&mut self, entry: &Conntrack<'_>, happened_ns: u64) -> OwnerAnswer {
+        if !has_socket(entry) {
+            return OwnerAnswer::NotHere;
+        }
+        // In a replay several readings may have been taken between two events that are shown now.
+        while !self.is_last && self.is_old(entry, happened_ns) {
+            self.read();
+        }
+        let Some(now) = &self.now else { return OwnerAnswer::NotHere };
+        let (taken_ns, found) = (now.taken_ns, self.answer(entry));
+        // A file that is opened or moved meanwhile can escape a reading: nobody is only who two of them have not found.
+        let is_sure = found != OwnerAnswer::Unknown || self.before_ns > happened_ns || taken_ns <= happened_ns;
+        if is_sure || self.is_last {
+            return found;
+        }
+        self.read();
+        self.answer(entry)
+    }
+
+    /// True if an end of the entry is on this host, as far as the newest reading says. Reads nothing.
+    pub(crate) fn is_here(&self, entry: &Conntrack<'_>) -> bool {
+        has_socket(entry) && self.now.as_ref().is_some_and(|now| now.sockets.is_here(entry))
+    }
+
+    /// Reports what could not be read.
+    pub(crate) fn close(&mut self) -> Accounting {
+        self.reader.close()
+    }
+
+    /// True if an event of this time needs another reading.
+    fn is_old(&self, entry: &Conntrack<'_>, happened_ns: u64) -> bool {
+        let Some(now) = &self.now else { return true };
+        let pause_ns = if now.sockets.is_here(entry) { 0 } else { ADDRESSES_NS };
+        let is_younger = happened_ns >= now.taken_ns.saturating_add(pause_ns);
+        // After the clock was put back no reading would ever be young enough.
+        is_younger && self.reader.has_passed(happened_ns)
+    }
+
+    /// When the newest reading began.
+    #[cfg(test)]
+    pub(crate) fn taken_ns(&self) -> u64 {
+        self.now.as_ref().map_or(0, |now| now.taken_ns)
+    }
+
+    fn read(&mut self) {
+        let Some(reading) = self.reader.read() else {
+            self.is_last = true;
+            return;
+        };
+        self.is_last = reading.is_last;
+        self.before_ns = self.now.as_ref().map_or(0, |before| before.taken_ns);
+        self.shared.clear();
+        self.now = Some(reading);
+    }
+
+    fn answer(&mut self, entry: &Conntrack<'_>) -> OwnerAnswer {
+        let Some(now) = &self.now else { return OwnerAnswer::NotHere };
+        let inode = now.sockets.inode(entry);
+        let owners = now.owners.as_ref().zip(inode).and_then(|(owners, inode)| {
+            if let Some(known) = self.shared.get(&inode) {
+                return Some(Rc::clone(known));
+            }
+            let owners = OwnerResolver::over(owners).of_inode(inode);
+            let owners: Rc<[Owner]> = Some(owners).filter(|owners| !owners.is_empty())?.into();
+            self.shared.insert(inode, Rc::clone(&owners));
+            Some(owners)
+        });
+        match owners {
+            Some(owners) => OwnerAnswer::Found(owners),
+            None if now.sockets.is_here(entry) => OwnerAnswer::Unknown,
+            None => OwnerAnswer::NotHere,
+        }
+    }
+}

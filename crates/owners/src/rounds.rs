@@ -1,0 +1,76 @@
+//! Owners of sockets that are gone since the round before.
+
+use record::{Key, Lookup, Owner, Value};
+
+/// The owners of a socket; those of the round before, if it has none now.
+#[derive(Debug)]
+pub struct RoundOwners<L> {
+    /// Owners of this round.
+    pub now: L,
+    /// Owners of the round before.
+    pub before: Option<L>,
+    /// Processes that started since then, ascending: what surrounds these numbers now is not the former owners'.
+    pub others: Vec<u32>,
+}
+
+impl<L: Lookup> RoundOwners<L> {
+    /// Owners of a first round.
+    pub fn new(now: L) -> RoundOwners<L> {
+        RoundOwners { now, before: None, others: Vec::new() }
+    }
+
+    /// The owners before, unless one of this key's has lost its number to another process.
+    fn before(&self, key: Key) -> Option<&L> {
+        let before = self.before.as_ref()?;
+        let lost = |owner: &Owner| self.others.binary_search(&owner.pid).is_ok();
+        (!before.owners(key).iter().any(lost)).then_some(before)
+    }
+}
+
+impl<L: Lookup> Lookup for RoundOwners<L> {
+    fn value(&self, key: Key) -> Value<'_> {
+        match self.now.value(key) {
+            Value::Null => self.before(key).map_or(Value::Null, |before| before.value(key)),
+            value => value,
+        }
+    }
+
+    fn owners(&self, key: Key) -> &[Owner] {
+        match self.now.owners(key) {
+            [] => self.before(key).map_or(&[], |before| before.owners(key)),
+            owners => owners,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Comm;
+
+    /// The owners of every key.
+    struct Owned(Vec<Owner>);
+
+    impl Lookup for Owned {
+        fn value(&self, _: Key) -> Value<'_> {
+            self.0.first().map_or(Value::Null, |owner| Value::U64(owner.pid.into()))
+        }
+
+        fn owners(&self, _: Key) -> &[Owner] {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn issue_10_owners_of_the_round_before_lose_to_a_process_that_took_their_number() {
+        let (key, owner) = (Key::Id(1), Owner { pid: 7, fd: 3, process: Comm::new(b"x") });
+        let mut rounds = RoundOwners::new(Owned(Vec::new()));
+        assert!(rounds.owners(key).is_empty() && rounds.value(key).is_null());
+        rounds.before = Some(Owned(vec![owner]));
+        assert_eq!((rounds.owners(key), rounds.value(key)), (&[owner][..], Value::U64(7)));
+        rounds.others = vec![5, 7];
+        assert!(rounds.owners(key).is_empty() && rounds.value(key).is_null());
+        rounds.now.0 = vec![Owner { pid: 8, ..owner }];
+        assert_eq!((rounds.owners(key)[0].pid, rounds.value(key)), (8, Value::U64(8)));
+    }
+}

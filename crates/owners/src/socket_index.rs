@@ -1,0 +1,275 @@
+//! From an entry of connection tracking to the socket at one of its ends.
+//!
+//! The socket at the end which is in the entry's namespace, or else the backend's socket in another namespace that is
+//! read. A socket sees the connection as it is on its side of the rewriting: the client's socket is connected to what
+//! it asked for (the original direction), the server's to what the answers go to (the reply direction). UDP servers,
+//! and TCP connections that nobody holds any more, are found by what listens at their address; then that address must
+//! be this namespace's own, for a box that forwards to port 53 of another host may well listen at its own port 53.
+//!
+//! A backend in another namespace is found by its address. Any user may make a namespace with any address in it, so one
+//! counts only if root made it, or the user who made the entry's own; and if two have the address, neither is named.
+
+use crate::checksum::PortSums;
+use record::rows::{Conntrack, CtTuple, Socket, Sockets, ip_proto};
+use record::{Addr, Demand, Expr, Op, Operand, Owner, Proto, Scope, Test, field_index};
+use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
+
+/// The sockets of the namespaces that are read, by their ends. Some 100 bytes a socket; a question costs two loads if
+/// no socket has a port of the entry, else up to eight probes.
+#[derive(Debug)]
+pub struct SocketIndex {
+    /// True if sockets of several namespaces are added.
+    several: bool,
+    /// A bit for every port that a socket has as its own: most questions end here on a host that forwards.
+    ports: Box<[u64; PORT_WORDS]>,
+    /// Namespace and connection as the socket sees it → inode.
+    connected: HashMap<(u64, Connection), u32>,
+    /// Namespace, protocol, address and port of sockets that take what comes → inode; without an address: any of ours.
+    bound: HashMap<(u64, u8, Option<Addr>, u16), u32>,
+    /// Addresses of the namespaces.
+    ours: HashSet<(u64, Addr)>,
+    /// Where each address is; those of loopback are everywhere and left out. Empty if one namespace is read.
+    homes: HashMap<Addr, Vec<u64>>,
+    /// Who made the namespaces; none where that is not known.
+    makers: HashMap<u64, u32>,
+}
+
+/// Words of a bitmap with a bit for every port.
+const PORT_WORDS: usize = 65_536 / 64;
+
+/// Protocol, own address and port, the other's.
+type Connection = (u8, Addr, u16, Addr, u16);
+
+impl SocketIndex {
+    /// No socket yet. `several`: those of more than one namespace will be added, with the namespaces' makers.
+    pub fn new(several: bool) -> SocketIndex {
+        SocketIndex {
+            several,
+            ports: Box::new([0; PORT_WORDS]),
+            connected: HashMap::default(),
+            bound: HashMap::default(),
+            ours: HashSet::default(),
+            homes: HashMap::default(),
+            makers: HashMap::default(),
+        }
+    }
+
+    /// What is asked of the sockets' source: TCP and UDP, for asking for the others makes the kernel load modules.
+    pub fn demand() -> Demand<Sockets> {
+        let fields = ["proto", "local_addr", "local_port", "peer_addr", "peer_port", "inode"];
+        let shown: Vec<usize> = fields.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
+        let words = [Proto::Tcp, Proto::Udp].map(|proto| proto.name().as_bytes().into());
+        let of = field_index::<Sockets>("proto");
+        let test = |field| Expr::Test(Test { field, op: Op::Eq, operand: Operand::Words(words.to_vec()) });
+        Demand::new(&shown, of.map(test).into_iter().collect())
+    }
+
+    /// Adds a socket; those of other protocols, and those that are no file any more, are passed over.
+    pub fn add_socket(&mut self, socket: &Socket<'_>) {
+        let Some(proto) = number_of(socket.proto).filter(|_| socket.inode != 0) else { return };
+        let (local, peer) = (socket.local, socket.peer);
+        let (own, netns) = (local.addr.unmapped(), socket.netns_id);
+        self.ports[usize::from(local.port) / 64] |= 1 << (local.port % 64);
+        if peer.port != 0 {
+            let connection = (proto, own, local.port, peer.addr.unmapped(), peer.port);
+            self.connected.insert((netns, connection), socket.inode);
+            return;
+        }
+        let at = Some(own).filter(|own| !own.is_unspecified());
+        // Of several at one port (SO_REUSEPORT) any will do; an IPv6 wildcard is one for both families.
+        self.bound.entry((netns, proto, at, local.port)).or_insert(socket.inode);
+    }
+
+    /// Adds an address of a namespace.
+    pub fn add_address(&mut self, netns_id: u64, addr: Addr) {
+        let addr = addr.unmapped();
+        let is_new = self.ours.insert((netns_id, addr));
+        if self.several && is_new && !matches!(addr.scope(), Scope::Loopback | Scope::Link) {
+            self.homes.entry(addr).or_default().push(netns_id);
+        }
+    }
+
+    /// Adds the user who made a namespace.
+    pub fn add_maker(&mut self, netns_id: u64, uid: u32) {
+        self.makers.insert(netns_id, uid);
+    }
+
+    /// True if an end of the entry is here, or its backend in a namespace that is read, as addresses tell.
+    pub fn is_here(&self, row: &Conntrack<'_>) -> bool {
+        self.home_of_backend(row).is_some()
+            || [&row.orig, &row.reply].into_iter().any(|tuple| self.is_ours(row.netns_id, tuple.src.unmapped()))
+    }
+
+    /// The inode of the socket at the local end; the client's, if both are here. Else that of the backend's socket.
+    pub(crate) fn inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        self.local_inode(row).or_else(|| self.backend_inode(row))
+    }
+
+    /// True if one namespace is read, and both ends of the entry are elsewhere.
+    pub(crate) fn is_away(&self, row: &Conntrack<'_>) -> bool {
+        !self.several && has_socket(row) && !self.is_here(row)
+    }
+
+    /// True if several other namespaces have the backend's address.
+    pub(crate) fn is_shared(&self, row: &Conntrack<'_>) -> bool {
+        self.homes_of_backend(row).nth(1).is_some()
+    }
+
+    /// Sums of what owners follow from, by the ports of the sockets, whose owners `of_inode` gives.
+    pub(crate) fn sums<'o>(&self, of_inode: impl Fn(u32) -> &'o [Owner], secret: &RandomState) -> PortSums {
+        let mut sums = PortSums::new(secret);
+        let owners = |inode: u32| {
+            let owners = of_inode(inode).iter();
+            owners.map(|owner| (owner.pid, owner.fd, owner.process.as_bytes())).collect::<Vec<_>>()
+        };
+        for (of, inode) in &self.connected {
+            let (_, (_, _, port, ..)) = of;
+            sums.add_at_port(*port, (of, inode, owners(*inode)));
+        }
+        for (of, inode) in &self.bound {
+            let (.., port) = of;
+            sums.add_at_port(*port, (of, inode, owners(*inode)));
+        }
+        self.ours.iter().for_each(|address| sums.add_for_all(address));
+        self.makers.iter().for_each(|maker| sums.add_for_all(maker));
+        sums
+    }
+
+    /// The inode of the socket that answers in another namespace which is read.
+    fn backend_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        let home = self.home_of_backend(row)?;
+        self.connected_at(home, &row.reply).or_else(|| self.bound_at(home, &row.reply)).copied()
+    }
+
+    /// The one other namespace that has the backend's address.
+    fn home_of_backend(&self, row: &Conntrack<'_>) -> Option<u64> {
+        let mut homes = self.homes_of_backend(row);
+        let (home, None) = (homes.next()?, homes.next()) else { return None };
+        Some(home)
+    }
+
+    fn homes_of_backend(&self, row: &Conntrack<'_>) -> impl Iterator<Item = u64> {
+        let (addr, of_entry) = (row.reply.src.unmapped(), row.netns_id);
+        let is_away = !self.homes.is_empty() && !self.is_ours(of_entry, addr);
+        let homes = if is_away { self.homes.get(&addr) } else { None };
+        homes.into_iter().flatten().copied().filter(move |home| self.is_trusted(*home, of_entry))
+    }
+
+    /// True if a namespace was made by root, or by the user who made the namespace of the entry.
+    fn is_trusted(&self, home: u64, of_entry: u64) -> bool {
+        let maker = self.makers.get(&home);
+        maker.is_some_and(|uid| *uid == 0 || Some(uid) == self.makers.get(&of_entry))
+    }
+
+    fn local_inode(&self, row: &Conntrack<'_>) -> Option<u32> {
+        let ends = [&row.orig, &row.reply];
+        let connected = ends.into_iter().find_map(|tuple| self.connected_at(row.netns_id, tuple));
+        // Who listens is at the end of the answers; a UDP client that is not connected sends from a bound port, too.
+        connected
+            .or_else(|| [&row.reply, &row.orig].into_iter().find_map(|tuple| self.bound_at(row.netns_id, tuple)))
+            .copied()
+    }
+
+    fn connected_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
+        let port = self.own_port(tuple)?;
+        let connection = (tuple.proto, tuple.src.unmapped(), port, tuple.dst.unmapped(), tuple.dport()?);
+        self.connected.get(&(netns, connection))
+    }
+
+    fn bound_at(&self, netns: u64, tuple: &CtTuple) -> Option<&u32> {
+        let (own, port) = (tuple.src.unmapped(), self.own_port(tuple)?);
+        let at = |addr| self.bound.get(&(netns, tuple.proto, addr, port));
+        at(Some(own)).or_else(|| if self.is_ours(netns, own) { at(None) } else { None })
+    }
+
+    /// The source port of a direction, if some socket has it as its own.
+    #[inline]
+    fn own_port(&self, tuple: &CtTuple) -> Option<u16> {
+        tuple.sport().filter(|port| self.ports[usize::from(*port) / 64] >> (port % 64) & 1 == 1)
+    }
+
+    fn is_ours(&self, netns: u64, addr: Addr) -> bool {
+        addr.is_loopback() || self.ours.contains(&(netns, addr))
+    }
+}
+
+/// True if entries of this protocol can have a socket that is found.
+pub(crate) fn has_socket(entry: &Conntrack<'_>) -> bool {
+    matches!(entry.orig.proto, ip_proto::TCP | ip_proto::UDP)
+}
+
+fn number_of(proto: Proto) -> Option<u8> {
+    Some(match proto {
+        Proto::Tcp => ip_proto::TCP,
+        Proto::Udp => ip_proto::UDP,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::rows::Endpoint;
+
+    const CLIENT: Addr = Addr::V4([192, 0, 2, 7]);
+    const HERE: Addr = Addr::V4([10, 0, 0, 1]);
+    const BACKEND: Addr = Addr::V4([172, 17, 0, 2]);
+
+    fn socket(netns_id: u64, inode: u32, local: (Addr, u16), peer: Option<(Addr, u16)>) -> Socket<'static> {
+        let end = |(addr, port)| Endpoint { addr, port };
+        let peer = peer.map_or(Socket::EMPTY.peer, end);
+        Socket { proto: Proto::Tcp, netns_id, inode, local: end(local), peer, ..Socket::EMPTY }
+    }
+
+    fn tuple(src: (Addr, u16), dst: (Addr, u16)) -> CtTuple {
+        let ports = CtTuple { src_part: src.1, dst_part: dst.1, ..CtTuple::EMPTY };
+        CtTuple { src: src.0, dst: dst.0, proto: ip_proto::TCP, ..ports }
+    }
+
+    fn entry(orig: CtTuple, reply: CtTuple) -> Conntrack<'static> {
+        Conntrack { netns_id: 1, orig, reply, ..Conntrack::EMPTY }
+    }
+
+    #[test]
+    fn each_end_finds_its_own_socket() {
+        let mut index = SocketIndex::new(false);
+        index.add_address(1, HERE);
+        index.add_socket(&socket(1, 11, (HERE, 4000), Some((CLIENT, 443))));
+        index.add_socket(&socket(1, 12, (HERE, 80), Some((CLIENT, 5000))));
+        index.add_socket(&socket(1, 13, (Socket::EMPTY.local.addr, 53), None));
+        index.add_socket(&socket(1, 0, (HERE, 6000), None));
+        let inode = |from: (Addr, u16), to: (Addr, u16)| index.inode(&entry(tuple(from, to), tuple(to, from)));
+        assert_eq!(inode((HERE, 4000), (CLIENT, 443)), Some(11), "the client is here");
+        assert_eq!(inode((CLIENT, 5000), (HERE, 80)), Some(12), "the server is here");
+        assert_eq!(inode((CLIENT, 5000), (HERE, 53)), Some(13), "a listener of any address");
+        assert_eq!(inode((CLIENT, 5000), (BACKEND, 53)), None, "which is not this one");
+        assert_eq!(inode((HERE, 4000), (CLIENT, 80)), None, "another connection from that port");
+        assert_eq!(inode((CLIENT, 5000), (HERE, 6000)), None, "no file any more");
+        assert!(index.is_away(&entry(tuple((CLIENT, 1), (BACKEND, 2)), tuple((BACKEND, 2), (CLIENT, 1)))));
+    }
+
+    #[test]
+    fn a_backend_in_one_other_namespace_of_a_trusted_maker_is_found() {
+        let published = entry(tuple((CLIENT, 5000), (HERE, 8080)), tuple((BACKEND, 80), (CLIENT, 5000)));
+        let index = |makers: [u32; 2], others: &[u64]| {
+            let mut index = SocketIndex::new(true);
+            index.add_address(1, HERE);
+            makers.into_iter().zip(1..).for_each(|(uid, netns_id)| index.add_maker(netns_id, uid));
+            index.add_maker(3, 0);
+            for netns_id in others {
+                index.add_address(*netns_id, BACKEND);
+                index.add_socket(&socket(*netns_id, 21, (BACKEND, 80), None));
+            }
+            index
+        };
+        let found = |makers, others: &[u64]| index(makers, others).inode(&published);
+        assert_eq!(found([0, 0], &[2]), Some(21));
+        assert_eq!(found([1000, 0], &[2]), Some(21), "root's");
+        assert_eq!(found([1000, 1000], &[2]), Some(21), "the same user's");
+        assert_eq!(found([0, 1000], &[2]), None, "any user may take that address");
+        assert_eq!(found([0, 1000], &[2, 3]), Some(21), "which does not hide root's");
+        assert_eq!(found([0, 0], &[2, 3]), None, "either may be it");
+        assert!(index([0, 0], &[2, 3]).is_shared(&published) && index([0, 0], &[2]).is_here(&published));
+    }
+}

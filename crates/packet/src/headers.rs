@@ -1,0 +1,241 @@
+//! IPv4 and IPv6 headers, and those of TCP, UDP, SCTP, DCCP and ICMP behind them.
+//!
+//! Reads what is there: a capture may end anywhere, and then what lies behind its end is `None`. Nothing is copied, no
+//! checksum is looked at.
+
+use record::Addr;
+use record::rows::{Fragment, IcmpHeader, PacketHeaders, TcpHeader, Transport, ip_proto};
+
+/// Reads a packet that begins with its IPv4 or IPv6 header; `None` if it is neither, or that header is not whole.
+pub fn read_headers(packet: &[u8]) -> Option<PacketHeaders<'_>> {
+    match packet.first()? >> 4 {
+        4 => v4(packet),
+        6 => v6(packet),
+        _ => None,
+    }
+}
+
+fn v4(packet: &[u8]) -> Option<PacketHeaders<'_>> {
+    let head: &[u8; 20] = packet.first_chunk()?;
+    let header_bytes = usize::from(head[0] & 0xf) * 4;
+    if header_bytes < head.len() {
+        return None;
+    }
+    let parts = u16::from_be_bytes([head[6], head[7]]);
+    let (offset, more) = ((parts & 0x1fff) * 8, parts & 0x2000 != 0);
+    let payload = packet.get(header_bytes..).unwrap_or_default();
+    let is_first = offset == 0;
+    Some(PacketHeaders {
+        src: Addr::V4([head[12], head[13], head[14], head[15]]),
+        dst: Addr::V4([head[16], head[17], head[18], head[19]]),
+        proto: head[9],
+        length: u16::from_be_bytes([head[2], head[3]]).into(),
+        ttl: head[8],
+        tos: head[1],
+        id: u16::from_be_bytes([head[4], head[5]]).into(),
+        dont_fragment: parts & 0x4000 != 0,
+        fragment: (offset != 0 || more).then_some(Fragment { offset, more }),
+        transport: if is_first { transport(head[9], payload) } else { Transport::Other },
+        payload,
+    })
+}
+
+fn v6(packet: &[u8]) -> Option<PacketHeaders<'_>> {
+    const HEAD: usize = 40;
+    let (src, dst) = (array(packet, 8)?, array(packet, 24)?);
+    let [first, second, .., len_high, len_low, next, ttl]: [u8; 8] = array(packet, 0)?;
+    let mut headers = PacketHeaders {
+        src: Addr::V6(src),
+        dst: Addr::V6(dst),
+        proto: next,
+        length: HEAD as u32 + u32::from(u16::from_be_bytes([len_high, len_low])),
+        ttl,
+        tos: first << 4 | second >> 4,
+        id: 0,
+        dont_fragment: false,
+        fragment: None,
+        transport: Transport::Other,
+        payload: packet.get(HEAD..).unwrap_or_default(),
+    };
+    skip_extensions(&mut headers);
+    if headers.fragment.is_none_or(|fragment| fragment.offset == 0) {
+        headers.transport = transport(headers.proto, headers.payload);
+    }
+    Some(headers)
+}
+
+/// Goes past the extension headers of IPv6 (RFC 8200, section 4), at most as many as a sensible packet has. One
+/// that is not whole is the end: then `proto` is its number.
+fn skip_extensions(headers: &mut PacketHeaders<'_>) {
+    const EXTENSIONS_MAX: usize = 8;
+    for _ in 0..EXTENSIONS_MAX {
+        let Some([next, length, high, low]) = array(headers.payload, 0) else { return };
+        let bytes = match headers.proto {
+            extension::HOP_BY_HOP | extension::ROUTING | extension::DESTINATION => usize::from(length) * 8 + 8,
+            extension::AUTHENTICATION => usize::from(length) * 4 + 8,
+            extension::FRAGMENT => {
+                let (parts, Some(id)) = (u16::from_be_bytes([high, low]), array(headers.payload, 4)) else { return };
+                headers.id = u32::from_be_bytes(id);
+                headers.fragment = Some(Fragment { offset: parts & 0xfff8, more: parts & 1 != 0 });
+                8
+            }
+            _ => return,
+        };
+        let Some(rest) = headers.payload.get(bytes..) else { return };
+        (headers.proto, headers.payload) = (next, rest);
+        if headers.fragment.is_some_and(|fragment| fragment.offset != 0) {
+            return;
+        }
+    }
+}
+
+/// IPv6 extension headers (IANA protocol numbers).
+mod extension {
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const AUTHENTICATION: u8 = 51;
+    pub(super) const DESTINATION: u8 = 60;
+}
+
+fn transport(proto: u8, bytes: &[u8]) -> Transport {
+    let found = match proto {
+        ip_proto::TCP => tcp(bytes),
+        ip_proto::UDP | ip_proto::UDPLITE | ip_proto::SCTP | ip_proto::DCCP => {
+            array(bytes, 0).map(|[s0, s1, d0, d1]| Transport::Ports {
+                sport: u16::from_be_bytes([s0, s1]),
+                dport: u16::from_be_bytes([d0, d1]),
+            })
+        }
+        ip_proto::ICMP => icmp(bytes, &[0, 8, 13, 14, 15, 16, 17, 18]),
+        ip_proto::ICMPV6 => icmp(bytes, &[128, 129]),
+        _ => None,
+    };
+    found.unwrap_or(Transport::Other)
+}
+
+fn tcp(bytes: &[u8]) -> Option<Transport> {
+    let ports: [u8; 4] = array(bytes, 0)?;
+    let window: [u8; 2] = array(bytes, 14)?;
+    Some(Transport::Tcp(TcpHeader {
+        sport: u16::from_be_bytes([ports[0], ports[1]]),
+        dport: u16::from_be_bytes([ports[2], ports[3]]),
+        seq: u32::from_be_bytes(array(bytes, 4)?),
+        ack: u32::from_be_bytes(array(bytes, 8)?),
+        flags: *bytes.get(13)?,
+        window: u16::from_be_bytes(window),
+    }))
+}
+
+/// Types of `with_id` carry an identifier.
+fn icmp(bytes: &[u8], with_id: &[u8]) -> Option<Transport> {
+    let [kind, code]: [u8; 2] = array(bytes, 0)?;
+    let id = if with_id.contains(&kind) { array(bytes, 4).map(u16::from_be_bytes) } else { None };
+    Some(Transport::Icmp(IcmpHeader { kind, code, id }))
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Reads any bytes as a packet. For the fuzzer: it must not panic.
+pub fn fuzz_headers(data: &[u8]) {
+    let _ = std::hint::black_box(read_headers(data));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    /// IPv4, 203.0.113.7:40000 → 192.0.2.1:443, SYN.
+    const SYN4: [u8; 40] = [
+        0x45, 0x10, 0, 60, 0x12, 0x34, 0x40, 0, 57, 6, 0, 0, 203, 0, 113, 7, 192, 0, 2, 1, // IPv4
+        0x9c, 0x40, 1, 187, 0, 0, 0, 5, 0, 0, 0, 9, 0xa0, 0x02, 0xfa, 0xf0, 0, 0, 0, 0, // TCP
+    ];
+
+    fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x6a, 0xb0, 0, 0, 0, payload.len() as u8, next, 64];
+        packet.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        packet.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+        packet.extend(payload);
+        packet
+    }
+
+    #[test]
+    fn a_syn_is_read() {
+        let read = read_headers(&SYN4).unwrap();
+        assert_eq!((read.src, read.dst), (Addr::V4([203, 0, 113, 7]), Addr::V4([192, 0, 2, 1])));
+        assert_eq!((read.proto, read.length, read.ttl, read.tos, read.id), (6, 60, 57, 0x10, 0x1234));
+        assert_eq!((read.dont_fragment, read.fragment), (true, None));
+        let tcp = TcpHeader { sport: 40_000, dport: 443, seq: 5, ack: 9, flags: 2, window: 64_240 };
+        assert_eq!(read.transport, Transport::Tcp(tcp));
+    }
+
+    #[test]
+    fn what_was_not_captured_is_none() {
+        assert_eq!(read_headers(&SYN4[..19]), None);
+        assert_eq!(read_headers(&SYN4[..30]).unwrap().transport, Transport::Other);
+        assert_eq!(read_headers(&[]), None);
+        assert_eq!(read_headers(&[0x11; 60]), None);
+        let mut short = SYN4;
+        short[0] = 0x44;
+        assert_eq!(read_headers(&short), None, "a header length below 20");
+    }
+
+    #[test]
+    fn later_fragments_have_no_ports() {
+        let mut packet = SYN4;
+        (packet[6], packet[7]) = (0x20, 3);
+        let read = read_headers(&packet).unwrap();
+        assert_eq!(read.fragment, Some(Fragment { offset: 24, more: true }));
+        assert_eq!(read.transport, Transport::Other);
+        let mut fragment = vec![17, 0, 0, 8 | 1, 0, 0, 0, 7];
+        fragment.extend([0, 53, 0, 54, 0, 8, 0, 0]);
+        let packet = v6(44, &fragment);
+        let read = read_headers(&packet).unwrap();
+        assert_eq!((read.proto, read.id, read.transport), (17, 7, Transport::Other));
+        assert_eq!(read.fragment, Some(Fragment { offset: 8, more: true }));
+    }
+
+    #[test]
+    fn extension_headers_are_skipped() {
+        let mut payload = vec![43, 0, 0, 0, 0, 0, 0, 0];
+        payload.extend([17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        payload.extend([0x14, 0xe9, 0, 53, 0, 8, 0, 0]);
+        let packet = v6(0, &payload);
+        let read = read_headers(&packet).unwrap();
+        assert_eq!((read.proto, read.tos, read.length), (17, 0xab, 72));
+        assert_eq!(read.transport, Transport::Ports { sport: 5353, dport: 53 });
+        let cut = v6(0, &payload[..10]);
+        assert_eq!(read_headers(&cut).unwrap().proto, 43, "the header that is not whole");
+    }
+
+    #[test]
+    fn echoes_have_an_identifier() {
+        let packet = v6(58, &[128, 0, 0, 0, 1, 2, 0, 1]);
+        assert_eq!(
+            read_headers(&packet).unwrap().transport,
+            Transport::Icmp(IcmpHeader { kind: 128, code: 0, id: Some(258) })
+        );
+        let packet = v6(58, &[135, 0, 0, 0, 1, 2, 0, 1]);
+        assert_eq!(
+            read_headers(&packet).unwrap().transport,
+            Transport::Icmp(IcmpHeader { kind: 135, code: 0, id: None })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), version in 4u8..7) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() {
+                *first = version << 4 | *first & 0xf;
+            }
+            if let Some(read) = read_headers(&bytes) {
+                prop_assert!(bytes.ends_with(read.payload));
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Records of netfilter's log (`log`): one for each packet that a rule logs.
+
+use super::ip_proto;
+use super::packet::{PacketHeaders, TcpHeader, Transport};
+use crate::kernel_words::{KernelWords, kernel_words};
+use crate::table::table;
+use crate::{Key, LookupId, Show, Value};
+
+/// One packet, as a rule logged it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogRecord<'b> {
+    /// When the packet was received, in ns since 1970, where the kernel says so; else when its record was.
+    pub time_ns: u64,
+    /// Inode of the network namespace.
+    pub netns_id: u64,
+    /// Number of the log group.
+    pub group: u16,
+    /// `NFPROTO_…` of the chain: 1 inet, 2 IPv4, 3 ARP, 5 netdev, 7 bridge, 10 IPv6.
+    pub family: u8,
+    /// `NF_INET_…`, or `NF_NETDEV_…`, `NF_ARP_…` in those families.
+    pub hook: u8,
+    /// The rule's prefix; empty without one.
+    pub prefix: &'b [u8],
+    /// Interface by which the packet came in.
+    pub in_ifindex: Option<u32>,
+    /// Interface by which it goes out.
+    pub out_ifindex: Option<u32>,
+    /// Port of the bridge by which it came in.
+    pub physin_ifindex: Option<u32>,
+    /// Port of the bridge by which it goes out.
+    pub physout_ifindex: Option<u32>,
+    /// EtherType (0x0800 IPv4); 0 where the kernel does not say.
+    pub ether_type: u16,
+    /// Mark.
+    pub mark: Option<u32>,
+    /// User id of the sending socket, if the packet is of this host.
+    pub uid: Option<u32>,
+    /// Group id of that socket.
+    pub gid: Option<u32>,
+    /// VLAN id, where the tag was taken out of the packet.
+    pub vlan: Option<u16>,
+    /// Number of the record in its group, counted by the kernel; gaps are lost records.
+    pub seq: Option<u32>,
+    /// What was copied of the packet, from the network header on.
+    pub payload: &'b [u8],
+    /// What its headers say; `None` if it is no IP packet, or its header was not copied whole.
+    pub packet: Option<PacketHeaders<'b>>,
+}
+
+/// Words of the hooks of IP (`NF_INET_PRE_ROUTING` …), then those of ARP and netdev that IP does not have.
+const HOOKS: &[&str] = &["prerouting", "input", "forward", "output", "postrouting", "ingress", "egress", "other"];
+/// `NFPROTO_…` (include/uapi/linux/netfilter.h), as nft writes them.
+const FAMILIES: KernelWords = kernel_words!(1 "inet", 2 "ip", 3 "arp", 5 "netdev", 7 "bridge", 10 "ip6");
+/// Bits of the TCP header's flags.
+const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+
+const NFPROTO_ARP: u8 = 3;
+const NFPROTO_NETDEV: u8 = 5;
+
+impl LogRecord<'_> {
+    /// The hook's word, as nft writes it.
+    pub fn hook_name(&self) -> &'static str {
+        let at = match (self.family, self.hook) {
+            (NFPROTO_NETDEV, 0) => 5,
+            (NFPROTO_NETDEV, 1) => 6,
+            // NF_ARP_IN, NF_ARP_OUT, NF_ARP_FORWARD
+            (NFPROTO_ARP, hook) => [1, 3, 2].get(usize::from(hook)).copied().unwrap_or(HOOKS.len()),
+            (_, hook) => usize::from(hook),
+        };
+        HOOKS.get(at).unwrap_or(&"other")
+    }
+}
+
+fn of_packet<'r>(row: &LogRecord<'_>, get: fn(&PacketHeaders<'_>) -> Option<Value<'static>>) -> Value<'r> {
+    row.packet.as_ref().and_then(get).unwrap_or(Value::Null)
+}
+
+fn number<'r>(row: &LogRecord<'_>, get: fn(&PacketHeaders<'_>) -> Option<u32>) -> Value<'r> {
+    Value::number(row.packet.as_ref().and_then(get))
+}
+
+fn of_tcp<'r>(row: &LogRecord<'_>, get: fn(&TcpHeader) -> u32) -> Value<'r> {
+    match row.packet.map(|packet| packet.transport) {
+        Some(Transport::Tcp(tcp)) => Value::U64(get(&tcp).into()),
+        _ => Value::Null,
+    }
+}
+
+fn tcp_flags<'r>(row: &LogRecord<'_>) -> Value<'r> {
+    match row.packet.map(|packet| packet.transport) {
+        Some(Transport::Tcp(tcp)) => Value::Bits(tcp.flags.into(), TCP_FLAGS),
+        _ => Value::Null,
+    }
+}
+
+fn iface(row: &LogRecord<'_>, index: Option<u32>) -> Key {
+    index.map_or(Key::None, |index| Key::Pair(row.netns_id, index))
+}
+
+table! {
+    /// The table of log records (`log`).
+    pub enum LogRecords of LogRecord = "log";
+
+    /// When the packet was received, where the kernel says so, else when its record was. A filter takes 10:30 (local
+    /// time today), -5m, 2026-11-22T10:30:00Z.
+    time: Time = own(|row| Value::Time(row.time_ns)), kernel "NFULA_TIMESTAMP", show Show::Default;
+    /// Name of the network namespace; its number where it has none.
+    netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
+    /// Inode of the network namespace.
+    netns_id: Id = own(|row| Value::U64(row.netns_id));
+    /// Log group that the rule logs to.
+    group: Id = own(|row| Value::U64(row.group.into())), kernel "nfgenmsg.res_id", show Show::Default;
+    /// Prefix of the rule that logs.
+    prefix: Text = own(|row| Value::nonempty(row.prefix)), kernel "NFULA_PREFIX", show Show::Default;
+    /// Where on its way the packet met the rule.
+    hook: Name(HOOKS) = own(|row| Value::Name(row.hook_name())),
+        kernel "nfulnl_msg_packet_hdr.hook", show Show::Default;
+    /// Address family of the chain, as nft writes it; ip and ip6 also for packets in inet chains.
+    family: Name(FAMILIES.names) = own(|row| FAMILIES.value(row.family)), kernel "nfgen_family", show Show::Wide;
+    /// Interface by which the packet came in.
+    iif: Text = joined(LookupId::Ifaces, |row| iface(row, row.in_ifindex)),
+        kernel "NFULA_IFINDEX_INDEV", show Show::Default;
+    /// Number of that interface.
+    iifindex: Id = own(|row| Value::number(row.in_ifindex)), kernel "NFULA_IFINDEX_INDEV";
+    /// Interface by which it goes out.
+    oif: Text = joined(LookupId::Ifaces, |row| iface(row, row.out_ifindex)),
+        kernel "NFULA_IFINDEX_OUTDEV", show Show::Default;
+    /// Number of that interface.
+    oifindex: Id = own(|row| Value::number(row.out_ifindex)), kernel "NFULA_IFINDEX_OUTDEV";
+    /// Port of the bridge by which it came in.
+    physin: Text = joined(LookupId::Ifaces, |row| iface(row, row.physin_ifindex)), kernel "NFULA_IFINDEX_PHYSINDEV";
+    /// Port of the bridge by which it goes out.
+    physout: Text = joined(LookupId::Ifaces, |row| iface(row, row.physout_ifindex)),
+        kernel "NFULA_IFINDEX_PHYSOUTDEV";
+    /// IP protocol; `other` for one without a word here, null for what is no IP packet.
+    proto: Name(ip_proto::NAMES) = own(|row| of_packet(row, |ip| Some(Value::Name(ip_proto::name(ip.proto))))),
+        show Show::Default;
+    /// Number of the IP protocol.
+    proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
+    /// Source address.
+    src: Addr = own(|row| of_packet(row, |ip| Some(Value::Addr(ip.src)))), show Show::Default;
+    /// Source port.
+    sport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.0.into()))), show Show::Default;
+    /// Destination address.
+    dst: Addr = own(|row| of_packet(row, |ip| Some(Value::Addr(ip.dst)))), show Show::Default;
+    /// Destination port.
+    dport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.1.into()))), show Show::Default;
+    /// Length of the packet from its network header on.
+    len: Bytes = own(|row| number(row, |ip| Some(ip.length))), show Show::Default;
+    /// Flags of the TCP header.
+    tcp_flags: Words(TCP_FLAGS) = own(tcp_flags), show Show::Default;
+    /// Sequence number of the TCP header.
+    tcp_seq: Id = own(|row| of_tcp(row, |tcp| tcp.seq));
+    /// Acknowledged number of the TCP header.
+    tcp_ack: Id = own(|row| of_tcp(row, |tcp| tcp.ack));
+    /// Window of the TCP header, not scaled.
+    tcp_window: Id = own(|row| of_tcp(row, |tcp| tcp.window.into()));
+    /// Type of an ICMP message.
+    icmp_type: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.kind.into()))), show Show::Wide;
+    /// Code of an ICMP message.
+    icmp_code: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.code.into()))), show Show::Wide;
+    /// Identifier of an ICMP echo.
+    icmp_id: Id = own(|row| number(row, |ip| Some(ip.transport.icmp()?.id?.into())));
+    /// Hops that are left (TTL, hop limit).
+    ttl: Count = own(|row| number(row, |ip| Some(ip.ttl.into()))), show Show::Wide;
+    /// Type of service, traffic class: DSCP and ECN.
+    tos: Hex = own(|row| number(row, |ip| Some(ip.tos.into()))), show Show::Wide;
+    /// Identification of an IPv4 packet, or of an IPv6 fragment.
+    ip_id: Id = own(|row| number(row, |ip| Some(ip.id)));
+    /// Where a fragment begins in the whole packet; null for a whole one.
+    fragment_offset: Bytes = own(|row| number(row, |ip| Some(ip.fragment?.offset.into()))), show Show::Wide;
+    /// Mark of the packet.
+    mark: Hex = own(|row| Value::number(row.mark)), kernel "NFULA_MARK", show Show::Wide;
+    /// User id of the sending socket; null for a packet of another host.
+    uid: Id = own(|row| Value::number(row.uid)), kernel "NFULA_UID", show Show::Wide;
+    /// User that the sending socket belongs to.
+    user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |uid| Key::Id(uid.into()))),
+        kernel "NFULA_UID", show Show::Wide;
+    /// Group id of the sending socket.
+    gid: Id = own(|row| Value::number(row.gid)), kernel "NFULA_GID";
+    /// VLAN id of a bridged packet.
+    vlan: Id = own(|row| Value::number(row.vlan)), kernel "NFULA_VLAN_TCI";
+    /// EtherType: 0x800 IPv4, 0x86dd IPv6, 0x806 ARP.
+    ether_type: Hex = own(|row| Value::number(Some(row.ether_type).filter(|kind| *kind != 0))),
+        kernel "nfulnl_msg_packet_hdr.hw_protocol";
+    /// Bytes of the packet that were copied.
+    payload_bytes: Bytes = own(|row| Value::U64(row.payload.len() as u64)), kernel "NFULA_PAYLOAD";
+    /// Number of the record in its group; gaps are records that the kernel could not deliver.
+    seq: Id = own(|row| Value::number(row.seq)), kernel "NFULA_SEQ";
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{Addr, Lookups, Table, field_index};
+
+    fn cell<'r>(row: &'r LogRecord<'_>, name: &str) -> Value<'r> {
+        LogRecords::FIELDS[field_index::<LogRecords>(name).unwrap()].cell(row, &Lookups::none())
+    }
+
+    #[test]
+    fn hooks_and_families_have_nfts_words() {
+        for (family, hook, words) in [
+            (2, 0, ("ip", "prerouting")),
+            (10, 3, ("ip6", "output")),
+            (1, 4, ("inet", "postrouting")),
+            (3, 1, ("arp", "output")),
+            (3, 0, ("arp", "input")),
+            (5, 0, ("netdev", "ingress")),
+            (5, 1, ("netdev", "egress")),
+            (7, 2, ("bridge", "forward")),
+            (77, 200, ("other", "other")),
+            (3, 9, ("arp", "other")),
+        ] {
+            let row = LogRecord { family, hook, ..LogRecord::default() };
+            assert_eq!(cell(&row, "family"), Value::Name(words.0));
+            assert_eq!(row.hook_name(), words.1);
+        }
+    }
+
+    #[test]
+    fn a_tcp_packet_has_its_cells() {
+        let transport = Transport::Tcp(TcpHeader { sport: 40_000, dport: 443, flags: 0x12, ..TcpHeader::default() });
+        let packet = PacketHeaders { proto: 6, dst: Addr::V4([192, 0, 2, 1]), transport, ..PacketHeaders::default() };
+        let row = LogRecord { packet: Some(packet), prefix: b"in: ", ..LogRecord::default() };
+        assert_eq!(cell(&row, "dport"), Value::U64(443));
+        assert_eq!(cell(&row, "dst"), Value::Addr(Addr::V4([192, 0, 2, 1])));
+        assert_eq!(cell(&row, "tcp_flags"), Value::Bits(0x12, TCP_FLAGS));
+        assert_eq!(cell(&row, "icmp_type"), Value::Null);
+        assert_eq!(cell(&row, "prefix"), Value::text(Some(b"in: ")));
+        assert_eq!(cell(&LogRecord::default(), "proto"), Value::Null, "no IP packet");
+    }
+}

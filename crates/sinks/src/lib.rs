@@ -8,5 +8,5 @@ pub mod face;
 mod native;
 mod out;
 
-pub use native::{Csv, FormatOptions, Json, TableWriter, Text};
+pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text};
 pub use out::Out;

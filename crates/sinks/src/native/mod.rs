@@ -3,6 +3,7 @@
 mod cell;
 mod csv;
 mod json;
+mod json_rows;
 mod paint;
 mod round;
 mod table;
@@ -11,6 +12,7 @@ mod value;
 
 pub use csv::Csv;
 pub use json::Json;
+pub use json_rows::JsonRows;
 pub use table::TableWriter;
 pub use text::Text;
 

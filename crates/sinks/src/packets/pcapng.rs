@@ -1,0 +1,359 @@
+//! pcapng: interfaces by name, nanoseconds, the rule's prefix and the direction of each packet
+//! (draft-ietf-opsawg-pcapng).
+
+use super::{ETH_P_IP, ETH_P_IPV6, lengths, version};
+use record::rows::LogRecord;
+use record::text::{put_text, put_u64};
+use record::{Key, LookupId, Lookups, Value};
+use std::collections::HashMap;
+
+/// Link type of packets with a header of the kernel's "cooked" sockets (SLL) before them.
+///
+/// Packets without any (RAW, as in [`super::Pcap`]) would do for IP, but ARP could not be told, and libpcap (1.10.3)
+/// refuses files with two interfaces of that type.
+const LINKTYPE_LINUX_SLL: u32 = 113;
+const SLL_HEADER: u32 = 16;
+/// Types of packets in that header.
+const PACKET_HOST: u16 = 0;
+const PACKET_OUTGOING: u16 = 4;
+/// The type of the link is not known.
+const ARPHRD_VOID: u16 = 0xffff;
+/// The most that libpcap takes.
+const SNAPLEN: u32 = 256 << 10;
+/// Block types.
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const PACKET: u32 = 6;
+/// Options of any block.
+const END_OF_OPTIONS: u16 = 0;
+const COMMENT: u16 = 1;
+/// Options of a section header.
+const USER_APPLICATION: u16 = 4;
+/// Options of an interface.
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TIME_RESOLUTION: u16 = 9;
+/// Ten to the minus ninth of a second.
+const NANOSECONDS: u8 = 9;
+/// Options of a packet.
+const PACKET_FLAGS: u16 = 2;
+const UNKNOWN: u32 = 0;
+const INBOUND: u32 = 1;
+const OUTBOUND: u32 = 2;
+/// More of a text is cut off: the kernel's prefixes have at most 127 bytes, a recording's may have any number.
+const TEXT_MAX: usize = 256;
+
+/// Writes rows as blocks of a pcapng file: little-endian, nanoseconds, link type LINUX_SLL, which has the direction and
+/// the EtherType of each packet, so that ARP is read, too.
+///
+/// Each interface has its block before its first packet: under its name, or as `if7` where index 7 has none. A packet
+/// belongs to the interface by which it leaves in output, postrouting and egress, elsewhere to that by which it came,
+/// and has the direction accordingly. Its comment is the rule's prefix.
+#[derive(Debug, Default)]
+pub struct PcapNg {
+    /// The number of each interface that has its block in this section.
+    numbers: HashMap<Place, u32>,
+    /// Their names by number. An index is used again after its interface is gone: another name is another interface.
+    names: Vec<Box<[u8]>>,
+    /// The interface of the packet before, which is most often that of the next.
+    last: Option<(Place, u32)>,
+    text: Vec<u8>,
+}
+
+/// Namespace and index of an interface; no index for a packet without interface.
+type Place = (u64, Option<u32>);
+
+impl PcapNg {
+    /// A writer that has written nothing.
+    pub fn new() -> PcapNg {
+        PcapNg::default()
+    }
+
+    /// What a file begins with, also each time that one is appended to: a new section, in which interfaces are counted
+    /// anew.
+    pub fn header(&mut self) -> Vec<u8> {
+        self.numbers.clear();
+        self.names.clear();
+        self.last = None;
+        let mut out = Vec::new();
+        let start = begin_block(&mut out, SECTION_HEADER);
+        out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+        out.extend_from_slice(&1_u16.to_le_bytes());
+        out.extend_from_slice(&0_u16.to_le_bytes());
+        // The length of the section is not known.
+        out.extend_from_slice(&u64::MAX.to_le_bytes());
+        put_option(&mut out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
+        put_option(&mut out, END_OF_OPTIONS, &[]);
+        end_block(&mut out, start);
+        out
+    }
+
+    /// Appends one packet to `out`, after the block of its interface if it is the first there.
+    pub fn write(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        let (ifindex, direction) = interface_of(row);
+        let number = self.number((row.netns_id, ifindex), lookups, out);
+        let (captured, whole) = lengths(row);
+        let start = begin_block(out, PACKET);
+        let lengths = [captured, whole].map(|length| length.saturating_add(SLL_HEADER));
+        let fields = [number, (row.time_ns >> 32) as u32, row.time_ns as u32, lengths[0], lengths[1]];
+        fields.iter().for_each(|field| out.extend_from_slice(&field.to_le_bytes()));
+        out.extend_from_slice(&link_header(row, direction));
+        out.extend_from_slice(row.payload);
+        pad(out, row.payload.len());
+        put_option(out, PACKET_FLAGS, &direction.to_le_bytes());
+        if !row.prefix.is_empty() {
+            self.put_text_option(out, COMMENT, row.prefix);
+        }
+        put_option(out, END_OF_OPTIONS, &[]);
+        end_block(out, start);
+    }
+
+    /// The number of the interface in this section, whose block is written if it has none.
+    fn number(&mut self, place: Place, lookups: &Lookups<'_>, out: &mut Vec<u8>) -> u32 {
+        let key = place.1.map_or(Key::None, |ifindex| Key::Pair(place.0, ifindex));
+        let name = match lookups.value(LookupId::Ifaces, key) {
+            Value::Bytes(name) => name,
+            _ => &[],
+        };
+        let of_last = self.last.filter(|(last, _)| *last == place).map(|(_, number)| number);
+        let known = of_last.or_else(|| self.numbers.get(&place).copied());
+        let known = known.filter(|number| self.names.get(*number as usize).is_some_and(|known| **known == *name));
+        let number = known.unwrap_or_else(|| self.add_interface(place, name, lookups, out));
+        self.last = Some((place, number));
+        number
+    }
+
+    fn add_interface(&mut self, place: Place, name: &[u8], lookups: &Lookups<'_>, out: &mut Vec<u8>) -> u32 {
+        let start = begin_block(out, INTERFACE);
+        out.extend_from_slice(&LINKTYPE_LINUX_SLL.to_le_bytes());
+        out.extend_from_slice(&SNAPLEN.to_le_bytes());
+        match place.1 {
+            Some(ifindex) if name.is_empty() => {
+                self.text.clear();
+                self.text.extend_from_slice(b"if");
+                put_u64(&mut self.text, ifindex.into());
+                put_option(out, IF_NAME, &self.text);
+            }
+            Some(_) => self.put_text_option(out, IF_NAME, name),
+            None => put_option(out, IF_DESCRIPTION, b"packets without interface"),
+        }
+        let netns = place.1.map(|_| lookups.value(LookupId::Netns, Key::Id(place.0)));
+        if let Some(Value::Bytes(netns)) = netns {
+            self.put_text_option(out, IF_DESCRIPTION, &[b"network namespace ", netns].concat());
+        }
+        put_option(out, IF_TIME_RESOLUTION, &[NANOSECONDS]);
+        put_option(out, END_OF_OPTIONS, &[]);
+        end_block(out, start);
+        let number = self.names.len() as u32;
+        self.names.push(name.into());
+        self.numbers.insert(place, number);
+        number
+    }
+
+    /// Text from outside, escaped.
+    fn put_text_option(&mut self, out: &mut Vec<u8>, code: u16, text: &[u8]) {
+        self.text.clear();
+        put_text(&mut self.text, text.get(..TEXT_MAX).unwrap_or(text));
+        put_option(out, code, &self.text);
+    }
+}
+
+/// The index of the interface that a packet belongs to, and its direction there.
+fn interface_of(row: &LogRecord<'_>) -> (Option<u32>, u32) {
+    let leaves = matches!(row.hook_name(), "output" | "postrouting" | "egress");
+    match (leaves, row.in_ifindex, row.out_ifindex) {
+        (true, _, Some(out)) | (false, None, Some(out)) => (Some(out), OUTBOUND),
+        (false, Some(by), _) | (true, Some(by), None) => (Some(by), INBOUND),
+        (true, None, None) => (None, OUTBOUND),
+        (false, None, None) => (None, UNKNOWN),
+    }
+}
+
+/// The header of LINUX_SLL: type of the packet, type of the link, sender's address (none), EtherType.
+fn link_header(row: &LogRecord<'_>, direction: u32) -> [u8; SLL_HEADER as usize] {
+    let kind = if direction == OUTBOUND { PACKET_OUTGOING } else { PACKET_HOST };
+    let ether_type = match (row.ether_type, version(row)) {
+        (0, Some(4)) => ETH_P_IP,
+        (0, Some(6)) => ETH_P_IPV6,
+        (ether_type, _) => ether_type,
+    };
+    let mut header = [0; SLL_HEADER as usize];
+    for (at, field) in [(0, kind), (2, ARPHRD_VOID), (14, ether_type)] {
+        header[at..at + 2].copy_from_slice(&field.to_be_bytes());
+    }
+    header
+}
+
+/// Begins a block, whose length [`end_block`] fills in; returns where it begins.
+fn begin_block(out: &mut Vec<u8>, kind: u32) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&kind.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    start
+}
+
+/// The length stands before and after what is in the block.
+fn end_block(out: &mut Vec<u8>, start: usize) {
+    let length = ((out.len() - start + 4) as u32).to_le_bytes();
+    if let Some(slot) = out.get_mut(start + 4..start + 8) {
+        slot.copy_from_slice(&length);
+    }
+    out.extend_from_slice(&length);
+}
+
+/// Appends one option; `value` is far below the 64 KiB that its length can say.
+fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(value);
+    pad(out, value.len());
+}
+
+/// Fills up to four bytes.
+fn pad(out: &mut Vec<u8>, len: usize) {
+    out.extend_from_slice([0; 3].get(..len.wrapping_neg() % 4).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::Lookup;
+    use std::cell::RefCell;
+
+    /// Names by index.
+    #[derive(Default)]
+    struct Names(RefCell<HashMap<u32, &'static [u8]>>);
+
+    impl Lookup for Names {
+        fn value(&self, key: Key) -> Value<'_> {
+            match key {
+                Key::Pair(_, index) => Value::text(self.0.borrow().get(&index).copied()),
+                _ => Value::Bytes(b"blue"),
+            }
+        }
+    }
+
+    /// A block read back: its type and its body.
+    type Block = (u32, Vec<u8>);
+
+    fn u32_at(bytes: &[u8], at: usize) -> u32 {
+        u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+    }
+
+    /// All blocks; both lengths of each are checked.
+    fn blocks(mut bytes: &[u8]) -> Vec<Block> {
+        let mut found = Vec::new();
+        while !bytes.is_empty() {
+            let length = u32_at(bytes, 4) as usize;
+            assert!(length % 4 == 0 && u32_at(bytes, length - 4) as usize == length);
+            found.push((u32_at(bytes, 0), bytes[8..length - 4].to_vec()));
+            bytes = &bytes[length..];
+        }
+        found
+    }
+
+    /// The options behind the first `skip` bytes of a block.
+    fn options(block: &Block, skip: usize) -> Vec<(u16, Vec<u8>)> {
+        let mut rest = &block.1[skip..];
+        let mut found = Vec::new();
+        loop {
+            let code = u16::from_le_bytes([rest[0], rest[1]]);
+            let length = usize::from(u16::from_le_bytes([rest[2], rest[3]]));
+            if code == END_OF_OPTIONS {
+                assert_eq!(rest, [0; 4], "the last");
+                return found;
+            }
+            found.push((code, rest[4..4 + length].to_vec()));
+            rest = &rest[4 + length.next_multiple_of(4)..];
+        }
+    }
+
+    /// Number of the interface, and options, of a packet.
+    fn packet(block: &Block) -> (u32, Vec<(u16, Vec<u8>)>) {
+        let captured = u32_at(&block.1, 12) as usize;
+        (u32_at(&block.1, 0), options(block, 20 + captured.next_multiple_of(4)))
+    }
+
+    fn row(hook: u8, inward: Option<u32>, outward: Option<u32>) -> LogRecord<'static> {
+        LogRecord {
+            time_ns: 0x18e9_6c00_1234_5678,
+            netns_id: 1,
+            family: 2,
+            hook,
+            ether_type: 0x0800,
+            in_ifindex: inward,
+            out_ifindex: outward,
+            payload: &[0x45, 0, 0, 60, 1],
+            prefix: b"in\x1b: ",
+            ..LogRecord::default()
+        }
+    }
+
+    #[test]
+    fn a_packet_has_its_interface_direction_and_comment() {
+        let names = Names::default();
+        names.0.borrow_mut().insert(2, b"eth\"0");
+        let lookups = Lookups::none().with(LookupId::Ifaces, &names).with(LookupId::Netns, &names);
+        let mut writer = PcapNg::new();
+        let mut out = writer.header();
+        for row in [row(1, Some(2), None), row(2, Some(2), Some(7)), row(4, Some(2), Some(7)), row(3, None, None)] {
+            writer.write(&row, &lookups, &mut out);
+        }
+        let blocks = blocks(&out);
+        let kinds: Vec<u32> = blocks.iter().map(|block| block.0).collect();
+        assert_eq!(kinds, [SECTION_HEADER, INTERFACE, PACKET, PACKET, INTERFACE, PACKET, INTERFACE, PACKET]);
+        assert!(options(&blocks[0], 16)[0].1.starts_with(b"netwren "));
+        let netns = (IF_DESCRIPTION, b"network namespace blue".to_vec());
+        let resolution = (IF_TIME_RESOLUTION, vec![9]);
+        assert_eq!(options(&blocks[1], 8), [(IF_NAME, b"eth\"0".to_vec()), netns.clone(), resolution.clone()]);
+        assert_eq!(options(&blocks[4], 8), [(IF_NAME, b"if7".to_vec()), netns, resolution.clone()]);
+        assert_eq!(options(&blocks[6], 8), [(IF_DESCRIPTION, b"packets without interface".to_vec()), resolution]);
+        let comment = (COMMENT, b"in\\x1b: ".to_vec());
+        for (at, number, flags) in [(2, 0, 1), (3, 0, 1), (5, 1, 2), (7, 2, 2)] {
+            assert_eq!(packet(&blocks[at]), (number, vec![(PACKET_FLAGS, vec![flags, 0, 0, 0]), comment.clone()]));
+        }
+        let head = [0u32, 0x18e9_6c00, 0x1234_5678, 21, 76].map(u32::to_le_bytes).concat();
+        let link = [0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0];
+        assert_eq!(blocks[2].1[..41], [&head[..], &link, &[0x45, 0, 0, 60, 1]].concat());
+    }
+
+    #[test]
+    fn another_name_or_section_is_another_interface() {
+        let names = Names::default();
+        names.0.borrow_mut().insert(2, b"eth0");
+        let lookups = Lookups::none().with(LookupId::Ifaces, &names);
+        let mut writer = PcapNg::new();
+        let mut written = |name: &'static [u8], header: bool| {
+            let mut out = if header { writer.header() } else { Vec::new() };
+            names.0.borrow_mut().insert(2, name);
+            writer.write(&row(1, Some(2), None), &lookups, &mut out);
+            let blocks = blocks(&out);
+            (blocks.len(), packet(blocks.last().unwrap()).0)
+        };
+        assert_eq!(written(b"eth0", true), (3, 0));
+        assert_eq!(written(b"eth0", false), (1, 0));
+        assert_eq!(written(b"veth1", false), (2, 1), "the index was used again");
+        assert_eq!(written(b"veth1", false), (1, 1));
+        assert_eq!(written(b"veth1", true), (3, 0), "another file");
+    }
+
+    #[test]
+    fn the_ether_type_is_the_kernels_or_the_packets() {
+        for (said, payload, expected) in
+            [(0x0806, &[0x45][..], 0x0806), (0, &[0x45], 0x0800), (0, &[0x60], 0x86dd), (0, &[0x10], 0), (0, &[], 0)]
+        {
+            let row = LogRecord { ether_type: said, payload, ..LogRecord::default() };
+            let header = link_header(&row, OUTBOUND);
+            assert_eq!((u16::from_be_bytes([header[14], header[15]]), header[1]), (expected, 4));
+        }
+    }
+
+    #[test]
+    fn a_long_prefix_is_cut() {
+        let (mut writer, mut out) = (PcapNg::new(), Vec::new());
+        let long = vec![0xff; 70_000];
+        writer.write(&LogRecord { prefix: &long, ..row(1, None, None) }, &Lookups::none(), &mut out);
+        assert_eq!(packet(&blocks(&out)[1]).1[1].1, b"\\xff".repeat(TEXT_MAX));
+    }
+}

@@ -12,6 +12,9 @@ use crate::fault;
 use crate::fd::Fd;
 use crate::syscall::{call, count_read, length, retried};
 
+/// O_NONBLOCK: opening a FIFO for writing fails where nobody reads, and no write waits (open(2)).
+pub const NONBLOCK: i32 = libc::O_NONBLOCK;
+
 /// Most bytes [`read_file`] takes from one file. /proc and /etc files that we read whole are far
 /// smaller; the bound keeps a file that never ends from eating the memory.
 pub const FILE_BYTES_MAX: usize = 64 << 20;

@@ -8,6 +8,7 @@ mod blocks;
 pub mod bpf;
 pub mod caps;
 pub mod clock;
+pub mod connection;
 pub mod cost;
 mod errno;
 pub mod fault;

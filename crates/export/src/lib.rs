@@ -1,0 +1,25 @@
+//! Ships messages to files and collectors, and knows what became of each.
+//!
+//! Messages come in [`Batch`]es from whoever makes text of rows; what they are about is unknown here. Each [`Output`]
+//! has a [`Store`] in which they wait ([`MemoryStore`], or a spool on disk), a thread that delivers them by a
+//! [`Transport`], and a [`Ledger`]. Handing over a batch never waits for a receiver, unless it is asked to
+//! ([`WhenFull::Block`]). Start reading at [`Output`].
+#![forbid(unsafe_code)]
+
+mod backoff;
+mod batch;
+mod in_flight;
+mod ledger;
+mod memory;
+mod output;
+mod store;
+mod target;
+mod transports;
+
+pub use batch::Batch;
+pub use ledger::{Drops, Ledger};
+pub use memory::MemoryStore;
+pub use output::{Output, OutputOptions, Status};
+pub use store::{Pushed, Store, WhenFull};
+pub use target::{Address, Format, Target, Wire};
+pub use transports::{Transport, open_transport};

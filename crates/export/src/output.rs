@@ -1,0 +1,399 @@
+//! One receiver of messages: a store, a thread that delivers, and the counts.
+
+use crate::backoff::Backoff;
+use crate::in_flight::InFlight;
+use crate::{Batch, Ledger, Pushed, Store, Transport, WhenFull};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How often confirmations are asked for while nothing is sent.
+const CONFIRM_EVERY: Duration = Duration::from_millis(20);
+/// How often a connection without messages is looked at: a receiver that went away is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How an output behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputOptions {
+    /// What is done with new messages while the store is full.
+    pub when_full: WhenFull,
+    /// How long [`Output::finish`] waits for the receiver to take what waits.
+    pub drain: Duration,
+}
+
+/// What is to be said of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The counts.
+    pub ledger: Ledger,
+    /// Bytes that wait.
+    pub waiting_bytes: u64,
+    /// True if the last attempt to open or to write worked.
+    pub is_open: bool,
+    /// The last fault, if one was there.
+    pub last_error: Option<String>,
+    /// How often opening or writing has failed.
+    pub failures: u64,
+}
+
+/// Messages for one receiver.
+pub struct Output {
+    shared: Arc<Shared>,
+    when_full: WhenFull,
+    drain: Duration,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What both threads know.
+struct Shared {
+    state: Mutex<State>,
+    /// Something to do for the thread that delivers.
+    work: Condvar,
+    /// Room for whoever hands messages over.
+    room: Condvar,
+}
+
+struct State {
+    store: Box<dyn Store>,
+    ledger: Ledger,
+    /// Messages below are being delivered, or were.
+    held: u64,
+    is_open: bool,
+    last_error: Option<String>,
+    failures: u64,
+    /// When the thread is to end at the latest; `None` while the output is in use.
+    deadline: Option<Instant>,
+    reopen: bool,
+}
+
+impl Shared {
+    /// A panic of the other thread leaves counts that are whole: they are changed in one step each.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Output {
+    /// Starts the thread, called `name`, that delivers from `store` by `transport`. Opening is the thread's: a receiver
+    /// that is away is no error.
+    pub fn start(
+        name: &str,
+        store: Box<dyn Store>,
+        transport: Box<dyn Transport>,
+        options: OutputOptions,
+    ) -> io::Result<Output> {
+        let ledger = store.ledger();
+        let (held, delivered_bytes_max) = (store.begin(), store.delivered_bytes_max());
+        let state =
+            State { store, ledger, held, is_open: false, last_error: None, failures: 0, deadline: None, reopen: false };
+        let shared = Arc::new(Shared { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() });
+        let sender = Sender {
+            shared: Arc::clone(&shared),
+            transport,
+            is_open: false,
+            in_flight: InFlight::default(),
+            current: None,
+            next: held,
+            backoff: Backoff::default(),
+            refused: 0,
+            looked: None,
+            delivered_bytes_max,
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || sender.run())?;
+        Ok(Output { shared, when_full: options.when_full, drain: options.drain, thread: Some(thread) })
+    }
+
+    /// Hands a batch over; never waits for the receiver unless told to ([`WhenFull::Block`]), and then only as long as
+    /// `stop` is false.
+    pub fn push(&self, batch: Batch, stop: &dyn Fn() -> bool) {
+        if batch.is_empty() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.ledger.seen += batch.len();
+        let mut batch = batch;
+        loop {
+            let held = state.held;
+            match state.store.push(batch, self.when_full == WhenFull::DropOldest, held) {
+                Pushed::Kept { dropped } => {
+                    state.ledger.dropped.full += dropped;
+                    break;
+                }
+                Pushed::Full { batch: back, .. } if self.when_full == WhenFull::Block && !stop() => {
+                    batch = back;
+                    let waited = self.shared.room.wait_timeout(state, Duration::from_millis(100));
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Pushed::Full { batch, dropped } => {
+                    state.ledger.dropped.full += batch.len() + dropped;
+                    break;
+                }
+                Pushed::Failed { batch, error } => {
+                    state.ledger.dropped.full += batch.len();
+                    state.failures += 1;
+                    state.last_error = Some(format!("cannot store messages: {error}"));
+                    break;
+                }
+            }
+        }
+        drop(state);
+        self.shared.work.notify_one();
+    }
+
+    /// Counts records of which no message is made because an earlier one stands for them, or because there are too many.
+    pub fn note_unsent(&self, folded: u64, limited: u64) {
+        let ledger = &mut self.shared.lock().ledger;
+        ledger.seen += folded + limited;
+        ledger.folded += folded;
+        ledger.limited += limited;
+    }
+
+    /// Has the receiver opened anew before the next message: a file that was rotated, a certificate that was renewed.
+    pub fn reopen(&self) {
+        self.shared.lock().reopen = true;
+        self.shared.work.notify_one();
+    }
+
+    /// How it goes.
+    pub fn status(&self) -> Status {
+        status_of(&self.shared.lock())
+    }
+
+    /// Waits until everything is delivered, at most as long as [`OutputOptions::drain`] says and only as long as
+    /// `stop` is false, and ends the thread. What is not delivered by then is dropped and counted, unless the store
+    /// keeps it.
+    pub fn finish(&mut self, stop: &dyn Fn() -> bool) -> Status {
+        self.shared.lock().deadline = Some(Instant::now() + self.drain);
+        self.shared.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            while !thread.is_finished() {
+                if stop() {
+                    self.shared.lock().deadline = Some(Instant::now());
+                    self.shared.work.notify_one();
+                }
+                thread::park_timeout(Duration::from_millis(5));
+            }
+            let _ = thread.join();
+        }
+        let mut state = self.shared.lock();
+        if !state.store.is_kept() {
+            state.ledger.dropped.end += state.ledger.waiting();
+        }
+        let ledger = state.ledger;
+        if let Err(error) = state.store.sync(&ledger) {
+            state.last_error = Some(format!("cannot keep messages: {error}"));
+        }
+        status_of(&state)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.finish(&|| true);
+        }
+    }
+}
+
+fn status_of(state: &State) -> Status {
+    Status {
+        ledger: state.ledger,
+        waiting_bytes: state.store.bytes(),
+        is_open: state.is_open,
+        last_error: state.last_error.clone(),
+        failures: state.failures,
+    }
+}
+
+/// The batch that is being handed to the transport.
+struct Current {
+    batch: Arc<Batch>,
+    /// Bytes of it that were taken.
+    at: usize,
+}
+
+/// The thread that delivers.
+struct Sender {
+    shared: Arc<Shared>,
+    transport: Box<dyn Transport>,
+    is_open: bool,
+    in_flight: InFlight,
+    current: Option<Current>,
+    /// Number of the message behind the current batch.
+    next: u64,
+    backoff: Backoff,
+    /// Messages that can never be sent, not counted yet.
+    refused: u64,
+    /// When it was looked whether the receiver is still there.
+    looked: Option<Instant>,
+    /// [`Store::delivered_bytes_max`].
+    delivered_bytes_max: u64,
+}
+
+/// What the thread does next.
+enum Step {
+    /// Opens the receiver, writes, asks for confirmations.
+    Work,
+    /// Nothing to do for now.
+    Wait(Duration),
+    End,
+}
+
+impl Sender {
+    fn run(mut self) {
+        loop {
+            match self.step() {
+                Step::End => break,
+                Step::Wait(duration) => self.wait(duration),
+                Step::Work => {
+                    if let Err(error) = self.work() {
+                        self.broken(&error);
+                    }
+                }
+            }
+        }
+        self.transport.close();
+        // Of what the receiver has, nothing is to be sent again by a later run.
+        let (first, _) = self.in_flight.rewind(0);
+        let mut state = self.shared.lock();
+        let released = state.store.release(first.unwrap_or(self.next));
+        if let Err(error) = released {
+            state.last_error = Some(error.to_string());
+        }
+    }
+
+    /// Takes the next batch, if one waits, and says what is to be done.
+    fn step(&mut self) -> Step {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        if std::mem::take(&mut state.reopen) && self.is_open {
+            self.transport.close();
+            self.is_open = false;
+        }
+        if self.current.is_none() {
+            match state.store.get(self.next) {
+                Ok(Some(batch)) => self.take(&mut state, batch),
+                Ok(None) => {}
+                Err(error) => state.last_error = Some(format!("cannot read stored messages: {error}")),
+            }
+        }
+        let unconfirmed = self.in_flight.unconfirmed() > 0;
+        let is_done = self.current.is_none() && !unconfirmed;
+        match state.deadline {
+            Some(deadline) if is_done || deadline <= Instant::now() => Step::End,
+            // A store that outlives the program keeps what an absent receiver does not take.
+            Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => Step::End,
+            _ if self.current.is_some() => Step::Work,
+            _ if unconfirmed => Step::Work,
+            _ => Step::Wait(LOOK_EVERY),
+        }
+    }
+
+    fn take(&mut self, state: &mut State, batch: Arc<Batch>) {
+        // Messages before `next` were delivered by an earlier connection.
+        let skipped = usize::try_from(self.next.saturating_sub(batch.first())).unwrap_or(0);
+        let at = batch.start_of(skipped);
+        self.next = batch.end();
+        state.held = self.next;
+        self.in_flight.begin(Arc::clone(&batch), skipped);
+        self.current = Some(Current { batch, at });
+    }
+
+    fn wait(&mut self, duration: Duration) {
+        self.sleep(duration);
+        if let Err(error) = self.look() {
+            self.broken(&error);
+        }
+    }
+
+    /// Sleeps until something new is to be done.
+    fn sleep(&self, duration: Duration) {
+        let state = self.shared.lock();
+        if state.deadline.is_none() && !state.reopen && state.store.end() == self.next {
+            let _ = self.shared.work.wait_timeout(state, duration);
+        }
+    }
+
+    /// Looks now and then whether the receiver is still there.
+    fn look(&mut self) -> io::Result<()> {
+        if !self.is_open || self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        self.transport.check()
+    }
+
+    fn work(&mut self) -> io::Result<()> {
+        if !self.is_open {
+            self.transport.open()?;
+            self.is_open = true;
+            let mut state = self.shared.lock();
+            (state.is_open, state.last_error) = (true, None);
+        }
+        if let Some(current) = &mut self.current {
+            let taken = self.transport.send(&current.batch, current.at)?;
+            current.at += taken.bytes;
+            self.in_flight.sent(taken.bytes);
+            self.refused += taken.refused;
+            if current.at >= current.batch.bytes().len() {
+                self.current = None;
+            }
+        } else {
+            self.sleep(CONFIRM_EVERY);
+        }
+        self.confirm()?;
+        self.look()
+    }
+
+    /// Counts what the receiver has confirmed, and lets go of what cannot be asked for again.
+    fn confirm(&mut self) -> io::Result<()> {
+        let unconfirmed = self.transport.unconfirmed()?;
+        let newly = self.in_flight.confirm(unconfirmed);
+        let needed_no_more = self.in_flight.forget(self.transport.unread_max().min(self.delivered_bytes_max));
+        if newly == 0 && needed_no_more.is_none() {
+            return Ok(());
+        }
+        self.backoff.reset();
+        // What can never be sent was stepped over, and is among what is confirmed now.
+        let refused = std::mem::take(&mut self.refused).min(newly);
+        let mut state = self.shared.lock();
+        state.ledger.delivered += newly - refused;
+        state.ledger.dropped.refused += refused;
+        if let Some(number) = needed_no_more {
+            state.store.release(number)?;
+            self.shared.room.notify_one();
+        }
+        Ok(())
+    }
+
+    /// The receiver is away: what it may not have goes out again once it is back.
+    fn broken(&mut self, error: &io::Error) {
+        // What was acknowledged until now counts.
+        let confirmed = self.transport.unconfirmed().map_or(0, |bytes| self.in_flight.confirm(bytes));
+        let unread = self.transport.unread_after(error).min(self.delivered_bytes_max);
+        self.transport.close();
+        self.is_open = false;
+        let (again, doubtful) = self.in_flight.rewind(unread);
+        self.current = None;
+        if let Some(number) = again {
+            self.next = number;
+        }
+        let mut state = self.shared.lock();
+        state.ledger.delivered = (state.ledger.delivered + confirmed).saturating_sub(doubtful);
+        state.ledger.resent += doubtful;
+        state.is_open = false;
+        state.failures += 1;
+        state.last_error = Some(error.to_string());
+        let until = Instant::now() + self.backoff.next();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let is_over = state.deadline.is_some_and(|deadline| deadline <= Instant::now());
+            if left.is_zero() || is_over {
+                return;
+            }
+            let left = left.min(Duration::from_millis(50));
+            state = self.shared.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

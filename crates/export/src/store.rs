@@ -1,0 +1,95 @@
+//! Where messages wait for their receiver.
+
+use crate::{Batch, Ledger};
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// What is done with new messages while the store is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// The oldest messages that wait are dropped: what is newest is kept.
+    #[default]
+    DropOldest,
+    /// New messages are dropped: what came first is kept.
+    DropNewest,
+    /// Whoever hands messages over waits. Then the kernel's buffer fills up, and the kernel counts what it drops.
+    Block,
+}
+
+impl WhenFull {
+    /// The words that are parsed.
+    pub const WORDS: [&'static str; 3] = ["drop-oldest", "drop-newest", "block"];
+}
+
+impl FromStr for WhenFull {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<WhenFull, ()> {
+        match word {
+            "drop-oldest" => Ok(WhenFull::DropOldest),
+            "drop-newest" => Ok(WhenFull::DropNewest),
+            "block" => Ok(WhenFull::Block),
+            _ => Err(()),
+        }
+    }
+}
+
+/// What became of a batch that was handed over.
+#[derive(Debug)]
+pub enum Pushed {
+    /// It waits; so many older messages were dropped to make room.
+    Kept {
+        /// Dropped messages.
+        dropped: u64,
+    },
+    /// There is no room: here it is again.
+    Full {
+        /// The batch.
+        batch: Batch,
+        /// Messages that were dropped nevertheless.
+        dropped: u64,
+    },
+    /// It could not be stored.
+    Failed {
+        /// The batch.
+        batch: Batch,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Messages that wait, in order and numbered without gaps, but for those that were dropped.
+pub trait Store: Send {
+    /// Adds a batch, which gets the numbers from [`Store::end`] on. With `make_room` the oldest messages may be dropped
+    /// for it, but none below `held`, which are being delivered.
+    fn push(&mut self, batch: Batch, make_room: bool, held: u64) -> Pushed;
+
+    /// The batch that holds message `number`, or the first one after it; `None` if there is none.
+    fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>>;
+
+    /// Messages with numbers below `number` were delivered and are needed no more.
+    fn release(&mut self, number: u64) -> io::Result<()>;
+
+    /// Number that the next message will get.
+    fn end(&self) -> u64;
+
+    /// Number of the first message that waits; [`Store::end`] if none does.
+    fn begin(&self) -> u64;
+
+    /// Bytes that wait.
+    fn bytes(&self) -> u64;
+
+    /// Most bytes of delivered messages that may stay here because the receiver may not have read them: far less than
+    /// there is room for, since they are in the way of new ones.
+    fn delivered_bytes_max(&self) -> u64;
+
+    /// True if what waits survives the end of the program.
+    fn is_kept(&self) -> bool;
+
+    /// The counts of earlier runs, if what waits survives them: all zero for a new store.
+    fn ledger(&self) -> Ledger;
+
+    /// Writes what must survive, with the counts. Called when a run ends.
+    fn sync(&mut self, ledger: &Ledger) -> io::Result<()>;
+}

@@ -1,0 +1,218 @@
+//! Where messages go and as what, as users write it: `syslog+tcp://log.example:6514`, `logemu:/var/log/fw.log`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What messages look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// RFC 5424.
+    Syslog,
+    /// RFC 3164, for receivers that know no other.
+    Syslog3164,
+    /// A JSON object a line, with the columns' names as keys.
+    Json,
+    /// The same with ulogd2's keys (`eventv0`).
+    JsonV0,
+    /// The same with ulogd2's newer keys (`eventv1`).
+    JsonV1,
+    /// The text of the kernel's LOG target.
+    Logemu,
+    /// ulogd2's GPRINT.
+    Gprint,
+    /// ulogd2's OPRINT.
+    Oprint,
+    /// ulogd2's XML.
+    Xml,
+    /// Packets as tcpdump writes them.
+    Pcap,
+    /// Packets with names of interfaces and prefixes.
+    Pcapng,
+}
+
+/// Each format's word, and over which wires it goes.
+const FORMATS: &[(&str, Format, &[Wire])] = &[
+    ("syslog", Format::Syslog, &[Wire::Tcp, Wire::Udp, Wire::Unix]),
+    ("syslog-rfc3164", Format::Syslog3164, &[Wire::Tcp, Wire::Udp, Wire::Unix]),
+    ("json", Format::Json, &[Wire::File, Wire::Tcp, Wire::Unix]),
+    ("json-v0", Format::JsonV0, &[Wire::File, Wire::Tcp, Wire::Unix]),
+    ("json-v1", Format::JsonV1, &[Wire::File, Wire::Tcp, Wire::Unix]),
+    ("logemu", Format::Logemu, &[Wire::File, Wire::Tcp, Wire::Unix]),
+    ("gprint", Format::Gprint, &[Wire::File]),
+    ("oprint", Format::Oprint, &[Wire::File]),
+    ("xml", Format::Xml, &[Wire::File]),
+    ("pcap", Format::Pcap, &[Wire::File]),
+    ("pcapng", Format::Pcapng, &[Wire::File]),
+];
+
+impl Format {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        FORMATS.iter().find(|(_, format, _)| *format == self).map_or("", |(word, ..)| word)
+    }
+}
+
+/// What carries messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// A file or FIFO.
+    File,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// A unix socket: datagrams for syslog, a stream for lines.
+    Unix,
+}
+
+impl Wire {
+    fn of(word: &str) -> Option<Wire> {
+        match word {
+            "" => Some(Wire::File),
+            "tcp" => Some(Wire::Tcp),
+            "udp" => Some(Wire::Udp),
+            "unix" => Some(Wire::Unix),
+            _ => None,
+        }
+    }
+
+    fn example(self, word: &str) -> String {
+        match self {
+            Wire::File => format!("{word}:/PATH"),
+            Wire::Tcp => format!("{word}+tcp://HOST:PORT"),
+            Wire::Udp => format!("{word}+udp://HOST:PORT"),
+            Wire::Unix => format!("{word}+unix:/PATH"),
+        }
+    }
+}
+
+/// The receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A file or FIFO.
+    File(PathBuf),
+    /// `HOST:PORT` by TCP.
+    Tcp(String),
+    /// `HOST:PORT` by UDP.
+    Udp(String),
+    /// A unix socket that takes connections.
+    UnixStream(PathBuf),
+    /// A unix socket that takes datagrams.
+    UnixDatagrams(PathBuf),
+}
+
+/// A format and a receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// What messages look like.
+    pub format: Format,
+    /// Where they go.
+    pub address: Address,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        let Some((scheme, rest)) = text.split_once(':') else {
+            return Err(format!("`{text}` names no receiver: it wants FORMAT:PATH or FORMAT+tcp://HOST:PORT"));
+        };
+        let (word, wire_word) = scheme.split_once('+').unwrap_or((scheme, ""));
+        let Some((_, format, wires)) = FORMATS.iter().find(|(known, ..)| *known == word) else {
+            let words: Vec<&str> = FORMATS.iter().map(|(word, ..)| *word).collect();
+            return Err(format!("`{word}` is no format of messages; there are {}", words.join(", ")));
+        };
+        let wire = Wire::of(wire_word).filter(|wire| wires.contains(wire));
+        let Some(wire) = wire else {
+            let ways: Vec<String> = wires.iter().map(|wire| wire.example(word)).collect();
+            return Err(format!("`{scheme}` does not exist; {word} goes to {}", ways.join(", ")));
+        };
+        Ok(Target { format: *format, address: address(wire, *format, rest).ok_or_else(|| wire.wanted(text, word))? })
+    }
+}
+
+impl Wire {
+    fn wanted(self, text: &str, word: &str) -> String {
+        format!("`{text}` names no receiver: it wants {}", self.example(word))
+    }
+}
+
+fn address(wire: Wire, format: Format, rest: &str) -> Option<Address> {
+    if let Wire::Tcp | Wire::Udp = wire {
+        let receiver = rest.strip_prefix("//")?.trim_end_matches('/');
+        let (host, port) = receiver.rsplit_once(':')?;
+        let is_bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+        let fits = !host.is_empty() && !is_bare_v6 && port.parse::<u16>().is_ok_and(|port| port != 0);
+        let receiver = fits.then(|| receiver.to_owned())?;
+        return Some(if wire == Wire::Tcp { Address::Tcp(receiver) } else { Address::Udp(receiver) });
+    }
+    let path = rest.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(rest);
+    if path.is_empty() || path.contains('\0') {
+        return None;
+    }
+    let path = PathBuf::from(path);
+    Some(match (wire, format) {
+        (Wire::File, _) => Address::File(path),
+        (_, Format::Syslog | Format::Syslog3164) => Address::UnixDatagrams(path),
+        _ => Address::UnixStream(path),
+    })
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.format.word();
+        match &self.address {
+            Address::File(path) => write!(f, "{word}:{}", path.display()),
+            Address::Tcp(receiver) => write!(f, "{word}+tcp://{receiver}"),
+            Address::Udp(receiver) => write!(f, "{word}+udp://{receiver}"),
+            Address::UnixStream(path) | Address::UnixDatagrams(path) => write!(f, "{word}+unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn targets_are_written_as_they_were_read() {
+        for text in [
+            "syslog+tcp://log.example:6514",
+            "syslog+udp://[2001:db8::1]:514",
+            "syslog+unix:/dev/log",
+            "syslog-rfc3164+udp://192.0.2.1:514",
+            "json:/var/log/fw.json",
+            "json+tcp://192.0.2.1:5140",
+            "json-v1+unix:/run/collector",
+            "logemu:fw.log",
+            "pcapng:/tmp/a:b.pcapng",
+        ] {
+            let target: Target = text.parse().unwrap();
+            assert_eq!(target.to_string(), text);
+        }
+        let target: Target = "json:///var/log/x".parse().unwrap();
+        assert_eq!(target.address, Address::File("/var/log/x".into()));
+        let log: Target = "syslog+unix:/dev/log".parse().unwrap();
+        assert_eq!(log.address, Address::UnixDatagrams("/dev/log".into()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_answered_with_what_would() {
+        for (text, says) in [
+            ("/var/log/x", "names no receiver"),
+            ("yaml:/x", "`yaml` is no format of messages; there are syslog,"),
+            ("pcap+tcp://a:1", "`pcap+tcp` does not exist; pcap goes to pcap:/PATH"),
+            ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT"),
+            ("syslog+tcp://log.example", "it wants syslog+tcp://HOST:PORT"),
+            ("syslog+tcp://2001:db8::1:514", "it wants syslog+tcp://HOST:PORT"),
+            ("syslog+tcp://a:0", "it wants"),
+            ("syslog+tcp:a:1", "it wants"),
+            ("json:", "it wants json:/PATH"),
+        ] {
+            let said = text.parse::<Target>().unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Files, and FIFOs.
+
+use super::stream::closed;
+use super::{Taken, Transport, is_later, named};
+use crate::Batch;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+/// Appends to a file, which is created if it is not there. A message is whole or not in it.
+pub(super) struct File {
+    path: PathBuf,
+    /// What begins a new file.
+    header: Vec<u8>,
+    file: Option<fs::File>,
+    /// Device and inode: a file that was moved away is noticed.
+    identity: (u64, u64),
+    /// False for a FIFO, from which nothing can be taken back.
+    is_regular: bool,
+}
+
+impl File {
+    /// The file at `path`.
+    pub(super) fn new(path: PathBuf, header: Vec<u8>) -> File {
+        File { path, header, file: None, identity: (0, 0), is_regular: true }
+    }
+
+    fn opened(&self) -> io::Result<(fs::File, fs::Metadata)> {
+        // A FIFO without a reader must not stop us; where it has one, waiting for it is right.
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create(true).mode(0o640).custom_flags(sys::fs::NONBLOCK).open(&self.path)?;
+        let facts = file.metadata()?;
+        Ok((file, facts))
+    }
+
+    /// Takes back the part of a message that was written before the disk was full.
+    fn cut_back(&mut self, batch: &Batch, at: usize, written: usize) -> Taken {
+        let whole = batch.start_of(batch.whole_in(at + written));
+        let torn = (at + written).saturating_sub(whole.max(at));
+        let Some(file) = self.file.as_ref().filter(|_| self.is_regular && torn > 0) else {
+            return Taken { bytes: written, refused: 0 };
+        };
+        let cut = file.metadata().and_then(|facts| file.set_len(facts.len().saturating_sub(torn as u64)));
+        let bytes = if cut.is_ok() { written - torn } else { written };
+        Taken { bytes, refused: 0 }
+    }
+}
+
+impl Transport for File {
+    fn open(&mut self) -> io::Result<()> {
+        let (mut file, facts) =
+            self.opened().map_err(|error| named("cannot open", &self.path.to_string_lossy(), &error))?;
+        self.is_regular = facts.file_type().is_file();
+        if !(self.is_regular || facts.file_type().is_fifo() || facts.file_type().is_char_device()) {
+            let text = format!("{} is no file and no FIFO", self.path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if self.is_regular && facts.len() == 0 && !self.header.is_empty() {
+            file.write_all(&self.header)?;
+        }
+        self.identity = (facts.dev(), facts.ino());
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let file = self.file.as_mut().ok_or_else(closed)?;
+        let bytes = batch.bytes().get(at..).unwrap_or_default();
+        match file.write(bytes) {
+            Ok(written) if written == bytes.len() => Ok(Taken { bytes: written, refused: 0 }),
+            Ok(0) => Err(io::ErrorKind::StorageFull.into()),
+            Ok(written) => Ok(self.cut_back(batch, at, written)),
+            Err(error) if is_later(&error) => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                Ok(Taken::default())
+            }
+            Err(error) => Err(named("cannot write to", &self.path.to_string_lossy(), &error)),
+        }
+    }
+
+    /// A file that was moved away or removed is opened anew.
+    fn check(&mut self) -> io::Result<()> {
+        let now = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
+        if now.is_ok_and(|now| now == self.identity) {
+            return Ok(());
+        }
+        self.file = None;
+        self.open()
+    }
+
+    fn close(&mut self) {
+        self.file = None;
+    }
+}

@@ -1,0 +1,81 @@
+//! The ways to a receiver.
+
+mod file;
+mod stream;
+mod tcp;
+mod udp;
+mod unix;
+
+use crate::{Address, Batch, Target};
+use std::io;
+
+/// What a transport has taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Bytes of the batch, from where it was asked to go on.
+    pub bytes: usize,
+    /// Messages among them that it can never send.
+    pub refused: u64,
+}
+
+/// A way to a receiver. After any error it is closed and opened again.
+pub trait Transport: Send {
+    /// Opens the file or connects; gives up after some seconds.
+    fn open(&mut self) -> io::Result<()>;
+
+    /// Hands messages of `batch` over from byte `at` on. Takes what goes without a long wait: nothing, if the receiver
+    /// takes nothing for 0.2 s. After an error the receiver has no part of a message that looks like a whole one.
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken>;
+
+    /// Bytes that were taken since opening and that the receiver has not confirmed; 0 where it confirms nothing.
+    fn unconfirmed(&mut self) -> io::Result<u64> {
+        Ok(0)
+    }
+
+    /// Most bytes that the receiver may have confirmed without having read them.
+    fn unread_max(&mut self) -> u64 {
+        0
+    }
+
+    /// The same, now that the connection has ended with `error`: 0 if the receiver is known to have read everything.
+    fn unread_after(&mut self, error: &io::Error) -> u64 {
+        let _ = error;
+        0
+    }
+
+    /// Looks whether the receiver is still there.
+    fn check(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Closes it; opening comes again, or the end.
+    fn close(&mut self);
+}
+
+/// The way to `target`. `header` begins each new file.
+pub fn open_transport(target: &Target, header: Vec<u8>) -> Box<dyn Transport> {
+    match target.address.clone() {
+        Address::File(path) => Box::new(file::File::new(path, header)),
+        Address::Tcp(receiver) => Box::new(tcp::Tcp::new(receiver)),
+        Address::Udp(receiver) => Box::new(udp::Udp::new(receiver)),
+        Address::UnixStream(path) => Box::new(unix::UnixConnection::new(path)),
+        Address::UnixDatagrams(path) => Box::new(unix::UnixDatagrams::new(path)),
+    }
+}
+
+/// The first address of a receiver `HOST:PORT`.
+fn resolve(receiver: &str) -> io::Result<std::net::SocketAddr> {
+    use std::net::ToSocketAddrs;
+    let mut found = receiver.to_socket_addrs().map_err(|error| named("cannot find", receiver, &error))?;
+    found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{receiver} has no address")))
+}
+
+/// The error with what was tried.
+fn named(what: &str, object: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {object}: {error}"))
+}
+
+/// True for errors that mean "later".
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}

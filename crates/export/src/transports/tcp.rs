@@ -1,0 +1,83 @@
+//! TCP. What the receiver's kernel has acknowledged is delivered.
+
+use super::stream::{PATIENCE, closed, drain, write_some};
+use super::{Taken, Transport, named, resolve};
+use crate::Batch;
+use std::io::{self, ErrorKind};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Duration;
+use sys::connection::{peer_window, set_user_timeout, unacknowledged};
+
+const CONNECT: Duration = Duration::from_secs(3);
+/// A receiver that acknowledges nothing for so long is away.
+const USER_TIMEOUT_MS: u32 = 30_000;
+/// Larger windows are not believed: what was delivered is kept in memory for so long.
+const UNREAD_MAX: u64 = 4 << 20;
+
+/// A TCP connection.
+pub(super) struct Tcp {
+    receiver: String,
+    stream: Option<TcpStream>,
+    /// The largest receive window that was announced: so much may lie unread at the receiver.
+    window: u64,
+}
+
+impl Tcp {
+    /// To `HOST:PORT`.
+    pub(super) fn new(receiver: String) -> Tcp {
+        Tcp { receiver, stream: None, window: 0 }
+    }
+
+    fn stream(&mut self) -> io::Result<&mut TcpStream> {
+        self.stream.as_mut().ok_or_else(closed)
+    }
+}
+
+impl Transport for Tcp {
+    fn open(&mut self) -> io::Result<()> {
+        let address = resolve(&self.receiver)?;
+        let stream = TcpStream::connect_timeout(&address, CONNECT);
+        let stream = stream.map_err(|error| named("cannot connect to", &self.receiver, &error))?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let _ = set_user_timeout(stream.as_fd(), USER_TIMEOUT_MS);
+        self.window = 0;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let stream = self.stream()?;
+        let taken = write_some(stream, batch, at)?;
+        let window = peer_window(stream.as_fd()).map_or(0, u64::from);
+        self.window = self.window.max(window).min(UNREAD_MAX);
+        Ok(taken)
+    }
+
+    fn unconfirmed(&mut self) -> io::Result<u64> {
+        unacknowledged(self.stream()?.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+    }
+
+    fn unread_max(&mut self) -> u64 {
+        self.window
+    }
+
+    /// A receiver that closes its socket with data unread resets the connection; one that has read everything ends it
+    /// in order (RFC 1122, section 4.2.2.13), and writing then is EPIPE.
+    fn unread_after(&mut self, error: &io::Error) -> u64 {
+        if error.kind() == ErrorKind::BrokenPipe { 0 } else { self.window }
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        let stream = self.stream()?;
+        stream.set_nonblocking(true)?;
+        let outcome = drain(stream);
+        stream.set_nonblocking(false)?;
+        outcome
+    }
+
+    fn close(&mut self) {
+        self.stream = None;
+    }
+}

@@ -1,0 +1,101 @@
+//! Unix sockets: streams, and datagrams as /dev/log takes them.
+
+use super::stream::{PATIENCE, closed, drain, write_some};
+use super::udp::send_each;
+use super::{Taken, Transport, named};
+use crate::Batch;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::PathBuf;
+use sys::connection::unacknowledged;
+
+/// A connection to a unix socket.
+pub(super) struct UnixConnection {
+    path: PathBuf,
+    stream: Option<UnixStream>,
+    /// Bytes that it has taken since the receiver had read everything. The kernel tells whether something is unread
+    /// (SIOCOUTQ), but in bytes of memory, not of messages.
+    unread: u64,
+}
+
+impl UnixConnection {
+    /// To the socket at `path`.
+    pub(super) fn new(path: PathBuf) -> UnixConnection {
+        UnixConnection { path, stream: None, unread: 0 }
+    }
+}
+
+impl Transport for UnixConnection {
+    fn open(&mut self) -> io::Result<()> {
+        let stream = UnixStream::connect(&self.path);
+        let stream = stream.map_err(|error| named("cannot connect to", &self.path.to_string_lossy(), &error))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        self.stream = Some(stream);
+        self.unread = 0;
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let stream = self.stream.as_mut().ok_or_else(closed)?;
+        let taken = write_some(stream, batch, at)?;
+        self.unread += taken.bytes as u64;
+        Ok(taken)
+    }
+
+    fn unconfirmed(&mut self) -> io::Result<u64> {
+        let stream = self.stream.as_ref().ok_or_else(closed)?;
+        let unread = unacknowledged(stream.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
+        // What a receiver leaves unread when it closes its end is gone as well: only from one that is still there an
+        // empty queue means that it was read.
+        if unread == 0 && self.check().is_ok() {
+            self.unread = 0;
+        }
+        Ok(self.unread)
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        let stream = self.stream.as_mut().ok_or_else(closed)?;
+        stream.set_nonblocking(true)?;
+        let outcome = drain(stream);
+        stream.set_nonblocking(false)?;
+        outcome
+    }
+
+    fn close(&mut self) {
+        self.stream = None;
+    }
+}
+
+/// Datagrams to a unix socket.
+pub(super) struct UnixDatagrams {
+    path: PathBuf,
+    socket: Option<UnixDatagram>,
+}
+
+impl UnixDatagrams {
+    /// To the socket at `path`.
+    pub(super) fn new(path: PathBuf) -> UnixDatagrams {
+        UnixDatagrams { path, socket: None }
+    }
+}
+
+impl Transport for UnixDatagrams {
+    fn open(&mut self) -> io::Result<()> {
+        let socket = UnixDatagram::unbound()?;
+        let connected = socket.connect(&self.path);
+        connected.map_err(|error| named("cannot connect to", &self.path.to_string_lossy(), &error))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let socket = self.socket.as_ref().ok_or_else(closed)?;
+        send_each(batch, at, &mut |message| socket.send(message))
+    }
+
+    fn close(&mut self) {
+        self.socket = None;
+    }
+}

@@ -1,0 +1,220 @@
+//! Outputs against real receivers: what is delivered arrives once, what was not read is sent again.
+#![allow(clippy::unwrap_used)]
+
+use export::{Batch, MemoryStore, Output, OutputOptions, Status, Target, WhenFull, open_transport};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::time::{Duration, Instant};
+
+/// Messages `from..to`, a number a line.
+fn batch(from: u64, to: u64) -> Batch {
+    let mut batch = Batch::new();
+    for number in from..to {
+        batch.bytes_mut().extend_from_slice(format!("{number:08}\n").as_bytes());
+        batch.end_message();
+    }
+    batch
+}
+
+fn output(target: &str, bytes_max: usize, when_full: WhenFull) -> Output {
+    let target: Target = target.parse().unwrap();
+    let options = OutputOptions { when_full, drain: Duration::from_secs(20) };
+    let store = Box::new(MemoryStore::new(bytes_max));
+    Output::start("test", store, open_transport(&target, b"head\n".to_vec()), options).unwrap()
+}
+
+/// How often each number is in the text.
+fn counts(text: &str) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::new();
+    for line in text.lines().filter(|line| *line != "head") {
+        *counts.entry(line.parse().unwrap_or_else(|_| panic!("a torn line: {line:?}"))).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn whole(from: u64, to: u64) -> BTreeMap<u64, u32> {
+    (from..to).map(|number| (number, 1)).collect()
+}
+
+fn delivered(status: &Status, messages: u64) {
+    let ledger = status.ledger;
+    assert_eq!((ledger.seen, ledger.delivered, ledger.dropped.total()), (messages, messages, 0), "{status:?}");
+}
+
+fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !reached() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_file_has_every_message_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("out");
+    for from in [0, 500] {
+        let mut output = output(&format!("json:{}", path.display()), 1 << 20, WhenFull::DropOldest);
+        (0..5).for_each(|n| output.push(batch(from + n * 100, from + n * 100 + 100), &|| false));
+        delivered(&output.finish(&|| false), 500);
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(counts(&text), whole(0, 1000));
+    assert_eq!(text.matches("head").count(), 1, "a file is begun once");
+}
+
+#[test]
+fn a_file_that_was_moved_away_is_opened_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, moved) = (dir.path().join("out"), dir.path().join("out.1"));
+    let mut output = output(&format!("json:{}", path.display()), 1 << 20, WhenFull::DropOldest);
+    output.push(batch(0, 10), &|| false);
+    until("it is written", || output.status().ledger.delivered == 10);
+    std::fs::rename(&path, &moved).unwrap();
+    output.reopen();
+    output.push(batch(10, 20), &|| false);
+    delivered(&output.finish(&|| false), 20);
+    assert_eq!(counts(&std::fs::read_to_string(&moved).unwrap()), whole(0, 10));
+    assert_eq!(counts(&std::fs::read_to_string(&path).unwrap()), whole(10, 20));
+}
+
+#[test]
+fn what_the_receiver_is_away_for_waits() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut output = output(&format!("json+tcp://{address}"), 1 << 20, WhenFull::DropOldest);
+    output.push(batch(0, 1000), &|| false);
+    until("it has tried", || output.status().failures > 1);
+    let said = output.status().last_error.unwrap();
+    assert!(said.contains("cannot connect to 127.0.0.1") && said.contains("refused"), "{said}");
+    let listener = TcpListener::bind(address).unwrap();
+    let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
+    output.push(batch(1000, 2000), &|| false);
+    delivered(&output.finish(&|| false), 2000);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 2000));
+}
+
+fn read_all(mut stream: impl Read) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Reads some lines, leaves others unread, and goes away: nothing of it may be missing in the end.
+fn read_some(stream: TcpStream, lines: usize) -> String {
+    let mut reader = BufReader::with_capacity(90, stream);
+    let mut text = String::new();
+    for _ in 0..lines {
+        reader.read_line(&mut text).unwrap();
+    }
+    // Lines in the reader's own buffer were read from the socket; a receiver that dies loses at most these.
+    text.push_str(std::str::from_utf8(reader.buffer()).unwrap().rsplit_once('\n').map_or("", |(whole, _)| whole));
+    text.push('\n');
+    text
+}
+
+#[test]
+fn what_a_killed_receiver_had_not_read_is_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut output = output(&format!("json+tcp://{}", listener.local_addr().unwrap()), 64 << 20, WhenFull::DropOldest);
+    let messages = 200_000;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        for _ in 0..3 {
+            text.push_str(&read_some(listener.accept().unwrap().0, 5_000));
+        }
+        text + &read_all(listener.accept().unwrap().0)
+    });
+    for from in (0..messages).step_by(1000) {
+        output.push(batch(from, from + 1000), &|| false);
+    }
+    let status = output.finish(&|| false);
+    delivered(&status, messages);
+    let counts = counts(&reader.join().unwrap().replace("\n\n", "\n"));
+    assert_eq!(counts.len() as u64, messages, "{status:?}");
+    assert!(status.ledger.resent > 0, "{status:?}");
+}
+
+#[test]
+fn a_receiver_that_never_reads_costs_nobody_time_and_is_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target: Target = format!("json+tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_millis(300) };
+    let store = Box::new(MemoryStore::new(1 << 20));
+    let mut output = Output::start("test", store, open_transport(&target, Vec::new()), options).unwrap();
+    let begin = Instant::now();
+    for from in (0..2_000_000).step_by(10_000) {
+        output.push(batch(from, from + 10_000), &|| false);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    let status = output.finish(&|| false);
+    let ledger = status.ledger;
+    assert_eq!(ledger.seen, 2_000_000);
+    assert!(ledger.dropped.full > 1_000_000 && ledger.dropped.end > 0, "{status:?}");
+    assert_eq!(ledger.waiting(), 0, "{status:?}");
+}
+
+#[test]
+fn who_blocks_loses_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut output = output(&format!("json+tcp://{}", listener.local_addr().unwrap()), 100_000, WhenFull::Block);
+    let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
+    for from in (0..200_000).step_by(1000) {
+        output.push(batch(from, from + 1000), &|| false);
+    }
+    delivered(&output.finish(&|| false), 200_000);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 200_000));
+}
+
+#[test]
+fn datagrams_are_messages() {
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut output = output(&format!("syslog+udp://{}", receiver.local_addr().unwrap()), 1 << 20, WhenFull::DropOldest);
+    let mut batch = batch(0, 3);
+    batch.bytes_mut().extend_from_slice(&[b'x'; 70_000]);
+    batch.end_message();
+    batch.bytes_mut().extend_from_slice(b"00000003\n");
+    batch.end_message();
+    output.push(batch, &|| false);
+    let mut place = [0; 100];
+    let text: String = (0..4)
+        .map(|_| {
+            let bytes = receiver.recv(&mut place).unwrap();
+            String::from_utf8(place[..bytes].to_vec()).unwrap()
+        })
+        .collect();
+    assert_eq!(counts(&text), whole(0, 4));
+    let status = output.finish(&|| false);
+    assert_eq!((status.ledger.seen, status.ledger.delivered, status.ledger.dropped.refused), (5, 4, 1));
+}
+
+#[test]
+fn unix_sockets_confirm_what_was_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let receiver = UnixDatagram::bind(&path).unwrap();
+    let mut datagrams = output(&format!("syslog+unix:{}", path.display()), 1 << 20, WhenFull::DropOldest);
+    datagrams.push(batch(0, 2), &|| false);
+    let mut place = [0; 100];
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    for _ in 0..2 {
+        assert_eq!(receiver.recv(&mut place).unwrap(), 9);
+    }
+    delivered(&datagrams.finish(&|| false), 2);
+
+    let path = dir.path().join("stream");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut lines = output(&format!("json+unix:{}", path.display()), 1 << 20, WhenFull::DropOldest);
+    lines.push(batch(0, 1000), &|| false);
+    let (stream, _) = listener.accept().unwrap();
+    // Nothing of it is confirmed as long as nobody reads.
+    assert_eq!(lines.status().ledger.delivered, 0);
+    drop(stream);
+    let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
+    delivered(&lines.finish(&|| false), 1000);
+    assert_eq!(counts(&reader.join().unwrap()), whole(0, 1000));
+}

@@ -1,0 +1,68 @@
+//! What the kernel knows of a TCP connection: how much the other end has not acknowledged, and how much it takes.
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::errno::Errno;
+use crate::syscall::call;
+
+/// Offset of `tcpi_snd_wnd` in struct tcp_info (include/uapi/linux/tcp.h, since 5.4).
+const SND_WND: usize = 228;
+
+/// Bytes that were written and that the other end's kernel has not acknowledged (SIOCOUTQ, tcp(7)). One system call.
+pub fn unacknowledged(connection: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let mut bytes: libc::c_int = 0;
+    let to = &raw mut bytes;
+    // SAFETY: TIOCOUTQ, which is SIOCOUTQ, writes one int to `to`, which is ours.
+    call("ioctl", || unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, to) }.into())?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// The receive window that the other end has announced, in bytes; 0 on kernels before 5.4. One system call.
+pub fn peer_window(connection: BorrowedFd<'_>) -> Result<u32, Errno> {
+    let mut info = [0u8; SND_WND + 4];
+    let (to, mut size) = (info.as_mut_ptr().cast(), info.len() as libc::socklen_t);
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    let fd = connection.as_raw_fd();
+    // SAFETY: `to` points to `size` bytes that are ours; the kernel writes no more and tells how many in `size`.
+    call("getsockopt", || unsafe { libc::getsockopt(fd, level, option, to, &raw mut size).into() })?;
+    if (size as usize) < info.len() {
+        return Ok(0);
+    }
+    Ok(info.last_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes)))
+}
+
+/// Ends the connection if the other end acknowledges nothing for so long (TCP_USER_TIMEOUT).
+pub fn set_user_timeout(connection: BorrowedFd<'_>, ms: u32) -> Result<(), Errno> {
+    let bytes = ms.to_ne_bytes();
+    let (from, size) = (bytes.as_ptr().cast(), bytes.len() as libc::socklen_t);
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
+    // SAFETY: `from` points to `size` borrowed bytes.
+    call("setsockopt", || unsafe { libc::setsockopt(connection.as_raw_fd(), level, option, from, size) }.into())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn what_nobody_reads_stays_unacknowledged() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_receiver, _) = listener.accept().unwrap();
+        assert_eq!(unacknowledged(sender.as_fd()), Ok(0));
+        assert!(peer_window(sender.as_fd()).unwrap() > 1000);
+        set_user_timeout(sender.as_fd(), 5000).unwrap();
+        sender.set_nonblocking(true).unwrap();
+        let mut written = 0u64;
+        while let Ok(bytes) = sender.write(&[7; 65_536]) {
+            written += bytes as u64;
+        }
+        let waiting = unacknowledged(sender.as_fd()).unwrap();
+        assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
+        assert_eq!(unacknowledged(std::fs::File::open("/dev/null").unwrap().as_fd()), Err(Errno(libc::ENOTTY)));
+    }
+}

@@ -1,4 +1,4 @@
-//! The last writers: table, text, JSON, CSV, pcap, pcapng and the faces of the old tools.
+//! The last writers: table, text, JSON, CSV, pcap, pcapng, syslog and the faces of the old tools.
 //!
 //! Cells or typed rows in, bytes out through one buffer. Knows no source, no plan, no flag; it reads nothing.
 //! Start reading at [`Text`], the plainest of them, and [`Out`], the buffer under all.
@@ -8,6 +8,7 @@ pub mod face;
 mod native;
 mod out;
 pub mod packets;
+pub mod syslog;
 
 pub use native::{Csv, FormatOptions, Json, JsonRows, TableWriter, Text};
 pub use out::Out;

@@ -39,6 +39,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
     Target::new("packet_headers", packet::fuzz_headers, &[], PACKETS),
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
+    Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
@@ -50,6 +51,10 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("ct_stats", conntrack::stats::fuzz_stats, &[], CT_STATS),
     Target::new("cgroup", host::containers::fuzz_cgroup, &[], CGROUPS),
 ];
+
+/// Host name, prefix, user and text between zeros.
+const SYSLOG_PARTS: &[&[u8]] =
+    &[b"fw1\0in \"a]\": \\\0root\0in: IN=eth0 OUT= \n", b"a b\xff\0][x\x1b\0\xe2\x80\xae=\0\\\n\xc3", b"\0\0\0"];
 
 /// Counters of a CPU and one that is cut; a file of them; slab caches; netlink sockets.
 const CT_STATS: &[&[u8]] = &[

@@ -95,6 +95,12 @@ pub fn put_i64(out: &mut Vec<u8>, n: i64) {
 
 /// Appends `n` in lower-case hexadecimal without a prefix and without leading zeros.
 pub fn put_hex(out: &mut Vec<u8>, n: u64) {
+    put_hex_digits(out, n);
+}
+
+/// The same into any room.
+#[inline]
+pub(super) fn put_hex_digits(out: &mut impl Room, n: u64) {
     let groups = [n >> 48, n >> 32 & 0xffff, n >> 16 & 0xffff, n & 0xffff].map(|group| group as u16);
     let first = groups.iter().position(|&group| group != 0).unwrap_or(3);
     for (i, &group) in groups.iter().enumerate().skip(first) {

@@ -6,7 +6,7 @@ use record::{Columns, Kind, Owner, Value, Words, text};
 
 /// How one column writes its cells, decided once a round.
 #[derive(Clone, Copy)]
-pub(super) struct Form {
+pub(crate) struct Form {
     /// Numbers as `0x…`.
     hex: bool,
     /// What null looks like.
@@ -15,7 +15,7 @@ pub(super) struct Form {
 
 impl Form {
     /// The forms of all columns; `null` names the word for null of a column.
-    pub(super) fn of(columns: &Columns, null: impl Fn(&str) -> &'static str) -> Vec<Form> {
+    pub(crate) fn of(columns: &Columns, null: impl Fn(&str) -> &'static str) -> Vec<Form> {
         columns.0.iter().map(|c| Form { hex: c.kind == Kind::Hex, null: null(&c.name) }).collect()
     }
 
@@ -41,7 +41,7 @@ impl Form {
     }
 
     /// Appends the cell, escaped.
-    pub(super) fn put(self, out: &mut Vec<u8>, cell: Value<'_>) {
+    pub(crate) fn put(self, out: &mut Vec<u8>, cell: Value<'_>) {
         match cell {
             Value::Null => out.extend_from_slice(self.null.as_bytes()),
             Value::U64(n) if self.hex => put_prefixed_hex(out, n),

@@ -51,7 +51,7 @@ impl JsonRows {
             // Half of the cells of a wide row are null: key and null are one piece.
             let is_null = cell.is_null() && hole != Some(i);
             let key_end = if is_null { end } else { end - NULL };
-            put_key(line, out, self.keys.get(from..key_end).unwrap_or_default());
+            put_piece(line, out, self.keys.get(from..key_end).unwrap_or_default());
             if hole == Some(i) {
                 line.drain(out);
                 let start = out.len();
@@ -75,14 +75,15 @@ impl JsonRows {
     }
 }
 
+/// Appends our own text to `line`, or to `out` behind it if it is long.
 #[inline]
-fn put_key(line: &mut Line, buf: &mut Vec<u8>, key: &[u8]) {
-    line.make_room(buf);
-    if key.len() <= Line::SHORT {
-        return line.short(key);
+pub(crate) fn put_piece(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
+    line.make_room(out);
+    if text.len() <= Line::SHORT {
+        return line.short(text);
     }
-    line.drain(buf);
-    buf.extend_from_slice(key);
+    line.drain(out);
+    out.extend_from_slice(text);
 }
 
 /// Appends the cell to `line`, or to `buf` behind it if it is long or needs escaping.

@@ -10,9 +10,11 @@ mod table;
 mod text;
 mod value;
 
+pub(crate) use cell::Form;
 pub use csv::Csv;
 pub use json::Json;
 pub use json_rows::JsonRows;
+pub(crate) use json_rows::put_piece;
 pub use table::TableWriter;
 pub use text::Text;
 

@@ -92,6 +92,5 @@ fn main() {
     let mut pcap = Pcap::new();
     report("pcap", |out| records.iter().for_each(|row| pcap.write(row, &lookups, out)));
     let mut pcapng = PcapNg::new();
-    pcapng.header();
     report("pcapng", |out| records.iter().for_each(|row| pcapng.write(row, &lookups, out)));
 }

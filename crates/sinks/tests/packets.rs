@@ -87,12 +87,13 @@ fn tcpdump_reads_pcapng() {
     testkit::require_tool!("tcpdump");
     let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
     let mut writer = PcapNg::new();
-    let mut file = Vec::new();
-    // A file that was continued after a restart.
-    for _ in 0..2 {
-        file.extend(writer.header());
-        rows().iter().for_each(|row| writer.write(row, &lookups, &mut file));
+    let mut sections = [Vec::new(), Vec::new(), Vec::new()];
+    for section in &mut sections {
+        writer.begin_section();
+        rows().iter().for_each(|row| writer.write(row, &lookups, section));
     }
+    // One was lost on its way to the file.
+    let file = [&sections[0][..], &sections[2]].concat();
     let lines = tcpdump(&["-tt", "--nano"], &file);
     let arp = "ARP, Request who-has 192.0.2.2 tell 192.0.2.1, length 28";
     let packets = [UDP4, UDP6, arp];

@@ -23,7 +23,7 @@ impl Pcap {
     }
 
     /// What a file begins with.
-    pub fn header(&mut self) -> Vec<u8> {
+    pub fn header(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
         out.extend_from_slice(&MAGIC.to_le_bytes());
         out.extend_from_slice(&VERSION.0.to_le_bytes());

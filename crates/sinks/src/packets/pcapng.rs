@@ -49,8 +49,13 @@ const TEXT_MAX: usize = 256;
 /// Each interface has its block before its first packet: under its name, or as `if7` where index 7 has none. A packet
 /// belongs to the interface by which it leaves in output, postrouting and egress, elsewhere to that by which it came,
 /// and has the direction accordingly. Its comment is the rule's prefix.
+///
+/// Packets name interfaces by their number in the section. What is written after [`PcapNg::begin_section`] is a section
+/// of its own, which may begin a file, follow any other, or be lost, without harm to the others.
 #[derive(Debug, Default)]
 pub struct PcapNg {
+    /// True once the header of the section was written.
+    in_section: bool,
     /// The number of each interface that has its block in this section.
     numbers: HashMap<Place, u32>,
     /// Their names by number. An index is used again after its interface is gone: another name is another interface.
@@ -69,27 +74,33 @@ impl PcapNg {
         PcapNg::default()
     }
 
-    /// What a file begins with, also each time that one is appended to: a new section, in which interfaces are counted
-    /// anew.
-    pub fn header(&mut self) -> Vec<u8> {
+    /// The next packet begins a new section: to be called before each piece that is stored or lost as a whole.
+    pub fn begin_section(&mut self) {
+        self.in_section = false;
+    }
+
+    fn put_section_header(&mut self, out: &mut Vec<u8>) {
+        self.in_section = true;
         self.numbers.clear();
         self.names.clear();
         self.last = None;
-        let mut out = Vec::new();
-        let start = begin_block(&mut out, SECTION_HEADER);
+        let start = begin_block(out, SECTION_HEADER);
         out.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
         out.extend_from_slice(&1_u16.to_le_bytes());
         out.extend_from_slice(&0_u16.to_le_bytes());
         // The length of the section is not known.
         out.extend_from_slice(&u64::MAX.to_le_bytes());
-        put_option(&mut out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
-        put_option(&mut out, END_OF_OPTIONS, &[]);
-        end_block(&mut out, start);
-        out
+        put_option(out, USER_APPLICATION, concat!("netwren ", env!("CARGO_PKG_VERSION")).as_bytes());
+        put_option(out, END_OF_OPTIONS, &[]);
+        end_block(out, start);
     }
 
-    /// Appends one packet to `out`, after the block of its interface if it is the first there.
+    /// Appends one packet to `out`, after the header of the section and the block of its interface if it is the first
+    /// there.
     pub fn write(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        if !self.in_section {
+            self.put_section_header(out);
+        }
         let (ifindex, direction) = interface_of(row);
         let number = self.number((row.netns_id, ifindex), lookups, out);
         let (captured, whole) = lengths(row);
@@ -295,8 +306,7 @@ mod tests {
         let names = Names::default();
         names.0.borrow_mut().insert(2, b"eth\"0");
         let lookups = Lookups::none().with(LookupId::Ifaces, &names).with(LookupId::Netns, &names);
-        let mut writer = PcapNg::new();
-        let mut out = writer.header();
+        let (mut writer, mut out) = (PcapNg::new(), Vec::new());
         for row in [row(1, Some(2), None), row(2, Some(2), Some(7)), row(4, Some(2), Some(7)), row(3, None, None)] {
             writer.write(&row, &lookups, &mut out);
         }
@@ -324,8 +334,11 @@ mod tests {
         names.0.borrow_mut().insert(2, b"eth0");
         let lookups = Lookups::none().with(LookupId::Ifaces, &names);
         let mut writer = PcapNg::new();
-        let mut written = |name: &'static [u8], header: bool| {
-            let mut out = if header { writer.header() } else { Vec::new() };
+        let mut written = |name: &'static [u8], section: bool| {
+            let mut out = Vec::new();
+            if section {
+                writer.begin_section();
+            }
             names.0.borrow_mut().insert(2, name);
             writer.write(&row(1, Some(2), None), &lookups, &mut out);
             let blocks = blocks(&out);
@@ -335,7 +348,7 @@ mod tests {
         assert_eq!(written(b"eth0", false), (1, 0));
         assert_eq!(written(b"veth1", false), (2, 1), "the index was used again");
         assert_eq!(written(b"veth1", false), (1, 1));
-        assert_eq!(written(b"veth1", true), (3, 0), "another file");
+        assert_eq!(written(b"veth1", true), (3, 0), "another section");
     }
 
     #[test]
@@ -354,6 +367,6 @@ mod tests {
         let (mut writer, mut out) = (PcapNg::new(), Vec::new());
         let long = vec![0xff; 70_000];
         writer.write(&LogRecord { prefix: &long, ..row(1, None, None) }, &Lookups::none(), &mut out);
-        assert_eq!(packet(&blocks(&out)[1]).1[1].1, b"\\xff".repeat(TEXT_MAX));
+        assert_eq!(packet(&blocks(&out)[2]).1[1].1, b"\\xff".repeat(TEXT_MAX));
     }
 }

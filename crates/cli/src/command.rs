@@ -165,6 +165,12 @@ impl<'w> ParsedWords<'w> {
         self.matches.try_get_one::<bool>(flag).ok().flatten().is_some_and(|given| *given)
     }
 
+    /// True if the flag stands on the command line, whatever is meant without it.
+    pub(crate) fn is_given(&self, flag: &str) -> bool {
+        let source = self.matches.try_contains_id(flag).ok().and_then(|_| self.matches.value_source(flag));
+        source == Some(clap::parser::ValueSource::CommandLine)
+    }
+
     /// The value of a flag, or the one that is meant without it.
     pub(crate) fn value(&self, flag: &str) -> Option<&'w str> {
         self.matches.try_get_one::<String>(flag).ok().flatten().map(String::as_str)

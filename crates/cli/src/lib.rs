@@ -27,6 +27,7 @@ mod refreshing_lookups;
 mod registry;
 mod schema;
 mod session;
+mod shipping;
 mod stdout;
 
 pub use command::FieldEntry;

@@ -284,8 +284,9 @@ impl Sender {
             Some(deadline) if is_done || deadline <= Instant::now() => Step::End,
             // A store that outlives the program keeps what an absent receiver does not take.
             Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => Step::End,
-            _ if self.current.is_some() => Step::Work,
-            _ if unconfirmed => Step::Work,
+            _ if self.current.is_some() || unconfirmed => Step::Work,
+            // Opened before there is something to deliver: what is wrong with a receiver shows at once.
+            None if !self.is_open => Step::Work,
             _ => Step::Wait(LOOK_EVERY),
         }
     }
@@ -339,7 +340,7 @@ impl Sender {
             if current.at >= current.batch.bytes().len() {
                 self.current = None;
             }
-        } else {
+        } else if self.in_flight.unconfirmed() > 0 {
             self.sleep(CONFIRM_EVERY);
         }
         self.confirm()?;

@@ -13,10 +13,11 @@ use crate::output;
 use crate::process_cache::{self, ProcessCache};
 use crate::refreshing_lookups::RefreshingLookups;
 use crate::session::Session;
+use crate::shipping::{Shipment, Shipped};
 use engine::{Plan, RenewedLookups, ResolvingSink, Run, RunError};
 use host::{Containers, ProcessParts, Processes};
 use record::rows::{FlowEvents, SocketEvents};
-use record::{Accounting, LookupId, Lookups, Sink, Stream, Table};
+use record::{Accounting, LookupId, Lookups, Stream};
 use sockets::{FlowSums, Follow, LiveConnections};
 use std::time::Duration;
 use sys::cost;
@@ -39,7 +40,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
         Err(wrong) => return Outcome::because(Exit::Usage, wrong),
     };
     run(request, &plan, |session, then| {
-        let stop = || is_over(session);
+        let stop = || is_over(request, session);
         let mut live =
             LiveConnections::open(session.host(), place_of(request, session, &stop)).map_err(RunError::Source)?;
         let words = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec() };
@@ -63,7 +64,7 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
         Err(wrong) => return Outcome::because(Exit::Usage, wrong),
     };
     run(request, &plan, |session, then| {
-        let stop = || is_over(session);
+        let stop = || is_over(request, session);
         let mut sums =
             FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
         let words = StreamNotes { caveat: sums.caveat(), cost: Vec::new() };
@@ -72,8 +73,8 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
 }
 
 /// True if the user, or the reader of the output, has gone away: without rows to write nobody else would notice.
-pub(super) fn is_over(session: &Session) -> bool {
-    session.interrupted() || sys::term::reader_is_gone(sys::term::STDOUT)
+pub(super) fn is_over(request: &Request, session: &Session) -> bool {
+    session.interrupted() || request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT)
 }
 
 fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool) -> Follow<'h> {
@@ -93,11 +94,15 @@ pub(super) struct StreamNotes {
 pub(super) type Then<'t, T> = dyn FnMut(&mut dyn Stream<T>, StreamNotes) -> Result<Run, RunError> + 't;
 
 /// Opens the place, lets `open` open the stream, follows it to its end and tells how it went.
-pub(super) fn run<T: Table>(
+pub(super) fn run<T: Shipped>(
     request: &Request,
     plan: &Plan<T>,
     open: impl FnOnce(&Session, &mut Then<'_, T>) -> Result<Run, RunError>,
 ) -> Outcome {
+    let checked = request.ship.as_ref().map_or(Ok(()), |ship| Shipment::<T>::check(ship, plan.columns()));
+    if let Err(wrong) = checked {
+        return Outcome::because(Exit::Usage, wrong);
+    }
     let session = match Session::open(request.target()) {
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
@@ -135,15 +140,22 @@ fn parts(wanted: &[LookupId]) -> ProcessParts {
     }
 }
 
-fn follow<T: Table>(
+fn follow<T: Shipped>(
     request: &Request,
     session: &Session,
     plan: &Plan<T>,
     stream: &mut dyn Stream<T>,
 ) -> Result<Run, RunError> {
+    let mut shipment = match &request.ship {
+        Some(ship) => Some(Shipment::<T>::start(ship, plan.columns())?),
+        None => None,
+    };
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);
-    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
+    let wanted: Vec<LookupId> = LookupId::ALL
+        .into_iter()
+        .filter(|&id| plan.needs_lookup(id) || shipment.is_some() && T::LOOKUPS.contains(&id))
+        .collect();
     let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
     let enrichment = Enrichment::read(session, &wanted, &mut notes);
     let base = enrichment.lookups();
@@ -153,21 +165,28 @@ fn follow<T: Table>(
         processes: ProcessCache::processes(session.host(), parts(&wanted)),
         places: ProcessCache::places(session.host()),
     };
-    let mut sink: Box<dyn Sink> = output::sink(request);
     let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
     if names.is_some() {
         asked::host_names(session.host(), &mut notes);
     }
     let stop = || session.host().is_replay() && session.interrupted();
-    let mut run = match &mut names {
-        None => plan.follow_renewed(stream, &mut lookups, &mut *sink, &stop)?,
-        Some(names) => plan.follow_renewed(stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names), &stop)?,
+    let mut run = match (&mut shipment, &mut names) {
+        (Some(shipment), _) => {
+            let mut run = plan.follow_rows(stream, &mut lookups, shipment, &stop)?;
+            shipment.finish(request, &mut run.stats);
+            run
+        }
+        (None, None) => plan.follow_renewed(stream, &mut lookups, &mut *output::sink(request), &stop)?,
+        (None, Some(names)) => {
+            let mut sink = output::sink(request);
+            plan.follow_renewed(stream, &mut lookups, &mut ResolvingSink::new(&mut *sink, names), &stop)?
+        }
     };
     lookups.refreshing.tell(&mut notes);
     lookups.processes.tell(&mut notes);
     lookups.places.tell(&mut notes);
     run.stats.add(&notes);
-    if sys::term::reader_is_gone(sys::term::STDOUT) {
+    if request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT) {
         // Noticed between two rows, it ended the run as Ctrl-C does; the reader has what it wanted.
         run.ended = engine::Ended::Closed;
     }

@@ -20,7 +20,7 @@ pub(crate) static COMMAND: Command = Command {
     name: "log",
     about: "Packets that rules log (nft `log group`, iptables NFLOG), until interrupted",
     examples: EXAMPLES,
-    scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::NAMES).and(Scope::PLACES).and(Scope::LOG),
+    scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::NAMES).and(Scope::PLACES).and(Scope::LOG).and(Scope::SHIP),
     tables: &[TableEntry::of::<LogRecords>()],
     run: Some(run),
     ..Command::TABLE
@@ -120,7 +120,7 @@ fn bytes(flag: &str, text: &str, range: std::ops::RangeInclusive<u32>) -> Result
 
 fn followed(log: &Log, plan: &Plan<LogRecords>) -> Outcome {
     follow::run(&log.request, plan, |session, then| {
-        let stop = || follow::is_over(session);
+        let stop = || follow::is_over(&log.request, session);
         let follow = FollowLog {
             groups: log.groups.clone(),
             copy_bytes: log.copy_bytes,

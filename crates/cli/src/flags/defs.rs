@@ -61,6 +61,9 @@ impl Scope {
     /// `log`.
     pub(crate) const LOG: Scope = Scope(1 << 24);
 
+    /// Rows of a stream, which can be shipped.
+    pub(crate) const SHIP: Scope = Scope(1 << 25);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -173,6 +176,7 @@ const WHERE: &str = "Where it is read";
 const LOOKED_AT: &str = "What is looked at";
 const LISTENED_TO: &str = "What is listened to";
 const DONE: &str = "What is done";
+const SHIPPED: &str = "Where it is shipped";
 /// The heading that clap gives.
 const OPTIONS: &str = "";
 
@@ -458,6 +462,34 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Room for what waits to be read, for each group: 16MiB hold some 60,000 records",
     )
     .default("16MiB"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "to",
+        None,
+        Values("TARGET"),
+        SHIPPED,
+        "Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be \
+         given several times. A wrong TARGET is answered with those that there are",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "when-full",
+        None,
+        Word(&export::WhenFull::WORDS),
+        SHIPPED,
+        "With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped \
+         are counted",
+    )
+    .default("drop-oldest"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "queue-max",
+        None,
+        Value("SIZE"),
+        SHIPPED,
+        "With --to: memory for what waits for one receiver (units of 1024)",
+    )
+    .default("64MiB"),
     flag(
         Scope::EVENTS,
         "resync",

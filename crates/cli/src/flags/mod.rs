@@ -4,3 +4,4 @@
 pub(crate) mod defs;
 pub(crate) mod parser;
 pub(crate) mod request;
+pub(crate) mod ship;

@@ -1,7 +1,9 @@
 //! A parsed command line, before any name in it is looked up.
 
+use super::defs::Scope;
 #[cfg(test)]
-use super::{defs::Scope, parser};
+use super::parser;
+use super::ship::ShipRequest;
 #[cfg(test)]
 use crate::command::Command;
 use crate::command::ParsedWords;
@@ -73,6 +75,8 @@ pub(crate) struct Request {
     pub(crate) follow: Option<Duration>,
     /// `--no-hooks`
     pub(crate) no_hooks: bool,
+    /// `--to`
+    pub(crate) ship: Option<ShipRequest>,
     /// `--resolve`
     pub(crate) resolve: Option<Duration>,
     /// `--netns`
@@ -115,12 +119,10 @@ impl Request {
             "csv" => Format::Csv,
             _ => Format::Table,
         };
+        let ship = ShipRequest::of(words)?;
+        let wide = output == "wide" || format == Format::Json || ship.is_some();
         let request = Request {
-            shown: Shown {
-                by,
-                filter: filter.join(" "),
-                ..Shown::of(words, output == "wide" || format == Format::Json)?
-            },
+            shown: Shown { by, filter: filter.join(" "), ..Shown::of(words, wide)? },
             format,
             header: !words.has("no-header"),
             color: match words.value("color") {
@@ -131,6 +133,7 @@ impl Request {
             repeat: words.seconds("watch", PERIODS_S)?.map_or(Repeat::Once, Repeat::Every),
             follow: words.seconds("follow", PERIODS_S)?,
             no_hooks: words.has("no-hooks"),
+            ship,
             resolve: words.seconds("resolve", PERIODS_S)?,
             netns: words.text("netns"),
             all_netns: words.has("all-netns"),
@@ -155,6 +158,9 @@ impl Request {
             columns_of_proto: words.command.columns_of_proto,
         };
         request.check()?;
+        if request.ship.is_some() && request.follow.is_none() && words.command.scope.meets(Scope::FOLLOW) {
+            return Err("--to ships rows as they come: it needs --follow".to_owned());
+        }
         Ok(request)
     }
 
@@ -192,6 +198,9 @@ impl Request {
         }
         if self.no_hooks && self.follow.is_none() {
             return Err("--no-hooks needs --follow: nothing else has hooks".to_owned());
+        }
+        if self.ship.is_some() && self.resolve.is_some() {
+            return Err("--resolve does not go with --to: names of hosts arrive later than rows".to_owned());
         }
         if self.shown.by.is_none() && self.shown.aggregates.iter().any(Option::is_some) {
             return Err("--sum, --max and --avg need --by".to_owned());

@@ -1,9 +1,10 @@
 //! Following a stream: rows go out as they come, and reach the reader whenever there are no more for now.
 
-use super::{Ended, Gate, Out, Pass, Run, RunError};
+use super::{Disposition, Ended, Gate, Out, Pass, Run, RunError, fill, recycled};
 use crate::answers::add_gap;
 use crate::plan::Plan;
-use record::{Lookups, Push, Sink, SourceError, Stream, StreamState, Table, Value};
+use record::{Accounting, Lookups, Next, Push, Sink, SourceError, Stream, StreamState, Table, Value};
+use std::mem;
 
 /// Lookups that may change between two batches of rows: nothing borrows from them then.
 pub trait RenewedLookups {
@@ -17,6 +18,75 @@ struct Fixed<'l>(&'l Lookups<'l>);
 impl RenewedLookups for Fixed<'_> {
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
         then(self.0);
+    }
+}
+
+/// A receiver of the rows of a stream that takes them as they are.
+pub trait RowSink<T: Table> {
+    /// True if it wants the planned cells, too.
+    fn wants_cells(&self) -> bool;
+
+    /// A row that passed the filter, with its cells if they are wanted. All of it is borrowed: copy what you keep.
+    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition;
+
+    /// For now there are no more rows: what was handed over should go on its way.
+    fn flush(&mut self);
+}
+
+/// Where the rows of a stream go.
+trait Receiver<T: Table> {
+    fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next;
+    fn flush(&mut self);
+    fn takes_more(&self) -> bool;
+}
+
+/// As cells to a sink.
+struct Cells<'p, 's, T: Table> {
+    plan: &'p Plan<T>,
+    out: Out<'s>,
+    spare: Vec<Value<'static>>,
+}
+
+impl<T: Table> Receiver<T> for Cells<'_, '_, T> {
+    fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next {
+        self.plan.write_row(row, gate, &mut self.out, pass, &mut self.spare)
+    }
+
+    fn flush(&mut self) {
+        self.out.flush();
+    }
+
+    fn takes_more(&self) -> bool {
+        self.out.fault.is_none()
+    }
+}
+
+/// As they are, with their cells where these are wanted.
+struct Typed<'p, 's, T: Table> {
+    plan: &'p Plan<T>,
+    rows: &'s mut dyn RowSink<T>,
+    spare: Vec<Value<'static>>,
+}
+
+impl<T: Table> Receiver<T> for Typed<'_, '_, T> {
+    fn row(&mut self, row: &T::Row<'_>, gate: &Gate<'_, T>, pass: &mut Pass) -> Next {
+        if gate.admits(row, pass) {
+            let mut cells = mem::take(&mut self.spare);
+            if self.rows.wants_cells() {
+                fill(&self.plan.cells, row, gate.lookups, &mut cells);
+            }
+            pass.dispose(self.rows.row(row, &cells, gate.lookups));
+            self.spare = recycled(cells);
+        }
+        pass.next()
+    }
+
+    fn flush(&mut self) {
+        self.rows.flush();
+    }
+
+    fn takes_more(&self) -> bool {
+        true
     }
 }
 
@@ -55,17 +125,44 @@ impl<T: Table> Plan<T> {
         sink: &mut dyn Sink,
         stop: &dyn Fn() -> bool,
     ) -> Result<Run, RunError> {
+        let out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
+        let mut cells = Cells { plan: self, out, spare: vec![Value::Null; self.cells.len()] };
+        let (pass, from_stream) = self.follow_to(stream, lookups, &mut cells, stop)?;
+        self.close(cells.out, pass, from_stream)
+    }
+
+    /// Hands the rows of `stream` to `rows` until the stream ends, the limit is reached or `rows` wants no more. The
+    /// plan's columns are those of the cells that `rows` gets; order and groups are not looked at.
+    pub fn follow_rows(
+        &self,
+        stream: &mut dyn Stream<T>,
+        lookups: &mut dyn RenewedLookups,
+        rows: &mut dyn RowSink<T>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Run, RunError> {
+        let mut typed = Typed { plan: self, rows, spare: vec![Value::Null; self.cells.len()] };
+        let (pass, mut stats) = self.follow_to(stream, lookups, &mut typed, stop)?;
+        pass.settle(&mut stats);
+        Ok(Run { stats, ended: pass.ended })
+    }
+
+    fn follow_to(
+        &self,
+        stream: &mut dyn Stream<T>,
+        lookups: &mut dyn RenewedLookups,
+        to: &mut dyn Receiver<T>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(Pass, Accounting), RunError> {
         let offer = stream.offer(&self.demand);
         self.check(&offer).map_err(RunError::Unanswered)?;
         let gap = self.filter_gap(&offer);
-        let mut out = Out { sink, columns: &self.columns, round: None, begun: false, fault: None };
         let mut pass = Pass::new(self.limit);
         let mut broken = None;
         if pass.ended == Ended::Whole {
             // A reader may wait for the header to know that it has begun.
-            out.flush();
+            to.flush();
             let mut gated = Gated { lookups, pushed: &offer.pushed, stop };
-            broken = self.batches(stream, &mut gated, &mut out, &mut pass)?;
+            broken = self.batches(stream, &mut gated, to, &mut pass)?;
         }
         let mut from_stream = stream.close();
         if let Some(error) = broken {
@@ -73,7 +170,7 @@ impl<T: Table> Plan<T> {
             from_stream.add_reason(0, error.to_string());
         }
         add_gap(gap.as_deref(), &mut from_stream);
-        self.close(out, pass, from_stream)
+        Ok((pass, from_stream))
     }
 
     // The error of a stream that broke off after rows are out: what is missing is then said beside them.
@@ -81,20 +178,19 @@ impl<T: Table> Plan<T> {
         &self,
         stream: &mut dyn Stream<T>,
         gated: &mut Gated<'_>,
-        out: &mut Out<'_>,
+        to: &mut dyn Receiver<T>,
         pass: &mut Pass,
     ) -> Result<Option<SourceError>, RunError> {
-        let mut spare = vec![Value::Null; self.cells.len()];
-        while pass.ended == Ended::Whole && out.fault.is_none() {
+        while pass.ended == Ended::Whole && to.takes_more() {
             // A caller that gives no lookups wants no more rows.
             let mut state = Ok(StreamState::Ended);
             let (pushed, stop) = (gated.pushed, gated.stop);
             gated.lookups.with(&mut |lookups| {
                 let gate = Gate { residual: self.predicate.residual(pushed), gap: None, lookups, stop };
-                let mut each = |row: &T::Row<'_>| self.write_row(row, &gate, out, pass, &mut spare);
+                let mut each = |row: &T::Row<'_>| to.row(row, &gate, pass);
                 state = stream.next(&self.demand, &mut each);
             });
-            out.flush();
+            to.flush();
             match state {
                 Ok(StreamState::Ended) => break,
                 Ok(StreamState::Open) => {}
@@ -126,7 +222,7 @@ mod tests {
     use crate::plan::PlanRequest;
     use crate::run::Ended;
     use record::rows::{SocketEvent, SocketEvents};
-    use record::{Accounting, Columns, Demand, Each, Next, Offer, Round, SinkError, SourceError, field_index};
+    use record::{Columns, Demand, Each, Offer, Round, SinkError, field_index};
 
     /// As many rows at a time as the numbers say; how many it made.
     struct Batches(Vec<u64>, u64);
@@ -212,6 +308,36 @@ mod tests {
         assert_eq!((&*calls, run.ended), ("bfrf", Ended::Closed));
         let (calls, _) = follow(&[1], Some(0), 0);
         assert_eq!(calls, "be");
+    }
+
+    /// Takes rows up to a number; notes the cookies of rows and of cells.
+    struct Rows(Vec<(u64, u64)>, u64);
+
+    impl RowSink<SocketEvents> for Rows {
+        fn wants_cells(&self) -> bool {
+            true
+        }
+        fn row(&mut self, row: &SocketEvent, cells: &[Value<'_>], _: &Lookups<'_>) -> Disposition {
+            // A cookie of 0 is none.
+            let cell = if let Value::U64(cell) = cells[0] { cell } else { 0 };
+            self.0.push((row.cookie, cell));
+            if self.0.len() as u64 == self.1 { Disposition::Closed } else { Disposition::Emitted }
+        }
+        fn flush(&mut self) {}
+    }
+
+    #[test]
+    fn typed_rows_come_with_their_cells_and_are_counted() {
+        let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
+        let plan = Plan::<SocketEvents>::new(PlanRequest { columns, ..PlanRequest::default() }).unwrap();
+        for (rows_max, emitted, cut, ended) in [(99, 3, 0, Ended::Whole), (2, 1, 1, Ended::Closed)] {
+            let mut rows = Rows(Vec::new(), rows_max);
+            let mut lookups = Fixed(&Lookups::none());
+            let run = plan.follow_rows(&mut Batches(vec![2, 1], 0), &mut lookups, &mut rows, &|| false).unwrap();
+            assert!(run.stats.balances());
+            assert_eq!((run.stats.emitted, run.stats.cut, run.ended), (emitted, cut, ended));
+            assert!(rows.0.iter().all(|(cookie, cell)| cell == cookie));
+        }
     }
 
     /// Ctrl-C in a replay, whose stream does not know of it; also where batches have no rows.

@@ -62,7 +62,7 @@ impl<T: Table> Plan<T> {
 impl Pass {
     /// Counts a row that passed the filter.
     #[inline]
-    fn dispose(&mut self, disposition: Disposition) {
+    pub(super) fn dispose(&mut self, disposition: Disposition) {
         match disposition {
             Disposition::Emitted => {
                 self.stats.emitted += 1;

@@ -26,6 +26,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::COLUMNS)
         .and(Scope::NAMES)
         .and(Scope::PLACES)
+        .and(Scope::SHIP)
         .and(Scope::VIA)
         .and(Scope::OWNERS_VIA)
         .and(Scope::EVENTS),
@@ -99,7 +100,7 @@ fn bytes(text: &str) -> Result<u32, String> {
 fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
     let has_owners = plan.demand().need & nat_need::OWNERS != 0;
     follow::run(&events.request, plan, |session, then| {
-        let stop = || follow::is_over(session);
+        let stop = || follow::is_over(&events.request, session);
         let follow = FollowNat { always_new: has_owners, ..place_of(events, session, &stop) };
         let mut stream = NatEventStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
         let words = StreamNotes { caveat: stream.caveat(), cost: stream.shut().map(not_by_bpf).into_iter().collect() };

@@ -1,0 +1,53 @@
+//! `--to` and the flags that go with it.
+
+use super::parser;
+use crate::command::ParsedWords;
+use export::{Target, WhenFull};
+
+/// Bytes of memory for what waits for one receiver.
+const QUEUE_MAX: u64 = 64 << 20;
+/// Less would not hold what the kernel sends at once.
+const QUEUE_MIN: u64 = 4 << 20;
+
+/// Where rows are shipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShipRequest {
+    /// `--to`, each once.
+    pub(crate) targets: Vec<Target>,
+    /// `--when-full`
+    pub(crate) when_full: WhenFull,
+    /// `--queue-max` in bytes.
+    pub(crate) queue_max: usize,
+}
+
+impl ShipRequest {
+    /// What the words ask for; none without `--to`.
+    pub(crate) fn of(words: &ParsedWords<'_>) -> Result<Option<ShipRequest>, String> {
+        let mut targets: Vec<Target> = Vec::new();
+        for text in words.values("to") {
+            let target: Target = text.parse().map_err(|error| format!("--to: {error}"))?;
+            if targets.iter().any(|other| other.address == target.address) {
+                return Err(format!("--to {text}: two outputs to one receiver would be mixed up"));
+            }
+            targets.push(target);
+        }
+        if targets.is_empty() {
+            let alone = ["when-full", "queue-max"].into_iter().find(|flag| words.is_given(flag));
+            return match alone {
+                Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
+                None => Ok(None),
+            };
+        }
+        Ok(Some(ShipRequest {
+            targets,
+            when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),
+            queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX as usize), queue_max)?,
+        }))
+    }
+}
+
+fn queue_max(text: &str) -> Result<usize, String> {
+    let bytes = parser::bytes(text).filter(|bytes| *bytes >= QUEUE_MIN);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| format!("--queue-max takes a size from 4MiB on, as 64MiB, not `{text}`"))
+}

@@ -1,0 +1,116 @@
+//! Rows of a stream to receivers (`--to`): each output gets messages in its own format.
+
+mod formats;
+mod notes;
+
+pub(crate) use formats::Shipped;
+
+use crate::flags::request::Request;
+use crate::flags::ship::ShipRequest;
+use engine::{Disposition, RowSink, RunError};
+use export::{Batch, MemoryStore, Output, OutputOptions, Target, open_transport};
+use formats::{RowWriter, writer};
+use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
+use std::time::Duration;
+
+/// How long the end of a run waits for receivers to take what waits.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The outputs of a run.
+pub(crate) struct Shipment<T: Shipped> {
+    outputs: Vec<Shipper<T>>,
+    wants_cells: bool,
+}
+
+/// One output, and the batch that is being filled for it.
+struct Shipper<T: Shipped> {
+    target: Target,
+    writer: Box<dyn RowWriter<T>>,
+    batch: Batch,
+    output: Output,
+}
+
+impl<T: Shipped> Shipment<T> {
+    /// The error of a target whose format does not go with the table, before anything is opened.
+    pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
+        let format = |target: &Target| writer::<T>(target.format, columns).map(|_| ());
+        ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))
+    }
+
+    /// Starts an output for each target. A receiver that is away is no error: rows wait for it.
+    pub(crate) fn start(ship: &ShipRequest, columns: &Columns) -> Result<Shipment<T>, RunError> {
+        let start = |target: &Target| Shipper::start(target, ship, columns);
+        let outputs: Vec<Shipper<T>> = ship.targets.iter().map(start).collect::<Result<_, _>>()?;
+        let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
+        Ok(Shipment { outputs, wants_cells })
+    }
+
+    /// Waits until receivers have taken what waits, as long as that is sensible, and adds to `stats` what they did not
+    /// get.
+    pub(crate) fn finish(&mut self, request: &Request, stats: &mut Accounting) {
+        self.flush();
+        let ended: Vec<_> =
+            self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false))).collect();
+        for (target, status) in &ended {
+            notes::add(&target.to_string(), status, stats);
+        }
+        if request.stats {
+            notes::print(&ended, stats.lost);
+        }
+    }
+}
+
+impl<T: Shipped> Shipper<T> {
+    fn start(target: &Target, ship: &ShipRequest, columns: &Columns) -> Result<Shipper<T>, RunError> {
+        let mut writer = writer::<T>(target.format, columns).map_err(refused)?;
+        let store = Box::new(MemoryStore::new(ship.queue_max));
+        let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
+        let transport = open_transport(target, writer.file_header());
+        let output = Output::start("netwren-ship", store, transport, options);
+        let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
+        Ok(Shipper { target: target.clone(), writer, batch: Batch::new(), output })
+    }
+
+    fn push(&mut self) {
+        if !self.batch.is_empty() {
+            let full = std::mem::replace(&mut self.batch, Batch::new());
+            self.output.push(full, &sys::signal::is_requested);
+        }
+    }
+
+    #[inline]
+    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
+        if self.batch.is_empty() {
+            self.writer.begin_batch(self.batch.bytes_mut());
+        }
+        self.writer.write(row, cells, lookups, self.batch.bytes_mut());
+        self.batch.end_message();
+        if self.batch.is_full() {
+            self.push();
+        }
+    }
+}
+
+/// The fault of a run that cannot ship.
+fn refused(text: String) -> RunError {
+    RunError::Source(SourceError { what: "output", fault: SourceFault::Unsupported, cause: text.into() })
+}
+
+impl<T: Shipped> RowSink<T> for Shipment<T> {
+    fn wants_cells(&self) -> bool {
+        self.wants_cells
+    }
+
+    fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) -> Disposition {
+        for output in &mut self.outputs {
+            output.row(row, cells, lookups);
+        }
+        Disposition::Emitted
+    }
+
+    fn flush(&mut self) {
+        for output in &mut self.outputs {
+            output.push();
+        }
+    }
+}

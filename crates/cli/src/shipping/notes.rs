@@ -1,0 +1,52 @@
+//! What is said of outputs when a run ends.
+
+use export::{Status, Target};
+use record::{Accounting, text};
+use std::fmt::Write;
+
+/// Adds to `stats` what the receiver `target` did not get.
+pub(super) fn add(target: &str, status: &Status, stats: &mut Accounting) {
+    let ledger = status.ledger;
+    let why = status.last_error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+    let lost = [
+        (ledger.dropped.full, "dropped because the queue was full (--queue-max, --when-full)"),
+        (ledger.dropped.end, "not delivered when the run ended"),
+        (ledger.dropped.refused, "too long for a datagram"),
+    ];
+    for (count, words) in lost.into_iter().filter(|(count, _)| *count > 0) {
+        stats.incomplete = true;
+        stats.add_reason(0, format!("{target}: {count} of {} rows {words}{why}", ledger.seen));
+    }
+}
+
+/// `--stats`: the ledgers as one JSON object, the last line of standard output.
+pub(super) fn print(outputs: &[(&Target, Status)], lost_in_kernel: u64) {
+    let mut line = b"{\"outputs\":[".to_vec();
+    for (index, (target, status)) in outputs.iter().enumerate() {
+        line.extend_from_slice(if index == 0 { b"{\"output\":\"" } else { b",{\"output\":\"" });
+        text::put_json(&mut line, target.to_string().as_bytes());
+        line.extend_from_slice(ledger(status, lost_in_kernel).as_bytes());
+    }
+    line.extend_from_slice(b"]}\n");
+    let _ = sys::Out::stdout().write_all(&line);
+}
+
+fn ledger(status: &Status, lost_in_kernel: u64) -> String {
+    let counts = status.ledger;
+    let mut text = format!(
+        "\",\"seen\":{},\"delivered\":{},\"folded\":{},\"limited\":{},\"dropped\":{{",
+        counts.seen, counts.delivered, counts.folded, counts.limited
+    );
+    for (index, (reason, count)) in counts.dropped.reasons().into_iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(text, "{comma}\"{reason}\":{count}");
+    }
+    let _ = write!(
+        text,
+        "}},\"in_spool\":{},\"resent\":{},\"failures\":{},\"lost_in_kernel\":{lost_in_kernel}}}",
+        counts.waiting(),
+        counts.resent,
+        status.failures
+    );
+    text
+}

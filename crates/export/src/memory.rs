@@ -32,7 +32,7 @@ impl MemoryStore {
 }
 
 fn cost(batch: &Batch) -> usize {
-    batch.bytes().len() + batch.ends().len() * size_of::<u32>() + BATCH_OVERHEAD
+    size_of_val(batch.bytes()) + size_of_val(batch.ends()) + BATCH_OVERHEAD
 }
 
 impl Store for MemoryStore {

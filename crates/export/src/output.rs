@@ -39,22 +39,22 @@ pub struct Status {
 
 /// Messages for one receiver.
 pub struct Output {
-    shared: Arc<Shared>,
+    shared: Arc<OutputShared>,
     when_full: WhenFull,
     drain: Duration,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What both threads know.
-struct Shared {
-    state: Mutex<State>,
+struct OutputShared {
+    state: Mutex<OutputState>,
     /// Something to do for the thread that delivers.
     work: Condvar,
     /// Room for whoever hands messages over.
     room: Condvar,
 }
 
-struct State {
+struct OutputState {
     store: Box<dyn Store>,
     ledger: Ledger,
     /// Messages below are being delivered, or were.
@@ -67,9 +67,9 @@ struct State {
     reopen: bool,
 }
 
-impl Shared {
+impl OutputShared {
     /// A panic of the other thread leaves counts that are whole: they are changed in one step each.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,9 +85,17 @@ impl Output {
     ) -> io::Result<Output> {
         let ledger = store.ledger();
         let (held, delivered_bytes_max) = (store.begin(), store.delivered_bytes_max());
-        let state =
-            State { store, ledger, held, is_open: false, last_error: None, failures: 0, deadline: None, reopen: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() });
+        let state = OutputState {
+            store,
+            ledger,
+            held,
+            is_open: false,
+            last_error: None,
+            failures: 0,
+            deadline: None,
+            reopen: false,
+        };
+        let shared = Arc::new(OutputShared { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() });
         let sender = Sender {
             shared: Arc::clone(&shared),
             transport,
@@ -141,7 +149,7 @@ impl Output {
         self.shared.work.notify_one();
     }
 
-    /// Counts records of which no message is made because an earlier one stands for them, or because there are too many.
+    /// Counts records of which no message is made: an earlier one stands for them, or there are too many.
     pub fn note_unsent(&self, folded: u64, limited: u64) {
         let ledger = &mut self.shared.lock().ledger;
         ledger.seen += folded + limited;
@@ -196,7 +204,7 @@ impl Drop for Output {
     }
 }
 
-fn status_of(state: &State) -> Status {
+fn status_of(state: &OutputState) -> Status {
     Status {
         ledger: state.ledger,
         waiting_bytes: state.store.bytes(),
@@ -215,7 +223,7 @@ struct Current {
 
 /// The thread that delivers.
 struct Sender {
-    shared: Arc<Shared>,
+    shared: Arc<OutputShared>,
     transport: Box<dyn Transport>,
     is_open: bool,
     in_flight: InFlight,
@@ -232,7 +240,7 @@ struct Sender {
 }
 
 /// What the thread does next.
-enum Step {
+enum NextStep {
     /// Opens the receiver, writes, asks for confirmations.
     Work,
     /// Nothing to do for now.
@@ -244,9 +252,9 @@ impl Sender {
     fn run(mut self) {
         loop {
             match self.step() {
-                Step::End => break,
-                Step::Wait(duration) => self.wait(duration),
-                Step::Work => {
+                NextStep::End => break,
+                NextStep::Wait(duration) => self.wait(duration),
+                NextStep::Work => {
                     if let Err(error) = self.work() {
                         self.broken(&error);
                     }
@@ -264,7 +272,7 @@ impl Sender {
     }
 
     /// Takes the next batch, if one waits, and says what is to be done.
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> NextStep {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         if std::mem::take(&mut state.reopen) && self.is_open {
@@ -281,17 +289,17 @@ impl Sender {
         let unconfirmed = self.in_flight.unconfirmed() > 0;
         let is_done = self.current.is_none() && !unconfirmed;
         match state.deadline {
-            Some(deadline) if is_done || deadline <= Instant::now() => Step::End,
+            Some(deadline) if is_done || deadline <= Instant::now() => NextStep::End,
             // A store that outlives the program keeps what an absent receiver does not take.
-            Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => Step::End,
-            _ if self.current.is_some() || unconfirmed => Step::Work,
+            Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => NextStep::End,
+            _ if self.current.is_some() || unconfirmed => NextStep::Work,
             // Opened before there is something to deliver: what is wrong with a receiver shows at once.
-            None if !self.is_open => Step::Work,
-            _ => Step::Wait(LOOK_EVERY),
+            None if !self.is_open => NextStep::Work,
+            _ => NextStep::Wait(LOOK_EVERY),
         }
     }
 
-    fn take(&mut self, state: &mut State, batch: Arc<Batch>) {
+    fn take(&mut self, state: &mut OutputState, batch: Arc<Batch>) {
         // Messages before `next` were delivered by an earlier connection.
         let skipped = usize::try_from(self.next.saturating_sub(batch.first())).unwrap_or(0);
         let at = batch.start_of(skipped);

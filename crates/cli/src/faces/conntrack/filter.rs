@@ -4,7 +4,7 @@ use super::addresses::masked;
 use super::options::{Command, given};
 use super::parse::{Line, kernel_status};
 use super::stop::Stop;
-use super::want::{Side, Target, Want};
+use super::want::{NatTarget, Side, Want};
 use conntrack::{KernelFilter, TupleFilter};
 use record::Addr;
 use record::rows::{Conntrack, CtStatus, CtTuple, ip_proto};
@@ -126,7 +126,7 @@ impl<'l> Filter<'l> {
     fn rewritten(
         &self,
         row: &Conntrack<'_>,
-        to: Target,
+        to: NatTarget,
         (bit, done): (u32, u32),
         (addr, now): (Addr, Addr),
         (port, port_now): (u16, u16),
@@ -216,7 +216,7 @@ impl<'l> Filter<'l> {
 /// an IPv6 address that was asked for is not looked at.
 fn rewritten_old(
     row: &Conntrack<'_>,
-    to: Target,
+    to: NatTarget,
     done: u32,
     (addr, now): (Addr, Addr),
     (port, port_now): (u16, u16),

@@ -6,7 +6,7 @@ use super::labels::{self, Labels};
 use super::options::{self, Command, LONGS, given};
 use super::protocols::{PROTOCOLS, Protocol};
 use super::stop::{Stop, warn};
-use super::want::{Side, Status, Target, Want, number, wide, wide_and_rest};
+use super::want::{NatTarget, Side, Status, Want, number, wide, wide_and_rest};
 use super::words::{self, output};
 use conntrack::CtTable;
 use record::Addr;
@@ -196,7 +196,7 @@ impl Reader<'_> {
         // Right and old differ: the tool takes no port without an address, nor does its kernel request.
         let addr = addresses::parse(letter, &address)?;
         self.set_family(addr.family())?;
-        let target = Target { addr: Some(addr.addr), port };
+        let target = NatTarget { addr: Some(addr.addr), port };
         if letter != b'g' {
             self.line.want.snat = target;
         }

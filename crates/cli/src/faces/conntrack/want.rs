@@ -14,7 +14,7 @@ pub(super) struct Side {
 
 /// Address and port that an entry is rewritten to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Target {
+pub(super) struct NatTarget {
     pub(super) addr: Option<Addr>,
     pub(super) port: Option<u16>,
 }
@@ -50,8 +50,8 @@ pub(super) struct Want {
     pub(super) zone: Option<u16>,
     pub(super) orig_zone: Option<u16>,
     pub(super) reply_zone: Option<u16>,
-    pub(super) snat: Target,
-    pub(super) dnat: Target,
+    pub(super) snat: NatTarget,
+    pub(super) dnat: NatTarget,
     /// Label bits to be looked for.
     pub(super) labels: Option<Vec<u8>>,
     /// Label bits to be set or taken away.

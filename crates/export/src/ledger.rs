@@ -5,6 +5,10 @@
 pub struct Drops {
     /// The store was full, or could not be written.
     pub full: u64,
+    /// They waited longer than messages may.
+    pub age: u64,
+    /// They were stored, and a crash, a power failure or a damaged file took them.
+    pub lost: u64,
     /// The program ended before they were delivered, and the store does not outlive it.
     pub end: u64,
     /// The receiver can never take them: too long for a datagram.
@@ -14,12 +18,21 @@ pub struct Drops {
 impl Drops {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.full + self.end + self.refused
+        self.full + self.age + self.lost + self.end + self.refused
     }
 
     /// Each reason with its count.
-    pub fn reasons(&self) -> [(&'static str, u64); 3] {
-        [("full", self.full), ("end", self.end), ("refused", self.refused)]
+    pub fn reasons(&self) -> [(&'static str, u64); 5] {
+        [("full", self.full), ("age", self.age), ("lost", self.lost), ("end", self.end), ("refused", self.refused)]
+    }
+
+    /// Adds those of `other`.
+    pub fn add(&mut self, other: &Drops) {
+        self.full += other.full;
+        self.age += other.age;
+        self.lost += other.lost;
+        self.end += other.end;
+        self.refused += other.refused;
     }
 }
 
@@ -53,9 +66,10 @@ mod tests {
 
     #[test]
     fn what_is_not_accounted_for_waits() {
-        let dropped = Drops { full: 1, end: 2, refused: 3 };
+        let mut dropped = Drops { full: 1, end: 2, refused: 3, ..Drops::default() };
         let ledger = Ledger { seen: 20, delivered: 5, folded: 1, limited: 1, dropped, resent: 9 };
         assert_eq!((ledger.waiting(), dropped.total()), (7, 6));
-        assert_eq!(dropped.reasons().map(|(_, count)| count), [1, 2, 3]);
+        dropped.add(&Drops { full: 10, age: 4, lost: 5, ..Drops::default() });
+        assert_eq!(dropped.reasons().map(|(_, count)| count), [11, 4, 5, 2, 3]);
     }
 }

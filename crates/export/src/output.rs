@@ -35,6 +35,8 @@ pub struct Status {
     pub last_error: Option<String>,
     /// How often opening or writing has failed.
     pub failures: u64,
+    /// What hinders the store just now, if something does.
+    pub store_trouble: Option<String>,
 }
 
 /// Messages for one receiver.
@@ -71,6 +73,18 @@ impl OutputShared {
     /// A panic of the other thread leaves counts that are whole: they are changed in one step each.
     fn lock(&self) -> MutexGuard<'_, OutputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OutputState {
+    /// Counts what the store has given up, and gives it the counts to keep.
+    fn settle(&mut self) {
+        let dropped = self.store.take_drops();
+        self.ledger.dropped.add(&dropped);
+        let ledger = self.ledger;
+        if let Err(error) = self.store.checkpoint(&ledger) {
+            self.last_error = Some(format!("cannot keep counts: {error}"));
+        }
     }
 }
 
@@ -145,6 +159,7 @@ impl Output {
                 }
             }
         }
+        state.settle();
         drop(state);
         self.shared.work.notify_one();
     }
@@ -192,6 +207,8 @@ impl Output {
         if let Err(error) = state.store.sync(&ledger) {
             state.last_error = Some(format!("cannot keep messages: {error}"));
         }
+        let dropped = state.store.take_drops();
+        state.ledger.dropped.add(&dropped);
         status_of(&state)
     }
 }
@@ -211,6 +228,7 @@ fn status_of(state: &OutputState) -> Status {
         is_open: state.is_open,
         last_error: state.last_error.clone(),
         failures: state.failures,
+        store_trouble: state.store.trouble(),
     }
 }
 
@@ -245,6 +263,8 @@ enum NextStep {
     Work,
     /// Nothing to do for now.
     Wait(Duration),
+    /// What waits cannot be read now: it is tried again later.
+    Unreadable,
     End,
 }
 
@@ -254,6 +274,7 @@ impl Sender {
             match self.step() {
                 NextStep::End => break,
                 NextStep::Wait(duration) => self.wait(duration),
+                NextStep::Unreadable => self.pause(LOOK_EVERY),
                 NextStep::Work => {
                     if let Err(error) = self.work() {
                         self.broken(&error);
@@ -266,6 +287,7 @@ impl Sender {
         let (first, _) = self.in_flight.rewind(0);
         let mut state = self.shared.lock();
         let released = state.store.release(first.unwrap_or(self.next));
+        state.settle();
         if let Err(error) = released {
             state.last_error = Some(error.to_string());
         }
@@ -279,13 +301,22 @@ impl Sender {
             self.transport.close();
             self.is_open = false;
         }
+        let mut is_unreadable = false;
         if self.current.is_none() {
             match state.store.get(self.next) {
                 Ok(Some(batch)) => self.take(&mut state, batch),
-                Ok(None) => {}
-                Err(error) => state.last_error = Some(format!("cannot read stored messages: {error}")),
+                Ok(None) => {
+                    // The last ones may have been given up: new ones come behind them.
+                    self.next = state.store.end();
+                    state.held = self.next;
+                }
+                Err(error) => {
+                    state.last_error = Some(format!("cannot read stored messages: {error}"));
+                    is_unreadable = true;
+                }
             }
         }
+        state.settle();
         let unconfirmed = self.in_flight.unconfirmed() > 0;
         let is_done = self.current.is_none() && !unconfirmed;
         match state.deadline {
@@ -293,6 +324,7 @@ impl Sender {
             // A store that outlives the program keeps what an absent receiver does not take.
             Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => NextStep::End,
             _ if self.current.is_some() || unconfirmed => NextStep::Work,
+            _ if is_unreadable => NextStep::Unreadable,
             // Opened before there is something to deliver: what is wrong with a receiver shows at once.
             None if !self.is_open => NextStep::Work,
             _ => NextStep::Wait(LOOK_EVERY),
@@ -320,6 +352,14 @@ impl Sender {
     fn sleep(&self, duration: Duration) {
         let state = self.shared.lock();
         if state.deadline.is_none() && !state.reopen && state.store.end() == self.next {
+            let _ = self.shared.work.wait_timeout(state, duration);
+        }
+    }
+
+    /// Waits, whatever there is to do, unless the end has come.
+    fn pause(&self, duration: Duration) {
+        let state = self.shared.lock();
+        if state.deadline.is_none() {
             let _ = self.shared.work.wait_timeout(state, duration);
         }
     }
@@ -371,6 +411,7 @@ impl Sender {
         state.ledger.dropped.refused += refused;
         if let Some(number) = needed_no_more {
             state.store.release(number)?;
+            state.settle();
             self.shared.room.notify_one();
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Where messages wait for their receiver.
 
-use crate::{Batch, Ledger};
+use crate::{Batch, Drops, Ledger};
 use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -92,4 +92,20 @@ pub trait Store: Send {
 
     /// Writes what must survive, with the counts. Called when a run ends.
     fn sync(&mut self, ledger: &Ledger) -> io::Result<()>;
+
+    /// The counts as they are now. Called after they have changed, and at least twice a second.
+    fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
+        let _ = ledger;
+        Ok(())
+    }
+
+    /// Messages that the store has given up by itself since it was last asked, beside those that a push returns.
+    fn take_drops(&mut self) -> Drops {
+        Drops::default()
+    }
+
+    /// What hinders the store just now, in words: a full disk.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }

@@ -1,5 +1,5 @@
 //! Outputs against real receivers: what is delivered arrives once, what was not read is sent again.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{Batch, MemoryStore, Output, OutputOptions, Status, Target, WhenFull, open_transport};
 use std::collections::BTreeMap;

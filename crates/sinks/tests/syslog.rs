@@ -126,13 +126,16 @@ fn old_messages_by_example() {
     assert_eq!(out, b"<29>Nov 21 13:52:14 netwren[7]: x");
 }
 
+/// Name, and parameters with their values.
+type Element = (String, Vec<(String, String)>);
+
 /// A message read back, as RFC 5424 has it.
 #[derive(Debug, PartialEq)]
 struct Parsed {
     /// Priority and version, time, host, program, process, kind.
     header: Vec<String>,
     /// Elements with their parameters.
-    elements: Vec<(String, Vec<(String, String)>)>,
+    elements: Vec<Element>,
     text: Option<String>,
 }
 
@@ -159,7 +162,7 @@ fn parse(message: &str) -> Parsed {
 }
 
 /// One element behind its `[`, and what comes behind its `]`.
-fn parse_element(text: &str) -> ((String, Vec<(String, String)>), &str) {
+fn parse_element(text: &str) -> (Element, &str) {
     let end = text.find([' ', ']']).unwrap();
     let (id, mut rest) = text.split_at(end);
     let mut params = Vec::new();
@@ -171,8 +174,10 @@ fn parse_element(text: &str) -> ((String, Vec<(String, String)>), &str) {
             match chars.next().unwrap() {
                 '"' => break,
                 '\\' => value.push(chars.next().filter(|c| "\"\\]".contains(*c)).unwrap()),
-                ']' => panic!("not escaped"),
-                c => value.push(c),
+                c => {
+                    assert_ne!(c, ']', "not escaped");
+                    value.push(c);
+                }
             }
         }
         params.push((name.to_owned(), value));

@@ -1,7 +1,7 @@
 //! Logged packets as capture files: what tcpdump and Wireshark read.
 //!
-//! One record for each row, appended to the caller's buffer; pcap has a header once a file, pcapng one in every section.
-//! Knows no file. Start reading at [`Pcap`], the plainer one.
+//! One record for each row, appended to the caller's buffer; pcap has a header once a file, pcapng one in each
+//! section. Knows no file. Start reading at [`Pcap`], the plainer one.
 
 mod pcap;
 mod pcapng;

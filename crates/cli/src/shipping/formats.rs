@@ -93,8 +93,8 @@ impl RowWriter<LogRecords> for Pcap {
 
 /// Each batch is a section of its own, so that it can be read whichever file it comes to lie in.
 impl RowWriter<LogRecords> for PcapNg {
-    fn begin_batch(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.header());
+    fn begin_batch(&mut self, _: &mut Vec<u8>) {
+        self.begin_section();
     }
 
     fn write(&mut self, row: &LogRecord<'_>, _: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {

@@ -10,7 +10,7 @@ use super::table::wrote;
 use super::want::{Side, Want, inverse};
 use super::words::output;
 use conntrack::CtTable;
-use conntrack::change::{Given, GivenExpectation, NatTarget, Rewrite};
+use conntrack::change::{Given, GivenExpectation, Rewrite, Target};
 use engine::Disposition;
 use netlink::DumpError;
 use record::SinkError;
@@ -132,7 +132,7 @@ pub(super) fn delete(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
             return Ok(false);
         }
         let id = row.id.filter(|_| !line.bug_compatible);
-        match run.changes.delete(&NatTarget { tuple: row.orig, zone: row.zone, id }) {
+        match run.changes.delete(&Target { tuple: row.orig, zone: row.zone, id }) {
             Ok(()) => {}
             // It ended by itself meanwhile.
             Err(error) if error.errno() == Some(Errno::NOENT) && !line.bug_compatible => return Ok(false),

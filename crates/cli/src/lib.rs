@@ -15,6 +15,7 @@ mod exit;
 mod faces;
 mod flags;
 mod fold;
+mod local_time;
 mod messages;
 mod names;
 mod nft;

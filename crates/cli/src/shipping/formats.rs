@@ -1,7 +1,7 @@
 //! Which writer makes messages of which table's rows.
 
-use export::Format;
-use record::rows::{FlowEvents, LogRecord, LogRecords, NatEvents, SocketEvents};
+use export::{Format, Target};
+use record::rows::{FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent, SocketEvents};
 use record::{Columns, LookupId, Lookups, Table, Value};
 use sinks::JsonRows;
 use sinks::packets::{Pcap, PcapNg};
@@ -18,10 +18,8 @@ pub(crate) trait RowWriter<T: Table> {
         Vec::new()
     }
 
-    /// What stands before the first message of a batch, and goes with it.
-    fn begin_batch(&mut self, out: &mut Vec<u8>) {
-        let _ = out;
-    }
+    /// The next message begins a batch, which may come to lie anywhere.
+    fn begin_batch(&mut self) {}
 
     /// Appends the message of one row.
     fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>);
@@ -31,6 +29,20 @@ pub(crate) trait RowWriter<T: Table> {
 pub(crate) trait Shipped: Table {
     /// What its own formats look up, whichever columns are asked for.
     const LOOKUPS: &'static [LookupId] = &[];
+
+    /// When it happened, in ns since 1970.
+    fn time_ns(row: &Self::Row<'_>) -> u64;
+
+    /// What kind of row it is: the MSGID of its syslog message.
+    fn msgid(row: &Self::Row<'_>) -> &'static str;
+
+    /// The writer of its text for people; without one, syslog messages have their cells as `key=value`.
+    fn text_writer() -> Option<Box<dyn RowWriter<Self>>>
+    where
+        Self: Sized,
+    {
+        None
+    }
 
     /// The writer of a format that this table has and others have not.
     fn own_writer(format: Format) -> Option<Box<dyn RowWriter<Self>>>
@@ -42,12 +54,46 @@ pub(crate) trait Shipped: Table {
     }
 }
 
-impl Shipped for SocketEvents {}
-impl Shipped for FlowEvents {}
-impl Shipped for NatEvents {}
+impl Shipped for SocketEvents {
+    fn time_ns(row: &SocketEvent) -> u64 {
+        row.time_ns
+    }
+
+    fn msgid(row: &SocketEvent) -> &'static str {
+        row.kind.name()
+    }
+}
+
+impl Shipped for FlowEvents {
+    fn time_ns(row: &FlowEvent) -> u64 {
+        row.time_ns
+    }
+
+    fn msgid(_: &FlowEvent) -> &'static str {
+        "flow"
+    }
+}
+
+impl Shipped for NatEvents {
+    fn time_ns(row: &NatEvent<'_>) -> u64 {
+        row.time_ns
+    }
+
+    fn msgid(row: &NatEvent<'_>) -> &'static str {
+        row.kind.name()
+    }
+}
 
 impl Shipped for LogRecords {
     const LOOKUPS: &'static [LookupId] = &[LookupId::Ifaces];
+
+    fn time_ns(row: &LogRecord<'_>) -> u64 {
+        row.time_ns
+    }
+
+    fn msgid(row: &LogRecord<'_>) -> &'static str {
+        row.hook_name()
+    }
 
     fn own_writer(format: Format) -> Option<Box<dyn RowWriter<LogRecords>>> {
         match format {
@@ -58,16 +104,16 @@ impl Shipped for LogRecords {
     }
 }
 
-/// The writer of `format` for rows of `T` with these columns; the error says which formats there are.
-pub(crate) fn writer<T: Shipped>(format: Format, columns: &Columns) -> Result<Box<dyn RowWriter<T>>, String> {
-    let own = T::own_writer(format);
-    let common = || match format {
+/// The writer of the target's format for rows of `T` with these columns; the error says which formats there are.
+pub(crate) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Result<Box<dyn RowWriter<T>>, String> {
+    let common = || match target.format {
         Format::Json => Some(Box::new(JsonRows::new(columns)) as Box<dyn RowWriter<T>>),
+        Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, columns)),
         _ => None,
     };
-    own.or_else(common).ok_or_else(|| {
-        let table = T::NAME;
-        format!("{} is no format for the table {table}: json is for all", format.word())
+    T::own_writer(target.format).or_else(common).ok_or_else(|| {
+        let (table, word) = (T::NAME, target.format.word());
+        format!("{word} is no format for the table {table}: json, syslog and syslog-rfc3164 are for all")
     })
 }
 
@@ -93,7 +139,7 @@ impl RowWriter<LogRecords> for Pcap {
 
 /// Each batch is a section of its own, so that it can be read whichever file it comes to lie in.
 impl RowWriter<LogRecords> for PcapNg {
-    fn begin_batch(&mut self, _: &mut Vec<u8>) {
+    fn begin_batch(&mut self) {
         self.begin_section();
     }
 

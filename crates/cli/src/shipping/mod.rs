@@ -2,6 +2,7 @@
 
 mod formats;
 mod notes;
+mod syslog;
 
 pub(crate) use formats::Shipped;
 
@@ -33,7 +34,7 @@ struct Shipper<T: Shipped> {
 impl<T: Shipped> Shipment<T> {
     /// The error of a target whose format does not go with the table, before anything is opened.
     pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
-        let format = |target: &Target| writer::<T>(target.format, columns).map(|_| ());
+        let format = |target: &Target| writer::<T>(target, columns).map(|_| ());
         ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))
     }
 
@@ -62,7 +63,7 @@ impl<T: Shipped> Shipment<T> {
 
 impl<T: Shipped> Shipper<T> {
     fn start(target: &Target, ship: &ShipRequest, columns: &Columns) -> Result<Shipper<T>, RunError> {
-        let mut writer = writer::<T>(target.format, columns).map_err(refused)?;
+        let mut writer = writer::<T>(target, columns).map_err(refused)?;
         let store = Box::new(MemoryStore::new(ship.queue_max));
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
         let transport = open_transport(target, writer.file_header());
@@ -81,7 +82,7 @@ impl<T: Shipped> Shipper<T> {
     #[inline]
     fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
         if self.batch.is_empty() {
-            self.writer.begin_batch(self.batch.bytes_mut());
+            self.writer.begin_batch();
         }
         self.writer.write(row, cells, lookups, self.batch.bytes_mut());
         self.batch.end_message();

@@ -4,6 +4,7 @@ use super::options::Command;
 use super::parse::Line;
 use super::stop::{Stop, head, in_words, warn};
 use super::words::output;
+use crate::local_time::local_time;
 use crate::messages::footer;
 use crate::session::Session;
 use crate::stdout::Stdout;
@@ -161,15 +162,6 @@ impl Clock for Times<'_> {
     }
 
     fn local(&self, seconds: i64) -> Option<Civil> {
-        let at = sys::clock::local_time(seconds)?;
-        Some(Civil {
-            year: at.year,
-            month: at.month,
-            day: at.day,
-            hour: at.hour,
-            minute: at.minute,
-            second: at.second,
-            weekday: at.weekday,
-        })
+        local_time(seconds)
     }
 }

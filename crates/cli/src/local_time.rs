@@ -1,0 +1,17 @@
+//! The local time of a moment, for texts that have no zone.
+
+use sinks::face::conntrack::Civil;
+
+/// The date and time in the host's zone; `None` if that cannot be told.
+pub(crate) fn local_time(seconds: i64) -> Option<Civil> {
+    let at = sys::clock::local_time(seconds)?;
+    Some(Civil {
+        year: at.year,
+        month: at.month,
+        day: at.day,
+        hour: at.hour,
+        minute: at.minute,
+        second: at.second,
+        weekday: at.weekday,
+    })
+}

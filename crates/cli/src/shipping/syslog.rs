@@ -1,0 +1,110 @@
+//! Rows as syslog messages, framed as their wire wants it.
+
+use super::formats::{RowWriter, Shipped};
+use export::{Address, Format, Target};
+use record::{Columns, Lookups, Value};
+use sinks::face::conntrack::{Civil, Clock};
+use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
+
+/// How the end of a message is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// A datagram is a message.
+    Datagram,
+    /// RFC 6587, 3.4.1, and RFC 5425.
+    Octets,
+    /// RFC 6587, 3.4.2: what old receivers expect of old messages.
+    Line,
+}
+
+/// One of the two forms.
+enum Form {
+    New(Box<Rfc5424>),
+    Old(Box<Rfc3164<LocalClock>>),
+}
+
+impl Form {
+    #[inline]
+    fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
+        match self {
+            Form::New(form) => form.put(message, out),
+            Form::Old(form) => form.put(message, out),
+        }
+    }
+}
+
+/// Makes syslog messages of rows.
+struct SyslogWriter<T: Shipped> {
+    form: Form,
+    framing: Framing,
+    /// Messages so far: the number of the next one less one.
+    written: u64,
+    /// Makes the text for people where the table has one of its own.
+    text: Option<Box<dyn RowWriter<T>>>,
+    line: Vec<u8>,
+}
+
+/// The writer for a target whose format is one of syslog's.
+pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn RowWriter<T>> {
+    let is_local = matches!(target.address, Address::UnixDatagrams(_));
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    // The socket of the local host's own syslog takes old messages without a name.
+    let is_old = target.format == Format::Syslog3164;
+    let hostname = if is_local && is_old { "" } else { hostname.trim_end() };
+    let origin = Origin { hostname, pid: std::process::id(), priority: Priority::default() };
+    let is_datagram = is_local || matches!(target.address, Address::Udp(_));
+    Box::new(SyslogWriter {
+        form: match is_old {
+            true => Form::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
+            false => Form::New(Box::new(Rfc5424::new(&origin, T::NAME, columns))),
+        },
+        framing: match (is_datagram, is_old) {
+            (true, _) => Framing::Datagram,
+            (false, true) => Framing::Line,
+            (false, false) => Framing::Octets,
+        },
+        written: 0,
+        text: T::text_writer(),
+        line: Vec::new(),
+    })
+}
+
+impl<T: Shipped> RowWriter<T> for SyslogWriter<T> {
+    fn wants_cells(&self) -> bool {
+        true
+    }
+
+    fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.line.clear();
+        if let Some(text) = &mut self.text {
+            text.write(row, cells, lookups, &mut self.line);
+        }
+        self.written += 1;
+        let message = Message {
+            time_ns: T::time_ns(row),
+            sequence_id: self.written,
+            msgid: T::msgid(row),
+            cells,
+            text: self.text.is_some().then_some(&self.line),
+        };
+        let form = &mut self.form;
+        match self.framing {
+            Framing::Datagram => form.put(&message, out),
+            Framing::Octets => frame_octets(out, |out| form.put(&message, out)),
+            Framing::Line => frame_line(out, |out| form.put(&message, out)),
+        }
+    }
+}
+
+/// The local time of messages that have no zone.
+struct LocalClock;
+
+impl Clock for LocalClock {
+    fn now_s(&self) -> i64 {
+        i64::try_from(sys::clock::wall_ns() / 1_000_000_000).unwrap_or(i64::MAX)
+    }
+
+    fn local(&self, seconds: i64) -> Option<Civil> {
+        crate::local_time::local_time(seconds)
+    }
+}

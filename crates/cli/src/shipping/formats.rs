@@ -1,58 +1,11 @@
 //! Which writer makes messages of which table's rows.
 
+use super::row_writer::{RowWriter, Shipped};
 use export::{Format, Target};
 use record::rows::{FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent, SocketEvents};
 use record::{Columns, LookupId, Lookups, Table, Value};
 use sinks::JsonRows;
 use sinks::packets::{Pcap, PcapNg};
-
-/// Makes messages of rows.
-pub(crate) trait RowWriter<T: Table> {
-    /// True if it writes the planned cells.
-    fn wants_cells(&self) -> bool {
-        false
-    }
-
-    /// What a new file begins with.
-    fn file_header(&mut self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    /// The next message begins a batch, which may come to lie anywhere.
-    fn begin_batch(&mut self) {}
-
-    /// Appends the message of one row.
-    fn write(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>);
-}
-
-/// A table whose rows can be shipped.
-pub(crate) trait Shipped: Table {
-    /// What its own formats look up, whichever columns are asked for.
-    const LOOKUPS: &'static [LookupId] = &[];
-
-    /// When it happened, in ns since 1970.
-    fn time_ns(row: &Self::Row<'_>) -> u64;
-
-    /// What kind of row it is: the MSGID of its syslog message.
-    fn msgid(row: &Self::Row<'_>) -> &'static str;
-
-    /// The writer of its text for people; without one, syslog messages have their cells as `key=value`.
-    fn text_writer() -> Option<Box<dyn RowWriter<Self>>>
-    where
-        Self: Sized,
-    {
-        None
-    }
-
-    /// The writer of a format that this table has and others have not.
-    fn own_writer(format: Format) -> Option<Box<dyn RowWriter<Self>>>
-    where
-        Self: Sized,
-    {
-        let _ = format;
-        None
-    }
-}
 
 impl Shipped for SocketEvents {
     fn time_ns(row: &SocketEvent) -> u64 {

@@ -2,16 +2,18 @@
 
 mod formats;
 mod notes;
+mod row_writer;
 mod syslog;
 
-pub(crate) use formats::Shipped;
+pub(crate) use row_writer::Shipped;
 
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use engine::{Disposition, RowSink, RunError};
 use export::{Batch, MemoryStore, Output, OutputOptions, Target, open_transport};
-use formats::{RowWriter, writer};
+use formats::writer;
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
+use row_writer::RowWriter;
 use std::time::Duration;
 
 /// How long the end of a run waits for receivers to take what waits.

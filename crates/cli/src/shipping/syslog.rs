@@ -1,6 +1,6 @@
 //! Rows as syslog messages, framed as their wire wants it.
 
-use super::formats::{RowWriter, Shipped};
+use super::row_writer::{RowWriter, Shipped};
 use export::{Address, Format, Target};
 use record::{Columns, Lookups, Value};
 use sinks::face::conntrack::{Civil, Clock};
@@ -18,24 +18,24 @@ enum Framing {
 }
 
 /// One of the two forms.
-enum Form {
+enum SyslogForm {
     New(Box<Rfc5424>),
     Old(Box<Rfc3164<LocalClock>>),
 }
 
-impl Form {
+impl SyslogForm {
     #[inline]
     fn put(&mut self, message: &Message<'_>, out: &mut Vec<u8>) {
         match self {
-            Form::New(form) => form.put(message, out),
-            Form::Old(form) => form.put(message, out),
+            SyslogForm::New(form) => form.put(message, out),
+            SyslogForm::Old(form) => form.put(message, out),
         }
     }
 }
 
 /// Makes syslog messages of rows.
 struct SyslogWriter<T: Shipped> {
-    form: Form,
+    form: SyslogForm,
     framing: Framing,
     /// Messages so far: the number of the next one less one.
     written: u64,
@@ -55,8 +55,8 @@ pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn 
     let is_datagram = is_local || matches!(target.address, Address::Udp(_));
     Box::new(SyslogWriter {
         form: match is_old {
-            true => Form::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
-            false => Form::New(Box::new(Rfc5424::new(&origin, T::NAME, columns))),
+            true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
+            false => SyslogForm::New(Box::new(Rfc5424::new(&origin, T::NAME, columns))),
         },
         framing: match (is_datagram, is_old) {
             (true, _) => Framing::Datagram,

@@ -29,7 +29,7 @@ fn output(target: &str, bytes_max: usize, when_full: WhenFull) -> Output {
 fn counts(text: &str) -> BTreeMap<u64, u32> {
     let mut counts = BTreeMap::new();
     for line in text.lines().filter(|line| *line != "head") {
-        *counts.entry(line.parse().expect("a whole line")).or_insert(0) += 1;
+        *counts.entry(line.parse().unwrap_or_else(|_| panic!("a torn line: {line:?}"))).or_insert(0) += 1;
     }
     counts
 }

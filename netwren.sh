@@ -234,7 +234,7 @@ root_is_mounted() {
 
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps tcpdump=tcpdump \
-        python3=python3 strace=strace shellcheck=shellcheck
+        ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' python3=python3 strace=strace shellcheck=shellcheck
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

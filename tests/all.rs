@@ -22,6 +22,7 @@ mod nat_events;
 mod nat_sizes;
 mod nat_stateless;
 mod owners;
+mod packet_files;
 mod recordings;
 mod routes;
 mod run;

@@ -1,0 +1,136 @@
+//! `log --to pcap:FILE` and `pcapng:FILE`: what ulogd2 writes, and what tcpdump reads.
+
+use crate::going::Going;
+use crate::run::clean;
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// A namespace whose UDP to port 7009 and ping are logged to groups 5 and 6.
+fn logging(purpose: &str) -> Lab {
+    let lab = Lab::new(purpose);
+    lab.nft(
+        "table inet t { chain o { type filter hook output priority 0
+           udp dport 7009 log prefix \"out: \" group 5 log prefix \"out: \" group 6
+           meta l4proto { icmp, ipv6-icmp } log group 5 log group 6
+         }
+         chain i { type filter hook input priority 0
+           udp dport 7009 log prefix \"in: \" group 5 log prefix \"in: \" group 6
+         }
+         }",
+    );
+    lab
+}
+
+/// Ships the packets of group 6 until it is dropped or ended.
+fn shipping(lab: &Lab, targets: &[String], groups: usize) -> Going<String> {
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["log", "--group", "6", "--latency", "10ms", "--copy", "65535"]);
+    targets.iter().for_each(|target| _ = command.args(["--to", target]));
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let going = Going::spawn(command, |line| line);
+    testkit::wait_until("the groups are bound", || {
+        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == groups
+    });
+    going
+}
+
+/// Datagrams over both families, small and large.
+fn send(lab: &Lab) {
+    lab.inside(|| {
+        for (from, to) in [("127.0.0.1:0", "127.0.0.1:7009"), ("[::1]:0", "[::1]:7009")] {
+            let socket = UdpSocket::bind(from).unwrap();
+            for size in [0, 1, 7, 1400, 20_000] {
+                // A refusal that came back for the one before.
+                while socket.send_to(&vec![b'x'; size], to).is_err() {}
+            }
+        }
+    });
+}
+
+/// The packets of a pcap file without their times, sorted: two groups may get them in another order.
+fn packets(file: &Path) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let bytes = fs::read(file).unwrap_or_default();
+    let Some((header, mut rest)) = bytes.split_at_checked(24) else { return Default::default() };
+    let mut packets = Vec::new();
+    while let Some((head, behind)) = rest.split_at_checked(16) {
+        let captured = u32::from_le_bytes(head[8..12].try_into().unwrap()) as usize;
+        let Some((packet, behind)) = behind.split_at_checked(captured) else { break };
+        packets.push([&head[8..], packet].concat());
+        rest = behind;
+    }
+    packets.sort();
+    (header.to_vec(), packets)
+}
+
+fn ulogd(lab: &Lab) -> std::path::PathBuf {
+    let ulogd = testkit::tool::find("ulogd").unwrap();
+    let plugins = fs::read_dir("/usr/lib").unwrap().map(|dir| dir.unwrap().path().join("ulogd"));
+    let plugins = plugins.into_iter().find(|dir| dir.is_dir()).unwrap();
+    let plugin = |name: &str| format!("plugin=\"{}/ulogd_{name}.so\"\n", plugins.display());
+    let loaded: String = ["inppkt_NFLOG", "raw2packet_BASE", "output_PCAP"].map(plugin).concat();
+    let (config, file) = (lab.dir().join("ulogd.conf"), lab.dir().join("ulogd.pcap"));
+    let text = format!(
+        "[global]\nlogfile=\"{}\"\n{loaded}stack=log:NFLOG,base:BASE,pcap:PCAP\n[log]\ngroup=5\n[pcap]\nfile=\"{}\"\nsync=1\n",
+        lab.dir().join("ulogd.log").display(),
+        file.display()
+    );
+    fs::write(&config, text).unwrap();
+    assert!(
+        plugins.join("ulogd_output_PCAP.so").is_file(),
+        "ulogd2's output PCAP is a package of its own: ulogd2-pcap"
+    );
+    lab.spawn(ulogd.to_str().unwrap(), &["-c", config.to_str().unwrap()]);
+    file
+}
+
+#[test]
+fn root_pcap_is_what_ulogd2_writes() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("ulogd");
+    let lab = logging("pcapulogd");
+    let theirs = ulogd(&lab);
+    let ours = lab.dir().join("ours.pcap");
+    let going = shipping(&lab, &[format!("pcap:{}", ours.display())], 2);
+    send(&lab);
+    // Ten datagrams leave; five of each family come in, and each is refused, which ICMP says.
+    let mut of_both = Default::default();
+    testkit::wait_until("both have written as many", || {
+        of_both = (packets(&theirs), packets(&ours));
+        of_both.0.1.len() >= 30 && of_both.0.1.len() == of_both.1.1.len()
+    });
+    assert_eq!(of_both.0.0, of_both.1.0, "the file's header");
+    for (theirs, ours) in of_both.0.1.iter().zip(&of_both.1.1) {
+        let start = |record: &[u8]| format!("{:x?}", &record[..record.len().min(64)]);
+        assert_eq!((start(theirs), theirs == ours), (start(ours), true), "lengths and packet");
+    }
+    going.end().1.ok();
+}
+
+#[test]
+fn root_pcapng_is_read_by_tcpdump() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("tcpdump");
+    let lab = logging("pcapng");
+    let file = lab.dir().join("log.pcapng");
+    let file = file.to_str().unwrap();
+    // The second run goes on with the file of the first.
+    for _ in 0..2 {
+        let going = shipping(&lab, &[format!("pcapng:{file}")], 1);
+        send(&lab);
+        going.end().1.ok();
+    }
+    let read = |filter: &str| {
+        let out = Command::new("tcpdump").args(["-n", "-t", "-r", file, filter]).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().lines().count()
+    };
+    assert_eq!(read("udp and dst port 7009 and outbound"), 20);
+    assert_eq!(read("udp and dst port 7009 and inbound"), 20);
+    assert_eq!(read("udp and dst port 7009 and ip6 and greater 20000"), 4);
+}

@@ -71,7 +71,11 @@ impl NetNs {
         }
     }
 
-    /// The namespace with this inode, by a file or else by a process; ENOENT if neither is that namespace any more.
+    /// The namespace with this inode, by a file or else by a process; ENOENT if nothing leads there any more.
+    ///
+    /// Where a process was known and is elsewhere by now, another one may still be inside: who reads many namespaces
+    /// goes from one to the next, and a search may have met it on its way. So all processes are asked then (1.5 µs
+    /// each).
     pub fn open_known(inode: u64, path: Option<&Path>, pid: Option<u32>) -> Result<NetNs, SysError> {
         let mut failure = SysError::new("openat", format!("net:[{inode}]"), Errno::NOENT);
         let by_path = || path.map(NetNs::open_path);
@@ -85,7 +89,8 @@ impl NetNs {
                 Err(error) => failure = error,
             }
         }
-        Err(failure)
+        let another = if pid.is_some() { open_by_any_process(inode) } else { None };
+        another.ok_or(failure)
     }
 
     /// Inode number: what `ls -L -i` and `lsns` show, and what identifies a namespace while it lives.
@@ -167,6 +172,24 @@ pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
     found
 }
 
+/// The namespace by the first process that is found in it and still is there when its link is opened.
+fn open_by_any_process(inode: u64) -> Option<NetNs> {
+    let dir = fs::open_dir(Path::new("/proc")).ok()?;
+    let (mut entries, mut path, mut target) = (fs::Entries::new(), fs::CPath::new(), [0; 32]);
+    let wanted = format!("net:[{inode}]");
+    while let Ok(Some(entry)) = entries.next(&dir) {
+        let Some(pid) = entry.number() else { continue };
+        let link = fs::read_link_at(&dir, path.set(&[entry.bytes(), b"/ns/net"]), &mut target);
+        if !link.is_ok_and(|link| link == wanted.as_bytes()) {
+            continue;
+        }
+        if let Some(netns) = NetNs::open_pid(pid).ok().filter(|netns| netns.inode == inode) {
+            return Some(netns);
+        }
+    }
+    None
+}
+
 /// Puts the calling thread into a new, empty network namespace, for good. For tests. Needs CAP_SYS_ADMIN.
 pub fn unshare_net() -> Result<(), SysError> {
     // SAFETY: unshare takes a flag word only; it changes the namespace of this thread, no memory.
@@ -240,6 +263,27 @@ mod tests {
         for (path, pid) in [(None, None), (None, Some(pid)), (Some(own), Some(4_194_999))] {
             assert_eq!(NetNs::open_known(7, path, pid).unwrap_err().errno, Errno::NOENT);
         }
+    }
+
+    /// The process by which it was found only passed by.
+    #[test]
+    fn root_issue_10_by_another_process_than_the_one_that_was_known() {
+        if !root_or_skip("making a network namespace") {
+            return;
+        }
+        let inside = std::thread::spawn(|| {
+            unshare_net().unwrap();
+            (current_inode().unwrap(), std::process::Command::new("sleep").arg("60").spawn().unwrap())
+        });
+        let (inode, mut child) = inside.join().unwrap();
+        let found = NetNs::open_known(inode, None, Some(std::process::id())).map(|netns| netns.inode());
+        let unknown = NetNs::open_known(inode, None, None).map(|netns| netns.inode());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found.unwrap(), inode);
+        assert_eq!(unknown.unwrap_err().errno, Errno::NOENT, "nobody was ever seen in it");
+        let gone = NetNs::open_known(inode, None, Some(std::process::id())).map(|netns| netns.inode());
+        assert_eq!(gone.unwrap_err().errno, Errno::NOENT);
     }
 
     #[test]

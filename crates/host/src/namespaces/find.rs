@@ -40,7 +40,7 @@ pub(super) fn find(host: &Host, own: u64) -> Namespaces {
     let mut found = mounted(host);
     linked(&mut found);
     let processes = Processes::look(host);
-    found.extend(processes.first.iter().map(|(&inode, &pid)| by_process(inode, Some(pid))));
+    found.extend(processes.lowest.iter().map(|(&inode, lowest)| by_process(inode, Some(lowest.pid))));
     found.push(by_process(own, None));
     let init = processes.of_first.unwrap_or(INIT_INODE);
     if found.iter().any(|one| one.inode == init) {
@@ -145,12 +145,26 @@ fn linked(found: &mut Vec<FoundNetns>) {
 /// What the processes told.
 #[derive(Default)]
 struct Processes {
-    /// Namespace → lowest process.
-    first: HashMap<u64, u32, RandomState>,
+    /// The lowest process of each namespace.
+    lowest: HashMap<u64, Lowest, RandomState>,
     /// The namespace of process 1.
     of_first: Option<u64>,
     /// Namespaces of processes that may not be looked into and are nobody else's.
     hidden: u64,
+}
+
+/// The process of a namespace with the lowest number, and the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lowest {
+    pid: u32,
+    next: Option<u32>,
+}
+
+impl Lowest {
+    fn add(&mut self, pid: u32) {
+        let (low, high) = (pid.min(self.pid), pid.max(self.pid));
+        *self = Lowest { pid: low, next: Some(self.next.map_or(high, |next| next.min(high))) };
+    }
 }
 
 impl Processes {
@@ -169,6 +183,11 @@ impl Processes {
                 Err(_) => {}
             }
         }
+        processes.leave_out_visitors(|pid| {
+            let mut target = [0; 32];
+            let target = fs::read_link_at(&dir, path.set(&[pid.to_string().as_bytes(), b"/ns/net"]), &mut target);
+            target.ok().and_then(inode_in)
+        });
         if !unreadable.is_empty() {
             processes.compare(&dir, &unreadable);
         }
@@ -180,8 +199,20 @@ impl Processes {
         if pid == 1 {
             self.of_first = Some(inode);
         }
-        if self.first.len() < NAMESPACES_MAX {
-            self.first.entry(inode).and_modify(|lowest| *lowest = pid.min(*lowest)).or_insert(pid);
+        if self.lowest.len() < NAMESPACES_MAX {
+            let alone = Lowest { pid, next: None };
+            self.lowest.entry(inode).and_modify(|lowest| lowest.add(pid)).or_insert(alone);
+        }
+    }
+
+    /// Takes the second process of a namespace whose first has left meanwhile: who reads many namespaces, as we do, is
+    /// in each of them for a moment, and neither name nor way is to be had from them. One that is met twice is not
+    /// told from those who stay; whoever then does not find it asks all processes (`NetNs::open_known`).
+    fn leave_out_visitors(&mut self, mut namespace_of: impl FnMut(u32) -> Option<u64>) {
+        for (inode, lowest) in &mut self.lowest {
+            if let Some(next) = lowest.next.filter(|_| namespace_of(lowest.pid) != Some(*inode)) {
+                *lowest = Lowest { pid: next, next: None };
+            }
         }
     }
 
@@ -201,7 +232,7 @@ impl Processes {
             }
         };
         let known: HashMap<u64, u64, RandomState> =
-            self.first.iter().filter_map(|(&inode, &pid)| Some((set_of(pid)?, inode))).collect();
+            self.lowest.iter().filter_map(|(&inode, lowest)| Some((set_of(lowest.pid)?, inode))).collect();
         let mut strange: HashSet<u64, RandomState> = HashSet::default();
         for &pid in unreadable {
             match set_of(pid) {
@@ -213,5 +244,22 @@ impl Processes {
             }
         }
         self.hidden = strange.len() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_10_a_namespace_goes_by_a_process_that_stays() {
+        let mut processes = Processes::default();
+        for (pid, inode) in [(40, 7), (90, 7), (60, 7), (41, 8), (42, 9), (50, 9)] {
+            processes.add(pid, format!("net:[{inode}]").as_bytes());
+        }
+        // 40 has left 7 for 8, 41 has ended.
+        processes.leave_out_visitors(|pid| [(40, 8), (42, 9)].iter().find(|known| known.0 == pid).map(|known| known.1));
+        let pid_of = |inode| processes.lowest.get(&inode).map(|lowest| lowest.pid);
+        assert_eq!([7, 8, 9].map(pid_of), [Some(60), Some(41), Some(42)]);
     }
 }

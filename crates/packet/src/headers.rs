@@ -36,6 +36,7 @@ fn v4(packet: &[u8]) -> Option<PacketHeaders<'_>> {
         dont_fragment: parts & 0x4000 != 0,
         fragment: (offset != 0 || more).then_some(Fragment { offset, more }),
         transport: if is_first { transport(head[9], payload) } else { Transport::Other },
+        header: packet.get(..header_bytes).unwrap_or(packet),
         payload,
     })
 }
@@ -55,9 +56,11 @@ fn v6(packet: &[u8]) -> Option<PacketHeaders<'_>> {
         dont_fragment: false,
         fragment: None,
         transport: Transport::Other,
+        header: packet,
         payload: packet.get(HEAD..).unwrap_or_default(),
     };
     skip_extensions(&mut headers);
+    headers.header = packet.get(..packet.len() - headers.payload.len()).unwrap_or_default();
     if headers.fragment.is_none_or(|fragment| fragment.offset == 0) {
         headers.transport = transport(headers.proto, headers.payload);
     }
@@ -169,6 +172,7 @@ mod tests {
         assert_eq!((read.src, read.dst), (Addr::V4([203, 0, 113, 7]), Addr::V4([192, 0, 2, 1])));
         assert_eq!((read.proto, read.length, read.ttl, read.tos, read.id), (6, 60, 57, 0x10, 0x1234));
         assert_eq!((read.dont_fragment, read.fragment), (true, None));
+        assert_eq!((read.header, read.payload), SYN4.split_at(20));
         let tcp = TcpHeader { sport: 40_000, dport: 443, seq: 5, ack: 9, flags: 2, window: 64_240 };
         assert_eq!(read.transport, Transport::Tcp(tcp));
     }
@@ -208,6 +212,7 @@ mod tests {
         let read = read_headers(&packet).unwrap();
         assert_eq!((read.proto, read.tos, read.length), (17, 0xab, 72));
         assert_eq!(read.transport, Transport::Ports { sport: 5353, dport: 53 });
+        assert_eq!((read.header, read.payload), packet.split_at(64));
         let cut = v6(0, &payload[..10]);
         assert_eq!(read_headers(&cut).unwrap().proto, 43, "the header that is not whole");
     }

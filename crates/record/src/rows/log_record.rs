@@ -31,6 +31,13 @@ pub struct LogRecord<'b> {
     pub physout_ifindex: Option<u32>,
     /// EtherType (0x0800 IPv4); 0 where the kernel does not say.
     pub ether_type: u16,
+    /// Header of the link layer, destination first for Ethernet; empty for packets of this host, which have none yet,
+    /// and of interfaces without one.
+    pub hw_header: &'b [u8],
+    /// Link-layer address of the sender; empty where the kernel does not say.
+    pub hw_addr: &'b [u8],
+    /// `ARPHRD_…` of the interface: 1 Ethernet, 772 loopback.
+    pub hw_type: Option<u16>,
     /// Mark.
     pub mark: Option<u32>,
     /// User id of the sending socket, if the packet is of this host.

@@ -18,6 +18,7 @@ mod nat_event;
 mod nat_stats;
 mod nested;
 mod packet;
+mod packet_parts;
 mod proc_route;
 mod route;
 mod sctp;

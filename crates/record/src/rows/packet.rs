@@ -25,6 +25,9 @@ pub struct PacketHeaders<'p> {
     pub fragment: Option<Fragment>,
     /// The header behind; [`Transport::Other`] where none is known or it was not captured whole.
     pub transport: Transport,
+    /// The network header, with its options or extension headers. What tables rarely show is read from it and from
+    /// `payload` on demand (`packet_parts.rs`).
+    pub header: &'p [u8],
     /// What was captured behind the network header.
     pub payload: &'p [u8],
 }

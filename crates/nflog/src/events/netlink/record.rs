@@ -42,7 +42,7 @@ pub fn decode_record<'b>(
     Ok(row)
 }
 
-fn rarer(row: &mut LogRecord<'_>, attr: &Attr<'_>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
+fn rarer<'b>(row: &mut LogRecord<'b>, attr: &Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
     match attr.kind {
         nfula::MARK => row.mark = Some(attr.be32()?),
         nfula::UID => row.uid = Some(attr.be32()?),
@@ -57,11 +57,20 @@ fn rarer(row: &mut LogRecord<'_>, attr: &Attr<'_>, unknown_attrs: &mut u64) -> R
                 }
             }
         }
-        nfula::HWADDR | nfula::HWTYPE | nfula::HWHEADER | nfula::HWLEN | nfula::L2HDR => {}
+        nfula::HWHEADER => row.hw_header = attr.payload,
+        nfula::HWADDR => row.hw_addr = hardware_address(attr.payload),
+        nfula::HWTYPE => row.hw_type = Some(attr.be16()?),
+        nfula::HWLEN | nfula::L2HDR => {}
         nfula::SEQ_GLOBAL | nfula::CT | nfula::CT_INFO => {}
         _ => *unknown_attrs += 1,
     }
     Ok(())
+}
+
+/// struct nfulnl_msg_packet_hw: hw_addrlen be16, padding, eight bytes of which so many count.
+fn hardware_address(bytes: &[u8]) -> &[u8] {
+    let Some(([high, low, _, _], address)) = bytes.split_first_chunk() else { return &[] };
+    address.get(..usize::from(u16::from_be_bytes([*high, *low]))).unwrap_or_default()
 }
 
 /// struct nfulnl_msg_packet_timestamp: sec be64, usec be64.
@@ -102,6 +111,8 @@ mod tests {
             message.attr(nfula::IFINDEX_INDEV, &[0, 0, 0, 2]).attr(nfula::MARK, &[0, 0, 0, 7]);
             message.attr(nfula::TIMESTAMP, &[0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 3]);
             message.attr(nfula::UID, &[0, 0, 3, 232]).attr(nfula::SEQ, &[0, 0, 1, 0]).attr(nfula::PAYLOAD, &SYN);
+            message.attr(nfula::HWTYPE, &[0, 1]).attr(nfula::HWHEADER, &[7; 14]);
+            message.attr(nfula::HWADDR, &[0, 6, 0, 0, 2, 0, 0, 0, 0, 9, 0, 0]);
             message.nested(nfula::VLAN, |inside| _ = inside.attr(NFULA_VLAN_TCI, &[0xe0, 42]));
             message.attr(77, &[1]);
         });
@@ -110,6 +121,7 @@ mod tests {
         assert_eq!((row.group, row.family, row.hook_name(), row.prefix), (5, 2, "input", &b"fw-drop: "[..]));
         assert_eq!((row.time_ns, row.ether_type, row.in_ifindex), (9_000_003_000, 0x800, Some(2)));
         assert_eq!((row.mark, row.uid, row.seq, row.vlan), (Some(7), Some(1000), Some(256), Some(42)));
+        assert_eq!((row.hw_type, row.hw_header, row.hw_addr), (Some(1), &[7; 14][..], &[2, 0, 0, 0, 0, 9][..]));
         assert_eq!((unknown, row.payload.len()), (1, 40));
         let packet = row.packet.unwrap();
         assert_eq!((packet.src, packet.transport.ports()), (Addr::V4([203, 0, 113, 7]), Some((40_000, 443))));
@@ -121,6 +133,8 @@ mod tests {
         assert!(matches!(decode_record(&[2, 0, 0], 1, &mut unknown), Err(DecodeError::Short { .. })));
         let short = message(|message| _ = message.attr(nfula::SEQ, &[0, 1]));
         assert!(matches!(decode_record(&short, 1, &mut unknown), Err(DecodeError::Attr { attr: nfula::SEQ, .. })));
+        let long = message(|message| _ = message.attr(nfula::HWADDR, &[0, 9, 0, 0, 2, 0, 0, 0, 0, 9, 0, 0]));
+        assert_eq!(decode_record(&long, 1, &mut unknown).unwrap().hw_addr, [], "longer than its bytes");
         let cut = message(|message| _ = message.attr(nfula::PAYLOAD, &SYN[..24]));
         let row = decode_record(&cut, 1, &mut unknown).unwrap();
         assert_eq!((row.time_ns, row.packet.unwrap().transport), (1, Transport::Other));

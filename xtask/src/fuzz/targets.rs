@@ -39,6 +39,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("dns", packet::dns::fuzz_dns, &[], DNS),
     Target::new("packet_headers", packet::fuzz_headers, &[], PACKETS),
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
+    Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
@@ -251,6 +252,13 @@ fn recordings() -> Vec<Vec<u8>> {
     let recorded = std::fs::read(&path);
     _ = std::fs::remove_file(&path);
     recorded.into_iter().collect()
+}
+
+/// Bytes as a log record, in every format of ulogd2.
+fn ulogd_formats(data: &[u8]) {
+    if let Ok(row) = nflog::decode_record(data, 0, &mut 0) {
+        sinks::face::ulogd::fuzz_ulogd_formats(&row);
+    }
 }
 
 /// Bytes as a recording: opened, asked for what it may hold, closed.

@@ -52,8 +52,12 @@ impl Shipped for LogRecords {
         match format {
             Format::Pcap => Some(Box::new(Pcap::new())),
             Format::Pcapng => Some(Box::new(PcapNg::new())),
-            _ => None,
+            _ => super::ulogd::writer(format),
         }
+    }
+
+    fn text_writer() -> Option<Box<dyn RowWriter<LogRecords>>> {
+        Some(super::ulogd::text_writer())
     }
 }
 

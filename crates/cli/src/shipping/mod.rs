@@ -4,6 +4,7 @@ mod formats;
 mod notes;
 mod row_writer;
 mod syslog;
+mod ulogd;
 
 pub(crate) use row_writer::Shipped;
 

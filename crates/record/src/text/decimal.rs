@@ -27,17 +27,23 @@ pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
 /// beyond the line's end, nor a greater number.
 #[inline]
 pub fn place_number(line: &mut [u8], at: usize, n: u32) {
-    const BLANKS: u64 = 0x2020_2020_2020_2020;
-    let n = u64::from(n);
     let Some(place) = line.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<8>()) else { return };
-    if n >= EIGHT {
+    if n >= EIGHT_DIGITS {
         return;
     }
-    let digits = eight_digits(n);
+    *place = padded_digits(n).0.to_le_bytes();
+}
+
+/// The digits of a number below [`EIGHT_DIGITS`] and blanks behind them, the first digit in the lowest byte; and how
+/// many digits they are.
+#[inline]
+pub(super) fn padded_digits(n: u32) -> (u64, usize) {
+    const BLANKS: u64 = 0x2020_2020_2020_2020;
+    let digits = eight_digits(n.into());
     // Of 0 the last digit stays.
     let leading = (digits.trailing_zeros() / 8).min(7);
     let text = (digits | ASCII_ZEROS) >> (leading * 8);
-    *place = (text | BLANKS.checked_shl(64 - leading * 8).unwrap_or(0)).to_le_bytes();
+    (text | BLANKS.checked_shl(64 - leading * 8).unwrap_or(0), 8 - leading as usize)
 }
 
 /// Numbers of nine to twenty digits: a head of up to eight, then eight at a time.
@@ -62,6 +68,8 @@ fn put_eight(out: &mut impl Room, (digits, len): ([u8; 8], usize)) {
 }
 
 const EIGHT: u64 = 100_000_000;
+/// The first number with more than eight digits.
+pub(super) const EIGHT_DIGITS: u32 = 100_000_000;
 pub(super) const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Up to eight digits of a number that is not 0, without leading zeros, and how many they are.

@@ -41,6 +41,26 @@ pub fn put_x(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', b'x', DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]);
 }
 
+/// Appends text for logs of the old tools: `\xNN` for each byte of control characters, of characters that deceive and
+/// of what is not UTF-8, so that no text ends a line; everything else as it is, also a backslash.
+pub fn put_log_text(out: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+        return out.extend_from_slice(text);
+    }
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut bytes = [0; 4];
+            let bytes = c.encode_utf8(&mut bytes).as_bytes();
+            if c.is_control() || is_deceptive(c) {
+                bytes.iter().for_each(|&byte| put_x(out, byte));
+            } else {
+                out.extend_from_slice(bytes);
+            }
+        }
+        chunk.invalid().iter().for_each(|&byte| put_x(out, byte));
+    }
+}
+
 /// C1 controls, bidi controls, zero-width characters, line and paragraph separators, tags.
 fn is_deceptive(c: char) -> bool {
     matches!(c, '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
@@ -116,6 +136,9 @@ mod tests {
         let mut out = Vec::new();
         put_face(&mut out, b"a\x1b\n\"b\xff\xe2\x80\xae", false);
         assert_eq!(out, b"a??\"b??");
+        let mut out = Vec::new();
+        put_log_text(&mut out, b"a\\\x1b\n\"\xc3\xa9\xff\xe2\x80\xae");
+        assert_eq!(String::from_utf8(out).unwrap(), "a\\\\x1b\\x0a\"é\\xff\\xe2\\x80\\xae");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use super::Room;
 use super::TimestampWriter;
 use super::address::put_any;
-use super::decimal::{put_decimal, put_hex_digits};
+use super::decimal::{ASCII_ZEROS, EIGHT_DIGITS, eight_digits, hex_group, padded_digits, put_decimal, put_hex_digits};
 use crate::Addr;
 
 /// Bytes of a line that are kept here.
@@ -42,6 +42,8 @@ impl Default for Line {
 impl Line {
     /// Texts up to this length are pieces.
     pub const SHORT: usize = 32;
+    /// How many bytes [`Line::hex_pairs`] writes at once.
+    pub const HEX_PAIRS: usize = 20;
 
     /// An empty line.
     pub fn new() -> Line {
@@ -118,6 +120,76 @@ impl Line {
         put_hex_digits(self, n);
     }
 
+    /// `name`, a number in decimal and a blank by one look for room: `SPT=443 `. The name has at most 16 bytes and
+    /// should be known at compile time.
+    #[inline(always)]
+    pub fn item(&mut self, name: &[u8], n: u32) {
+        if n >= EIGHT_DIGITS || name.len() > 16 {
+            return self.long_item(name, n);
+        }
+        let (digits, len) = padded_digits(n);
+        self.room(|slot: &mut [u8; 32]| {
+            if let Some(place) = slot.get_mut(..name.len()) {
+                place.copy_from_slice(name);
+            }
+            if let Some(place) = slot.get_mut(name.len()..).and_then(|rest| rest.first_chunk_mut()) {
+                // The byte behind the eight digits is written apart.
+                *place = (u128::from(digits) | u128::from(b' ') << 64).to_le_bytes();
+            }
+            name.len() + len + 1
+        });
+    }
+
+    #[inline]
+    fn long_item(&mut self, name: &[u8], n: u32) {
+        self.short(name);
+        let n = u64::from(n);
+        if n >= u64::from(EIGHT_DIGITS) {
+            // One or two digits, then eight.
+            let (high, low) = (n / u64::from(EIGHT_DIGITS), n % u64::from(EIGHT_DIGITS));
+            self.decimal(high);
+            return self.store((u128::from(eight_digits(low) | ASCII_ZEROS) | u128::from(b' ') << 64).to_le_bytes(), 9);
+        }
+        self.decimal(n);
+        self.byte(b' ');
+    }
+
+    /// A piece of which `len` bytes count: one store of fixed width.
+    #[inline(always)]
+    pub fn chunk<const N: usize>(&mut self, chunk: &[u8; N], len: usize) {
+        self.room(|slot| {
+            *slot = *chunk;
+            len.min(N)
+        });
+    }
+
+    /// A number as four bytes of lower-case hexadecimal, leading zeros included: `0800`.
+    #[inline]
+    pub fn hex4(&mut self, n: u16) {
+        self.store(hex_group(n).0.to_le_bytes(), 4);
+    }
+
+    /// A byte as two digits of upper-case hexadecimal: `1E`.
+    #[inline]
+    pub fn upper_hex2(&mut self, byte: u8) {
+        let digit = |n: u8| if n < 10 { b'0' + n } else { b'A' - 10 + n };
+        self.store([digit(byte >> 4), digit(byte & 15)], 2);
+    }
+
+    /// A few bytes as pairs of lower-case hexadecimal with `:` between them: `02:00:00:00:00:01`. At most
+    /// [`Line::HEX_PAIRS`] of them have room.
+    #[inline]
+    pub fn hex_pairs(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().take(Self::HEX_PAIRS) {
+            let (digits, _) = hex_group((*byte).into());
+            // The digits are the upper half; a colon stands behind them.
+            self.store(((digits >> 16) | u32::from(b':') << 16).to_le_bytes(), 3);
+        }
+        if !bytes.is_empty() {
+            self.at = self.at.saturating_sub(1);
+        }
+    }
+
     /// A point in time, see [`TimestampWriter`].
     #[inline]
     pub fn timestamp(&mut self, ns: u64) {
@@ -171,6 +243,31 @@ mod tests {
                 let (here, there) = both(|l| l.addr(addr), |o| text::put_addr(o, addr));
                 prop_assert_eq!(here, there);
             }
+        }
+
+        #[test]
+        fn items(n: u32, small: u16, name in "[A-Z]{0,20}=") {
+            for n in [n, n % 1_000_000_000, u32::from(small), u32::from(small) % 12] {
+                let wanted = format!("{name}{n} ");
+                let (here, there) = both(|l| l.item(name.as_bytes(), n), |o| o.extend_from_slice(wanted.as_bytes()));
+                prop_assert_eq!(here, there);
+            }
+        }
+
+        #[test]
+        fn hexadecimal(n: u32, small: u16, byte: u8, bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
+            for n in [n, u32::from(small), u32::from(byte)] {
+                let (here, there) = both(|l| l.hex(n.into()), |o| text::put_hex(o, n.into()));
+                prop_assert_eq!(here, there);
+            }
+            let write = |text: String| move |out: &mut Vec<u8>| out.extend_from_slice(text.as_bytes());
+            let (here, there) = both(|l| l.hex4(small), write(format!("{small:04x}")));
+            prop_assert_eq!(here, there);
+            let (here, there) = both(|l| l.upper_hex2(byte), write(format!("{byte:02X}")));
+            prop_assert_eq!(here, there);
+            let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (here, there) = both(|l| l.hex_pairs(&bytes), write(pairs.join(":")));
+            prop_assert_eq!(here, there);
         }
 
         #[test]

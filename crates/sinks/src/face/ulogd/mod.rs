@@ -1,0 +1,35 @@
+//! The bytes of ulogd2 2.0.8: log records as its output plugins write them.
+//!
+//! One writer for each plugin; each appends one whole message for a typed row. They differ from the tool on purpose in
+//! what docs/ulogd.md lists; [`UlogdStyle::bug_compatible`] gives the old bytes. Start reading at [`Logemu`].
+
+mod clock;
+mod fuzz;
+mod gprint;
+mod json;
+mod keys;
+mod logemu;
+mod names;
+mod oprint;
+mod packet;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+pub use clock::{LocalTime, Zone};
+pub use fuzz::fuzz_ulogd_formats;
+pub use gprint::Gprint;
+pub use json::{Json, JsonOptions};
+pub use keys::Stages;
+pub use logemu::Logemu;
+pub use oprint::Oprint;
+pub use xml::{XML_END, XML_HEAD, Xml};
+
+/// What all writers take.
+#[derive(Clone, Copy)]
+pub struct UlogdStyle {
+    /// Local time, in which all of them write.
+    pub zone: Zone,
+    /// The old bytes also where they are wrong.
+    pub bug_compatible: bool,
+}

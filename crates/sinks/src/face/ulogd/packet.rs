@@ -1,0 +1,126 @@
+//! What of a record the tool decodes.
+
+use record::Addr;
+use record::rows::{LogRecord, PacketHeaders, Transport, ip_proto};
+
+pub(super) const NFPROTO_ARP: u8 = 3;
+pub(super) const NFPROTO_NETDEV: u8 = 5;
+pub(super) const ETH_P_IP: u16 = 0x0800;
+pub(super) const ETH_P_ARP: u16 = 0x0806;
+pub(super) const ETH_P_IPV6: u16 = 0x86dd;
+pub(super) const ARPHRD_ETHER: u16 = 1;
+const NFPROTO_IPV4: u8 = 2;
+const NFPROTO_IPV6: u8 = 10;
+const ESP: u8 = 50;
+const AH: u8 = 51;
+
+/// The headers of the record's packet, if it is an IP packet. In chains of bridge, netdev and inet the EtherType tells;
+/// those of netdev and arp are not decoded by the tool.
+#[inline]
+pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option<&'r PacketHeaders<'b>> {
+    let packet = row.packet.as_ref()?;
+    match row.family {
+        NFPROTO_IPV4 | NFPROTO_IPV6 => {}
+        NFPROTO_ARP | NFPROTO_NETDEV if bug_compatible => return None,
+        _ if matches!(row.ether_type, ETH_P_IP | ETH_P_IPV6) => {}
+        _ => return None,
+    }
+    // The tool wants a byte behind the header of IPv4.
+    let whole = !(bug_compatible && packet.payload.is_empty() && matches!(packet.src, Addr::V4(_)));
+    whole.then_some(packet)
+}
+
+/// An ARP packet for IPv4 over Ethernet (RFC 826).
+#[derive(Clone, Copy)]
+pub(super) struct Arp {
+    pub(super) operation: u16,
+    pub(super) sender_hw: [u8; 6],
+    pub(super) sender: [u8; 4],
+    pub(super) target: [u8; 4],
+}
+
+/// The record's packet as ARP, if it is that. Packets that the kernel sends may begin with their Ethernet header.
+pub(super) fn arp(row: &LogRecord<'_>, bug_compatible: bool) -> Option<Arp> {
+    const ETHERNET: usize = 14;
+    if row.ether_type != ETH_P_ARP || bug_compatible && matches!(row.family, NFPROTO_ARP | NFPROTO_NETDEV) {
+        return None;
+    }
+    read_arp(row.payload).or_else(|| read_arp(row.payload.get(ETHERNET..)?))
+}
+
+fn read_arp(bytes: &[u8]) -> Option<Arp> {
+    let packet = bytes.first_chunk::<28>()?;
+    let ([0, 1, 8, 0, 6, 4, high, low], addresses) = packet.split_first_chunk()? else { return None };
+    let (sender_hw, rest) = addresses.split_first_chunk()?;
+    let (sender, rest) = rest.split_first_chunk()?;
+    let target = rest.last_chunk()?;
+    Some(Arp { operation: u16::from_be_bytes([*high, *low]), sender_hw: *sender_hw, sender: *sender, target: *target })
+}
+
+/// The header behind that of IP, as far as the tool has words for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layer4 {
+    Tcp,
+    Udp,
+    Icmp,
+    Icmp6,
+    Sctp,
+    Esp,
+    Ah,
+    /// No words: its number.
+    Other,
+}
+
+/// How much of it can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Captured {
+    /// All that the tool reads.
+    Whole,
+    /// Less.
+    Short,
+    /// The packet is a later fragment, whose payload has no header.
+    LaterFragment,
+}
+
+/// Which header follows and how much of it can be read. Where old bytes are asked for, later fragments of IPv4 are
+/// taken for packets, and SCTP over IPv6 and later fragments of IPv6 for short ones.
+#[inline]
+pub(super) fn layer4(ip: &PacketHeaders<'_>, bug_compatible: bool) -> (Layer4, Captured) {
+    let v4 = matches!(ip.src, Addr::V4(_));
+    let (layer, needs) = match ip.proto {
+        ip_proto::TCP => (Layer4::Tcp, 20),
+        ip_proto::UDP => (Layer4::Udp, 8),
+        ip_proto::ICMP if v4 => (Layer4::Icmp, 8),
+        ip_proto::ICMPV6 if !v4 => (Layer4::Icmp6, 8),
+        ip_proto::SCTP => (Layer4::Sctp, 12),
+        ESP => (Layer4::Esp, 8),
+        AH => (Layer4::Ah, 12),
+        _ => (Layer4::Other, 0),
+    };
+    let later = ip.fragment.is_some_and(|fragment| fragment.offset != 0);
+    let captured = if ip.payload.len() < needs { Captured::Short } else { Captured::Whole };
+    let captured = match (bug_compatible, later) {
+        (false, true) => Captured::LaterFragment,
+        (true, true) if !v4 => Captured::Short,
+        (true, _) if layer == Layer4::Sctp && !v4 || matches!(layer, Layer4::Esp | Layer4::Ah) => Captured::Short,
+        _ => captured,
+    };
+    (layer, captured)
+}
+
+/// Source and destination port of a whole header.
+#[inline]
+pub(super) fn ports(ip: &PacketHeaders<'_>) -> (u16, u16) {
+    if let Transport::Tcp(tcp) = &ip.transport {
+        return (tcp.sport, tcp.dport);
+    }
+    let Some([s0, s1, d0, d1]) = ip.payload.first_chunk() else { return (0, 0) };
+    (u16::from_be_bytes([*s0, *s1]), u16::from_be_bytes([*d0, *d1]))
+}
+
+/// Bytes of the header behind that of IP as a number; 0 where they are not there.
+#[inline]
+pub(super) fn word(ip: &PacketHeaders<'_>, at: usize) -> u32 {
+    let bytes = ip.payload.get(at..).and_then(|rest| rest.first_chunk());
+    u32::from_be_bytes(bytes.copied().unwrap_or_default())
+}

@@ -64,6 +64,30 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get "${quiet[@]}" install -y --no-install-recommends "$@" >&2
 }
 
+# unpack_packages PACKAGE=COMMAND …: for servers that only tests start. Packages whose COMMAND is missing are unpacked
+# below target/ with the libraries that are missing, and not installed: no service begins, and servers that exclude one
+# another lie side by side.
+unpack_packages() {
+    local tools=$TARGET_DIR/tools missing=() pair
+    export PATH=$PATH:$tools/usr/sbin
+    for pair in "$@"; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "${pair#*=}" >/dev/null || missing+=("${pair%%=*}")
+    done
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    command -v apt-get >/dev/null || die "please install (Debian's names): ${missing[*]}"
+    say "unpacking into $tools: ${missing[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 update
+    mkdir -p "$tools/packages"
+    local package
+    apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
+        "${missing[@]}" | grep '^[a-z0-9]' | while read -r package; do
+        # One of two alternatives may not exist; what is lacking at last, its command's test says.
+        dpkg -s "$package" >/dev/null 2>&1 || (cd "$tools/packages" && apt-get -qq download "$package" 2>/dev/null) || true
+    done
+    for package in "$tools"/packages/*.deb; do dpkg-deb -x "$package" "$tools"; done
+    rm -r "$tools/packages"
+}
+
 # at_least HAVE WANT: dotted numbers.
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1) == "$2" ]]; }
 
@@ -235,6 +259,7 @@ root_is_mounted() {
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps tcpdump=tcpdump \
         ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' python3=python3 strace=strace shellcheck=shellcheck
+    unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

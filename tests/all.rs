@@ -29,5 +29,6 @@ mod run;
 mod script;
 mod security;
 mod syscalls;
+mod syslog_receivers;
 mod trust;
 mod watch;

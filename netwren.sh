@@ -81,8 +81,10 @@ unpack_packages() {
     local package
     apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
         "${missing[@]}" | grep '^[a-z0-9]' | while read -r package; do
-        # One of two alternatives may not exist; what is lacking at last, its command's test says.
-        dpkg -s "$package" >/dev/null 2>&1 || (cd "$tools/packages" && apt-get -qq download "$package" 2>/dev/null) || true
+        # A package that was removed may have left its configuration, whose state is rc.
+        [[ $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null) == ii* ]] && continue
+        # One of two alternatives may not exist; the tests of a server say what they lack.
+        (cd "$tools/packages" && apt-get -qq download "$package" 2>/dev/null) || true
     done
     for package in "$tools"/packages/*.deb; do dpkg-deb -x "$package" "$tools"; done
     rm -r "$tools/packages"

@@ -74,7 +74,8 @@ fn ulogd(lab: &Lab) -> std::path::PathBuf {
     let loaded: String = ["inppkt_NFLOG", "raw2packet_BASE", "output_PCAP"].map(plugin).concat();
     let (config, file) = (lab.dir().join("ulogd.conf"), lab.dir().join("ulogd.pcap"));
     let text = format!(
-        "[global]\nlogfile=\"{}\"\n{loaded}stack=log:NFLOG,base:BASE,pcap:PCAP\n[log]\ngroup=5\n[pcap]\nfile=\"{}\"\nsync=1\n",
+        "[global]\nlogfile=\"{}\"\n{loaded}stack=log:NFLOG,base:BASE,pcap:PCAP\n\
+         [log]\ngroup=5\n[pcap]\nfile=\"{}\"\nsync=1\n",
         lab.dir().join("ulogd.log").display(),
         file.display()
     );

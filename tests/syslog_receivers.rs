@@ -1,4 +1,4 @@
-//! `log --to syslog…`: the real rsyslog and syslog-ng read every field of every record.
+//! `log --to syslog…`: the real rsyslog and syslog-ng read every field of every record, and the text of old messages.
 
 use crate::going::Going;
 use crate::run::clean;
@@ -82,12 +82,22 @@ fn expected(row: &Value) -> BTreeMap<String, String> {
     params
 }
 
-/// Ships what is logged to a file of JSON and to `wires`; returns the number of the process and the rows.
-fn ship(lab: &Lab, wires: &[String]) -> (u32, Vec<Value>) {
-    let file = lab.dir().join("rows.json");
+/// What was shipped, as files have it.
+struct Shipped {
+    /// Number of the process.
+    pid: u32,
+    /// `--to json`
+    rows: Vec<Value>,
+    /// `--to logemu`: time, host and text.
+    texts: Vec<String>,
+}
+
+/// Ships what is logged to files and to `wires`.
+fn ship(lab: &Lab, wires: &[String]) -> Shipped {
+    let (file, text_file) = (lab.dir().join("rows.json"), lab.dir().join("rows.log"));
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["log", "--group", "5", "--latency", "10ms", "--columns", "all"]);
-    command.args(["--to", &format!("json:{}", file.display())]);
+    command.args(["--to", &format!("json:{}", file.display()), "--to", &format!("logemu:{}", text_file.display())]);
     wires.iter().for_each(|wire| _ = command.args(["--to", wire]));
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going: Going<String> = Going::spawn(command, |line| line);
@@ -104,7 +114,8 @@ fn ship(lab: &Lab, wires: &[String]) -> (u32, Vec<Value>) {
     testkit::wait_until("all records are in the file", || lines(&file).len() >= DATAGRAMS);
     let pid = going.child.id();
     going.end().1.ok();
-    (pid, lines(&file).iter().map(|line| serde_json::from_str(line).unwrap()).collect())
+    let rows = lines(&file).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    Shipped { pid, rows, texts: lines(&text_file) }
 }
 
 /// Whole lines of a file that may not be there yet.
@@ -115,10 +126,9 @@ fn lines(file: &Path) -> Vec<String> {
 
 /// Compares what a receiver has written with the rows, field by field.
 #[track_caller]
-fn check(file: &Path, pid: u32, rows: &[Value]) {
-    testkit::wait_until(&format!("{} has all messages", file.display()), || lines(file).len() >= rows.len());
-    let lines = lines(file);
-    assert_eq!(lines.len(), rows.len());
+fn check(file: &Path, shipped: &Shipped) {
+    let (rows, pid) = (&shipped.rows, shipped.pid);
+    let lines = all_lines(file, rows.len());
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     for (n, (line, row)) in lines.iter().zip(rows).enumerate() {
         let received = received(line);
@@ -128,15 +138,43 @@ fn check(file: &Path, pid: u32, rows: &[Value]) {
         assert_eq!(received.header, header, "{line}");
         assert_eq!(received.params, expected(row), "{line}");
         assert_eq!(received.sequence_id, (n + 1).to_string());
-        assert!(!received.text.is_empty());
+        let text = shipped.texts[n].split_once(&format!(" {} ", host.trim_end())).unwrap().1;
+        assert_eq!(received.text, text.trim());
     }
 }
 
-fn targets(socket: &Path) -> [String; 3] {
+/// Compares old messages as a receiver has written them, `PRI|TIME|HOST|PROGRAM[PROCESS]|TEXT`, with lines of LOGEMU.
+#[track_caller]
+fn check_old(file: &Path, shipped: &Shipped) {
+    let lines = all_lines(file, shipped.texts.len());
+    let program = format!("netwren[{}]", shipped.pid);
+    for (line, text) in lines.iter().zip(&shipped.texts) {
+        let parts: Vec<&str> = line.splitn(5, '|').collect();
+        assert_eq!((parts[0], parts[3].trim_end_matches(':')), ("29", &*program), "{line}");
+        let (time, host) = (parts[1].trim_end_matches(".000000"), parts[2]);
+        let text = text.strip_prefix(&format!("{time} {host} ")).unwrap_or_else(|| panic!("{line}: {text}"));
+        // Some receivers take away the blanks that a text begins or ends with.
+        assert_eq!(parts[4].trim(), text.trim());
+    }
+}
+
+/// The lines of a receiver's file, once there are so many; there must not be more.
+#[track_caller]
+fn all_lines(file: &Path, count: usize) -> Vec<String> {
+    testkit::wait_until(&format!("{} has all messages", file.display()), || lines(file).len() >= count);
+    let lines = lines(file);
+    assert_eq!(lines.len(), count);
+    lines
+}
+
+/// The inputs of a receiver, and what sends to them.
+const INPUTS: [&str; 3] = ["tcp", "udp", "unix"];
+
+fn targets(format: &str, socket: &Path) -> [String; 3] {
     [
-        format!("syslog+tcp://127.0.0.1:{PORT}"),
-        format!("syslog+udp://[::1]:{PORT}"),
-        format!("syslog+unix:{}", socket.display()),
+        format!("{format}+tcp://127.0.0.1:{PORT}"),
+        format!("{format}+udp://[::1]:{PORT}"),
+        format!("{format}+unix:{}", socket.display()),
     ]
 }
 
@@ -176,7 +214,7 @@ fn library_path(usr: &Path) -> Vec<String> {
 
 /// Starts a receiver inside, which ends with the lab.
 fn start(lab: &Lab, program: &Path, usr: &Path, words: &[&str]) {
-    let paths = library_path(usr);
+    let paths = [library_path(usr), vec!["TZ=UTC".to_owned()]].concat();
     let words: Vec<&str> =
         paths.iter().map(String::as_str).chain([program.to_str().unwrap()]).chain(words.to_vec()).collect();
     lab.spawn("env", &words);
@@ -192,26 +230,21 @@ fn rsyslog_input(lab: &Lab, name: &str, options: &str) -> String {
     )
 }
 
-#[test]
-fn root_rsyslog_reads_every_field() {
-    testkit::require_root!();
-    testkit::require_tool!("nft");
-    testkit::require_tool!("rsyslogd");
-    let lab = logging("rsyslog");
+/// Starts rsyslog, which writes its inputs to files by `template`; returns its socket.
+fn start_rsyslog(lab: &Lab, unix_options: &str, template: &str) -> PathBuf {
     let socket = lab.dir().join("log.sock");
-    let unix = format!(
-        "imuxsock\" socket=\"{}\" useSpecialParser=\"off\" parseHostname=\"on\" ignoreTimestamp=\"off\"",
-        socket.display()
-    );
     let config = [
         &format!("global(workDirectory=\"{}\" net.enableDNS=\"off\")\n", lab.dir().display()),
         "module(load=\"imtcp\")\nmodule(load=\"imudp\")\nmodule(load=\"mmpstrucdata\")\n\
-         module(load=\"imuxsock\" SysSock.Use=\"off\")\n\
-         template(name=\"fields\" type=\"string\" string=\"%pri%|%timereported:::date-rfc3339%|%hostname%|%app-name%|\
-         %procid%|%msgid%|%$!rfc5424-sd%|%msg%\\n\")\n",
-        &rsyslog_input(&lab, "tcp", &format!("imtcp\" port=\"{PORT}\"")),
-        &rsyslog_input(&lab, "udp", &format!("imudp\" port=\"{PORT}\"")),
-        &rsyslog_input(&lab, "unix", &unix),
+         module(load=\"imuxsock\" SysSock.Use=\"off\")\n",
+        &format!("template(name=\"fields\" type=\"string\" string=\"{template}\\n\")\n"),
+        &rsyslog_input(lab, "tcp", &format!("imtcp\" port=\"{PORT}\"")),
+        &rsyslog_input(lab, "udp", &format!("imudp\" port=\"{PORT}\"")),
+        &rsyslog_input(
+            lab,
+            "unix",
+            &format!("imuxsock\" socket=\"{}\" ignoreTimestamp=\"off\" {unix_options}", socket.display()),
+        ),
     ];
     let file = lab.dir().join("rsyslog.conf");
     fs::write(&file, config.concat()).unwrap();
@@ -219,19 +252,61 @@ fn root_rsyslog_reads_every_field() {
     let modules = lib_dirs(&usr, "rsyslog");
     let pid_file = lab.dir().join("pid").display().to_string();
     let modules = modules.first().unwrap().to_str().unwrap();
-    start(&lab, &program, &usr, &["-n", "-f", file.to_str().unwrap(), "-i", &pid_file, "-M", modules]);
-    wait_until_open(&lab, &socket);
-    let (pid, rows) = ship(&lab, &targets(&socket));
-    ["tcp", "udp", "unix"].iter().for_each(|name| check(&lab.dir().join(name), pid, &rows));
+    start(lab, &program, &usr, &["-n", "-f", file.to_str().unwrap(), "-i", &pid_file, "-M", modules]);
+    wait_until_open(lab, &socket);
+    socket
 }
 
-/// One source of syslog-ng, and the file of what comes by it.
-fn syslog_ng_source(lab: &Lab, name: &str, driver: &str) -> String {
-    format!(
-        "log {{ source {{ {driver}; }}; destination {{ file(\"{}\" template(\"$PRI|$ISODATE|$HOST|$PROGRAM|$PID|$MSGID|\
-         $(format-json --scope sdata)|$MSG\\n\")); }}; }};\n",
-        lab.dir().join(name).display()
-    )
+#[test]
+fn root_rsyslog_reads_every_field() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("rsyslogd");
+    let lab = logging("rsyslog");
+    let template = "%pri%|%timereported:::date-rfc3339%|%hostname%|%app-name%|%procid%|%msgid%|%$!rfc5424-sd%|%msg%";
+    let socket = start_rsyslog(&lab, "useSpecialParser=\"off\" parseHostname=\"on\"", template);
+    let shipped = ship(&lab, &targets("syslog", &socket));
+    INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
+}
+
+#[test]
+fn root_rsyslog_reads_old_messages() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("rsyslogd");
+    let lab = logging("rsyslogold");
+    let template = "%pri%|%timereported:::date-rfc3164%|%hostname%|%syslogtag%|%msg%";
+    let socket = start_rsyslog(&lab, "", template);
+    let shipped = ship(&lab, &targets("syslog-rfc3164", &socket));
+    INPUTS.iter().for_each(|name| check_old(&lab.dir().join(name), &shipped));
+}
+
+const SYSLOG_NG_OPTIONS: &str =
+    "options { keep-hostname(yes); use-dns(no); dns-cache(no); frac-digits(6); time-zone(UTC); };\n";
+
+/// Starts syslog-ng, which writes these sources to files by `template`; returns its socket.
+fn start_syslog_ng(lab: &Lab, sources: [&str; 3], template: &str) -> PathBuf {
+    let (program, usr) = usr("syslog-ng");
+    let version = Command::new("env").args(library_path(&usr)).arg(&program).arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    let version = version.lines().find_map(|line| line.strip_prefix("Config version: ")).unwrap();
+    let mut config = format!("@version: {version}\n{SYSLOG_NG_OPTIONS}");
+    for (name, source) in INPUTS.iter().zip(sources) {
+        let file = lab.dir().join(name).display().to_string();
+        config += &format!(
+            "log {{ source {{ {source}; }}; destination {{ file(\"{file}\" template(\"{template}\\n\")); }}; }};\n"
+        );
+    }
+    let file = lab.dir().join("syslog-ng.conf");
+    fs::write(&file, config.replace("DIR", &lab.dir().display().to_string())).unwrap();
+    let own = ["persist", "pid", "control"].map(|name| lab.dir().join(name).display().to_string());
+    let modules = lib_dirs(&usr, "syslog-ng").into_iter().flat_map(|dir| fs::read_dir(dir).unwrap());
+    let modules = modules.map(|dir| dir.unwrap().path()).find(|dir| dir.join("libsyslogformat.so").exists()).unwrap();
+    let words = ["-F", "-f", file.to_str().unwrap(), "-R", &own[0], "-p", &own[1], "-c", &own[2], "--no-caps"];
+    start(lab, &program, &usr, &[&words[..], &["--module-path", modules.to_str().unwrap()]].concat());
+    let socket = lab.dir().join("log.sock");
+    wait_until_open(lab, &socket);
+    socket
 }
 
 #[test]
@@ -240,29 +315,29 @@ fn root_syslog_ng_reads_every_field() {
     testkit::require_tool!("nft");
     testkit::require_tool!("syslog-ng");
     let lab = logging("syslogng");
-    let (program, usr) = usr("syslog-ng");
-    let paths = library_path(&usr);
-    let version = Command::new("env").args(&paths).arg(&program).arg("--version").output().unwrap();
-    let version = String::from_utf8(version.stdout).unwrap();
-    let version = version.lines().find_map(|line| line.strip_prefix("Config version: ")).unwrap().to_owned();
-    let socket = lab.dir().join("log.sock");
-    let unix = format!("unix-dgram(\"{}\" flags(syslog-protocol))", socket.display());
-    let config = [
-        format!(
-            "@version: {version}\noptions {{ keep-hostname(yes); use-dns(no); dns-cache(no); frac-digits(6); time-zone(UTC); }};\n"
-        ),
-        syslog_ng_source(&lab, "tcp", &format!("syslog(transport(tcp) ip-protocol(4) port({PORT}))")),
-        syslog_ng_source(&lab, "udp", &format!("syslog(transport(udp) ip-protocol(6) port({PORT}))")),
-        syslog_ng_source(&lab, "unix", &unix),
+    let sources = [
+        "syslog(transport(tcp) ip-protocol(4) port(5514))",
+        "syslog(transport(udp) ip-protocol(6) port(5514))",
+        "unix-dgram(\"DIR/log.sock\" flags(syslog-protocol))",
     ];
-    let file = lab.dir().join("syslog-ng.conf");
-    fs::write(&file, config.concat()).unwrap();
-    let own = ["persist", "pid", "control"].map(|name| lab.dir().join(name).display().to_string());
-    let modules = lib_dirs(&usr, "syslog-ng").into_iter().flat_map(|dir| fs::read_dir(dir).unwrap());
-    let modules = modules.map(|dir| dir.unwrap().path()).find(|dir| dir.join("libsyslogformat.so").exists()).unwrap();
-    let words = ["-F", "-f", file.to_str().unwrap(), "-R", &own[0], "-p", &own[1], "-c", &own[2], "--no-caps"];
-    start(&lab, &program, &usr, &[&words[..], &["--module-path", modules.to_str().unwrap()]].concat());
-    wait_until_open(&lab, &socket);
-    let (pid, rows) = ship(&lab, &targets(&socket));
-    ["tcp", "udp", "unix"].iter().for_each(|name| check(&lab.dir().join(name), pid, &rows));
+    let template = "$PRI|$ISODATE|$HOST|$PROGRAM|$PID|$MSGID|$(format-json --scope sdata)|$MSG";
+    let socket = start_syslog_ng(&lab, sources, template);
+    let shipped = ship(&lab, &targets("syslog", &socket));
+    INPUTS.iter().for_each(|name| check(&lab.dir().join(name), &shipped));
+}
+
+#[test]
+fn root_syslog_ng_reads_old_messages() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("syslog-ng");
+    let lab = logging("syslogngold");
+    let sources = [
+        "network(transport(tcp) ip-protocol(4) port(5514))",
+        "network(transport(udp) ip-protocol(6) port(5514))",
+        "unix-dgram(\"DIR/log.sock\" flags(no-hostname))",
+    ];
+    let socket = start_syslog_ng(&lab, sources, "$PRI|$DATE|$HOST|$PROGRAM[$PID]|$MSG");
+    let shipped = ship(&lab, &targets("syslog-rfc3164", &socket));
+    INPUTS.iter().for_each(|name| check_old(&lab.dir().join(name), &shipped));
 }

@@ -45,6 +45,7 @@ impl Rfc5424 {
         let id = name(if is_log { "nflog" } else { table }, WORD_MAX - ENTERPRISE.len());
         let in_header = |column: &Column| &*column.name == "time";
         let param = |column| param_name(column, is_log).filter(|_| !in_header(column));
+        let key = |column| param_name(column, false).filter(|_| !in_header(column));
         Rfc5424 {
             before_time: format!("<{}>1 ", origin.priority.number()).into_bytes(),
             behind_time: [
@@ -55,7 +56,7 @@ impl Rfc5424 {
             .concat(),
             element: [b" [", &id[..], ENTERPRISE].concat(),
             params: Pairs::new(Style::Params, columns, param),
-            text: Pairs::new(Style::Text, columns, param),
+            text: Pairs::new(Style::Text, columns, key),
             times: TimestampWriter::new(),
             line: Line::new(),
         }

@@ -9,6 +9,7 @@ mod contestants;
 mod equal;
 pub(crate) mod generator;
 pub(crate) mod live;
+mod log;
 pub(crate) mod machine;
 mod nat;
 mod nat_events;
@@ -29,7 +30,8 @@ use tasks::Task;
 use testkit::netns::Lab;
 
 /// What can be asked for by name.
-pub(crate) const NAMES: [&str; 8] = ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events"];
+pub(crate) const NAMES: [&str; 9] =
+    ["start", "sockets", "flows", "owners", "namespaces", "live", "nat", "nat-events", "log"];
 
 /// What to run.
 pub(crate) struct Options {
@@ -76,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let binary = binary()?;
     let binaries = Binaries { ours: binary.clone(), before: options.against.clone() };
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
-        if options.against.is_some() && matches!(*name, "live" | "nat-events") {
+        if options.against.is_some() && matches!(*name, "live" | "nat-events" | "log") {
             println!("bench {name}: --against is for whole runs and for refreshes");
             continue;
         }
@@ -86,6 +88,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         if *name == "nat-events" {
             nat_events::run(options, &binary)?;
+            continue;
+        }
+        if *name == "log" {
+            log::run(options, &binary)?;
             continue;
         }
         if *name == "nat" {

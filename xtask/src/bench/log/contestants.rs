@@ -1,0 +1,233 @@
+//! Who ships records: netwren, ulogd2 alone and before rsyslog, tcpdump.
+
+use super::packets::GROUP;
+use anyhow::{Context, Result, ensure};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use testkit::netns::Lab;
+
+/// How records are looked for in what was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Text,
+    Packets,
+}
+
+/// One thing to be done with records, by netwren and by the chain that is usual.
+pub(super) struct Task {
+    pub(super) label: &'static str,
+    /// The target of `--to`; `FILE` and `ADDR` are put in.
+    pub(super) to: &'static str,
+    pub(super) peer_label: &'static str,
+    pub(super) peer: Peer,
+    pub(super) content: Content,
+    /// The peer's CPU over ours is to be at least this.
+    pub(super) at_least: f64,
+}
+
+pub(super) enum Peer {
+    /// The stack behind BASE, and the section of its output; `FILE`, `HOST` and `PORT` are put in.
+    Ulogd { stack: &'static str, section: &'static str },
+    /// The output SYSLOG, and rsyslog that sends on by TCP, octet-counted.
+    UlogdRsyslog,
+    /// `tcpdump -i nflog:N -w`.
+    Tcpdump,
+}
+
+pub(super) const TASKS: &[Task] = &[
+    Task {
+        label: "LOGEMU file",
+        to: "logemu:FILE",
+        peer_label: "ulogd2 LOGEMU, sync=1",
+        peer: Peer::Ulogd {
+            stack: "ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,emu1:LOGEMU",
+            section: "[emu1]\nfile=\"FILE\"\nsync=1\n",
+        },
+        content: Content::Text,
+        at_least: 14.0,
+    },
+    Task {
+        label: "JSON file",
+        to: "json:FILE",
+        peer_label: "ulogd2 JSON, sync=1",
+        peer: Peer::Ulogd {
+            stack: "ifi1:IFINDEX,ip2str1:IP2STR,mac2str1:HWHDR,json1:JSON",
+            section: "[json1]\nfile=\"FILE\"\nsync=1\n",
+        },
+        content: Content::Text,
+        at_least: 28.0,
+    },
+    Task {
+        label: "JSON, TCP",
+        to: "json+tcp://ADDR",
+        peer_label: "ulogd2 JSON, mode=tcp",
+        peer: Peer::Ulogd {
+            stack: "ifi1:IFINDEX,ip2str1:IP2STR,mac2str1:HWHDR,json1:JSON",
+            section: "[json1]\nmode=\"tcp\"\nhost=\"HOST\"\nport=\"PORT\"\n",
+        },
+        content: Content::Text,
+        at_least: 35.0,
+    },
+    Task {
+        label: "pcap file",
+        to: "pcap:FILE",
+        peer_label: "ulogd2 PCAP",
+        peer: Peer::Ulogd { stack: "pcap1:PCAP", section: "[pcap1]\nfile=\"FILE\"\n" },
+        content: Content::Packets,
+        at_least: 7.0,
+    },
+    Task {
+        label: "pcap file",
+        to: "pcap:FILE",
+        peer_label: "tcpdump -w",
+        peer: Peer::Tcpdump,
+        content: Content::Packets,
+        at_least: 5.0,
+    },
+    Task {
+        label: "RFC 5424, TCP",
+        to: "syslog+tcp://ADDR",
+        peer_label: "ulogd2 SYSLOG, rsyslog",
+        peer: Peer::UlogdRsyslog,
+        content: Content::Text,
+        at_least: 40.0,
+    },
+];
+
+/// Where a contestant writes.
+pub(super) struct Place<'p> {
+    pub(super) lab: &'p Lab,
+    pub(super) dir: &'p Path,
+    pub(super) addr: SocketAddr,
+}
+
+impl Place<'_> {
+    pub(super) fn file(&self) -> PathBuf {
+        self.dir.join("out")
+    }
+
+    fn put_in(&self, text: &str) -> String {
+        let file = self.file().display().to_string();
+        let (host, port) = (self.addr.ip().to_string(), self.addr.port().to_string());
+        text.replace("FILE", &file)
+            .replace("ADDR", &self.addr.to_string())
+            .replace("HOST", &host)
+            .replace("PORT", &port)
+    }
+}
+
+/// A chain of processes at work; ends with its owner.
+pub(super) struct Chain {
+    pub(super) children: Vec<Child>,
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Netwren with this latency.
+pub(super) fn ours(binary: &Path, task: &Task, latency: &str, place: &Place<'_>) -> Result<Chain> {
+    let mut command = place.lab.command(binary);
+    command.args(["log", "--group", &GROUP.to_string(), "--buffer", "64MiB", "--latency", latency]);
+    command.args(["--to", &place.put_in(task.to)]);
+    started(vec![command], place)
+}
+
+/// The peer, with buffers as large as ours; `None` if it is not installed.
+pub(super) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
+    let commands = match task.peer {
+        Peer::Tcpdump if !testkit::tool::have("tcpdump") => return Ok(None),
+        Peer::Tcpdump => {
+            let mut command = place.lab.command("tcpdump");
+            command.args(["-i", &format!("nflog:{GROUP}"), "-B", "65536", "-Z", "root", "-w"]).arg(place.file());
+            vec![command]
+        }
+        Peer::Ulogd { stack, section } => match ulogd(stack, &place.put_in(section), place)? {
+            Some(command) => vec![command],
+            None => return Ok(None),
+        },
+        Peer::UlogdRsyslog => match rsyslog(place)? {
+            Some(commands) => commands,
+            None => return Ok(None),
+        },
+    };
+    started(commands, place).map(Some)
+}
+
+fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain> {
+    let mut chain = Chain { children: Vec::new() };
+    for mut command in commands {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        chain.children.push(command.spawn().context(program)?);
+    }
+    place.lab.wait_until("the group is bound", || place.lab.inside(is_bound));
+    Ok(chain)
+}
+
+fn is_bound() -> bool {
+    let list = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_log").unwrap_or_default();
+    list.lines().any(|line| line.split_whitespace().next() == Some(&GROUP.to_string()))
+}
+
+/// ulogd2 with the stack behind NFLOG and BASE.
+fn ulogd(stack: &str, section: &str, place: &Place<'_>) -> Result<Option<Command>> {
+    let Some(plugins) = plugins() else { return Ok(None) };
+    let mut conf = format!("[global]\nlogfile=\"{}\"\nloglevel=5\n", place.dir.join("ulogd.log").display());
+    let names = ["NFLOG", "BASE"].into_iter().chain(stack.split(',').filter_map(|word| word.split(':').nth(1)));
+    for name in names {
+        let kinds = ["inppkt", "raw2packet", "filter", "output"];
+        let file = kinds.iter().map(|kind| plugins.join(format!("ulogd_{kind}_{name}.so"))).find(|path| path.is_file());
+        let Some(file) = file else { return Ok(None) };
+        conf += &format!("plugin=\"{}\"\n", file.display());
+    }
+    conf += &format!("stack=log1:NFLOG,base1:BASE,{stack}\n[log1]\ngroup={GROUP}\n");
+    conf += "netlink_socket_buffer_size=67108864\nnetlink_socket_buffer_maxsize=67108864\nnetlink_qthreshold=1000\n";
+    let path = place.dir.join("ulogd.conf");
+    std::fs::write(&path, conf + section)?;
+    let mut command = place.lab.command("ulogd");
+    command.arg("-c").arg(path);
+    Ok(Some(command))
+}
+
+fn plugins() -> Option<PathBuf> {
+    let machine = std::env::consts::ARCH;
+    let folders = [format!("/usr/lib/{machine}-linux-gnu/ulogd"), "/usr/lib/ulogd".to_owned()];
+    folders.into_iter().map(PathBuf::from).find(|folder| folder.is_dir())
+}
+
+/// Both in a mount namespace with a /dev of its own, since ulogd2 writes to /dev/log.
+fn rsyslog(place: &Place<'_>) -> Result<Option<Vec<Command>>> {
+    let Some(ulogd) =
+        ulogd("ifi1:IFINDEX,ip2str1:IP2STR,print1:PRINTPKT,sys1:SYSLOG", "[sys1]\nfacility=LOG_LOCAL2\n", place)?
+    else {
+        return Ok(None);
+    };
+    if !testkit::tool::have("rsyslogd") {
+        return Ok(None);
+    }
+    ensure!(ulogd.get_args().count() == 2, "ulogd has its configuration only");
+    let conf = place.put_in(
+        "module(load=\"imuxsock\" SysSock.RateLimit.Interval=\"0\" SysSock.Name=\"/dev/log\")\n\
+         action(type=\"omfwd\" target=\"HOST\" port=\"PORT\" protocol=\"tcp\" TCP_Framing=\"octet-counted\"\n\
+         template=\"RSYSLOG_SyslogProtocol23Format\" queue.type=\"LinkedList\" queue.size=\"1000000\")\n",
+    );
+    std::fs::write(place.dir.join("rsyslog.conf"), conf)?;
+    let dir = place.dir.display();
+    let script = format!(
+        "mkdir -p {dir}/dev && mount -t tmpfs dev {dir}/dev && for node in null zero random urandom; do \
+         touch {dir}/dev/$node && mount --bind /dev/$node {dir}/dev/$node || exit 1; done; mount --bind {dir}/dev /dev; \
+         rsyslogd -n -f {dir}/rsyslog.conf -i {dir}/rsyslog.pid & \
+         for wait in 1 2 3 4 5 6 7 8 9 10; do [ -S /dev/log ] && break; sleep 0.3; done; \
+         exec ulogd -c {dir}/ulogd.conf"
+    );
+    let mut command = place.lab.command("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
+    Ok(Some(vec![command]))
+}

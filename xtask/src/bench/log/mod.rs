@@ -1,0 +1,226 @@
+//! `bench log`: what it costs to ship log records, beside the chains that are usual, and whether all of them arrive.
+//!
+//! A sender makes packets, each with a number of its own, that a rule logs and drops. Contestants take turns on the same
+//! burst. CPU is that of every process of the chain, from before the first packet until the receiver or the file has
+//! been still for a while; the receiver's own is not in it. Each packet is looked for in what was written.
+
+mod contestants;
+mod packets;
+mod receiver;
+
+use super::live::on_cpu_ns;
+use super::report::Spread;
+use super::{Options, machine, report};
+use anyhow::{Context, Result};
+use contestants::{Chain, Content, Place, TASKS, Task};
+use packets::Found;
+use receiver::Receiver;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Packets of a burst.
+const BURST: u32 = 400_000;
+/// Packets of a steady minute's part, and how many a second.
+const STEADY: (u32, u32) = (18_000, 6_000);
+/// When nothing more was written for so long, it was all: ulogd2 gathers for a second.
+const SILENCE: Duration = Duration::from_millis(1_500);
+
+/// What a contestant did in one round.
+struct Shipped {
+    /// CPU of the chain.
+    cpu_ns: u64,
+    packets: u64,
+    records: u64,
+    /// How long sending took.
+    took: Duration,
+}
+
+impl Shipped {
+    fn ns_per_record(&self) -> f64 {
+        self.cpu_ns as f64 / self.packets.max(1) as f64
+    }
+}
+
+/// Runs all tasks and writes the files.
+pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
+    let runs = options.runs.unwrap_or(3);
+    let (mut lines, mut all) = (String::new(), Vec::new());
+    for task in TASKS {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 1..=runs {
+            println!("bench: {} and {}, round {round}", task.label, task.peer_label);
+            let Some(peer) = one(task, BURST, None, |place| contestants::peer(task, place))? else { break };
+            theirs.push(peer);
+            ours.extend(one(task, BURST, None, |place| contestants::ours(binary, task, "50ms", place).map(Some))?);
+        }
+        if theirs.is_empty() {
+            println!("bench: {} is not installed: {} is not measured", task.peer_label, task.label);
+            continue;
+        }
+        lines.push_str(&line(task, &ours, &theirs));
+        all.push(outcome(task, &ours, &theirs));
+    }
+    let (steady, value) = steady(binary, runs)?;
+    all.push(value);
+    let about = machine::describe(binary)?;
+    let head = format!(
+        "# bench log, {}\n\nBursts of {BURST} packets as fast as one sender makes them, {runs} rounds in turn; medians \
+         (min–max). CPU of every process of the chain, by the record that arrived; both have 64 MiB of buffer.\n\n\
+         | task | instead of | ns/record | theirs | ratio | at least | arrived | theirs |\n|---|---|--:|--:|--:|--:|--:|--:|\n",
+        about["date"].as_str().unwrap_or_default(),
+    );
+    let file = json!({"name": "log", "about": about, "outcomes": all});
+    report::save("log", &file, &(head + &lines + &steady), !options.quick)
+}
+
+/// One contestant ships one burst; `None` if it is not here.
+fn one(
+    task: &Task,
+    count: u32,
+    rate: Option<u32>,
+    start: impl Fn(&Place<'_>) -> Result<Option<Chain>>,
+) -> Result<Option<Shipped>> {
+    let lab = packets::logging("benchlog");
+    let dir = Folder::in_memory()?;
+    let receiver = Receiver::start(&lab)?;
+    let place = Place { lab: &lab, dir: &dir.0, addr: receiver.addr };
+    let Some(chain) = start(&place)? else { return Ok(None) };
+    // Connections are made, files opened.
+    settle(&place, &receiver, Duration::from_millis(300));
+    let before = cpu_ns(&chain)?;
+    let took = lab.inside(|| packets::send(count, rate))?;
+    settle(&place, &receiver, SILENCE);
+    let cpu_ns = cpu_ns(&chain)? - before;
+    // What lies in a buffer of a program that writes files is written at its end.
+    drop(ended(chain));
+    let written = std::fs::read(place.file()).unwrap_or_default();
+    let received = receiver.into_bytes();
+    let bytes = if written.is_empty() { received } else { written };
+    let found = match task.content {
+        Content::Text => Found::none(count).in_text(&bytes),
+        Content::Packets => Found::none(count).in_packets(&bytes),
+    };
+    Ok(Some(Shipped { cpu_ns, packets: found.packets(), records: found.records, took }))
+}
+
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn in_memory() -> Result<Folder> {
+        let path = PathBuf::from(format!("/dev/shm/netwren-bench-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The chain after its programs were asked to end.
+fn ended(mut chain: Chain) -> Chain {
+    for child in &mut chain.children {
+        let _ = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        let _ = child.wait();
+    }
+    chain
+}
+
+/// Waits until nothing more was written for so long.
+fn settle(place: &Place<'_>, receiver: &Receiver, silence: Duration) {
+    let size = || receiver.count() + std::fs::metadata(place.file()).map_or(0, |facts| facts.len());
+    let mut last = (size(), Instant::now());
+    while last.1.elapsed() < silence {
+        std::thread::sleep(Duration::from_millis(10));
+        if size() != last.0 {
+            last = (size(), Instant::now());
+        }
+    }
+}
+
+/// CPU of the processes and of those that they have started.
+fn cpu_ns(chain: &Chain) -> Result<u64> {
+    let mut all = 0;
+    for child in &chain.children {
+        all += on_cpu_ns(child.id())?;
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+        for pid in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+            all += on_cpu_ns(pid)?;
+        }
+    }
+    Ok(all)
+}
+
+fn spread(rounds: &[Shipped], of: impl Fn(&Shipped) -> f64) -> Spread {
+    Spread::of(rounds.iter().map(of).collect())
+}
+
+/// The peer's CPU over ours, round by round.
+fn ratio(ours: &[Shipped], theirs: &[Shipped]) -> Spread {
+    Spread::of(ours.iter().zip(theirs).map(|(our, their)| their.ns_per_record() / our.ns_per_record()).collect())
+}
+
+fn line(task: &Task, ours: &[Shipped], theirs: &[Shipped]) -> String {
+    let cost = |rounds| {
+        let cost = spread(rounds, Shipped::ns_per_record);
+        format!("{:.0} ({:.0}–{:.0})", cost.median, cost.min, cost.max)
+    };
+    let arrived = |rounds| {
+        let packets = spread(rounds, |shipped| shipped.packets as f64);
+        let records = spread(rounds, |shipped| (shipped.records - shipped.packets) as f64);
+        let twice = if records.max > 0.0 { format!(", {:.0} twice", records.max) } else { String::new() };
+        format!("{:.2} %{twice}", packets.min * 100.0 / f64::from(BURST))
+    };
+    let ratio = ratio(ours, theirs);
+    let reached = if ratio.median >= task.at_least { "reached" } else { "**missed**" };
+    format!(
+        "| {} | {} | {} | {} | {:.1}x ({:.1}–{:.1}) | {:.0}x: {reached} | {} | {} |\n",
+        task.label,
+        task.peer_label,
+        cost(ours),
+        cost(theirs),
+        ratio.median,
+        ratio.min,
+        ratio.max,
+        task.at_least,
+        arrived(ours),
+        arrived(theirs)
+    )
+}
+
+fn outcome(task: &Task, ours: &[Shipped], theirs: &[Shipped]) -> Value {
+    let of = |rounds: &[Shipped]| {
+        json!({
+            "ns_per_record": spread(rounds, Shipped::ns_per_record).json(),
+            "packets": spread(rounds, |shipped| shipped.packets as f64).json(),
+            "sent_per_s": spread(rounds, |shipped| f64::from(BURST) / shipped.took.as_secs_f64()).json(),
+        })
+    };
+    json!({
+        "task": task.label, "peer": task.peer_label, "sent": BURST, "ours": of(ours), "theirs": of(theirs),
+        "ratio": ratio(ours, theirs).json(), "at_least": task.at_least,
+    })
+}
+
+/// RFC 5424 by TCP at a rate that many hosts have: part of a core.
+fn steady(binary: &Path, runs: u32) -> Result<(String, Value)> {
+    let task = TASKS.iter().find(|task| task.to.starts_with("syslog")).context("a task of syslog")?;
+    let mut parts = Vec::new();
+    for _ in 0..runs {
+        let (count, rate) = STEADY;
+        let shipped = one(task, count, Some(rate), |place| contestants::ours(binary, task, "50ms", place).map(Some))?;
+        parts.extend(shipped.map(|shipped| shipped.cpu_ns as f64 * 100.0 / shipped.took.as_nanos() as f64));
+    }
+    let part = Spread::of(parts);
+    let reached = if part.median <= 0.4 { "reached" } else { "**missed**" };
+    let text = format!(
+        "\nRFC 5424 by TCP at {} packets a second, records at most 50 ms old: {:.2} % of a core ({:.2}–{:.2}; at most \
+         0.4 %: {reached}).\n",
+        STEADY.1, part.median, part.min, part.max
+    );
+    Ok((text, json!({"task": "RFC 5424, TCP, steady", "rate": STEADY.1, "percent_of_core": part.json()})))
+}

@@ -28,6 +28,7 @@ mod routes;
 mod run;
 mod script;
 mod security;
+mod shipping;
 mod syscalls;
 mod syslog_receivers;
 mod trust;

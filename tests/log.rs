@@ -9,7 +9,7 @@ use sys::sandbox::{Limit, confine};
 use testkit::netns::Lab;
 
 /// A namespace whose UDP to 7009 is logged to group 5 and to 7010 to group 6, both counted, and dropped.
-fn logging(purpose: &str) -> Lab {
+pub(crate) fn logging(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     lab.nft(
         "table inet t { chain o { type filter hook output priority 0
@@ -21,7 +21,7 @@ fn logging(purpose: &str) -> Lab {
     lab
 }
 
-fn command(lab: &Lab, args: &[&str]) -> Command {
+pub(crate) fn command(lab: &Lab, args: &[&str]) -> Command {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).arg("log").args(args);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
@@ -33,7 +33,7 @@ fn log(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
 }
 
 /// Sends `count` packets that a rule drops: the kernel says so to the sender, and nobody minds.
-fn send(lab: &Lab, to: SocketAddr, count: usize) {
+pub(crate) fn send(lab: &Lab, to: SocketAddr, count: usize) {
     lab.inside(|| {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => (Ipv4Addr::LOCALHOST, 0).into(),
@@ -46,7 +46,7 @@ fn send(lab: &Lab, to: SocketAddr, count: usize) {
     });
 }
 
-fn to_five() -> SocketAddr {
+pub(crate) fn to_five() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 7009).into()
 }
 
@@ -55,7 +55,7 @@ fn to_six() -> SocketAddr {
 }
 
 /// What a rule has counted, by its port.
-fn counted(lab: &Lab, port: &str) -> usize {
+pub(crate) fn counted(lab: &Lab, port: &str) -> usize {
     let rules = lab.output("nft", &["list", "ruleset"]);
     let rule = rules.lines().find(|line| line.contains(port)).unwrap();
     rule.split_once("packets ").unwrap().1.split(' ').next().unwrap().parse().unwrap()

@@ -69,8 +69,10 @@ impl Transport for File {
         let bytes = batch.bytes().get(at..).unwrap_or_default();
         match file.write(bytes) {
             Ok(written) if written == bytes.len() => Ok(Taken { bytes: written, refused: 0 }),
-            Ok(0) => Err(io::ErrorKind::StorageFull.into()),
-            Ok(written) => Ok(self.cut_back(batch, at, written)),
+            Ok(written) => match self.cut_back(batch, at, written) {
+                taken if taken.bytes > 0 => Ok(taken),
+                _ => Err(named("cannot write to", &self.path.to_string_lossy(), &io::ErrorKind::StorageFull.into())),
+            },
             Err(error) if is_later(&error) => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 Ok(Taken::default())

@@ -19,7 +19,7 @@ const UNREAD_MAX: u64 = 4 << 20;
 pub(super) struct Tcp {
     receiver: String,
     stream: Option<TcpStream>,
-    /// The largest receive window that was announced: so much may lie unread at the receiver.
+    /// The largest receive window that was announced.
     window: u64,
 }
 
@@ -51,7 +51,7 @@ impl Transport for Tcp {
         let stream = self.stream()?;
         let taken = write_some(stream, batch, at)?;
         let window = peer_window(stream.as_fd()).map_or(0, u64::from);
-        self.window = self.window.max(window).min(UNREAD_MAX);
+        self.window = self.window.max(window);
         Ok(taken)
     }
 
@@ -59,14 +59,16 @@ impl Transport for Tcp {
         unacknowledged(self.stream()?.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))
     }
 
+    /// A window is announced for the free part of a buffer that is up to twice as large as at first while it fills: the
+    /// kernel learns how much of its memory is data (scaling_ratio in net/ipv4/tcp_input.c).
     fn unread_max(&mut self) -> u64 {
-        self.window
+        (2 * self.window).min(UNREAD_MAX)
     }
 
     /// A receiver that closes its socket with data unread resets the connection; one that has read everything ends it
     /// in order (RFC 1122, section 4.2.2.13), and writing then is EPIPE.
     fn unread_after(&mut self, error: &io::Error) -> u64 {
-        if error.kind() == ErrorKind::BrokenPipe { 0 } else { self.window }
+        if error.kind() == ErrorKind::BrokenPipe { 0 } else { self.unread_max() }
     }
 
     fn check(&mut self) -> io::Result<()> {

@@ -1,0 +1,290 @@
+//! `--to`: whatever happens to a receiver, every record is delivered or counted.
+
+use crate::going::Going;
+use crate::log::{command, counted, logging, send, to_five};
+use crate::run::Ran;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+use testkit::netns::Lab;
+
+/// `log --group 5` that ships, once it is bound.
+fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
+    bound(lab, command(lab, &[&["--group", "5", "--latency", "10ms", "--stats"], args].concat()))
+}
+
+fn bound(lab: &Lab, command: Command) -> Going<String> {
+    let going = Going::spawn(command, |line| line);
+    testkit::wait_until("the group is bound", || !lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).is_empty());
+    going
+}
+
+/// How often each number of a record is in lines of `{"seq":N}`.
+fn counts(text: &str) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("torn: {line:?}"));
+        *counts.entry(row["seq"].as_u64().unwrap()).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn whole(count: usize) -> BTreeMap<u64, u32> {
+    (0..count as u64).map(|number| (number, 1)).collect()
+}
+
+/// The ledger of the only output, which is the last line of standard output.
+fn ledger(lines: &[String]) -> serde_json::Value {
+    let line: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    line["outputs"][0].clone()
+}
+
+/// Ends it; all was delivered.
+fn delivered(going: Going<String>, count: usize) -> (serde_json::Value, Ran) {
+    let (lines, ran) = going.end();
+    let ledger = ledger(&lines);
+    assert_eq!((&ledger["seen"], &ledger["delivered"]), (&count.into(), &count.into()), "{ledger} {}", ran.stderr);
+    assert_eq!((ran.code, &ledger["lost_in_kernel"]), (0, &0.into()), "{}", ran.stderr);
+    (ledger, ran)
+}
+
+fn listen(lab: &Lab, at: &str) -> (TcpListener, SocketAddr) {
+    let listener = lab.inside(|| TcpListener::bind(at)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    (listener, addr)
+}
+
+fn read_all(mut stream: TcpStream) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn root_a_receiver_that_is_away_gets_everything_later() {
+    const PACKETS: usize = 5_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipaway");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    drop(listener);
+    let going = shipping(&lab, &["--columns", "seq", "--to", &format!("json+tcp://{addr}")]);
+    send(&lab, to_five(), PACKETS / 2);
+    let (listener, _) = listen(&lab, &addr.to_string());
+    let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
+    send(&lab, to_five(), PACKETS / 2);
+    delivered(going, PACKETS);
+    assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
+}
+
+/// Takes some lines from each of some connections and goes away with the rest unread, then takes all.
+fn dying(listener: TcpListener, deaths: usize) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        for _ in 0..deaths {
+            let mut reader = BufReader::with_capacity(64, listener.accept().unwrap().0);
+            for _ in 0..500 {
+                reader.read_line(&mut text).unwrap();
+            }
+            // What it has read counts as received, but for the line that it has not read to its end.
+            let rest = String::from_utf8_lossy(reader.buffer()).into_owned();
+            text.push_str(rest.rsplit_once('\n').map_or("", |(lines, _)| lines));
+            text.push('\n');
+        }
+        text + &read_all(listener.accept().unwrap().0)
+    })
+}
+
+#[test]
+fn root_a_receiver_that_is_killed_misses_nothing() {
+    const PACKETS: usize = 30_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipkilled");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let reader = dying(listener, 3);
+    let going = shipping(&lab, &["--columns", "seq", "--to", &format!("json+tcp://{addr}")]);
+    send(&lab, to_five(), PACKETS);
+    let (ledger, _) = delivered(going, PACKETS);
+    let text = reader.join().unwrap();
+    let lines: String = text.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
+    let counts = counts(&lines);
+    assert_eq!(counts.len(), PACKETS, "{ledger}");
+    assert!(ledger["resent"].as_u64() > Some(0), "{ledger}");
+}
+
+/// What finds no room is dropped and counted to the record, and the exit code says so.
+#[test]
+fn root_a_receiver_that_never_reads_is_said_and_counted() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipdeaf");
+    let (_listener, addr) = listen(&lab, "127.0.0.1:0");
+    // Rows as wide as they get fill the queue soon.
+    let args = ["--columns", "all", "--queue-max", "4MiB", "--to", &format!("json+tcp://{addr}")];
+    let going = shipping(&lab, &args);
+    testkit::wait_until("more is sent than anybody takes", || {
+        send(&lab, to_five(), 2_000);
+        counted(&lab, "7009") >= 40_000
+    });
+    let sent = counted(&lab, "7009");
+    let (lines, ran) = going.end();
+    let ledger = ledger(&lines);
+    let count = |name: &str| ledger[name].as_u64().unwrap();
+    let dropped: u64 = ledger["dropped"].as_object().unwrap().values().filter_map(|count| count.as_u64()).sum();
+    assert_eq!(count("seen") + count("lost_in_kernel"), sent as u64, "{ledger}");
+    assert_eq!(count("seen"), count("delivered") + dropped, "{ledger}");
+    assert_eq!(count("in_spool"), 0, "{ledger}");
+    ran.says(3, &["not delivered when the run ended"]);
+}
+
+/// With a latency of ten seconds the kernel holds all of them when the signal comes.
+#[test]
+fn root_what_was_logged_before_sigterm_arrives() {
+    const PACKETS: usize = 50_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipterm");
+    let (listener, addr) = listen(&lab, "127.0.0.1:0");
+    let reader = std::thread::spawn(move || read_all(listener.accept().unwrap().0));
+    let to = format!("json+tcp://{addr}");
+    let args = ["--group", "5", "--latency", "10s", "--buffer", "64MiB", "--stats", "--columns", "seq", "--to", &to];
+    let mut going = bound(&lab, command(&lab, &args));
+    send(&lab, to_five(), PACKETS);
+    going.signal("-TERM");
+    assert_eq!(going.child.wait().unwrap().code(), Some(0));
+    assert_eq!(counts(&reader.join().unwrap()), whole(PACKETS));
+}
+
+/// In a folder of its own that has room for so many bytes; `/proc/PID/root` shows it to others.
+fn in_small_folder(mut program: Command, folder: &Path, bytes: usize) -> Command {
+    let mut command = Command::new("unshare");
+    let script = format!("mount -t tmpfs -o size={bytes} small {} && exec \"$@\"", folder.display());
+    command.args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh"]);
+    command.arg(program.get_program()).args(program.get_args());
+    // The network namespace is entered before this begins.
+    std::mem::swap(&mut command, &mut program);
+    program
+}
+
+#[test]
+fn root_a_full_disk_tears_no_line_and_loses_nothing() {
+    const PACKETS: usize = 20_000;
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipfull");
+    let folder = lab.dir().join("small");
+    std::fs::create_dir(&folder).unwrap();
+    let to = format!("json:{}/out", folder.display());
+    let args = ["log", "--group", "5", "--latency", "10ms", "--stats", "--columns", "seq", "--to", &to];
+    let mut program = Command::new(testkit::program::netwren());
+    crate::run::clean(&mut program).args(args);
+    let small = in_small_folder(program, &folder, 400_000);
+    let mut through = lab.command("sh");
+    through.args(["-c", "exec \"$@\"", "sh"]).arg(small.get_program()).args(small.get_args());
+    let going = bound(&lab, through);
+    let inside = PathBuf::from(format!("/proc/{}/root{}", going.child.id(), folder.display()));
+    let filler = inside.join("filler");
+    std::fs::write(&filler, vec![b'x'; 300_000]).unwrap();
+    send(&lab, to_five(), PACKETS);
+    let out = inside.join("out");
+    testkit::wait_until("the disk is full", || {
+        std::fs::write(inside.join("more"), [b'x'; 4096]).is_err() && std::fs::metadata(&out).is_ok()
+    });
+    // A line that does not fit is taken back at once.
+    let mut text = String::new();
+    testkit::wait_until("lines are whole", || {
+        text = std::fs::read_to_string(&out).unwrap();
+        text.ends_with('\n')
+    });
+    assert!(counts(&text).len() < PACKETS, "the disk was too large for this test");
+    let _ = std::fs::remove_file(&filler);
+    testkit::wait_until("all is written", || {
+        std::fs::read_to_string(&out).is_ok_and(|text| text.lines().count() == PACKETS)
+    });
+    assert_eq!(counts(&std::fs::read_to_string(&out).unwrap()), whole(PACKETS));
+    let (ledger, _) = delivered(going, PACKETS);
+    assert!(ledger["failures"].as_u64() > Some(0), "{ledger}");
+}
+
+#[test]
+fn root_a_file_that_is_moved_away_is_begun_anew() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipmoved");
+    let (path, moved) = (lab.dir().join("out"), lab.dir().join("out.1"));
+    let going = shipping(&lab, &["--columns", "seq", "--to", &format!("json:{}", path.display())]);
+    let lines = |path: &Path| std::fs::read_to_string(path).map_or(0, |text| text.lines().count());
+    send(&lab, to_five(), 10);
+    testkit::wait_until("it is written", || lines(&path) == 10);
+    std::fs::rename(&path, &moved).unwrap();
+    testkit::wait_until("a new file is there", || {
+        send(&lab, to_five(), 1);
+        lines(&path) > 0
+    });
+    let sent = counted(&lab, "7009");
+    delivered(going, sent);
+    let both = std::fs::read_to_string(&moved).unwrap() + &std::fs::read_to_string(&path).unwrap();
+    assert_eq!(counts(&both), whole(sent));
+}
+
+/// Several at once, each in its own format, and other streams by the same means.
+#[test]
+fn root_streams_go_to_several_receivers() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("shipmany");
+    let path = |name: &str| lab.dir().join(name);
+    let targets = ["json", "logemu", "xml", "gprint", "oprint", "json-v0", "json-v1", "pcap", "pcapng"];
+    let to: Vec<String> = targets.iter().map(|word| format!("{word}:{}", path(word).display())).collect();
+    let args: Vec<&str> = to.iter().flat_map(|to| ["--to", to]).collect();
+    let going = shipping(&lab, &args);
+    send(&lab, to_five(), 3);
+    let (_, ran) = going.end();
+    ran.ok();
+    let lines = |name: &str, word: &str| std::fs::read_to_string(path(name)).unwrap().matches(word).count();
+    for (name, word) in [
+        ("json", "\"dport\":7009"),
+        ("logemu", " DPT=7009 "),
+        ("xml", "</log>"),
+        ("gprint", "udp.dport=7009"),
+        ("oprint", "udp.dport=7009"),
+        ("json-v0", "7009"),
+        ("json-v1", "7009"),
+    ] {
+        assert_eq!(lines(name, word), 3, "{name}: {}", std::fs::read_to_string(path(name)).unwrap());
+    }
+
+    let log = path("events");
+    let to = format!("json:{}", log.display());
+    let mut events = lab.command(testkit::program::netwren());
+    crate::run::clean(&mut events).args(["sockets", "--follow", "--no-owner", "--via", "netlink", "--to", &to]);
+    let events = Going::<String>::spawn(events, |line| line);
+    testkit::wait_until("a connection is told of", || {
+        lab.inside(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        });
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("\"event\":\"close\""))
+    });
+    let (_, ran) = events.end();
+    assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_shipped_is_said() {
+    for (args, says) in [
+        (&["log", "--group", "1", "--to", "yaml:/x"][..], "`yaml` is no format of messages"),
+        (&["log", "--group", "1", "--to", "syslog:/x"], "syslog goes to syslog+tcp://HOST:PORT"),
+        (&["log", "--group", "1", "--to", "json:/x", "--to", "logemu:/x"], "two outputs to one receiver"),
+        (&["log", "--group", "1", "--when-full", "block"], "--when-full needs --to"),
+        (&["log", "--group", "1", "--to", "json:/x", "--queue-max", "1k"], "--queue-max takes a size from 4MiB on"),
+        (&["sockets", "--to", "json:/x"], "it needs --follow"),
+        (&["nat", "events", "--to", "pcap:/x"], "pcap is no format for the table"),
+    ] {
+        crate::run::netwren(args).says(2, &[says]);
+    }
+}

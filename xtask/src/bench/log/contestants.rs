@@ -222,8 +222,8 @@ fn rsyslog(place: &Place<'_>) -> Result<Option<Vec<Command>>> {
     let dir = place.dir.display();
     let script = format!(
         "mkdir -p {dir}/dev && mount -t tmpfs dev {dir}/dev && for node in null zero random urandom; do \
-         touch {dir}/dev/$node && mount --bind /dev/$node {dir}/dev/$node || exit 1; done; mount --bind {dir}/dev /dev; \
-         rsyslogd -n -f {dir}/rsyslog.conf -i {dir}/rsyslog.pid & \
+         touch {dir}/dev/$node && mount --bind /dev/$node {dir}/dev/$node || exit 1; done; \
+         mount --bind {dir}/dev /dev; rsyslogd -n -f {dir}/rsyslog.conf -i {dir}/rsyslog.pid & \
          for wait in 1 2 3 4 5 6 7 8 9 10; do [ -S /dev/log ] && break; sleep 0.3; done; \
          exec ulogd -c {dir}/ulogd.conf"
     );

@@ -1,8 +1,8 @@
 //! `bench log`: what it costs to ship log records, beside the chains that are usual, and whether all of them arrive.
 //!
-//! A sender makes packets, each with a number of its own, that a rule logs and drops. Contestants take turns on the same
-//! burst. CPU is that of every process of the chain, from before the first packet until the receiver or the file has
-//! been still for a while; the receiver's own is not in it. Each packet is looked for in what was written.
+//! A sender makes packets, each with a number of its own, that a rule logs and drops. Contestants take turns on the
+//! same burst. CPU is that of every process of the chain, from before the first packet until the receiver or the file
+//! has been still for a while; the receiver's own is not in it. Each packet is looked for in what was written.
 
 mod contestants;
 mod packets;
@@ -67,7 +67,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let head = format!(
         "# bench log, {}\n\nBursts of {BURST} packets as fast as one sender makes them, {runs} rounds in turn; medians \
          (min–max). CPU of every process of the chain, by the record that arrived; both have 64 MiB of buffer.\n\n\
-         | task | instead of | ns/record | theirs | ratio | at least | arrived | theirs |\n|---|---|--:|--:|--:|--:|--:|--:|\n",
+         | task | instead of | ns/record | theirs | ratio | at least | arrived | theirs |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|\n",
         about["date"].as_str().unwrap_or_default(),
     );
     let file = json!({"name": "log", "about": about, "outcomes": all});

@@ -375,7 +375,7 @@ fn root_issue_10_events_that_were_not_heard_are_said() {
 fn answers(ran: &Ran, what: &str) {
     // Other tests' namespaces and processes come and go while the host is recorded.
     assert!(ran.code == 0 || ran.code == 3, "{what}: exit {}; {}", ran.code, ran.stderr);
-    // Where no cgroup v2 file system is mounted (a chroot), there was nothing to record of who made a container's group.
+    // Where no cgroup v2 file system is mounted (a chroot), nothing tells who made the group of a container.
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let without_cgroups = !mounts.lines().any(|line| line.contains(" cgroup2 "));
     let expected = |line: &str| {

@@ -28,7 +28,7 @@ fn logging(purpose: &str) -> Lab {
 /// Ships the packets of group 6 until it is dropped or ended.
 fn shipping(lab: &Lab, targets: &[String], groups: usize) -> Going<String> {
     let mut command = Command::new(testkit::program::netwren());
-    clean(&mut command).args(["log", "--group", "6", "--latency", "10ms", "--copy", "65535"]);
+    clean(&mut command).args(["log", "--group", "6", "--latency", "10ms"]);
     targets.iter().for_each(|target| _ = command.args(["--to", target]));
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going = Going::spawn(command, |line| line);

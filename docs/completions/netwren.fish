@@ -357,7 +357,7 @@ complete -c netwren -n "__fish_netwren_using_subcommand log" -l record -d 'Save 
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''

@@ -10,6 +10,7 @@ use crate::flags::request::Request;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use engine::{Plan, RunError};
+use export::{Format, Target};
 use nflog::{FollowLog, GroupTaken, LogStream};
 use record::SourceError;
 use record::rows::LogRecords;
@@ -63,15 +64,29 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
     if line.has("all-netns") {
         return Err(ONE_NETNS.to_owned());
     }
+    let request = Request::of(line)?;
     Ok(Log {
         groups: groups(line.value("group"))?,
         latency: line.value("latency").map_or(Ok(nflog::LATENCY), latency)?,
-        copy_bytes: line.value("copy").map_or(Ok(nflog::COPY_BYTES), |text| bytes("copy", text, 20..=65_535))?,
+        copy_bytes: match line.value("copy").filter(|_| line.is_given("copy")) {
+            Some(text) => bytes("copy", text, 20..=COPY_MAX)?,
+            None => copy_bytes(&request),
+        },
         buffer_bytes: line
             .value("buffer")
             .map_or(Ok(nflog::BUFFER_BYTES), |text| bytes("buffer", text, 1 << 12..=1 << 30))?,
-        request: Request::of(line)?,
+        request,
     })
+}
+
+/// The most that the kernel copies of a packet.
+const COPY_MAX: u32 = 65_535;
+
+/// Headers, unless a target stores packets.
+fn copy_bytes(request: &Request) -> u32 {
+    let stores = |target: &Target| matches!(target.format, Format::Pcap | Format::Pcapng);
+    let stores = request.ship.as_ref().is_some_and(|ship| ship.targets.iter().any(stores));
+    if stores { COPY_MAX } else { nflog::COPY_BYTES }
 }
 
 /// Each namespace has its own groups.
@@ -165,6 +180,14 @@ mod tests {
         let plain = parse("--group 0").unwrap();
         assert_eq!((plain.groups, plain.latency), (vec![0], nflog::LATENCY));
         assert_eq!((plain.copy_bytes, plain.buffer_bytes), (nflog::COPY_BYTES, nflog::BUFFER_BYTES));
+    }
+
+    #[test]
+    fn files_of_packets_have_whole_packets() {
+        let copied = |line: &str| parse(line).unwrap().copy_bytes;
+        assert_eq!(copied("--group 1 --to json:/tmp/x"), nflog::COPY_BYTES);
+        assert_eq!(copied("--group 1 --to json:/tmp/x --to pcap:/tmp/y"), COPY_MAX);
+        assert_eq!(copied("--group 1 --to pcapng:/tmp/y --copy 64"), 64);
     }
 
     #[test]

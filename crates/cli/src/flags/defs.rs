@@ -450,7 +450,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("BYTES"),
         LISTENED_TO,
-        "Bytes of each packet that the kernel copies, from the network header on",
+        "Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE \
+         take all by default",
     )
     .default("128"),
     flag(

@@ -32,4 +32,6 @@ mod shipping;
 mod syscalls;
 mod syslog_receivers;
 mod trust;
+mod ulogd_formats;
+mod ulogd_packets;
 mod watch;

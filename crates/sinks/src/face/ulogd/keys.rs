@@ -161,6 +161,7 @@ fn put_nflog(to: &mut impl KeyWriter, record: &Record<'_, '_>) {
 
 #[inline(always)]
 fn put_base(to: &mut impl KeyWriter, record: &Record<'_, '_>, ip: Option<&PacketHeaders<'_>>, arp: Option<&Arp>) {
+    let mut is_sctp = false;
     if let Some(ip) = ip {
         let (layer, captured) = layer4(ip, record.bug_compatible);
         to.raw_address(name!("ip.saddr"), ip.src);
@@ -171,9 +172,13 @@ fn put_base(to: &mut impl KeyWriter, record: &Record<'_, '_>, ip: Option<&Packet
         }
         if captured == Captured::Whole {
             put_layer4(to, ip, layer, record.bug_compatible);
+            is_sctp = layer == Layer4::Sctp;
         }
     }
     to.again(name!("oob.protocol"), record.row.ether_type.into());
+    if let (Some(ip), true) = (ip, is_sctp) {
+        put_sctp(to, ip);
+    }
     if let Some(arp) = arp {
         to.number(name!("arp.hwtype"), ARPHRD_ETHER.into());
         to.number(name!("arp.protocoltype"), ETH_P_IP.into());
@@ -226,15 +231,18 @@ fn put_layer4(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, layer: Layer4, bu
             to.number(name!("udp.len"), ip.udp_length().unwrap_or(0).into());
             to.number(name!("udp.csum"), ip.udp_checksum().unwrap_or(0).into());
         }
-        Layer4::Sctp => {
-            to.number(name!("sctp.sport", "src_port"), sport.into());
-            to.number(name!("sctp.dport", "dest_port"), dport.into());
-            to.number(name!("sctp.csum"), ip.sctp_checksum().unwrap_or(0).into());
-        }
         Layer4::Icmp => put_icmp(to, ip, bug_compatible),
-        Layer4::Icmp6 => put_icmp6(to, ip),
-        Layer4::Esp | Layer4::Ah | Layer4::Other => {}
+        Layer4::Icmp6 => put_icmp6(to, ip, bug_compatible),
+        // The keys of SCTP come later.
+        Layer4::Sctp | Layer4::Esp | Layer4::Ah | Layer4::Other => {}
     }
+}
+
+fn put_sctp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>) {
+    let (sport, dport) = ports(ip);
+    to.number(name!("sctp.sport", "src_port"), sport.into());
+    to.number(name!("sctp.dport", "dest_port"), dport.into());
+    to.number(name!("sctp.csum"), ip.sctp_checksum().unwrap_or(0).into());
 }
 
 #[inline(always)]
@@ -299,7 +307,13 @@ fn put_icmp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, bug_compatible: boo
         (3, 4) => to.number(name!("icmp.fragmtu"), u16::from_be_bytes([rest[2], rest[3]]).into()),
         _ => {}
     }
-    to.number(name!("icmp.csum"), ip.icmp_checksum().unwrap_or(0).into());
+    to.number(name!("icmp.csum"), icmp_checksum(ip, bug_compatible).into());
+}
+
+/// The tool has this checksum, and no other one, in the byte order of the host.
+fn icmp_checksum(ip: &PacketHeaders<'_>, bug_compatible: bool) -> u16 {
+    let sum = ip.icmp_checksum().unwrap_or(0);
+    if bug_compatible { sum.to_be() } else { sum }
 }
 
 /// The tool hands this one on in the order of the host.
@@ -307,7 +321,7 @@ fn reversed([a, b, c, d]: [u8; 4]) -> Addr {
     Addr::V4([d, c, b, a])
 }
 
-fn put_icmp6(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>) {
+fn put_icmp6(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, bug_compatible: bool) {
     let (kind, code) = kind_of(ip);
     to.number(name!("icmpv6.type"), kind.into());
     to.number(name!("icmpv6.code"), code.into());
@@ -315,7 +329,7 @@ fn put_icmp6(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>) {
         to.number(name!("icmpv6.echoid"), u16::from_be_bytes([rest[0], rest[1]]).into());
         to.number(name!("icmpv6.echoseq"), u16::from_be_bytes([rest[2], rest[3]]).into());
     }
-    to.number(name!("icmpv6.csum"), ip.icmp_checksum().unwrap_or(0).into());
+    to.number(name!("icmpv6.csum"), icmp_checksum(ip, bug_compatible).into());
 }
 
 #[inline(always)]

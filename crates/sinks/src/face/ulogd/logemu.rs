@@ -141,7 +141,7 @@ impl Logemu {
         if let Some(arp) = arp(row, self.bug_compatible) {
             return put_arp(line, &arp);
         }
-        let unread = row.packet.is_some() && row.family == 2;
+        let unread = row.packet.is_some() && matches!(row.family, 2 | 7);
         if self.bug_compatible && unread {
             line.short(b"LEN=0 TOS=00 PREC=0x00 TTL=0 ID=");
             line.short(b"0 PROTO=0 ");

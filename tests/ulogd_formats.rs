@@ -1,0 +1,270 @@
+//! `log --to logemu:FILE` and the other formats of ulogd2, compared with what ulogd2 writes of the same packets.
+
+use crate::run::clean;
+use crate::ulogd_packets::send_all;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use sys::sandbox::{Limit, confine};
+use testkit::netns::Lab;
+
+/// A zone that needs no files: two hours and a half east.
+const ZONE: &str = "XYZ-2:30";
+
+/// A receiver whose bridge has the end of a cable to the sender.
+fn cable() -> (Lab, Lab) {
+    let (receiver, sender) = (Lab::new("ulogdrecv"), Lab::new("ulogdsend"));
+    receiver.ip(&["link", "add", "br0", "type", "bridge"]);
+    receiver.ip(&["link", "set", "br0", "address", "02:00:00:00:00:01", "up"]);
+    let veth = ["link", "add", "port0", "type", "veth", "peer", "name", "ve0", "netns", sender.name()];
+    receiver.ip(&veth);
+    receiver.ip(&["link", "set", "port0", "master", "br0", "up"]);
+    receiver.ip(&["addr", "add", "192.0.2.1/24", "dev", "br0"]);
+    receiver.ip(&["addr", "add", "2001:db8::1/64", "dev", "br0", "nodad"]);
+    sender.ip(&["link", "set", "ve0", "address", "02:00:00:00:00:10", "up"]);
+    sender.ip(&["addr", "add", "192.0.2.10/24", "dev", "ve0"]);
+    sender.ip(&["addr", "add", "2001:db8::10/64", "dev", "ve0", "nodad"]);
+    for address in ["192.0.2.1", "2001:db8::1"] {
+        sender.ip(&["neigh", "add", address, "lladdr", "02:00:00:00:00:01", "dev", "ve0"]);
+    }
+    (receiver, sender)
+}
+
+/// From now on what comes and goes is logged to three groups. Backslash, percent and letters of UTF-8 are in prefixes.
+fn log_all(lab: &Lab) {
+    let log = |prefix: &str| {
+        let to = |group: u16| format!("log prefix \"{prefix}\" group {group}");
+        [5, 6, 7].map(to).join(" ")
+    };
+    let chain = |family: &str, hook: &str, device: &str, prefix: &str, verdict: &str| {
+        let log = log(prefix);
+        format!(
+            "table {family} t_{hook} {{ chain c {{ type filter hook {hook} {device} priority -300
+             {log} {verdict}\n}}\n}}\n"
+        )
+    };
+    lab.nft(
+        &[
+            chain("netdev", "ingress", "device port0", "nd: ", ""),
+            chain("bridge", "input", "", "br\\x%s: ", ""),
+            chain("bridge", "output", "", "br-größe", ""),
+            chain("arp", "input", "", "arp: ", ""),
+            chain("ip", "prerouting", "", "ip4: ", ""),
+            chain("ip6", "prerouting", "", "ip6: ", ""),
+            chain("ip", "output", "", "", "meta mark set 0xabc"),
+        ]
+        .concat(),
+    );
+}
+
+/// What LOGEMU's lines say of the same packets, the tool's and ours without `NETWREN_BUG_COMPATIBLE`; docs/ulogd.md
+/// explains each.
+const DIFFERENCES: [(&str, &str); 18] = [
+    ("PROTO=UDP SPT=26214 DPT=26214 LEN=26214", "PROTO=UDP"),
+    ("PROTO=TCP SPT=26214 DPT=26214 SEQ=1717986918 ACK=1717986918 WINDOW=26214 URG RST SYN URGP=26214", "PROTO=TCP"),
+    ("PROTO=ESP INCOMPLETE", "PROTO=ESP SPI=0x1001"),
+    ("PROTO=AH INCOMPLETE", "PROTO=AH SPI=0x1002"),
+    ("PROTO=ICMP TYPE=3 CODE=0 ID=0 SEQ=0", "PROTO=ICMP TYPE=3 CODE=0"),
+    ("PROTO=ICMP TYPE=3 CODE=4", "PROTO=ICMP TYPE=3 CODE=4 MTU=772"),
+    ("PROTO=ICMP TYPE=3 CODE=5 GATEWAY=0.0.0.0", "PROTO=ICMP TYPE=3 CODE=5"),
+    ("PROTO=ICMP TYPE=3 CODE=12 PARAMETER=0", "PROTO=ICMP TYPE=3 CODE=12"),
+    ("PROTO=ICMP TYPE=5 CODE=0 ID=0 SEQ=0", "PROTO=ICMP TYPE=5 CODE=0 GATEWAY=1.2.3.4"),
+    ("PROTO=ICMP TYPE=5 CODE=1", "PROTO=ICMP TYPE=5 CODE=1 GATEWAY=1.2.3.4"),
+    ("PROTO=ICMP TYPE=11 CODE=0 ID=0 SEQ=0", "PROTO=ICMP TYPE=11 CODE=0"),
+    ("PROTO=ICMP TYPE=12 CODE=0 ID=0 SEQ=0", "PROTO=ICMP TYPE=12 CODE=0 PARAMETER=1"),
+    ("PROTO=ICMP TYPE=13 CODE=0 ID=0 SEQ=0", "PROTO=ICMP TYPE=13 CODE=0 ID=258 SEQ=772"),
+    ("PROTO=0", "PROTO=TCP INCOMPLETE"),
+    ("PROTO=SCTP INCOMPLETE", "PROTO=SCTP SPT=1000 DPT=2000"),
+    ("PROTO=AH INCOMPLETE", "PROTO=ESP SPI=0x1001"),
+    ("PROTO=UDP INCOMPLETE", "PROTO=UDP"),
+    ("PROTO=TCP INCOMPLETE", "PROTO=TCP"),
+];
+
+/// A stack of ulogd2 and the file that it writes; the same of ours.
+const FORMATS: [(&str, &str, &str); 6] = [
+    ("logemu", "print1:PRINTPKT,out1:LOGEMU", ""),
+    ("json-v0", "hw1:HWHDR,out2:JSON", ""),
+    ("json-v1", "hw1:HWHDR,out3:JSON", "eventv1=1\n"),
+    ("gprint", "hw1:HWHDR,out4:GPRINT", "timestamp=1\n"),
+    ("oprint", "hw1:HWHDR,out5:OPRINT", ""),
+    ("xml", "out6:XML", ""),
+];
+
+/// Runs the real tool inside until the lab goes; returns its folder.
+fn ulogd(lab: &Lab) -> PathBuf {
+    let dir = lab.dir().join("theirs");
+    fs::create_dir_all(&dir).unwrap();
+    let shown = dir.display();
+    let mut config = format!("[global]\nlogfile=\"{shown}/ulogd.log\"\n");
+    let mut sections = String::from("[log1]\ngroup=5\nnetlink_qthreshold=1\n");
+    for (index, (format, stages, options)) in FORMATS.iter().enumerate() {
+        let decoders = if *format == "xml" { "" } else { "base1:BASE,ifi1:IFINDEX,ip2str1:IP2STR," };
+        config += &format!("stack=log1:NFLOG,{decoders}{stages}\n");
+        let place = match *format {
+            "xml" => format!("directory=\"{shown}/\""),
+            _ => format!("file=\"{shown}/{format}\""),
+        };
+        sections += &format!("[out{}]\n{place}\nsync=1\n{options}", index + 1);
+    }
+    let file = dir.join("ulogd.conf");
+    fs::write(&file, config + &sections).unwrap();
+    let ulogd = testkit::tool::find("ulogd").unwrap();
+    let zone = format!("TZ={ZONE}");
+    lab.spawn("env", &[&zone, ulogd.to_str().unwrap(), "-c", file.to_str().unwrap()]);
+    dir
+}
+
+/// Our own reader of a group.
+struct Ours {
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Ours {
+    fn start(lab: &Lab, name: &str, group: &str, old_bytes: bool) -> Ours {
+        let dir = lab.dir().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(["log", "--group", group, "--latency", "10ms", "--copy", "65535"]).env("TZ", ZONE);
+        if old_bytes {
+            command.env("NETWREN_BUG_COMPATIBLE", "1");
+        }
+        for (format, ..) in FORMATS {
+            command.args(["--to", &format!("{format}:{}", dir.join(format).display())]);
+        }
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        Ours { child: command.spawn().unwrap(), dir }
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The messages of a format, masked.
+fn messages(dir: &Path, format: &str) -> Vec<String> {
+    let file = match format {
+        "xml" => fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).find(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            name == "xml" || name.ends_with(".xml")
+        }),
+        _ => Some(dir.join(format)),
+    };
+    let text = fs::read_to_string(file.unwrap()).unwrap();
+    let begin = if format == "oprint" { "===>" } else { "" };
+    let mut messages: Vec<String> = Vec::new();
+    // XML has a head.
+    for line in text.lines().filter(|line| format != "xml" || line.starts_with("<log>")) {
+        match messages.last_mut() {
+            Some(message) if !line.starts_with(begin) => *message += &format!("\n{}", mask(line)),
+            _ => messages.push(mask(line)),
+        }
+    }
+    messages
+}
+
+/// A message without what differs between two readers: the time of packets that the kernel does not stamp, and
+/// addresses of ARP, which ulogd2 reads from where they are not.
+fn mask(line: &str) -> String {
+    let mut line = line.to_owned();
+    if line.contains(" vm") || line.contains(" IN=") {
+        line.replace_range(..15.min(line.len()), "TIME");
+    }
+    for (marker, len) in [("timestamp\": \"", 26), ("timestamp=", 19)] {
+        if let Some(at) = line.find(marker).map(|at| at + marker.len()) {
+            line.replace_range(at..at + len, "TIME");
+        }
+    }
+    let numbers = ["oob.time.sec\": ", "oob.time.usec\": ", "oob.time.sec=", "oob.time.usec="];
+    let addresses = ["arp.saddr=", "arp.daddr=", "arp.saddr.str=", "arp.daddr.str="];
+    let quoted = ["arp.saddr.str\": \"", "arp.daddr.str\": \""];
+    let mut markers: Vec<&str> = [&numbers[..], &addresses, &quoted].concat();
+    if line.contains("PROTO=ARP") {
+        markers.extend(["SRC=", "DST="]);
+    }
+    for marker in markers {
+        if let Some(at) = line.find(marker).map(|at| at + marker.len()) {
+            let end = line[at..].find(|c: char| !c.is_ascii_digit() && c != '.').map_or(line.len(), |end| at + end);
+            line.replace_range(at..end, "#");
+        }
+    }
+    if let (Some(from), Some(to)) = (line.find("<when>"), line.find("</when>")) {
+        line.replace_range(from..to, "<when>");
+    }
+    line
+}
+
+#[test]
+fn root_log_writes_what_ulogd2_writes() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("ulogd");
+    let (receiver, sender) = cable();
+    let theirs = ulogd(&receiver);
+    let old = Ours::start(&receiver, "old", "6", true);
+    let new = Ours::start(&receiver, "new", "7", false);
+    receiver.wait_until("all groups are bound", || {
+        receiver.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 3
+    });
+    log_all(&receiver);
+    send_all(&sender, &receiver);
+    let dirs = [&theirs, &old.dir, &new.dir];
+    for (format, ..) in FORMATS {
+        let mut of_all: [Vec<String>; 3] = Default::default();
+        receiver.wait_until(&format!("all have written {format}"), || {
+            of_all = dirs.map(|dir| messages(dir, format));
+            let [theirs, old, new] = of_all.each_ref().map(Vec::len);
+            theirs > 100 && theirs == old && old == new && of_all.iter().all(|messages| has_last(messages))
+        });
+        // Two CPUs may log two packets in another order to another group.
+        of_all.iter_mut().for_each(|messages| messages.sort());
+        let [theirs, old, new] = &of_all;
+        let missing = |these: &Vec<String>, others: &Vec<String>| -> Vec<String> {
+            these.iter().filter(|line| !others.contains(line)).cloned().collect()
+        };
+        assert_eq!(missing(old, theirs), missing(theirs, old), "{format}: ours, theirs");
+        assert_eq!(old, theirs, "{format}");
+        if format == "logemu" {
+            let mut wanted = DIFFERENCES.map(|(theirs, _)| theirs);
+            wanted.sort_unstable();
+            assert_eq!(only_in(theirs, new), wanted, "what the tool writes otherwise");
+            let mut wanted = DIFFERENCES.map(|(_, new)| new);
+            wanted.sort_unstable();
+            assert_eq!(only_in(new, theirs), wanted, "what is right by default");
+        }
+    }
+}
+
+/// Whether the last packet is there: its protocol has no words, and XML has its header.
+fn has_last(messages: &[String]) -> bool {
+    let words = ["PROTO=254 ", "ip.protocol\": 254,", "ip.protocol=254", "<payload>45000018123440003ffe"];
+    messages.iter().any(|message| words.iter().any(|word| message.contains(word)))
+}
+
+/// The ends of the lines of packets in IP chains that are in `these` alone, sorted.
+fn only_in(these: &[String], others: &[String]) -> Vec<String> {
+    let with_blank = |line: &String| line.replace("INCOMPLETEMARK", "INCOMPLETE MARK");
+    let mut others: Vec<String> = others.iter().map(with_blank).collect();
+    let of_ip = these.iter().filter(|line| line.contains(" ip4: ") || line.contains(" ip6: ")).map(with_blank);
+    let mut ends: Vec<String> = of_ip
+        .filter(|line| match others.iter().position(|other| other == line) {
+            Some(same) => {
+                others.swap_remove(same);
+                false
+            }
+            None => true,
+        })
+        .map(|line| tail(&line).to_owned())
+        .collect();
+    ends.sort();
+    ends
+}
+
+/// From the protocol, or the length, to the mark.
+fn tail(line: &str) -> &str {
+    let from = line.find("PROTO=").unwrap_or(0);
+    line[from..].trim_end_matches("MARK=0x0 ").trim_end()
+}

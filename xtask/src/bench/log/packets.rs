@@ -24,7 +24,7 @@ pub(super) fn logging(purpose: &str) -> Lab {
     lab.ip(&["link", "set", "from0", "up"]);
     lab.ip(&["link", "set", "to0", "up"]);
     lab.nft(&format!(
-        "table inet log {{ chain pre {{ type filter hook prerouting priority -300
+        "table inet bench {{ chain pre {{ type filter hook prerouting priority -300
            iifname \"to0\" counter log prefix \"fw-drop: \" group {GROUP} snaplen 128
            iifname \"to0\" drop
          }}

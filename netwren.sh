@@ -261,7 +261,7 @@ root_is_mounted() {
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps tcpdump=tcpdump \
         ulogd2-pcap='/usr/lib/*/ulogd/ulogd_output_PCAP.so' ulogd2-json='/usr/lib/*/ulogd/ulogd_output_JSON.so' \
-        python3=python3 strace=strace shellcheck=shellcheck
+        python3=python3 strace=strace shellcheck=shellcheck openssl=openssl
     unpack_packages rsyslog=rsyslogd syslog-ng-core=syslog-ng
     need_compiler
     local log start=$SECONDS

@@ -23,6 +23,7 @@ mod nat_sizes;
 mod nat_stateless;
 mod owners;
 mod packet_files;
+mod receivers;
 mod recordings;
 mod routes;
 mod run;

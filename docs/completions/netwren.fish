@@ -60,11 +60,14 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
@@ -120,11 +123,14 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l owners-via -d 
 proc\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand flows" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-owner -d 'Leave out the columns of the owning process, and the work of finding it'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l no-hooks -d 'With --follow: attach nothing to the root cgroup\'s getpeername hooks, where others without BPF_F_ALLOW_MULTI are refused meanwhile; who accepted is then known by the first send or receive'
@@ -285,11 +291,14 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l event -d 'Only these events: new, update, destroy, live. The kernel sends no others; new alone is reported by BPF where that can be' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l buffer -d 'Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF' -r
-complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
@@ -359,11 +368,14 @@ complete -c netwren -n "__fish_netwren_using_subcommand log" -l group -d 'Log gr
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log" -s H -l no-header -d 'No header line'
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
 complete -c netwren -n "__fish_netwren_using_subcommand log" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'

@@ -14,6 +14,7 @@ mod memory;
 mod output;
 mod store;
 mod target;
+mod tls_files;
 mod transports;
 
 pub use batch::Batch;
@@ -22,4 +23,5 @@ pub use memory::MemoryStore;
 pub use output::{Output, OutputOptions, Status};
 pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
-pub use transports::{Transport, open_transport};
+pub use tls_files::TlsFiles;
+pub use transports::{Transport, TransportOptions, check_tls, open_transport};

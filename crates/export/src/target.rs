@@ -33,12 +33,12 @@ pub enum Format {
 
 /// Each format's word, and over which wires it goes.
 const FORMATS: &[(&str, Format, &[Wire])] = &[
-    ("syslog", Format::Syslog, &[Wire::Tcp, Wire::Udp, Wire::Unix]),
-    ("syslog-rfc3164", Format::Syslog3164, &[Wire::Tcp, Wire::Udp, Wire::Unix]),
-    ("json", Format::Json, &[Wire::File, Wire::Tcp, Wire::Unix]),
-    ("json-v0", Format::JsonV0, &[Wire::File, Wire::Tcp, Wire::Unix]),
-    ("json-v1", Format::JsonV1, &[Wire::File, Wire::Tcp, Wire::Unix]),
-    ("logemu", Format::Logemu, &[Wire::File, Wire::Tcp, Wire::Unix]),
+    ("syslog", Format::Syslog, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
+    ("syslog-rfc3164", Format::Syslog3164, &[Wire::Tcp, Wire::Tls, Wire::Udp, Wire::Unix]),
+    ("json", Format::Json, &[Wire::File, Wire::Tcp, Wire::Tls, Wire::Unix]),
+    ("json-v0", Format::JsonV0, &[Wire::File, Wire::Tcp, Wire::Tls, Wire::Unix]),
+    ("json-v1", Format::JsonV1, &[Wire::File, Wire::Tcp, Wire::Tls, Wire::Unix]),
+    ("logemu", Format::Logemu, &[Wire::File, Wire::Tcp, Wire::Tls, Wire::Unix]),
     ("gprint", Format::Gprint, &[Wire::File]),
     ("oprint", Format::Oprint, &[Wire::File]),
     ("xml", Format::Xml, &[Wire::File]),
@@ -60,6 +60,8 @@ pub enum Wire {
     File,
     /// TCP.
     Tcp,
+    /// TLS over TCP.
+    Tls,
     /// UDP.
     Udp,
     /// A unix socket: datagrams for syslog, a stream for lines.
@@ -71,6 +73,7 @@ impl Wire {
         match word {
             "" => Some(Wire::File),
             "tcp" => Some(Wire::Tcp),
+            "tls" => Some(Wire::Tls),
             "udp" => Some(Wire::Udp),
             "unix" => Some(Wire::Unix),
             _ => None,
@@ -81,6 +84,7 @@ impl Wire {
         match self {
             Wire::File => format!("{word}:/PATH"),
             Wire::Tcp => format!("{word}+tcp://HOST:PORT"),
+            Wire::Tls => format!("{word}+tls://HOST:PORT"),
             Wire::Udp => format!("{word}+udp://HOST:PORT"),
             Wire::Unix => format!("{word}+unix:/PATH"),
         }
@@ -94,6 +98,8 @@ pub enum Address {
     File(PathBuf),
     /// `HOST:PORT` by TCP.
     Tcp(String),
+    /// `HOST:PORT` by TLS.
+    Tls(String),
     /// `HOST:PORT` by UDP.
     Udp(String),
     /// A unix socket that takes connections.
@@ -139,13 +145,17 @@ impl Wire {
 }
 
 fn address(wire: Wire, format: Format, rest: &str) -> Option<Address> {
-    if let Wire::Tcp | Wire::Udp = wire {
+    if let Wire::Tcp | Wire::Tls | Wire::Udp = wire {
         let receiver = rest.strip_prefix("//")?.trim_end_matches('/');
         let (host, port) = receiver.rsplit_once(':')?;
         let is_bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
         let fits = !host.is_empty() && !is_bare_v6 && port.parse::<u16>().is_ok_and(|port| port != 0);
         let receiver = fits.then(|| receiver.to_owned())?;
-        return Some(if wire == Wire::Tcp { Address::Tcp(receiver) } else { Address::Udp(receiver) });
+        return Some(match wire {
+            Wire::Tls => Address::Tls(receiver),
+            Wire::Udp => Address::Udp(receiver),
+            _ => Address::Tcp(receiver),
+        });
     }
     let path = rest.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(rest);
     if path.is_empty() || path.contains('\0') {
@@ -165,6 +175,7 @@ impl fmt::Display for Target {
         match &self.address {
             Address::File(path) => write!(f, "{word}:{}", path.display()),
             Address::Tcp(receiver) => write!(f, "{word}+tcp://{receiver}"),
+            Address::Tls(receiver) => write!(f, "{word}+tls://{receiver}"),
             Address::Udp(receiver) => write!(f, "{word}+udp://{receiver}"),
             Address::UnixStream(path) | Address::UnixDatagrams(path) => write!(f, "{word}+unix:{}", path.display()),
         }
@@ -180,6 +191,8 @@ mod tests {
     fn targets_are_written_as_they_were_read() {
         for text in [
             "syslog+tcp://log.example:6514",
+            "syslog+tls://log.example:6514",
+            "json+tls://[2001:db8::1]:6514",
             "syslog+udp://[2001:db8::1]:514",
             "syslog+unix:/dev/log",
             "syslog-rfc3164+udp://192.0.2.1:514",
@@ -204,7 +217,7 @@ mod tests {
             ("/var/log/x", "names no receiver"),
             ("yaml:/x", "`yaml` is no format of messages; there are syslog,"),
             ("pcap+tcp://a:1", "`pcap+tcp` does not exist; pcap goes to pcap:/PATH"),
-            ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT"),
+            ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+tls://HOST:PORT"),
             ("syslog+tcp://log.example", "it wants syslog+tcp://HOST:PORT"),
             ("syslog+tcp://2001:db8::1:514", "it wants syslog+tcp://HOST:PORT"),
             ("syslog+tcp://a:0", "it wants"),

@@ -1,7 +1,9 @@
 //! Outputs against real receivers: what is delivered arrives once, what was not read is sent again.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use export::{Batch, MemoryStore, Output, OutputOptions, Status, Target, WhenFull, open_transport};
+use export::{
+    Batch, MemoryStore, Output, OutputOptions, Status, Target, Transport, TransportOptions, WhenFull, open_transport,
+};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,11 +20,16 @@ fn batch(from: u64, to: u64) -> Batch {
     batch
 }
 
+fn way(target: &Target, header: &[u8]) -> Box<dyn Transport> {
+    let options = TransportOptions { file_header: header.to_vec(), ..TransportOptions::default() };
+    open_transport(target, options).unwrap()
+}
+
 fn output(target: &str, bytes_max: usize, when_full: WhenFull) -> Output {
     let target: Target = target.parse().unwrap();
     let options = OutputOptions { when_full, drain: Duration::from_secs(20) };
     let store = Box::new(MemoryStore::new(bytes_max));
-    Output::start("test", store, open_transport(&target, b"head\n".to_vec()), options).unwrap()
+    Output::start("test", store, way(&target, b"head\n"), options).unwrap()
 }
 
 /// How often each number is in the text.
@@ -144,7 +151,7 @@ fn a_receiver_that_never_reads_costs_nobody_time_and_is_counted() {
     let target: Target = format!("json+tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
     let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_millis(300) };
     let store = Box::new(MemoryStore::new(1 << 20));
-    let mut output = Output::start("test", store, open_transport(&target, Vec::new()), options).unwrap();
+    let mut output = Output::start("test", store, way(&target, b""), options).unwrap();
     let begin = Instant::now();
     for from in (0..2_000_000).step_by(10_000) {
         output.push(batch(from, from + 10_000), &|| false);

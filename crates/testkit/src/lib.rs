@@ -8,6 +8,7 @@
 // A helper of tests fails by panicking: that is its job.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod authority;
 pub mod conntrack;
 mod families;
 pub mod knob;

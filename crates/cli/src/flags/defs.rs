@@ -469,8 +469,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Values("TARGET"),
         SHIPPED,
-        "Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+udp`, `+unix:PATH`; may be \
-         given several times. A wrong TARGET is answered with those that there are",
+        "Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, \
+         `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are",
     ),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
@@ -491,6 +491,32 @@ pub(crate) const FLAGS: &[Flag] = &[
         "With --to: memory for what waits for one receiver (units of 1024)",
     )
     .default("64MiB"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "tls-ca",
+        None,
+        File("FILE"),
+        SHIPPED,
+        "With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver's; without it those \
+         that the system trusts",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "tls-cert",
+        None,
+        File("FILE"),
+        SHIPPED,
+        "With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three \
+         files anew",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "tls-key",
+        None,
+        File("FILE"),
+        SHIPPED,
+        "With --tls-cert: its key (PEM, without a passphrase), if it is in another file",
+    ),
     flag(
         Scope::EVENTS,
         "resync",

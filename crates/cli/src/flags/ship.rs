@@ -2,12 +2,16 @@
 
 use super::parser;
 use crate::command::ParsedWords;
-use export::{Target, WhenFull};
+use export::{Address, Target, TlsFiles, WhenFull};
+use std::path::PathBuf;
 
 /// Bytes of memory for what waits for one receiver.
 const QUEUE_MAX: u64 = 64 << 20;
 /// Less would not hold what the kernel sends at once.
 const QUEUE_MIN: u64 = 4 << 20;
+
+/// Flags of receivers by TLS.
+const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
 
 /// Where rows are shipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(crate) struct ShipRequest {
     pub(crate) when_full: WhenFull,
     /// `--queue-max` in bytes.
     pub(crate) queue_max: usize,
+    /// `--tls-ca`, `--tls-cert`, `--tls-key`
+    pub(crate) tls: TlsFiles,
 }
 
 impl ShipRequest {
@@ -32,14 +38,20 @@ impl ShipRequest {
             targets.push(target);
         }
         if targets.is_empty() {
-            let alone = ["when-full", "queue-max"].into_iter().find(|flag| words.is_given(flag));
+            let alone = ["when-full", "queue-max"].into_iter().chain(TLS_FLAGS).find(|flag| words.is_given(flag));
             return match alone {
                 Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
                 None => Ok(None),
             };
         }
+        let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_)));
+        if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
+            return Err(format!("--{flag} goes with a receiver by TLS: --to FORMAT+tls://HOST:PORT"));
+        }
+        let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
         Ok(Some(ShipRequest {
             targets,
+            tls: TlsFiles { authorities, certificate, key },
             when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),
             queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX as usize), queue_max)?,
         }))

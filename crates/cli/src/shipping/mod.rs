@@ -10,8 +10,9 @@ pub(crate) use row_writer::Shipped;
 
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
+use crate::messages::say;
 use engine::{Disposition, RowSink, RunError};
-use export::{Batch, MemoryStore, Output, OutputOptions, Target, open_transport};
+use export::{Address, Batch, MemoryStore, Output, OutputOptions, Target, TransportOptions, check_tls, open_transport};
 use formats::writer;
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
 use row_writer::RowWriter;
@@ -35,10 +36,15 @@ struct Shipper<T: Shipped> {
 }
 
 impl<T: Shipped> Shipment<T> {
-    /// The error of a target whose format does not go with the table, before anything is opened.
+    /// The error of a target whose format does not go with the table, or of certificates that cannot be used, before
+    /// anything is opened.
     pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
         let format = |target: &Target| writer::<T>(target, columns).map(|_| ());
-        ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))
+        ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))?;
+        if ship.targets.iter().any(|target| matches!(target.address, Address::Tls(_))) {
+            check_tls(&ship.tls).map_err(|error| format!("--to: {error}"))?.iter().for_each(|warning| say(warning));
+        }
+        Ok(())
     }
 
     /// Starts an output for each target. A receiver that is away is no error: rows wait for it.
@@ -69,7 +75,8 @@ impl<T: Shipped> Shipper<T> {
         let mut writer = writer::<T>(target, columns).map_err(refused)?;
         let store = Box::new(MemoryStore::new(ship.queue_max));
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
-        let transport = open_transport(target, writer.file_header());
+        let way = TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone() };
+        let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let output = Output::start("netwren-ship", store, transport, options);
         let output = output.map_err(|error| refused(format!("cannot start a thread: {error}")))?;
         Ok(Shipper { target: target.clone(), writer, batch: Batch::new(), output })

@@ -3,10 +3,12 @@
 mod file;
 mod stream;
 mod tcp;
+#[cfg(feature = "tls")]
+mod tls;
 mod udp;
 mod unix;
 
-use crate::{Address, Batch, Target};
+use crate::{Address, Batch, Target, TlsFiles};
 use std::io;
 
 /// What a transport has taken.
@@ -52,15 +54,45 @@ pub trait Transport: Send {
     fn close(&mut self);
 }
 
-/// The way to `target`. `header` begins each new file.
-pub fn open_transport(target: &Target, header: Vec<u8>) -> Box<dyn Transport> {
-    match target.address.clone() {
-        Address::File(path) => Box::new(file::File::new(path, header)),
+/// What transports are to know beside the receiver.
+#[derive(Debug, Clone, Default)]
+pub struct TransportOptions {
+    /// What begins each new file.
+    pub file_header: Vec<u8>,
+    /// Certificates.
+    pub tls: TlsFiles,
+}
+
+/// The way to `target`; an error if this program was built without it.
+pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<Box<dyn Transport>> {
+    Ok(match target.address.clone() {
+        Address::File(path) => Box::new(file::File::new(path, options.file_header)),
         Address::Tcp(receiver) => Box::new(tcp::Tcp::new(receiver)),
         Address::Udp(receiver) => Box::new(udp::Udp::new(receiver)),
+        #[cfg(feature = "tls")]
+        Address::Tls(receiver) => Box::new(tls::Tls::new(receiver, options.tls)),
+        #[cfg(not(feature = "tls"))]
+        Address::Tls(_) => return Err(without_tls()),
         Address::UnixStream(path) => Box::new(unix::UnixConnection::new(path)),
         Address::UnixDatagrams(path) => Box::new(unix::UnixDatagrams::new(path)),
+    })
+}
+
+/// Reads the files and finds out whether they can be used. Returns what is to be warned of: a key that others can read.
+/// An error names the file and what is wrong with it, or says that this program was built without TLS.
+pub fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
+    #[cfg(feature = "tls")]
+    return tls::check(files);
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = files;
+        Err(without_tls())
     }
+}
+
+#[cfg(not(feature = "tls"))]
+fn without_tls() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this netwren was built without TLS (cargo feature `tls`)")
 }
 
 /// The first address of a receiver `HOST:PORT`.

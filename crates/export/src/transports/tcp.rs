@@ -34,24 +34,41 @@ impl Tcp {
     }
 }
 
+/// A connection to `HOST:PORT`, on which writing waits 0.2 s at most.
+pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
+    let address = resolve(receiver)?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT);
+    let stream = stream.map_err(|error| named("cannot connect to", receiver, &error))?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let _ = set_user_timeout(stream.as_fd(), USER_TIMEOUT_MS);
+    Ok(stream)
+}
+
+/// The larger of `window` and what the receiver announces now.
+pub(super) fn largest_window(window: u64, stream: &TcpStream) -> u64 {
+    let now = peer_window(stream.as_fd()).map_or(0, u64::from);
+    window.max(now)
+}
+
+/// Most bytes that may lie unread at a receiver whose largest window was `window`. A window is announced for the free
+/// part of a buffer that is up to twice as large as at first while it fills: the kernel learns how much of its memory
+/// is data (scaling_ratio in net/ipv4/tcp_input.c).
+pub(super) fn unread_behind(window: u64) -> u64 {
+    window.saturating_mul(2).min(UNREAD_MAX)
+}
+
 impl Transport for Tcp {
     fn open(&mut self) -> io::Result<()> {
-        let address = resolve(&self.receiver)?;
-        let stream = TcpStream::connect_timeout(&address, CONNECT);
-        let stream = stream.map_err(|error| named("cannot connect to", &self.receiver, &error))?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let _ = set_user_timeout(stream.as_fd(), USER_TIMEOUT_MS);
+        self.stream = Some(connect(&self.receiver)?);
         self.window = 0;
-        self.stream = Some(stream);
         Ok(())
     }
 
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
         let stream = self.stream()?;
         let taken = write_some(stream, batch, at)?;
-        let window = peer_window(stream.as_fd()).map_or(0, u64::from);
-        self.window = self.window.max(window);
+        self.window = largest_window(self.window, self.stream()?);
         Ok(taken)
     }
 
@@ -59,10 +76,8 @@ impl Transport for Tcp {
         unacknowledged(self.stream()?.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))
     }
 
-    /// A window is announced for the free part of a buffer that is up to twice as large as at first while it fills: the
-    /// kernel learns how much of its memory is data (scaling_ratio in net/ipv4/tcp_input.c).
     fn unread_max(&mut self) -> u64 {
-        (2 * self.window).min(UNREAD_MAX)
+        unread_behind(self.window)
     }
 
     /// A receiver that closes its socket with data unread resets the connection; one that has read everything ends it

@@ -1,0 +1,87 @@
+//! What is wrong with a connection, in words.
+
+use crate::TlsFiles;
+use rustls::pki_types::UnixTime;
+use rustls::{AlertDescription, CertificateError, Error};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use sys::clock::WallTime;
+
+/// The error of `receiver` that `error` means.
+pub(super) fn of(error: &Error, receiver: &str, files: &TlsFiles) -> io::Error {
+    let text = match error {
+        Error::InvalidCertificate(wrong) => certificate(wrong, receiver, files),
+        Error::NoCertificatesPresented => format!("{receiver} presents no certificate"),
+        Error::AlertReceived(alert) => refused(*alert, receiver, files),
+        Error::InvalidMessage(_) => format!("{receiver} does not speak TLS"),
+        other => format!("no TLS with {receiver}: {}", sys::escaped(other.to_string().as_bytes())),
+    };
+    io::Error::new(ErrorKind::InvalidData, text)
+}
+
+fn certificate(wrong: &CertificateError, receiver: &str, files: &TlsFiles) -> String {
+    match wrong {
+        CertificateError::Expired => format!("the certificate of {receiver} has expired"),
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!("the certificate of {receiver} expired at {}", date(*not_after))
+        }
+        CertificateError::NotValidYet => format!("the certificate of {receiver} is not valid yet"),
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            format!("the certificate of {receiver} is not valid before {}", date(*not_before))
+        }
+        CertificateError::NotValidForName => format!("the certificate of {receiver} is for another host"),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
+            let names = if names.is_empty() { "no host".into() } else { sys::escaped(names.join(", ").as_bytes()) };
+            format!("the certificate of {receiver} is not for this host; it is for {names}")
+        }
+        // The latter: an authority has the name of the one that signed, but another key.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            let known = files.authorities.as_deref().map_or("that this system trusts (--tls-ca)".to_owned(), in_file);
+            format!("the certificate of {receiver} is signed by none of the authorities {known}")
+        }
+        other => format!("the certificate of {receiver} is wrong: {}", sys::escaped(other.to_string().as_bytes())),
+    }
+}
+
+/// `log.example` of `DnsName("log.example")`.
+fn bare(name: &str) -> &str {
+    name.split_once("(\"").and_then(|(_, rest)| rest.strip_suffix("\")")).unwrap_or(name)
+}
+
+/// The receiver's reason for ending the connection.
+fn refused(alert: AlertDescription, receiver: &str, files: &TlsFiles) -> String {
+    let own = match files.certificate.as_deref() {
+        Some(path) => format!("our certificate {}", in_file(path)),
+        None => return without_certificate(alert, receiver),
+    };
+    match alert {
+        AlertDescription::CertificateExpired => format!("{receiver} refuses {own}: it has expired"),
+        AlertDescription::CertificateRevoked => format!("{receiver} refuses {own}: it was revoked"),
+        AlertDescription::UnknownCA => format!("{receiver} refuses {own}: it does not know who signed it"),
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::AccessDenied => format!("{receiver} refuses {own} ({alert:?})"),
+        other => format!("{receiver} refuses the connection ({other:?})"),
+    }
+}
+
+fn without_certificate(alert: AlertDescription, receiver: &str) -> String {
+    match alert {
+        // Before TLS 1.3 there was no alert of its own for this.
+        AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
+            format!("{receiver} refuses us without a certificate (--tls-cert, --tls-key; {alert:?})")
+        }
+        other => format!("{receiver} refuses the connection ({other:?})"),
+    }
+}
+
+fn in_file(path: &Path) -> String {
+    format!("in {}", path.display())
+}
+
+fn date(time: UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    format!("{:.0}", WallTime { seconds, nanos: 0 }.rfc3339())
+}

@@ -1,0 +1,105 @@
+//! TLS over TCP (RFC 5425 for syslog). A record that the receiver's kernel has acknowledged as a whole is delivered.
+//!
+//! Files are read and certificates are judged whenever a connection is opened. Start reading at [`Tls`].
+
+mod config;
+mod faults;
+mod records;
+mod session;
+
+pub(crate) use config::check;
+
+use super::stream::closed;
+use super::tcp::connect;
+use super::{Taken, Transport};
+use crate::{Batch, TlsFiles};
+use config::Config;
+use rustls::pki_types::ServerName;
+use session::Session;
+use std::io::{self, ErrorKind};
+
+/// Bytes of messages that are encrypted before the receiver must have taken those before.
+const SEALED_AT_ONCE: usize = 256 << 10;
+/// Records that a receiver's TLS has read from its kernel and may not have handed on: it loses them if it is killed.
+const HELD_BY_RECEIVER: u64 = 64 << 10;
+
+/// A connection by TLS.
+pub(super) struct Tls {
+    receiver: String,
+    files: TlsFiles,
+    session: Option<Session>,
+}
+
+impl Tls {
+    /// To `HOST:PORT`, with certificates from `files`.
+    pub(super) fn new(receiver: String, files: TlsFiles) -> Tls {
+        Tls { receiver, files, session: None }
+    }
+
+    /// The name that the receiver's certificate must have.
+    fn name(&self) -> io::Result<ServerName<'static>> {
+        let host = self.receiver.rsplit_once(':').map_or(&*self.receiver, |(host, _)| host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        ServerName::try_from(bare.to_owned()).map_err(|_| {
+            io::Error::new(ErrorKind::InvalidInput, format!("{host} is no name that a certificate can have"))
+        })
+    }
+
+    fn session(&mut self) -> io::Result<&mut Session> {
+        self.session.as_mut().ok_or_else(closed)
+    }
+}
+
+impl Transport for Tls {
+    fn open(&mut self) -> io::Result<()> {
+        self.session = None;
+        let name = self.name()?;
+        let config = Config::read(&self.files)?;
+        let stream = connect(&self.receiver)?;
+        self.session = Some(Session::begin(stream, name, config, &self.receiver, &self.files)?);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        let session = self.session()?;
+        session.usable()?;
+        session.push_out(true);
+        if session.is_behind() {
+            return session.usable().map(|()| Taken::default());
+        }
+        let bytes = batch.bytes().get(at..).unwrap_or_default();
+        let bytes = bytes.get(..SEALED_AT_ONCE).unwrap_or(bytes);
+        session.seal(bytes)?;
+        // A fault from here on is told by the next call: these bytes count as taken.
+        session.push_out(true);
+        Ok(Taken { bytes: bytes.len(), refused: 0 })
+    }
+
+    fn unconfirmed(&mut self) -> io::Result<u64> {
+        let session = self.session()?;
+        session.push_out(false);
+        session.unconfirmed()
+    }
+
+    fn unread_max(&mut self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.unread_max() + HELD_BY_RECEIVER)
+    }
+
+    /// Only a receiver that has ended TLS in order, and then TCP, has read everything: anybody on the way can end TCP.
+    fn unread_after(&mut self, error: &io::Error) -> u64 {
+        if error.kind() == ErrorKind::BrokenPipe { 0 } else { self.unread_max() }
+    }
+
+    fn check(&mut self) -> io::Result<()> {
+        let session = self.session()?;
+        session.pull();
+        session.push_out(false);
+        session.usable()
+    }
+
+    fn close(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.end();
+        }
+    }
+}

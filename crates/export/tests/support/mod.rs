@@ -1,0 +1,39 @@
+//! Messages for tests of outputs.
+#![allow(dead_code, clippy::unwrap_used, clippy::panic, unreachable_pub)]
+
+use export::Batch;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Messages `from..to`, a number a line.
+pub fn batch(from: u64, to: u64) -> Batch {
+    let mut batch = Batch::new();
+    for number in from..to {
+        batch.bytes_mut().extend_from_slice(format!("{number:08}\n").as_bytes());
+        batch.end_message();
+    }
+    batch
+}
+
+/// How often each number is in the text.
+pub fn counts(text: &str) -> BTreeMap<u64, u32> {
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        *counts.entry(line.parse().unwrap_or_else(|_| panic!("a torn line: {line:?}"))).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Each number once.
+pub fn whole(from: u64, to: u64) -> BTreeMap<u64, u32> {
+    (from..to).map(|number| (number, 1)).collect()
+}
+
+/// Waits until it is so.
+pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !reached() {
+        assert!(Instant::now() < end, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

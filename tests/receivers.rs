@@ -1,0 +1,103 @@
+//! `log --to`: receivers that are more than a file.
+
+use crate::going::Going;
+use crate::run::clean;
+use std::io::Read;
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+use sys::sandbox::{Limit, confine};
+use testkit::authority::Authority;
+use testkit::netns::Lab;
+
+/// A namespace whose UDP to port 7009 is logged to group 5 and dropped.
+fn logging(purpose: &str) -> Lab {
+    let lab = Lab::new(purpose);
+    lab.nft(
+        "table inet t { chain o { type filter hook output priority 0
+           udp dport 7009 log prefix \"to five: \" group 5 drop
+         }
+         }",
+    );
+    lab
+}
+
+fn send(lab: &Lab, count: usize) {
+    lab.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..count {
+            let _ = socket.send_to(b"0123456789", "127.0.0.1:7009");
+        }
+    });
+}
+
+/// Ships the records of group 5; returns when the group is bound.
+fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
+    let mut command = Command::new(testkit::program::netwren());
+    clean(&mut command).args(["log", "--group", "5", "--latency", "10ms"]).args(args);
+    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    let going = Going::spawn(command, |line| line);
+    testkit::wait_until("the group is bound", || {
+        lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 1
+    });
+    going
+}
+
+/// Splits `LENGTH MESSAGE LENGTH MESSAGE …` (RFC 5425, section 4.3).
+fn frames(mut text: &str) -> Vec<&str> {
+    let mut frames = Vec::new();
+    while let Some((length, rest)) = text.split_once(' ') {
+        let (frame, behind) = rest.split_at(length.parse().unwrap());
+        frames.push(frame);
+        text = behind;
+    }
+    frames
+}
+
+#[test]
+fn root_log_ships_syslog_by_tls() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("openssl");
+    let (lab, authority) = (logging("logtls"), Authority::new());
+    authority.sign("receiver", "IP:127.0.0.1", (-3600, 3600));
+    authority.sign("sender", "DNS:sender", (-3600, 3600));
+    let file = |name: &str| authority.file(name).display().to_string();
+    let mut server = lab.command("openssl");
+    server.args(["s_server", "-quiet", "-naccept", "1", "-verify_return_error", "-Verify", "1", "-accept", "6514"]);
+    server.args(["-cert", &file("receiver.pem"), "-key", &file("receiver.key"), "-CAfile", &file("ca.pem")]);
+    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let (ca, cert, key) = (file("ca.pem"), file("sender.pem"), file("sender.key"));
+    let (target, files) = ("syslog+tls://127.0.0.1:6514", ["--tls-ca", &ca, "--tls-cert", &cert, "--tls-key", &key]);
+    let going = shipping(&lab, &[&["--to", target, "--stats", "-c", "prefix,dport,seq"], &files[..]].concat());
+    send(&lab, 50);
+    testkit::wait_until("the receiver is connected", || {
+        lab.output("ss", &["-tnH", "state", "established"]).contains(":6514")
+    });
+    let mut text = String::new();
+    let mut stdout = server.stdout.take().unwrap();
+    going.signal("-INT");
+    stdout.read_to_string(&mut text).unwrap();
+    server.wait().unwrap();
+    let (lines, ran) = going.end();
+    assert!(lines.join("").contains("\"seen\":50,\"delivered\":50,"), "{lines:?}");
+    ran.ok();
+    let frames = frames(&text);
+    assert_eq!(frames.len(), 50, "{text}");
+    for (number, frame) in frames.iter().enumerate() {
+        assert!(frame.starts_with('<') && frame.contains("prefix=\"to five: \""), "{frame}");
+        assert!(frame.contains(&format!("seq=\"{number}\"")), "{frame}");
+    }
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_said_before_anything_is_opened() {
+    let says = |args: &[&str]| {
+        let ran = crate::run::netwren(&[&["log", "--group", "5"], args].concat());
+        ran.stderr
+    };
+    let tls = ["--to", "json+tls://127.0.0.1:6514"];
+    let said = says(&[&tls[..], &["--tls-ca", "/nowhere/ca.pem"]].concat());
+    assert!(said.contains("--to: cannot read /nowhere/ca.pem: No such file"), "{said}");
+    let said = says(&["--to", "json:/dev/null", "--tls-key", "x"]);
+    assert!(said.contains("--tls-key goes with a receiver by TLS"), "{said}");
+}

@@ -225,3 +225,20 @@ fn unix_sockets_confirm_what_was_read() {
     delivered(&lines.finish(&|| false), 1000);
     assert_eq!(counts(&reader.join().unwrap()), whole(0, 1000));
 }
+
+#[test]
+fn root_a_file_that_somebody_else_put_there_is_refused() {
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("out");
+    std::fs::write(&path, "").unwrap();
+    std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+    let target = format!("json:{}", path.display());
+    let output = output(&target, 1 << 20, WhenFull::DropOldest);
+    until("it has tried", || output.status().failures > 0);
+    let said = output.status().last_error.unwrap();
+    assert!(said.contains("belongs to user 65534, who may read it"), "{said}");
+    output.push(batch(0, 10), &|| false);
+    drop(output);
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+}

@@ -56,6 +56,11 @@ impl Transport for File {
             let text = format!("{} is no file and no FIFO", self.path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+        if ![0, sys::caps::euid()].contains(&facts.uid()) {
+            // Somebody put it there before us.
+            let text = format!("{} belongs to user {}, who may read it", self.path.display(), facts.uid());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text + ": remove it, or name another file"));
+        }
         if self.is_regular && facts.len() == 0 && !self.header.is_empty() {
             file.write_all(&self.header)?;
         }

@@ -73,6 +73,14 @@ impl Batch {
         self.first + self.len()
     }
 
+    /// Gives back memory, if most of it is not in use.
+    pub fn shrink(&mut self) {
+        if self.bytes.capacity() / 2 > self.bytes.len() {
+            self.bytes.shrink_to_fit();
+            self.ends.shrink_to_fit();
+        }
+    }
+
     /// Numbers the messages from `first` on.
     pub fn number_from(&mut self, first: u64) {
         self.first = first;

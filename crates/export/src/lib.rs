@@ -12,6 +12,7 @@ mod in_flight;
 mod ledger;
 mod memory;
 mod output;
+mod spool;
 mod store;
 mod target;
 mod tls_files;
@@ -21,6 +22,9 @@ pub use batch::Batch;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
 pub use output::{Output, OutputOptions, Status};
+pub use spool::{
+    OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, fuzz_spool_position, fuzz_spool_segment,
+};
 pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
 pub use tls_files::TlsFiles;

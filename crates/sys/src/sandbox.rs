@@ -136,6 +136,14 @@ pub fn bind_mount(with: &Path, place: &Path) -> Result<(), SysError> {
     mount(Some(&with), &place, None, libc::MS_BIND | libc::MS_REC, None).map_err(failed)
 }
 
+/// Mounts an empty file system with room for `bytes` bytes at `place`; after [`own_mounts`].
+pub fn small_tmpfs(place: &Path, bytes: u64) -> Result<(), SysError> {
+    let name = place.as_os_str().as_bytes();
+    let failed = |errno| SysError::on_bytes("mount", name, errno);
+    let options = CString::new(format!("size={bytes},mode=0700")).map_err(|_| failed(Errno::INVAL))?;
+    mount(Some(c"none"), &c_path(place)?, Some(c"tmpfs"), 0, Some(&options)).map_err(failed)
+}
+
 /// Raises the limit of open files of this process as far as its right goes; returns the new limit.
 /// For load generators: as root up to `wanted`.
 pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {

@@ -41,6 +41,8 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("nflog", nflog::fuzz_nflog, &["nl"], LOG_RECORDS),
     Target::new("ulogd_formats", ulogd_formats, &["nl"], LOG_RECORDS),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
+    Target { made: spool_files, ..Target::new("spool_segment", export::fuzz_spool_segment, &[], &[]) },
+    Target { made: spool_files, ..Target::new("spool_position", export::fuzz_spool_position, &[], &[]) },
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
     Target::new("filter", engine::filter::fuzz_filter, &[], FILTERS),
@@ -294,3 +296,22 @@ const LOG_RECORDS: &[&[u8]] = &[
     b"\x02\0\0\x05\x08\0\x01\0\x08\0\x01\0\x08\0\x0a\0abc\0\x08\0\x0c\0\0\0\0\x01\x08\0\x09\0\x45\0\0\x28",
     b"\x0a\0\0\x05\x14\0\x03\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x03\x0c\0\x14\x80\x06\0\x02\0\xe0\x2a\0\0",
 ];
+
+/// The files of a spool with two batches.
+fn spool_files() -> Vec<Vec<u8>> {
+    let dir = std::env::temp_dir().join(format!("netwren-fuzz-spool-{}", std::process::id()));
+    let options = export::SpoolOptions { sync: export::SyncWhen::Never, ..export::SpoolOptions::new(1 << 20) };
+    let mut files = Vec::new();
+    if let Ok((mut spool, _)) = export::Spool::open(&dir, "json:/fuzz", options) {
+        for text in ["first", "second"] {
+            let batch = export::Batch::of_parts(0, text.as_bytes().to_vec(), vec![1, text.len() as u32]);
+            let _ = batch.map(|batch| export::Store::push(&mut spool, batch, false, 0));
+        }
+    }
+    for place in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+        let found = std::fs::read_dir(place.path()).into_iter().flatten().flatten();
+        files.extend(found.filter_map(|file| std::fs::read(file.path()).ok()));
+    }
+    let _ = std::fs::remove_dir_all(dir);
+    files
+}

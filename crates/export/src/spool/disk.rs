@@ -1,0 +1,181 @@
+//! The segments of a spool: what is appended, read and removed.
+
+use super::place::Place;
+use super::segment::{self, Read, Segment};
+use super::{SpoolError, SpoolOptions, SyncWhen, frame};
+use crate::Batch;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Duration;
+use sys::folder::write_both;
+
+/// Segments in order, and the files that are open.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) place: Place,
+    pub(super) segments: VecDeque<Segment>,
+    /// Bytes of all segments.
+    pub(super) bytes: u64,
+    /// A segment of so many bytes is followed by a new one,
+    segment_bytes: u64,
+    /// and one that is so old, in nanoseconds.
+    segment_age: u64,
+    /// The last segment, if batches may be appended to it.
+    active: Option<Arc<File>>,
+    /// Segments before that one which were written since they were last taken by [`Disk::take_unsynced`].
+    unsynced: Vec<(u64, Arc<File>)>,
+    /// False if nobody asks for them.
+    keeps_unsynced: bool,
+    /// The segment that is being read, by its first number.
+    reading: Option<(u64, File)>,
+    /// A place in it: its first number, the number of a message, where its batch begins.
+    cursor: (u64, u64, u64),
+    /// Head and lengths of the batch that is being written.
+    head: Vec<u8>,
+}
+
+impl Disk {
+    pub(super) fn new(place: Place, segments: VecDeque<Segment>, options: &SpoolOptions) -> Disk {
+        let age = options.age_max.unwrap_or(Duration::MAX);
+        Disk {
+            place,
+            bytes: segments.iter().map(|segment| segment.len).sum(),
+            segments,
+            segment_bytes: options.segment_bytes,
+            segment_age: u64::try_from(age.as_nanos() / 8).unwrap_or(u64::MAX),
+            active: None,
+            unsynced: Vec::new(),
+            keeps_unsynced: options.sync == SyncWhen::EverySecond,
+            reading: None,
+            cursor: (0, 0, 0),
+            head: Vec::new(),
+        }
+    }
+
+    /// Appends a batch by one system call. After an error nothing of it is there.
+    pub(super) fn append(&mut self, batch: &Batch, stamp: u64) -> io::Result<()> {
+        let goes_on = self.active.is_some()
+            && self.segments.back().is_some_and(|last| {
+                let is_young = stamp.saturating_sub(last.stamp_first) < self.segment_age;
+                last.end == batch.first() && last.len < self.segment_bytes && is_young
+            });
+        if !goes_on {
+            self.seal();
+            self.begin(batch.first(), stamp)?;
+        }
+        frame::encode(batch, stamp, &mut self.head);
+        let (Some(file), Some(last)) = (&self.active, self.segments.back_mut()) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        if let Err(error) = write_whole(file, &self.head, batch.bytes(), last.len) {
+            // If this fails, too, the next batch is written over the torn one.
+            let _ = file.set_len(last.len);
+            return Err(error);
+        }
+        let size = (self.head.len() + batch.bytes().len()) as u64;
+        last.note(batch.end(), stamp, size);
+        self.bytes += size;
+        Ok(())
+    }
+
+    fn begin(&mut self, first: u64, stamp: u64) -> io::Result<()> {
+        let name = segment::name_of(first);
+        let folder = &self.place.folder;
+        let created = folder.create(&name).or_else(|error| {
+            // One that could not be removed: its messages are not known any more.
+            if error.errno == sys::Errno::EXIST {
+                folder.remove(&name)?;
+                return folder.create(&name);
+            }
+            Err(error)
+        });
+        let file = created.map_err(|error| io::Error::from_raw_os_error(error.errno.0))?;
+        if let Err(error) = file.write_all_at(&segment::header(first), 0) {
+            let _ = folder.remove(&name);
+            return Err(error);
+        }
+        let segment = Segment::new(first, stamp);
+        self.bytes += segment.len;
+        self.segments.push_back(segment);
+        self.active = Some(Arc::new(file));
+        Ok(())
+    }
+
+    /// Nothing is appended to the last segment any more.
+    pub(super) fn seal(&mut self) {
+        if let Some(file) = self.active.take() {
+            let Some(last) = self.segments.back() else { return };
+            if last.end == last.first {
+                self.remove(self.segments.len() - 1);
+            } else if self.keeps_unsynced {
+                self.unsynced.push((last.first, file));
+            }
+        }
+    }
+
+    /// Removes a segment; `None` if there is none with that index. A file that cannot be removed is found again when
+    /// the spool is opened, and its messages, which the position says are delivered, are not.
+    pub(super) fn remove(&mut self, index: usize) -> Option<Segment> {
+        if index + 1 == self.segments.len() {
+            self.active = None;
+        }
+        let segment = self.segments.remove(index)?;
+        // A removed file takes room as long as it is open.
+        self.unsynced.retain(|(first, _)| *first != segment.first);
+        self.bytes -= segment.len;
+        let _ = self.place.folder.remove(&segment::name_of(segment.first));
+        if self.reading.as_ref().is_some_and(|(first, _)| *first == segment.first) {
+            self.reading = None;
+        }
+        Some(segment)
+    }
+
+    /// Reads from message `number` on, or from the first one after it. `None` if no segment has any.
+    pub(super) fn read(&mut self, number: u64, expired_before: u64) -> io::Result<Option<(u64, Read)>> {
+        let index = self.segments.partition_point(|segment| segment.end <= number);
+        let Some(segment) = self.segments.get(index) else { return Ok(None) };
+        let from = number.max(segment.first);
+        if self.reading.as_ref().is_none_or(|(first, _)| *first != segment.first) {
+            self.reading = None;
+            match self.place.file(&segment::name_of(segment.first)) {
+                Ok(file) => self.reading = Some((segment.first, file)),
+                Err(SpoolError::Failed { error, .. }) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                // Removed or replaced by somebody else.
+                Err(_) => return Ok(Some((from, Read::Damaged { end: segment.end }))),
+            }
+        }
+        let Some((_, file)) = &self.reading else { return Ok(None) };
+        let hint = if self.cursor.0 == segment.first { (self.cursor.1, self.cursor.2) } else { (0, 0) };
+        let read = segment.read(file, from, hint, expired_before)?;
+        self.cursor = match &read {
+            Read::Batch { batch, place } => (segment.first, batch.end(), *place),
+            Read::Expired { end, place } => (segment.first, *end, *place),
+            Read::Damaged { .. } => (0, 0, 0),
+        };
+        Ok(Some((from, read)))
+    }
+
+    /// The files that were written since this was last asked.
+    pub(super) fn take_unsynced(&mut self) -> Vec<Arc<File>> {
+        let files = std::mem::take(&mut self.unsynced).into_iter().map(|(_, file)| file);
+        files.chain(self.active.clone()).collect()
+    }
+
+    /// Has the disk take the last batch, before anybody counts on it.
+    pub(super) fn sync_active(&self) -> io::Result<()> {
+        self.active.as_ref().map_or(Ok(()), |file| file.sync_data())
+    }
+}
+
+fn write_whole(file: &File, head: &[u8], body: &[u8], at: u64) -> io::Result<()> {
+    let written = write_both(file, head, body, at)?;
+    let Some(rest) = written.checked_sub(head.len()) else {
+        file.write_all_at(head.get(written..).unwrap_or_default(), at + written as u64)?;
+        return file.write_all_at(body, at + head.len() as u64);
+    };
+    let rest = body.get(rest..).unwrap_or_default();
+    if rest.is_empty() { Ok(()) } else { file.write_all_at(rest, at + written as u64) }
+}

@@ -1,0 +1,116 @@
+//! Why a spool cannot be used, with what to do.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use sys::SysError;
+
+/// A spool that was refused. Nothing in it was changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SpoolError {
+    /// Another process uses it.
+    InUse {
+        /// The spool.
+        path: PathBuf,
+        /// Its process id, if the lock file tells.
+        pid: Option<u32>,
+    },
+    /// A directory or a file in it belongs to another user.
+    Owner {
+        /// What.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
+    /// Others than the owner may write to it.
+    Writable {
+        /// What.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is a link.
+    Link {
+        /// What.
+        path: PathBuf,
+    },
+    /// A file that no spool has.
+    Foreign {
+        /// What.
+        path: PathBuf,
+    },
+    /// It was written by another version.
+    Version {
+        /// What.
+        path: PathBuf,
+        /// The version of the format.
+        found: u16,
+    },
+    /// A system call failed.
+    Failed {
+        /// What was tried, on what.
+        what: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl SpoolError {
+    /// The error of a system call below `path`.
+    pub(super) fn sys(path: PathBuf, error: &SysError) -> SpoolError {
+        // Links are not followed: the kernel says ELOOP of files, ENOTDIR of directories.
+        let is_link = path.symlink_metadata().is_ok_and(|facts| facts.file_type().is_symlink());
+        if is_link {
+            return SpoolError::Link { path };
+        }
+        let what = format!("cannot open {}", shown(&path));
+        SpoolError::Failed { what, error: io::Error::from_raw_os_error(error.errno.0) }
+    }
+
+    /// The error of reading or writing `path`.
+    pub(super) fn io(what: &str, path: &std::path::Path, error: io::Error) -> SpoolError {
+        SpoolError::Failed { what: format!("{what} {}", shown(path)), error }
+    }
+}
+
+fn shown(path: &std::path::Path) -> Box<str> {
+    sys::escaped(path.as_os_str().as_encoded_bytes())
+}
+
+impl fmt::Display for SpoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpoolError::InUse { path, pid } => {
+                write!(f, "the spool {} is in use by ", shown(path))?;
+                match pid {
+                    Some(pid) => write!(f, "process {pid}: end it first, or take another directory"),
+                    None => write!(f, "another process: end it first, or take another directory"),
+                }
+            }
+            SpoolError::Owner { path, uid } => {
+                write!(f, "{} belongs to user {uid}: a spool must be one's own; take another directory", shown(path))
+            }
+            SpoolError::Writable { path, mode } => write!(
+                f,
+                "others may write to {0} (mode {mode:04o}): run `chmod go-w {0}`, or take another directory",
+                shown(path)
+            ),
+            SpoolError::Link { path } => {
+                write!(f, "{} is a link, and none is followed: name the directory itself", shown(path))
+            }
+            SpoolError::Foreign { path } => {
+                write!(f, "{} is no part of a spool: move it away, or take another directory", shown(path))
+            }
+            SpoolError::Version { path, found } => write!(
+                f,
+                "{} was written by another version of netwren (format {found}, this one reads 1): let that version \
+                 deliver what waits, or move the directory away",
+                shown(path)
+            ),
+            SpoolError::Failed { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SpoolError {}

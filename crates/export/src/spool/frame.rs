@@ -1,0 +1,195 @@
+//! A batch as it lies in a segment: a head of fixed size, the lengths of its messages, their bytes.
+//!
+//! ```text
+//! mark 4 · sum of the head 4 · sum of the rest 4 · messages 4 · first number 8 · stamp 8
+//! bytes of lengths 4 · bytes of messages 4
+//! lengths, each as LEB128 · messages
+//! ```
+//! All numbers are little-endian. The head has a sum of its own, so that a damaged batch can be stepped over.
+
+use crate::Batch;
+use sys::crc32c;
+
+/// Bytes of the head.
+pub(super) const HEAD: usize = 40;
+const MARK: [u8; 4] = *b"nwb1";
+
+/// The head of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Number of the first message.
+    pub(super) first: u64,
+    /// Number of messages.
+    pub(super) messages: u32,
+    /// When it was stored, in nanoseconds of the spool's clock.
+    pub(super) stamp: u64,
+    /// Sum of what comes after the head.
+    sum: u32,
+    lengths: u32,
+    bytes: u32,
+}
+
+impl Head {
+    /// Number behind that of the last message.
+    pub(super) fn end(&self) -> u64 {
+        self.first.saturating_add(self.messages.into())
+    }
+
+    /// Bytes of the whole batch, with its head.
+    pub(super) fn size(&self) -> u64 {
+        HEAD as u64 + u64::from(self.lengths) + u64::from(self.bytes)
+    }
+
+    /// The head that `bytes` begin with, if they do.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Head> {
+        let head = bytes.first_chunk::<HEAD>()?;
+        let four = |at: usize| head.get(at..)?.first_chunk().map(|four| u32::from_le_bytes(*four));
+        let eight = |at: usize| head.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight));
+        let is_whole = head.starts_with(&MARK) && four(4)? == crc32c(0, head.get(8..)?);
+        let parsed = Head {
+            sum: four(8)?,
+            messages: four(12)?,
+            first: eight(16)?,
+            stamp: eight(24)?,
+            lengths: four(32)?,
+            bytes: four(36)?,
+        };
+        // A length is one byte at least: what comes from elsewhere makes no large table.
+        (is_whole && parsed.messages > 0 && parsed.messages <= parsed.lengths).then_some(parsed)
+    }
+}
+
+/// Puts the head and the lengths of `batch` into `out`; its messages come after them as they are.
+pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
+    out.clear();
+    out.resize(HEAD, 0);
+    let mut before = 0;
+    for end in batch.ends() {
+        let mut length = end - before;
+        before = *end;
+        while length >= 0x80 {
+            out.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        out.push(length as u8);
+    }
+    let lengths = (out.len() - HEAD) as u32;
+    let sum = crc32c(crc32c(0, out.get(HEAD..).unwrap_or_default()), batch.bytes());
+    let mut head = [0; HEAD];
+    let parts: [(usize, &[u8]); 7] = [
+        (0, &MARK),
+        (8, &sum.to_le_bytes()),
+        (12, &(batch.ends().len() as u32).to_le_bytes()),
+        (16, &batch.first().to_le_bytes()),
+        (24, &stamp.to_le_bytes()),
+        (32, &lengths.to_le_bytes()),
+        (36, &(batch.bytes().len() as u32).to_le_bytes()),
+    ];
+    for (at, part) in parts {
+        put(&mut head, at, part);
+    }
+    let own = crc32c(0, head.get(8..).unwrap_or_default());
+    put(&mut head, 4, &own.to_le_bytes());
+    put(out, 0, &head);
+}
+
+/// Overwrites bytes from `at` on.
+pub(super) fn put(out: &mut [u8], at: usize, part: &[u8]) {
+    if let Some(place) = out.get_mut(at..at + part.len()) {
+        place.copy_from_slice(part);
+    }
+}
+
+/// Messages that were read, before they are a batch.
+#[derive(Debug, Default)]
+pub(super) struct Joined {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Joined {
+    /// Adds the messages that follow `head`, which begin `rest`; false if they are not as they were written.
+    pub(super) fn add(&mut self, head: &Head, rest: &[u8]) -> bool {
+        let (lengths, bytes) = (head.lengths as usize, head.bytes as usize);
+        let Some((rest, _)) = lengths.checked_add(bytes).and_then(|size| rest.split_at_checked(size)) else {
+            return false;
+        };
+        if crc32c(0, rest) != head.sum {
+            return false;
+        }
+        let (mut lengths, bytes) = rest.split_at(lengths);
+        let (base, before) = (self.bytes.len(), self.ends.len());
+        let mut end = base as u64;
+        for _ in 0..head.messages {
+            let Some(length) = take_length(&mut lengths) else { break };
+            end += u64::from(length);
+            self.ends.push(u32::try_from(end).unwrap_or(u32::MAX));
+        }
+        let fits = self.ends.len() - before == head.messages as usize && end == (base + bytes.len()) as u64;
+        if !fits {
+            self.ends.truncate(before);
+            return false;
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+
+    /// Bytes of messages so far.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The messages as a batch; `first` is the number of the first one.
+    pub(super) fn batch(self, first: u64) -> Option<Batch> {
+        Batch::of_parts(first, self.bytes, self.ends)
+    }
+}
+
+fn take_length(lengths: &mut &[u8]) -> Option<u32> {
+    let mut length: u64 = 0;
+    for shift in [0, 7, 14, 21, 28] {
+        let (byte, rest) = lengths.split_first()?;
+        *lengths = rest;
+        length |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return u32::try_from(length).ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut batch = Batch::new();
+        for length in [3, 0, 127, 128, 70_000] {
+            let end = batch.bytes().len() + length;
+            batch.bytes_mut().resize(end, b"a"[0] + (length % 7) as u8);
+            batch.end_message();
+        }
+        batch.number_from(77);
+        let mut bytes = Vec::new();
+        encode(&batch, 5, &mut bytes);
+        let head = Head::parse(&bytes).unwrap();
+        bytes.extend_from_slice(batch.bytes());
+        assert_eq!((head.first, head.end(), head.stamp, head.size()), (77, 82, 5, bytes.len() as u64));
+        let mut joined = Joined::default();
+        assert!(joined.add(&head, &bytes[HEAD..]));
+        assert_eq!(joined.batch(77).unwrap(), batch);
+        for at in [0, 10, 39] {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert_eq!(Head::parse(&other), None);
+        }
+        for at in [HEAD, HEAD + 5, bytes.len() - 1] {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            assert!(!Joined::default().add(&head, &other[HEAD..]));
+        }
+        assert!(!Joined::default().add(&head, &bytes[HEAD..bytes.len() - 1]));
+    }
+}

@@ -1,0 +1,52 @@
+//! Which numbers of waiting messages are no messages any more: those that were given up.
+
+/// Ranges of numbers, in order, apart from one another.
+#[derive(Debug, Default)]
+pub(super) struct Gaps(Vec<(u64, u64)>);
+
+impl Gaps {
+    /// Adds `from..to`; returns how many numbers are new.
+    pub(super) fn add(&mut self, from: u64, to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        let known = self.within(from, to);
+        // All that touch it become one.
+        let begin = self.0.partition_point(|(_, end)| *end < from);
+        let end = self.0.partition_point(|(start, _)| *start <= to);
+        let touching = self.0.get(begin..end).unwrap_or_default();
+        let low = touching.first().map_or(from, |(start, _)| from.min(*start));
+        let high = touching.last().map_or(to, |(_, end)| to.max(*end));
+        self.0.splice(begin..end, [(low, high)]);
+        to - from - known
+    }
+
+    /// How many numbers of `from..to` are in gaps.
+    pub(super) fn within(&self, from: u64, to: u64) -> u64 {
+        let begin = self.0.partition_point(|(_, end)| *end <= from);
+        let later = self.0.get(begin..).unwrap_or_default();
+        let touching = later.iter().take_while(|(start, _)| *start < to);
+        touching.map(|(start, end)| (*end).min(to) - (*start).max(from)).sum()
+    }
+
+    /// Forgets numbers below `number`.
+    pub(super) fn forget_below(&mut self, number: u64) {
+        self.0.retain(|(_, end)| *end > number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join_and_count_once() {
+        let mut gaps = Gaps::default();
+        assert_eq!((gaps.add(10, 20), gaps.add(30, 40), gaps.add(5, 5)), (10, 10, 0));
+        assert_eq!((gaps.within(0, 100), gaps.within(15, 35), gaps.within(20, 30)), (20, 10, 0));
+        assert_eq!((gaps.add(15, 32), gaps.0.len()), (10, 1));
+        assert_eq!((gaps.add(40, 41), gaps.add(2, 10), gaps.0.as_slice()), (1, 8, &[(2, 41)][..]));
+        gaps.forget_below(41);
+        assert_eq!(gaps.within(0, 100), 0);
+    }
+}

@@ -1,0 +1,502 @@
+//! Messages that wait on disk, and survive the end of the program.
+//!
+//! Every batch is appended to a segment, a file of batches, by one system call; memory holds the newest ones, so that a
+//! receiver that keeps up costs no reading. Segments are removed once they are delivered: at a high rate they never
+//! reach the disk. A small file says what was delivered, with the counts of the spool's whole life. Where the disk
+//! takes nothing, up to 64 MiB wait in memory and go to it later. Each output has a directory of its own, which one
+//! process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
+
+mod clock;
+mod disk;
+mod error;
+mod frame;
+mod gaps;
+mod place;
+mod position;
+mod recover;
+mod segment;
+mod syncer;
+
+pub use error::SpoolError;
+pub use place::OtherSpool;
+pub use position::fuzz_spool_position;
+pub use segment::fuzz_spool_segment;
+
+use crate::{Batch, Drops, Ledger, Pushed, Store};
+use clock::{SpoolClock, Times};
+use disk::Disk;
+use gaps::Gaps;
+use position::Position;
+use segment::Read;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use syncer::Syncer;
+
+/// Bytes of the newest messages that are kept in memory, too.
+const CACHE_BYTES: usize = 4 << 20;
+/// Bytes that wait in memory while the disk takes nothing.
+const OVERFLOW_BYTES: usize = 64 << 20;
+/// How often the position is written, and the disk asked to take what was written.
+const SAVE_EVERY_NS: u64 = 1_000_000_000;
+/// How long a disk that took nothing is left alone.
+const RETRY_NS: u64 = 500_000_000;
+/// Bytes that a batch in memory costs beside its messages.
+const BATCH_OVERHEAD: usize = 128;
+
+/// When the disk is made to take what was written: until then a power failure may lose it. The end of the program, by
+/// kill -9 as well, loses nothing in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncWhen {
+    /// When the kernel likes to, after half a minute or so.
+    Never,
+    /// Every second, by a thread of its own; not if everything is delivered.
+    #[default]
+    EverySecond,
+    /// Before a batch counts as stored. Whoever hands messages over waits for the disk.
+    Always,
+}
+
+/// How a spool behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct SpoolOptions {
+    /// Most bytes on disk, and waiting for it.
+    pub bytes_max: u64,
+    /// Messages that wait longer are dropped.
+    pub age_max: Option<Duration>,
+    /// A file of so many bytes is followed by a new one. It is also what is dropped at once when the spool is full.
+    pub segment_bytes: u64,
+    /// See [`SyncWhen`].
+    pub sync: SyncWhen,
+}
+
+impl SpoolOptions {
+    /// At most `bytes_max` bytes, in 16 files or more.
+    pub fn new(bytes_max: u64) -> SpoolOptions {
+        let segment_bytes = (bytes_max / 16).clamp(64 << 10, 16 << 20);
+        SpoolOptions { bytes_max, age_max: None, segment_bytes, sync: SyncWhen::default() }
+    }
+}
+
+/// What was found when a spool was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Messages of earlier runs that wait.
+    pub waiting: u64,
+    /// Messages that are known to be lost. Those of a torn end that was never counted are not among them.
+    pub lost: u64,
+    /// Files whose end was torn.
+    pub torn_files: u64,
+    /// Bytes of these ends.
+    pub torn_bytes: u64,
+    /// True if the last run did not end in order: what it delivered in its last second may be delivered again.
+    pub was_killed: bool,
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} messages wait from earlier", self.waiting)?;
+        if self.was_killed {
+            write!(f, "; the last run was killed: what it delivered in its last second may be delivered again")?;
+        }
+        if self.torn_files > 0 {
+            write!(f, "; the ends of {} files ({} bytes) were torn", self.torn_files, self.torn_bytes)?;
+        }
+        if self.lost > 0 {
+            write!(f, "; {} messages are lost", self.lost)?;
+        }
+        Ok(())
+    }
+}
+
+/// A batch in memory.
+#[derive(Debug)]
+struct Cached {
+    stamp: u64,
+    batch: Arc<Batch>,
+}
+
+impl Cached {
+    fn cost(&self) -> usize {
+        self.batch.bytes().len() + size_of_val(self.batch.ends()) + BATCH_OVERHEAD
+    }
+}
+
+/// A store on disk.
+#[derive(Debug)]
+pub struct Spool {
+    disk: Disk,
+    options: SpoolOptions,
+    /// The newest batches, in order and without holes but for those that were dropped.
+    memory: VecDeque<Cached>,
+    memory_bytes: usize,
+    /// Of these, bytes that are not on disk: those of batches from message `written` on.
+    overflow_bytes: usize,
+    written: u64,
+    released: u64,
+    end: u64,
+    /// Messages below are being delivered.
+    held: u64,
+    gaps: Gaps,
+    drops: Drops,
+    /// The counts of earlier runs.
+    ledger: Ledger,
+    clock: SpoolClock,
+    file: File,
+    /// What was last written to `file`, and when.
+    saved: Position,
+    saved_at: u64,
+    boot: u64,
+    trouble: Option<String>,
+    is_full: bool,
+    retry_at: u64,
+    syncer: Option<Syncer>,
+}
+
+impl Spool {
+    /// Opens the spool for `target` below the directory `dir`, which is made if it is not there, and finds what earlier
+    /// runs have left in it. Reads the newest file whole, of others only the heads of batches.
+    pub fn open(dir: &Path, target: &str, options: SpoolOptions) -> Result<(Spool, Recovered), SpoolError> {
+        let opened = recover::open(dir, target, &options)?;
+        let start = |error| SpoolError::io("cannot start a thread for", dir, error);
+        let syncer = match options.sync {
+            SyncWhen::EverySecond => Some(Syncer::start().map_err(start)?),
+            _ => None,
+        };
+        let position = opened.position;
+        let mut spool = Spool {
+            disk: opened.disk,
+            options,
+            memory: VecDeque::new(),
+            memory_bytes: 0,
+            overflow_bytes: 0,
+            written: position.end,
+            released: position.released,
+            end: position.end,
+            held: position.released,
+            gaps: opened.gaps,
+            drops: Drops::default(),
+            ledger: position.ledger,
+            clock: opened.clock,
+            file: opened.file,
+            saved: position,
+            saved_at: 0,
+            boot: Times::now().boot,
+            trouble: None,
+            is_full: false,
+            retry_at: 0,
+            syncer,
+        };
+        let ledger = spool.ledger;
+        // From here on a kill is one.
+        if let Err(error) = spool.save(&ledger, false) {
+            spool.trouble = Some(format!("cannot write the position of the spool: {error}"));
+        }
+        Ok((spool, opened.recovered))
+    }
+
+    /// The spools below `dir` in which messages wait for targets that are not among `used`.
+    pub fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
+        place::others(dir, used)
+    }
+
+    fn waiting(&self) -> u64 {
+        self.end - self.released - self.gaps.within(self.released, self.end)
+    }
+
+    fn expired_before(&self) -> u64 {
+        let age = self.options.age_max.map_or(u64::MAX, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+        self.clock.now().saturating_sub(age)
+    }
+
+    fn has_room(&self, more: usize) -> bool {
+        let on_disk = self.disk.bytes + (self.overflow_bytes + more) as u64;
+        self.end == self.released || (on_disk <= self.options.bytes_max && self.overflow_bytes + more <= OVERFLOW_BYTES)
+    }
+
+    /// Drops the oldest messages that are not being delivered; `None` if there are none.
+    fn drop_oldest(&mut self) -> Option<u64> {
+        // A disk that is broken gets no better by removing files.
+        let may_help = self.trouble.is_none() || self.is_full;
+        let dropped = if may_help { self.drop_segment(u64::MAX) } else { None };
+        if dropped.is_some() {
+            self.write_out(true);
+            return dropped;
+        }
+        let oldest = self.memory.iter().position(|cached| cached.batch.first() >= self.held.max(self.written))?;
+        let gone = self.memory.remove(oldest)?;
+        self.memory_bytes -= gone.cost();
+        self.overflow_bytes -= gone.cost();
+        Some(self.gaps.add(gone.batch.first(), gone.batch.end()))
+    }
+
+    /// Removes the oldest segment that is not being delivered, if it is older than `before`; how many messages it had.
+    fn drop_segment(&mut self, before: u64) -> Option<u64> {
+        let index = self.disk.segments.partition_point(|segment| segment.first < self.held);
+        // An empty one is about to be written.
+        let may_go = |segment: &&segment::Segment| segment.end > segment.first && segment.stamp_last < before;
+        self.disk.segments.get(index).filter(may_go)?;
+        let gone = self.disk.remove(index)?;
+        let is_gone = |cached: &Cached| cached.batch.first() >= gone.first && cached.batch.end() <= gone.end;
+        let bytes: usize = self.memory.iter().filter(|cached| is_gone(cached)).map(Cached::cost).sum();
+        self.memory.retain(|cached| !is_gone(cached));
+        self.memory_bytes -= bytes;
+        Some(self.gaps.add(gone.first.max(self.released), gone.end))
+    }
+
+    /// Writes what waits only in memory, unless the disk has just refused it.
+    fn write_out(&mut self, at_once: bool) {
+        if self.overflow_bytes == 0 {
+            return;
+        }
+        if self.trouble.is_some() && !at_once && sys::clock::monotonic_ns() < self.retry_at {
+            return;
+        }
+        let mut index = self.memory.partition_point(|cached| cached.batch.first() < self.written);
+        while let Some(cached) = self.memory.get(index) {
+            if let Err(error) = self.disk.append(&cached.batch, cached.stamp) {
+                self.is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                self.trouble = Some(format!("cannot write to the spool, messages wait in memory: {error}"));
+                self.retry_at = sys::clock::monotonic_ns() + RETRY_NS;
+                return;
+            }
+            self.written = cached.batch.end();
+            self.overflow_bytes -= cached.cost();
+            index += 1;
+        }
+        let synced = if self.options.sync == SyncWhen::Always { self.disk.sync_active() } else { Ok(()) };
+        self.trouble = synced.err().map(|error| format!("cannot sync the spool to the disk: {error}"));
+    }
+
+    /// Forgets the oldest batches in memory that are on disk.
+    fn shrink_cache(&mut self) {
+        while self.memory_bytes > CACHE_BYTES {
+            let Some(oldest) = self.memory.front().filter(|cached| cached.batch.end() <= self.written) else { return };
+            self.memory_bytes -= oldest.cost();
+            self.memory.pop_front();
+        }
+    }
+
+    /// The batch in memory that holds message `number` or the first one after it.
+    fn cached(&mut self, mut number: u64, expired_before: u64) -> Option<Arc<Batch>> {
+        loop {
+            let at = self.memory.partition_point(|cached| cached.batch.end() <= number);
+            let cached = self.memory.get(at)?;
+            if cached.stamp >= expired_before {
+                return Some(Arc::clone(&cached.batch));
+            }
+            let (from, to) = (cached.batch.first().max(number), cached.batch.end());
+            self.drops.age += self.gaps.add(from, to);
+            number = to;
+        }
+    }
+
+    /// Drops segments of which every message is too old.
+    fn expire(&mut self) {
+        if self.options.age_max.is_none() {
+            return;
+        }
+        let before = self.expired_before();
+        while let Some(dropped) = self.drop_segment(before) {
+            self.drops.age += dropped;
+        }
+    }
+
+    fn has_delivered_segment(&self) -> bool {
+        let Some(oldest) = self.disk.segments.front().filter(|oldest| oldest.end <= self.released) else {
+            return false;
+        };
+        self.disk.segments.len() > 1 || oldest.len >= self.options.segment_bytes
+    }
+
+    /// Writes the position with the counts, which get what was dropped since they were last told.
+    fn save(&mut self, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
+        let mut ledger = *ledger;
+        ledger.dropped.add(&self.drops);
+        let (released, end, waiting) = (self.released, self.end, self.waiting());
+        let old = &self.saved;
+        let is_same = (old.released, old.end, old.waiting, old.is_clean) == (released, end, waiting, is_clean);
+        if is_same && old.ledger == ledger && self.saved_at > 0 {
+            return Ok(());
+        }
+        let now = (self.clock.now(), sys::clock::wall_ns(), sys::clock::boottime_ns());
+        let saved = &mut self.saved;
+        saved.sequence += 1;
+        (saved.released, saved.end, saved.waiting) = (released, end, waiting);
+        (saved.ledger, saved.is_clean, saved.boot) = (ledger, is_clean, self.boot);
+        (saved.clock, saved.wall, saved.uptime) = now;
+        saved.write(&self.file)
+    }
+
+    /// Hands what was written to the thread that has the disk take it.
+    fn sync_soon(&mut self) {
+        let waits = self.released < self.end;
+        if let Some(syncer) = self.syncer.as_ref().filter(|syncer| waits && syncer.is_idle()) {
+            syncer.sync(self.disk.take_unsynced());
+        }
+    }
+
+    /// What is left in memory at the end is lost.
+    fn give_up_overflow(&mut self) -> u64 {
+        let mut lost = 0;
+        let from = self.memory.partition_point(|cached| cached.batch.first() < self.written);
+        for cached in self.memory.drain(from..) {
+            self.memory_bytes -= cached.cost();
+            lost += self.gaps.add(cached.batch.first().max(self.released), cached.batch.end());
+        }
+        self.overflow_bytes = 0;
+        lost
+    }
+}
+
+impl Store for Spool {
+    fn push(&mut self, mut batch: Batch, make_room: bool, held: u64) -> Pushed {
+        self.held = held;
+        batch.shrink();
+        let more = batch.bytes().len() + 2 * batch.ends().len() + frame::HEAD;
+        let mut dropped = 0;
+        while !self.has_room(more) {
+            let gone = if make_room { self.drop_oldest() } else { None };
+            let Some(gone) = gone else { return Pushed::Full { batch, dropped } };
+            dropped += gone;
+        }
+        batch.number_from(self.end);
+        self.end = batch.end();
+        let cached = Cached { stamp: self.clock.now(), batch: Arc::new(batch) };
+        self.memory_bytes += cached.cost();
+        self.overflow_bytes += cached.cost();
+        self.memory.push_back(cached);
+        self.write_out(false);
+        self.shrink_cache();
+        Pushed::Kept { dropped }
+    }
+
+    fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>> {
+        let expired_before = self.expired_before();
+        let mut number = number;
+        loop {
+            let is_in_memory = self.memory.front().is_some_and(|oldest| oldest.batch.first() <= number);
+            let read = if is_in_memory { None } else { self.disk.read(number, expired_before)? };
+            let batch = match read {
+                None => self.cached(number, expired_before),
+                Some((_, Read::Batch { batch, .. })) => Some(Arc::new(batch)),
+                Some((from, Read::Expired { end, .. })) => {
+                    self.drops.age += self.gaps.add(from, end);
+                    number = end;
+                    continue;
+                }
+                Some((from, Read::Damaged { end })) => {
+                    self.drops.lost += self.gaps.add(from, end);
+                    number = end;
+                    continue;
+                }
+            };
+            if let Some(batch) = &batch {
+                self.held = self.held.max(batch.end());
+            }
+            return Ok(batch);
+        }
+    }
+
+    fn release(&mut self, number: u64) -> io::Result<()> {
+        self.released = self.released.max(number.min(self.end));
+        while let Some(oldest) = self.memory.front().filter(|oldest| oldest.batch.end() <= self.released) {
+            self.memory_bytes -= oldest.cost();
+            if oldest.batch.first() >= self.written {
+                self.overflow_bytes -= oldest.cost();
+                self.written = oldest.batch.end();
+            }
+            self.memory.pop_front();
+        }
+        self.gaps.forget_below(self.released);
+        Ok(())
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn begin(&self) -> u64 {
+        let on_disk = self.disk.segments.iter().find(|segment| segment.end > self.released).map(|found| found.first);
+        let in_memory = self.memory.front().map(|oldest| oldest.batch.first());
+        let first = on_disk.into_iter().chain(in_memory).min();
+        first.map_or(self.end, |first| first.max(self.released))
+    }
+
+    /// Of the file that is being delivered, its share of messages counts.
+    fn bytes(&self) -> u64 {
+        let left = |segment: &segment::Segment| {
+            let messages = (segment.end - segment.first).max(1);
+            let left = segment.end.saturating_sub(self.released.max(segment.first));
+            (u128::from(segment.len) * u128::from(left) / u128::from(messages)) as u64
+        };
+        self.disk.segments.iter().map(left).sum::<u64>() + self.overflow_bytes as u64
+    }
+
+    fn delivered_bytes_max(&self) -> u64 {
+        self.options.bytes_max / 4
+    }
+
+    fn is_kept(&self) -> bool {
+        true
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    fn sync(&mut self, ledger: &Ledger) -> io::Result<()> {
+        self.write_out(true);
+        let lost = self.give_up_overflow();
+        self.drops.end += lost;
+        let saved = self.save(ledger, true);
+        while self.disk.segments.front().is_some_and(|oldest| oldest.end <= self.released) && saved.is_ok() {
+            self.disk.remove(0);
+        }
+        let files = self.disk.take_unsynced();
+        self.disk.seal();
+        saved?;
+        if self.options.sync != SyncWhen::Never {
+            files.iter().try_for_each(|file| file.sync_data())?;
+            self.file.sync_data()?;
+            self.disk.place.folder.sync()?;
+        }
+        match lost {
+            0 => Ok(()),
+            _ => Err(io::Error::other(self.trouble().unwrap_or_default())),
+        }
+    }
+
+    fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
+        self.write_out(false);
+        let now = sys::clock::monotonic_ns();
+        let is_due = now >= self.saved_at + SAVE_EVERY_NS;
+        let has_delivered = self.has_delivered_segment();
+        if !is_due && !has_delivered {
+            return Ok(());
+        }
+        if is_due {
+            self.expire();
+            self.sync_soon();
+            self.saved_at = now;
+        }
+        // The position first: then a segment that is not there, and that was not delivered, was dropped.
+        self.save(ledger, false)?;
+        while self.has_delivered_segment() {
+            self.disk.remove(0);
+        }
+        Ok(())
+    }
+
+    fn take_drops(&mut self) -> Drops {
+        std::mem::take(&mut self.drops)
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.clone().or_else(|| self.syncer.as_ref().and_then(Syncer::trouble))
+    }
+}

@@ -1,0 +1,189 @@
+//! Directories of spools: names, owners, the lock.
+
+use super::error::SpoolError;
+use super::position::{self, Position};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use sys::folder::{Folder, try_lock};
+use sys::fs::FileKind;
+
+const LOCK: &str = "lock";
+/// More names than any spool has.
+const NAMES_MAX: usize = 1 << 20;
+/// Bits of others' right to write.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The directory of one output's spool. Nobody else uses it as long as this lives.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) folder: Folder,
+    pub(super) path: PathBuf,
+    /// Holds the lock.
+    _lock: File,
+}
+
+/// The name of the directory for a target: readable, and another one for each text.
+pub(super) fn name_of(target: &str) -> String {
+    let mut name = String::new();
+    for c in target.chars() {
+        let c = if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        if !(c == '-' && name.ends_with('-')) && name.len() < 60 {
+            name.push(c);
+        }
+    }
+    // FNV-1a: the readable part may be that of two targets.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in target.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{}-{hash:016x}", name.trim_matches(['-', '.']))
+}
+
+fn is_name(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Opens the directory of spools; made if it is not there.
+fn root(dir: &Path) -> Result<Folder, SpoolError> {
+    use std::os::unix::fs::DirBuilderExt;
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(SpoolError::io("cannot make the directory", dir, error));
+        }
+        _ => {}
+    }
+    let folder = Folder::open(dir).map_err(|error| SpoolError::sys(dir.to_owned(), &error))?;
+    check_folder(&folder, dir)?;
+    Ok(folder)
+}
+
+fn check_folder(folder: &Folder, path: &Path) -> Result<(), SpoolError> {
+    let facts = folder.stat().map_err(|error| SpoolError::sys(path.to_owned(), &error))?;
+    check(path, facts.uid, facts.mode)
+}
+
+fn check(path: &Path, uid: u32, mode: u32) -> Result<(), SpoolError> {
+    if uid != sys::caps::euid() {
+        return Err(SpoolError::Owner { path: path.to_owned(), uid });
+    }
+    if mode & OTHERS_WRITE != 0 {
+        return Err(SpoolError::Writable { path: path.to_owned(), mode: mode & 0o7777 });
+    }
+    Ok(())
+}
+
+impl Place {
+    /// Opens the spool for `target` below `dir` and takes its lock.
+    pub(super) fn open(dir: &Path, target: &str) -> Result<Place, SpoolError> {
+        let (root, name) = (root(dir)?, name_of(target));
+        let path = dir.join(&name);
+        let failed = |error| SpoolError::sys(path.clone(), &error);
+        root.make_folder(&name).map_err(failed)?;
+        let folder = root.folder(&name).map_err(failed)?;
+        check_folder(&folder, &path)?;
+        let lock = lock(&folder, &path)?;
+        Ok(Place { folder, path, _lock: lock })
+    }
+
+    /// Opens a file of the spool, which must be a regular one of the user's own.
+    pub(super) fn file(&self, name: &str) -> Result<File, SpoolError> {
+        open_own(&self.folder, &self.path, name)
+    }
+
+    /// The names of segments; anything else that does not belong here is refused.
+    pub(super) fn segments(&self) -> Result<Vec<String>, SpoolError> {
+        let names = self.folder.names(NAMES_MAX).map_err(|error| SpoolError::sys(self.path.clone(), &error))?;
+        let mut segments = Vec::new();
+        for (name, _) in names {
+            if super::segment::is_name(&name) {
+                segments.push(name);
+            } else if name != LOCK && name != position::NAME {
+                return Err(SpoolError::Foreign { path: self.path.join(name) });
+            }
+        }
+        segments.sort();
+        Ok(segments)
+    }
+
+    /// The file `name`, made if it is not there; true if it was made.
+    pub(super) fn file_or_new(&self, name: &str) -> Result<(File, bool), SpoolError> {
+        file_or_new(&self.folder, &self.path, name)
+    }
+}
+
+fn file_or_new(folder: &Folder, path: &Path, name: &str) -> Result<(File, bool), SpoolError> {
+    match folder.create(name) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.errno == sys::Errno::EXIST => open_own(folder, path, name).map(|file| (file, false)),
+        Err(error) => Err(SpoolError::sys(path.join(name), &error)),
+    }
+}
+
+fn open_own(folder: &Folder, path: &Path, name: &str) -> Result<File, SpoolError> {
+    let path = path.join(name);
+    let file = folder.file(name).map_err(|error| SpoolError::sys(path.clone(), &error))?;
+    let facts = file.metadata().map_err(|error| SpoolError::io("cannot look at", &path, error))?;
+    if !facts.is_file() || facts.nlink() != 1 {
+        return Err(SpoolError::Foreign { path });
+    }
+    check(&path, facts.uid(), facts.mode())?;
+    Ok(file)
+}
+
+fn lock(folder: &Folder, path: &Path) -> Result<File, SpoolError> {
+    let (lock, _) = file_or_new(folder, path, LOCK)?;
+    let failed = |error| SpoolError::io("cannot lock", path, error);
+    if !try_lock(&lock).map_err(failed)? {
+        return Err(SpoolError::InUse { path: path.to_owned(), pid: pid_in(&lock) });
+    }
+    let pid = format!("{}\n", std::process::id());
+    // A full disk is no reason to stop: the lock holds without the number.
+    let _ = lock.set_len(0).and_then(|()| lock.write_all_at(pid.as_bytes(), 0));
+    Ok(lock)
+}
+
+fn pid_in(lock: &File) -> Option<u32> {
+    let mut text = [0; 16];
+    let filled = lock.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(text.get(..filled)?).ok()?.trim().parse().ok()
+}
+
+/// What waits in a spool that no output of this run uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherSpool {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Whom its messages are for.
+    pub target: String,
+    /// Messages that wait, as far as the last run has told.
+    pub waiting: u64,
+}
+
+/// The spools below `dir` in which messages wait, whose targets are not among `used`, and that no process uses.
+pub(super) fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
+    let root = root(dir)?;
+    let used: Vec<String> = used.iter().map(|target| name_of(target)).collect();
+    let names = root.names(NAMES_MAX).map_err(|error| SpoolError::sys(dir.to_owned(), &error))?;
+    let names = names.into_iter().filter(|(name, kind)| {
+        let may_be_dir = matches!(kind, FileKind::Dir | FileKind::Other);
+        may_be_dir && is_name(name) && !used.contains(name)
+    });
+    let mut found: Vec<OtherSpool> = names.filter_map(|(name, _)| other(&root, dir, &name)).collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn other(root: &Folder, dir: &Path, name: &str) -> Option<OtherSpool> {
+    let path = dir.join(name);
+    let folder = root.folder(name).ok()?;
+    check_folder(&folder, &path).ok()?;
+    let lock = open_own(&folder, &path, LOCK).ok()?;
+    if !try_lock(&lock).ok()? {
+        return None;
+    }
+    let file = open_own(&folder, &path, position::NAME).ok()?;
+    let position = Position::read(&file).ok()?.ok()??;
+    (position.waiting > 0).then_some(OtherSpool { path, target: position.target, waiting: position.waiting })
+}

@@ -1,0 +1,216 @@
+//! What was delivered, and the counts, in a small file.
+//!
+//! Two slots are written in turn, in place: a torn one leaves the other, and a full disk has room for both. Renaming a
+//! new file would need room for it, and a change of the directory each second.
+
+use super::frame::put;
+use super::segment::ReadAt;
+use crate::{Drops, Ledger};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use sys::crc32c;
+
+/// The file's name.
+pub(super) const NAME: &str = "position";
+/// Bytes of a slot.
+const SLOT: usize = 2048;
+/// The second one lies in another page.
+const SLOTS: [u64; 2] = [0, 4096];
+const MAGIC: [u8; 8] = *b"nwsppos\n";
+const VERSION: u16 = 1;
+/// Bytes of the target's text that are kept.
+const TARGET: usize = 1024;
+/// Magic 8, sum 4, version 2, bytes of the target 2, then numbers of 8 bytes, then the target.
+const NUMBERS_AT: usize = 16;
+const NUMBERS: usize = 18;
+const TARGET_AT: usize = NUMBERS_AT + 8 * NUMBERS;
+
+/// What is kept beside the messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    /// Grows with each writing.
+    pub(super) sequence: u64,
+    /// Messages below were delivered.
+    pub(super) released: u64,
+    /// Number of the next message.
+    pub(super) end: u64,
+    /// Messages in between that were not given up.
+    pub(super) waiting: u64,
+    /// The counts.
+    pub(super) ledger: Ledger,
+    /// The spool's clock, in nanoseconds.
+    pub(super) clock: u64,
+    /// The time since 1970, in nanoseconds.
+    pub(super) wall: u64,
+    /// The time since the machine was started, in nanoseconds.
+    pub(super) uptime: u64,
+    /// Which start of the machine that was.
+    pub(super) boot: u64,
+    /// True if a run ended in order with it.
+    pub(super) is_clean: bool,
+    /// Whom the messages are for.
+    pub(super) target: String,
+}
+
+impl Position {
+    fn numbers(&self) -> [u64; NUMBERS] {
+        let counts = self.ledger;
+        let dropped = counts.dropped;
+        [
+            self.sequence,
+            self.released,
+            self.end,
+            self.waiting,
+            counts.seen,
+            counts.delivered,
+            counts.folded,
+            counts.limited,
+            dropped.full,
+            dropped.age,
+            dropped.lost,
+            dropped.end,
+            dropped.refused,
+            counts.resent,
+            self.clock,
+            self.wall,
+            self.uptime,
+            self.boot << 1 | u64::from(self.is_clean),
+        ]
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let cut = (0..=TARGET.min(self.target.len())).rev().find(|at| self.target.is_char_boundary(*at)).unwrap_or(0);
+        let target = self.target.as_bytes().get(..cut).unwrap_or_default();
+        let mut bytes = vec![0; TARGET_AT];
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 12, &VERSION.to_le_bytes());
+        put(&mut bytes, 14, &(target.len() as u16).to_le_bytes());
+        for (index, number) in self.numbers().into_iter().enumerate() {
+            put(&mut bytes, NUMBERS_AT + 8 * index, &number.to_le_bytes());
+        }
+        bytes.extend_from_slice(target);
+        let sum = crc32c(0, bytes.get(12..).unwrap_or_default());
+        put(&mut bytes, 8, &sum.to_le_bytes());
+        bytes
+    }
+
+    /// A slot's position; the error is the version of one that another version has written.
+    fn parse(slot: &[u8]) -> Result<Option<Position>, u16> {
+        if !slot.starts_with(&MAGIC) {
+            return Ok(None);
+        }
+        let two = |at: usize| slot.get(at..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u16::from_le_bytes);
+        let (version, target) = (two(12), usize::from(two(14)));
+        if version != VERSION {
+            return if version == 0 { Ok(None) } else { Err(version) };
+        }
+        let sum = slot.get(8..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u32::from_le_bytes);
+        let Some(body) = slot.get(12..TARGET_AT + target).filter(|body| crc32c(0, body) == sum) else {
+            return Ok(None);
+        };
+        let number = |index: usize| {
+            let place = body.get(NUMBERS_AT - 12 + 8 * index..);
+            place.and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes)
+        };
+        let dropped = Drops { full: number(8), age: number(9), lost: number(10), end: number(11), refused: number(12) };
+        let ledger = Ledger {
+            seen: number(4),
+            delivered: number(5),
+            folded: number(6),
+            limited: number(7),
+            dropped,
+            resent: number(13),
+        };
+        let target = String::from_utf8_lossy(body.get(TARGET_AT - 12..).unwrap_or_default()).into_owned();
+        Ok(Some(Position {
+            sequence: number(0),
+            released: number(1),
+            end: number(2),
+            waiting: number(3),
+            ledger,
+            clock: number(14),
+            wall: number(15),
+            uptime: number(16),
+            boot: number(17) >> 1,
+            is_clean: number(17) & 1 == 1,
+            target,
+        }))
+    }
+
+    /// The newer of the two slots that are whole; the error inside is the version of one that another version wrote.
+    pub(super) fn read(file: &(impl ReadAt + ?Sized)) -> io::Result<Result<Option<Position>, u16>> {
+        let mut newest: Option<Position> = None;
+        for at in SLOTS {
+            let mut slot = [0; SLOT];
+            let filled = file.read_at(&mut slot, at)?;
+            match Position::parse(slot.get(..filled).unwrap_or_default()) {
+                Err(version) => return Ok(Err(version)),
+                Ok(Some(found)) if newest.as_ref().is_none_or(|newest| newest.sequence < found.sequence) => {
+                    newest = Some(found);
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(Ok(newest))
+    }
+
+    /// Writes it into the slot whose turn it is. One system call.
+    pub(super) fn write(&self, file: &File) -> io::Result<()> {
+        let at = SLOTS.get((self.sequence % 2) as usize).copied().unwrap_or(0);
+        file.write_all_at(&self.encode(), at)
+    }
+}
+
+/// Has the disk keep room for both slots.
+pub(super) fn reserve(file: &File) -> io::Result<()> {
+    SLOTS.iter().try_for_each(|at| file.write_all_at(&[0; SLOT], *at))
+}
+
+/// Reads bytes as a file of positions; for the fuzzer.
+pub fn fuzz_spool_position(data: &[u8]) {
+    if let Ok(Ok(Some(position))) = Position::read(data) {
+        assert_eq!(Position::parse(&position.encode()), Ok(Some(position)), "what is written is read");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn position(sequence: u64) -> Position {
+        let dropped = Drops { full: 1, age: 2, lost: 3, end: 4, refused: 5 };
+        let ledger = Ledger { seen: 6, delivered: 7, folded: 8, limited: 9, dropped, resent: 10 };
+        let (released, end, waiting) = (11, 12, 1);
+        Position {
+            sequence,
+            released,
+            end,
+            waiting,
+            ledger,
+            clock: 13,
+            wall: 14,
+            uptime: 15,
+            boot: 16,
+            is_clean: true,
+            target: "json:/ä".repeat(200),
+        }
+    }
+
+    #[test]
+    fn a_torn_slot_leaves_the_other() {
+        let file = tempfile::tempfile().unwrap();
+        reserve(&file).unwrap();
+        assert_eq!(Position::read(&file).unwrap(), Ok(None));
+        position(1).write(&file).unwrap();
+        position(2).write(&file).unwrap();
+        let found = Position::read(&file).unwrap().unwrap().unwrap();
+        assert_eq!((found.sequence, found.ledger, found.boot, found.is_clean), (2, position(2).ledger, 16, true));
+        assert!(found.target.len() <= TARGET && position(2).target.starts_with(&found.target));
+        file.write_all_at(b"torn", 20).unwrap();
+        assert_eq!(Position::read(&file).unwrap().unwrap().unwrap().sequence, 1);
+        file.write_all_at(&9u16.to_le_bytes(), 12).unwrap();
+        assert_eq!(Position::read(&file).unwrap(), Err(9));
+    }
+}

@@ -1,0 +1,185 @@
+//! Opening a spool: what an earlier run has left is found, counted and made whole.
+
+use super::clock::{SpoolClock, Times};
+use super::disk::Disk;
+use super::gaps::Gaps;
+use super::place::Place;
+use super::position::{self, Position};
+use super::segment::{self, Header, Segment};
+use super::{Recovered, SpoolError, SpoolOptions};
+use crate::Ledger;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
+
+/// A spool as it was found.
+pub(super) struct Opened {
+    pub(super) disk: Disk,
+    pub(super) file: File,
+    pub(super) position: Position,
+    pub(super) gaps: Gaps,
+    pub(super) clock: SpoolClock,
+    pub(super) recovered: Recovered,
+}
+
+/// Segments, and what of them was lost.
+#[derive(Default)]
+struct Found {
+    segments: VecDeque<Segment>,
+    torn_files: u64,
+    torn_bytes: u64,
+    /// Numbers of messages that were in torn files and are known from what follows.
+    torn_messages: u64,
+}
+
+pub(super) fn open(dir: &Path, target: &str, options: &SpoolOptions) -> Result<Opened, SpoolError> {
+    let place = Place::open(dir, target)?;
+    let (file, old) = read_position(&place)?;
+    let names = check_headers(&place)?;
+    let is_clean = old.as_ref().is_some_and(|old| old.is_clean);
+    let found = find(&place, &names, old.as_ref(), is_clean)?;
+    let newest = found.segments.back().map_or(0, |last| last.stamp_last);
+    let clock = SpoolClock::new(old.as_ref(), newest, Times::now());
+    let (position, gaps, recovered) = settle(old, &found, target);
+    let disk = Disk::new(place, found.segments, options);
+    Ok(Opened { disk, file, position, gaps, clock, recovered })
+}
+
+fn read_position(place: &Place) -> Result<(File, Option<Position>), SpoolError> {
+    let path = place.path.join(position::NAME);
+    let (file, is_new) = place.file_or_new(position::NAME)?;
+    let found = if is_new { Ok(None) } else { Position::read(&file).map_err(|e| failed("cannot read", &path, e))? };
+    let found = found.map_err(|found| SpoolError::Version { path: path.clone(), found })?;
+    if found.is_none() {
+        // A full disk is no reason to stop: messages then wait in memory, and it is said.
+        let _ = position::reserve(&file);
+    }
+    Ok((file, found))
+}
+
+fn failed(what: &str, path: &Path, error: std::io::Error) -> SpoolError {
+    SpoolError::io(what, path, error)
+}
+
+/// The names of segments with the numbers of their first messages, if their headers say so. Changes nothing: what is
+/// refused stays as it is.
+fn check_headers(place: &Place) -> Result<Vec<(String, Option<u64>)>, SpoolError> {
+    let mut names = Vec::new();
+    for name in place.segments()? {
+        let path = place.path.join(&name);
+        let header = segment::read_header(&place.file(&name)?).map_err(|error| failed("cannot read", &path, error))?;
+        let first = match header {
+            Header::Ours(first) if segment::name_of(first) == name => Some(first),
+            Header::Torn => None,
+            Header::Version(found) => return Err(SpoolError::Version { path, found }),
+            Header::Ours(_) | Header::Foreign => return Err(SpoolError::Foreign { path }),
+        };
+        names.push((name, first));
+    }
+    Ok(names)
+}
+
+/// Finds what is whole. Removes segments that were delivered, and cuts off what is torn.
+fn find(
+    place: &Place,
+    names: &[(String, Option<u64>)],
+    old: Option<&Position>,
+    is_clean: bool,
+) -> Result<Found, SpoolError> {
+    let mut found = Found::default();
+    let mut was_torn = false;
+    for (index, (name, first)) in names.iter().enumerate() {
+        let path = place.path.join(name);
+        let failed = |error| failed("cannot read", &path, error);
+        let file = place.file(name)?;
+        let len = file.metadata().map_err(failed)?.len();
+        let is_last = index + 1 == names.len();
+        // Only the newest segment can have been written when a program was killed. Others may have been when the power
+        // failed: their messages are checked when they are read.
+        let scanned = match first {
+            Some(first) => Some(Segment::scan(&file, *first, len, is_last && !is_clean).map_err(failed)?),
+            None => None,
+        };
+        let begin = first.unwrap_or(0);
+        let before = found.segments.back().map_or(begin, |before| before.end);
+        if was_torn && first.is_some() {
+            found.torn_messages += begin.saturating_sub(before);
+        }
+        if begin < before && first.is_some() {
+            return Err(SpoolError::Foreign { path });
+        }
+        let whole = scanned.as_ref().map_or(0, |scanned| scanned.len);
+        was_torn = whole < len;
+        if was_torn {
+            found.torn_files += 1;
+            found.torn_bytes += len - whole;
+            let _ = file.set_len(whole);
+        }
+        let waits =
+            scanned.filter(|scanned| scanned.end > scanned.first && old.is_none_or(|old| scanned.end > old.released));
+        match waits {
+            Some(segment) => found.segments.push_back(segment),
+            None => place.folder.remove(name).map_err(|error| SpoolError::sys(path.clone(), &error))?,
+        }
+    }
+    Ok(found)
+}
+
+/// Where delivery goes on, and the counts: what was found, against what the last position says.
+fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps, Recovered) {
+    let had_position = old.is_some();
+    let old = old.unwrap_or_default();
+    let first = found.segments.front().map_or(old.end, |segment| segment.first);
+    let released = if had_position { old.released } else { first };
+    let found_end = found.segments.back().map_or(released, |segment| segment.end);
+    let old_end = if had_position { old.end } else { first };
+    let end = found_end.max(old_end).max(released);
+    let mut gaps = Gaps::default();
+    let mut next = released;
+    for segment in &found.segments {
+        gaps.add(next, segment.first);
+        next = segment.end.max(next);
+    }
+    gaps.add(next, end);
+    let waiting = end - released - gaps.within(released, end);
+    // Since the position was written, messages came,
+    let new = found_end.saturating_sub(old_end);
+    let expected = old.waiting + new;
+    // and others were lost, or dropped by rule.
+    let missing = expected.saturating_sub(waiting);
+    let tail = old_end.saturating_sub(found_end.max(released));
+    let lost = (found.torn_messages + tail).min(missing);
+    // What was confirmed but may not have been read goes out again: it does not count as delivered until then.
+    let again = old.waiting.saturating_sub(old.ledger.waiting());
+    let mut ledger = old.ledger;
+    ledger.seen += new;
+    ledger.dropped.lost += lost;
+    ledger.dropped.full += missing - lost;
+    // Messages that had been given up, and whose file is still there, wait again.
+    let mut back = waiting.saturating_sub(expected);
+    for count in [&mut ledger.dropped.age, &mut ledger.dropped.lost, &mut ledger.dropped.full] {
+        let less = back.min(*count);
+        *count -= less;
+        back -= less;
+    }
+    ledger.seen += back;
+    ledger.delivered = ledger.delivered.saturating_sub(again);
+    ledger.resent += again.min(old.ledger.delivered);
+    let ledger = balanced(ledger, waiting);
+    let recovered = Recovered {
+        waiting,
+        lost,
+        torn_files: found.torn_files,
+        torn_bytes: found.torn_bytes,
+        was_killed: (had_position && !old.is_clean && old.sequence > 0) || (!had_position && waiting > 0),
+    };
+    let position = Position { released, end, waiting, ledger, is_clean: false, target: target.to_owned(), ..old };
+    (position, gaps, recovered)
+}
+
+/// The counts of a damaged or foreign position need not add up: then `seen` is what the others say.
+fn balanced(mut ledger: Ledger, waiting: u64) -> Ledger {
+    let others = [ledger.delivered, ledger.folded, ledger.limited, ledger.dropped.total(), waiting];
+    ledger.seen = others.into_iter().fold(0, u64::saturating_add);
+    ledger
+}

@@ -1,0 +1,317 @@
+//! A file of batches: a header, then one batch after the other, numbered without gaps.
+
+use super::frame::{HEAD, Head, Joined, put};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use sys::crc32c;
+
+/// The version that this program writes, and the only one that it reads.
+pub(super) const VERSION: u16 = 1;
+/// Bytes of the header: magic 8, version 2, size 2, sum 4, first number 8, reserved 8.
+pub(super) const HEADER: usize = 32;
+const MAGIC: [u8; 8] = *b"nwspool\n";
+/// What names end with.
+const SUFFIX: &str = ".segment";
+/// A batch's place is remembered every so many bytes.
+const MARK_EVERY: u64 = 256 << 10;
+/// Read at once while heads are looked for.
+const WINDOW: usize = 4 << 10;
+/// Read at once for delivery.
+const READ_BYTES: usize = 256 << 10;
+
+/// What can be read at a place: a file, or bytes in a test.
+pub(super) trait ReadAt {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for File {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, at)
+    }
+}
+
+impl ReadAt for [u8] {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let from = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let (from, into) = (from.iter(), into.iter_mut());
+        Ok(from.zip(into).map(|(from, into)| *into = *from).count())
+    }
+}
+
+/// Reads until `into` is full or the end has come.
+fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, at + filled as u64) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// What the beginning of a file says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Header {
+    /// A segment of this version, whose first message has this number.
+    Ours(u64),
+    /// A segment of another version.
+    Version(u16),
+    /// Nothing was written there before the power failed.
+    Torn,
+    /// Something else.
+    Foreign,
+}
+
+/// The name of the segment whose first message has the number `first`.
+pub(super) fn name_of(first: u64) -> String {
+    format!("{first:020}{SUFFIX}")
+}
+
+/// True for names of segments.
+pub(super) fn is_name(name: &str) -> bool {
+    let digits = name.strip_suffix(SUFFIX).unwrap_or_default();
+    digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The header of a segment.
+pub(super) fn header(first: u64) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    put(&mut header, 0, &MAGIC);
+    put(&mut header, 8, &VERSION.to_le_bytes());
+    put(&mut header, 10, &(HEADER as u16).to_le_bytes());
+    put(&mut header, 16, &first.to_le_bytes());
+    let sum = crc32c(0, header.get(16..).unwrap_or_default());
+    put(&mut header, 12, &sum.to_le_bytes());
+    header
+}
+
+/// Reads the header of a file.
+pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
+    let mut bytes = [0; HEADER];
+    let filled = fill(file, &mut bytes, 0)?;
+    let sum = bytes.get(12..).and_then(|rest| rest.first_chunk().copied()).map(u32::from_le_bytes);
+    if bytes.iter().all(|byte| *byte == 0) {
+        return Ok(Header::Torn);
+    }
+    if !bytes.starts_with(&MAGIC) {
+        return Ok(if filled < MAGIC.len() && MAGIC.starts_with(bytes.get(..filled).unwrap_or_default()) {
+            Header::Torn
+        } else {
+            Header::Foreign
+        });
+    }
+    let version = bytes.get(8..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u16::from_le_bytes);
+    if version != VERSION && version != 0 {
+        return Ok(Header::Version(version));
+    }
+    let is_whole = sum == Some(crc32c(0, bytes.get(16..).unwrap_or_default()));
+    let first = bytes.get(16..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes);
+    Ok(if is_whole && version == VERSION && filled == HEADER { Header::Ours(first) } else { Header::Torn })
+}
+
+/// A segment, and what of it is known without reading it.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// Number of the first message.
+    pub(super) first: u64,
+    /// Number behind that of the last one.
+    pub(super) end: u64,
+    /// Bytes that are whole; what may come after them is none of ours.
+    pub(super) len: u64,
+    /// When the first batch was stored, by the spool's clock.
+    pub(super) stamp_first: u64,
+    /// When the last batch was stored.
+    pub(super) stamp_last: u64,
+    /// Numbers and places of some batches, in order.
+    marks: Vec<(u64, u64)>,
+}
+
+impl Segment {
+    /// A segment with nothing but its header.
+    pub(super) fn new(first: u64, stamp: u64) -> Segment {
+        let (len, marks) = (HEADER as u64, Vec::new());
+        Segment { first, end: first, len, stamp_first: stamp, stamp_last: stamp, marks }
+    }
+
+    /// Notes that a batch was appended.
+    pub(super) fn note(&mut self, end: u64, stamp: u64, size: u64) {
+        if self.marks.last().is_none_or(|(_, place)| place + MARK_EVERY <= self.len) {
+            self.marks.push((self.end, self.len));
+        }
+        if self.end == self.first {
+            self.stamp_first = stamp;
+        }
+        self.end = end;
+        self.stamp_last = stamp;
+        self.len += size;
+    }
+
+    /// Finds the batches of a file of `len` bytes that begins with a header; with `verify` their messages are read,
+    /// too. What comes after the last whole batch is left out.
+    pub(super) fn scan(file: &(impl ReadAt + ?Sized), first: u64, len: u64, verify: bool) -> io::Result<Segment> {
+        let mut segment = Segment::new(first, 0);
+        let mut walk = Walk::new(file, len);
+        while let Some(head) = walk.head(segment.len)? {
+            if head.first != segment.end || (verify && !is_whole(file, &head, segment.len)?) {
+                break;
+            }
+            segment.note(head.end(), head.stamp, head.size());
+        }
+        Ok(segment)
+    }
+
+    /// Where the batch that holds message `number` begins, and the number of its first message. `hint` is a number and
+    /// a place that are known.
+    fn place_of(
+        &self,
+        file: &(impl ReadAt + ?Sized),
+        number: u64,
+        hint: (u64, u64),
+    ) -> io::Result<Option<(u64, Head)>> {
+        let at = self.marks.partition_point(|(marked, _)| *marked <= number);
+        let marked = at.checked_sub(1).and_then(|at| self.marks.get(at)).copied();
+        let (_, mut place) = marked.unwrap_or((self.first, HEADER as u64));
+        if hint.0 <= number && hint.1 > place {
+            place = hint.1;
+        }
+        let mut walk = Walk::new(file, self.len);
+        while let Some(head) = walk.head(place)? {
+            if head.end() > number {
+                return Ok(Some((place, head)));
+            }
+            place += head.size();
+        }
+        Ok(None)
+    }
+
+    /// Reads batches from the one that holds message `number` on, as many as lie in 256 KiB, and joins them.
+    pub(super) fn read(
+        &self,
+        file: &(impl ReadAt + ?Sized),
+        number: u64,
+        hint: (u64, u64),
+        expired_before: u64,
+    ) -> io::Result<Read> {
+        let Some((mut place, head)) = self.place_of(file, number, hint)? else {
+            return Ok(Read::Damaged { end: self.end });
+        };
+        if head.stamp < expired_before {
+            return Ok(Read::Expired { end: head.end(), place: place + head.size() });
+        }
+        let most = usize::try_from(self.len - place).unwrap_or(usize::MAX);
+        let size = usize::try_from(head.size()).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; size.max(READ_BYTES).min(most)];
+        let filled = fill(file, &mut bytes, place)?;
+        bytes.truncate(filled);
+        let (mut joined, mut end, mut rest) = (Joined::default(), head.first, bytes.as_slice());
+        while let Some(next) = Head::parse(rest).filter(|next| next.first == end) {
+            let size = usize::try_from(next.size()).unwrap_or(usize::MAX);
+            let is_next = rest.len() >= size && next.stamp >= expired_before && joined.len() < READ_BYTES;
+            if !is_next || !joined.add(&next, rest.get(HEAD..).unwrap_or_default()) {
+                break;
+            }
+            (end, place) = (next.end(), place + next.size());
+            rest = rest.get(size..).unwrap_or_default();
+        }
+        match joined.batch(head.first).filter(|batch| !batch.is_empty()) {
+            Some(batch) => Ok(Read::Batch { batch, place }),
+            None => Ok(Read::Damaged { end: head.end() }),
+        }
+    }
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(super) enum Read {
+    /// Messages, and the place behind them.
+    Batch { batch: crate::Batch, place: u64 },
+    /// What lies there is older than it may be.
+    Expired { end: u64, place: u64 },
+    /// What lies there, up to this number, is not as it was written.
+    Damaged { end: u64 },
+}
+
+fn is_whole(file: &(impl ReadAt + ?Sized), head: &Head, place: u64) -> io::Result<bool> {
+    let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD;
+    let mut bytes = vec![0; size];
+    let filled = fill(file, &mut bytes, place + HEAD as u64)?;
+    Ok(filled == size && Joined::default().add(head, &bytes))
+}
+
+/// Reads heads one after the other, some with one system call where batches are small.
+struct Walk<'f, F: ReadAt + ?Sized> {
+    file: &'f F,
+    len: u64,
+    window: Vec<u8>,
+    /// Where the window begins.
+    begin: u64,
+}
+
+impl<'f, F: ReadAt + ?Sized> Walk<'f, F> {
+    fn new(file: &'f F, len: u64) -> Walk<'f, F> {
+        Walk { file, len, window: Vec::new(), begin: 0 }
+    }
+
+    /// The head at `place`, if a batch that lies within the file begins there.
+    fn head(&mut self, place: u64) -> io::Result<Option<Head>> {
+        let is_inside = self.begin <= place && place + HEAD as u64 <= self.begin + self.window.len() as u64;
+        if !is_inside {
+            self.window.resize(WINDOW, 0);
+            let filled = fill(self.file, &mut self.window, place)?;
+            self.window.truncate(filled);
+            self.begin = place;
+        }
+        let within = usize::try_from(place - self.begin).unwrap_or(usize::MAX);
+        let head = self.window.get(within..).and_then(Head::parse);
+        Ok(head.filter(|head| place.saturating_add(head.size()) <= self.len))
+    }
+}
+
+/// Reads bytes as a segment, in every way that the spool does; for the fuzzer.
+pub fn fuzz_spool_segment(data: &[u8]) {
+    let Ok(Header::Ours(first)) = read_header(data) else { return };
+    let len = data.len() as u64;
+    for verify in [true, false] {
+        let Ok(segment) = Segment::scan(data, first, len, verify) else { return };
+        assert!(segment.len <= len.max(HEADER as u64), "a segment longer than its file");
+        let (mut number, mut hint) = (segment.first, (0, 0));
+        while number < segment.end {
+            let before = number;
+            match segment.read(data, number, hint, 1) {
+                Ok(Read::Batch { batch, place }) => {
+                    assert!(batch.first() <= number && batch.end() <= segment.end, "messages of other numbers");
+                    (number, hint) = (batch.end(), (batch.end(), place));
+                }
+                Ok(Read::Expired { end, place }) => (number, hint) = (end, (end, place)),
+                Ok(Read::Damaged { end }) => number = end,
+                Err(_) => return,
+            }
+            assert!(number > before, "reading goes on");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn headers_are_known_or_refused() {
+        let ours = header(7);
+        assert_eq!(read_header(&ours[..]).unwrap(), Header::Ours(7));
+        assert_eq!(read_header(&ours[..20]).unwrap(), Header::Torn);
+        assert_eq!(read_header(&ours[..4]).unwrap(), Header::Torn);
+        assert_eq!(read_header(&b""[..]).unwrap(), Header::Torn);
+        assert_eq!(read_header(&[0; 4096][..]).unwrap(), Header::Torn);
+        assert_eq!(read_header(&b"#!/bin/sh\necho something else\n...."[..]).unwrap(), Header::Foreign);
+        let mut newer = ours;
+        newer[8] = 2;
+        assert_eq!(read_header(&newer[..]).unwrap(), Header::Version(2));
+        assert!(is_name(&name_of(u64::MAX)) && !is_name("1.segment") && !is_name("x"));
+    }
+}

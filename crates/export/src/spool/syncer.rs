@@ -1,0 +1,62 @@
+//! Has the disk take what was written, beside those who write: waiting for a disk would cost log records.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// A thread that syncs files.
+#[derive(Debug)]
+pub(super) struct Syncer {
+    files: Option<Sender<Vec<Arc<File>>>>,
+    is_busy: Arc<AtomicBool>,
+    trouble: Arc<Mutex<Option<String>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Syncer {
+    pub(super) fn start() -> io::Result<Syncer> {
+        let (files, queue) = channel::<Vec<Arc<File>>>();
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let busy = Arc::clone(&is_busy);
+        let trouble = Arc::new(Mutex::new(None));
+        let said = Arc::clone(&trouble);
+        let thread = thread::Builder::new().name("netwren-spool".to_owned()).spawn(move || {
+            for files in queue {
+                let failed = files.iter().find_map(|file| file.sync_data().err());
+                let text = failed.map(|error| format!("cannot sync the spool to the disk: {error}"));
+                *said.lock().unwrap_or_else(PoisonError::into_inner) = text;
+                busy.store(false, Ordering::Release);
+            }
+        })?;
+        Ok(Syncer { files: Some(files), is_busy, trouble, thread: Some(thread) })
+    }
+
+    /// True while it has nothing to do. Only who hands files over changes that to false.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_busy.load(Ordering::Acquire)
+    }
+
+    /// Hands files over.
+    pub(super) fn sync(&self, files: Vec<Arc<File>>) {
+        self.is_busy.store(true, Ordering::Release);
+        if let Some(queue) = &self.files {
+            let _ = queue.send(files);
+        }
+    }
+
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.files = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A directory of our own, held open, and files in it by name: nobody can lead a name elsewhere between two calls.
+//!
+//! No link is followed. Files become the standard library's, for reading and writing at places.
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::errno::{Errno, SysError};
+use crate::fault;
+use crate::fd::Fd;
+use crate::fs::{Entries, FileKind, Stat, stat_fd};
+use crate::syscall::{call, retried};
+
+/// An open directory.
+#[derive(Debug)]
+pub struct Folder(Fd);
+
+impl Folder {
+    /// Opens the directory at `path`; a link at its end is refused (`ENOTDIR`).
+    pub fn open(path: &Path) -> Result<Folder, SysError> {
+        let name = path.as_os_str().as_bytes();
+        let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
+        let fd = open_raw(libc::AT_FDCWD, &c_name, libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        fd.map(Folder).map_err(|errno| SysError::on_bytes("openat", name, errno))
+    }
+
+    /// Opens the directory `name` in it.
+    pub fn folder(&self, name: &str) -> Result<Folder, SysError> {
+        self.open_as(name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Folder)
+    }
+
+    /// Makes the directory `name` in it, for its owner alone; true if it was not there.
+    pub fn make_folder(&self, name: &str) -> Result<bool, SysError> {
+        let c_name = c_name(name)?;
+        // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
+        match call("mkdirat", || unsafe { libc::mkdirat(self.0.raw(), c_name.as_ptr(), 0o700) }.into()) {
+            Ok(_) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(SysError::new("mkdirat", name, errno)),
+        }
+    }
+
+    /// Makes the file `name`, which must not be there, for its owner alone; it can be read and written.
+    pub fn create(&self, name: &str) -> Result<File, SysError> {
+        self.open_as(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, 0o600).map(file)
+    }
+
+    /// Opens the file `name` for reading and writing; does not wait for whatever it may be.
+    pub fn file(&self, name: &str) -> Result<File, SysError> {
+        self.open_as(name, libc::O_RDWR | libc::O_NONBLOCK, 0).map(file)
+    }
+
+    fn open_as(&self, name: &str, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, SysError> {
+        open_raw(self.0.raw(), &c_name(name)?, flags, mode).map_err(|errno| SysError::new("openat", name, errno))
+    }
+
+    /// Removes the file `name`.
+    pub fn remove(&self, name: &str) -> Result<(), SysError> {
+        let c_name = c_name(name)?;
+        // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
+        let removed = call("unlinkat", || unsafe { libc::unlinkat(self.0.raw(), c_name.as_ptr(), 0) }.into());
+        removed.map(|_| ()).map_err(|errno| SysError::new("unlinkat", name, errno))
+    }
+
+    /// The names in it, with their kinds; escaped where they are no text. At most `most`.
+    pub fn names(&self, most: usize) -> Result<Vec<(String, FileKind)>, SysError> {
+        let dir = self.folder(".")?;
+        let failed = |errno| SysError::new("getdents64", "directory", errno);
+        let mut entries = Entries::new();
+        let mut names = Vec::new();
+        while names.len() < most {
+            let Some(entry) = entries.next(&dir.0).map_err(failed)? else { break };
+            names.push((String::from_utf8_lossy(entry.bytes()).into_owned(), entry.kind));
+        }
+        Ok(names)
+    }
+
+    /// What it is, and whose.
+    pub fn stat(&self) -> Result<Stat, SysError> {
+        stat_fd(&self.0).map_err(|errno| SysError::new("fstatat", "directory", errno))
+    }
+
+    /// Writes names that were made or removed to the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        // SAFETY: fsync takes an integer.
+        call("fsync", || unsafe { libc::fsync(self.0.raw()) }.into()).map(|_| ()).map_err(of_errno)
+    }
+}
+
+fn file(fd: Fd) -> File {
+    File::from(OwnedFd::from(fd))
+}
+
+fn c_name(name: &str) -> Result<CString, SysError> {
+    CString::new(name).map_err(|_| SysError::on_bytes("openat", name.as_bytes(), Errno::INVAL))
+}
+
+fn of_errno(errno: Errno) -> io::Error {
+    io::Error::from_raw_os_error(errno.0)
+}
+
+fn open_raw(dir: libc::c_int, name: &CString, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, Errno> {
+    let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: `name` is a NUL-terminated string that lives through the call.
+    let fd = retried("openat", || unsafe { libc::openat(dir, name.as_ptr(), flags, libc::c_uint::from(mode)) }.into())?;
+    // SAFETY: openat just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+/// Writes `head` and `body` at byte `at` of a file by one system call; how many bytes it took.
+pub fn write_both(file: &File, head: &[u8], body: &[u8], at: u64) -> io::Result<usize> {
+    let allowed = fault::shortened("pwritev", head.len() + body.len());
+    let body = body.get(..allowed.saturating_sub(head.len())).unwrap_or(body);
+    let head = head.get(..allowed).unwrap_or(head);
+    let parts = [IoSlice::new(head), IoSlice::new(body)];
+    let (fd, from, at) = (file.as_raw_fd(), parts.as_ptr().cast::<libc::iovec>(), at as libc::off_t);
+    // SAFETY: IoSlice has the layout of iovec, as its documentation promises; both borrow live bytes.
+    let written = retried("pwritev", || unsafe { libc::pwritev(fd, from, 2, at) } as i64);
+    written.map(|bytes| usize::try_from(bytes).unwrap_or(0)).map_err(of_errno)
+}
+
+/// Takes the lock (flock) of an open file without waiting; false if somebody else has it. It ends with the file.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    let how = libc::LOCK_EX | libc::LOCK_NB;
+    // SAFETY: flock takes two integers.
+    match retried("flock", || unsafe { libc::flock(file.as_raw_fd(), how) }.into()) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN) => Ok(false),
+        Err(errno) => Err(of_errno(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::fault::{Fault, arm, disarm_all};
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn files_are_made_in_it_and_links_are_not_followed() {
+        let tmp = tempfile::tempdir().unwrap();
+        let folder = Folder::open(tmp.path()).unwrap();
+        assert!(folder.make_folder("sub").unwrap() && !folder.make_folder("sub").unwrap());
+        let sub = folder.folder("sub").unwrap();
+        assert_eq!(sub.stat().unwrap().mode & 0o777, 0o700);
+        let made = sub.create("a").unwrap();
+        assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(sub.create("a").unwrap_err().errno, Errno::EXIST);
+        std::os::unix::fs::symlink("a", tmp.path().join("sub/link")).unwrap();
+        assert_eq!(sub.file("link").unwrap_err().errno, Errno::LOOP);
+        std::os::unix::fs::symlink("sub", tmp.path().join("link")).unwrap();
+        assert_eq!(folder.folder("link").unwrap_err().errno, Errno::NOTDIR);
+        let mut names = sub.names(10).unwrap();
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(names, [("a".to_owned(), FileKind::File), ("link".to_owned(), FileKind::Link)]);
+        sub.remove("a").unwrap();
+        sub.sync().unwrap();
+        assert_eq!(sub.names(10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn both_parts_are_written_by_one_call() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = Folder::open(tmp.path()).unwrap().create("a").unwrap();
+        assert_eq!(write_both(&file, b"head", b"body", 2).unwrap(), 8);
+        assert_eq!(std::fs::read(tmp.path().join("a")).unwrap(), b"\0\0headbody");
+        arm("pwritev", 0, 1, Fault::Short(5));
+        assert_eq!(write_both(&file, b"HEAD", b"BODY", 2).unwrap(), 5);
+        arm("pwritev", 0, 1, Fault::Fails(Errno::NOSPC));
+        assert_eq!(write_both(&file, b"x", b"y", 0).unwrap_err().raw_os_error(), Some(Errno::NOSPC.0));
+        disarm_all();
+        assert_eq!(std::fs::read(tmp.path().join("a")).unwrap(), b"\0\0HEADBody");
+        let other = Folder::open(tmp.path()).unwrap().file("a").unwrap();
+        assert!(try_lock(&file).unwrap() && !try_lock(&other).unwrap());
+    }
+}

@@ -180,3 +180,30 @@ fn root_log_says_why_it_cannot() {
     drop(first);
     netwren(&["log"]).says(2, &["log needs --group N"]);
 }
+
+/// A rule is written, put in place, logs, warns of one that is dear, and goes away again.
+#[test]
+fn root_log_setup_makes_a_rule_that_logs() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = Lab::new("logsetup");
+    let setup = |args: &[&str]| netwren(&[&["log", "setup", "--netns", lab.name()], args].concat());
+    let words = ["--group", "5", "--hook", "output", "--match", "udp dport 7009", "--prefix", "ours: "];
+    let shown = setup(&words).ok();
+    assert!(shown.contains("udp dport 7009 counter log prefix \"ours: \" group 5 snaplen 128"), "{shown}");
+    setup(&[&words[..], &["--apply"]].concat()).says(0, &["nothing was done, --yes applies this rule"]);
+    assert_eq!(lab.output("nft", &["list", "ruleset"]), "", "nothing was changed");
+    lab.nft("table inet other { chain o { type filter hook output priority 0\n log group 5 queue-threshold 1\n }\n }");
+    for _ in 0..2 {
+        setup(&[&words[..], &["--apply", "--yes"]].concat())
+            .says(0, &["in place in table inet netwren_log", "chain inet other o", "queue-threshold 1"]);
+    }
+    lab.nft("delete table inet other");
+    let mut log = log(&lab, "prefix,dport", &["--group", "5", "--latency", "10ms"]);
+    send(&lab, to_five(), 1);
+    log.read_until("a record", |lines| !lines.is_empty());
+    assert_eq!(log.end().0, ["ours: \t7009"], "applied twice, there once");
+    setup(&["--undo"]).says(0, &["nothing was done, --yes takes these rules away"]);
+    setup(&["--undo", "--yes"]).says(0, &["table inet netwren_log is gone"]);
+    setup(&["--undo", "--yes"]).says(0, &["nothing to undo"]);
+}

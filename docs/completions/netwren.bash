@@ -64,6 +64,9 @@ _netwren() {
             netwren__subcmd__help,support)
                 cmd="netwren__subcmd__help__subcmd__support"
                 ;;
+            netwren__subcmd__help__subcmd__log,setup)
+                cmd="netwren__subcmd__help__subcmd__log__subcmd__setup"
+                ;;
             netwren__subcmd__help__subcmd__nat,advise)
                 cmd="netwren__subcmd__help__subcmd__nat__subcmd__advise"
                 ;;
@@ -90,6 +93,9 @@ _netwren() {
                 ;;
             netwren__subcmd__help__subcmd__sockets,kill)
                 cmd="netwren__subcmd__help__subcmd__sockets__subcmd__kill"
+                ;;
+            netwren__subcmd__log,setup)
+                cmd="netwren__subcmd__log__subcmd__setup"
                 ;;
             netwren__subcmd__nat,advise)
                 cmd="netwren__subcmd__nat__subcmd__advise"
@@ -311,8 +317,22 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__help__subcmd__log)
-            opts=""
+            opts="setup"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__help__subcmd__log__subcmd__setup)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -521,7 +541,7 @@ _netwren() {
             return 0
             ;;
         netwren__subcmd__log)
-            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --tls-ca --tls-cert --tls-key --help"
+            opts="-c -n -o -H -N -h --columns --limit --resolve --output --no-header --color --stats --cost --explain --exit-code --netns --all-netns --record --replay --group --latency --copy --buffer --to --when-full --queue-max --tls-ca --tls-cert --tls-key --help setup"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -612,6 +632,40 @@ _netwren() {
                     return 0
                     ;;
                 --tls-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        netwren__subcmd__log__subcmd__setup)
+            opts="-h --group --match --hook --prefix --apply --undo --yes --netns --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --group)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --match)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hook)
+                    COMPREPLY=($(compgen -W "prerouting input forward output postrouting" -- "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --netns)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

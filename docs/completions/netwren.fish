@@ -351,38 +351,52 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "plan" -d 'Write the rules; with --apply --yes let nft(8) put them in place'
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from stateless" -f -a "verify" -d 'Look whether packets are rewritten in both directions from now on; exit code 1 if not'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -s n -l limit -d 'At most N rows' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s c -l columns -d 'Columns, by name: `a,b`; `+a` adds to the usual ones, `-a` leaves one out, `all` is every field, `help` explains them all' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s n -l limit -d 'At most N rows' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l resolve -d 'Host names for addresses, as many as arrive within SECONDS after the last row' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s o -l output -d 'table: aligned on a terminal, tab-separated in a pipe; wide: the same with more columns; json: one object a line; csv: RFC 4180, where text that a spreadsheet would compute (= + - @ in front) gets an apostrophe' -r -f -a "table\t''
 wide\t''
 json\t''
 csv\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l color -d 'Colour; auto: on a terminal unless NO_COLOR is set' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s N -l netns -d 'The network namespace of that name, of that process or at that path' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l record -d 'Save everything that is read from the kernel; the file is not for strangers: it holds addresses and process names' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l replay -d 'Read a recording instead of the kernel; needs no rights' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l latency -d 'How long records may gather in the kernel: 10ms to 10s. The longer, the cheaper' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l copy -d 'Bytes of each packet that the kernel copies, from the network header on; --to pcap:FILE and pcapng:FILE take all by default' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l buffer -d 'Room for what waits to be read, for each group: 16MiB hold some 60,000 records' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l to -d 'Ships rows instead of showing them, as FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH`; may be given several times. A wrong TARGET is answered with those that there are' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l when-full -d 'With --to: what is done with new rows while a receiver is away and its queue is full. Rows that are dropped are counted' -r -f -a "drop-oldest\t''
 drop-newest\t''
 block\t''"
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
-complete -c netwren -n "__fish_netwren_using_subcommand log" -s H -l no-header -d 'No header line'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l exit-code -d 'Exit with 1 if no row was shown'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
-complete -c netwren -n "__fish_netwren_using_subcommand log" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s H -l no-header -d 'No header line'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l stats -d 'The row counts of the run at the end: rows seen, shown, filtered, lost'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l cost -d 'What the run itself cost: CPU, system calls, bytes read, memory, the interface used'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l explain -d 'Do not run: say which kernel interface would be read, what the kernel filters and what is left'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l exit-code -d 'Exit with 1 if no row was shown'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l all-netns -d 'Every network namespace of this host: those with a name, of processes, of containers; adds the column `netns`'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -s h -l help -d 'Print help'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l group -d 'Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l match -d 'Which packets, as nft says it: `tcp dport 22 ct state new`; without it all of them' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l hook -d 'Where on their way they are logged' -r -f -a "prerouting\t''
+input\t''
+forward\t''
+output\t''
+postrouting\t''"
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l prefix -d 'What its records begin with; the hook if not said' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l netns -d 'The network namespace whose packets are logged, instead of one\'s own' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l apply -d 'Put the rule in place of the one for this group and hook; without --yes only show it'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l undo -d 'Take the rules away again; without --yes only show them'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -l yes -d 'Really change the rules'
+complete -c netwren -n "__fish_netwren_using_subcommand log; and __fish_seen_subcommand_from setup" -s h -l help -d 'Print help'
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l for -d 'How long: a round every second, 10 seconds if nothing is said; Ctrl-C ends it before' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l max-size -d 'The largest size of the file, 1GiB if nothing is said: where it is reached the recording stops' -r
 complete -c netwren -n "__fish_netwren_using_subcommand record" -l once -d 'One round'
@@ -410,3 +424,4 @@ complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_su
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "advise" -d 'How full the connection-tracking table is, where that leads, what limit it should have, what that costs'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "delete" -d 'Delete entries; without --yes only show which'
 complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from nat" -f -a "stateless" -d 'Publish ports without connection tracking: every packet is rewritten by itself'
+complete -c netwren -n "__fish_netwren_using_subcommand help; and __fish_seen_subcommand_from log" -f -a "setup" -d 'Write a rule that logs to a group; with --apply --yes let nft(8) put it in place'

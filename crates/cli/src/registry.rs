@@ -23,6 +23,7 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &stateless::PLAN,
     &stateless::VERIFY,
     &log::COMMAND,
+    &log::setup::COMMAND,
     &record::COMMAND,
     &support::COMMAND,
 ];

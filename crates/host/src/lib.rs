@@ -16,6 +16,7 @@ pub mod hosts;
 pub mod ifaces;
 mod inside;
 pub mod links;
+pub mod log_rules;
 mod mounts;
 pub mod namespaces;
 pub mod netns;

@@ -64,6 +64,9 @@ impl Scope {
     /// Rows of a stream, which can be shipped.
     pub(crate) const SHIP: Scope = Scope(1 << 25);
 
+    /// `log setup`.
+    pub(crate) const LOG_RULE: Scope = Scope(1 << 26);
+
     /// Every table: rows with columns, an order, groups, rounds, namespaces and recordings.
     pub(crate) const TABLE: Scope = Scope::ROWS
         .and(Scope::COLUMNS)
@@ -428,12 +431,48 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Room for what waits to be read (512k, 64MiB: units of 1024): 8MiB if not said, 16MiB and more by BPF",
     ),
     flag(
-        Scope::LOG,
+        Scope::LOG.and(Scope::LOG_RULE),
         "group",
         None,
         Value("LIST"),
         LISTENED_TO,
         "Log groups, as rules name them: `log group 1` (nft), `-j NFLOG --nflog-group 1` (iptables)",
+    ),
+    flag(
+        Scope::LOG_RULE,
+        "match",
+        None,
+        Value("EXPRESSION"),
+        OPTIONS,
+        "Which packets, as nft says it: `tcp dport 22 ct state new`; without it all of them",
+    ),
+    flag(
+        Scope::LOG_RULE,
+        "hook",
+        None,
+        Word(&["prerouting", "input", "forward", "output", "postrouting"]),
+        OPTIONS,
+        "Where on their way they are logged",
+    )
+    .default("input"),
+    flag(Scope::LOG_RULE, "prefix", None, Value("TEXT"), OPTIONS, "What its records begin with; the hook if not said"),
+    flag(
+        Scope::LOG_RULE,
+        "apply",
+        None,
+        Nothing,
+        OPTIONS,
+        "Put the rule in place of the one for this group and hook; without --yes only show it",
+    ),
+    flag(Scope::LOG_RULE, "undo", None, Nothing, OPTIONS, "Take the rules away again; without --yes only show them"),
+    flag(Scope::LOG_RULE, "yes", None, Nothing, OPTIONS, "Really change the rules"),
+    flag(
+        Scope::LOG_RULE,
+        "netns",
+        None,
+        Value("NAME|PID|PATH"),
+        OPTIONS,
+        "The network namespace whose packets are logged, instead of one's own",
     ),
     flag(
         Scope::LOG,

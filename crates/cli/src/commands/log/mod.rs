@@ -1,5 +1,7 @@
 //! `netwren log`: packets that rules log, as they come.
 
+pub(crate) mod setup;
+
 use super::follow::{self, StreamNotes};
 use super::plan::of_request;
 use crate::command::{Command, ParsedWords, TableEntry};

@@ -2,8 +2,10 @@
 
 use crate::going::Going;
 use crate::run::clean;
+use std::fs;
 use std::io::Read;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use sys::sandbox::{Limit, confine};
 use testkit::authority::Authority;
@@ -34,7 +36,7 @@ fn send(lab: &Lab, count: usize) {
 fn shipping(lab: &Lab, args: &[&str]) -> Going<String> {
     let mut command = Command::new(testkit::program::netwren());
     clean(&mut command).args(["log", "--group", "5", "--latency", "10ms"]).args(args);
-    confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+    confine(&mut command, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
     let going = Going::spawn(command, |line| line);
     testkit::wait_until("the group is bound", || {
         lab.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 1
@@ -100,4 +102,51 @@ fn certificates_that_cannot_be_used_are_said_before_anything_is_opened() {
     assert!(said.contains("--to: cannot read /nowhere/ca.pem: No such file"), "{said}");
     let said = says(&["--to", "json:/dev/null", "--tls-key", "x"]);
     assert!(said.contains("--tls-key goes with a receiver by TLS"), "{said}");
+}
+
+/// What log rotation does: move the file, and say so.
+#[test]
+fn root_hangup_opens_files_anew_and_ends_nothing() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let lab = logging("loghup");
+    let (path, moved) = (lab.dir().join("fw.json"), lab.dir().join("fw.json.1"));
+    let lines = |path: &Path| fs::read_to_string(path).unwrap_or_default().lines().count();
+    let going = shipping(&lab, &["--to", &format!("json:{}", path.display()), "-c", "seq"]);
+    send(&lab, 10);
+    testkit::wait_until("ten are written", || lines(&path) == 10);
+    // The same file again, as where a rotation has copied it: it is appended to.
+    going.signal("-HUP");
+    send(&lab, 10);
+    testkit::wait_until("twenty are written", || lines(&path) == 20);
+    fs::rename(&path, &moved).unwrap();
+    going.signal("-HUP");
+    testkit::wait_until("it is opened anew", || path.exists());
+    send(&lab, 10);
+    testkit::wait_until("ten more are written", || lines(&path) == 10);
+    let (_, ran) = going.end();
+    ran.ok();
+    assert_eq!((lines(&moved), lines(&path)), (20, 10));
+}
+
+/// The terminal goes away, not the file: nobody is left who could end the run.
+#[test]
+fn root_a_lost_terminal_ends_shipping() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    testkit::require_tool!("python3");
+    let lab = logging("logtty");
+    let file = format!("json:{}", lab.dir().join("fw.json").display());
+    // The child of a pty gets it as its terminal, which goes away with the parent's end of it.
+    let script = "import os, pty, sys\n\
+                  child, end = pty.fork()\n\
+                  if child == 0: os.execv(sys.argv[1], sys.argv[1:])\n\
+                  while not open('/proc/net/netfilter/nfnetlink_log').read(): pass\n\
+                  os.close(end)\n\
+                  sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))";
+    let mut python = Command::new("python3");
+    clean(&mut python).arg("-c").arg(script).arg(testkit::program::netwren());
+    python.args(["log", "--group", "5", "--to", &file]);
+    confine(&mut python, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
+    assert_eq!(python.status().unwrap().code(), Some(0));
 }

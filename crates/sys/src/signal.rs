@@ -12,6 +12,9 @@ use crate::syscall::call;
 static REQUESTED: AtomicI32 = AtomicI32::new(0);
 static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 static RESIZED: AtomicBool = AtomicBool::new(false);
+static HANGUP_REOPENS: AtomicBool = AtomicBool::new(false);
+static HAD_TERMINAL: AtomicBool = AtomicBool::new(false);
+static HANGUPS: AtomicU64 = AtomicU64::new(0);
 static POKE: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals within this time are one request: timeout(1) sends its signal to the process and to its group, and a shell
@@ -39,11 +42,35 @@ pub fn is_requested() -> bool {
     REQUESTED.load(SeqCst) != 0
 }
 
+/// From now on SIGHUP asks for files to be opened anew ([`hangups`]) and ends nothing, as log rotation and service
+/// managers expect; but where the process has a terminal and loses it, SIGHUP ends the run as ever.
+pub fn reopen_on_hangup() {
+    HAD_TERMINAL.store(has_terminal(), SeqCst);
+    HANGUP_REOPENS.store(true, SeqCst);
+}
+
+/// How often files were asked to be opened anew since [`reopen_on_hangup`]. Free.
+pub fn hangups() -> u64 {
+    HANGUPS.load(SeqCst)
+}
+
+// Called inside a signal handler, too: open and close are async-signal-safe.
+fn has_terminal() -> bool {
+    let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the path is a constant that ends with a zero byte.
+    let fd = unsafe { libc::open(c"/dev/tty".as_ptr(), flags) };
+    if fd >= 0 {
+        // SAFETY: `fd` was opened just above and nobody else knows it.
+        unsafe { libc::close(fd) };
+    }
+    fd >= 0
+}
+
 impl Interrupt {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///
     /// SIGHUP (the terminal or the ssh session is gone) ends a run as Ctrl-C does, unless the process was started with
-    /// SIGHUP ignored: nohup(1) asks for that.
+    /// SIGHUP ignored, which nohup(1) asks for, or [`reopen_on_hangup`] was called.
     ///
     /// A second request, 0.2 s after the first or later, ends the process at once: the first may have hit a run that
     /// cannot end.
@@ -131,6 +158,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
     let errno = unsafe { *libc::__errno_location() };
     if signal == libc::SIGWINCH {
         RESIZED.store(true, SeqCst);
+    } else if signal == libc::SIGHUP && HANGUP_REOPENS.load(SeqCst) && (!HAD_TERMINAL.load(SeqCst) || has_terminal()) {
+        HANGUPS.fetch_add(1, SeqCst);
     } else {
         request(signal, clock::monotonic_ns());
     }
@@ -200,6 +229,11 @@ mod tests {
         assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Interrupted);
         assert_eq!(waker.join().unwrap(), 0);
         assert_eq!(interrupt.requested(), Some(libc::SIGTERM));
+        assert_eq!(hangups(), 0);
+        reopen_on_hangup();
+        // SAFETY: raise sends a signal with a handler; as long as there is a terminal, or was none, it ends nothing.
+        assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
+        assert_eq!((hangups(), interrupt.requested()), (1, Some(libc::SIGTERM)));
         assert!(!is_ignored(libc::SIGHUP).unwrap(), "a hangup ends a run, too");
     }
 }

@@ -107,6 +107,9 @@ pub(super) fn run<T: Shipped>(
         Ok(session) => session,
         Err(error) => return Outcome::because(error.exit(), error),
     };
+    if request.ship.is_some() {
+        sys::signal::reopen_on_hangup();
+    }
     let before = cost::so_far();
     let (mut explained, mut left_out) = (None, Vec::new());
     session.host().begin_round();

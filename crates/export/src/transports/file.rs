@@ -16,6 +16,8 @@ pub(super) struct File {
     file: Option<fs::File>,
     /// Device and inode: a file that was moved away is noticed.
     identity: (u64, u64),
+    /// [`sys::signal::hangups`] when it was opened: one more, and it is opened anew.
+    hangups: u64,
     /// False for a FIFO, from which nothing can be taken back.
     is_regular: bool,
 }
@@ -23,7 +25,7 @@ pub(super) struct File {
 impl File {
     /// The file at `path`.
     pub(super) fn new(path: PathBuf, header: Vec<u8>) -> File {
-        File { path, header, file: None, identity: (0, 0), is_regular: true }
+        File { path, header, file: None, identity: (0, 0), hangups: 0, is_regular: true }
     }
 
     fn opened(&self) -> io::Result<(fs::File, fs::Metadata)> {
@@ -32,6 +34,11 @@ impl File {
         let file = options.append(true).create(true).mode(0o640).custom_flags(sys::fs::NONBLOCK).open(&self.path)?;
         let facts = file.metadata()?;
         Ok((file, facts))
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        self.file = None;
+        self.open()
     }
 
     /// Takes back the part of a message that was written before the disk was full.
@@ -49,6 +56,7 @@ impl File {
 
 impl Transport for File {
     fn open(&mut self) -> io::Result<()> {
+        self.hangups = sys::signal::hangups();
         let (mut file, facts) =
             self.opened().map_err(|error| named("cannot open", &self.path.to_string_lossy(), &error))?;
         self.is_regular = facts.file_type().is_file();
@@ -70,6 +78,9 @@ impl Transport for File {
     }
 
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+        if self.hangups != sys::signal::hangups() {
+            self.reopen()?;
+        }
         let file = self.file.as_mut().ok_or_else(closed)?;
         let bytes = batch.bytes().get(at..).unwrap_or_default();
         match file.write(bytes) {
@@ -86,14 +97,13 @@ impl Transport for File {
         }
     }
 
-    /// A file that was moved away or removed is opened anew.
+    /// A file that was moved away or removed is opened anew, and any other after SIGHUP.
     fn check(&mut self) -> io::Result<()> {
         let now = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
-        if now.is_ok_and(|now| now == self.identity) {
+        if now.is_ok_and(|now| now == self.identity) && self.hangups == sys::signal::hangups() {
             return Ok(());
         }
-        self.file = None;
-        self.open()
+        self.reopen()
     }
 
     fn close(&mut self) {

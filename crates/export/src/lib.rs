@@ -8,23 +8,27 @@
 
 mod backoff;
 mod batch;
+mod control;
 mod in_flight;
 mod ledger;
 mod memory;
 mod output;
 mod spool;
+mod status;
 mod store;
 mod target;
 mod tls_files;
 mod transports;
 
 pub use batch::Batch;
+pub use control::{Control, ask};
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
-pub use output::{Output, OutputOptions, Status};
+pub use output::{Output, OutputMonitor, OutputOptions, Status};
 pub use spool::{
     OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, fuzz_spool_position, fuzz_spool_segment,
 };
+pub use status::{OutputReport, ReportFormat, StatusReport};
 pub use store::{Pushed, Store, WhenFull};
 pub use target::{Address, Format, Target, Wire};
 pub use tls_files::TlsFiles;

@@ -183,6 +183,11 @@ impl Output {
         status_of(&self.shared.lock())
     }
 
+    /// Tells how it goes from any thread, also after the output has ended.
+    pub fn monitor(&self) -> OutputMonitor {
+        OutputMonitor(Arc::clone(&self.shared))
+    }
+
     /// Waits until everything is delivered, at most as long as [`OutputOptions::drain`] says and only as long as
     /// `stop` is false, and ends the thread. What is not delivered by then is dropped and counted, unless the store
     /// keeps it.
@@ -210,6 +215,17 @@ impl Output {
         let dropped = state.store.take_drops();
         state.ledger.dropped.add(&dropped);
         status_of(&state)
+    }
+}
+
+/// What tells how an output goes.
+#[derive(Clone)]
+pub struct OutputMonitor(Arc<OutputShared>);
+
+impl OutputMonitor {
+    /// How it goes.
+    pub fn status(&self) -> Status {
+        status_of(&self.0.lock())
     }
 }
 

@@ -30,11 +30,11 @@ fn cable() -> (Lab, Lab) {
     (receiver, sender)
 }
 
-/// From now on what comes and goes is logged to three groups. Backslash, percent and letters of UTF-8 are in prefixes.
+/// From now on what comes and goes is logged to four groups. Backslash, percent and letters of UTF-8 are in prefixes.
 fn log_all(lab: &Lab) {
     let log = |prefix: &str| {
         let to = |group: u16| format!("log prefix \"{prefix}\" group {group}");
-        [5, 6, 7].map(to).join(" ")
+        [5, 6, 7, 8].map(to).join(" ")
     };
     let chain = |family: &str, hook: &str, device: &str, prefix: &str, verdict: &str| {
         let log = log(prefix);
@@ -90,13 +90,12 @@ const FORMATS: [(&str, &str, &str); 6] = [
     ("xml", "out6:XML", ""),
 ];
 
-/// Runs the real tool inside until the lab goes; returns its folder.
-fn ulogd(lab: &Lab) -> PathBuf {
-    let dir = lab.dir().join("theirs");
-    fs::create_dir_all(&dir).unwrap();
+/// An ulogd.conf with a stack for each format, of records of `group` into files of `dir`.
+fn config(dir: &Path, group: u16) -> PathBuf {
+    fs::create_dir_all(dir).unwrap();
     let shown = dir.display();
     let mut config = format!("[global]\nlogfile=\"{shown}/ulogd.log\"\n");
-    let mut sections = String::from("[log1]\ngroup=5\nnetlink_qthreshold=1\n");
+    let mut sections = format!("[log1]\ngroup={group}\nnetlink_qthreshold=1\n");
     for (index, (format, stages, options)) in FORMATS.iter().enumerate() {
         let decoders = if *format == "xml" { "" } else { "base1:BASE,ifi1:IFINDEX,ip2str1:IP2STR," };
         config += &format!("stack=log1:NFLOG,{decoders}{stages}\n");
@@ -108,8 +107,14 @@ fn ulogd(lab: &Lab) -> PathBuf {
     }
     let file = dir.join("ulogd.conf");
     fs::write(&file, config + &sections).unwrap();
+    file
+}
+
+/// Runs the real tool inside until the lab goes; returns its folder.
+fn ulogd(lab: &Lab) -> PathBuf {
+    let dir = lab.dir().join("theirs");
+    let (zone, file) = (format!("TZ={ZONE}"), config(&dir, 5));
     let ulogd = testkit::tool::find("ulogd").unwrap();
-    let zone = format!("TZ={ZONE}");
     lab.spawn("env", &[&zone, ulogd.to_str().unwrap(), "-c", file.to_str().unwrap()]);
     dir
 }
@@ -132,6 +137,15 @@ impl Ours {
         for (format, ..) in FORMATS {
             command.args(["--to", &format!("{format}:{}", dir.join(format).display())]);
         }
+        confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
+        Ours { child: command.spawn().unwrap(), dir }
+    }
+
+    /// The face with the tool's own file.
+    fn face(lab: &Lab, group: u16) -> Ours {
+        let dir = lab.dir().join("face");
+        let mut command = Command::new(testkit::program::netwren());
+        clean(&mut command).args(["ulogd", "--bug-compatible", "-v", "-c"]).arg(config(&dir, group)).env("TZ", ZONE);
         confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
         Ours { child: command.spawn().unwrap(), dir }
     }
@@ -206,27 +220,28 @@ fn root_log_writes_what_ulogd2_writes() {
     let theirs = ulogd(&receiver);
     let old = Ours::start(&receiver, "old", "6", true);
     let new = Ours::start(&receiver, "new", "7", false);
+    let face = Ours::face(&receiver, 8);
     receiver.wait_until("all groups are bound", || {
-        receiver.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 3
+        receiver.output("cat", &["/proc/net/netfilter/nfnetlink_log"]).lines().count() == 4
     });
     log_all(&receiver);
     send_all(&sender, &receiver);
-    let dirs = [&theirs, &old.dir, &new.dir];
+    let dirs = [&theirs, &old.dir, &new.dir, &face.dir];
     for (format, ..) in FORMATS {
-        let mut of_all: [Vec<String>; 3] = Default::default();
+        let mut of_all: [Vec<String>; 4] = Default::default();
         receiver.wait_until(&format!("all have written {format}"), || {
             of_all = dirs.map(|dir| messages(dir, format));
-            let [theirs, old, new] = of_all.each_ref().map(Vec::len);
-            theirs > 100 && theirs == old && old == new && of_all.iter().all(|messages| has_last(messages))
+            let count = of_all[0].len();
+            count > 100 && of_all.iter().all(|messages| messages.len() == count && has_last(messages))
         });
         // Two CPUs may log two packets in another order to another group.
         of_all.iter_mut().for_each(|messages| messages.sort());
-        let [theirs, old, new] = &of_all;
+        let [theirs, old, new, face] = &of_all;
         let missing = |these: &Vec<String>, others: &Vec<String>| -> Vec<String> {
             these.iter().filter(|line| !others.contains(line)).cloned().collect()
         };
         assert_eq!(missing(old, theirs), missing(theirs, old), "{format}: ours, theirs");
-        assert_eq!(old, theirs, "{format}");
+        assert_eq!((old, face), (theirs, theirs), "{format}");
         if format == "logemu" {
             let mut wanted = DIFFERENCES.map(|(theirs, _)| theirs);
             wanted.sort_unstable();

@@ -10,7 +10,9 @@ pub(crate) mod netstat;
 mod read;
 mod selinux;
 pub(crate) mod ss;
+
 mod text;
+pub(crate) mod ulogd;
 
 use std::ffi::OsString;
 
@@ -27,8 +29,13 @@ pub(crate) struct Call {
 pub(crate) type Run = fn(&Call) -> u8;
 
 /// The faces by the name of their tool.
-const FACES: &[(&str, Run)] =
-    &[("ss", ss::run), ("netstat", netstat::run), ("lstf", lstf::run), ("conntrack", conntrack::run)];
+const FACES: &[(&str, Run)] = &[
+    ("ss", ss::run),
+    ("netstat", netstat::run),
+    ("lstf", lstf::run),
+    ("conntrack", conntrack::run),
+    ("ulogd", ulogd::run),
+];
 
 /// The face called `name`, if there is one.
 pub(crate) fn find(name: &str) -> Option<Run> {

@@ -2,6 +2,7 @@
 
 use super::parser;
 use crate::command::ParsedWords;
+use crate::shipping::UlogdTuning;
 use export::{Address, Target, TlsFiles, WhenFull};
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
 pub(crate) struct ShipRequest {
     /// `--to`, each once.
     pub(crate) targets: Vec<Target>,
+    /// One for each target where an ulogd.conf names them, else none.
+    pub(crate) tuning: Vec<UlogdTuning>,
     /// `--when-full`
     pub(crate) when_full: WhenFull,
     /// `--queue-max` in bytes.
@@ -27,6 +30,18 @@ pub(crate) struct ShipRequest {
 }
 
 impl ShipRequest {
+    /// Outputs as an ulogd.conf names them.
+    pub(crate) fn tuned(outputs: Vec<(Target, UlogdTuning)>) -> ShipRequest {
+        let (targets, tuning) = outputs.into_iter().unzip();
+        ShipRequest {
+            targets,
+            tuning,
+            when_full: WhenFull::default(),
+            queue_max: QUEUE_MAX as usize,
+            tls: TlsFiles::default(),
+        }
+    }
+
     /// What the words ask for; none without `--to`.
     pub(crate) fn of(words: &ParsedWords<'_>) -> Result<Option<ShipRequest>, String> {
         let mut targets: Vec<Target> = Vec::new();
@@ -52,6 +67,7 @@ impl ShipRequest {
         Ok(Some(ShipRequest {
             targets,
             tls: TlsFiles { authorities, certificate, key },
+            tuning: Vec::new(),
             when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),
             queue_max: words.value("queue-max").map_or(Ok(QUEUE_MAX as usize), queue_max)?,
         }))

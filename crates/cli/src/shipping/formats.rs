@@ -1,6 +1,8 @@
 //! Which writer makes messages of which table's rows.
 
 use super::row_writer::{RowWriter, Shipped};
+use super::tuning::UlogdTuning;
+use super::ulogd::OfGroup;
 use export::{Format, Target};
 use record::rows::{FlowEvent, FlowEvents, LogRecord, LogRecords, NatEvent, NatEvents, SocketEvent, SocketEvents};
 use record::{Columns, LookupId, Lookups, Table, Value};
@@ -48,27 +50,40 @@ impl Shipped for LogRecords {
         row.hook_name()
     }
 
-    fn own_writer(format: Format) -> Option<Box<dyn RowWriter<LogRecords>>> {
+    fn own_writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
         match format {
             Format::Pcap => Some(Box::new(Pcap::new())),
             Format::Pcapng => Some(Box::new(PcapNg::new())),
-            _ => super::ulogd::writer(format),
+            _ => super::ulogd::writer(format, tuning),
         }
     }
 
-    fn text_writer() -> Option<Box<dyn RowWriter<LogRecords>>> {
-        Some(super::ulogd::text_writer())
+    fn chosen(writer: Box<dyn RowWriter<LogRecords>>, tuning: &UlogdTuning) -> Box<dyn RowWriter<LogRecords>> {
+        Box::new(OfGroup { group: tuning.group, writer })
+    }
+
+    fn text_writer(tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
+        Some(super::ulogd::text_writer(tuning))
     }
 }
 
 /// The writer of the target's format for rows of `T` with these columns; the error says which formats there are.
-pub(crate) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Result<Box<dyn RowWriter<T>>, String> {
+pub(crate) fn writer<T: Shipped>(
+    target: &Target,
+    tuning: Option<&UlogdTuning>,
+    columns: &Columns,
+) -> Result<Box<dyn RowWriter<T>>, String> {
     let common = || match target.format {
         Format::Json => Some(Box::new(JsonRows::new(columns)) as Box<dyn RowWriter<T>>),
-        Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, columns)),
+        Format::Syslog | Format::Syslog3164 => Some(super::syslog::writer(target, tuning, columns)),
         _ => None,
     };
-    T::own_writer(target.format).or_else(common).ok_or_else(|| {
+    let writer = T::own_writer(target.format, tuning).or_else(common);
+    let writer = writer.map(|writer| match tuning {
+        Some(tuning) => T::chosen(writer, tuning),
+        None => writer,
+    });
+    writer.ok_or_else(|| {
         let (table, word) = (T::NAME, target.format.word());
         format!("{word} is no format for the table {table}: json, syslog and syslog-rfc3164 are for all")
     })

@@ -4,9 +4,12 @@ mod formats;
 mod notes;
 mod row_writer;
 mod syslog;
+mod tuning;
 mod ulogd;
 
 pub(crate) use row_writer::Shipped;
+pub(crate) use tuning::UlogdTuning;
+pub(crate) use ulogd::zone;
 
 use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
@@ -39,7 +42,7 @@ impl<T: Shipped> Shipment<T> {
     /// The error of a target whose format does not go with the table, or of certificates that cannot be used, before
     /// anything is opened.
     pub(crate) fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
-        let format = |target: &Target| writer::<T>(target, columns).map(|_| ());
+        let format = |target: &Target| writer::<T>(target, None, columns).map(|_| ());
         ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))?;
         if ship.targets.iter().any(|target| matches!(target.address, Address::Tls(_))) {
             check_tls(&ship.tls).map_err(|error| format!("--to: {error}"))?.iter().for_each(|warning| say(warning));
@@ -49,8 +52,8 @@ impl<T: Shipped> Shipment<T> {
 
     /// Starts an output for each target. A receiver that is away is no error: rows wait for it.
     pub(crate) fn start(ship: &ShipRequest, columns: &Columns) -> Result<Shipment<T>, RunError> {
-        let start = |target: &Target| Shipper::start(target, ship, columns);
-        let outputs: Vec<Shipper<T>> = ship.targets.iter().map(start).collect::<Result<_, _>>()?;
+        let start = |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns);
+        let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         let wants_cells = outputs.iter().any(|output| output.writer.wants_cells());
         Ok(Shipment { outputs, wants_cells })
     }
@@ -71,8 +74,13 @@ impl<T: Shipped> Shipment<T> {
 }
 
 impl<T: Shipped> Shipper<T> {
-    fn start(target: &Target, ship: &ShipRequest, columns: &Columns) -> Result<Shipper<T>, RunError> {
-        let mut writer = writer::<T>(target, columns).map_err(refused)?;
+    fn start(
+        target: &Target,
+        tuning: Option<&UlogdTuning>,
+        ship: &ShipRequest,
+        columns: &Columns,
+    ) -> Result<Shipper<T>, RunError> {
+        let mut writer = writer::<T>(target, tuning, columns).map_err(refused)?;
         let store = Box::new(MemoryStore::new(ship.queue_max));
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
         let way = TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone() };
@@ -91,6 +99,9 @@ impl<T: Shipped> Shipper<T> {
 
     #[inline]
     fn row(&mut self, row: &T::Row<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>) {
+        if !self.writer.takes(row) {
+            return;
+        }
         if self.batch.is_empty() {
             self.writer.begin_batch();
         }

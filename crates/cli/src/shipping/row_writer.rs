@@ -1,5 +1,6 @@
 //! Tables whose rows can be shipped, and what makes messages of them.
 
+use super::tuning::UlogdTuning;
 use export::Format;
 use record::{LookupId, Lookups, Table, Value};
 
@@ -8,6 +9,12 @@ pub(crate) trait RowWriter<T: Table> {
     /// True if it writes the planned cells.
     fn wants_cells(&self) -> bool {
         false
+    }
+
+    /// False for a row that is not for this output.
+    fn takes(&self, row: &T::Row<'_>) -> bool {
+        let _ = row;
+        true
     }
 
     /// What a new file begins with.
@@ -34,19 +41,29 @@ pub(crate) trait Shipped: Table {
     fn msgid(row: &Self::Row<'_>) -> &'static str;
 
     /// The writer of its text for people; without one, syslog messages have their cells as `key=value`.
-    fn text_writer() -> Option<Box<dyn RowWriter<Self>>>
+    fn text_writer(tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<Self>>>
     where
         Self: Sized,
     {
+        let _ = tuning;
         None
     }
 
     /// The writer of a format that this table has and others have not.
-    fn own_writer(format: Format) -> Option<Box<dyn RowWriter<Self>>>
+    fn own_writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<Self>>>
     where
         Self: Sized,
     {
-        let _ = format;
+        let _ = (format, tuning);
         None
+    }
+
+    /// The writer for the rows only that the tuning chooses.
+    fn chosen(writer: Box<dyn RowWriter<Self>>, tuning: &UlogdTuning) -> Box<dyn RowWriter<Self>>
+    where
+        Self: Sized,
+    {
+        let _ = tuning;
+        writer
     }
 }

@@ -1,6 +1,7 @@
 //! Rows as syslog messages, framed as their wire wants it.
 
 use super::row_writer::{RowWriter, Shipped};
+use super::tuning::UlogdTuning;
 use export::{Address, Format, Target};
 use record::{Columns, Lookups, Value};
 use sinks::face::conntrack::{Civil, Clock};
@@ -45,13 +46,18 @@ struct SyslogWriter<T: Shipped> {
 }
 
 /// The writer for a target whose format is one of syslog's.
-pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn RowWriter<T>> {
+pub(super) fn writer<T: Shipped>(
+    target: &Target,
+    tuning: Option<&UlogdTuning>,
+    columns: &Columns,
+) -> Box<dyn RowWriter<T>> {
+    let priority = tuning.map_or(Priority::default(), |tuning| tuning.priority);
     let is_local = matches!(target.address, Address::UnixDatagrams(_));
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     // The socket of the local host's own syslog takes old messages without a name.
     let is_old = target.format == Format::Syslog3164;
     let hostname = if is_local && is_old { "" } else { hostname.trim_end() };
-    let origin = Origin { hostname, pid: std::process::id(), priority: Priority::default() };
+    let origin = Origin { hostname, pid: std::process::id(), priority };
     let is_datagram = is_local || matches!(target.address, Address::Udp(_));
     Box::new(SyslogWriter {
         form: match is_old {
@@ -64,7 +70,7 @@ pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn 
             (false, false) => Framing::Octets,
         },
         written: 0,
-        text: T::text_writer(),
+        text: T::text_writer(tuning),
         line: Vec::new(),
     })
 }

@@ -1,43 +1,82 @@
 //! Log records in the formats of ulogd2.
 
 use super::row_writer::RowWriter;
+use super::tuning::UlogdTuning;
 use export::Format;
 use record::rows::{LogRecord, LogRecords};
 use record::{Lookups, Value};
 use sinks::face::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, XML_HEAD, Xml};
 
-/// The writer of a format that ulogd2 has, with all its keys.
-pub(super) fn writer(format: Format) -> Option<Box<dyn RowWriter<LogRecords>>> {
-    let options = options();
+/// The writer of a format that ulogd2 has; without tuning with all its keys.
+pub(super) fn writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
+    let style = style(tuning);
+    let all = UlogdTuning { stages: Stages::ALL, gprint_timestamp: true, ..UlogdTuning::default() };
+    let tuning = tuning.unwrap_or(&all);
+    let json = |v1| {
+        let json = JsonOptions {
+            device: tuning.json_device.as_bytes(),
+            timestamp: tuning.json_timestamp,
+            v1,
+            boolean_label: tuning.json_boolean_label,
+        };
+        Box::new(Json::new(json, tuning.stages, style))
+    };
     Some(match format {
-        Format::Logemu => Box::new(Logemu::new(&hostname(), options)),
-        Format::JsonV0 => Box::new(Json::new(JsonOptions::default(), Stages::ALL, options)),
-        Format::JsonV1 => {
-            let json = JsonOptions { v1: true, ..JsonOptions::default() };
-            Box::new(Json::new(json, Stages::ALL, options))
-        }
-        Format::Gprint => Box::new(Gprint::new(true, Stages::ALL, options)),
-        Format::Oprint => Box::new(Oprint::new(Stages::ALL, options)),
-        Format::Xml => Box::new(Xml::new(options)),
+        Format::Logemu => Box::new(Logemu::new(&hostname(), style)),
+        Format::JsonV0 => json(false),
+        Format::JsonV1 => json(true),
+        Format::Gprint => Box::new(Gprint::new(tuning.gprint_timestamp, tuning.stages, style)),
+        Format::Oprint => Box::new(Oprint::new(tuning.stages, style)),
+        Format::Xml => Box::new(Xml::new(style)),
         _ => return None,
     })
 }
 
-/// The text of a syslog message: that of LOGEMU without time and host.
-pub(super) fn text_writer() -> Box<dyn RowWriter<LogRecords>> {
-    Box::new(LogemuText(Logemu::new(b"", options())))
+/// Gives a writer the records of one group only.
+pub(super) struct OfGroup {
+    pub(super) group: u16,
+    pub(super) writer: Box<dyn RowWriter<LogRecords>>,
 }
 
-/// Local time, and old bytes where the environment wants them.
-fn options() -> UlogdStyle {
-    UlogdStyle { zone, bug_compatible: std::env::var_os("NETWREN_BUG_COMPATIBLE").is_some_and(|value| value == "1") }
+impl RowWriter<LogRecords> for OfGroup {
+    fn wants_cells(&self) -> bool {
+        self.writer.wants_cells()
+    }
+
+    fn takes(&self, row: &LogRecord<'_>) -> bool {
+        row.group == self.group
+    }
+
+    fn file_header(&mut self) -> Vec<u8> {
+        self.writer.file_header()
+    }
+
+    fn begin_batch(&mut self) {
+        self.writer.begin_batch();
+    }
+
+    fn write(&mut self, row: &LogRecord<'_>, cells: &[Value<'_>], lookups: &Lookups<'_>, out: &mut Vec<u8>) {
+        self.writer.write(row, cells, lookups, out);
+    }
+}
+
+/// The text of a syslog message: that of LOGEMU without time and host.
+pub(super) fn text_writer(tuning: Option<&UlogdTuning>) -> Box<dyn RowWriter<LogRecords>> {
+    Box::new(LogemuText(Logemu::new(b"", style(tuning))))
+}
+
+/// Local time, and old bytes where the face or the environment wants them.
+fn style(tuning: Option<&UlogdTuning>) -> UlogdStyle {
+    let by_environment = std::env::var_os("NETWREN_BUG_COMPATIBLE").is_some_and(|value| value == "1");
+    UlogdStyle { zone, bug_compatible: by_environment || tuning.is_some_and(|tuning| tuning.bug_compatible) }
 }
 
 fn hostname() -> Vec<u8> {
     std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default().trim_ascii().to_vec()
 }
 
-fn zone(seconds: i64) -> Option<LocalTime> {
+/// The local time of seconds since 1970.
+pub(crate) fn zone(seconds: i64) -> Option<LocalTime> {
     let at = sys::clock::local_time(seconds)?;
     Some(LocalTime {
         year: at.year,

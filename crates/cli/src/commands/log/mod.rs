@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::parser;
 use crate::flags::request::Request;
+use crate::flags::ship::ShipRequest;
 use crate::outcome::Outcome;
 use crate::session::Session;
 use engine::{Plan, RunError};
@@ -56,6 +57,16 @@ struct Log {
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     let log = asked(line)?;
+    Ok(match of_request(&log.request) {
+        Ok(plan) => followed(&log, &plan),
+        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+    })
+}
+
+/// Runs `log` with these words, but ships as `ship` says: the face of ulogd2.
+pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result<Outcome, String> {
+    let mut log = asked(line)?;
+    log.request.ship = Some(ship.clone());
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan),
         Err(wrong) => Outcome::because(Exit::Usage, wrong),

@@ -9,7 +9,7 @@ use record::rows::{LogRecord, PacketHeaders, Transport};
 use record::{Addr, Lookups};
 
 /// The plugins between NFLOG and the output: each adds its keys.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stages {
     /// NFLOG with `seq_local=1`: the record's number in its group.
     pub seq_local: bool,

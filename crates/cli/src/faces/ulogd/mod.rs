@@ -1,0 +1,100 @@
+//! The face of ulogd 2.0.8: the stacks of an ulogd.conf that begin with NFLOG, shipped as `netwren log --to` ships.
+//!
+//! What the file wants and is not here is told with the number of its line, and nothing is begun. Records are written
+//! in batches, and none is lost while a receiver is away for a while. docs/ulogd.md lists what is different.
+
+mod file;
+mod settings;
+mod stacks;
+mod switches;
+
+use super::Call;
+use crate::commands::log;
+use crate::flags::parser;
+use crate::flags::ship::ShipRequest;
+use crate::messages::say;
+use crate::shipping::{UlogdTuning, zone};
+use crate::{exit::Exit, output, registry};
+use file::Complaint;
+use stacks::Output;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use switches::UlogdCall;
+
+const HELP: &str = "\
+Parameters:
+	-h --help	This help page
+	-V --version	Print version information
+	-v --verbose	Taken; messages go to stderr
+	-l --loglevel	Taken; there are no levels
+	-c --configfile	Use alternative Configfile (/etc/ulogd.conf)
+	-p --pidfile	Record the PID in file
+
+This is netwren in the place of ulogd 2.0.8: NFLOG stacks that end in LOGEMU, SYSLOG, JSON, GPRINT, OPRINT, XML or PCAP.
+It stays in the foreground. `netwren log --to` ships the same without a file; `netwren ulogd --bug-compatible …` writes
+the old bytes.
+";
+
+const VERSION: &str = concat!("ulogd Version 2.0.8 (netwren ", env!("CARGO_PKG_VERSION"), ")\n");
+
+/// The tool's exit code for everything that goes wrong.
+const FAILED: u8 = 1;
+
+/// Runs the face; returns the exit code.
+pub(crate) fn run(call: &Call) -> u8 {
+    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
+    match switches::parse(words) {
+        Ok(UlogdCall::Help) => print(HELP),
+        Ok(UlogdCall::Version) => print(VERSION),
+        Ok(UlogdCall::Run { config, pid_file }) => run_file(&config, pid_file.as_deref(), call.bug_compatible)
+            .unwrap_or_else(|messages| {
+                messages.iter().for_each(|message| say(&format!("ulogd: {message}")));
+                FAILED
+            }),
+        Err(message) => {
+            say(&format!("ulogd: {message}"));
+            FAILED
+        }
+    }
+}
+
+fn print(text: &str) -> u8 {
+    if output::print(text) == Exit::Ok { 0 } else { FAILED }
+}
+
+fn run_file(config: &Path, pid_file: Option<&Path>, bug_compatible: bool) -> Result<u8, Vec<String>> {
+    let shown = sys::escaped(config.as_os_str().as_bytes());
+    let text = std::fs::read_to_string(config).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
+    let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(zone);
+    let now = now.ok_or_else(|| vec!["the local time cannot be told".to_owned()])?;
+    let told = |complaints: Vec<Complaint>| {
+        complaints.iter().map(|complaint| format!("{shown}:{}: {}", complaint.line, complaint.text)).collect::<Vec<_>>()
+    };
+    let outputs = stacks::outputs(&text, &now).map_err(told)?;
+    if let Some(file) = pid_file {
+        let written = std::fs::write(file, format!("{}\n", std::process::id()));
+        written.map_err(|error| vec![format!("cannot write {}: {error}", file.display())])?;
+    }
+    Ok(ship(outputs, bug_compatible))
+}
+
+/// Ships until a signal ends it.
+fn ship(outputs: Vec<Output>, bug_compatible: bool) -> u8 {
+    let mut groups: Vec<u16> = outputs.iter().map(|output| output.tuning.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let groups: Vec<String> = groups.iter().map(u16::to_string).collect();
+    // The tool copies whole packets.
+    let words = ["--group", &groups.join(","), "--copy", "65535"].map(OsString::from).to_vec();
+    let tuned = |Output { target, tuning }: Output| (target, UlogdTuning { bug_compatible, ..tuning });
+    let ship = ShipRequest::tuned(outputs.into_iter().map(tuned).collect());
+    let parsed = parser::parse(&log::COMMAND, words, registry::COMMANDS, |line| log::run_shipping(line, &ship));
+    match parsed {
+        Ok(outcome) => {
+            outcome.messages.iter().for_each(|message| say(message));
+            if outcome.exit == Exit::Ok { 0 } else { FAILED }
+        }
+        Err(_) => FAILED,
+    }
+}

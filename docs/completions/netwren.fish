@@ -65,6 +65,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
+complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
+second\t''
+always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand sockets; and not __fish_seen_subcommand_from kill" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
@@ -128,6 +134,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand flows" -l when-full -d '
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
+complete -c netwren -n "__fish_netwren_using_subcommand flows" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
+second\t''
+always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand flows" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
@@ -296,6 +308,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_sub
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
+complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
+second\t''
+always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand nat; and __fish_seen_subcommand_from events" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F
@@ -373,6 +391,12 @@ complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen
 drop-newest\t''
 block\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l queue-max -d 'With --to: memory for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l spool -d 'With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them' -r -F
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l spool-max -d 'With --spool: bytes on disk for what waits for one receiver (units of 1024)' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l spool-age -d 'With --spool: rows that wait longer are dropped, and counted; without it none' -r
+complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l spool-sync -d 'With --spool: when the disk is made to take what was written, against a power failure' -r -f -a "never\t''
+second\t''
+always\t''"
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-ca -d 'With --to …+tls: certificates (PEM) of the authorities that may have signed the receiver\'s; without it those that the system trusts' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-cert -d 'With --to …+tls: our own certificate (PEM), for receivers that demand one. Each connection reads the three files anew' -r -F
 complete -c netwren -n "__fish_netwren_using_subcommand log; and not __fish_seen_subcommand_from setup" -l tls-key -d 'With --tls-cert: its key (PEM, without a passphrase), if it is in another file' -r -F

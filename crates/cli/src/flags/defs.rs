@@ -533,6 +533,40 @@ pub(crate) const FLAGS: &[Flag] = &[
     .default("64MiB"),
     flag(
         Scope::SHIP.and(Scope::FOLLOW),
+        "spool",
+        None,
+        File("DIR"),
+        SHIPPED,
+        "With --to: rows wait on disk below DIR instead, also beyond the end of the run: the next one delivers them",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "spool-max",
+        None,
+        Value("SIZE"),
+        SHIPPED,
+        "With --spool: bytes on disk for what waits for one receiver (units of 1024)",
+    )
+    .default("1GiB"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "spool-age",
+        None,
+        Value("SECONDS"),
+        SHIPPED,
+        "With --spool: rows that wait longer are dropped, and counted; without it none",
+    ),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
+        "spool-sync",
+        None,
+        Word(&["never", "second", "always"]),
+        SHIPPED,
+        "With --spool: when the disk is made to take what was written, against a power failure",
+    )
+    .default("second"),
+    flag(
+        Scope::SHIP.and(Scope::FOLLOW),
         "tls-ca",
         None,
         File("FILE"),

@@ -3,13 +3,19 @@
 use super::parser;
 use crate::command::ParsedWords;
 use crate::shipping::UlogdTuning;
-use export::{Address, Target, TlsFiles, WhenFull};
+use export::{Address, SyncWhen, Target, TlsFiles, WhenFull};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Bytes of memory for what waits for one receiver.
 const QUEUE_MAX: u64 = 64 << 20;
 /// Less would not hold what the kernel sends at once.
 const QUEUE_MIN: u64 = 4 << 20;
+
+/// Bytes on disk for what waits for one receiver.
+const SPOOL_MAX: u64 = 1 << 30;
+/// Less would be full in a moment.
+const SPOOL_MIN: u64 = 16 << 20;
 
 /// Flags of receivers by TLS.
 const TLS_FLAGS: [&str; 3] = ["tls-ca", "tls-cert", "tls-key"];
@@ -25,8 +31,45 @@ pub(crate) struct ShipRequest {
     pub(crate) when_full: WhenFull,
     /// `--queue-max` in bytes.
     pub(crate) queue_max: usize,
+    /// `--spool`
+    pub(crate) spool: Option<SpoolRequest>,
     /// `--tls-ca`, `--tls-cert`, `--tls-key`
     pub(crate) tls: TlsFiles,
+}
+
+/// Where rows wait on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SpoolRequest {
+    /// `--spool`
+    pub(crate) dir: PathBuf,
+    /// `--spool-max` in bytes, for each receiver.
+    pub(crate) bytes_max: u64,
+    /// `--spool-age`
+    pub(crate) age_max: Option<Duration>,
+    /// `--spool-sync`
+    pub(crate) sync: SyncWhen,
+}
+
+impl SpoolRequest {
+    fn of(words: &ParsedWords<'_>) -> Result<Option<SpoolRequest>, String> {
+        let Some(dir) = words.file("spool") else {
+            let alone = ["spool-max", "spool-age", "spool-sync"].into_iter().find(|flag| words.is_given(flag));
+            return alone.map_or(Ok(None), |flag| Err(format!("--{flag} goes with --spool DIR")));
+        };
+        let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), |text| parser::bytes(text));
+        let bytes_max = bytes_max.filter(|bytes| *bytes >= SPOOL_MIN);
+        let sync = match words.value("spool-sync") {
+            Some("never") => SyncWhen::Never,
+            Some("always") => SyncWhen::Always,
+            _ => SyncWhen::EverySecond,
+        };
+        Ok(Some(SpoolRequest {
+            dir: dir.to_owned(),
+            bytes_max: bytes_max.ok_or("--spool-max takes a size from 16MiB on, as 10GiB")?,
+            age_max: words.seconds("spool-age", 1.0..=1e9)?,
+            sync,
+        }))
+    }
 }
 
 impl ShipRequest {
@@ -38,6 +81,7 @@ impl ShipRequest {
             tuning,
             when_full: WhenFull::default(),
             queue_max: QUEUE_MAX as usize,
+            spool: None,
             tls: TlsFiles::default(),
         }
     }
@@ -53,7 +97,8 @@ impl ShipRequest {
             targets.push(target);
         }
         if targets.is_empty() {
-            let alone = ["when-full", "queue-max"].into_iter().chain(TLS_FLAGS).find(|flag| words.is_given(flag));
+            let alone =
+                ["when-full", "queue-max", "spool"].into_iter().chain(TLS_FLAGS).find(|flag| words.is_given(flag));
             return match alone {
                 Some(flag) => Err(format!("--{flag} needs --to: without it nothing is shipped")),
                 None => Ok(None),
@@ -66,6 +111,7 @@ impl ShipRequest {
         let [authorities, certificate, key] = TLS_FLAGS.map(|flag| words.file(flag).map(PathBuf::from));
         Ok(Some(ShipRequest {
             targets,
+            spool: SpoolRequest::of(words)?,
             tls: TlsFiles { authorities, certificate, key },
             tuning: Vec::new(),
             when_full: words.value("when-full").and_then(|word| word.parse().ok()).unwrap_or_default(),

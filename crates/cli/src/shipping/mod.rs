@@ -15,7 +15,10 @@ use crate::flags::request::Request;
 use crate::flags::ship::ShipRequest;
 use crate::messages::say;
 use engine::{Disposition, RowSink, RunError};
-use export::{Address, Batch, MemoryStore, Output, OutputOptions, Target, TransportOptions, check_tls, open_transport};
+use export::{
+    Address, Batch, MemoryStore, Output, OutputOptions, Recovered, Spool, SpoolOptions, Store, Target,
+    TransportOptions, check_tls, open_transport,
+};
 use formats::writer;
 use record::{Accounting, Columns, Lookups, SourceError, SourceFault, Value};
 use row_writer::RowWriter;
@@ -62,6 +65,7 @@ impl<T: Shipped> Shipment<T> {
     /// get.
     pub(crate) fn finish(&mut self, request: &Request, stats: &mut Accounting) {
         self.flush();
+        self.say_forgotten(request);
         let ended: Vec<_> =
             self.outputs.iter_mut().map(|shipper| (&shipper.target, shipper.output.finish(&|| false))).collect();
         for (target, status) in &ended {
@@ -69,6 +73,18 @@ impl<T: Shipped> Shipment<T> {
         }
         if request.stats {
             notes::print(&ended, stats.lost);
+        }
+    }
+}
+
+impl<T: Shipped> Shipment<T> {
+    /// Says of spools that nobody delivers: those of targets that the run does not have.
+    fn say_forgotten(&self, request: &Request) {
+        let Some(spool) = request.ship.as_ref().and_then(|ship| ship.spool.as_ref()) else { return };
+        let used: Vec<String> = self.outputs.iter().map(|shipper| shipper.target.to_string()).collect();
+        for other in Spool::others(&spool.dir, &used).unwrap_or_default() {
+            let (waiting, target, path) = (other.waiting, &other.target, other.path.display());
+            say(&format!("{waiting} messages wait for {target}, to which this run does not ship, in {path}"));
         }
     }
 }
@@ -81,7 +97,7 @@ impl<T: Shipped> Shipper<T> {
         columns: &Columns,
     ) -> Result<Shipper<T>, RunError> {
         let mut writer = writer::<T>(target, tuning, columns).map_err(refused)?;
-        let store = Box::new(MemoryStore::new(ship.queue_max));
+        let store = store(target, ship)?;
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
         let way = TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone() };
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
@@ -111,6 +127,24 @@ impl<T: Shipped> Shipper<T> {
             self.push();
         }
     }
+}
+
+/// Where rows wait for `target`; says what was found there, or that it is memory.
+fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError> {
+    let Some(spool) = &ship.spool else {
+        if !matches!(target.address, Address::File(_)) {
+            let mib = ship.queue_max >> 20;
+            say(&format!("{target}: up to {mib} MiB wait in memory while it is away (--spool DIR: on disk)"));
+        }
+        return Ok(Box::new(MemoryStore::new(ship.queue_max)));
+    };
+    let options = SpoolOptions { age_max: spool.age_max, sync: spool.sync, ..SpoolOptions::new(spool.bytes_max) };
+    let opened = Spool::open(&spool.dir, &target.to_string(), options);
+    let (store, recovered) = opened.map_err(|error| refused(error.to_string()))?;
+    if recovered != Recovered::default() {
+        say(&format!("{target}: {recovered}"));
+    }
+    Ok(Box::new(store))
 }
 
 /// The fault of a run that cannot ship.

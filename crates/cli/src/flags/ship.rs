@@ -56,7 +56,7 @@ impl SpoolRequest {
             let alone = ["spool-max", "spool-age", "spool-sync"].into_iter().find(|flag| words.is_given(flag));
             return alone.map_or(Ok(None), |flag| Err(format!("--{flag} goes with --spool DIR")));
         };
-        let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), |text| parser::bytes(text));
+        let bytes_max = words.value("spool-max").map_or(Some(SPOOL_MAX), parser::bytes);
         let bytes_max = bytes_max.filter(|bytes| *bytes >= SPOOL_MIN);
         let sync = match words.value("spool-sync") {
             Some("never") => SyncWhen::Never,

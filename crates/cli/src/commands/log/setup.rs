@@ -196,7 +196,8 @@ mod tests {
             "add table inet netwren_log\n\
              add chain inet netwren_log group5_forward { type filter hook forward priority -10; policy accept; }\n\
              flush chain inet netwren_log group5_forward\n\
-             add rule inet netwren_log group5_forward tcp dport 22 counter log prefix \"forward: \" group 5 snaplen 128\n"
+             add rule inet netwren_log group5_forward tcp dport 22 counter log prefix \"forward: \" group 5 snaplen \
+             128\n"
         );
         assert_eq!(parse(&["--undo", "--yes"]).unwrap(), Task::Undo { yes: true });
     }

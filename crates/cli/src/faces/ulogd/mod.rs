@@ -76,7 +76,12 @@ fn run_file(config: &Path, pid_file: Option<&Path>, bug_compatible: bool) -> Res
         let written = std::fs::write(file, format!("{}\n", std::process::id()));
         written.map_err(|error| vec![format!("cannot write {}: {error}", file.display())])?;
     }
-    Ok(ship(outputs, bug_compatible))
+    let code = ship(outputs, bug_compatible);
+    if let Some(file) = pid_file {
+        // Gone already is as good.
+        let _ = std::fs::remove_file(file);
+    }
+    Ok(code)
 }
 
 /// Ships until a signal ends it.

@@ -61,6 +61,8 @@ fn root_issue_10_a_container_that_is_elsewhere_is_hinted_at() {
         let ran = netwren_in(&lab, &[command, "container = no-such-container"]);
         assert!(ran.stderr.contains(hint), "{command}: {}", ran.stderr);
     }
+    let ran = netwren_in(&lab, &["sockets", "kill", "container = no-such-container"]);
+    assert!(ran.stderr.contains("most containers have one of their own: the list shows"), "{}", ran.stderr);
     let ran = netwren_in(&lab, &["sockets", "process = no-such-process"]);
     assert!(!ran.stderr.contains(hint), "{}", ran.stderr);
 }
@@ -87,6 +89,17 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
     for words in [&["nat", "--no-owner", &filter][..], &["nat", "top", "--no-owner", &filter]] {
         let ran = netwren_in(&lab, words);
         assert!(ran.stderr.contains(hint), "{words:?}: {}", ran.stderr);
+    }
+    // What acts has the hint, too, with a flag that it takes; in the other namespace nothing is acted on.
+    let local = format!("local = {address}");
+    for words in [["sockets", "kill", &local, "--yes"], ["nat", "delete", &filter, "--yes"]] {
+        let ran = netwren_in(&lab, &words);
+        let says = |words: &str| ran.stderr.contains(words);
+        assert!(says(hint) && says("--netns NAME acts in one") && says("matches: nothing to "), "{}", ran.stderr);
+        let nowhere = netwren_in(&lab, &[words[0], words[1], &words[2].replace(&address, "203.0.113.77"), "--yes"]);
+        assert!(nowhere.code == 0 && !nowhere.stderr.contains(hint), "{}", nowhere.stderr);
+        let there = netwren_in(&other, &words[..3]);
+        assert!(!there.stderr.contains(hint) && there.stdout.contains(&address), "{}", there.stderr);
     }
     // Asked for, or there: no hint.
     for words in [&["--all-netns"][..], &["--netns", other.name()]] {

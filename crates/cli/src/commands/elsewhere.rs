@@ -7,39 +7,58 @@ use crate::session::{Session, SessionTarget};
 use engine::{Ended, Plan, Run};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Table, Value};
 
-/// The hint where the filter asks for a container.
-const CONTAINER_HINT: &str = "nothing matches in this network namespace; most containers have one of their own: \
-                              --all-netns reads these, too";
-
-/// The hint where the filter asks for an address that only other namespaces have.
-const ADDRESS_HINT: &str = "nothing matches in this network namespace, but in others: --all-netns shows it";
-
-/// Adds the hint at containers if nothing was found in the one namespace that was read. Reads nothing.
-pub(super) fn add_container_hint<T: Table>(
-    run: &mut Run,
-    session: &Session,
-    plan: &Plan<T>,
-    provider: &impl SourceProvider<T>,
-) {
-    if is_empty(run) && session.namespaces().is_none() && asks_for(plan, provider, Subject::Container) {
-        run.stats.add_reason(0, CONTAINER_HINT);
-    }
+/// The words of the hints.
+pub(super) struct Hints {
+    /// Where the filter asks for a container.
+    container: &'static str,
+    /// Where the filter asks for an address that only other namespaces have.
+    address: &'static str,
 }
 
-/// Adds the hint at addresses if nothing was found in the caller's namespace and another one has a matching row. Reads
-/// all namespaces to know that, but only for a run of one round that reads what is here now.
-pub(super) fn add_address_hint<T: Table>(
-    run: &mut Run,
-    request: &Request,
-    plan: &Plan<T>,
-    provider: &impl SourceProvider<T>,
-) {
-    let is_narrow = request.netns.is_some() || request.all_netns || request.repeat != Repeat::Once;
-    if is_narrow || request.record.is_some() || request.replay.is_some() {
-        return;
+impl Hints {
+    /// Of a command that shows, of one namespace or of all.
+    pub(super) const OF_LISTS: Hints = Hints {
+        container: "nothing matches in this network namespace; most containers have one of their own: --all-netns \
+                    reads these, too",
+        address: "nothing matches in this network namespace, but in others: --all-netns shows it",
+    };
+    /// Of a command that acts, which does so in one namespace.
+    pub(super) const OF_ACTIONS: Hints = Hints {
+        container: "nothing matches in this network namespace; most containers have one of their own: the list shows \
+                    them with --all-netns, --netns NAME acts in one",
+        address: "nothing matches in this network namespace, but in others: the list shows it with --all-netns, \
+                  --netns NAME acts in one",
+    };
+
+    /// Adds the hint at containers if nothing was found in the one namespace that was read. Reads nothing.
+    pub(super) fn add_container<T: Table>(
+        &self,
+        run: &mut Run,
+        session: &Session,
+        plan: &Plan<T>,
+        provider: &impl SourceProvider<T>,
+    ) {
+        if is_empty(run) && session.namespaces().is_none() && asks_for(plan, provider, Subject::Container) {
+            run.stats.add_reason(0, self.container);
+        }
     }
-    if is_empty(run) && asks_for(plan, provider, Subject::Address) && is_in_others(request, plan, provider) {
-        run.stats.add_reason(0, ADDRESS_HINT);
+
+    /// Adds the hint at addresses if nothing was found in the caller's namespace and another one has a matching row.
+    /// Reads all namespaces to know that, but only for a run of one round that reads what is here now.
+    pub(super) fn add_address<T: Table>(
+        &self,
+        run: &mut Run,
+        request: &Request,
+        plan: &Plan<T>,
+        provider: &impl SourceProvider<T>,
+    ) {
+        let is_narrow = request.netns.is_some() || request.all_netns || request.repeat != Repeat::Once;
+        if is_narrow || request.record.is_some() || request.replay.is_some() {
+            return;
+        }
+        if is_empty(run) && asks_for(plan, provider, Subject::Address) && is_in_others(request, plan, provider) {
+            run.stats.add_reason(0, self.address);
+        }
     }
 }
 

@@ -12,11 +12,12 @@ use crate::exit::Exit;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use crate::outcome::Outcome;
+use crate::pillars;
 use crate::session::Session;
 use engine::{Plan, Predicate};
 use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{Accounting, Demand, Field, Kind, Lookups, Next, Proto, Scan, Source, State, Value, scan_through};
-use sockets::{Closing, Options, SocketSource, Target, Via};
+use sockets::{Closing, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use sys::Host;
@@ -86,7 +87,7 @@ Examples:
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let (request, yes) = acting::asked(words, &Closer::VERB, ORDER)?;
     Ok(match prepare(&request) {
-        Ok((plan, choosing)) => table::run_through(&request, &plan, &choosing, |session, sink, rounds| {
+        Ok((plan, choosing)) => table::act_through(&request, &plan, &choosing, |session, sink, rounds| {
             let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
             acting::run(session, sink, rounds, yes, closer)
         }),
@@ -116,10 +117,10 @@ impl SourceProvider<Sockets> for Choosing {
         _stats: &mut Accounting,
         then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
-        // /proc has no cookies.
-        let options = Options { via: Some(Via::Netlink), ..Options::new(session.netns_id()) };
-        let source = SocketSource::new(session.host(), options);
-        then(&Remembering { source: &source, choosing: self, lookups })
+        // /proc has no cookies. Of all namespaces only a hint is made, nothing is closed there.
+        pillars::with_sockets(session, Some(Via::Netlink), &|_| true, |source| {
+            then(&Remembering { source, choosing: self, lookups })
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! A command that shows a table, from its request to its exit code.
 //!
-//! [`show`] makes the plan of a request and runs it; [`run_through`] runs a plan with something of the caller's between
-//! the engine and the sink. Both open the session, read round after round (`rounds`) and end the run (`finish`).
+//! [`show`] makes the plan of a request and runs it; [`show_through`] and [`act_through`] run a plan with something of
+//! the caller's between the engine and the sink. All open the session, read round after round (`rounds`) and end the
+//! run (`finish`).
 
-use super::elsewhere;
+use super::elsewhere::{self, Hints};
 use super::finish::finish;
 use super::plan::{self, PlanError};
 use super::rounds::RoundReader;
@@ -37,11 +38,13 @@ pub(super) fn run<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl S
 pub(super) type AllRounds<'r> = &'r mut dyn FnMut(&mut dyn Sink) -> Result<Run, RunError>;
 
 /// Runs the plan with something of the caller's between the engine and the sink: `through` gets the request's sink and
-/// reads the rounds into its own; reasons that it adds to the row counts stand in the footer.
-pub(super) fn run_through<T: Table>(
+/// reads the rounds into its own; reasons that it adds to the row counts stand in the footer. If nothing matches, the
+/// footer may give one of the `hints` at other network namespaces.
+fn run_through<T: Table>(
     request: &Request,
     plan: &Plan<T>,
     provider: &impl SourceProvider<T>,
+    hints: &Hints,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
     let session = match Session::open(request.target()) {
@@ -55,26 +58,35 @@ pub(super) fn run_through<T: Table>(
     let reader = RoundReader::new(request, &session, plan, provider);
     let outcome = through(&session, output::sink(request), &mut |sink| {
         let mut run = reader.read_all(sink)?;
-        elsewhere::add_container_hint(&mut run, &session, plan, provider);
+        hints.add_container(&mut run, &session, plan, provider);
         elsewhere::add_replay_note(&mut run, request, &session);
         Ok(run)
+    });
+    let outcome = outcome.map(|mut run| {
+        hints.add_address(&mut run, request, plan, provider);
+        run
     });
     finish(request, &session, outcome, &before)
 }
 
-/// Runs the plan like [`run_through`], for a command that only shows: if nothing matches, the footer may hint at other
-/// network namespaces.
+/// [`run_through`] for a command that only shows.
 pub(super) fn show_through<T: Table>(
     request: &Request,
     plan: &Plan<T>,
     provider: &impl SourceProvider<T>,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
-    run_through(request, plan, provider, |session, sink, rounds| {
-        let mut run = through(session, sink, rounds)?;
-        elsewhere::add_address_hint(&mut run, request, plan, provider);
-        Ok(run)
-    })
+    run_through(request, plan, provider, &Hints::OF_LISTS, through)
+}
+
+/// [`run_through`] for a command that acts on the rows.
+pub(super) fn act_through<T: Table>(
+    request: &Request,
+    plan: &Plan<T>,
+    provider: &impl SourceProvider<T>,
+    through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
+) -> Outcome {
+    run_through(request, plan, provider, &Hints::OF_ACTIONS, through)
 }
 
 /// `--explain`: prints how the rows would be read, and reads none.

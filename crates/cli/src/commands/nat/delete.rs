@@ -78,7 +78,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let prepared =
         prepared.map(|(plan, reading)| (plan.with_key(KEY), EntryProvider { via: Some(Via::Netlink), ..reading }));
     Ok(match prepared {
-        Ok((plan, reading)) => table::run_through(&request, &plan, &reading, |session, sink, rounds| {
+        Ok((plan, reading)) => table::act_through(&request, &plan, &reading, |session, sink, rounds| {
             let changes = Changes::new(session.host(), NetnsRef { netns: None, netns_id: session.netns_id() });
             let deleter = Deleter { changes, deleted: 0, gone: 0, refused: Vec::new(), unnamed: 0 };
             acting::run(session, sink, rounds, yes, deleter)
